@@ -1,0 +1,82 @@
+//! The block-device seam.
+
+use crate::{Bytes, Completion, Nanos, Request};
+
+/// What a device tells of itself: size and grain, nothing of its inside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceInfo {
+    /// A short name for reports.
+    pub name: String,
+    /// Addressable size.
+    pub capacity: Bytes,
+    /// Smallest unit that can be read or written.
+    pub sector: Bytes,
+    /// Requests that the device takes at once; more wait in the driver.
+    pub queue_depth: u32,
+}
+
+/// Names a request in flight; unique while it is in flight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Tag(pub u64);
+
+/// What can go wrong with one request or with the device under it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum IoError {
+    /// The request reaches past the end of the device.
+    #[error("request of sectors {first_sector}..{end_sector} reaches past the device's end at sector {device_sectors}")]
+    OutOfRange {
+        /// First sector asked for.
+        first_sector: u64,
+        /// One past the last sector asked for.
+        end_sector: u64,
+        /// Size of the device.
+        device_sectors: u64,
+    },
+    /// The device cannot take writes any more.
+    #[error("the drive cannot take this write: {reason}")]
+    WornOut {
+        /// Why, with the state that led to it.
+        reason: String,
+    },
+    /// A read did not give back what was last written, or the state of the device contradicts itself.
+    #[error("verify violation: {what}")]
+    Violation {
+        /// What was expected and what was found.
+        what: String,
+    },
+    /// The device itself failed.
+    #[error("the device failed: {0}")]
+    Device(String),
+}
+
+/// Anything that takes requests and completes them on a clock of its own.
+///
+/// Filters (schedulers, recorders, faults) are block devices around block devices.
+pub trait BlockDevice {
+    /// Size and grain.
+    fn info(&self) -> DeviceInfo;
+
+    /// The device's own clock, virtual or monotonic.
+    fn now(&self) -> Nanos;
+
+    /// Hands a request over at `request.arrival` or now, whichever is later. Arrivals never decrease.
+    ///
+    /// # Errors
+    /// [`IoError`] when the request cannot be taken; the device then stays as it was.
+    fn submit(&mut self, request: Request) -> Result<Tag, IoError>;
+
+    /// The next completion, or none by `until`; either way the clock gets there. With nothing in flight and
+    /// `until` at [`Nanos`]`(u64::MAX)` the clock stays and the answer is none.
+    ///
+    /// # Errors
+    /// [`IoError`] when the device failed.
+    fn wait(&mut self, until: Nanos) -> Result<Option<Completion>, IoError>;
+
+    /// Says that `request` will be submitted soon. Devices may use it to warm caches of the simulating machine;
+    /// it never changes a result.
+    #[inline]
+    fn expect_soon(&self, request: &Request) {
+        let _ = request;
+    }
+}

@@ -1,0 +1,21 @@
+//! The words that every part of Flashwright speaks.
+//!
+//! Nothing here knows about flash. Above [`BlockDevice`] nobody knows whether time is virtual or real,
+//! which is what lets one workload player, one scheduler and one probe run against a simulated drive and a
+//! real one alike.
+//!
+//! ```text
+//!  workloads  probes          Request ─┐            ┌─ Completion
+//!        \     /                       ▼            │
+//!     BlockDevice::submit ──────► a device ──────► BlockDevice::wait
+//! ```
+
+mod device;
+mod random;
+mod request;
+mod units;
+
+pub use device::{BlockDevice, DeviceInfo, IoError, Tag};
+pub use random::{Rng, Seed, below, chance, unit_interval};
+pub use request::{Completion, Request, RequestKind, RequestSource, SECTOR_BYTES, SourceError};
+pub use units::{Bytes, Nanos, UnitError};

@@ -1,0 +1,111 @@
+//! Requests, completions, and where requests come from.
+
+use crate::{Nanos, Tag};
+use serde::{Deserialize, Serialize};
+
+/// The unit of addresses at the block-device seam.
+pub const SECTOR_BYTES: u64 = 512;
+
+/// What a request asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[repr(u8)]
+pub enum RequestKind {
+    /// Give back what was last written.
+    #[default]
+    Read = 0,
+    /// Keep this.
+    Write = 1,
+    /// The content is no longer needed (discard, deallocate).
+    Trim = 2,
+    /// Make everything acknowledged so far durable.
+    Flush = 3,
+}
+
+/// One request of a host. Addresses and lengths are in sectors of [`SECTOR_BYTES`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Request {
+    /// When it reaches the host driver, from the start of the run. Closed-loop players set it at issue.
+    pub arrival: Nanos,
+    /// First sector touched.
+    pub first_sector: u64,
+    /// Sectors touched, 0 only for [`RequestKind::Flush`].
+    pub sectors: u32,
+    /// The process that asked, where the trace tells; 0 where it does not.
+    pub process: u32,
+    /// The stream the workload names for placement; 0 where it names none.
+    pub stream: u16,
+    /// What is asked for.
+    pub kind: RequestKind,
+    /// Force unit access: the write is to be durable when it completes.
+    pub fua: bool,
+}
+
+impl Request {
+    /// The sector after the last one touched.
+    #[inline]
+    #[must_use]
+    pub fn end_sector(&self) -> u64 {
+        self.first_sector + u64::from(self.sectors)
+    }
+}
+
+/// How a request ended. All times are on the device's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// The tag that [`crate::BlockDevice::submit`] gave.
+    pub tag: Tag,
+    /// The request as it was submitted.
+    pub request: Request,
+    /// When the device took it, that is when it left the driver's queue.
+    pub start: Nanos,
+    /// When it was done.
+    pub end: Nanos,
+    /// Flash operations that it set off, cleaning included; 0 for a device that does not tell.
+    pub flash_ops: u32,
+    /// Blocks erased on its behalf; 0 for a device that does not tell.
+    pub erases: u32,
+}
+
+impl Completion {
+    /// Time from the device taking the request to its end.
+    #[inline]
+    #[must_use]
+    pub fn service_time(&self) -> Nanos {
+        self.end - self.start
+    }
+
+    /// Time from arrival at the host driver to the end, queueing included.
+    #[inline]
+    #[must_use]
+    pub fn response_time(&self) -> Nanos {
+        self.end - self.request.arrival
+    }
+}
+
+/// A source that failed: one line that says where, what was found and what was expected.
+///
+/// Sources keep their own error enums; what crosses this seam is the text for the user.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct SourceError(pub String);
+
+/// Where requests come from: a trace reader or a generator. Requests are handed over in batches, in constant
+/// memory, in order of arrival; one source gives the same requests each time it is built from the same settings.
+pub trait RequestSource {
+    /// Appends up to `at_most` requests to `batch` and says how many; 0 means that the source has ended.
+    ///
+    /// # Errors
+    /// [`SourceError`] when the input is malformed or unreadable. What was appended before stays valid.
+    fn fill(&mut self, batch: &mut Vec<Request>, at_most: usize) -> Result<usize, SourceError>;
+
+    /// Requests still to come, where the source knows it; drives progress and time left.
+    fn remaining(&self) -> Option<u64> {
+        None
+    }
+
+    /// How far a source of unknown length has come, 0 to 1 (for a file: bytes read over its size).
+    fn progress(&self) -> Option<f64> {
+        None
+    }
+}
