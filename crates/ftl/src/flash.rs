@@ -1,0 +1,373 @@
+//! The only hand on the chip: legality, validity, counters by cause, the log of operations, and stamps.
+
+use crate::stamps::Stamps;
+use crate::{Cause, Counters, OpKind, Violation};
+use flashwright_nand::{BlockId, Condition, Geometry, Lpn, Nand, Ppn, prefetch};
+use serde::{Deserialize, Serialize};
+
+/// One operation of the flash, as the timing engine sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlashOp {
+    /// The page; for an erase the first page of the block.
+    pub ppn: Ppn,
+    /// What is done.
+    pub kind: OpKind,
+    /// Why.
+    pub cause: Cause,
+    /// 0, or how many operations before this one in the log lies the one whose end it must await.
+    pub after: u16,
+}
+
+/// The flash of a drive with everything that is kept about its pages and blocks.
+///
+/// Validity is the translation layer's knowledge, not the chip's; it lives here because every scheme needs the same
+/// bitmap and the same counts. One bit a page, so that it stays in the cache of the simulating machine.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Flash {
+    nand: Nand,
+    valid: Vec<u64>,
+    pages_valid: Vec<u16>,
+    /// Operations since the start, by kind and cause.
+    counters: Counters,
+    /// Host page writes so far: the clock by which schemes and policies count age.
+    host_writes: u64,
+    logging: bool,
+    #[serde(skip)]
+    log: Vec<FlashOp>,
+    #[serde(skip)]
+    next_after: u16,
+    stamps: Option<Stamps>,
+}
+
+impl Flash {
+    /// Wraps a chip. `logical_pages` sizes the stamps of the verify mode, which is on if `verify` is.
+    #[must_use]
+    pub fn new(nand: Nand, logical_pages: u32, logging: bool, verify: bool) -> Self {
+        let (pages, blocks) = (nand.geometry().pages(), nand.geometry().blocks());
+        Self {
+            valid: vec![0; (pages as usize).div_ceil(64)],
+            pages_valid: vec![0; blocks as usize],
+            counters: Counters::default(),
+            host_writes: 0,
+            logging,
+            log: Vec::new(),
+            next_after: 0,
+            stamps: verify.then(|| Stamps::new(logical_pages, pages)),
+            nand,
+        }
+    }
+
+    /// The chip, for looking.
+    #[inline(always)]
+    #[must_use]
+    pub fn nand(&self) -> &Nand {
+        &self.nand
+    }
+    /// The layout.
+    #[inline(always)]
+    #[must_use]
+    pub fn geometry(&self) -> &Geometry {
+        self.nand.geometry()
+    }
+    /// Operations so far.
+    #[inline(always)]
+    #[must_use]
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+    /// Host page writes so far: the clock of ages.
+    #[inline(always)]
+    #[must_use]
+    pub fn host_writes(&self) -> u64 {
+        self.host_writes
+    }
+    /// The stamps of the verify mode, if it is on.
+    #[must_use]
+    pub fn stamps(&self) -> Option<&Stamps> {
+        self.stamps.as_ref()
+    }
+    /// The stamps, to note a contradiction.
+    pub fn stamps_mut(&mut self) -> Option<&mut Stamps> {
+        self.stamps.as_mut()
+    }
+    /// Whether `ppn` holds the current copy of its logical page.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_valid(&self, ppn: Ppn) -> bool {
+        self.valid[ppn.index() / 64] >> (ppn.0 % 64) & 1 == 1
+    }
+    /// Current copies in `block`.
+    #[inline(always)]
+    #[must_use]
+    pub fn pages_valid(&self, block: BlockId) -> u32 {
+        u32::from(self.pages_valid[block.index()])
+    }
+
+    /// The valid pages of `block` in page order.
+    pub fn valid_pages(&self, block: BlockId) -> impl Iterator<Item = Ppn> {
+        let first = self.geometry().first_page(block).0;
+        let end = first + self.geometry().pages_per_block();
+        (first / 64..end.div_ceil(64)).flat_map(move |word| {
+            let base = word * 64;
+            let mut bits = self.valid[word as usize];
+            if base < first {
+                bits &= u64::MAX << (first - base);
+            }
+            if end - base < 64 {
+                bits &= (1 << (end - base)) - 1;
+            }
+            std::iter::from_fn(move || {
+                (bits != 0).then(|| {
+                    let bit = bits.trailing_zeros();
+                    bits &= bits - 1;
+                    Ppn(base + bit)
+                })
+            })
+        })
+    }
+
+    // --- what the host does, announced by the drive before it calls the scheme ---
+
+    /// The host writes `lpn`: the clock of ages moves on.
+    #[inline(always)]
+    pub fn host_writes_page(&mut self, lpn: Lpn) {
+        self.host_writes += 1;
+        if let Some(stamps) = &mut self.stamps {
+            stamps.host_writes(lpn);
+        }
+    }
+
+    /// The host trims `lpn`.
+    #[inline(always)]
+    pub fn host_trims_page(&mut self, lpn: Lpn) {
+        if let Some(stamps) = &mut self.stamps {
+            stamps.host_trims(lpn);
+        }
+    }
+
+    /// A write of `lpn` failed; what `held_in` holds counts as its content from now on.
+    pub fn host_write_failed(&mut self, lpn: Lpn, held_in: Option<Ppn>) {
+        if let Some(stamps) = &mut self.stamps {
+            stamps.accept(lpn, held_in);
+        }
+    }
+
+    // --- what schemes do ---
+
+    /// Reads the page that holds `lpn` to answer the host.
+    #[inline(always)]
+    pub fn read(&mut self, ppn: Ppn, lpn: Lpn) {
+        self.read_internal(ppn, Cause::Host);
+        if self.stamps.is_some() {
+            let (owner, valid) = (self.nand.spare(ppn), self.is_valid(ppn));
+            if let Some(stamps) = &mut self.stamps {
+                stamps.delivers(lpn, ppn, owner, valid);
+            }
+        }
+    }
+
+    /// Answers a host read of a page that holds nothing: no flash operation.
+    #[inline(always)]
+    pub fn read_unmapped(&mut self, lpn: Lpn) {
+        self.counters.reads_unmapped += 1;
+        if let Some(stamps) = &mut self.stamps {
+            stamps.delivers_nothing(lpn);
+        }
+    }
+
+    /// Reads a page for the scheme's own purposes.
+    #[inline(always)]
+    pub fn read_internal(&mut self, ppn: Ppn, cause: Cause) {
+        self.counters.add(OpKind::Read, cause, 1);
+        self.note(ppn, OpKind::Read, cause);
+    }
+
+    /// Reads the spare area of a page.
+    #[inline(always)]
+    pub fn read_oob(&mut self, ppn: Ppn, cause: Cause) -> Option<Lpn> {
+        self.counters.add(OpKind::OobRead, cause, 1);
+        self.note(ppn, OpKind::OobRead, cause);
+        self.nand.spare(ppn)
+    }
+
+    /// Programs `ppn` with the newest data of `lpn` (or, beyond the logical space, with a page of the scheme's own
+    /// tables) and marks it valid. The old copy stays as it is: see [`Flash::invalidate`].
+    ///
+    /// # Panics
+    /// As [`Nand::program`].
+    #[inline(always)]
+    pub fn program(&mut self, ppn: Ppn, lpn: Lpn, cause: Cause) {
+        self.nand.program(ppn, lpn);
+        self.valid[ppn.index() / 64] |= 1 << (ppn.0 % 64);
+        self.pages_valid[self.nand.geometry().block_of(ppn).index()] += 1;
+        self.counters.add(OpKind::Program, cause, 1);
+        self.note(ppn, OpKind::Program, cause);
+        if let Some(stamps) = &mut self.stamps {
+            stamps.programmed(ppn, lpn);
+        }
+    }
+
+    /// Moves one valid page: reads `from`, programs `to` with the same content, and marks `from` invalid.
+    ///
+    /// # Panics
+    /// If `from` is not valid, and as [`Nand::program`].
+    pub fn copy(&mut self, from: Ppn, to: Ppn, cause: Cause) {
+        let lpn = self.nand.spare(from).expect("a valid page names its owner");
+        self.copy_run(&[from.0], &[lpn.0], to, cause);
+        self.invalidate(from);
+    }
+
+    /// Copies the pages `from`, owned by `lpns`, to consecutive pages of one block from `to` on. The sources stay
+    /// valid until they are invalidated one by one, or all at once by [`Flash::invalidate_block`].
+    ///
+    /// # Panics
+    /// As [`Nand::program_run`].
+    pub fn copy_run(&mut self, from: &[u32], lpns: &[u32], to: Ppn, cause: Cause) {
+        debug_assert!(from.iter().all(|ppn| self.is_valid(Ppn(*ppn))), "copy of a page that is not valid");
+        self.nand.program_run(to, lpns);
+        let count = u32::try_from(lpns.len()).expect("a run lies in one block");
+        self.mark_run_valid(to.0, count);
+        self.counters.add(OpKind::Read, cause, u64::from(count));
+        self.counters.add(OpKind::Program, cause, u64::from(count));
+        if self.logging {
+            for (from, to) in from.iter().zip(to.0..) {
+                self.note(Ppn(*from), OpKind::Read, cause);
+                self.next_after = 1;
+                self.note(Ppn(to), OpKind::Program, cause);
+            }
+        }
+        if let Some(stamps) = &mut self.stamps {
+            for (from, to) in from.iter().zip(to.0..) {
+                stamps.copied(Ppn(*from), Ppn(to));
+            }
+        }
+    }
+
+    #[allow(clippy::cast_possible_truncation)] // a block has at most 65,535 pages
+    fn mark_run_valid(&mut self, first: u32, count: u32) {
+        self.pages_valid[self.nand.geometry().block_of(Ppn(first)).index()] += count as u16;
+        let end = first + count;
+        let mut at = first;
+        while at < end {
+            let in_word = (64 - at % 64).min(end - at);
+            let ones = if in_word == 64 { u64::MAX } else { (1 << in_word) - 1 };
+            self.valid[at as usize / 64] |= ones << (at % 64);
+            at += in_word;
+        }
+    }
+
+    /// Marks the copy in `ppn` as old; answers its block and how many valid pages that one has left.
+    ///
+    /// # Panics
+    /// If the page is not valid.
+    #[inline(always)]
+    pub fn invalidate(&mut self, ppn: Ppn) -> (BlockId, u32) {
+        let (word, bit) = (&mut self.valid[ppn.index() / 64], 1 << (ppn.0 % 64));
+        assert!(*word & bit != 0, "page {} invalidated twice", ppn.0);
+        *word &= !bit;
+        let block = self.nand.geometry().block_of(ppn);
+        let left = &mut self.pages_valid[block.index()];
+        *left -= 1;
+        (block, u32::from(*left))
+    }
+
+    /// Marks every page of a block as old, after its valid pages were copied.
+    pub fn invalidate_block(&mut self, block: BlockId) {
+        let first = self.geometry().first_page(block).0;
+        let end = first + self.geometry().pages_per_block();
+        let mut at = first;
+        while at < end {
+            let in_word = (64 - at % 64).min(end - at);
+            let ones = if in_word == 64 { u64::MAX } else { (1 << in_word) - 1 };
+            self.valid[at as usize / 64] &= !(ones << (at % 64));
+            at += in_word;
+        }
+        self.pages_valid[block.index()] = 0;
+    }
+
+    /// Erases a block that holds nothing valid.
+    ///
+    /// # Panics
+    /// If the block holds a valid page, and as [`Nand::erase`].
+    pub fn erase(&mut self, block: BlockId, cause: Cause) {
+        assert!(self.pages_valid(block) == 0, "erase of block {} with valid pages", block.0);
+        self.nand.erase(block);
+        self.counters.add(OpKind::Erase, cause, 1);
+        self.note(self.geometry().first_page(block), OpKind::Erase, cause);
+    }
+
+    /// Takes a block out of use; its pages stay readable.
+    pub fn retire(&mut self, block: BlockId) {
+        self.nand.retire(block);
+    }
+
+    /// Makes the next operation wait for the end of the one `distance` operations before it.
+    #[inline]
+    pub fn next_waits_for(&mut self, distance: u16) {
+        self.next_after = distance;
+    }
+
+    #[inline(always)]
+    fn note(&mut self, ppn: Ppn, kind: OpKind, cause: Cause) {
+        if self.logging {
+            self.log.push(FlashOp { ppn, kind, cause, after: self.next_after });
+            self.next_after = 0;
+        }
+    }
+
+    // --- what the drive and the audit read ---
+
+    /// The operations since the last [`Flash::clear_log`]; empty if logging is off.
+    #[inline]
+    #[must_use]
+    pub fn log(&self) -> &[FlashOp] {
+        &self.log
+    }
+
+    /// Forgets the log; its memory is kept.
+    #[inline]
+    pub fn clear_log(&mut self) {
+        self.log.clear();
+        self.next_after = 0;
+    }
+
+    /// Warms the simulating machine's cache for an invalidation of `ppn`.
+    #[inline(always)]
+    pub fn expect_invalidation(&self, ppn: Ppn) {
+        prefetch(&self.valid, ppn.index() / 64);
+        prefetch(&self.pages_valid, self.nand.geometry().block_of(ppn).index());
+    }
+
+    /// Recounts everything that is kept twice and appends what contradicts.
+    pub fn audit(&self, violations: &mut Vec<Violation>) {
+        let mut erases = 0;
+        for block in (0..self.geometry().blocks()).map(BlockId) {
+            let counted = self.valid_pages(block).count();
+            if counted != self.pages_valid(block) as usize {
+                violations.push(Violation(format!(
+                    "block {} counts {} valid pages, a recount finds {counted}",
+                    block.0,
+                    self.pages_valid(block)
+                )));
+            }
+            for ppn in self.valid_pages(block) {
+                if self.nand.spare(ppn).is_none() {
+                    violations.push(Violation(format!("page {} is valid but erased", ppn.0)));
+                }
+            }
+            if self.nand.condition(block) == Condition::FactoryBad && self.nand.next_page(block) != 0 {
+                violations.push(Violation(format!("factory-bad block {} was programmed", block.0)));
+            }
+            erases += u64::from(self.nand.erases(block));
+        }
+        if erases != self.counters.total(OpKind::Erase) {
+            violations.push(Violation(format!(
+                "blocks count {erases} erases, causes count {}",
+                self.counters.total(OpKind::Erase)
+            )));
+        }
+        if !self.counters.is_consistent() {
+            violations.push(Violation("operations by cause do not add up to the totals".to_owned()));
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Translation between the pages a host names and the pages of the flash.
+//!
+//! A scheme ([`Ftl`]) decides *what* is read, programmed and erased; it knows no clock. [`Flash`] is the only hand on
+//! the chip: it refuses illegal steps, counts every operation by cause, keeps validity, and notes each operation for
+//! whoever lays them out in time. Policies only choose: they look at tables and return an id.
+//!
+//! ```text
+//!  Ftl::write(run) ── placement: which frontier? ── cleaning: which victim?
+//!        │                                              │
+//!        └────────────── Flash: read, program, copy, erase ──► Nand (law, wear)
+//!                           └─ FlashOp log ──► timing engine of the drive
+//! ```
+
+mod allocation;
+mod counters;
+mod flash;
+pub mod policies;
+mod pool;
+mod registry;
+pub mod schemes;
+mod settings;
+mod stamps;
+
+pub use allocation::{Allocation, AllocationOrder};
+pub use counters::{CAUSES, Cause, Counters, OP_KINDS, OpKind};
+pub use flash::{Flash, FlashOp};
+pub use policies::placement::{PlacementName, PlacementSettings};
+pub use policies::victim::{VictimName, VictimSettings};
+pub use pool::{BlockPool, FreeBlockOrder};
+pub use registry::Listed;
+pub use schemes::{Scheme, SchemeName};
+pub use settings::{FtlSettings, GcSettings, InvalidateOrder, PlacementConfig, WearSettings};
+
+use flashwright_nand::{Lpn, Ppn};
+use serde::{Deserialize, Serialize};
+
+/// Consecutive logical pages of one request, in ascending order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LpnRun {
+    /// The first page.
+    pub first: Lpn,
+    /// How many pages.
+    pub pages: u32,
+    /// The stream the workload names for placement; 0 where it names none.
+    pub stream: u16,
+}
+
+impl LpnRun {
+    /// The pages of the run.
+    #[inline]
+    pub fn iter(self) -> impl Iterator<Item = Lpn> {
+        (self.first.0..self.first.0 + self.pages).map(Lpn)
+    }
+}
+
+/// A write that cannot be placed: the drive has come to its end, or has too little spare space to clean.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "no reclaimable space: {blocks_free} blocks free, {blocks_retired} retired of {blocks_total}, \
+     {pages_valid} of {pages_total} pages valid; lower capacity.utilization or raise wear.pe-cycles-max"
+)]
+pub struct OutOfSpace {
+    /// Erased blocks left in the pools.
+    pub blocks_free: u64,
+    /// Blocks whose erase budget is spent.
+    pub blocks_retired: u64,
+    /// Blocks of the drive.
+    pub blocks_total: u64,
+    /// Pages that hold current data.
+    pub pages_valid: u64,
+    /// Pages of the drive.
+    pub pages_total: u64,
+}
+
+/// A contradiction found by an audit: always a bug of the simulator.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[error("{0}")]
+pub struct Violation(pub String);
+
+/// What background work achieved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// There was nothing to do.
+    Nothing,
+    /// A step was made; more may be useful.
+    Step,
+}
+
+/// What a scheme counted beside the flash operations. Figures that do not apply to a scheme stay `None`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SchemeFigures {
+    /// Victims cleaned.
+    pub collections: u64,
+    /// Invalid pages over all victims; with `collections` and the block size the cleaning efficiency.
+    pub victim_pages_invalid: u64,
+    /// Merges of log-block schemes.
+    pub merges: Option<Merges>,
+    /// The cached mapping table of demand-based schemes.
+    pub mapping_cache: Option<MappingCache>,
+    /// RAM that the scheme's tables take, in bytes, by the entry sizes of its settings.
+    pub ram_bytes: u64,
+    /// Figures that only this scheme has, by name with the unit last.
+    pub extra: Vec<(String, f64)>,
+}
+
+/// Merges by kind (Gupta 2009, Figure 2).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Merges {
+    /// The log block became the data block: one erase.
+    pub switch: u64,
+    /// The rest of the data block was copied into the log block first.
+    pub partial: u64,
+    /// Both were copied into a fresh block.
+    pub full: u64,
+    /// `full_by_data_blocks[n]`: reclaims of a log block whose full merges touched n data blocks (Figure 7).
+    pub full_by_data_blocks: Vec<u64>,
+}
+
+/// Counts of a cached mapping table.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MappingCache {
+    /// Translations asked for.
+    pub lookups: u64,
+    /// Of them, those found in RAM.
+    pub hits: u64,
+    /// Entries that left the cache.
+    pub evictions: u64,
+    /// Of them, those that had to be written to flash.
+    pub dirty_evictions: u64,
+}
+
+/// A translation layer: a state machine over pages without clock or channels.
+pub trait Ftl {
+    /// Reads the pages of a run: for each either [`Flash::read`] or [`Flash::read_unmapped`].
+    fn read(&mut self, run: LpnRun, flash: &mut Flash);
+
+    /// Writes the pages of a run out of place, cleaning first where space is short.
+    ///
+    /// # Errors
+    /// [`OutOfSpace`] when a page of the run can't be placed; pages before it are written, and the ones from it on
+    /// keep their old content.
+    fn write(&mut self, run: LpnRun, flash: &mut Flash) -> Result<(), OutOfSpace>;
+
+    /// Forgets the content of the pages of a run.
+    fn trim(&mut self, run: LpnRun, flash: &mut Flash);
+
+    /// Work for idle times: background cleaning or merging.
+    fn idle(&mut self, flash: &mut Flash) -> Progress {
+        let _ = flash;
+        Progress::Nothing
+    }
+
+    /// Where a logical page lies. Free of effects: what audits and tests read.
+    fn lookup(&self, lpn: Lpn) -> Option<Ppn>;
+
+    /// Checks the scheme's whole state against the flash and appends what contradicts.
+    fn audit(&self, flash: &Flash, violations: &mut Vec<Violation>);
+
+    /// What the scheme counted.
+    fn figures(&self) -> SchemeFigures;
+
+    /// Sets the counts of [`Ftl::figures`] to zero; the state stays.
+    fn reset_figures(&mut self);
+
+    /// Warms the simulating machine's cache for an access to `lpn` some tens of requests ahead.
+    #[inline]
+    fn expect_far(&self, lpn: Lpn) {
+        let _ = lpn;
+    }
+
+    /// Warms the simulating machine's cache for an access to `lpn` a few requests ahead.
+    #[inline]
+    fn expect_near(&self, lpn: Lpn, flash: &Flash) {
+        let _ = (lpn, flash);
+    }
+}

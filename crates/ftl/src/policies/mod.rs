@@ -1,0 +1,4 @@
+//! Policies only choose: they look at tables and return an id. The scheme moves, the flash counts.
+
+pub mod placement;
+pub mod victim;

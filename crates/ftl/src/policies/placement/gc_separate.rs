@@ -1,0 +1,33 @@
+//! Two frontiers: host writes in one block, pages moved by cleaning in another.
+//!
+//! What survived a clean is likely to stay, so the two kinds part by themselves. Amplification falls with skew and
+//! changes little under uniform writes.
+
+use super::{HostWrite, PlacementPolicy, Relocation};
+use crate::registry::NoSettings;
+use serde::{Deserialize, Serialize};
+
+/// `placement.policy = "gc-separate"`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct GcSeparate;
+
+impl PlacementPolicy for GcSeparate {
+    const NAME: &'static str = "gc-separate";
+    const ABOUT: &'static str = "host writes and cleaning each their own frontier (double write frontier; Van Houdt 2014)";
+    type Settings = NoSettings;
+
+    fn new(_: &NoSettings, (): ()) -> Self {
+        Self
+    }
+    fn streams(&self) -> u8 {
+        2
+    }
+    #[inline(always)]
+    fn host(&mut self, _: HostWrite) -> u8 {
+        0
+    }
+    #[inline(always)]
+    fn relocation(&mut self, _: Relocation) -> u8 {
+        1
+    }
+}

@@ -1,0 +1,142 @@
+//! Which sealed block to clean. A policy is one file here and one line in the list below.
+//!
+//! One instance serves one cleaning unit (a plane) and knows its blocks by their number within the unit. Blocks
+//! come in by [`VictimPolicy::sealed`] when their last page is programmed and leave by [`VictimPolicy::removed`].
+//! Ties go to the block sealed first unless a policy says otherwise.
+
+mod seal_order;
+
+use crate::Flash;
+use crate::registry::policies;
+use flashwright_block::Rng;
+use flashwright_nand::{BlockId, Lpn};
+pub use seal_order::SealOrderIndex;
+use serde::{Deserialize, Serialize};
+
+/// What a policy is built for.
+#[derive(Clone, Debug)]
+pub struct VictimContext {
+    /// Blocks of the unit.
+    pub blocks: u32,
+    /// Pages of a block.
+    pub pages_per_block: u32,
+    /// A stream of its own.
+    pub rng: Rng,
+}
+
+/// The blocks of one unit, for looking.
+#[derive(Clone, Copy)]
+pub struct UnitView<'a> {
+    flash: &'a Flash,
+    first_block: BlockId,
+}
+
+impl<'a> UnitView<'a> {
+    pub(crate) fn new(flash: &'a Flash, first_block: BlockId) -> Self {
+        Self { flash, first_block }
+    }
+
+    /// Valid pages of a block.
+    #[inline]
+    #[must_use]
+    pub fn pages_valid(&self, block: u32) -> u32 {
+        self.flash.pages_valid(self.id(block))
+    }
+    /// Erases of a block.
+    #[inline]
+    #[must_use]
+    pub fn erases(&self, block: u32) -> u32 {
+        self.flash.nand().erases(self.id(block))
+    }
+    /// How often a block may still be erased; none without a limit.
+    #[must_use]
+    pub fn cycles_left(&self, block: u32) -> Option<u32> {
+        self.flash.nand().cycles_left(self.id(block))
+    }
+    /// The clock of ages: host page writes so far.
+    #[inline]
+    #[must_use]
+    pub fn now(&self) -> u64 {
+        self.flash.host_writes()
+    }
+    /// The logical pages that the valid pages of a block hold, in page order.
+    pub fn owners(&self, block: u32) -> impl Iterator<Item = Lpn> {
+        self.flash.valid_pages(self.id(block)).filter_map(|ppn| self.flash.nand().spare(ppn))
+    }
+    fn id(&self, block: u32) -> BlockId {
+        BlockId(self.first_block.0 + block)
+    }
+}
+
+/// Chooses victims among the sealed blocks of one unit.
+pub trait VictimPolicy: Sized {
+    /// What users write to choose it.
+    const NAME: &'static str;
+    /// What it does, in a line, with its source.
+    const ABOUT: &'static str;
+    /// Whether it always names a block with the fewest valid pages, so that a full victim means that none has any
+    /// invalid page.
+    const PICKS_FEWEST: bool = false;
+    /// Its own settings.
+    type Settings: Clone + std::fmt::Debug + Default + PartialEq + Serialize + for<'de> Deserialize<'de> + 'static;
+
+    /// Builds it for one unit.
+    fn new(settings: &Self::Settings, context: VictimContext) -> Self;
+    /// A block was filled and may be cleaned from now on.
+    fn sealed(&mut self, block: u32, view: UnitView);
+    /// A page of a block became invalid; `pages_valid` are left. The block may be an open one: then nothing is due.
+    #[inline(always)]
+    fn invalidated(&mut self, block: u32, pages_valid: u32, view: UnitView) {
+        let _ = (block, pages_valid, view);
+    }
+    /// A block is being cleaned or retired, and is no candidate any more.
+    fn removed(&mut self, block: u32);
+    /// Names the next victim; touches nothing but its own generator. None if no block is sealed.
+    fn pick(&mut self, view: UnitView) -> Option<u32>;
+    /// How many blocks it knows; the audit holds this against the sealed blocks.
+    fn candidates(&self) -> u32;
+}
+
+macro_rules! victims {
+    ($($module:ident :: $policy:ident),+ $(,)?) => {
+        policies! {
+            key: "gc.victim", trait: VictimPolicy, names: VictimName, settings: VictimSettings, running: Victim,
+            context: VictimContext;
+            $($module::$policy),+
+        }
+
+        impl Victim {
+            /// See [`VictimPolicy::sealed`].
+            #[inline]
+            pub fn sealed(&mut self, block: u32, view: UnitView) {
+                match self { $(Victim::$policy(policy) => policy.sealed(block, view),)+ }
+            }
+            /// See [`VictimPolicy::invalidated`].
+            #[inline(always)]
+            pub fn invalidated(&mut self, block: u32, pages_valid: u32, view: UnitView) {
+                match self { $(Victim::$policy(policy) => policy.invalidated(block, pages_valid, view),)+ }
+            }
+            /// See [`VictimPolicy::removed`].
+            pub fn removed(&mut self, block: u32) {
+                match self { $(Victim::$policy(policy) => policy.removed(block),)+ }
+            }
+            /// See [`VictimPolicy::pick`].
+            #[inline]
+            pub fn pick(&mut self, view: UnitView) -> Option<u32> {
+                match self { $(Victim::$policy(policy) => policy.pick(view),)+ }
+            }
+            /// See [`VictimPolicy::PICKS_FEWEST`].
+            #[must_use]
+            pub fn picks_fewest(&self) -> bool {
+                match self { $(Victim::$policy(_) => $policy::PICKS_FEWEST,)+ }
+            }
+            /// See [`VictimPolicy::candidates`].
+            #[must_use]
+            pub fn candidates(&self) -> u32 {
+                match self { $(Victim::$policy(policy) => policy.candidates(),)+ }
+            }
+        }
+    };
+}
+
+victims! { greedy::Greedy, fifo::Fifo, random::Random }

@@ -1,0 +1,129 @@
+//! Translation layers. A scheme is one file here and one line in the list below.
+
+use crate::{
+    Flash, FtlSettings, GcSettings, Listed, LpnRun, OutOfSpace, PlacementConfig, Progress, SchemeFigures, Violation,
+    WearSettings,
+};
+use flashwright_block::Seed;
+use flashwright_nand::{Lpn, Ppn, ProgramOrder};
+use serde::{Deserialize, Serialize};
+
+/// What a scheme is built for.
+#[derive(Clone, Copy)]
+pub struct SchemeContext<'a> {
+    /// Pages that the drive offers to the host.
+    pub logical_pages: u32,
+    /// Dies of a channel that share a package, for the allocation order.
+    pub dies_per_way: u32,
+    /// Settings of the translation layer.
+    pub ftl: &'a FtlSettings,
+    /// Settings of cleaning.
+    pub gc: &'a GcSettings,
+    /// Settings of placement.
+    pub placement: &'a PlacementConfig,
+    /// Settings of wear.
+    pub wear: &'a WearSettings,
+    /// The seed of the run.
+    pub seed: Seed,
+}
+
+/// How a scheme is made and listed; beside [`crate::Ftl`].
+pub trait BuildScheme: Sized {
+    /// What users write to choose it.
+    const NAME: &'static str;
+    /// What it does, in a line, with its source.
+    const ABOUT: &'static str;
+    /// The program order that the scheme needs of the chip: `None` if it works with any.
+    const NEEDS_ORDER: Option<ProgramOrder> = None;
+
+    /// Checks what the scheme needs of drive and settings: one line for each fault, with the key and what to change.
+    fn faults(context: &SchemeContext, flash: &Flash) -> Vec<String>;
+    /// Builds the scheme over erased flash.
+    fn new(context: &SchemeContext, flash: &mut Flash) -> Self;
+}
+
+macro_rules! schemes {
+    ($($module:ident :: $scheme:ident as $name:ident),+ $(,)?) => {
+        $(mod $module; pub use $module::$scheme;)+
+
+        /// The names that `ftl.scheme` takes.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        #[serde(rename_all = "kebab-case")]
+        #[allow(missing_docs)]
+        pub enum SchemeName { $($name),+ }
+
+        /// The translation layer at work.
+        #[derive(Clone, Debug, Serialize, Deserialize)]
+        #[allow(missing_docs, clippy::large_enum_variant)] // one a drive
+        pub enum Scheme { $($name($scheme)),+ }
+
+        impl SchemeName {
+            /// All of them, in the order of the list.
+            pub const ALL: &[SchemeName] = &[$(SchemeName::$name),+];
+
+            /// The catalogue entry.
+            #[must_use]
+            pub fn listed(self) -> Listed {
+                match self {
+                    $(SchemeName::$name => Listed { key: "ftl.scheme", name: $scheme::NAME, about: $scheme::ABOUT },)+
+                }
+            }
+            /// The program order that the scheme needs of the chip.
+            #[must_use]
+            pub fn needs_order(self) -> Option<ProgramOrder> {
+                match self { $(SchemeName::$name => $scheme::NEEDS_ORDER,)+ }
+            }
+            /// See [`BuildScheme::faults`].
+            #[must_use]
+            pub fn faults(self, context: &SchemeContext, flash: &Flash) -> Vec<String> {
+                match self { $(SchemeName::$name => $scheme::faults(context, flash),)+ }
+            }
+            /// Builds the scheme over erased flash.
+            #[must_use]
+            pub fn build(self, context: &SchemeContext, flash: &mut Flash) -> Scheme {
+                match self { $(SchemeName::$name => Scheme::$name($scheme::new(context, flash)),)+ }
+            }
+        }
+
+        impl crate::Ftl for Scheme {
+            #[inline]
+            fn read(&mut self, run: LpnRun, flash: &mut Flash) {
+                match self { $(Scheme::$name(scheme) => scheme.read(run, flash),)+ }
+            }
+            #[inline]
+            fn write(&mut self, run: LpnRun, flash: &mut Flash) -> Result<(), OutOfSpace> {
+                match self { $(Scheme::$name(scheme) => scheme.write(run, flash),)+ }
+            }
+            #[inline]
+            fn trim(&mut self, run: LpnRun, flash: &mut Flash) {
+                match self { $(Scheme::$name(scheme) => scheme.trim(run, flash),)+ }
+            }
+            fn idle(&mut self, flash: &mut Flash) -> Progress {
+                match self { $(Scheme::$name(scheme) => scheme.idle(flash),)+ }
+            }
+            #[inline]
+            fn lookup(&self, lpn: Lpn) -> Option<Ppn> {
+                match self { $(Scheme::$name(scheme) => scheme.lookup(lpn),)+ }
+            }
+            fn audit(&self, flash: &Flash, violations: &mut Vec<Violation>) {
+                match self { $(Scheme::$name(scheme) => scheme.audit(flash, violations),)+ }
+            }
+            fn figures(&self) -> SchemeFigures {
+                match self { $(Scheme::$name(scheme) => scheme.figures(),)+ }
+            }
+            fn reset_figures(&mut self) {
+                match self { $(Scheme::$name(scheme) => scheme.reset_figures(),)+ }
+            }
+            #[inline(always)]
+            fn expect_far(&self, lpn: Lpn) {
+                match self { $(Scheme::$name(scheme) => scheme.expect_far(lpn),)+ }
+            }
+            #[inline(always)]
+            fn expect_near(&self, lpn: Lpn, flash: &Flash) {
+                match self { $(Scheme::$name(scheme) => scheme.expect_near(lpn, flash),)+ }
+            }
+        }
+    };
+}
+
+schemes! { page::PageMap as Page }

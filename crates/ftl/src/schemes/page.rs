@@ -1,0 +1,459 @@
+//! Page mapping with the whole map in RAM: the papers' ideal page FTL (Gupta 2009, baseline; the container-marking
+//! report's FTL).
+//!
+//! Every plane is a unit of its own: free pool, frontiers and cleaning. A page goes to the unit whose turn it is, in
+//! the frontier that the placement policy names; cleaning moves the valid pages of a victim within their unit.
+//!
+//! ```text
+//!   write(lpn) ─► unit in turn ─► frontier has room? ── no ─► free > gc.free-blocks-min? ── no ─► clean a victim
+//!                                      │ yes                        │ yes
+//!                                   program ◄────────────────── open a block
+//! ```
+//!
+//! Invariants: `l2p` and the spare areas of valid pages are inverse; every block is free, open, sealed, retired or
+//! bad; a unit never has fewer than one free block when a clean starts, which is the room its copies need.
+
+use super::{BuildScheme, SchemeContext};
+use crate::policies::placement::{HostWrite, Placement, Relocation};
+use crate::policies::victim::{UnitView, Victim, VictimContext};
+use crate::{
+    Allocation, BlockPool, Cause, Flash, Ftl, InvalidateOrder, LpnRun, OutOfSpace, SchemeFigures, Violation,
+};
+use flashwright_nand::{BlockId, Condition, Lpn, PlaneId, Ppn, prefetch};
+use serde::{Deserialize, Serialize};
+
+const UNMAPPED: u32 = u32::MAX;
+
+/// `ftl.scheme = "page"`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PageMap {
+    l2p: Vec<u32>,
+    units: Vec<Unit>,
+    /// Units in the order in which they take turns.
+    order: Vec<u32>,
+    /// Whose turn it is, for each stream.
+    turn: Vec<u32>,
+    allocation: Allocation,
+    invalidate: InvalidateOrder,
+    free_blocks_min: usize,
+    placement: Placement,
+    collections: u64,
+    victim_pages_invalid: u64,
+    entry_bytes: u32,
+    /// Pages of the victim at hand, kept to spare the allocation: (from, owner) per stream.
+    #[serde(skip)]
+    moving: Vec<Moving>,
+}
+
+/// Pages on their way to one frontier.
+#[derive(Clone, Debug, Default)]
+struct Moving {
+    from: Vec<u32>,
+    lpns: Vec<u32>,
+}
+
+/// One plane.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Unit {
+    first_block: BlockId,
+    pool: BlockPool,
+    frontiers: Vec<Frontier>,
+    victim: Victim,
+    sealed: u32,
+}
+
+/// An open block: the next page to program and one past the last. Both 0 where no block is open.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+struct Frontier {
+    next: u32,
+    end: u32,
+}
+
+impl Frontier {
+    #[inline(always)]
+    fn room(self) -> u32 {
+        self.end - self.next
+    }
+}
+
+/// The unit can't take a page: nothing to reclaim.
+struct Exhausted;
+
+impl BuildScheme for PageMap {
+    const NAME: &'static str = "page";
+    const ABOUT: &'static str = "page mapping, the whole map in RAM (the ideal page FTL of Gupta 2009)";
+
+    fn faults(context: &SchemeContext, flash: &Flash) -> Vec<String> {
+        let geometry = flash.geometry();
+        let streams = u64::from(context.placement.policy.build(&context.placement.policies, ()).streams());
+        let reserved = u64::from(context.gc.free_blocks_min.max(1)) + streams;
+        let mut faults = Vec::new();
+        let mut usable = 0;
+        for plane in 0..geometry.planes() {
+            let first = geometry.first_block(PlaneId(plane)).0;
+            let good = (first..first + geometry.blocks_per_plane())
+                .filter(|block| flash.nand().condition(BlockId(*block)) == Condition::Good)
+                .count() as u64;
+            usable += good.saturating_sub(reserved) * u64::from(geometry.pages_per_block());
+        }
+        let logical = u64::from(context.logical_pages);
+        if logical > usable {
+            faults.push(format!(
+                "capacity: {logical} logical pages, but only {usable} of {} physical pages can hold data when every \
+                 plane keeps {reserved} blocks for cleaning (gc.free-blocks-min = {}, {streams} open); lower \
+                 capacity.utilization to {:.3} or less, or use more and smaller blocks",
+                geometry.pages(),
+                context.gc.free_blocks_min,
+                (usable as f64 / f64::from(geometry.pages()) * 1000.0).floor() / 1000.0,
+            ));
+        }
+        faults
+    }
+
+    fn new(context: &SchemeContext, flash: &mut Flash) -> Self {
+        let geometry = *flash.geometry();
+        let placement = context.placement.policy.build(&context.placement.policies, ());
+        let streams = usize::from(placement.streams());
+        let units = (0..geometry.planes())
+            .map(|plane| {
+                let first_block = geometry.first_block(PlaneId(plane));
+                let mut pool = BlockPool::new(context.wear.free_block);
+                for local in 0..geometry.blocks_per_plane() {
+                    if flash.nand().condition(BlockId(first_block.0 + local)) == Condition::Good {
+                        pool.push(local, 0);
+                    }
+                }
+                let victim_context = VictimContext {
+                    blocks: geometry.blocks_per_plane(),
+                    pages_per_block: geometry.pages_per_block(),
+                    rng: context.seed.stream(&format!("gc.victim.{plane}")),
+                };
+                Unit {
+                    first_block,
+                    pool,
+                    frontiers: vec![Frontier::default(); streams],
+                    victim: context.gc.victim.build(&context.gc.victims, victim_context),
+                    sealed: 0,
+                }
+            })
+            .collect();
+        Self {
+            l2p: vec![UNMAPPED; context.logical_pages as usize],
+            units,
+            order: context.placement.order.planes(&geometry, context.dies_per_way),
+            turn: vec![0; streams],
+            allocation: context.placement.allocation,
+            invalidate: context.gc.invalidate,
+            free_blocks_min: context.gc.free_blocks_min.max(1) as usize,
+            placement,
+            collections: 0,
+            victim_pages_invalid: 0,
+            entry_bytes: context.ftl.entry_bytes,
+            moving: vec![Moving::default(); streams],
+        }
+    }
+}
+
+impl Ftl for PageMap {
+    #[inline]
+    fn read(&mut self, run: LpnRun, flash: &mut Flash) {
+        for lpn in run.iter() {
+            match self.l2p[lpn.index()] {
+                UNMAPPED => flash.read_unmapped(lpn),
+                ppn => flash.read(Ppn(ppn), lpn),
+            }
+        }
+    }
+
+    #[inline]
+    fn write(&mut self, run: LpnRun, flash: &mut Flash) -> Result<(), OutOfSpace> {
+        run.iter().try_for_each(|lpn| self.write_page(lpn, run.stream, flash))
+    }
+
+    fn trim(&mut self, run: LpnRun, flash: &mut Flash) {
+        for lpn in run.iter() {
+            let old = std::mem::replace(&mut self.l2p[lpn.index()], UNMAPPED);
+            if old != UNMAPPED {
+                self.drop_copy(Ppn(old), flash);
+            }
+        }
+    }
+
+    #[inline]
+    fn lookup(&self, lpn: Lpn) -> Option<Ppn> {
+        let ppn = self.l2p[lpn.index()];
+        (ppn != UNMAPPED).then_some(Ppn(ppn))
+    }
+
+    fn audit(&self, flash: &Flash, violations: &mut Vec<Violation>) {
+        let mut mapped = 0u64;
+        for (lpn, ppn) in self.l2p.iter().enumerate().filter(|(_, ppn)| **ppn != UNMAPPED) {
+            mapped += 1;
+            let owner = flash.nand().spare(Ppn(*ppn)).map(Lpn::index);
+            if owner != Some(lpn) || !flash.is_valid(Ppn(*ppn)) {
+                violations.push(Violation(format!(
+                    "lpn {lpn} maps to page {ppn}, which names {owner:?} and is {}",
+                    if flash.is_valid(Ppn(*ppn)) { "valid" } else { "invalid" }
+                )));
+            }
+        }
+        let geometry = flash.geometry();
+        let valid: u64 = (0..geometry.blocks()).map(|block| u64::from(flash.pages_valid(BlockId(block)))).sum();
+        if valid != mapped {
+            violations.push(Violation(format!("{mapped} logical pages are mapped, but {valid} flash pages are valid")));
+        }
+        for (plane, unit) in self.units.iter().enumerate() {
+            unit.audit(plane, flash, violations);
+        }
+    }
+
+    fn figures(&self) -> SchemeFigures {
+        SchemeFigures {
+            collections: self.collections,
+            victim_pages_invalid: self.victim_pages_invalid,
+            ram_bytes: self.l2p.len() as u64 * u64::from(self.entry_bytes),
+            ..SchemeFigures::default()
+        }
+    }
+
+    fn reset_figures(&mut self) {
+        self.collections = 0;
+        self.victim_pages_invalid = 0;
+    }
+
+    #[inline(always)]
+    fn expect_far(&self, lpn: Lpn) {
+        prefetch(&self.l2p, lpn.index());
+    }
+
+    #[inline(always)]
+    fn expect_near(&self, lpn: Lpn, flash: &Flash) {
+        if let Some(ppn) = self.lookup(lpn) {
+            flash.expect_invalidation(ppn);
+        }
+    }
+}
+
+impl PageMap {
+    #[inline(always)]
+    fn write_page(&mut self, lpn: Lpn, stream: u16, flash: &mut Flash) -> Result<(), OutOfSpace> {
+        let mapped = self.lookup(lpn);
+        let stream = self.placement.host(HostWrite { lpn, old: mapped, stream });
+        if self.invalidate == InvalidateOrder::BeforeGc
+            && let Some(old) = mapped
+        {
+            self.l2p[lpn.index()] = UNMAPPED;
+            self.drop_copy(old, flash);
+        }
+        let unit_index = self.unit_with_room(lpn, stream, flash)?;
+        // Cleaning may have moved the old copy, so it is looked up again.
+        let old = self.l2p[lpn.index()];
+        let unit = &mut self.units[unit_index];
+        let frontier = &mut unit.frontiers[usize::from(stream)];
+        let ppn = Ppn(frontier.next);
+        frontier.next += 1;
+        let full = frontier.room() == 0;
+        flash.program(ppn, lpn, Cause::Host);
+        self.l2p[lpn.index()] = ppn.0;
+        if full {
+            unit.seal(flash.geometry().block_of(ppn), flash);
+        }
+        if old != UNMAPPED {
+            self.drop_copy(Ppn(old), flash);
+        }
+        Ok(())
+    }
+
+    /// Marks a copy as old and tells the victim policy of its unit.
+    #[inline(always)]
+    fn drop_copy(&mut self, old: Ppn, flash: &mut Flash) {
+        let (block, left) = flash.invalidate(old);
+        let unit = &mut self.units[flash.geometry().plane_of(block).index()];
+        unit.victim.invalidated(block.0 - unit.first_block.0, left, UnitView::new(flash, unit.first_block));
+    }
+
+    /// The unit that takes the page, with room in the frontier of `stream`.
+    #[inline(always)]
+    fn unit_with_room(&mut self, lpn: Lpn, stream: u8, flash: &mut Flash) -> Result<usize, OutOfSpace> {
+        let units = self.order.len();
+        let turn = match self.allocation {
+            Allocation::Static => lpn.index() % units,
+            Allocation::Dynamic => {
+                let turn = &mut self.turn[usize::from(stream)];
+                let mine = *turn;
+                *turn = if mine as usize + 1 == units { 0 } else { mine + 1 };
+                mine as usize
+            }
+        };
+        let unit = self.order[turn] as usize;
+        if self.units[unit].frontiers[usize::from(stream)].room() > 0 || self.make_room(unit, stream, flash).is_ok() {
+            return Ok(unit);
+        }
+        self.unit_in_need(turn, stream, flash)
+    }
+
+    /// The unit whose turn it was can't take a page: under dynamic allocation the next one that can.
+    #[cold]
+    fn unit_in_need(&mut self, turn: usize, stream: u8, flash: &mut Flash) -> Result<usize, OutOfSpace> {
+        if self.allocation == Allocation::Dynamic {
+            for step in 1..self.order.len() {
+                let unit = self.order[(turn + step) % self.order.len()] as usize;
+                if self.units[unit].frontiers[usize::from(stream)].room() > 0
+                    || self.make_room(unit, stream, flash).is_ok()
+                {
+                    return Ok(unit);
+                }
+            }
+        }
+        let geometry = flash.geometry();
+        let blocks = || (0..geometry.blocks()).map(BlockId);
+        Err(OutOfSpace {
+            blocks_free: self.units.iter().map(|unit| unit.pool.len() as u64).sum(),
+            blocks_retired: blocks().filter(|block| flash.nand().condition(*block) == Condition::Retired).count() as u64,
+            blocks_total: u64::from(geometry.blocks()),
+            pages_valid: blocks().map(|block| u64::from(flash.pages_valid(block))).sum(),
+            pages_total: u64::from(geometry.pages()),
+        })
+    }
+
+    /// Gets room in a frontier: opens a block, after cleaning while the pool is at its minimum.
+    fn make_room(&mut self, unit: usize, stream: u8, flash: &mut Flash) -> Result<(), Exhausted> {
+        let mut fruitless = 0;
+        while self.units[unit].frontiers[usize::from(stream)].room() == 0 {
+            if self.units[unit].pool.len() > self.free_blocks_min {
+                self.units[unit].open(stream, flash);
+                break;
+            }
+            if self.clean(unit, flash)? == 0 {
+                // FIFO and random policies may name full blocks; going round all of them twice without a gain means
+                // that there is none.
+                fruitless += 1;
+                if fruitless > 2 * flash.geometry().blocks_per_plane() {
+                    return Err(Exhausted);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Cleans one victim and says how many of its pages were invalid.
+    fn clean(&mut self, unit_index: usize, flash: &mut Flash) -> Result<u32, Exhausted> {
+        let unit = &mut self.units[unit_index];
+        let victim = unit.victim.pick(UnitView::new(flash, unit.first_block)).ok_or(Exhausted)?;
+        let block = BlockId(unit.first_block.0 + victim);
+        let invalid = flash.geometry().pages_per_block() - flash.pages_valid(block);
+        if invalid == 0 && unit.victim.picks_fewest() {
+            return Err(Exhausted); // no sealed block has an invalid page
+        }
+        unit.victim.removed(victim);
+        unit.sealed -= 1;
+        self.collect(block, flash);
+        for stream in 0..self.moving.len() {
+            self.relocate(unit_index, stream, flash);
+        }
+        flash.invalidate_block(block);
+        flash.erase(block, Cause::Gc);
+        self.units[unit_index].pool.push(victim, flash.nand().erases(block));
+        self.collections += 1;
+        self.victim_pages_invalid += u64::from(invalid);
+        Ok(invalid)
+    }
+
+    /// Lists the valid pages of a victim by the stream that they go to.
+    fn collect(&mut self, block: BlockId, flash: &Flash) {
+        // After a saved state was loaded the lists are gone.
+        self.moving.resize(usize::from(self.placement.streams()), Moving::default());
+        for moving in &mut self.moving {
+            moving.from.clear();
+            moving.lpns.clear();
+        }
+        let first = flash.geometry().first_page(block).0;
+        let spares = flash.nand().spares(block);
+        for ppn in flash.valid_pages(block) {
+            let lpn = spares[(ppn.0 - first) as usize];
+            let stream = self.placement.relocation(Relocation { lpn: Lpn(lpn), from: ppn });
+            prefetch(&self.l2p, lpn as usize);
+            let moving = &mut self.moving[usize::from(stream)];
+            moving.from.push(ppn.0);
+            moving.lpns.push(lpn);
+        }
+    }
+
+    /// Copies the listed pages of one stream to its frontier.
+    fn relocate(&mut self, unit_index: usize, stream: usize, flash: &mut Flash) {
+        let unit = &mut self.units[unit_index];
+        let Moving { from, lpns } = &self.moving[stream];
+        let mut done = 0;
+        while done < lpns.len() {
+            if unit.frontiers[stream].room() == 0 {
+                unit.open(u8::try_from(stream).expect("streams are counted in 8 bits"), flash);
+            }
+            let frontier = &mut unit.frontiers[stream];
+            let count = (lpns.len() - done).min(frontier.room() as usize);
+            let first = frontier.next;
+            frontier.next += u32::try_from(count).expect("no larger than the room");
+            let full = frontier.room() == 0;
+            let batch = done..done + count;
+            flash.copy_run(&from[batch.clone()], &lpns[batch.clone()], Ppn(first), Cause::Gc);
+            for (lpn, ppn) in lpns[batch].iter().zip(first..) {
+                self.l2p[*lpn as usize] = ppn;
+            }
+            if full {
+                unit.seal(flash.geometry().block_of(Ppn(first)), flash);
+            }
+            done += count;
+        }
+    }
+}
+
+impl Unit {
+    /// Opens the next free block as the frontier of `stream`.
+    fn open(&mut self, stream: u8, flash: &Flash) {
+        let local = self.pool.pop().expect("a clean starts with a free block for its copies");
+        let first = flash.geometry().first_page(BlockId(self.first_block.0 + local)).0;
+        self.frontiers[usize::from(stream)] =
+            Frontier { next: first, end: first + flash.geometry().pages_per_block() };
+    }
+
+    /// The last page of an open block was programmed: it becomes a candidate, or retires if its budget is spent.
+    fn seal(&mut self, block: BlockId, flash: &mut Flash) {
+        if flash.nand().can_erase(block) {
+            self.sealed += 1;
+            self.victim.sealed(block.0 - self.first_block.0, UnitView::new(flash, self.first_block));
+        } else {
+            flash.retire(block);
+        }
+    }
+
+    fn audit(&self, plane: usize, flash: &Flash, violations: &mut Vec<Violation>) {
+        let blocks = flash.geometry().blocks_per_plane();
+        let conditions = |condition: Condition| {
+            (self.first_block.0..self.first_block.0 + blocks)
+                .filter(|block| flash.nand().condition(BlockId(*block)) == condition)
+                .count()
+        };
+        let open = self.frontiers.iter().filter(|frontier| frontier.room() > 0).count();
+        let (retired, bad) = (conditions(Condition::Retired), conditions(Condition::FactoryBad));
+        let accounted = self.pool.len() + open + self.sealed as usize + retired + bad;
+        if accounted != blocks as usize {
+            violations.push(Violation(format!(
+                "plane {plane}: {} free + {open} open + {} sealed + {retired} retired + {bad} bad are not its {blocks} \
+                 blocks",
+                self.pool.len(),
+                self.sealed
+            )));
+        }
+        if self.victim.candidates() != self.sealed {
+            violations.push(Violation(format!(
+                "plane {plane}: the victim policy knows {} blocks, {} are sealed",
+                self.victim.candidates(),
+                self.sealed
+            )));
+        }
+        for block in self.pool.blocks().into_iter().map(|local| BlockId(self.first_block.0 + local)) {
+            if flash.nand().next_page(block) != 0 || flash.pages_valid(block) != 0 {
+                violations.push(Violation(format!("block {} is in the free pool but not erased", block.0)));
+            }
+        }
+    }
+}

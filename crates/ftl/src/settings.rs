@@ -1,0 +1,104 @@
+//! What users choose about translation, cleaning and placement.
+
+use crate::{
+    Allocation, AllocationOrder, FreeBlockOrder, PlacementName, PlacementSettings, SchemeName, VictimName,
+    VictimSettings,
+};
+use serde::{Deserialize, Serialize};
+
+/// `[ftl]`: the translation layer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub struct FtlSettings {
+    /// Which translation layer.
+    pub scheme: SchemeName,
+    /// Bytes of RAM for one entry of a mapping table, for the RAM figures of schemes.
+    pub entry_bytes: u32,
+}
+
+impl Default for FtlSettings {
+    fn default() -> Self {
+        Self { scheme: SchemeName::Page, entry_bytes: 4 }
+    }
+}
+
+/// When the old copy of an overwritten page turns invalid.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum InvalidateOrder {
+    /// Once the new one is programmed: a clean set off by this write may still copy the old one.
+    #[default]
+    AtProgram,
+    /// Before the victim is chosen. If the write then fails for want of space, the old content is lost.
+    BeforeGc,
+}
+
+/// `[gc]`: cleaning.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub struct GcSettings {
+    /// Which sealed block is cleaned.
+    pub victim: VictimName,
+    /// Cleaning runs before a plane opens a block while it has this many free blocks or fewer.
+    pub free_blocks_min: u32,
+    /// When the old copy of an overwritten page turns invalid.
+    pub invalidate: InvalidateOrder,
+    /// Settings of the victim policies, each in a table of its name.
+    #[serde(flatten)]
+    pub victims: VictimSettings,
+}
+
+impl Default for GcSettings {
+    fn default() -> Self {
+        Self {
+            victim: VictimName::Greedy,
+            free_blocks_min: 2,
+            invalidate: InvalidateOrder::AtProgram,
+            victims: VictimSettings::default(),
+        }
+    }
+}
+
+/// `[placement]`: where pages go.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub struct PlacementConfig {
+    /// Which frontier a page goes to.
+    pub policy: PlacementName,
+    /// How a page finds its plane.
+    pub allocation: Allocation,
+    /// The order in which planes take turns.
+    pub order: AllocationOrder,
+    /// Settings of the placement policies, each in a table of its name.
+    #[serde(flatten)]
+    pub policies: PlacementSettings,
+}
+
+impl Default for PlacementConfig {
+    fn default() -> Self {
+        Self {
+            policy: PlacementName::Single,
+            allocation: Allocation::Dynamic,
+            order: AllocationOrder::default(),
+            policies: PlacementSettings::default(),
+        }
+    }
+}
+
+/// `[wear]`: endurance.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub struct WearSettings {
+    /// Erases that a block stands; 0 means no limit.
+    pub pe_cycles_max: u32,
+    /// Which erased block is opened next.
+    pub free_block: FreeBlockOrder,
+    /// Share of blocks that are bad since the factory, drawn at random, 0 to 0.5.
+    pub factory_bad: f64,
+}
+
+impl Default for WearSettings {
+    fn default() -> Self {
+        Self { pe_cycles_max: 0, free_block: FreeBlockOrder::LeastWorn, factory_bad: 0.0 }
+    }
+}

@@ -1,0 +1,116 @@
+//! The proof that nothing is lost: every page carries a stamp, every read is checked.
+
+use crate::Violation;
+use flashwright_nand::{Lpn, Ppn};
+use serde::{Deserialize, Serialize};
+
+/// Stamps of what the host last wrote and of what each flash page holds.
+///
+/// A stamp is the number of the host page write that made it, from 1; 0 stands for "never written or trimmed".
+/// Numbers wrap after 2^32 page writes, which leaves a chance of one in four billion that a stale page looks right.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Stamps {
+    latest: Vec<u32>,
+    on_flash: Vec<u32>,
+    last: u32,
+    delivered: u64,
+    violations: Vec<Violation>,
+    violations_count: u64,
+}
+
+/// Violations kept with their text; later ones are only counted.
+const KEPT: usize = 20;
+
+impl Stamps {
+    pub(crate) fn new(logical_pages: u32, physical_pages: u32) -> Self {
+        Self {
+            latest: vec![0; logical_pages as usize],
+            on_flash: vec![0; physical_pages as usize],
+            last: 0,
+            delivered: 0,
+            violations: Vec::new(),
+            violations_count: 0,
+        }
+    }
+
+    /// The host writes `lpn`.
+    pub(crate) fn host_writes(&mut self, lpn: Lpn) {
+        self.last = self.last.wrapping_add(1).max(1);
+        self.latest[lpn.index()] = self.last;
+    }
+
+    pub(crate) fn host_trims(&mut self, lpn: Lpn) {
+        self.latest[lpn.index()] = 0;
+    }
+
+    /// Pages beyond the logical space hold the scheme's own tables and carry no host data.
+    pub(crate) fn programmed(&mut self, ppn: Ppn, lpn: Lpn) {
+        self.on_flash[ppn.index()] = self.latest.get(lpn.index()).copied().unwrap_or(0);
+    }
+
+    pub(crate) fn copied(&mut self, from: Ppn, to: Ppn) {
+        self.on_flash[to.index()] = self.on_flash[from.index()];
+    }
+
+    /// A host read of `lpn` was answered from `ppn`, whose spare area names `owner`.
+    pub(crate) fn delivers(&mut self, lpn: Lpn, ppn: Ppn, owner: Option<Lpn>, valid: bool) {
+        self.delivered += 1;
+        let (found, expected) = (self.on_flash[ppn.index()], self.latest[lpn.index()]);
+        if owner != Some(lpn) {
+            self.report(format!("lpn {} was read from ppn {}, whose spare area names {owner:?}", lpn.0, ppn.0));
+        } else if found != expected {
+            self.report(format!(
+                "lpn {} read from ppn {} gave write number {found}, but the last one was {expected}",
+                lpn.0, ppn.0
+            ));
+        } else if !valid {
+            self.report(format!("lpn {} was read from ppn {}, which is marked invalid", lpn.0, ppn.0));
+        }
+    }
+
+    /// A host read of `lpn` was answered with "never written".
+    pub(crate) fn delivers_nothing(&mut self, lpn: Lpn) {
+        self.delivered += 1;
+        let expected = self.latest[lpn.index()];
+        if expected != 0 {
+            self.report(format!("lpn {} read as never written, but write number {expected} went there", lpn.0));
+        }
+    }
+
+    /// A write of `lpn` failed: what the page holds now, old or new, counts as its content.
+    pub(crate) fn accept(&mut self, lpn: Lpn, held_in: Option<Ppn>) {
+        self.latest[lpn.index()] = held_in.map_or(0, |ppn| self.on_flash[ppn.index()]);
+    }
+
+    /// Pages answered so far, for the check that none was left out.
+    #[must_use]
+    pub fn delivered(&self) -> u64 {
+        self.delivered
+    }
+
+    /// Number of violations, and the text of the first of them.
+    #[must_use]
+    pub fn violations(&self) -> (u64, &[Violation]) {
+        (self.violations_count, &self.violations)
+    }
+
+    /// Whether `lpn` holds data as far as the host knows.
+    #[must_use]
+    pub fn is_written(&self, lpn: Lpn) -> bool {
+        self.latest[lpn.index()] != 0
+    }
+
+    /// The stamp that the flash page holds against the newest of `lpn`.
+    #[must_use]
+    pub fn is_newest(&self, lpn: Lpn, ppn: Ppn) -> bool {
+        self.on_flash[ppn.index()] == self.latest[lpn.index()]
+    }
+
+    /// Notes a contradiction found elsewhere.
+    pub fn report(&mut self, text: String) {
+        self.violations_count += 1;
+        if self.violations.len() < KEPT {
+            self.violations.push(Violation(text));
+        }
+    }
+}

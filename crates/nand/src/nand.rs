@@ -1,0 +1,291 @@
+//! The chip's state and its law.
+
+use crate::{BlockId, Geometry, Lpn, Ppn, ProgramOrder, prefetch};
+use serde::{Deserialize, Serialize};
+
+/// Whether a block can be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Condition {
+    /// In use.
+    Good,
+    /// Bad since the factory: never programmed, never erased.
+    FactoryBad,
+    /// Its erase budget is spent: readable, never programmed or erased again.
+    Retired,
+}
+
+/// How many erases each block stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum WearLimit {
+    /// No limit: wear is counted only.
+    Unlimited,
+    /// The same for every block.
+    Same(u32),
+    /// Its own for each block, by block id.
+    Each(Vec<u32>),
+}
+
+/// What one block's cells have been through.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct BlockState {
+    erases: u32,
+    /// One past the highest page programmed since the last erase.
+    next_page: u16,
+    condition: Condition,
+}
+
+/// All chips of a drive: which pages are programmed, what their spare areas say, how often blocks were erased.
+///
+/// Every method that breaks the law of NAND panics, in release builds too: such a step can only be a bug in the
+/// translation layer that asked for it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Nand {
+    geometry: Geometry,
+    order: ProgramOrder,
+    limit: WearLimit,
+    /// The logical page number in each page's spare area; [`ERASED`] where nothing was programmed.
+    spare: Vec<u32>,
+    blocks: Vec<BlockState>,
+}
+
+const ERASED: u32 = u32::MAX;
+
+impl Nand {
+    /// Erased flash without wear. `factory_bad` lists the blocks that are bad from the start.
+    ///
+    /// # Panics
+    /// If a block has more than 65,535 pages, or an id in `factory_bad` or the length of an individual wear limit
+    /// does not fit the geometry.
+    #[must_use]
+    pub fn new(geometry: Geometry, order: ProgramOrder, limit: WearLimit, factory_bad: &[BlockId]) -> Self {
+        assert!(geometry.pages_per_block() <= u32::from(u16::MAX), "a block has at most 65,535 pages");
+        if let WearLimit::Each(limits) = &limit {
+            assert_eq!(limits.len(), geometry.blocks() as usize, "one wear limit a block");
+        }
+        let fresh = BlockState { erases: 0, next_page: 0, condition: Condition::Good };
+        let mut blocks = vec![fresh; geometry.blocks() as usize];
+        for block in factory_bad {
+            blocks[block.index()].condition = Condition::FactoryBad;
+        }
+        Self { geometry, order, limit, spare: vec![ERASED; geometry.pages() as usize], blocks }
+    }
+
+    /// The layout.
+    #[inline(always)]
+    #[must_use]
+    pub fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// The order in which pages of a block may be programmed.
+    #[must_use]
+    pub fn program_order(&self) -> ProgramOrder {
+        self.order
+    }
+
+    /// The logical page number in the spare area of `ppn`, none if the page is erased.
+    #[inline(always)]
+    #[must_use]
+    pub fn spare(&self, ppn: Ppn) -> Option<Lpn> {
+        let lpn = self.spare[ppn.index()];
+        (lpn != ERASED).then_some(Lpn(lpn))
+    }
+
+    /// The spare areas of a whole block, in page order; for scans.
+    #[inline(always)]
+    #[must_use]
+    pub fn spares(&self, block: BlockId) -> &[u32] {
+        let first = self.geometry.first_page(block).index();
+        &self.spare[first..first + self.geometry.pages_per_block() as usize]
+    }
+
+    /// Whether `ppn` may be programmed now.
+    #[must_use]
+    pub fn is_programmable(&self, ppn: Ppn) -> bool {
+        let block = &self.blocks[self.geometry.block_of(ppn).index()];
+        block.condition == Condition::Good
+            && self.spare[ppn.index()] == ERASED
+            && (self.order == ProgramOrder::Any || self.geometry.page_in_block(ppn) >= u32::from(block.next_page))
+    }
+
+    /// One past the highest page programmed in `block` since its last erase.
+    #[inline(always)]
+    #[must_use]
+    pub fn next_page(&self, block: BlockId) -> u32 {
+        u32::from(self.blocks[block.index()].next_page)
+    }
+
+    /// Erases that `block` has been through.
+    #[inline(always)]
+    #[must_use]
+    pub fn erases(&self, block: BlockId) -> u32 {
+        self.blocks[block.index()].erases
+    }
+
+    /// Whether `block` can be used.
+    #[inline(always)]
+    #[must_use]
+    pub fn condition(&self, block: BlockId) -> Condition {
+        self.blocks[block.index()].condition
+    }
+
+    /// How often `block` may still be erased; none without a limit.
+    #[must_use]
+    pub fn cycles_left(&self, block: BlockId) -> Option<u32> {
+        let limit = match &self.limit {
+            WearLimit::Unlimited => return None,
+            WearLimit::Same(limit) => *limit,
+            WearLimit::Each(limits) => limits[block.index()],
+        };
+        Some(limit - self.erases(block))
+    }
+
+    /// Programs `ppn` and puts `lpn` in its spare area.
+    ///
+    /// # Panics
+    /// If the page is not erased, comes before a programmed page of a block that demands ascending order, or lies in
+    /// a factory-bad or retired block.
+    #[inline(always)]
+    #[allow(clippy::cast_possible_truncation)] // page numbers within a block fit 16 bits, checked at construction
+    pub fn program(&mut self, ppn: Ppn, lpn: Lpn) {
+        let page = self.geometry.page_in_block(ppn);
+        self.claim(self.geometry.block_of(ppn), page, page + 1);
+        let spare = &mut self.spare[ppn.index()];
+        assert!(*spare == ERASED, "page {} of lpn {} programmed again without an erase", ppn.0, *spare);
+        *spare = lpn.0;
+    }
+
+    /// Programs as many consecutive pages of one block as `lpns` has, from `first` on.
+    ///
+    /// # Panics
+    /// As [`Nand::program`], for every page; also if the pages do not lie in one block.
+    #[inline]
+    pub fn program_run(&mut self, first: Ppn, lpns: &[u32]) {
+        let page = self.geometry.page_in_block(first);
+        let end = page + u32::try_from(lpns.len()).expect("a run lies in one block");
+        assert!(end <= self.geometry.pages_per_block(), "a run of pages leaves its block");
+        self.claim(self.geometry.block_of(first), page, end);
+        let spares = &mut self.spare[first.index()..first.index() + lpns.len()];
+        assert!(spares.iter().all(|spare| *spare == ERASED), "a page programmed again without an erase");
+        spares.copy_from_slice(lpns);
+    }
+
+    /// Checks condition and order for programming pages `page..end` of `block`, and moves its high-water mark.
+    #[inline(always)]
+    #[allow(clippy::cast_possible_truncation)] // page numbers within a block fit 16 bits, checked at construction
+    fn claim(&mut self, block: BlockId, page: u32, end: u32) {
+        let state = &mut self.blocks[block.index()];
+        assert!(state.condition == Condition::Good, "program in block {}, which is {:?}", block.0, state.condition);
+        assert!(
+            page >= u32::from(state.next_page) || self.order == ProgramOrder::Any,
+            "page {page} of block {} programmed after page {}: this chip demands ascending order",
+            block.0,
+            i32::from(state.next_page) - 1,
+        );
+        state.next_page = state.next_page.max(end as u16);
+    }
+
+    /// Erases a whole block and says whether its budget is now spent (one more fill is then allowed before
+    /// [`Nand::retire`]).
+    ///
+    /// # Panics
+    /// If the block is factory-bad or retired, or its budget was spent before.
+    pub fn erase(&mut self, block: BlockId) -> bool {
+        let left = self.cycles_left(block);
+        let first = self.geometry.first_page(block).index();
+        let state = &mut self.blocks[block.index()];
+        assert!(state.condition == Condition::Good, "erase of block {}, which is {:?}", block.0, state.condition);
+        assert!(left != Some(0), "erase of block {} beyond its budget of {} cycles", block.0, state.erases);
+        state.erases += 1;
+        // Only what was programmed needs clearing; the high-water mark bounds it.
+        self.spare[first..first + usize::from(state.next_page)].fill(ERASED);
+        state.next_page = 0;
+        left == Some(1)
+    }
+
+    /// Takes a block out of use for good. Its pages stay readable.
+    ///
+    /// # Panics
+    /// If the block is factory-bad.
+    pub fn retire(&mut self, block: BlockId) {
+        let state = &mut self.blocks[block.index()];
+        assert!(state.condition != Condition::FactoryBad, "block {} is bad since the factory", block.0);
+        state.condition = Condition::Retired;
+    }
+
+    /// Whether [`Nand::erase`] may take `block` once more.
+    #[inline]
+    #[must_use]
+    pub fn can_erase(&self, block: BlockId) -> bool {
+        self.condition(block) == Condition::Good && self.cycles_left(block) != Some(0)
+    }
+
+    /// Warms the simulating machine's cache for the spare areas of `block`.
+    #[inline]
+    pub fn expect_scan(&self, block: BlockId) {
+        let first = self.geometry.first_page(block).index();
+        for line in (0..self.geometry.pages_per_block() as usize).step_by(16) {
+            prefetch(&self.spare, first + line);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flashwright_block::Bytes;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    fn chip(order: ProgramOrder, limit: WearLimit) -> Nand {
+        Nand::new(Geometry::new(1, 1, 1, 3, 4, Bytes(4096)), order, limit, &[BlockId(2)])
+    }
+
+    fn refuses(nand: &mut Nand, step: impl FnOnce(&mut Nand)) -> bool {
+        catch_unwind(AssertUnwindSafe(|| step(nand))).is_err()
+    }
+
+    #[test]
+    fn a_page_is_programmed_once_between_erases() {
+        let mut nand = chip(ProgramOrder::Any, WearLimit::Unlimited);
+        nand.program(Ppn(1), Lpn(9));
+        assert!(refuses(&mut nand, |n| n.program(Ppn(1), Lpn(9))));
+        assert_eq!((nand.spare(Ppn(1)), nand.spare(Ppn(0))), (Some(Lpn(9)), None));
+        nand.erase(BlockId(0));
+        assert_eq!((nand.spare(Ppn(1)), nand.erases(BlockId(0))), (None, 1));
+        nand.program(Ppn(1), Lpn(3));
+    }
+
+    #[test]
+    fn order_is_a_property_of_the_chip() {
+        let mut ascending = chip(ProgramOrder::Ascending, WearLimit::Unlimited);
+        ascending.program(Ppn(2), Lpn(0)); // a gap is allowed
+        assert!(!ascending.is_programmable(Ppn(1)) && ascending.is_programmable(Ppn(3)));
+        assert!(refuses(&mut ascending, |n| n.program(Ppn(1), Lpn(0))));
+        let mut any = chip(ProgramOrder::Any, WearLimit::Unlimited);
+        any.program(Ppn(2), Lpn(0));
+        any.program(Ppn(1), Lpn(0));
+    }
+
+    #[test]
+    fn runs_obey_the_same_law() {
+        let mut nand = chip(ProgramOrder::Ascending, WearLimit::Unlimited);
+        nand.program_run(Ppn(1), &[5, 6]);
+        assert_eq!((nand.spare(Ppn(2)), nand.next_page(BlockId(0))), (Some(Lpn(6)), 3));
+        assert!(refuses(&mut nand, |n| n.program_run(Ppn(2), &[1])));
+        assert!(refuses(&mut nand, |n| n.program_run(Ppn(3), &[1, 2])));
+    }
+
+    #[test]
+    fn spent_bad_and_retired_blocks_are_left_alone() {
+        let mut nand = chip(ProgramOrder::Ascending, WearLimit::Same(2));
+        assert!(!nand.erase(BlockId(0)) && nand.erase(BlockId(0)));
+        assert!(refuses(&mut nand, |n| _ = n.erase(BlockId(0))), "budget spent");
+        nand.program(Ppn(0), Lpn(1)); // the last fill
+        nand.retire(BlockId(0));
+        assert!(refuses(&mut nand, |n| n.program(Ppn(1), Lpn(1))));
+        assert_eq!(nand.spare(Ppn(0)), Some(Lpn(1)), "still readable");
+        assert!(refuses(&mut nand, |n| n.program(Ppn(8), Lpn(1))), "factory bad");
+        assert!(refuses(&mut nand, |n| _ = n.erase(BlockId(2))), "factory bad");
+    }
+}
