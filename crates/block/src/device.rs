@@ -75,8 +75,17 @@ pub trait BlockDevice {
 
     /// Says that `request` will be submitted soon. Devices may use it to warm caches of the simulating machine;
     /// it never changes a result.
-    #[inline]
-    fn expect_soon(&self, request: &Request) {
-        let _ = request;
+    #[inline(always)]
+    fn expect(&self, request: &Request, ahead: Ahead) {
+        let _ = (request, ahead);
     }
+}
+
+/// How far ahead of its submission a request is announced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ahead {
+    /// Some tens of requests.
+    Far,
+    /// A few requests; it was announced as [`Ahead::Far`] before.
+    Near,
 }

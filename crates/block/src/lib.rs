@@ -15,7 +15,7 @@ mod random;
 mod request;
 mod units;
 
-pub use device::{BlockDevice, DeviceInfo, IoError, Tag};
+pub use device::{Ahead, BlockDevice, DeviceInfo, IoError, Tag};
 pub use random::{Rng, Seed, below, chance, unit_interval};
 pub use request::{Completion, Request, RequestKind, RequestSource, SECTOR_BYTES, SourceError};
 pub use units::{Bytes, Nanos, UnitError};

@@ -36,6 +36,9 @@ pub struct Flash {
     log: Vec<FlashOp>,
     #[serde(skip)]
     next_after: u16,
+    /// Position in the log, plus 1, of the read that host programs of this request must await; 0 for none.
+    #[serde(skip)]
+    host_awaits: u32,
     stamps: Option<Stamps>,
 }
 
@@ -52,6 +55,7 @@ impl Flash {
             logging,
             log: Vec::new(),
             next_after: 0,
+            host_awaits: 0,
             stamps: verify.then(|| Stamps::new(logical_pages, pages)),
             nand,
         }
@@ -307,10 +311,20 @@ impl Flash {
         self.next_after = distance;
     }
 
+    /// Makes the host programs of this request wait for the end of the last operation: they carry what it reads.
+    pub fn host_programs_wait(&mut self) {
+        self.host_awaits = u32::try_from(self.log.len()).expect("a request's operations fit 32 bits");
+    }
+
     #[inline(always)]
     fn note(&mut self, ppn: Ppn, kind: OpKind, cause: Cause) {
         if self.logging {
-            self.log.push(FlashOp { ppn, kind, cause, after: self.next_after });
+            let mut after = self.next_after;
+            if self.host_awaits > 0 && kind == OpKind::Program && cause == Cause::Host {
+                let distance = self.log.len() + 1 - self.host_awaits as usize;
+                after = u16::try_from(distance).unwrap_or(u16::MAX);
+            }
+            self.log.push(FlashOp { ppn, kind, cause, after });
             self.next_after = 0;
         }
     }
@@ -329,6 +343,7 @@ impl Flash {
     pub fn clear_log(&mut self) {
         self.log.clear();
         self.next_after = 0;
+        self.host_awaits = 0;
     }
 
     /// Warms the simulating machine's cache for an invalidation of `ppn`.

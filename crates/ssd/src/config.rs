@@ -1,0 +1,231 @@
+//! What users write about a drive.
+//!
+//! The one schema: kebab-case keys, values with units, defaults visible in `impl Default`. Reading and checking is in
+//! `faults`; what the code runs on is derived in `ssd`.
+
+use flashwright_block::{Bytes, Nanos, UnitError};
+use flashwright_ftl::{FtlSettings, GcSettings, PlacementConfig, WearSettings};
+use flashwright_nand::ProgramOrder;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use std::fmt;
+use std::str::FromStr;
+
+/// A drive.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub struct Config {
+    /// A short name for reports.
+    pub name: String,
+    /// What it models and where its constants come from.
+    pub about: String,
+    /// The flash.
+    pub geometry: GeometryConfig,
+    /// What of it the host sees.
+    pub capacity: Capacity,
+    /// How long things take.
+    pub timing: TimingConfig,
+    /// The translation layer.
+    pub ftl: FtlSettings,
+    /// Cleaning.
+    pub gc: GcSettings,
+    /// Where pages go.
+    pub placement: PlacementConfig,
+    /// Endurance.
+    pub wear: WearSettings,
+    /// The host's side of the drive.
+    pub host: HostConfig,
+}
+
+/// `[geometry]`: the flash.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub struct GeometryConfig {
+    /// Channels (buses), 1 to 64.
+    pub channels: u32,
+    /// Dies on each channel, 1 to 64.
+    pub dies_per_channel: u32,
+    /// Dies that share a package (a way); divides `dies-per-channel`. Only the allocation order looks at it.
+    pub dies_per_way: u32,
+    /// Planes in each die, 1 to 16.
+    pub planes_per_die: u32,
+    /// Blocks in each plane, at least 4.
+    pub blocks_per_plane: u32,
+    /// Pages in each block, 2 to 65,535; no power of two is assumed.
+    pub pages_per_block: u32,
+    /// Bytes of data in a page, a multiple of 512.
+    pub page_size: Bytes,
+    /// Bytes of the spare area of a page.
+    pub spare_size: Bytes,
+    /// The order in which the chip lets the pages of a block be programmed.
+    pub program_order: ProgramOrder,
+}
+
+impl Default for GeometryConfig {
+    fn default() -> Self {
+        Self {
+            channels: 4,
+            dies_per_channel: 2,
+            dies_per_way: 1,
+            planes_per_die: 1,
+            blocks_per_plane: 1024,
+            pages_per_block: 128,
+            page_size: Bytes(4096),
+            spare_size: Bytes(128),
+            program_order: ProgramOrder::Ascending,
+        }
+    }
+}
+
+/// `[capacity]`: what of the flash the host sees.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub struct Capacity {
+    /// Logical over physical pages, above 0 and below 1.
+    pub utilization: f64,
+    /// The logical size itself; it wins over `utilization` unless it is `"0 B"`.
+    pub logical: Bytes,
+}
+
+impl Default for Capacity {
+    fn default() -> Self {
+        Self { utilization: 0.9, logical: Bytes(0) }
+    }
+}
+
+/// What happens in parallel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TimingModel {
+    /// Counts only: no time passes.
+    None,
+    /// One flash operation at a time, as FlashSim; requests wait in the driver.
+    Serial,
+    /// Channels and dies work side by side.
+    #[default]
+    Parallel,
+}
+
+/// `[timing]`: how long things take.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub struct TimingConfig {
+    /// What happens in parallel.
+    pub model: TimingModel,
+    /// Array time of a page read.
+    pub read: Nanos,
+    /// Array time of a page program.
+    pub program: Nanos,
+    /// Time of a block erase.
+    pub erase: Nanos,
+    /// Array time of reading a spare area alone.
+    pub oob_read: Nanos,
+    /// Bus cycles of a command, before its operation.
+    pub command: Nanos,
+    /// Transfer rate of a channel, or `"none"` where transfers are free or included in the array times.
+    pub bus_rate: Rate,
+    /// Whether the spare area is transferred with the page.
+    pub transfer_spare: bool,
+    /// Whether a channel is held only during transfers (true) or for the whole operation.
+    pub pipelined: bool,
+}
+
+impl Default for TimingConfig {
+    fn default() -> Self {
+        Self {
+            model: TimingModel::Parallel,
+            read: Nanos(50_000),
+            program: Nanos(600_000),
+            erase: Nanos(3_000_000),
+            oob_read: Nanos(50_000),
+            command: Nanos(0),
+            bus_rate: Rate(Some(200_000_000)),
+            transfer_spare: false,
+            pipelined: true,
+        }
+    }
+}
+
+/// What a write of a part of a page costs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PartialPages {
+    /// Each touched page counts as wholly written, as in the FlashSim family.
+    #[default]
+    Whole,
+    /// A partly covered page that exists on flash is read before it is written.
+    ReadModifyWrite,
+}
+
+/// `[host]`: the host's side of the drive.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub struct HostConfig {
+    /// Requests that the drive takes at once under `timing.model = "parallel"`; the rest waits in the driver.
+    pub queue_depth: u32,
+    /// What a write of a part of a page costs.
+    pub partial_pages: PartialPages,
+}
+
+impl Default for HostConfig {
+    fn default() -> Self {
+        Self { queue_depth: 32, partial_pages: PartialPages::Whole }
+    }
+}
+
+/// Bytes per second, or none.
+///
+/// ```
+/// # use flashwright_ssd::Rate;
+/// assert_eq!("40 MB/s".parse::<Rate>().unwrap().transfer(4096).0, 102_400);
+/// assert_eq!("none".parse::<Rate>().unwrap().transfer(4096).0, 0);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rate(pub Option<u64>);
+
+impl Rate {
+    /// Time for `bytes`, rounded up to a nanosecond; 0 without a rate.
+    #[must_use]
+    pub fn transfer(self, bytes: u64) -> Nanos {
+        Nanos(self.0.map_or(0, |rate| (bytes * 1_000_000_000).div_ceil(rate)))
+    }
+}
+
+impl FromStr for Rate {
+    type Err = UnitError;
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let fail = || UnitError {
+            found: text.to_owned(),
+            expected: "a rate with its unit, such as \"40 MB/s\", or \"none\" where transfers are free",
+        };
+        if text == "none" {
+            return Ok(Self(None));
+        }
+        let bytes: Bytes = text.strip_suffix("/s").ok_or_else(fail)?.parse().map_err(|_| fail())?;
+        if bytes.0 == 0 {
+            return Err(fail());
+        }
+        Ok(Self(Some(bytes.0)))
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            None => f.write_str("none"),
+            Some(rate) if rate % 1_000_000 == 0 => write!(f, "{} MB/s", rate / 1_000_000),
+            Some(rate) => write!(f, "{}/s", Bytes(rate)),
+        }
+    }
+}
+
+impl Serialize for Rate {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Rate {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+    }
+}

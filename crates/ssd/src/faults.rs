@@ -1,0 +1,355 @@
+//! Reading a configuration so that all its faults are found at once.
+//!
+//! A user's text is laid over the tree of defaults key by key. An unknown key is answered with its nearest match; a
+//! value that does not fit is found by trying each key alone, which costs nothing at this size. Only then is the whole
+//! read, and only then are rules checked that span several keys.
+
+use crate::config::Config;
+use flashwright_block::Bytes;
+use flashwright_nand::Geometry;
+use std::fmt;
+use toml::{Table, Value};
+
+/// One thing that is wrong with a configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// The key's full path, such as `timing.program`; empty where the fault has none.
+    pub key: String,
+    /// What was found, what is allowed, and the nearest match.
+    pub what: String,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.key.is_empty() { f.write_str(&self.what) } else { write!(f, "{}: {}", self.key, self.what) }
+    }
+}
+
+/// All that is wrong with a configuration.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .faults.iter().map(|fault| format!("{}: {fault}", .source_name)).collect::<Vec<_>>().join("\n"))]
+pub struct ConfigError {
+    /// The file, the bundled drive's name, or `--set`.
+    pub source_name: String,
+    /// At least one fault.
+    pub faults: Vec<Fault>,
+}
+
+impl Config {
+    /// Reads a drive from TOML laid over the defaults; `name` stands in messages. A key `base = "…"` names the bundled
+    /// drive to start from.
+    ///
+    /// # Errors
+    /// [`ConfigError`] with every fault of the text.
+    pub fn from_toml(text: &str, name: &str) -> Result<Self, ConfigError> {
+        let fail = |faults| ConfigError { source_name: name.to_owned(), faults };
+        let mut table: Table = toml::from_str(text).map_err(|error| fail(vec![syntax_fault(text, &error)]))?;
+        let base = match table.remove("base") {
+            None => Self::default(),
+            Some(Value::String(base)) => {
+                crate::bundled(&base).map_err(|what| fail(vec![Fault { key: "base".into(), what }]))?
+            }
+            Some(other) => {
+                let what = format!("found {other}, expected the name of a bundled drive");
+                return Err(fail(vec![Fault { key: "base".into(), what }]));
+            }
+        };
+        base.overlay(&table).map_err(fail)
+    }
+
+    /// Applies `KEY=VALUE` settings with dotted keys, as `--set` takes them. A value that is not TOML counts as a string.
+    ///
+    /// # Errors
+    /// [`ConfigError`] with every fault of the settings.
+    pub fn with_settings<S: AsRef<str>>(&self, settings: &[S]) -> Result<Self, ConfigError> {
+        let fail = |faults| ConfigError { source_name: "--set".to_owned(), faults };
+        let (mut table, mut faults) = (Table::new(), Vec::new());
+        for setting in settings.iter().map(AsRef::as_ref) {
+            match setting.split_once('=') {
+                Some((key, value)) if !key.trim().is_empty() => {
+                    insert(&mut table, key.trim(), parse_value(value.trim()))
+                }
+                _ => faults.push(Fault {
+                    key: String::new(),
+                    what: format!("found {setting:?}, expected KEY=VALUE, such as gc.victim=fifo"),
+                }),
+            }
+        }
+        match self.overlay(&table) {
+            Ok(config) if faults.is_empty() => Ok(config),
+            Ok(_) => Err(fail(faults)),
+            Err(more) => {
+                faults.extend(more);
+                Err(fail(faults))
+            }
+        }
+    }
+
+    /// The whole configuration as TOML: reading it back gives the same configuration.
+    #[must_use]
+    pub fn to_toml(&self) -> String {
+        toml::to_string(self).expect("a configuration is plain tables, text and numbers")
+    }
+
+    /// Every key with its value, in a tree.
+    fn tree(&self) -> Table {
+        Table::try_from(self).expect("a configuration is plain tables, text and numbers")
+    }
+
+    fn overlay(&self, changes: &Table) -> Result<Self, Vec<Fault>> {
+        let (mut tree, mut faults) = (self.tree(), Vec::new());
+        walk(&self.tree(), changes, "", &mut |path, value| {
+            let mut alone = self.tree();
+            insert(&mut alone, path, value.clone());
+            match alone.try_into::<Config>() {
+                Ok(_) => insert(&mut tree, path, value.clone()),
+                Err(error) => faults.push(value_fault(path, value, &error.to_string())),
+            }
+        })
+        .into_iter()
+        .for_each(|fault| faults.push(fault));
+        let whole =
+            tree.try_into::<Config>().map_err(|error| vec![Fault { key: String::new(), what: error.to_string() }]);
+        match whole {
+            Ok(config) => {
+                faults.extend(config.range_faults());
+                faults.sort_by(|a, b| a.key.cmp(&b.key));
+                if faults.is_empty() { Ok(config) } else { Err(faults) }
+            }
+            Err(more) => Err(if faults.is_empty() { more } else { faults }),
+        }
+    }
+
+    /// Values out of range and rules that span several keys; what depends on the scheme is checked when it is built.
+    fn range_faults(&self) -> Vec<Fault> {
+        let mut faults = Vec::new();
+        let mut check = |ok: bool, key: &str, found: String, expected: &str| {
+            if !ok {
+                faults.push(Fault { key: key.to_owned(), what: format!("found {found}, expected {expected}") });
+            }
+        };
+        let g = &self.geometry;
+        check((1..=64).contains(&g.channels), "geometry.channels", g.channels.to_string(), "1 to 64");
+        check(
+            (1..=64).contains(&g.dies_per_channel),
+            "geometry.dies-per-channel",
+            g.dies_per_channel.to_string(),
+            "1 to 64",
+        );
+        check(
+            g.dies_per_way >= 1 && g.dies_per_channel.is_multiple_of(g.dies_per_way),
+            "geometry.dies-per-way",
+            g.dies_per_way.to_string(),
+            &format!("a divisor of geometry.dies-per-channel = {}", g.dies_per_channel),
+        );
+        check((1..=16).contains(&g.planes_per_die), "geometry.planes-per-die", g.planes_per_die.to_string(), "1 to 16");
+        check(g.blocks_per_plane >= 4, "geometry.blocks-per-plane", g.blocks_per_plane.to_string(), "4 or more");
+        check(
+            (2..=65_535).contains(&g.pages_per_block),
+            "geometry.pages-per-block",
+            g.pages_per_block.to_string(),
+            "2 to 65,535",
+        );
+        check(
+            (512..=1 << 24).contains(&g.page_size.0) && g.page_size.0.is_multiple_of(512),
+            "geometry.page-size",
+            g.page_size.to_string(),
+            "a multiple of 512 B from 512 B to 16 MiB",
+        );
+        let pages = [g.channels, g.dies_per_channel, g.planes_per_die, g.blocks_per_plane, g.pages_per_block]
+            .iter()
+            .map(|n| u128::from(*n))
+            .product::<u128>();
+        check(
+            pages <= u128::from(Geometry::PAGES_MAX),
+            "geometry",
+            format!("{pages} pages"),
+            "at most 4,294,967,294 pages; use larger pages or fewer blocks",
+        );
+        let u = self.capacity.utilization;
+        check(
+            u > 0.0 && u < 1.0,
+            "capacity.utilization",
+            u.to_string(),
+            "a number above 0 and below 1 (logical over physical size)",
+        );
+        let physical = pages * u128::from(g.page_size.0);
+        check(
+            self.capacity.logical.0 == 0 || u128::from(self.capacity.logical.0) < physical,
+            "capacity.logical",
+            self.capacity.logical.to_string(),
+            &format!("less than the flash, which has {}", Bytes(u64::try_from(physical).unwrap_or(u64::MAX))),
+        );
+        check(
+            self.capacity.logical.0 == 0 || self.capacity.logical.0 >= g.page_size.0,
+            "capacity.logical",
+            self.capacity.logical.to_string(),
+            "at least one page",
+        );
+        check(
+            (1..=65_536).contains(&self.host.queue_depth),
+            "host.queue-depth",
+            self.host.queue_depth.to_string(),
+            "1 to 65,536",
+        );
+        let bad = self.wear.factory_bad;
+        check((0.0..=0.5).contains(&bad), "wear.factory-bad", bad.to_string(), "a share of the blocks, 0 to 0.5");
+        check((1..=64).contains(&self.ftl.entry_bytes), "ftl.entry-bytes", self.ftl.entry_bytes.to_string(), "1 to 64");
+        check(
+            self.gc.free_blocks_min >= 1 && self.gc.free_blocks_min < g.blocks_per_plane,
+            "gc.free-blocks-min",
+            self.gc.free_blocks_min.to_string(),
+            &format!("1 or more and less than geometry.blocks-per-plane = {}", g.blocks_per_plane),
+        );
+        faults
+    }
+}
+
+/// Calls `leaf` for every value of `changes` that has a place in `tree`, and returns a fault for every key without one.
+fn walk(tree: &Table, changes: &Table, prefix: &str, leaf: &mut impl FnMut(&str, &Value)) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    for (key, value) in changes {
+        let path = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
+        match (tree.get(key), value) {
+            (None, _) => faults.push(unknown_key(&path, key, tree)),
+            (Some(Value::Table(known)), Value::Table(inner)) => faults.extend(walk(known, inner, &path, leaf)),
+            (Some(Value::Table(known)), other) => faults.push(Fault {
+                key: path,
+                what: format!("found {other}, expected a table with {}", list(known.keys())),
+            }),
+            (Some(_), value) => leaf(&path, value),
+        }
+    }
+    faults
+}
+
+fn unknown_key(path: &str, key: &str, siblings: &Table) -> Fault {
+    let mut what = "unknown key".to_owned();
+    if let Some(near) = nearest(key, siblings.keys().map(String::as_str)) {
+        what += &format!("; did you mean {near}?");
+    }
+    Fault { key: path.to_owned(), what: format!("{what} (known here: {})", list(siblings.keys())) }
+}
+
+/// Serde's message in our words: what was found, what is allowed, the nearest match.
+fn value_fault(path: &str, value: &Value, message: &str) -> Fault {
+    let message = message.lines().next().unwrap_or_default().trim();
+    let what = match message.split_once(", expected ") {
+        Some((_, expected)) if message.starts_with("unknown variant") => {
+            let names: Vec<&str> = expected.split('`').skip(1).step_by(2).collect();
+            let found = value.as_str().unwrap_or_default();
+            let hint = nearest(found, names.iter().copied()).map(|near| format!("; did you mean {near:?}?"));
+            format!("found {value}, expected {}{}", list(names.iter()), hint.unwrap_or_default())
+        }
+        Some((_, expected)) => format!("found {value}, expected {}", expected.trim_end_matches('.')),
+        None => format!("found {value}: {message}"),
+    };
+    Fault { key: path.to_owned(), what }
+}
+
+fn syntax_fault(text: &str, error: &toml::de::Error) -> Fault {
+    let line = error.span().map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1);
+    let what = error.message().lines().next().unwrap_or("not TOML").to_owned();
+    Fault { key: line.map_or_else(String::new, |line| format!("line {line}")), what }
+}
+
+fn list(names: impl Iterator<Item = impl fmt::Display>) -> String {
+    names.map(|name| name.to_string()).collect::<Vec<_>>().join(", ")
+}
+
+/// The candidate that looks most like `found`, if one is near enough to be meant.
+pub(crate) fn nearest<'a>(found: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    candidates
+        .map(|candidate| (strsim::jaro_winkler(found, candidate), candidate))
+        .filter(|(likeness, _)| *likeness > 0.75)
+        .max_by(|(a, _), (b, _)| a.total_cmp(b))
+        .map(|(_, candidate)| candidate)
+}
+
+/// Sets the value at a dotted path, making tables on the way.
+fn insert(table: &mut Table, path: &str, value: Value) {
+    match path.split_once('.') {
+        None => {
+            table.insert(path.to_owned(), value);
+        }
+        Some((head, rest)) => {
+            let inner = table.entry(head).or_insert_with(|| Value::Table(Table::new()));
+            if !inner.is_table() {
+                *inner = Value::Table(Table::new());
+            }
+            if let Value::Table(inner) = inner {
+                insert(inner, rest, value);
+            }
+        }
+    }
+}
+
+/// A number, a truth value, a quoted string; else the text itself.
+fn parse_value(text: &str) -> Value {
+    toml::from_str::<Table>(&format!("value = {text}"))
+        .ok()
+        .and_then(|mut table| table.remove("value"))
+        .unwrap_or_else(|| Value::String(text.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn message(text: &str) -> String {
+        Config::from_toml(text, "ssd.toml").unwrap_err().to_string()
+    }
+
+    #[test]
+    fn all_faults_are_found_at_once_with_path_and_nearest_match() {
+        let text =
+            "[timing]\nprogram = 600\nbus-rat = \"40 MB/s\"\n[gc]\nvictim = \"gredy\"\n[capacity]\nutilization = 1.2\n";
+        assert_eq!(
+            message(text),
+            "ssd.toml: capacity.utilization: found 1.2, expected a number above 0 and below 1 (logical over physical size)\n\
+             ssd.toml: gc.victim: found \"gredy\", expected greedy, fifo, random; did you mean \"greedy\"?\n\
+             ssd.toml: timing.bus-rat: unknown key; did you mean bus-rate? (known here: bus-rate, command, erase, model, \
+             oob-read, pipelined, program, read, transfer-spare)\n\
+             ssd.toml: timing.program: found 600, expected a time with its unit, such as \"200 us\"",
+        );
+    }
+
+    #[test]
+    fn what_is_not_toml_names_its_line() {
+        assert!(message("[geometry]\nchannels = = 3\n").starts_with("ssd.toml: line 2: "));
+        assert!(message("geometry = 3").contains("geometry: found 3, expected a table with"));
+        assert!(message("base = \"nothing\"").contains("base: "));
+    }
+
+    #[test]
+    fn settings_of_the_command_line_are_laid_over() {
+        let config = Config::default()
+            .with_settings(&["gc.victim=fifo", "timing.read=75 us", "capacity.utilization=0.7"])
+            .unwrap();
+        assert_eq!(config.timing.read.0, 75_000);
+        assert_eq!(config.capacity.utilization, 0.7);
+        let error = Config::default().with_settings(&["gc.victim", "geometry.channels=0"]).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "--set: found \"gc.victim\", expected KEY=VALUE, such as gc.victim=fifo\n\
+             --set: geometry.channels: found 0, expected 1 to 64"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn text_round_trips(
+            channels in 1u32..=64, blocks in 16u32..5000, program in 1u64..u64::MAX / 2, rate in 1u64..1 << 40, u in 0.01f64..0.99,
+        ) {
+            let mut config = Config::default();
+            config.geometry.channels = channels;
+            config.geometry.blocks_per_plane = blocks;
+            config.timing.program = flashwright_block::Nanos(program % (1 << 62));
+            config.timing.bus_rate = crate::Rate(Some(rate));
+            config.capacity.utilization = u;
+            config.name = "a \"quoted\"\nname".to_owned();
+            prop_assert_eq!(Config::from_toml(&config.to_toml(), "text").unwrap(), config);
+        }
+    }
+}

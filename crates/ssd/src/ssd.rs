@@ -1,0 +1,542 @@
+//! The drive behind the block-device seam.
+
+use crate::config::{Config, PartialPages, TimingModel};
+use crate::engine::{BusyTimes, Parallel, Times};
+use crate::faults::{ConfigError, Fault};
+use flashwright_block::{
+    Ahead, BlockDevice, Bytes, Completion, DeviceInfo, IoError, Nanos, Request, RequestKind, SECTOR_BYTES, Seed, Tag,
+    below,
+};
+use flashwright_ftl::schemes::SchemeContext;
+use flashwright_ftl::{Flash, Ftl, LpnRun, OpKind, OutOfSpace, Scheme, SchemeFigures, Violation};
+use flashwright_nand::{BlockId, Geometry, Lpn, Nand, WearLimit};
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+
+/// Why a drive could not be built.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SsdError {
+    /// The configuration contradicts itself.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+}
+
+/// A simulated drive.
+///
+/// All state is in the value: two drives in one process know nothing of each other, and a clone goes on exactly as the
+/// original. Saving and loading goes through serde with any format that is not self-describing.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Ssd {
+    #[serde(with = "as_toml")]
+    config: Config,
+    flash: Flash,
+    scheme: Scheme,
+    logical_pages: u32,
+    sectors_per_page: u64,
+    /// The shift that divides by `sectors_per_page`, where it is a power of two.
+    page_shift: Option<u32>,
+    clock: Clock,
+    now: u64,
+    tag: u64,
+    busy: u64,
+    /// Completions that wait to be fetched.
+    ready: VecDeque<Flight>,
+}
+
+/// A request on its way, or done.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Flight {
+    request: Request,
+    tag: u64,
+    start: u64,
+    end: u64,
+    flash_ops: u32,
+    erases: u32,
+}
+
+impl Flight {
+    #[inline(always)]
+    fn completion(self) -> Completion {
+        Completion {
+            tag: Tag(self.tag),
+            request: self.request,
+            start: Nanos(self.start),
+            end: Nanos(self.end),
+            flash_ops: self.flash_ops,
+            erases: self.erases,
+        }
+    }
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[allow(clippy::large_enum_variant)] // one a drive
+enum Clock {
+    None,
+    /// Time of one operation by [`OpKind`], and when the drive is free.
+    Serial {
+        alone: [u64; 4],
+        free_at: u64,
+    },
+    Parallel(ParallelClock),
+}
+
+/// The engine with the requests in flight and the driver's queue before it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct ParallelClock {
+    engine: Parallel,
+    flights: Vec<Flight>,
+    in_flight: u32,
+    queue_depth: u32,
+    waiting: VecDeque<(u64, Request)>,
+}
+
+impl Ssd {
+    /// Builds a drive with erased flash. With `verify` every page carries a stamp and every read is checked.
+    ///
+    /// # Errors
+    /// [`SsdError::Config`] with every fault that only shows once the drive is laid out.
+    pub fn new(config: &Config, seed: Seed, verify: bool) -> Result<Self, SsdError> {
+        let fail = |faults| ConfigError { source_name: config.name.clone(), faults };
+        let g = &config.geometry;
+        let geometry = Geometry::new(
+            g.channels,
+            g.dies_per_channel,
+            g.planes_per_die,
+            g.blocks_per_plane,
+            g.pages_per_block,
+            g.page_size,
+        );
+        let logical_pages = logical_pages(config, &geometry);
+        let limit = match config.wear.pe_cycles_max {
+            0 => WearLimit::Unlimited,
+            cycles => WearLimit::Same(cycles),
+        };
+        let nand = Nand::new(geometry, g.program_order, limit, &factory_bad(config, &geometry, seed));
+        let logging = config.timing.model == TimingModel::Parallel;
+        let mut flash = Flash::new(nand, logical_pages, logging, verify);
+        let context = SchemeContext {
+            logical_pages,
+            dies_per_way: g.dies_per_way,
+            ftl: &config.ftl,
+            gc: &config.gc,
+            placement: &config.placement,
+            wear: &config.wear,
+            seed,
+        };
+        let mut faults: Vec<Fault> = config
+            .ftl
+            .scheme
+            .faults(&context, &flash)
+            .into_iter()
+            .map(|what| Fault { key: String::new(), what })
+            .collect();
+        if let Some(order) = config.ftl.scheme.needs_order().filter(|order| *order != g.program_order) {
+            faults.push(Fault {
+                key: "geometry.program-order".to_owned(),
+                what: format!(
+                    "ftl.scheme = {:?} needs flash with program order {order:?}; set geometry.program-order or choose \
+                     another scheme",
+                    config.ftl.scheme.listed().name
+                ),
+            });
+        }
+        if !faults.is_empty() {
+            return Err(fail(faults).into());
+        }
+        let scheme = config.ftl.scheme.build(&context, &mut flash);
+        let sectors_per_page = g.page_size.0 / SECTOR_BYTES;
+        Ok(Self {
+            clock: Clock::new(config, &geometry),
+            config: config.clone(),
+            flash,
+            scheme,
+            logical_pages,
+            sectors_per_page,
+            page_shift: sectors_per_page.is_power_of_two().then(|| sectors_per_page.trailing_zeros()),
+            now: 0,
+            tag: 0,
+            busy: 0,
+            ready: VecDeque::new(),
+        })
+    }
+
+    /// The configuration it was built from.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+    /// The flash, for looking.
+    #[must_use]
+    pub fn flash(&self) -> &Flash {
+        &self.flash
+    }
+    /// The translation layer, for looking.
+    #[must_use]
+    pub fn scheme(&self) -> &Scheme {
+        &self.scheme
+    }
+    /// Pages that the host can address.
+    #[must_use]
+    pub fn logical_pages(&self) -> u32 {
+        self.logical_pages
+    }
+    /// Sectors of a page.
+    #[must_use]
+    pub fn sectors_per_page(&self) -> u64 {
+        self.sectors_per_page
+    }
+    /// What the scheme counted since the start or the last [`Ssd::reset_figures`].
+    #[must_use]
+    pub fn figures(&self) -> SchemeFigures {
+        self.scheme.figures()
+    }
+    /// Sets the scheme's own counts to zero, for the end of a warm-up.
+    pub fn reset_figures(&mut self) {
+        self.scheme.reset_figures();
+    }
+    /// How long the parts of the drive were busy since the start; empty lists under `timing.model = "none"`.
+    #[must_use]
+    pub fn busy_times(&self) -> BusyTimes {
+        match &self.clock {
+            Clock::None => BusyTimes::default(),
+            Clock::Serial { .. } => BusyTimes { dies: vec![Nanos(self.busy)], channels: Vec::new() },
+            Clock::Parallel(clock) => clock.engine.busy(),
+        }
+    }
+    /// Requests submitted and not yet completed.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.ready.len()
+            + match &self.clock {
+                Clock::Parallel(clock) => clock.in_flight as usize + clock.waiting.len(),
+                _ => 0,
+            }
+    }
+
+    /// Walks the whole state: map and owners inverse, counts equal to recounts, every block accounted for, and under
+    /// `verify` every logical page where the host left it. Answers what contradicts; costs time in proportion to the
+    /// drive.
+    #[must_use]
+    pub fn audit(&self) -> Vec<Violation> {
+        let mut violations = Vec::new();
+        self.flash.audit(&mut violations);
+        self.scheme.audit(&self.flash, &mut violations);
+        if let Some(stamps) = self.flash.stamps() {
+            violations.extend_from_slice(stamps.violations().1);
+            for lpn in (0..self.logical_pages).map(Lpn) {
+                match self.scheme.lookup(lpn) {
+                    None if stamps.is_written(lpn) => {
+                        violations.push(Violation(format!("lpn {} was written but is not mapped", lpn.0)));
+                    }
+                    Some(ppn) if !stamps.is_newest(lpn, ppn) => {
+                        violations
+                            .push(Violation(format!("page {} does not hold the newest data of lpn {}", ppn.0, lpn.0)));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        violations
+    }
+
+    /// The pages that a request touches.
+    #[inline(always)]
+    #[allow(clippy::cast_possible_truncation)] // the device's end was checked, and its pages are counted in 32 bits
+    fn run_of(&self, request: &Request) -> LpnRun {
+        let divide = |sector: u64| match self.page_shift {
+            Some(shift) => sector >> shift,
+            None => sector / self.sectors_per_page,
+        };
+        let first = divide(request.first_sector);
+        let last = divide(request.end_sector() - 1);
+        LpnRun { first: Lpn(first as u32), pages: (last - first + 1) as u32, stream: request.stream }
+    }
+
+    /// Hands a request to the translation layer, which leaves its operations in the flash's log and counts.
+    #[inline(always)]
+    fn translate(&mut self, request: &Request) -> Result<(), OutOfSpace> {
+        if request.sectors == 0 || request.kind == RequestKind::Flush {
+            return Ok(()); // no volatile buffer: what was acknowledged is on flash
+        }
+        let run = self.run_of(request);
+        match request.kind {
+            RequestKind::Read => {
+                let delivered = self.flash.stamps().map(|stamps| stamps.delivered());
+                self.scheme.read(run, &mut self.flash);
+                if let (Some(before), Some(stamps)) = (delivered, self.flash.stamps_mut())
+                    && stamps.delivered() != before + u64::from(run.pages)
+                {
+                    stamps.report(format!("a read of {} pages answered another number", run.pages));
+                }
+                Ok(())
+            }
+            RequestKind::Write => {
+                if self.config.host.partial_pages == PartialPages::ReadModifyWrite {
+                    self.read_partial_pages(request, run);
+                }
+                for lpn in run.iter() {
+                    self.flash.host_writes_page(lpn);
+                }
+                self.scheme.write(run, &mut self.flash).inspect_err(|_| {
+                    for lpn in run.iter() {
+                        self.flash.host_write_failed(lpn, self.scheme.lookup(lpn));
+                    }
+                })
+            }
+            RequestKind::Trim => {
+                // Only pages wholly covered lose their content.
+                let first = request.first_sector.div_ceil(self.sectors_per_page);
+                let end = request.end_sector() / self.sectors_per_page;
+                if let (Ok(first), Ok(pages)) = (u32::try_from(first), u32::try_from(end.saturating_sub(first)))
+                    && pages > 0
+                {
+                    let run = LpnRun { first: Lpn(first), pages, stream: request.stream };
+                    for lpn in run.iter() {
+                        self.flash.host_trims_page(lpn);
+                    }
+                    self.scheme.trim(run, &mut self.flash);
+                }
+                Ok(())
+            }
+            RequestKind::Flush => Ok(()),
+        }
+    }
+
+    /// Reads the first and last page of a write that covers them only in part, if they hold data.
+    fn read_partial_pages(&mut self, request: &Request, run: LpnRun) {
+        let starts_inside = !request.first_sector.is_multiple_of(self.sectors_per_page);
+        let ends_inside = !request.end_sector().is_multiple_of(self.sectors_per_page);
+        let last = Lpn(run.first.0 + run.pages - 1);
+        let partial = [starts_inside.then_some(run.first), ends_inside.then_some(last)];
+        for lpn in partial.into_iter().flatten().take(if run.pages == 1 { 1 } else { 2 }) {
+            if self.scheme.lookup(lpn).is_some() {
+                self.scheme.read(LpnRun { first: lpn, pages: 1, stream: run.stream }, &mut self.flash);
+                self.flash.host_programs_wait();
+            }
+        }
+    }
+
+    /// Translates and times a request that the drive takes at `start`.
+    #[inline(always)]
+    fn dispatch(&mut self, request: Request, tag: u64, start: u64) -> Result<(), IoError> {
+        let before = self.flash.counters().totals();
+        self.flash.clear_log();
+        self.translate(&request).map_err(|error| IoError::WornOut { reason: error.to_string() })?;
+        let after = self.flash.counters().totals();
+        let mut did = [0; 4];
+        for kind in 0..did.len() {
+            did[kind] = after[kind] - before[kind];
+        }
+        let narrow = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
+        let mut flight = Flight {
+            request,
+            tag,
+            start,
+            end: start,
+            flash_ops: narrow(did.iter().sum()),
+            erases: narrow(did[OpKind::Erase as usize]),
+        };
+        match &mut self.clock {
+            Clock::None => self.ready.push_back(flight),
+            Clock::Serial { alone, free_at } => {
+                let service: u64 = did.iter().zip(*alone).map(|(count, time)| count * time).sum();
+                flight.start = start.max(*free_at);
+                flight.end = flight.start + service;
+                *free_at = flight.end;
+                self.busy += service;
+                self.ready.push_back(flight);
+            }
+            Clock::Parallel(clock) => {
+                let slot = clock.engine.issue(start, self.flash.log(), self.flash.geometry()) as usize;
+                if slot == clock.flights.len() {
+                    clock.flights.push(flight);
+                } else {
+                    clock.flights[slot] = flight;
+                }
+                clock.in_flight += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes pages without letting time pass: how a drive is preconditioned.
+    ///
+    /// # Errors
+    /// [`IoError::WornOut`] when a page can't be placed.
+    #[inline]
+    pub fn precondition(&mut self, run: LpnRun) -> Result<(), IoError> {
+        for lpn in run.iter() {
+            self.flash.host_writes_page(lpn);
+        }
+        let result = self.scheme.write(run, &mut self.flash);
+        self.flash.clear_log();
+        result.map_err(|error| IoError::WornOut { reason: error.to_string() })
+    }
+
+    /// Runs the engine to its next completion not after `until`; a freed place takes the next request of the driver.
+    fn advance(&mut self, until: u64) -> Result<Option<Flight>, IoError> {
+        let Clock::Parallel(clock) = &mut self.clock else { return Ok(None) };
+        let Some((slot, end)) = clock.engine.next_completion(until) else { return Ok(None) };
+        let mut flight = clock.flights[slot as usize];
+        flight.end = end;
+        clock.in_flight -= 1;
+        self.now = self.now.max(end);
+        if let Some((tag, request)) = clock.waiting.pop_front() {
+            self.dispatch(request, tag, end)?;
+        }
+        Ok(Some(flight))
+    }
+}
+
+impl BlockDevice for Ssd {
+    fn info(&self) -> DeviceInfo {
+        let queue_depth = match &self.clock {
+            Clock::Parallel(clock) => clock.queue_depth,
+            _ => 1,
+        };
+        DeviceInfo {
+            name: self.config.name.clone(),
+            capacity: Bytes(u64::from(self.logical_pages) * self.config.geometry.page_size.0),
+            sector: Bytes(SECTOR_BYTES),
+            queue_depth,
+        }
+    }
+
+    #[inline]
+    fn now(&self) -> Nanos {
+        Nanos(self.now)
+    }
+
+    #[inline]
+    fn submit(&mut self, mut request: Request) -> Result<Tag, IoError> {
+        let device_sectors = u64::from(self.logical_pages) * self.sectors_per_page;
+        if request.end_sector() > device_sectors {
+            return Err(IoError::OutOfRange {
+                first_sector: request.first_sector,
+                end_sector: request.end_sector(),
+                device_sectors,
+            });
+        }
+        request.arrival = request.arrival.max(Nanos(self.now));
+        let tag = self.tag;
+        self.tag += 1;
+        if let Clock::Parallel(_) = self.clock {
+            while let Some(flight) = self.advance(request.arrival.0)? {
+                self.ready.push_back(flight);
+            }
+            self.now = request.arrival.0;
+            if let Clock::Parallel(clock) = &mut self.clock
+                && clock.in_flight >= clock.queue_depth
+            {
+                clock.waiting.push_back((tag, request));
+                return Ok(Tag(tag));
+            }
+        }
+        self.dispatch(request, tag, request.arrival.0)?;
+        Ok(Tag(tag))
+    }
+
+    #[inline]
+    fn wait(&mut self, until: Nanos) -> Result<Option<Completion>, IoError> {
+        if let Some(flight) = self.ready.front().copied() {
+            if flight.end > until.0 {
+                self.now = self.now.max(until.0);
+                return Ok(None);
+            }
+            self.ready.pop_front();
+            self.now = self.now.max(flight.end);
+            return Ok(Some(flight.completion()));
+        }
+        if let Some(flight) = self.advance(until.0)? {
+            return Ok(Some(flight.completion()));
+        }
+        if until.0 != u64::MAX {
+            self.now = self.now.max(until.0);
+        }
+        Ok(None)
+    }
+
+    #[inline(always)]
+    fn expect(&self, request: &Request, ahead: Ahead) {
+        if request.end_sector() > u64::from(self.logical_pages) * self.sectors_per_page || request.sectors == 0 {
+            return;
+        }
+        let lpn = self.run_of(request).first;
+        match ahead {
+            Ahead::Far => self.scheme.expect_far(lpn),
+            Ahead::Near => self.scheme.expect_near(lpn, &self.flash),
+        }
+    }
+}
+
+impl Clock {
+    fn new(config: &Config, geometry: &Geometry) -> Self {
+        let timing = &config.timing;
+        let spare = config.geometry.spare_size.0;
+        let page = geometry.page_size().0 + if timing.transfer_spare { spare } else { 0 };
+        let (page, spare) = (timing.bus_rate.transfer(page).0, timing.bus_rate.transfer(spare).0);
+        // By OpKind: read, program, erase, read of a spare area.
+        let times = Times {
+            command: timing.command.0,
+            pipelined: timing.pipelined,
+            array: [timing.read.0, timing.program.0, timing.erase.0, timing.oob_read.0],
+            transfer: [page, page, 0, spare],
+        };
+        match timing.model {
+            TimingModel::None => Self::None,
+            TimingModel::Serial => Self::Serial {
+                alone: [OpKind::Read, OpKind::Program, OpKind::Erase, OpKind::OobRead].map(|kind| times.alone(kind)),
+                free_at: 0,
+            },
+            TimingModel::Parallel => Self::Parallel(ParallelClock {
+                engine: Parallel::new(geometry, times),
+                flights: Vec::new(),
+                in_flight: 0,
+                queue_depth: config.host.queue_depth,
+                waiting: VecDeque::new(),
+            }),
+        }
+    }
+}
+
+/// Pages that the host sees.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // utilisation lies in (0, 1)
+fn logical_pages(config: &Config, geometry: &Geometry) -> u32 {
+    match config.capacity.logical {
+        Bytes(0) => ((f64::from(geometry.pages()) * config.capacity.utilization) as u32).max(1),
+        Bytes(bytes) => u32::try_from(bytes / geometry.page_size().0).unwrap_or(u32::MAX).min(geometry.pages()),
+    }
+}
+
+/// Blocks that are bad since the factory, drawn without replacement.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a share of at most one half
+fn factory_bad(config: &Config, geometry: &Geometry, seed: Seed) -> Vec<BlockId> {
+    let mut rng = seed.stream("wear.factory-bad");
+    let mut blocks: Vec<u32> = Vec::new();
+    let count = (f64::from(geometry.blocks()) * config.wear.factory_bad).round() as usize;
+    if count > 0 {
+        blocks = (0..geometry.blocks()).collect();
+        for at in 0..count {
+            let other = at + below(&mut rng, (blocks.len() - at) as u64) as usize;
+            blocks.swap(at, other);
+        }
+        blocks.truncate(count);
+    }
+    blocks.into_iter().map(BlockId).collect()
+}
+
+/// A configuration inside a saved state: as text, so that formats without field names can hold it.
+mod as_toml {
+    use super::Config;
+    use serde::{Deserialize, Deserializer, Serializer, de::Error as _};
+
+    pub fn serialize<S: Serializer>(config: &Config, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&config.to_toml())
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Config, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Config::from_toml(&text, "saved state").map_err(D::Error::custom)
+    }
+}
