@@ -240,6 +240,17 @@ impl Ssd {
         violations
     }
 
+    /// First page and number of pages that a request touches; (0, 0) for one without sectors.
+    #[inline(always)]
+    #[must_use]
+    pub fn pages_of(&self, request: &Request) -> (u32, u32) {
+        if request.sectors == 0 {
+            return (0, 0);
+        }
+        let run = self.run_of(request);
+        (run.first.0, run.pages)
+    }
+
     /// The pages that a request touches.
     #[inline(always)]
     #[allow(clippy::cast_possible_truncation)] // the device's end was checked, and its pages are counted in 32 bits

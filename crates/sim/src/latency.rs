@@ -1,0 +1,179 @@
+//! Response and service times: exact moments, percentiles from an HDR histogram.
+
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+
+/// Times of one kind of request. Percentiles are exact to three significant digits, all else to the nanosecond.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Latency {
+    #[serde(with = "as_counts")]
+    histogram: Histogram<u64>,
+    sum: u128,
+    sum_of_squares: f64,
+    max: u64,
+}
+
+/// A summary, as the JSON of a run has it. All in nanoseconds; `None` where nothing was recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct LatencySummary {
+    pub count: u64,
+    pub mean: Option<f64>,
+    pub stdev: Option<f64>,
+    pub p50: Option<u64>,
+    pub p90: Option<u64>,
+    pub p99: Option<u64>,
+    pub p99_9: Option<u64>,
+    pub max: Option<u64>,
+}
+
+impl Default for Latency {
+    fn default() -> Self {
+        Self {
+            histogram: Histogram::new(3).expect("three significant digits are allowed"),
+            sum: 0,
+            sum_of_squares: 0.0,
+            max: 0,
+        }
+    }
+}
+
+impl Latency {
+    /// Adds one time in nanoseconds.
+    #[inline(always)]
+    #[allow(clippy::cast_precision_loss)] // nanoseconds squared need no more than a double's 53 bits
+    pub fn record(&mut self, nanos: u64) {
+        self.histogram.saturating_record(nanos);
+        self.sum += u128::from(nanos);
+        self.sum_of_squares += nanos as f64 * nanos as f64;
+        self.max = self.max.max(nanos);
+    }
+
+    /// Adds all times of `other`.
+    pub fn merge(&mut self, other: &Self) {
+        self.histogram.add(&other.histogram).expect("both histograms resize themselves");
+        self.sum += other.sum;
+        self.sum_of_squares += other.sum_of_squares;
+        self.max = self.max.max(other.max);
+    }
+
+    /// Forgets everything; the memory is kept.
+    pub fn clear(&mut self) {
+        self.histogram.reset();
+        (self.sum, self.sum_of_squares, self.max) = (0, 0.0, 0);
+    }
+
+    /// How many times were recorded.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.histogram.len()
+    }
+
+    /// The time below or at which a share `q` of the requests lies; none if there were none.
+    #[must_use]
+    pub fn quantile(&self, q: f64) -> Option<u64> {
+        (self.count() > 0).then(|| self.histogram.value_at_quantile(q).min(self.max))
+    }
+
+    /// Mean in nanoseconds; none if nothing was recorded.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss)]
+    pub fn mean(&self) -> Option<f64> {
+        (self.count() > 0).then(|| self.sum as f64 / self.count() as f64)
+    }
+
+    /// The points of the cumulative distribution: (nanoseconds, share of requests at or below), at most some hundreds.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss)]
+    pub fn distribution(&self) -> Vec<(u64, f64)> {
+        let mut points: Vec<(u64, f64)> = Vec::new();
+        let total = self.count() as f64;
+        for value in self.histogram.iter_quantiles(20) {
+            let nanos = value.value_iterated_to().min(self.max);
+            if points.last().is_none_or(|(last, _)| *last < nanos) {
+                points.push((nanos, value.quantile().min(1.0)));
+            }
+        }
+        if total > 0.0 && points.last().is_none_or(|(_, share)| *share < 1.0) {
+            points.push((self.max, 1.0));
+        }
+        points
+    }
+
+    /// The summary.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss)]
+    pub fn summary(&self) -> LatencySummary {
+        let Some(mean) = self.mean() else { return LatencySummary::default() };
+        let variance = (self.sum_of_squares / self.count() as f64 - mean * mean).max(0.0);
+        LatencySummary {
+            count: self.count(),
+            mean: Some(mean),
+            stdev: Some(variance.sqrt()),
+            p50: self.quantile(0.5),
+            p90: self.quantile(0.9),
+            p99: self.quantile(0.99),
+            p99_9: self.quantile(0.999),
+            max: Some(self.max),
+        }
+    }
+}
+
+/// A histogram in a saved state: its filled cells.
+mod as_counts {
+    use super::*;
+
+    pub fn serialize<S: Serializer>(histogram: &Histogram<u64>, serializer: S) -> Result<S::Ok, S::Error> {
+        let cells: Vec<(u64, u64)> =
+            histogram.iter_recorded().map(|cell| (cell.value_iterated_to(), cell.count_at_value())).collect();
+        cells.serialize(serializer)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Histogram<u64>, D::Error> {
+        let cells = Vec::<(u64, u64)>::deserialize(deserializer)?;
+        let mut histogram = Histogram::new(3).map_err(D::Error::custom)?;
+        for (value, count) in cells {
+            histogram.record_n(value, count).map_err(D::Error::custom)?;
+        }
+        Ok(histogram)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn moments_are_exact_and_nothing_is_nothing() {
+        let mut latency = Latency::default();
+        assert_eq!(latency.summary(), LatencySummary::default());
+        for nanos in [2, 4, 4, 4, 5, 5, 7, 9] {
+            latency.record(nanos);
+        }
+        let summary = latency.summary();
+        assert_eq!((summary.mean, summary.stdev, summary.max), (Some(5.0), Some(2.0), Some(9)));
+        assert_eq!((summary.p50, summary.p90), (Some(4), Some(9)));
+    }
+
+    proptest! {
+        #[test]
+        fn quantiles_are_within_a_thousandth(mut times in prop::collection::vec(1u64..1 << 40, 1..300), q in 0.01f64..1.0) {
+            let mut latency = Latency::default();
+            times.iter().for_each(|nanos| latency.record(*nanos));
+            times.sort_unstable();
+            let exact = times[((q * times.len() as f64).ceil() as usize).clamp(1, times.len()) - 1];
+            let found = latency.quantile(q).unwrap();
+            prop_assert!(found.abs_diff(exact) as f64 <= exact as f64 / 1000.0 + 1.0, "{found} against {exact}");
+        }
+
+        #[test]
+        fn saving_keeps_every_cell(times in prop::collection::vec(0u64..1 << 50, 0..200)) {
+            let mut latency = Latency::default();
+            times.iter().for_each(|nanos| latency.record(*nanos));
+            let loaded: Latency = postcard::from_bytes(&postcard::to_stdvec(&latency).unwrap()).unwrap();
+            prop_assert_eq!(loaded.summary(), latency.summary());
+            prop_assert_eq!(loaded.distribution(), latency.distribution());
+        }
+    }
+}

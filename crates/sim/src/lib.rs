@@ -1,0 +1,17 @@
+//! A run: a workload played on a drive, measured, saved and resumed.
+//!
+//! The player sees the drive only as a block device; what is measured beside latencies comes from the drive's counters.
+
+mod latency;
+mod measure;
+mod player;
+mod precondition;
+mod report;
+mod simulation;
+
+pub use latency::{Latency, LatencySummary};
+pub use measure::{RequestColumns, Window, WindowRow};
+pub use player::{Pace, PlayError, Player, Step};
+pub use precondition::{Permutation, Precondition, Preconditioning, is_steady};
+pub use report::{Ended, RunReport};
+pub use simulation::{Phase, RunError, RunProgress, RunSettings, Simulation};

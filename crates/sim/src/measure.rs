@@ -1,0 +1,276 @@
+//! What is kept of a run while it goes: latencies, windows, and on demand a row for every request.
+
+use crate::latency::Latency;
+use flashwright_block::{Completion, RequestKind};
+use flashwright_ftl::{Cause, Counters, OpKind};
+use flashwright_ssd::Ssd;
+use serde::{Deserialize, Serialize};
+
+/// When a window of the time series ends.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Window {
+    /// No time series.
+    Off,
+    /// After so many requests.
+    Requests(u64),
+    /// After so many nanoseconds of the drive's time.
+    Nanos(u64),
+}
+
+/// One window of the time series.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct WindowRow {
+    /// Requests completed up to the end of the window, in all.
+    pub requests_end: u64,
+    /// The drive's clock at the end of the window.
+    pub time_end_ns: u64,
+    pub requests: u64,
+    pub pages_read: u64,
+    pub pages_written: u64,
+    pub programs: u64,
+    pub programs_gc: u64,
+    pub reads_flash: u64,
+    pub erases: u64,
+    pub collections: u64,
+    /// Mean valid pages of the victims of the window; none without a victim.
+    pub victim_pages_valid_mean: Option<f64>,
+    /// None in a window without host writes.
+    pub write_amplification: Option<f64>,
+    pub response_mean_ns: Option<f64>,
+    pub response_p99_ns: Option<u64>,
+    /// None where no time passed.
+    pub iops: Option<f64>,
+}
+
+/// A row for every request, column by column.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct RequestColumns {
+    pub arrival_ns: Vec<u64>,
+    pub start_ns: Vec<u64>,
+    pub completion_ns: Vec<u64>,
+    /// [`RequestKind`] as a number: 0 read, 1 write, 2 trim, 3 flush.
+    pub kind: Vec<u8>,
+    pub lpn: Vec<u32>,
+    pub pages: Vec<u32>,
+    /// Flash operations that the request set off, cleaning included.
+    pub flash_ops: Vec<u32>,
+    pub erases: Vec<u32>,
+}
+
+/// Latencies of one kind of request.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Times {
+    pub response: Latency,
+    pub service: Latency,
+}
+
+/// The measurement of one phase.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Measurement {
+    /// By kind: reads, writes, others.
+    pub times: [Times; 3],
+    pub requests: u64,
+    pub pages: [u64; 4],
+    pub bytes: u64,
+    pub start_ns: u64,
+    pub end_ns: u64,
+    pub counters_start: Counters,
+    pub digest: u64,
+    timed: bool,
+    window: Window,
+    window_start: WindowStart,
+    window_response: Latency,
+    pub windows: Vec<WindowRow>,
+    pub requests_kept: Option<RequestColumns>,
+}
+
+/// Counts at the start of the current window.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct WindowStart {
+    requests: u64,
+    pages: [u64; 4],
+    time_ns: u64,
+    programs: u64,
+    programs_gc: u64,
+    reads: u64,
+    erases: u64,
+    collections: u64,
+    victim_pages_invalid: u64,
+}
+
+/// Windows kept at most; then neighbours are joined and the window doubles.
+const WINDOWS_MAX: usize = 2000;
+
+impl Measurement {
+    pub fn new(ssd: &Ssd, now: u64, timed: bool, window: Window, keep_requests: bool) -> Self {
+        let mut measurement = Self {
+            times: Default::default(),
+            requests: 0,
+            pages: [0; 4],
+            bytes: 0,
+            start_ns: now,
+            end_ns: now,
+            counters_start: ssd.flash().counters().clone(),
+            digest: DIGEST_START,
+            timed,
+            window,
+            window_start: WindowStart::default(),
+            window_response: Latency::default(),
+            windows: Vec::new(),
+            requests_kept: keep_requests.then(RequestColumns::default),
+        };
+        measurement.window_start = measurement.counts(ssd);
+        measurement
+    }
+
+    #[inline(always)]
+    pub fn completed(&mut self, completion: &Completion, ssd: &Ssd) {
+        let request = &completion.request;
+        self.requests += 1;
+        let sectors = u64::from(request.sectors);
+        let (first, pages) = ssd.pages_of(request);
+        self.pages[request.kind as usize] += u64::from(pages);
+        if matches!(request.kind, RequestKind::Read | RequestKind::Write) {
+            self.bytes += sectors * flashwright_block::SECTOR_BYTES;
+        }
+        self.end_ns = self.end_ns.max(completion.end.0);
+        self.digest = mix(self.digest, completion.tag.0 ^ u64::from(completion.flash_ops) << 32);
+        if self.timed {
+            self.digest = mix(self.digest, completion.end.0);
+            let (response, service) = (completion.response_time().0, completion.service_time().0);
+            let times = &mut self.times[(request.kind as usize).min(2)];
+            times.response.record(response);
+            times.service.record(service);
+            if self.window != Window::Off {
+                self.window_response.record(response);
+            }
+        }
+        if let Some(kept) = &mut self.requests_kept {
+            kept.arrival_ns.push(request.arrival.0);
+            kept.start_ns.push(completion.start.0);
+            kept.completion_ns.push(completion.end.0);
+            kept.kind.push(request.kind as u8);
+            kept.lpn.push(first);
+            kept.pages.push(pages);
+            kept.flash_ops.push(completion.flash_ops);
+            kept.erases.push(completion.erases);
+        }
+        let over = match self.window {
+            Window::Off => false,
+            Window::Requests(length) => self.requests - self.window_start.requests >= length,
+            Window::Nanos(length) => self.end_ns - self.window_start.time_ns >= length,
+        };
+        if over {
+            self.end_window(ssd);
+        }
+    }
+
+    /// Ends the last window, if anything fell into it.
+    pub fn finish(&mut self, ssd: &Ssd) {
+        if self.window != Window::Off && self.requests > self.window_start.requests {
+            self.end_window(ssd);
+        }
+    }
+
+    fn counts(&self, ssd: &Ssd) -> WindowStart {
+        let (counters, figures) = (ssd.flash().counters(), ssd.figures());
+        WindowStart {
+            requests: self.requests,
+            pages: self.pages,
+            time_ns: self.end_ns,
+            programs: counters.total(OpKind::Program),
+            programs_gc: counters.get(OpKind::Program, Cause::Gc) + counters.get(OpKind::Program, Cause::Merge),
+            reads: counters.total(OpKind::Read),
+            erases: counters.total(OpKind::Erase),
+            collections: figures.collections,
+            victim_pages_invalid: figures.victim_pages_invalid,
+        }
+    }
+
+    #[cold]
+    #[allow(clippy::cast_precision_loss)] // counts of a window
+    fn end_window(&mut self, ssd: &Ssd) {
+        let now = self.counts(ssd);
+        let start = std::mem::replace(&mut self.window_start, now.clone());
+        let (written, programs) = (now.pages[1] - start.pages[1], now.programs - start.programs);
+        let (collections, nanos) = (now.collections - start.collections, now.time_ns - start.time_ns);
+        let victim_pages = collections * u64::from(ssd.flash().geometry().pages_per_block());
+        let victim_valid = victim_pages.saturating_sub(now.victim_pages_invalid - start.victim_pages_invalid);
+        self.windows.push(WindowRow {
+            requests_end: now.requests,
+            time_end_ns: now.time_ns,
+            requests: now.requests - start.requests,
+            pages_read: now.pages[0] - start.pages[0],
+            pages_written: written,
+            programs,
+            programs_gc: now.programs_gc - start.programs_gc,
+            reads_flash: now.reads - start.reads,
+            erases: now.erases - start.erases,
+            collections,
+            victim_pages_valid_mean: (collections > 0).then(|| victim_valid as f64 / collections as f64),
+            write_amplification: (written > 0).then(|| programs as f64 / written as f64),
+            response_mean_ns: self.window_response.mean(),
+            response_p99_ns: self.window_response.quantile(0.99),
+            iops: (nanos > 0).then(|| (now.requests - start.requests) as f64 * 1e9 / nanos as f64),
+        });
+        self.window_response.clear();
+        if self.windows.len() == WINDOWS_MAX {
+            self.widen();
+        }
+    }
+
+    /// Joins neighbouring windows, so that a run of unknown length keeps a bounded series.
+    fn widen(&mut self) {
+        self.windows = self.windows.chunks(2).map(|pair| pair.iter().skip(1).fold(pair[0].clone(), join)).collect();
+        self.window = match self.window {
+            Window::Off => Window::Off,
+            Window::Requests(length) => Window::Requests(length * 2),
+            Window::Nanos(length) => Window::Nanos(length * 2),
+        };
+    }
+}
+
+/// Two neighbouring windows as one. Means are weighted; of the 99th percentiles the larger is kept.
+#[allow(clippy::cast_precision_loss)]
+fn join(a: WindowRow, b: &WindowRow) -> WindowRow {
+    let weighted = |x: Option<f64>, wx: u64, y: Option<f64>, wy: u64| match (x, y) {
+        (Some(x), Some(y)) => Some((x * wx as f64 + y * wy as f64) / (wx + wy).max(1) as f64),
+        (x, y) => x.or(y),
+    };
+    let (written, programs) = (a.pages_written + b.pages_written, a.programs + b.programs);
+    let seconds = |row: &WindowRow| row.iops.map(|iops| row.requests as f64 / iops);
+    let time = seconds(&a).unwrap_or(0.0) + seconds(b).unwrap_or(0.0);
+    WindowRow {
+        requests_end: b.requests_end,
+        time_end_ns: b.time_end_ns,
+        requests: a.requests + b.requests,
+        pages_read: a.pages_read + b.pages_read,
+        pages_written: written,
+        programs,
+        programs_gc: a.programs_gc + b.programs_gc,
+        reads_flash: a.reads_flash + b.reads_flash,
+        erases: a.erases + b.erases,
+        collections: a.collections + b.collections,
+        victim_pages_valid_mean: weighted(
+            a.victim_pages_valid_mean,
+            a.collections,
+            b.victim_pages_valid_mean,
+            b.collections,
+        ),
+        write_amplification: (written > 0).then(|| programs as f64 / written as f64),
+        response_mean_ns: weighted(a.response_mean_ns, a.requests, b.response_mean_ns, b.requests),
+        response_p99_ns: a.response_p99_ns.max(b.response_p99_ns),
+        iops: (time > 0.0).then(|| (a.requests + b.requests) as f64 / time),
+    }
+}
+
+const DIGEST_START: u64 = 0xcbf2_9ce4_8422_2325;
+
+/// One step of the digest of a result: order matters, every bit spreads.
+#[inline(always)]
+pub(crate) fn mix(digest: u64, value: u64) -> u64 {
+    (digest.rotate_left(5) ^ value).wrapping_mul(0x517c_c1b7_2722_0a95)
+}

@@ -1,0 +1,276 @@
+//! Bringing a drive into a known state before it is measured.
+
+use flashwright_block::{IoError, Rng, Seed, below};
+use flashwright_ftl::{Counters, LpnRun, OpKind};
+use flashwright_nand::Lpn;
+use flashwright_ssd::Ssd;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// What is done to a drive before a run. No time passes and nothing of it is measured.
+///
+/// ```
+/// # use flashwright_sim::Precondition;
+/// assert_eq!("random:capacities=3".parse(), Ok(Precondition::Random { capacities: 3.0 }));
+/// assert_eq!("steady".parse(), Ok(Precondition::Steady));
+/// assert!("full".parse::<Precondition>().is_err());
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub enum Precondition {
+    /// Nothing: the drive is erased.
+    #[default]
+    Empty,
+    /// The whole logical space is written once, in order.
+    Sequential,
+    /// The whole logical space is written once in random order; beyond one capacity, pages are drawn uniformly.
+    Random {
+        /// Page writes over logical pages, at least 1.
+        capacities: f64,
+    },
+    /// Two sequential fills, then rounds of uniform random writes of half a capacity until the steady-state rule of the
+    /// SNIA SSS PTS holds for write amplification over five rounds: range at most 20 % and slope at most 10 % of the
+    /// mean. Gives up after 50 rounds, and says so.
+    Steady,
+}
+
+impl FromStr for Precondition {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let fail = || {
+            format!(
+                "precondition: found {text:?}, expected empty, sequential, random, random:capacities=N with N of 1 or \
+                 more, or steady"
+            )
+        };
+        match text.split_once(':') {
+            None => match text {
+                "empty" => Ok(Self::Empty),
+                "sequential" => Ok(Self::Sequential),
+                "random" => Ok(Self::Random { capacities: 1.0 }),
+                "steady" => Ok(Self::Steady),
+                _ => Err(fail()),
+            },
+            Some(("random", settings)) => settings
+                .strip_prefix("capacities=")
+                .and_then(|number| number.parse().ok())
+                .filter(|capacities| (1.0..=1e6).contains(capacities))
+                .map(|capacities| Self::Random { capacities })
+                .ok_or_else(fail),
+            Some(_) => Err(fail()),
+        }
+    }
+}
+
+impl fmt::Display for Precondition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => f.write_str("empty"),
+            Self::Sequential => f.write_str("sequential"),
+            Self::Random { capacities } if *capacities == 1.0 => f.write_str("random"),
+            Self::Random { capacities } => write!(f, "random:capacities={capacities}"),
+            Self::Steady => f.write_str("steady"),
+        }
+    }
+}
+
+/// Rounds of the steady-state window, and how many are tried at most.
+const WINDOW: usize = 5;
+const ROUNDS_MAX: usize = 50;
+
+/// Preconditioning at work, in steps.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Preconditioning {
+    wanted: Precondition,
+    pages: u64,
+    done: u64,
+    total: u64,
+    order: Permutation,
+    rng: Rng,
+    round_start: Counters,
+    rounds: Vec<f64>,
+    steady: Option<bool>,
+}
+
+impl Preconditioning {
+    /// Prepares to bring a drive of `pages` logical pages into the wanted state.
+    #[must_use]
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
+    pub fn new(wanted: Precondition, pages: u32, seed: Seed) -> Self {
+        let pages = u64::from(pages);
+        let total = match wanted {
+            Precondition::Empty => 0,
+            Precondition::Sequential => pages,
+            Precondition::Random { capacities } => (pages as f64 * capacities).round() as u64,
+            Precondition::Steady => 2 * pages + ROUNDS_MAX as u64 * round_pages(pages),
+        };
+        let mut rng = seed.stream("precondition");
+        Self {
+            wanted,
+            pages,
+            done: 0,
+            total,
+            order: Permutation::new(pages, &mut rng),
+            rng,
+            round_start: Counters::default(),
+            rounds: Vec::new(),
+            steady: None,
+        }
+    }
+
+    /// Pages written and pages to write at most.
+    #[must_use]
+    pub fn progress(&self) -> (u64, u64) {
+        (self.done, self.total)
+    }
+
+    /// For `steady`: write amplification of each round, and whether the rule held in the end.
+    #[must_use]
+    pub fn rounds(&self) -> (&[f64], Option<bool>) {
+        (&self.rounds, self.steady)
+    }
+
+    /// Writes up to `pages` pages; true when the drive is in the wanted state.
+    ///
+    /// # Errors
+    /// [`IoError`] when the drive can't take a page.
+    pub fn step(&mut self, ssd: &mut Ssd, pages: u64) -> Result<bool, IoError> {
+        let stop = self.total.min(self.done.saturating_add(pages));
+        while self.done < stop {
+            let lpn = self.next_page();
+            ssd.precondition(LpnRun { first: Lpn(lpn), pages: 1, stream: 0 })?;
+            self.done += 1;
+            if self.wanted == Precondition::Steady && self.end_of_round(ssd) {
+                self.total = self.done;
+                break;
+            }
+        }
+        Ok(self.done == self.total)
+    }
+
+    #[allow(clippy::cast_possible_truncation)] // logical pages are counted in 32 bits
+    fn next_page(&mut self) -> u32 {
+        let in_order = (self.done % self.pages) as u32;
+        match self.wanted {
+            Precondition::Random { .. } if self.done < self.pages => self.order.at(self.done) as u32,
+            Precondition::Random { .. } => below(&mut self.rng, self.pages) as u32,
+            Precondition::Steady if self.done >= 2 * self.pages => below(&mut self.rng, self.pages) as u32,
+            _ => in_order,
+        }
+    }
+
+    /// Keeps the rounds of `steady`; true when the search is over.
+    #[allow(clippy::cast_precision_loss)]
+    fn end_of_round(&mut self, ssd: &Ssd) -> bool {
+        let round = round_pages(self.pages);
+        let Some(random) = self.done.checked_sub(2 * self.pages) else { return false };
+        if random == 0 {
+            self.round_start = ssd.flash().counters().clone();
+        }
+        if random == 0 || !random.is_multiple_of(round) {
+            return false;
+        }
+        let programs = ssd.flash().counters().since(&self.round_start).total(OpKind::Program);
+        self.round_start = ssd.flash().counters().clone();
+        self.rounds.push(programs as f64 / round as f64);
+        let holds = self.rounds.len() >= WINDOW && is_steady(&self.rounds[self.rounds.len() - WINDOW..]);
+        if holds || self.rounds.len() == ROUNDS_MAX {
+            self.steady = Some(holds);
+        }
+        self.steady.is_some()
+    }
+}
+
+fn round_pages(pages: u64) -> u64 {
+    (pages / 2).max(1)
+}
+
+/// The steady-state rule of the SNIA Solid State Storage Performance Test Specification over one window: the range is at
+/// most 20 % of the mean, and the least-squares line rises or falls by at most 10 % of the mean over the window.
+///
+/// ```
+/// # use flashwright_sim::is_steady;
+/// assert!(is_steady(&[100.0, 95.0, 104.0, 98.0, 101.0]));
+/// assert!(!is_steady(&[110.0, 106.0, 103.0, 99.0, 96.0])); // the line falls by 13.6 %
+/// assert!(!is_steady(&[100.0, 90.0, 112.0, 95.0, 103.0])); // the range is 22 %
+/// ```
+#[must_use]
+#[allow(clippy::cast_precision_loss)]
+pub fn is_steady(window: &[f64]) -> bool {
+    let n = window.len() as f64;
+    let mean = window.iter().sum::<f64>() / n;
+    let (low, high) = window.iter().fold((f64::MAX, f64::MIN), |(low, high), x| (low.min(*x), high.max(*x)));
+    let middle = (n - 1.0) / 2.0;
+    let (mut above, mut below) = (0.0, 0.0);
+    for (at, value) in window.iter().enumerate() {
+        above += (at as f64 - middle) * (value - mean);
+        below += (at as f64 - middle) * (at as f64 - middle);
+    }
+    high - low <= 0.2 * mean && (above / below * (n - 1.0)).abs() <= 0.1 * mean
+}
+
+/// A random order of `0..len` in constant memory: a four-round Feistel network over the next even power of two, walked
+/// until it lands inside.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Permutation {
+    len: u64,
+    half_bits: u32,
+    keys: [u64; 4],
+}
+
+impl Permutation {
+    /// A permutation of `0..len` drawn from `rng`.
+    #[must_use]
+    pub fn new(len: u64, rng: &mut Rng) -> Self {
+        let bits = 64 - len.saturating_sub(1).leading_zeros();
+        Self { len, half_bits: bits.div_ceil(2).max(1), keys: std::array::from_fn(|_| below(rng, u64::MAX)) }
+    }
+
+    /// The image of `index`.
+    #[must_use]
+    pub fn at(&self, index: u64) -> u64 {
+        let mut value = index;
+        loop {
+            value = self.scramble(value);
+            if value < self.len {
+                return value;
+            }
+        }
+    }
+
+    fn scramble(&self, value: u64) -> u64 {
+        let mask = (1 << self.half_bits) - 1;
+        let (mut left, mut right) = (value >> self.half_bits, value & mask);
+        for key in self.keys {
+            let mixed = (right ^ key).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            (left, right) = (right, left ^ ((mixed >> 29) & mask));
+        }
+        left << self.half_bits | right
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_random_order_visits_every_page_once(len in 1u64..3000, seed: u64) {
+            let order = Permutation::new(len, &mut Seed(seed).stream("test"));
+            let mut seen: Vec<u64> = (0..len).map(|index| order.at(index)).collect();
+            seen.sort_unstable();
+            prop_assert_eq!(seen, (0..len).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn text_round_trips() {
+        for text in ["empty", "sequential", "random", "random:capacities=2.5", "steady"] {
+            assert_eq!(text.parse::<Precondition>().unwrap().to_string(), text);
+        }
+        for bad in ["", "random:capacities=0.5", "random:x=1", "sequential:2"] {
+            assert!(bad.parse::<Precondition>().unwrap_err().contains("expected empty"), "{bad}");
+        }
+    }
+}

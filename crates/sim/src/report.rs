@@ -1,0 +1,276 @@
+//! The result of a run, as programs read it: names, units and causes as the documented JSON has them.
+
+use crate::latency::{Latency, LatencySummary};
+use crate::measure::{RequestColumns, Times, WindowRow};
+use crate::simulation::Simulation;
+use flashwright_block::BlockDevice;
+use flashwright_ftl::{Cause, Counters, MappingCache, Merges, OpKind};
+use flashwright_nand::{BlockId, Condition};
+use flashwright_ssd::{BusyTimes, Ssd};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ended {
+    /// Every request was played.
+    Complete,
+    /// It was stopped; the figures cover what was finished.
+    Interrupted,
+    /// The drive could take no more writes.
+    WornOut,
+}
+
+/// Everything that a run found. [`RunReport::to_json`] is the documented form.
+#[derive(Clone, Debug)]
+pub struct RunReport {
+    /// The documented JSON.
+    pub json: Value,
+    /// The time series.
+    pub windows: Vec<WindowRow>,
+    /// A row for every request, if it was asked for.
+    pub requests: Option<RequestColumns>,
+    /// Erases of each block.
+    pub erases_per_block: Vec<u32>,
+    /// Valid pages of each block at the end.
+    pub valid_per_block: Vec<u32>,
+    /// Response times: (nanoseconds, share at or below), for all requests, reads, and writes.
+    pub response_distribution: [Vec<(u64, f64)>; 3],
+    /// Violations found by the verify mode, empty where all is well.
+    pub violations: Vec<String>,
+}
+
+/// Whole-process cost of the run so far.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cost {
+    pub cpu_s: f64,
+    pub requests: u64,
+}
+
+impl RunReport {
+    pub(crate) fn new(simulation: &Simulation, ended: Ended, note: Option<String>, cost: Cost) -> Self {
+        let ssd = simulation.ssd();
+        let measured = simulation.measurement();
+        let counters = ssd.flash().counters().since(&measured.counters_start);
+        let verified = ssd.flash().stamps().is_some();
+        let violations: Vec<String> =
+            if verified { ssd.audit().into_iter().map(|violation| violation.0).collect() } else { Vec::new() };
+        let erases: Vec<u32> = blocks(ssd).map(|block| ssd.flash().nand().erases(block)).collect();
+        let json = json!({
+            "version": env!("CARGO_PKG_VERSION"),
+            "config": toml_as_json(ssd),
+            "seed": simulation.settings().seed.0,
+            "workload": simulation.settings().workload,
+            "precondition": precondition(simulation),
+            "pace": simulation.settings().pace,
+            "ended": ended,
+            "note": note,
+            "measured": {
+                "requests": measured.requests,
+                "duration_ns": simulation.is_timed().then(|| measured.end_ns - measured.start_ns),
+                "warmup_requests": simulation.settings().warmup_requests,
+            },
+            "host": {
+                "pages_read": measured.pages[0],
+                "pages_written": measured.pages[1],
+                "pages_trimmed": measured.pages[2],
+                "bytes": measured.bytes,
+            },
+            "flash": {
+                "reads": by_cause(&counters, OpKind::Read),
+                "programs": by_cause(&counters, OpKind::Program),
+                "erases": by_cause(&counters, OpKind::Erase),
+                "oob_reads": by_cause(&counters, OpKind::OobRead),
+                "reads_unmapped": counters.reads_unmapped,
+            },
+            "write_amplification": ratio(counters.total(OpKind::Program), measured.pages[1]),
+            "gc": gc(ssd),
+            "merges": merges(ssd.figures().merges),
+            "mapping_cache": mapping_cache(ssd.figures().mapping_cache),
+            "buffer": Value::Null,
+            "scheme": {
+                "ram_bytes": ssd.figures().ram_bytes,
+                "extra": ssd.figures().extra.into_iter().map(|(k, v)| (k, json!(v))).collect::<serde_json::Map<_, _>>(),
+            },
+            "wear": wear(ssd, &erases, measured.pages[1]),
+            "response_time_ns": latencies(simulation, |times| &times.response),
+            "service_time_ns": latencies(simulation, |times| &times.service),
+            "throughput": throughput(simulation),
+            "busy": busy(ssd.busy_times(), measured.end_ns),
+            "verify": {
+                "enabled": verified,
+                "violations": if verified { json!(violations.len()) } else { Value::Null },
+            },
+            "drive": {
+                "logical_pages": ssd.logical_pages(),
+                "physical_pages": ssd.flash().geometry().pages(),
+                "logical_bytes": ssd.info().capacity.0,
+                "state_digest": format!("{:016x}", state_digest(ssd)),
+            },
+            "digest": format!("{:016x}", crate::measure::mix(measured.digest, state_digest(ssd))),
+            "run": {
+                "cpu_s": cost.cpu_s,
+                "requests_per_cpu_s": if cost.cpu_s > 0.0 { json!(cost.requests as f64 / cost.cpu_s) } else { Value::Null },
+                "peak_rss_bytes": peak_rss_bytes(),
+            },
+        });
+        let all = merged(simulation, |times| &times.response);
+        Self {
+            json,
+            windows: measured.windows.clone(),
+            requests: measured.requests_kept.clone(),
+            valid_per_block: blocks(ssd).map(|block| ssd.flash().pages_valid(block)).collect(),
+            erases_per_block: erases,
+            response_distribution: [
+                all.distribution(),
+                measured.times[0].response.distribution(),
+                measured.times[1].response.distribution(),
+            ],
+            violations,
+        }
+    }
+
+    /// The documented JSON as text.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        serde_json::to_string_pretty(&self.json).expect("a JSON value is printable")
+    }
+}
+
+fn blocks(ssd: &Ssd) -> impl Iterator<Item = BlockId> {
+    (0..ssd.flash().geometry().blocks()).map(BlockId)
+}
+
+fn toml_as_json(ssd: &Ssd) -> Value {
+    serde_json::to_value(ssd.config()).expect("a configuration is plain data")
+}
+
+/// `a / b`, null where there is no `b`.
+#[allow(clippy::cast_precision_loss)] // counts far below 2^53
+fn ratio(a: u64, b: u64) -> Value {
+    if b == 0 { Value::Null } else { json!(a as f64 / b as f64) }
+}
+
+/// Counts by cause. `translation` holds all of the mapping table's traffic, `translation_in_gc` the part of it that
+/// cleaning set off.
+fn by_cause(counters: &Counters, kind: OpKind) -> Value {
+    let get = |cause| counters.get(kind, cause);
+    json!({
+        "host": get(Cause::Host),
+        "gc": get(Cause::Gc),
+        "merge": get(Cause::Merge),
+        "padding": get(Cause::Padding),
+        "translation": get(Cause::Translation) + get(Cause::GcTranslation),
+        "wear": get(Cause::Wear),
+        "total": counters.total(kind),
+        "translation_in_gc": get(Cause::GcTranslation),
+    })
+}
+
+fn gc(ssd: &Ssd) -> Value {
+    let figures = ssd.figures();
+    let victim_pages = figures.collections * u64::from(ssd.flash().geometry().pages_per_block());
+    json!({
+        "collections": figures.collections,
+        "efficiency": ratio(figures.victim_pages_invalid, victim_pages),
+    })
+}
+
+fn merges(merges: Option<Merges>) -> Value {
+    let merges = merges.map(|m| (Some(m.switch), Some(m.partial), Some(m.full), Some(m.full_by_data_blocks)));
+    let (switch, partial, full, by_blocks) = merges.unwrap_or_default();
+    json!({ "switch": switch, "partial": partial, "full": full, "full_by_data_blocks": by_blocks })
+}
+
+fn mapping_cache(cache: Option<MappingCache>) -> Value {
+    let hit_ratio = cache.as_ref().map(|cache| ratio(cache.hits, cache.lookups));
+    json!({
+        "lookups": cache.as_ref().map(|cache| cache.lookups),
+        "hits": cache.as_ref().map(|cache| cache.hits),
+        "hit_ratio": hit_ratio,
+        "evictions": cache.as_ref().map(|cache| cache.evictions),
+        "dirty_evictions": cache.as_ref().map(|cache| cache.dirty_evictions),
+    })
+}
+
+#[allow(clippy::cast_precision_loss)] // erase counts far below 2^53
+fn wear(ssd: &Ssd, erases: &[u32], pages_written: u64) -> Value {
+    let n = erases.len() as f64;
+    let mean = erases.iter().map(|e| f64::from(*e)).sum::<f64>() / n;
+    let variance = erases.iter().map(|e| (f64::from(*e) - mean).powi(2)).sum::<f64>() / n;
+    let worn_out = blocks(ssd).filter(|block| ssd.flash().nand().condition(*block) == Condition::Retired).count();
+    let budget = u64::from(ssd.config().wear.pe_cycles_max) * u64::from(ssd.flash().geometry().pages());
+    json!({
+        "erases_per_block": {
+            "min": erases.iter().min(),
+            "max": erases.iter().max(),
+            "mean": mean,
+            "stdev": variance.sqrt(),
+        },
+        "blocks_worn_out": worn_out,
+        "endurance_efficiency": ratio(pages_written, budget),
+    })
+}
+
+fn merged(simulation: &Simulation, pick: impl Fn(&Times) -> &Latency) -> Latency {
+    let mut all = Latency::default();
+    simulation.measurement().times.iter().for_each(|times| all.merge(pick(times)));
+    all
+}
+
+fn latencies(simulation: &Simulation, pick: impl Fn(&Times) -> &Latency) -> Value {
+    let times = &simulation.measurement().times;
+    let summary = |latency: &Latency| -> LatencySummary { latency.summary() };
+    json!({
+        "all": summary(&merged(simulation, &pick)),
+        "read": summary(pick(&times[0])),
+        "write": summary(pick(&times[1])),
+    })
+}
+
+#[allow(clippy::cast_precision_loss)] // counts and nanoseconds far below 2^53
+fn throughput(simulation: &Simulation) -> Value {
+    let measured = simulation.measurement();
+    let nanos = measured.end_ns - measured.start_ns;
+    let per_s = |count: u64| {
+        if simulation.is_timed() && nanos > 0 { json!(count as f64 * 1e9 / nanos as f64) } else { Value::Null }
+    };
+    json!({ "iops": per_s(measured.requests), "bytes_per_s": per_s(measured.bytes) })
+}
+
+/// Share of the run's time for which each die and channel was busy.
+#[allow(clippy::cast_precision_loss)]
+fn busy(times: BusyTimes, until: u64) -> Value {
+    let shares = |busy: Vec<flashwright_block::Nanos>| -> Vec<f64> {
+        busy.into_iter().map(|time| if until > 0 { time.0 as f64 / until as f64 } else { 0.0 }).collect()
+    };
+    json!({ "dies": shares(times.dies), "channels": shares(times.channels) })
+}
+
+fn precondition(simulation: &Simulation) -> Value {
+    let preconditioning = simulation.preconditioning();
+    let (rounds, steady) = preconditioning.rounds();
+    json!({
+        "spec": simulation.settings().precondition.to_string(),
+        "pages_written": preconditioning.progress().0,
+        "steady": steady,
+        "write_amplification_rounds": if steady.is_some() { json!(rounds) } else { Value::Null },
+    })
+}
+
+/// A digest of where every logical page lies and how worn every block is.
+fn state_digest(ssd: &Ssd) -> u64 {
+    use flashwright_ftl::Ftl;
+    let map = (0..ssd.logical_pages())
+        .map(|lpn| ssd.scheme().lookup(flashwright_nand::Lpn(lpn)).map_or(u64::MAX, |ppn| u64::from(ppn.0)));
+    let wear = blocks(ssd).map(|block| u64::from(ssd.flash().nand().erases(block)));
+    map.chain(wear).fold(0, crate::measure::mix)
+}
+
+/// The most memory that the process ever held, where the system tells.
+fn peak_rss_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
+}

@@ -1,0 +1,346 @@
+//! One run from preconditioning to report, in steps that can be paused, saved and resumed.
+//!
+//! ```text
+//!   precondition ──► warm-up ──► measured ──► report
+//!        pages        requests    requests      (also from a run that was stopped)
+//! ```
+
+use crate::measure::{Measurement, Window};
+use crate::player::{Pace, PlayError, Player, Step};
+use crate::precondition::{Precondition, Preconditioning};
+use crate::report::{Cost, Ended, RunReport};
+use flashwright_block::{BlockDevice, IoError, RequestSource, Seed};
+use flashwright_ssd::{Config, Ssd, SsdError, TimingModel};
+use serde::{Deserialize, Serialize};
+
+/// What a run is made of, beside the drive and the source of requests.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RunSettings {
+    /// The workload in words, for the report; stand-ins are labelled here.
+    pub workload: String,
+    /// One seed replays the whole run.
+    pub seed: Seed,
+    /// What is done to the drive first.
+    pub precondition: Precondition,
+    /// When requests are issued.
+    pub pace: Pace,
+    /// Requests played before measuring begins.
+    pub warmup_requests: u64,
+    /// Requests measured at most; none for as many as the source has.
+    pub requests: Option<u64>,
+    /// The time series.
+    pub window: Window,
+    /// Whether a row is kept for every request.
+    pub keep_requests: bool,
+    /// Whether every read is checked and the state audited.
+    pub verify: bool,
+    /// Under `verify`, the whole state is audited every so many requests too; 0 for only at the end.
+    pub audit_every: u64,
+}
+
+/// Why a run failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The drive could not be built.
+    #[error(transparent)]
+    Ssd(#[from] SsdError),
+    /// The workload could not go on.
+    #[error(transparent)]
+    Source(#[from] flashwright_block::SourceError),
+    /// The drive refused a request.
+    #[error("{0}")]
+    Device(IoError),
+    /// Preconditioning filled the drive beyond what it can clean.
+    #[error("precondition: {0}")]
+    Precondition(IoError),
+    /// A saved run can't be read.
+    #[error("{path}: {what}")]
+    Saved {
+        /// The file.
+        path: String,
+        /// What is wrong with it and what to do.
+        what: String,
+    },
+}
+
+/// Where a run stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Phase {
+    /// The drive is brought into its state.
+    Precondition,
+    /// Requests are played but not measured.
+    Warmup,
+    /// Requests are played and measured.
+    Measured,
+    /// Nothing is left to do.
+    Done,
+}
+
+/// What progress bars show.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RunProgress {
+    /// Where the run stands.
+    pub phase: Phase,
+    /// Pages or requests of this phase that are done.
+    pub done: u64,
+    /// Pages or requests of this phase in all, where known.
+    pub total: Option<u64>,
+    /// Share of the source that was read, where only that is known.
+    pub share: Option<f64>,
+    /// Requests played in all.
+    pub requests: u64,
+}
+
+/// A run.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Simulation {
+    settings: RunSettings,
+    ssd: Ssd,
+    preconditioning: Preconditioning,
+    player: Option<Player>,
+    measurement: Option<Measurement>,
+    phase: Phase,
+    ended: Option<String>,
+    cpu_s: f64,
+}
+
+impl Simulation {
+    /// Builds the drive; nothing is played yet.
+    ///
+    /// # Errors
+    /// [`RunError::Ssd`] with every fault of the configuration.
+    pub fn new(config: &Config, settings: RunSettings) -> Result<Self, RunError> {
+        let ssd = Ssd::new(config, settings.seed, settings.verify)?;
+        let preconditioning = Preconditioning::new(settings.precondition, ssd.logical_pages(), settings.seed);
+        Ok(Self {
+            settings,
+            ssd,
+            preconditioning,
+            player: None,
+            measurement: None,
+            phase: Phase::Precondition,
+            ended: None,
+            cpu_s: 0.0,
+        })
+    }
+
+    /// The drive.
+    #[must_use]
+    pub fn ssd(&self) -> &Ssd {
+        &self.ssd
+    }
+    /// What the run is made of.
+    #[must_use]
+    pub fn settings(&self) -> &RunSettings {
+        &self.settings
+    }
+    /// The preconditioning, done or under way.
+    #[must_use]
+    pub fn preconditioning(&self) -> &Preconditioning {
+        &self.preconditioning
+    }
+    pub(crate) fn measurement(&self) -> &Measurement {
+        self.measurement.as_ref().expect("a report is made only after measuring began")
+    }
+    pub(crate) fn is_timed(&self) -> bool {
+        self.ssd.config().timing.model != TimingModel::None
+    }
+
+    /// Where the run stands.
+    #[must_use]
+    pub fn progress(&self, source: &dyn RequestSource) -> RunProgress {
+        let requests = self.player.as_ref().map_or(0, Player::submitted);
+        let (done, total, share) = match self.phase {
+            Phase::Precondition => {
+                let (done, total) = self.preconditioning.progress();
+                (done, Some(total), None)
+            }
+            Phase::Warmup => (requests, Some(self.settings.warmup_requests), None),
+            Phase::Measured | Phase::Done => {
+                let done = requests.saturating_sub(self.settings.warmup_requests);
+                let left = source.remaining().map(|left| done + left);
+                let total = match (self.settings.requests, left) {
+                    (Some(asked), Some(left)) => Some(asked.min(left)),
+                    (asked, left) => asked.or(left),
+                };
+                (done, total, source.progress())
+            }
+        };
+        RunProgress { phase: self.phase, done, total, share, requests }
+    }
+
+    /// Goes on by about `budget` pages or requests; true when the run has come to its end.
+    ///
+    /// # Errors
+    /// [`RunError`]; the run can still be reported as interrupted. A drive that can take no more writes is not an error
+    /// but the end of the run.
+    pub fn step(&mut self, source: &mut dyn RequestSource, budget: u64) -> Result<bool, RunError> {
+        let started = cpu_seconds();
+        let result = match self.phase {
+            Phase::Precondition => self.step_precondition(budget),
+            Phase::Warmup => self.step_warmup(source, budget),
+            Phase::Measured => self.step_measured(source, budget),
+            Phase::Done => Ok(()),
+        };
+        if self.phase != Phase::Precondition {
+            self.cpu_s += cpu_seconds() - started;
+        }
+        result.map(|()| self.phase == Phase::Done)
+    }
+
+    fn step_precondition(&mut self, budget: u64) -> Result<(), RunError> {
+        if self.preconditioning.step(&mut self.ssd, budget).map_err(RunError::Precondition)? {
+            self.player = Some(Player::new(self.settings.pace, self.ssd.now()));
+            self.phase = Phase::Warmup;
+            if self.settings.warmup_requests == 0 {
+                self.begin_measuring();
+            }
+        }
+        Ok(())
+    }
+
+    fn step_warmup(&mut self, source: &mut dyn RequestSource, budget: u64) -> Result<(), RunError> {
+        let player = self.player.as_mut().expect("made when preconditioning ended");
+        let stop = self.settings.warmup_requests.min(player.submitted() + budget);
+        let last = stop == self.settings.warmup_requests;
+        let result = player.play(&mut self.ssd, source, stop, last, |_, _| {});
+        match self.outcome(result)? {
+            Some(Step::Paused) => Ok(()),
+            // The source may have ended within the warm-up: then nothing is left to measure.
+            Some(Step::Finished) | None => {
+                self.begin_measuring();
+                Ok(())
+            }
+        }
+    }
+
+    fn begin_measuring(&mut self) {
+        self.ssd.reset_figures();
+        let timed = self.is_timed();
+        self.measurement = Some(Measurement::new(
+            &self.ssd,
+            self.ssd.now().0,
+            timed,
+            self.settings.window,
+            self.settings.keep_requests,
+        ));
+        self.phase = if self.ended.is_some() { Phase::Done } else { Phase::Measured };
+    }
+
+    fn step_measured(&mut self, source: &mut dyn RequestSource, budget: u64) -> Result<(), RunError> {
+        let (player, measurement) = (
+            self.player.as_mut().expect("made when preconditioning ended"),
+            self.measurement.as_mut().expect("made when measuring began"),
+        );
+        let end = self.settings.requests.map_or(u64::MAX, |asked| asked.saturating_add(self.settings.warmup_requests));
+        let mut budget = budget;
+        if self.settings.verify && self.settings.audit_every > 0 {
+            budget = budget.min(self.settings.audit_every - player.submitted() % self.settings.audit_every);
+        }
+        let stop = end.min(player.submitted() + budget);
+        let result = player.play(&mut self.ssd, source, stop, stop == end, |completion, ssd: &Ssd| {
+            measurement.completed(completion, ssd);
+        });
+        let submitted = player.submitted();
+        let outcome = self.outcome(result)?;
+        if self.settings.verify && self.settings.audit_every > 0 && submitted.is_multiple_of(self.settings.audit_every)
+        {
+            self.audit()?;
+        }
+        if outcome != Some(Step::Paused) {
+            self.measurement.as_mut().expect("made when measuring began").finish(&self.ssd);
+            self.phase = Phase::Done;
+        }
+        Ok(())
+    }
+
+    fn audit(&self) -> Result<(), RunError> {
+        match self.ssd.audit().into_iter().next() {
+            None => Ok(()),
+            Some(violation) => Err(RunError::Device(IoError::Violation { what: violation.0 })),
+        }
+    }
+
+    /// Tells the end of the drive, which ends the run, from failures; none at the drive's end.
+    fn outcome(&mut self, result: Result<Step, PlayError>) -> Result<Option<Step>, RunError> {
+        match result {
+            Ok(step) => Ok(Some(step)),
+            Err(PlayError::Device(IoError::WornOut { reason })) => {
+                self.ended = Some(reason);
+                Ok(None)
+            }
+            Err(PlayError::Device(error)) => Err(RunError::Device(error)),
+            Err(PlayError::Source(error)) => Err(error.into()),
+        }
+    }
+
+    /// The report of what was finished. None while preconditioning or warm-up are under way.
+    #[must_use]
+    pub fn report(&mut self) -> Option<RunReport> {
+        let ssd = &self.ssd;
+        self.measurement.as_mut()?.finish(ssd);
+        let ended = match (self.phase, &self.ended) {
+            (_, Some(_)) => Ended::WornOut,
+            (Phase::Done, None) => Ended::Complete,
+            _ => Ended::Interrupted,
+        };
+        let requests = self.player.as_ref().map_or(0, Player::submitted);
+        Some(RunReport::new(self, ended, self.ended.clone(), Cost { cpu_s: self.cpu_s, requests }))
+    }
+
+    /// The whole state as bytes, compressed. The source is not in it: it is made again and wound on.
+    #[must_use]
+    pub fn save(&self) -> Vec<u8> {
+        let state = postcard::to_stdvec(self).expect("the state is plain data");
+        let mut bytes = SAVED_MAGIC.to_vec();
+        bytes.extend(zstd::bulk::compress(&state, 1).expect("memory holds what is compressed"));
+        bytes
+    }
+
+    /// A saved run; `source` must be made from the same settings and is wound on to where the run stood.
+    ///
+    /// # Errors
+    /// [`RunError::Saved`] if the bytes are not a saved run of this version, [`RunError::Source`] if the source is
+    /// another one.
+    pub fn load(bytes: &[u8], path: &str, source: &mut dyn RequestSource) -> Result<Self, RunError> {
+        let mut simulation = Self::load_without_source(bytes, path)?;
+        if let Some(player) = &mut simulation.player {
+            player.rewind(source)?;
+        }
+        Ok(simulation)
+    }
+
+    /// A saved run whose source is wound on later, by [`Simulation::rewind`].
+    ///
+    /// # Errors
+    /// As [`Simulation::load`].
+    pub fn load_without_source(bytes: &[u8], path: &str) -> Result<Self, RunError> {
+        let fail = |what: String| RunError::Saved { path: path.to_owned(), what };
+        let packed = bytes.strip_prefix(SAVED_MAGIC).ok_or_else(|| {
+            fail("not a saved run of this version of Flashwright; run it again from the start".into())
+        })?;
+        let state =
+            zstd::stream::decode_all(packed).map_err(|error| fail(format!("the saved run is damaged: {error}")))?;
+        postcard::from_bytes(&state).map_err(|error| fail(format!("the saved run is damaged: {error}")))
+    }
+
+    /// Winds a freshly made source on to where the run stands.
+    ///
+    /// # Errors
+    /// [`RunError::Source`] if the source is another one.
+    pub fn rewind(&mut self, source: &mut dyn RequestSource) -> Result<(), RunError> {
+        Ok(self.player.as_mut().map_or(Ok(()), |player| player.rewind(source))?)
+    }
+}
+
+/// First bytes of a saved run; the version changes with the state's layout.
+const SAVED_MAGIC: &[u8] = concat!("flashwright saved run ", env!("CARGO_PKG_VERSION"), "\n").as_bytes();
+
+/// CPU time of the process.
+#[allow(clippy::cast_precision_loss)]
+fn cpu_seconds() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+}
