@@ -79,7 +79,7 @@ impl Clock {
     /// The next arrival; the first comes one gap after the start.
     #[inline]
     #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    fn next(&mut self) -> Nanos {
+    pub(crate) fn next(&mut self) -> Nanos {
         match self {
             Clock::Closed => Nanos(0),
             Clock::Poisson { rng, gap_ns, now_ns } => {

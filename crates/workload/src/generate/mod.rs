@@ -148,4 +148,5 @@ workloads! {
     dynamic_static::DynamicStatic,
     dftl_a::DftlA,
     dftl_b::DftlB,
+    stand_in::StandIn,
 }

@@ -6,12 +6,12 @@ use super::common::{Common, Plan, sectors};
 use super::generator::Pattern;
 use super::settings::settings;
 use super::{Describe, Fault, Workload};
-use flashwright_block::{Bytes, RequestKind, RequestSource};
+use flashwright_block::{Bytes, RequestKind, RequestSource, SECTOR_BYTES};
 
 settings! {
     /// Settings of `strided`.
     pub struct Strided {
-        "step" step: Bytes = "64KiB", "Distance from the start of one request to the start of the next; a multiple of align.";
+        "step" step: Option<Bytes> = "", "From the start of one request to that of the next, a multiple of align; default 16 times align.";
     }
 }
 
@@ -22,28 +22,30 @@ impl Describe for Strided {
 
 impl Workload for Strided {
     fn check(&self, common: &Common, faults: &mut Vec<Fault>) {
-        if let Some(align) = common.align.or(common.size) {
-            faults.extend(step_fault(self.step, align.0));
+        if let (Some(step), Some(align)) = (self.step, common.align.or(common.size)) {
+            faults.extend(step_fault(step, align));
         }
     }
 
     fn source(&self, plan: &Plan<'_>) -> Result<Box<dyn RequestSource + Send>, Fault> {
-        if let Some(fault) = step_fault(self.step, plan.align_sectors * flashwright_block::SECTOR_BYTES) {
+        let align = Bytes(plan.align_sectors * SECTOR_BYTES);
+        let step = self.step.unwrap_or(Bytes(align.0 * 16));
+        if let Some(fault) = step_fault(step, align) {
             return Err(fault);
         }
         Ok(plan.run(Strides {
             next: 0,
             base: 0,
-            step: sectors(self.step),
+            step: sectors(step),
             shift: plan.slots_per_request() * plan.align_sectors,
             end: (plan.slots - 1) * plan.align_sectors + 1,
         }))
     }
 }
 
-fn step_fault(step: Bytes, align_bytes: u64) -> Option<Fault> {
-    let allowed = || format!("a multiple of the alignment, {}", Bytes(align_bytes));
-    (!step.0.is_multiple_of(align_bytes)).then(|| Fault::new("step", step, allowed()))
+fn step_fault(step: Bytes, align: Bytes) -> Option<Fault> {
+    let allowed = || format!("a multiple of the alignment, {align}");
+    (!step.0.is_multiple_of(align.0)).then(|| Fault::new("step", step, allowed()))
 }
 
 /// Sectors throughout.

@@ -124,7 +124,7 @@ pub(crate) fn solve_alpha(accesses: f64, space: f64, n: u64) -> Option<f64> {
 /// `sum over i = 1..=n of i^-alpha`: the first terms one by one, the rest by the Euler-Maclaurin formula, so that a
 /// drive of millions of chunks costs no more than a small one. Relative error below 1e-12 for alpha up to 6.
 #[allow(clippy::cast_precision_loss)]
-fn power_sum(n: u64, alpha: f64) -> f64 {
+pub(crate) fn power_sum(n: u64, alpha: f64) -> f64 {
     const HEAD: u64 = 200;
     let term = |i: u64| (i as f64).powf(-alpha);
     let head: f64 = (1..=n.min(HEAD)).map(term).sum();
