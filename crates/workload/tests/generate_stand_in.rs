@@ -4,7 +4,7 @@
 
 #![allow(clippy::unwrap_used)] // helpers of tests fail by panicking
 
-use flashwright_block::{Request, RequestKind, RequestSource, Seed};
+use flashwright_block::{Request, RequestKind, Seed};
 use flashwright_workload::generate::{Target, WorkloadSpec};
 
 /// What a publication says of a trace; none where it says nothing.

@@ -175,9 +175,12 @@ impl Source {
         let layout = Layout::new(row, plan);
         // Where updates are published, writes cover the footprint; elsewhere all requests do.
         let walkers = if row.updated.is_some() { write + trim } else { 1.0 };
+        let visits = row.requests * layout.scale * (1.0 - row.sequential);
         let demand = Demand {
             slots: layout.slots,
-            visits: (row.requests * layout.scale * walkers * (1.0 - row.sequential)).max(1.0),
+            walkable: row.written,
+            visits: (visits * walkers).max(1.0),
+            others: visits * (1.0 - walkers),
             updated: row.updated,
             hot_assumed: HOT_ASSUMED,
             alpha: row.alpha,

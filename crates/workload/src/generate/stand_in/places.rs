@@ -5,11 +5,12 @@
 //! either leaves much of it untouched or updates nearly all of it. So the footprint has two parts:
 //!
 //! - a **popular** part, a share `h` of the slots, drawn by Zipf's law over chunks of 64 slots, uniformly within;
-//! - the **rest**, walked through in random order: each slot written once in the length of the trace.
+//! - the **rest**, walked through in random order: each slot written once in the length of the trace. Where the
+//!   footprint has addresses that are only read, these come behind, and reads go to all of the rest alike.
 //!
 //! ```text
-//!   index:  0 ........ h n | h n ................................ n      popular first
-//!              Zipf        |  a random walk, each once
+//!   index:  0 ........ h n | h n ............................ | ...... n   popular first
+//!              Zipf        |  a random walk, each once        |  only read
 //!   slot:   chunks of 64 indexes, scattered over the space by a permutation
 //! ```
 //!
@@ -28,8 +29,12 @@ const CHUNK: u64 = 64;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Demand {
     pub(crate) slots: u64,
+    /// Share of the slots that walkers use at all, above 0 up to 1.
+    pub(crate) walkable: f64,
     /// Requests (of kinds that walk the rest) that start outside runs, in the length of the trace.
     pub(crate) visits: f64,
+    /// The same of the other kinds; 0 when all walk.
+    pub(crate) others: f64,
     /// Share of visited slots with three visits or more; none takes `hot_assumed`.
     pub(crate) updated: Option<f64>,
     pub(crate) hot_assumed: f64,
@@ -48,45 +53,58 @@ pub(crate) struct Places {
     /// The order of the walk, and how far it has come.
     order: Permutation,
     walked: u64,
-    /// Probability of a visit to the rest.
-    rest: f64,
+    /// Slots to walk over, those behind the popular ones.
+    walk: u64,
+    /// Probability that a walker, or another, goes to the rest.
+    rest_walkers: f64,
+    rest_others: f64,
 }
 
+/// Mean visits of reads to a slot of the rest, where there are slots that are only read: leaves 1 % unread. Ours.
+const READS_OF_REST: f64 = 4.5;
+
 impl Places {
+    /// None when there are too many chunks for a table.
     #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     pub(crate) fn new(demand: Demand, layout: &mut Rng) -> Option<Self> {
         let chunk = if demand.slots < 16 * CHUNK { 1 } else { CHUNK };
         let slots = demand.slots / chunk * chunk;
-        let share = demand.updated.map_or(demand.hot_assumed, |updated| solve_hot(updated, demand));
-        let hot = ((slots as f64 * share).round() as u64).clamp(1, slots.saturating_sub(1).max(1));
+        let walkable = ((slots as f64 * demand.walkable).round() as u64).clamp(1, slots);
+        let share = demand.updated.map_or(demand.hot_assumed, |updated| solve_hot(updated, walkable as f64, demand));
+        let hot = ((walkable as f64 * share).round() as u64).clamp(1, walkable.saturating_sub(1).max(1));
         let mut weights = weights(hot.div_ceil(chunk), demand.alpha)?;
         let last = hot - (weights.len() as u64 - 1) * chunk;
         if let Some(weight) = weights.last_mut() {
             *weight *= last as f64 / chunk as f64;
         }
-        let cold = slots - hot;
+        let walk = walkable - hot;
+        let rest = if walk == 0 { 0.0 } else { (walk as f64 / demand.visits).min(0.95) };
+        let unread = ((slots - hot) as f64 * READS_OF_REST / demand.others.max(1.0)).min(0.5);
         Some(Places {
             slots,
             hot,
             chunk,
             table: AliasTable::new(&weights),
             scatter: Permutation::new(slots / chunk, layout),
-            order: Permutation::new(cold.max(1), layout),
+            order: Permutation::new(walk.max(1), layout),
             walked: 0,
-            rest: if cold == 0 { 0.0 } else { (cold as f64 / demand.visits).min(0.95) },
+            walk,
+            rest_walkers: rest,
+            rest_others: if walkable < slots { unread } else { rest },
         })
     }
 
     /// The slot of a request. Walkers take the next slot of the rest, others any of it.
     #[inline]
     pub(crate) fn draw(&mut self, rng: &mut Rng, walks: bool) -> u64 {
-        let index = if !chance(rng, self.rest) {
+        let rest = if walks { self.rest_walkers } else { self.rest_others };
+        let index = if !chance(rng, rest) {
             let first = self.table.draw(rng) as u64 * self.chunk;
             first + below(rng, self.chunk.min(self.hot - first))
         } else if walks {
             let step = self.order.at(self.walked);
             self.walked += 1;
-            if self.walked == self.slots - self.hot {
+            if self.walked == self.walk {
                 self.walked = 0;
             }
             self.hot + step
@@ -97,17 +115,17 @@ impl Places {
     }
 }
 
-/// The popular share at which `updated` of the visited slots have three visits or more. Visits to a slot are
+/// The popular share of `slots` walkable slots at which `updated` of the visited slots have three visits or more. Visits to a slot are
 /// Poisson; the mean over the popular part is taken at 512 of its quantiles.
 #[allow(clippy::cast_precision_loss)]
-fn solve_hot(updated: f64, demand: Demand) -> f64 {
-    let per_slot = demand.visits / demand.slots as f64;
+fn solve_hot(updated: f64, slots: f64, demand: Demand) -> f64 {
+    let per_slot = demand.visits / slots;
     let share = |hot: f64| {
         let mean = (per_slot - (1.0 - hot)) / hot;
         if mean <= 0.0 {
             return 0.0;
         }
-        let chunks = (hot * demand.slots as f64 / CHUNK as f64).max(1.0);
+        let chunks = (hot * slots / CHUNK as f64).max(1.0);
         let scale = mean * chunks / power_sum(chunks.ceil() as u64, demand.alpha);
         let (mut once, mut thrice) = (0.0, 0.0);
         for quantile in 0..512 {
