@@ -174,4 +174,34 @@ proptest! {
             prop_assert_eq!(&parts[..], &whole[..parts.len()], "{}", spec);
         }
     }
+
+    /// On a drive of any size, with any grain, requests stay within the part in use; what does not fit says so.
+    #[test]
+    fn requests_stay_within_any_drive(
+        sectors in 1u64..200_000,
+        page in 1u32..64,
+        range in 0.001..=1.0f64,
+        size in prop::option::of(1u64..300),
+        align in prop::option::of(1u64..300),
+        seed: u64,
+    ) {
+        let key = |name: &str, sectors: Option<u64>| {
+            sectors.map_or_else(String::new, |sectors| format!(",{name}={}B", sectors * 512))
+        };
+        let keys = format!("range={range},write=0.5,trim=0.1{}{}", key("size", size), key("align", align));
+        let used = (sectors as f64 * range).round() as u64;
+        let drive = Target { logical_sectors: sectors, page_sectors: page };
+        for spec in every(&keys) {
+            let Ok(mut source) = spec.source(&drive, Seed(seed), Some(300)) else { continue };
+            let mut batch = Vec::new();
+            source.fill(&mut batch, 300).unwrap();
+            for request in batch {
+                let within = request.sectors > 0 && request.end_sector() <= used;
+                prop_assert!(within, "{} on {} of {}: {:?}", spec, used, sectors, request);
+                let own = if spec.name().starts_with("dftl") { 8 } else { u64::from(page) }; // theirs is 4 KiB
+                let grain = align.or(size).unwrap_or(own);
+                prop_assert!(spec.name() == "stand-in" || request.first_sector % grain == 0, "{}: {:?}", spec, request);
+            }
+        }
+    }
 }

@@ -31,7 +31,8 @@ impl Workload for HotCold {
 
     fn source(&self, plan: &Plan<'_>) -> Result<Box<dyn RequestSource + Send>, Fault> {
         if plan.slots < 2 {
-            return Err(Fault::new("size", plan.common.size.unwrap_or_default(), "room for two requests or more"));
+            let found = format!("requests of {} sectors on {} in use", plan.size_sectors, plan.space_sectors);
+            return Err(Fault::new("size", found, "room for two requests or more"));
         }
         let hot = share_of(plan.slots, self.hot_space.0);
         let places = TwoParts {

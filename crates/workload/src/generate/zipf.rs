@@ -10,7 +10,7 @@ use super::generator::Pattern;
 use super::settings::settings;
 use super::value::{Placement, Share};
 use super::{Describe, Fault, Workload};
-use flashwright_block::{Bytes, RequestKind, RequestSource, Rng, below};
+use flashwright_block::{Bytes, RequestKind, RequestSource, Rng, SECTOR_BYTES, below};
 
 settings! {
     /// Settings of `zipf`.
@@ -54,7 +54,8 @@ impl Workload for Zipf {
             Fault::new("accesses", self.accesses.0, format!("a share that {chunks} chunks can have on their hottest part"))
         })?;
         let mut weights = weights(chunks, alpha).ok_or_else(|| {
-            Fault::new("chunk", self.chunk, format!("chunks of at least {} for this drive", Bytes((chunk >> 31) << 9)))
+            let least = Bytes(plan.space_sectors.div_ceil(CHUNKS_MAX) * SECTOR_BYTES);
+            Fault::new("chunk", self.chunk, format!("chunks of at least {least} on this drive"))
         })?;
         if self.placement == Placement::Scattered {
             shuffle(&mut weights, &mut plan.layout());
@@ -87,10 +88,13 @@ impl Pattern for Chunks {
     }
 }
 
-/// Weights `i^-alpha` of `n` chunks, hottest first; none when `n` is too many for a table (2^31).
+/// The longest table, 1 GiB: enough for 32 TiB in chunks of 256 KiB.
+const CHUNKS_MAX: u64 = 1 << 27;
+
+/// Weights `i^-alpha` of `n` chunks, hottest first; none when `n` is above [`CHUNKS_MAX`].
 #[allow(clippy::cast_precision_loss)]
 pub(crate) fn weights(n: u64, alpha: f64) -> Option<Vec<f64>> {
-    (n <= 1 << 31).then(|| (1..=n).map(|i| (i as f64).powf(-alpha)).collect())
+    (n <= CHUNKS_MAX).then(|| (1..=n).map(|i| (i as f64).powf(-alpha)).collect())
 }
 
 /// Fisher and Yates.

@@ -8,7 +8,8 @@
 //!   MS). The `hu12` rows therefore read them as percentages of reads.
 //! - **Gupta09**: the DFTL paper, table 3. Its Financial is another part of the trace than UMass's whole.
 //! - **CM**: the container-marking paper, table III: 23.2 % reads, 8.13 ms and 1.30 pages a write for Financial1.
-//! - **other**: Cello99 and TPC-H as published elsewhere (size, reads, rate, share of writes close behind another).
+//! - **other**: Financial, Cello99 and TPC-H as published elsewhere (size, reads, rate; for the last two the share of
+//!   writes close behind another).
 //!
 //! What no source gives is ours and says so: shapes of size distributions, popularity exponents, lengths of runs,
 //! the spacing of start addresses, the footprints of Cello99 and TPC-H. Kilobytes are read as KiB.
@@ -281,6 +282,7 @@ const fn described(row: Row, variant: Variant, kib: f64, write: f64, gap_ms: f64
 pub(crate) const ROWS: &[Row] = &[
     FINANCIAL1,
     described(FINANCIAL1, Variant::Gupta09, 4.38, 0.91, 133.50), // its 2 % sequential are in the default too
+    described(FINANCIAL1, Variant::Other, 7.1, 1.0 - 0.189, 1000.0 / 47.0),
     FINANCIAL2,
     hu12(FINANCIAL2, 2.38, 0.24 / 1.24, 54.0),
     CELLO99,
