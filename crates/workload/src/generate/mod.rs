@@ -2,7 +2,7 @@
 //! the number of chunks).
 //!
 //! A workload is written as `name` or `name:key=value,key=value`; [`WorkloadSpec`] reads it, says how it is paced
-//! and builds the [`RequestSource`](flashwright_block::RequestSource). A generator is one file and one line in
+//! and builds the [`RequestSource`]. A generator is one file and one line in
 //! the list below: the parser, [`catalogue`] and the tests that run for all of them grow from that line.
 //!
 //! ```
