@@ -1,1 +1,152 @@
-//! Request generators.
+//! Request generators: seeded, endless or of a given length, in constant memory (one table at most, as long as
+//! the number of chunks).
+//!
+//! A workload is written as `name` or `name:key=value,key=value`; [`WorkloadSpec`] reads it, says how it is paced
+//! and builds the [`RequestSource`]. A generator is one file and one line in
+//! the list below: the parser, [`catalogue`] and the tests that run for all of them grow from that line.
+//!
+//! ```
+//! use flashwright_block::{RequestSource, Seed};
+//! use flashwright_workload::generate::{Pace, Target, WorkloadSpec};
+//!
+//! let spec: WorkloadSpec = "uniform:write=0.7,size=8KiB,depth=32".parse()?;
+//! assert_eq!(spec.pace(), Pace::Closed { depth: 32 });
+//! let drive = Target { logical_sectors: 1 << 21, page_sectors: 8 };
+//! let mut source = spec.source(&drive, Seed(1), Some(1000))?;
+//! let mut batch = Vec::new();
+//! assert_eq!(source.fill(&mut batch, 256), Ok(256));
+//! assert!(batch.iter().all(|request| request.sectors == 16 && request.end_sector() <= 1 << 21));
+//! assert_eq!(source.remaining(), Some(744));
+//! # Ok::<(), flashwright_workload::generate::SpecError>(())
+//! ```
+//!
+//! ```text
+//!   text ──► WorkloadSpec ──► Plan (slots on this drive) ──► Pattern (addresses) ┐
+//!                                                       Mix (read, write, trim) ─┼─► Generator: RequestSource
+//!                                                       Clock (arrivals)        ─┘
+//! ```
+//!
+//! Addresses, kinds, arrivals and layout draw from streams of their own, so that a change in one leaves the others
+//! as they were.
+
+mod alias;
+mod common;
+mod error;
+mod generator;
+mod permutation;
+mod runs;
+mod settings;
+mod spec;
+mod value;
+
+pub use common::{Pace, Target};
+pub use error::{Fault, SpecError};
+pub use settings::KeyInfo;
+pub use spec::{WorkloadInfo, WorkloadSpec, catalogue};
+
+use common::{Common, Defaults, Plan};
+use flashwright_block::RequestSource;
+use settings::{Given, Settings};
+
+/// What a generator is called and what it is for.
+pub(crate) trait Describe: Settings {
+    /// The name before the colon.
+    const NAME: &'static str;
+    /// One line for the list.
+    const SUMMARY: &'static str;
+    /// The key that a value without a key belongs to.
+    const BARE: Option<&'static str> = None;
+}
+
+/// What a generator does.
+pub(crate) trait Workload {
+    /// Shares, size and pace that it brings of its own.
+    fn defaults(&self) -> Defaults {
+        Defaults::default()
+    }
+
+    /// Faults between keys that show without knowing the drive.
+    fn check(&self, common: &Common, faults: &mut Vec<Fault>) {
+        let _ = (common, faults);
+    }
+
+    /// The source on the drive that `plan` was laid out for.
+    fn source(&self, plan: &Plan<'_>) -> Result<Box<dyn RequestSource + Send>, Fault>;
+
+    /// What reports must call it, where its name alone would promise too much.
+    fn label(&self) -> Option<String> {
+        None
+    }
+
+    /// Requests after which its published statistics hold, on the drive that `plan` was laid out for.
+    fn natural_requests(&self, plan: &Plan<'_>) -> Option<u64> {
+        let _ = plan;
+        None
+    }
+
+    /// What reports must add about it on the drive that `plan` was laid out for.
+    fn notes(&self, plan: &Plan<'_>) -> Vec<String> {
+        let _ = plan;
+        Vec::new()
+    }
+}
+
+macro_rules! workloads {
+    ($($module:ident::$type:ident),* $(,)?) => {
+        $(mod $module;)*
+
+        /// The generator that a workload names, with its own keys read.
+        #[derive(Clone, Debug, PartialEq)]
+        pub(crate) enum Kind { $($type($module::$type)),* }
+
+        impl Kind {
+            /// The key that a bare value belongs to in the workload `name`; none if there is no such workload.
+            pub(crate) fn bare(name: &str) -> Option<Option<&'static str>> {
+                $(if name == $module::$type::NAME { return Some($module::$type::BARE); })*
+                None
+            }
+
+            /// Reads the keys of the workload `name`; none if there is no such workload.
+            pub(crate) fn read(name: &str, given: &mut Given<'_>) -> Option<Self> {
+                $(if name == $module::$type::NAME { return Some(Kind::$type($module::$type::read(given))); })*
+                None
+            }
+
+            pub(crate) fn workload(&self) -> &dyn Workload {
+                match self { $(Kind::$type(workload) => workload,)* }
+            }
+
+            /// The name, and the pairs that differ from the defaults with their bare key.
+            pub(crate) fn write(&self, pairs: &mut Vec<(&'static str, String)>) -> (&'static str, Option<&'static str>) {
+                match self {
+                    $(Kind::$type(workload) => {
+                        workload.pairs(pairs);
+                        ($module::$type::NAME, $module::$type::BARE)
+                    })*
+                }
+            }
+        }
+
+        /// Name, summary and keys of each generator, in the order of the list.
+        fn described() -> Vec<WorkloadInfo> {
+            vec![$(WorkloadInfo {
+                name: $module::$type::NAME,
+                summary: $module::$type::SUMMARY,
+                bare_key: $module::$type::BARE,
+                keys: $module::$type::keys(),
+            }),*]
+        }
+    };
+}
+
+workloads! {
+    sequential::Sequential,
+    uniform::Uniform,
+    strided::Strided,
+    hot_cold::HotCold,
+    zipf::Zipf,
+    dynamic_static::DynamicStatic,
+    dftl_a::DftlA,
+    dftl_b::DftlB,
+    stand_in::StandIn,
+}

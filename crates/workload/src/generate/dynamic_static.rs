@@ -1,0 +1,63 @@
+//! Dynamic and static pages: after the space was filled once, only the dynamic ones are written again, uniformly.
+//!
+//! A seeded permutation says which is which, without a table: the first `(1 - static) * n` images are dynamic.
+//! Reads go everywhere, writes and trims to dynamic pages; a request draws one number whatever its kind.
+
+use super::common::{Common, Plan};
+use super::generator::Pattern;
+use super::hot_cold::share_of;
+use super::permutation::Permutation;
+use super::settings::settings;
+use super::value::Share;
+use super::{Describe, Fault, Workload};
+use flashwright_block::{RequestKind, RequestSource, Rng, below};
+
+settings! {
+    /// Settings of `dynamic-static`.
+    pub struct DynamicStatic {
+        "static" static_share: Share = "0.7", "Share of the space that is never written, below 1.";
+    }
+}
+
+impl Describe for DynamicStatic {
+    const NAME: &'static str = "dynamic-static";
+    const SUMMARY: &'static str = "a random part of the space is written uniformly, the rest never; reads go everywhere";
+}
+
+impl Workload for DynamicStatic {
+    fn check(&self, _: &Common, faults: &mut Vec<Fault>) {
+        if self.static_share.0 >= 1.0 {
+            faults.push(Fault::new("static", self.static_share.0, "a share from 0 and below 1"));
+        }
+    }
+
+    fn source(&self, plan: &Plan<'_>) -> Result<Box<dyn RequestSource + Send>, Fault> {
+        let dynamic = match plan.slots {
+            slots if slots < 2 || self.static_share.0 <= 0.0 => slots,
+            slots => share_of(slots, 1.0 - self.static_share.0),
+        };
+        Ok(plan.run(Dynamic {
+            rng: plan.addresses(),
+            permutation: Permutation::new(plan.slots, &mut plan.layout()),
+            dynamic,
+            slots: plan.slots,
+            align_sectors: plan.align_sectors,
+        }))
+    }
+}
+
+struct Dynamic {
+    rng: Rng,
+    permutation: Permutation,
+    dynamic: u64,
+    slots: u64,
+    align_sectors: u64,
+}
+
+impl Pattern for Dynamic {
+    #[inline]
+    fn next(&mut self, kind: RequestKind) -> u64 {
+        let bound = if kind == RequestKind::Read { self.slots } else { self.dynamic };
+        self.permutation.at(below(&mut self.rng, bound)) * self.align_sectors
+    }
+}

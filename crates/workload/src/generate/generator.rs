@@ -1,0 +1,155 @@
+//! The loop that turns a pattern of addresses into requests.
+//!
+//! Kinds, addresses and arrivals draw from streams of their own: a workload with reads mixed in touches the same
+//! addresses as the one without, and a faster one is the same in less time.
+
+use super::value::ArrivalKind;
+use flashwright_block::{Nanos, Request, RequestKind, RequestSource, Rng, SourceError, unit_interval};
+
+/// Where the next request goes. Called once a request.
+pub(crate) trait Pattern: Send {
+    /// First sector of the next request.
+    fn next(&mut self, kind: RequestKind) -> u64;
+}
+
+/// Draws what a request asks for.
+pub(crate) struct Mix {
+    rng: Rng,
+    /// Below this share a draw is a write,
+    write: f64,
+    /// below this one a trim, above a read.
+    write_or_trim: f64,
+}
+
+impl Mix {
+    pub(crate) fn new(rng: Rng, write: f64, trim: f64) -> Self {
+        Mix { rng, write, write_or_trim: write + trim }
+    }
+
+    /// The only kind there is, if there is only one.
+    fn only(&self) -> Option<RequestKind> {
+        if self.write >= 1.0 {
+            Some(RequestKind::Write)
+        } else if self.write_or_trim <= 0.0 {
+            Some(RequestKind::Read)
+        } else if self.write <= 0.0 && self.write_or_trim >= 1.0 {
+            Some(RequestKind::Trim)
+        } else {
+            None
+        }
+    }
+
+    #[inline]
+    pub(crate) fn next(&mut self) -> RequestKind {
+        let draw = unit_interval(&mut self.rng);
+        if draw < self.write {
+            RequestKind::Write
+        } else if draw < self.write_or_trim {
+            RequestKind::Trim
+        } else {
+            RequestKind::Read
+        }
+    }
+}
+
+/// Gives arrival times.
+pub(crate) enum Clock {
+    /// The player sets them at issue; here they read 0.
+    Closed,
+    /// Exponential gaps.
+    Poisson {
+        rng: Rng,
+        /// Mean gap in nanoseconds.
+        gap_ns: f64,
+        /// Time of the last arrival in nanoseconds: exact to one for 104 days.
+        now_ns: f64,
+    },
+    /// Equal gaps: arrival `n` at `n * gap_ns`, so that rounding does not add up.
+    Fixed { gap_ns: f64, arrivals: u64 },
+}
+
+impl Clock {
+    pub(crate) fn open(rng: Rng, gap_ns: f64, kind: ArrivalKind) -> Self {
+        match kind {
+            ArrivalKind::Poisson => Clock::Poisson { rng, gap_ns, now_ns: 0.0 },
+            ArrivalKind::Fixed => Clock::Fixed { gap_ns, arrivals: 0 },
+        }
+    }
+
+    /// The next arrival; the first comes one gap after the start.
+    #[inline]
+    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    pub(crate) fn next(&mut self) -> Nanos {
+        match self {
+            Clock::Closed => Nanos(0),
+            Clock::Poisson { rng, gap_ns, now_ns } => {
+                *now_ns += exponential(rng, *gap_ns);
+                Nanos(*now_ns as u64)
+            }
+            Clock::Fixed { gap_ns, arrivals } => {
+                *arrivals += 1;
+                Nanos((*arrivals as f64 * *gap_ns) as u64)
+            }
+        }
+    }
+}
+
+/// A draw from the exponential distribution with the given mean.
+#[inline]
+pub(crate) fn exponential(rng: &mut Rng, mean: f64) -> f64 {
+    -mean * (1.0 - unit_interval(rng)).ln() // 1 - u lies in (0, 1]: the logarithm is finite
+}
+
+/// How many of `at_most` requests a source with `remaining` ones may still give; takes them off.
+#[inline]
+pub(crate) fn take_from(remaining: &mut Option<u64>, at_most: usize) -> usize {
+    match remaining {
+        None => at_most,
+        Some(left) => {
+            let count = usize::try_from(*left).unwrap_or(usize::MAX).min(at_most);
+            *left -= count as u64;
+            count
+        }
+    }
+}
+
+/// A pattern with kinds and arrivals: a [`RequestSource`].
+pub(crate) struct Generator<P> {
+    pattern: P,
+    mix: Mix,
+    clock: Clock,
+    template: Request,
+    remaining: Option<u64>,
+}
+
+impl<P: Pattern> Generator<P> {
+    pub(crate) fn new(pattern: P, mix: Mix, clock: Clock, template: Request, requests: Option<u64>) -> Self {
+        Generator { pattern, mix, clock, template, remaining: requests }
+    }
+}
+
+impl<P: Pattern> RequestSource for Generator<P> {
+    fn fill(&mut self, batch: &mut Vec<Request>, at_most: usize) -> Result<usize, SourceError> {
+        let count = take_from(&mut self.remaining, at_most);
+        let template = self.template;
+        // Iterators of known length let `extend` write without a check of the capacity for each request.
+        match (&mut self.clock, self.mix.only()) {
+            (Clock::Closed, Some(kind)) => {
+                batch.extend((0..count).map(|_| Request { kind, first_sector: self.pattern.next(kind), ..template }))
+            }
+            (Clock::Closed, None) => batch.extend((0..count).map(|_| {
+                let kind = self.mix.next();
+                Request { kind, first_sector: self.pattern.next(kind), ..template }
+            })),
+            (clock, _) => batch.extend((0..count).map(|_| {
+                let kind = self.mix.next();
+                Request { arrival: clock.next(), kind, first_sector: self.pattern.next(kind), ..template }
+            })),
+        }
+        Ok(count)
+    }
+
+    fn remaining(&self) -> Option<u64> {
+        self.remaining
+    }
+}

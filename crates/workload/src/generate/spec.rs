@@ -1,0 +1,160 @@
+//! The text form of a workload.
+
+use super::common::{Common, Pace, Plan, Target};
+use super::error::{Fault, SpecError};
+use super::settings::{Given, KeyInfo, Settings};
+use super::{Kind, described};
+use flashwright_block::{RequestSource, Seed};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use std::fmt;
+use std::str::FromStr;
+
+/// A generator as the list shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkloadInfo {
+    /// The name before the colon.
+    pub name: &'static str,
+    /// What it does, in one line.
+    pub summary: &'static str,
+    /// The key that a value without a key belongs to (`stand-in:financial1`).
+    pub bare_key: Option<&'static str>,
+    /// The generator's own keys, then those that all take.
+    pub keys: Vec<KeyInfo>,
+}
+
+/// Every generator with its keys.
+#[must_use]
+pub fn catalogue() -> Vec<WorkloadInfo> {
+    let mut all = described();
+    all.iter_mut().for_each(|info| info.keys.extend(Common::keys()));
+    all
+}
+
+/// A workload, read and checked. Its text form is canonical: own keys before common ones, each in the order of
+/// [`catalogue`], defaults left out; reading it gives the same workload.
+///
+/// ```
+/// # use flashwright_workload::generate::WorkloadSpec;
+/// let spec: WorkloadSpec = "zipf:write=70%, accesses=.95, depth=32".parse()?;
+/// assert_eq!(spec.to_string(), "zipf:write=0.7,depth=32");
+/// let error = "zip:acesses=2".parse::<WorkloadSpec>().unwrap_err();
+/// assert!(error.to_string().contains("did you mean zipf?"));
+/// # Ok::<(), flashwright_workload::generate::SpecError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct WorkloadSpec {
+    kind: Kind,
+    common: Common,
+}
+
+impl WorkloadSpec {
+    /// Reads a workload: `name` or `name:key=value,key=value`.
+    ///
+    /// # Errors
+    /// [`SpecError`] with every fault found.
+    pub fn parse(text: &str) -> Result<Self, SpecError> {
+        let fail = |faults| SpecError { spec: text.to_owned(), faults };
+        let (name, rest) = text.split_once(':').map_or((text, None), |(name, rest)| (name, Some(rest)));
+        let name = name.trim();
+        let Some(bare) = Kind::bare(name) else {
+            let names: Vec<&str> = described().iter().map(|info| info.name).collect();
+            let allowed = format!("one of {}", names.join(", "));
+            return Err(fail(vec![Fault::new("workload", format!("{name:?}"), allowed).near(name, names)]));
+        };
+        let mut given = rest.map_or_else(Given::nothing, |rest| Given::split(rest, bare));
+        let common = Common::read(&mut given);
+        let kind = Kind::read(name, &mut given).expect("a name with an entry for bare values has one for keys");
+        let keys = catalogue().into_iter().find(|info| info.name == name).map_or_else(Vec::new, |info| info.keys);
+        given.finish(&keys);
+        let mut faults = given.faults;
+        if faults.is_empty() {
+            common.check(kind.workload().defaults(), &mut faults);
+            kind.workload().check(&common, &mut faults);
+        }
+        if faults.is_empty() { Ok(WorkloadSpec { kind, common }) } else { Err(fail(faults)) }
+    }
+
+    /// The generator's name.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.kind.write(&mut Vec::new()).0
+    }
+
+    /// Closed loop with its depth, or open loop.
+    #[must_use]
+    pub fn pace(&self) -> Pace {
+        self.common.pace(self.kind.workload().defaults())
+    }
+
+    /// What reports must call this workload where its name would promise too much: stand-ins say that they are.
+    #[must_use]
+    pub fn label(&self) -> Option<String> {
+        self.kind.workload().label()
+    }
+
+    /// The source of requests on `target`: endless unless `requests` says how many.
+    ///
+    /// # Errors
+    /// [`SpecError`] when the workload does not fit the target.
+    pub fn source(
+        &self,
+        target: &Target,
+        seed: Seed,
+        requests: Option<u64>,
+    ) -> Result<Box<dyn RequestSource + Send>, SpecError> {
+        self.plan(target, seed, requests)
+            .and_then(|plan| self.kind.workload().source(&plan))
+            .map_err(|fault| SpecError { spec: self.to_string(), faults: vec![fault] })
+    }
+
+    /// For stand-ins: the requests after which the published statistics hold on `target`, that is the length of
+    /// the trace scaled as its footprint is. None for all others, and where the workload does not fit.
+    #[must_use]
+    pub fn natural_requests(&self, target: &Target) -> Option<u64> {
+        let plan = self.plan(target, Seed(0), None).ok()?;
+        self.kind.workload().natural_requests(&plan)
+    }
+
+    /// What reports must say of this workload on `target`, such as a footprint that was scaled down to fit.
+    #[must_use]
+    pub fn notes(&self, target: &Target) -> Vec<String> {
+        self.plan(target, Seed(0), None).map_or_else(|_| Vec::new(), |plan| self.kind.workload().notes(&plan))
+    }
+
+    fn plan(&self, target: &Target, seed: Seed, requests: Option<u64>) -> Result<Plan<'_>, Fault> {
+        Plan::new(&self.common, self.kind.workload().defaults(), target, seed, requests)
+    }
+}
+
+impl FromStr for WorkloadSpec {
+    type Err = SpecError;
+    fn from_str(text: &str) -> Result<Self, SpecError> {
+        Self::parse(text)
+    }
+}
+
+impl fmt::Display for WorkloadSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut pairs = Vec::new();
+        let (name, bare) = self.kind.write(&mut pairs);
+        self.common.pairs(&mut pairs);
+        f.write_str(name)?;
+        for (i, (key, value)) in pairs.iter().enumerate() {
+            f.write_str(if i == 0 { ":" } else { "," })?;
+            if bare == Some(key) { f.write_str(value)? } else { write!(f, "{key}={value}")? }
+        }
+        Ok(())
+    }
+}
+
+impl Serialize for WorkloadSpec {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for WorkloadSpec {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::parse(&String::deserialize(deserializer)?).map_err(D::Error::custom)
+    }
+}

@@ -1,0 +1,147 @@
+//! The kinds of values that keys take, each with its text form.
+
+use flashwright_block::{Bytes, SECTOR_BYTES};
+
+/// A value that a key can take. Reading what [`Value::text`] wrote gives the value back.
+pub(crate) trait Value: Sized + PartialEq {
+    /// What is allowed, for messages and help.
+    fn allowed() -> String;
+    /// The value that `text` names, or none if it is not allowed.
+    fn read(text: &str) -> Option<Self>;
+    /// The canonical text; empty where the value is absent.
+    fn text(&self) -> String;
+    /// The names to choose from, where the value is a choice.
+    fn names() -> &'static [&'static str] {
+        &[]
+    }
+}
+
+impl<T: Value> Value for Option<T> {
+    fn allowed() -> String {
+        T::allowed()
+    }
+    fn read(text: &str) -> Option<Self> {
+        if text.is_empty() { Some(None) } else { T::read(text).map(Some) }
+    }
+    fn text(&self) -> String {
+        self.as_ref().map_or_else(String::new, T::text)
+    }
+    fn names() -> &'static [&'static str] {
+        T::names()
+    }
+}
+
+/// A share, 0 to 1, no unit. Written as a decimal or in percent (`30%`).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Share(pub f64);
+
+impl Value for Share {
+    fn allowed() -> String {
+        "a share from 0 to 1, such as 0.7".into()
+    }
+    fn read(text: &str) -> Option<Self> {
+        let share = match text.strip_suffix('%') {
+            Some(percent) => percent.trim().parse::<f64>().ok()? / 100.0,
+            None => text.parse().ok()?,
+        };
+        (0.0..=1.0).contains(&share).then_some(Share(share + 0.0)) // + 0.0 turns -0 into 0
+    }
+    fn text(&self) -> String {
+        self.0.to_string()
+    }
+}
+
+/// Requests per second, above 0.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rate(pub f64);
+
+impl Value for Rate {
+    fn allowed() -> String {
+        "requests per second, 1e-6 to 1e12, such as 5000".into()
+    }
+    fn read(text: &str) -> Option<Self> {
+        let rate = text.parse::<f64>().ok()?;
+        (1e-6..=1e12).contains(&rate).then_some(Rate(rate))
+    }
+    fn text(&self) -> String {
+        self.0.to_string()
+    }
+}
+
+/// A whole number from 1 up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Count(pub u32);
+
+impl Value for Count {
+    fn allowed() -> String {
+        "a whole number from 1 up, such as 32".into()
+    }
+    fn read(text: &str) -> Option<Self> {
+        text.parse().ok().filter(|count| *count >= 1).map(Count)
+    }
+    fn text(&self) -> String {
+        self.0.to_string()
+    }
+}
+
+/// Sizes are whole sectors: 512 B up to 1 TiB less one sector, so that a count of sectors fits 31 bits.
+impl Value for Bytes {
+    fn allowed() -> String {
+        "a multiple of 512 B from 512 B up to 1 TiB, such as 4KiB".into()
+    }
+    fn read(text: &str) -> Option<Self> {
+        let size: Bytes = text.parse().ok()?;
+        (size.0 > 0 && size.0.is_multiple_of(SECTOR_BYTES) && size.0 <= 1 << 40).then_some(size)
+    }
+    fn text(&self) -> String {
+        self.to_string().replace(' ', "")
+    }
+}
+
+/// Makes an enum of the named choices of a key; names after the first are further spellings.
+macro_rules! choice {
+    ($(#[$meta:meta])* pub enum $type:ident { $($(#[$variant_meta:meta])* $variant:ident = $name:literal $(| $alias:literal)*,)* }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $type { $($(#[$variant_meta])* $variant),* }
+
+        impl $crate::generate::value::Value for $type {
+            fn allowed() -> String {
+                format!("one of {}", <Self as $crate::generate::value::Value>::names().join(", "))
+            }
+            fn read(text: &str) -> Option<Self> {
+                match text {
+                    $($name $(| $alias)* => Some(Self::$variant),)*
+                    _ => None,
+                }
+            }
+            fn text(&self) -> String {
+                match self { $(Self::$variant => $name,)* }.to_owned()
+            }
+            fn names() -> &'static [&'static str] {
+                &[$($name),*]
+            }
+        }
+    };
+}
+pub(crate) use choice;
+
+choice! {
+    /// Where the popular part of the space lies.
+    pub enum Placement {
+        /// Spread over the space by a seeded random permutation.
+        Scattered = "scattered",
+        /// At the front of the space, most popular first.
+        Identity = "identity",
+    }
+}
+
+choice! {
+    /// How an open loop spaces its arrivals.
+    pub enum ArrivalKind {
+        /// Exponential gaps.
+        Poisson = "poisson",
+        /// Equal gaps.
+        Fixed = "fixed",
+    }
+}

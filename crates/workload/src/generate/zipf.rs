@@ -1,0 +1,186 @@
+//! Zipf's law over chunks of the space, told as "X % of accesses go to the hottest Y % of the space".
+//!
+//! Chunk `i` (from 1, hottest first) has weight `i^-alpha`; within a chunk every place is equally likely. X and Y
+//! fix alpha: `share(alpha) = sum over i <= Y n of i^-alpha / sum over i <= n of i^-alpha` rises with alpha, and
+//! bisection finds it. An alias table, 8 bytes a chunk, makes a draw constant time.
+
+use super::alias::AliasTable;
+use super::common::{Common, Plan, sectors};
+use super::generator::Pattern;
+use super::settings::settings;
+use super::value::{Placement, Share};
+use super::{Describe, Fault, Workload};
+use flashwright_block::{Bytes, RequestKind, RequestSource, Rng, SECTOR_BYTES, below};
+
+settings! {
+    /// Settings of `zipf`.
+    pub struct Zipf {
+        "accesses" accesses: Share = "0.95", "Share of requests that go to the hottest part; at least space, below 1.";
+        "space" space: Share = "0.2", "The hottest part, as a share of the space; above 0 and below 1.";
+        "chunk" chunk: Bytes = "256KiB", "Popularity is constant within chunks of this size.";
+        "placement" placement: Placement = "scattered", "Chunks in random order (scattered) or hottest first (identity).";
+    }
+}
+
+impl Describe for Zipf {
+    const NAME: &'static str = "zipf";
+    const SUMMARY: &'static str = "Zipf's law over chunks: a share of accesses on the hottest share of the space";
+}
+
+/// Above this the skew no longer changes: all accesses go to the first chunks.
+const ALPHA_MAX: f64 = 6.0;
+
+impl Workload for Zipf {
+    fn check(&self, common: &Common, faults: &mut Vec<Fault>) {
+        if self.space.0 <= 0.0 || self.space.0 >= 1.0 {
+            faults.push(Fault::new("space", self.space.0, "a share above 0 and below 1"));
+        }
+        if self.accesses.0 >= 1.0 || self.accesses.0 < self.space.0 {
+            let allowed = format!("a share from {} (that of the space) and below 1", self.space.0);
+            faults.push(Fault::new("accesses", self.accesses.0, allowed));
+        }
+        if let Some(size) = common.size.filter(|size| *size > self.chunk) {
+            faults.push(Fault::new("chunk", self.chunk, format!("the request size or more, {size}")));
+        }
+    }
+
+    fn source(&self, plan: &Plan<'_>) -> Result<Box<dyn RequestSource + Send>, Fault> {
+        let chunk = sectors(self.chunk).min(plan.space_sectors) / plan.align_sectors * plan.align_sectors;
+        if chunk < u64::from(plan.size_sectors) {
+            return Err(Fault::new("chunk", self.chunk, "at least the request size and alignment"));
+        }
+        let chunks = plan.space_sectors / chunk;
+        let alpha = solve_alpha(self.accesses.0, self.space.0, chunks).ok_or_else(|| {
+            Fault::new("accesses", self.accesses.0, format!("a share that {chunks} chunks can have on their hottest part"))
+        })?;
+        let mut weights = weights(chunks, alpha).ok_or_else(|| {
+            let least = Bytes(plan.space_sectors.div_ceil(CHUNKS_MAX) * SECTOR_BYTES);
+            Fault::new("chunk", self.chunk, format!("chunks of at least {least} on this drive"))
+        })?;
+        if self.placement == Placement::Scattered {
+            shuffle(&mut weights, &mut plan.layout());
+        }
+        Ok(plan.run(Chunks {
+            rng: plan.addresses(),
+            table: AliasTable::new(&weights),
+            chunk_sectors: chunk,
+            slots: (chunk - u64::from(plan.size_sectors)) / plan.align_sectors + 1,
+            align_sectors: plan.align_sectors,
+        }))
+    }
+}
+
+struct Chunks {
+    rng: Rng,
+    /// Draws the chunk: the permutation is in the order of its weights.
+    table: AliasTable,
+    chunk_sectors: u64,
+    /// Places within a chunk.
+    slots: u64,
+    align_sectors: u64,
+}
+
+impl Pattern for Chunks {
+    #[inline]
+    fn next(&mut self, _: RequestKind) -> u64 {
+        let chunk = self.table.draw(&mut self.rng) as u64;
+        chunk * self.chunk_sectors + below(&mut self.rng, self.slots) * self.align_sectors
+    }
+}
+
+/// The longest table, 1 GiB: enough for 32 TiB in chunks of 256 KiB.
+const CHUNKS_MAX: u64 = 1 << 27;
+
+/// Weights `i^-alpha` of `n` chunks, hottest first; none when `n` is above [`CHUNKS_MAX`].
+#[allow(clippy::cast_precision_loss)]
+pub(crate) fn weights(n: u64, alpha: f64) -> Option<Vec<f64>> {
+    (n <= CHUNKS_MAX).then(|| (1..=n).map(|i| (i as f64).powf(-alpha)).collect())
+}
+
+/// Fisher and Yates.
+pub(crate) fn shuffle<T>(items: &mut [T], rng: &mut Rng) {
+    for i in (1..items.len()).rev() {
+        let j = below(rng, i as u64 + 1);
+        items.swap(i, usize::try_from(j).expect("an index into a slice fits"));
+    }
+}
+
+/// The alpha at which the hottest `space` (rounded, at least one) of `n` chunks get `accesses`, to 1e-6; none
+/// when no alpha up to [`ALPHA_MAX`] reaches that.
+#[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+pub(crate) fn solve_alpha(accesses: f64, space: f64, n: u64) -> Option<f64> {
+    let hottest = ((space * n as f64).round() as u64).max(1);
+    let share = |alpha| power_sum(hottest, alpha) / power_sum(n, alpha);
+    if hottest >= n || share(0.0) >= accesses {
+        return Some(0.0); // one chunk, or a part that rounds up to more than it should: no skew needed
+    }
+    let (mut low, mut high) = (0.0, ALPHA_MAX);
+    if share(high) < accesses {
+        return None;
+    }
+    while high - low > 1e-9 {
+        let middle = (low + high) / 2.0;
+        if share(middle) < accesses { low = middle } else { high = middle }
+    }
+    Some((low + high) / 2.0)
+}
+
+/// `sum over i = 1..=n of i^-alpha`: the first terms one by one, the rest by the Euler-Maclaurin formula, so that a
+/// drive of millions of chunks costs no more than a small one. Relative error below 1e-12 for alpha up to 6.
+#[allow(clippy::cast_precision_loss)]
+pub(crate) fn power_sum(n: u64, alpha: f64) -> f64 {
+    const HEAD: u64 = 200;
+    let term = |i: u64| (i as f64).powf(-alpha);
+    let head: f64 = (1..=n.min(HEAD)).map(term).sum();
+    if n <= HEAD {
+        return head;
+    }
+    let (a, b) = (HEAD as f64, n as f64);
+    // (b^(1-alpha) - a^(1-alpha)) / (1-alpha), by expm1 so that alpha near 1 keeps its digits.
+    let x = (1.0 - alpha) * (b / a).ln();
+    let ratio = if x.abs() < 1e-12 { 1.0 } else { x.exp_m1() / x };
+    let integral = a.powf(1.0 - alpha) * (b / a).ln() * ratio;
+    // f' and f''' of x^-alpha at both ends; the sum starts behind a, so f(a) is half taken off.
+    let first = |x: f64| -alpha * x.powf(-alpha - 1.0);
+    let third = |x: f64| -alpha * (alpha + 1.0) * (alpha + 2.0) * x.powf(-alpha - 3.0);
+    head + integral + (term(n) - term(HEAD)) / 2.0 + (first(b) - first(a)) / 12.0 - (third(b) - third(a)) / 720.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Published solutions for a drive of 8 GiB at five utilisations, and for 1,000 chunks.
+    #[test]
+    fn alphas_are_the_published_ones() {
+        let chunks = [16_384, 19_660, 22_937, 26_214, 29_491, 1000];
+        let table = [
+            (0.80, [0.9398, 0.9365, 0.9339, 0.9317, 0.9299, 1.0239]),
+            (0.95, [1.2188, 1.2116, 1.2057, 1.2008, 1.1966, 1.3920]),
+        ];
+        for (accesses, alphas) in table {
+            for (n, expected) in chunks.iter().zip(alphas) {
+                let found = solve_alpha(accesses, 0.2, *n).unwrap();
+                assert!((found - expected).abs() <= 0.5e-4 + 1e-6, "{accesses}/20 of {n}: {found}, not {expected}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_fast_sum_is_the_plain_one() {
+        for alpha in [0.0, 0.3, 0.9, 1.0, 1.0 + 1e-9, 1.2, 2.0, 6.0] {
+            for n in [1, 2, 199, 200, 201, 1000, 100_000] {
+                let plain: f64 = (1..=n).rev().map(|i| (i as f64).powf(-alpha)).sum();
+                let fast = power_sum(n, alpha);
+                assert!((fast / plain - 1.0).abs() < 1e-11, "alpha {alpha} n {n}: {fast} {plain}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_solved_says_so() {
+        assert_eq!(solve_alpha(0.95, 0.2, 1), Some(0.0));
+        assert_eq!(solve_alpha(0.5, 0.5, 1000), Some(0.0));
+        assert_eq!(solve_alpha(0.999_999, 1e-4, 1000), None);
+    }
+}

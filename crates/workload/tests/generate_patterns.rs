@@ -1,0 +1,155 @@
+//! Each pattern against values worked by hand or its own theory.
+
+#![allow(clippy::unwrap_used)] // helpers of tests fail by panicking
+
+use flashwright_block::{Request, RequestKind, Seed};
+use flashwright_workload::generate::{Target, WorkloadSpec};
+
+/// Requests of `text` on a drive of `pages` pages of 4 KiB.
+fn draw(text: &str, pages: u64, count: u64) -> Vec<Request> {
+    let spec: WorkloadSpec = text.parse().unwrap_or_else(|error| panic!("{error}"));
+    let mut source =
+        spec.source(&Target { logical_sectors: pages * 8, page_sectors: 8 }, Seed(11), Some(count)).unwrap();
+    let mut batch = Vec::new();
+    source.fill(&mut batch, usize::try_from(count).unwrap()).unwrap();
+    batch
+}
+
+/// First pages of the requests; all must start on one.
+fn pages(text: &str, pages: u64, count: u64) -> Vec<u64> {
+    let requests = draw(text, pages, count);
+    assert!(requests.iter().all(|request| request.first_sector % 8 == 0), "{text}");
+    requests.iter().map(|request| request.first_sector / 8).collect()
+}
+
+fn counts(pages: &[u64], n: usize) -> Vec<u32> {
+    let mut counts = vec![0; n];
+    pages.iter().for_each(|page| counts[usize::try_from(*page).unwrap()] += 1);
+    counts
+}
+
+#[test]
+fn sequential_wraps() {
+    assert_eq!(pages("sequential", 4, 10), [0, 1, 2, 3, 0, 1, 2, 3, 0, 1]);
+    assert_eq!(pages("sequential:size=8KiB", 5, 5), [0, 2, 0, 2, 0]); // page 4 has no room for two
+    assert_eq!(pages("sequential:size=8KiB,align=4KiB", 5, 5), [0, 2, 0, 2, 0]);
+    assert_eq!(pages("sequential:range=0.5", 4, 3), [0, 1, 0]);
+    // 6 KiB at multiples of 4 KiB: each starts at the first place behind the last one's end.
+    assert_eq!(pages("sequential:size=6KiB,align=4KiB", 8, 5), [0, 2, 4, 6, 0]);
+}
+
+#[test]
+fn strides_cover_the_space() {
+    assert_eq!(pages("strided:step=16KiB", 10, 12), [0, 4, 8, 1, 5, 9, 2, 6, 3, 7, 0, 4]);
+    assert_eq!(pages("strided:step=16KiB,size=8KiB,align=4KiB", 10, 8), [0, 4, 8, 2, 6, 0, 4, 8]);
+    assert_eq!(pages("strided:step=64KiB", 3, 5), [0, 1, 2, 0, 1]); // a step past the end: every pass is one request
+    assert!(counts(&pages("strided:step=28KiB", 1000, 3000), 1000).iter().all(|count| *count == 3));
+}
+
+/// Chi-square of 100 cells has mean 99 and sigma 14; 50 to 170 is 3.5 to 5 sigma.
+#[test]
+fn uniform_is_uniform() {
+    let counts = counts(&pages("uniform", 100, 100_000), 100);
+    let chi: f64 = counts.iter().map(|count| (f64::from(*count) - 1000.0).powi(2) / 1000.0).sum();
+    assert!((50.0..170.0).contains(&chi), "{chi}");
+    // 64 KiB at 4 KiB grain on 20 pages: places 0 to 4, each about 2,000 of 10,000 (sigma 40).
+    let counts = self::counts(&pages("uniform:size=64KiB,align=4KiB", 20, 10_000), 20);
+    assert!(
+        counts[..5].iter().all(|count| (1800..2200).contains(count)) && counts[5..].iter().all(|count| *count == 0)
+    );
+}
+
+/// 90 % of 100,000 on the first 100 of 1,000 pages: sigma 95 requests.
+#[test]
+fn hot_and_cold_get_their_shares() {
+    let all = pages("hot-cold:hot-space=0.1,hot-access=0.9", 1000, 100_000);
+    let hot = all.iter().filter(|page| **page < 100).count();
+    assert!((89_500..90_500).contains(&hot), "{hot}");
+    let counts = counts(&all, 1000);
+    assert!(counts[..100].iter().all(|count| (750..1050).contains(count))); // 900, sigma 30
+    assert!(counts[100..].iter().all(|count| *count < 40)); // 11, sigma 3.3
+    let scattered = pages("hot-cold:hot-space=0.1,hot-access=0.9,placement=scattered", 1000, 100_000);
+    let mut scattered = self::counts(&scattered, 1000);
+    assert!(scattered[..100].iter().filter(|count| **count > 100).count() < 25, "the hot part is spread");
+    scattered.sort_unstable_by(|a, b| b.cmp(a));
+    let hot: u32 = scattered[..100].iter().sum();
+    assert!((89_500..90_500).contains(&hot), "{hot}");
+    assert!(pages("hot-cold:hot-access=1", 1000, 10_000).iter().all(|page| *page < 200));
+    assert!(pages("hot-cold:hot-access=0", 1000, 10_000).iter().all(|page| *page >= 200));
+}
+
+#[test]
+fn static_pages_are_read_and_never_written() {
+    let requests = draw("dynamic-static:static=0.7,write=0.5", 1000, 200_000);
+    let touched = |kind| {
+        let mut pages = vec![0u32; 1000];
+        requests
+            .iter()
+            .filter(|r| r.kind == kind)
+            .for_each(|r| pages[usize::try_from(r.first_sector / 8).unwrap()] += 1);
+        pages
+    };
+    let (written, read) = (touched(RequestKind::Write), touched(RequestKind::Read));
+    assert_eq!(written.iter().filter(|count| **count > 0).count(), 300);
+    assert!(written.iter().all(|count| *count == 0 || (230..440).contains(count)), "333 each, sigma 18");
+    assert!(read.iter().all(|count| (50..160).contains(count)), "100 each, sigma 10");
+    // Spread over the space: 30 +- 14 (three sigma) in each tenth.
+    let tenths = written.chunks(100).map(|tenth| tenth.iter().filter(|count| **count > 0).count());
+    assert!(tenths.clone().all(|count| (14..47).contains(&count)), "{:?}", tenths.collect::<Vec<_>>());
+    let all = draw("dynamic-static:static=0", 100, 10_000);
+    assert!(counts(&all.iter().map(|r| r.first_sector / 8).collect::<Vec<_>>(), 100).iter().all(|count| *count > 0));
+}
+
+/// 1,000 chunks of 4 pages: the hottest 200 get 95 % of 400,000 (sigma 0.03 %), chunk i has i^-1.3920.
+#[test]
+fn zipf_has_its_share_and_its_slope() {
+    let text = "zipf:accesses=0.95,space=0.2,chunk=16KiB,placement=identity";
+    let all = pages(text, 4000, 400_000);
+    let share = all.iter().filter(|page| **page < 800).count() as f64 / 400_000.0;
+    assert!((share - 0.95).abs() < 0.002, "{share}");
+    let by_page = counts(&all, 4000);
+    let chunk = |i: usize| f64::from(by_page[4 * i..4 * i + 4].iter().sum::<u32>());
+    for i in [1, 3, 9] {
+        let ratio = chunk(0) / chunk(i) / ((i + 1) as f64).powf(1.3920);
+        assert!((ratio - 1.0).abs() < 0.05, "chunk {i}: {ratio}");
+    }
+    assert!(by_page[..4].iter().all(|count| (f64::from(*count) / chunk(0) - 0.25).abs() < 0.01), "uniform within");
+
+    let scattered = pages(&text.replace("identity", "scattered"), 4000, 400_000);
+    let mut chunks: Vec<u32> = counts(&scattered, 4000).chunks(4).map(|pages| pages.iter().sum()).collect();
+    assert!(chunks[..200].iter().sum::<u32>() < 300_000, "the hottest fifth is not at the front");
+    chunks.sort_unstable_by(|a, b| b.cmp(a));
+    let share = f64::from(chunks[..200].iter().sum::<u32>()) / 400_000.0;
+    assert!((share - 0.95).abs() < 0.003, "{share}");
+}
+
+#[test]
+fn zipf_on_a_drive_smaller_than_a_chunk_is_uniform() {
+    let counts = counts(&pages("zipf", 10, 10_000), 10);
+    assert!(counts.iter().all(|count| (850..1150).contains(count)), "{counts:?}");
+}
+
+/// Share of requests that continue the last one: 5 % and 80 % by 200,000 requests (sigma 0.1 % and 0.4 %).
+#[test]
+fn the_dftl_papers_workloads_have_their_runs() {
+    for (text, share, writes) in [("dftl-a", 0.05, 0.8), ("dftl-b", 0.8, 0.8), ("dftl-b:run=16,write=0.3", 0.8, 0.3)] {
+        let requests = draw(text, 1 << 20, 200_000);
+        let follow = requests.windows(2).filter(|pair| pair[0].end_sector() == pair[1].first_sector).count();
+        assert!((follow as f64 / 200_000.0 - share).abs() < 0.02, "{text}: {follow}");
+        let found = requests.iter().filter(|request| request.kind == RequestKind::Write).count() as f64 / 200_000.0;
+        assert!((found - writes).abs() < 0.006, "{text}: {found}");
+        assert!(requests.iter().all(|request| request.sectors == 8));
+    }
+}
+
+/// Gaps of an open loop are exponential: mean 1 ms, and `1 - 1/e` of them shorter than the mean.
+#[test]
+fn poisson_gaps_are_exponential() {
+    let arrivals: Vec<u64> = draw("uniform:rate=1000", 1000, 100_000).iter().map(|r| r.arrival.0).collect();
+    let gaps: Vec<f64> = arrivals.windows(2).map(|pair| (pair[1] - pair[0]) as f64).collect();
+    let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
+    let below = gaps.iter().filter(|gap| **gap < 1e6).count() as f64 / gaps.len() as f64;
+    let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / gaps.len() as f64;
+    assert!((mean / 1e6 - 1.0).abs() < 0.015 && (below - 0.632).abs() < 0.006, "{mean} {below}");
+    assert!((variance.sqrt() / 1e6 - 1.0).abs() < 0.03, "{variance}");
+}
