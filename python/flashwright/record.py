@@ -127,11 +127,13 @@ _HOLD_NS = 1_000_000_000
 _POLL_S = 0.05
 _PROGRESS_S = 0.25
 _READ_BYTES = 1 << 16
+_PORTION_BYTES = 1 << 20
 _BUFFER_KIB_PER_CPU_MAX = 16 << 10
 _BUFFER_KIB_TOTAL_MAX = 512 << 10
 _BUFFER_KIB_PER_CPU_MIN = 2 << 10
 
 _LOST_NOTICE = re.compile(rb"CPU:\d+ \[LOST (?:\d+ )?EVENTS\]\n")
+_NOTICE_BYTES_MAX = 64
 
 Stop: TypeAlias = Literal["seconds", "requests", "command", "interrupt"]
 
@@ -777,18 +779,19 @@ class _Tracer:
     _version_checked: bool = False
 
     def read(self) -> Iterator[Records]:
-        """What is in the pipe by now."""
-        while True:
-            try:
-                got = os.read(self.pipe, _READ_BYTES)
-            except BlockingIOError:
-                return
-            except OSError as error:
-                raise _refused(self.tracefs / "trace_pipe", error) from error
-            if not got:
-                return
-            self._tail += got
-            # The kernel hands over a page or two a time: gather some for the vectorised parsing.
+        """What is in the pipe by now, in portions worth the trouble of parsing."""
+        drained = False
+        while not drained:
+            # The kernel hands over a page or two a time.
+            while len(self._tail) < _PORTION_BYTES and not drained:
+                try:
+                    got = os.read(self.pipe, _READ_BYTES)
+                except BlockingIOError:
+                    got = b""
+                except OSError as error:
+                    raise _refused(self.tracefs / "trace_pipe", error) from error
+                self._tail += got
+                drained = not got
             records = self._cut()
             if len(records):
                 yield records
@@ -824,6 +827,11 @@ class _Tracer:
                 magic = (_MAGIC | _VERSION).to_bytes(4, sys.byteorder)
                 found = self._tail.find(magic, offset)
                 if found < 0:
+                    # The end may be the kernel's words cut in half; anything longer is noise.
+                    noise = len(self._tail) - offset - _NOTICE_BYTES_MAX
+                    if noise > 0:
+                        self.bytes_skipped += noise
+                        offset += noise
                     break
                 if not _LOST_NOTICE.fullmatch(self._tail, offset, found):
                     self.bytes_skipped += found - offset
