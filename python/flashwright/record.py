@@ -123,14 +123,18 @@ durable; ``ahead`` marks read-ahead, ``meta`` a file system's own data. The form
 # Records are held back this long before they are written, so that a record that another processor
 # hands over late still finds its place.
 _HOLD_NS = 1_000_000_000
-# Between two looks at the pipe; at 16 MiB a processor that is room for 5 million requests a second.
+# Between two looks at the pipe.
 _POLL_S = 0.05
 _PROGRESS_S = 0.25
 _READ_BYTES = 1 << 16
 _PORTION_BYTES = 1 << 20
-_BUFFER_KIB_PER_CPU_MAX = 16 << 10
-_BUFFER_KIB_TOTAL_MAX = 512 << 10
+# A request takes up to five events (queued, got, plugged, inserted, unplugged: the tracer can't be asked
+# for one alone) of some 80 bytes each: 64 MiB a processor hold 160 thousand requests not yet read.
+_BUFFER_KIB_PER_CPU_MAX = 64 << 10
+_BUFFER_KIB_TOTAL_MAX = 1 << 20
 _BUFFER_KIB_PER_CPU_MIN = 2 << 10
+# The reader goes before the programs it records, or a busy machine would lose events.
+_NICENESS = -15
 
 _LOST_NOTICE = re.compile(rb"CPU:\d+ \[LOST (?:\d+ )?EVENTS\]\n")
 _NOTICE_BYTES_MAX = 64
@@ -181,8 +185,8 @@ class RecordSummary:
         What was recorded, and into which file.
     requests, reads, writes, trims, flushes : int
         Requests, all and by kind. A write that flushes first counts as a write.
-    writes_fua : int
-        Writes that had to be durable when they completed.
+    writes_fua, writes_preflush : int
+        Writes that had to be durable when they completed; writes before which everything else had to.
     bytes_read, bytes_written, bytes_trimmed : int
         Bytes asked for, by kind.
     span_ns : int
@@ -211,6 +215,7 @@ class RecordSummary:
     trims: int
     flushes: int
     writes_fua: int
+    writes_preflush: int
     bytes_read: int
     bytes_written: int
     bytes_trimmed: int
@@ -383,6 +388,7 @@ def record(
         trims=writer.count[TRIM],
         flushes=writer.count[FLUSH],
         writes_fua=writer.writes_fua,
+        writes_preflush=writer.writes_preflush,
         bytes_read=writer.bytes[READ],
         bytes_written=writer.bytes[WRITE],
         bytes_trimmed=writer.bytes[TRIM],
@@ -705,10 +711,9 @@ def _tracing(tracefs: Path, target: _Target) -> Iterator[_Tracer]:
     pipe = -1
     failed = True
     try:
-        buffer_kib = max(
-            _BUFFER_KIB_PER_CPU_MIN,
-            min(_BUFFER_KIB_PER_CPU_MAX, _BUFFER_KIB_TOTAL_MAX // (os.cpu_count() or 1)),
-        )
+        memory_kib = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") >> 10
+        share_kib = min(_BUFFER_KIB_TOTAL_MAX, memory_kib // 16) // (os.cpu_count() or 1)
+        buffer_kib = max(_BUFFER_KIB_PER_CPU_MIN, min(_BUFFER_KIB_PER_CPU_MAX, share_kib))
         in_use = _buffer_kib_in_use(tracefs)
         # "X" where processors differ: then they are left alone.
         if in_use.isdigit():
@@ -889,6 +894,7 @@ class _Writer:
         self.count = [0, 0, 0, 0]
         self.bytes = [0, 0, 0, 0]
         self.writes_fua = 0
+        self.writes_preflush = 0
         self.events_late = 0
         self.seen = 0
         self._file = file
@@ -978,7 +984,9 @@ class _Writer:
             of_kind = rows["kind"] == kind
             self.count[kind] += int(of_kind.sum())
             self.bytes[kind] += int(rows["bytes"][of_kind].sum(dtype=np.uint64))
-        self.writes_fua += int(((rows["kind"] == WRITE) & rows["fua"]).sum())
+        # Both flags are only ever set on writes that carry data; see `_requests`.
+        self.writes_fua += int(rows["fua"].sum())
+        self.writes_preflush += int(rows["preflush"].sum())
         if self._first_ns is None:
             self._first_ns = int(rows["time_ns"][0])
         self._last_ns = max(self._last_ns, int(rows["time_ns"][-1]))
@@ -1002,7 +1010,11 @@ def _run(
         except OSError as error:
             raise RecordError(f"{command[0]}: {error.strerror}", "is it installed?") from error
     told = begin
+    niceness = os.getpriority(os.PRIO_PROCESS, 0)
     try:
+        # After the command was started, which would inherit it.
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, 0, min(niceness, _NICENESS))
         while True:
             # Asked before the pipe is read, so that all the command did is in what is read.
             ended = child is not None and child.poll() is not None
@@ -1033,6 +1045,8 @@ def _run(
             writer.take(records, names)
         tracer.note_losses()
     finally:
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, 0, niceness)
         if child is not None:
             _end(child, patient=interrupted.is_set())
     return stopped, None if child is None else child.returncode

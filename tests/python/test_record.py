@@ -341,7 +341,8 @@ def test_what_the_tracer_hands_over_is_sorted_and_counted(
     summary = record(kernel.device, output, seconds=0.01, kernel=kernel.paths)
 
     assert (summary.requests, summary.reads, summary.writes) == (4, 1, 1)
-    assert (summary.trims, summary.flushes, summary.writes_fua) == (1, 1, 1)
+    assert (summary.trims, summary.flushes) == (1, 1)
+    assert (summary.writes_fua, summary.writes_preflush) == (1, 0)
     assert (summary.bytes_read, summary.bytes_written, summary.bytes_trimmed) == (8192, 4096, 1024)
     assert summary.span_ns == 300
     assert summary.read_share == 0.5
