@@ -12,6 +12,6 @@ mod simulation;
 pub use latency::{Latency, LatencySummary};
 pub use measure::{RequestColumns, Window, WindowRow};
 pub use player::{Pace, PlayError, Player, Step};
-pub use precondition::{Permutation, Precondition, Preconditioning, is_steady};
+pub use precondition::{Precondition, Preconditioning, is_steady};
 pub use report::{Ended, RunReport};
 pub use simulation::{Phase, RunError, RunProgress, RunSettings, Simulation};

@@ -4,6 +4,7 @@ use flashwright_block::{IoError, Rng, Seed, below};
 use flashwright_ftl::{Counters, LpnRun, OpKind};
 use flashwright_nand::Lpn;
 use flashwright_ssd::Ssd;
+use flashwright_workload::generate::Permutation;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -209,60 +210,9 @@ pub fn is_steady(window: &[f64]) -> bool {
     high - low <= 0.2 * mean && (above / below * (n - 1.0)).abs() <= 0.1 * mean
 }
 
-/// A random order of `0..len` in constant memory: a four-round Feistel network over the next even power of two, walked
-/// until it lands inside.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Permutation {
-    len: u64,
-    half_bits: u32,
-    keys: [u64; 4],
-}
-
-impl Permutation {
-    /// A permutation of `0..len` drawn from `rng`.
-    #[must_use]
-    pub fn new(len: u64, rng: &mut Rng) -> Self {
-        let bits = 64 - len.saturating_sub(1).leading_zeros();
-        Self { len, half_bits: bits.div_ceil(2).max(1), keys: std::array::from_fn(|_| below(rng, u64::MAX)) }
-    }
-
-    /// The image of `index`.
-    #[must_use]
-    pub fn at(&self, index: u64) -> u64 {
-        let mut value = index;
-        loop {
-            value = self.scramble(value);
-            if value < self.len {
-                return value;
-            }
-        }
-    }
-
-    fn scramble(&self, value: u64) -> u64 {
-        let mask = (1 << self.half_bits) - 1;
-        let (mut left, mut right) = (value >> self.half_bits, value & mask);
-        for key in self.keys {
-            let mixed = (right ^ key).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            (left, right) = (right, left ^ ((mixed >> 29) & mask));
-        }
-        left << self.half_bits | right
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
-
-    proptest! {
-        #[test]
-        fn the_random_order_visits_every_page_once(len in 1u64..3000, seed: u64) {
-            let order = Permutation::new(len, &mut Seed(seed).stream("test"));
-            let mut seen: Vec<u64> = (0..len).map(|index| order.at(index)).collect();
-            seen.sort_unstable();
-            prop_assert_eq!(seen, (0..len).collect::<Vec<_>>());
-        }
-    }
 
     #[test]
     fn text_round_trips() {

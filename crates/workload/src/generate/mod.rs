@@ -34,6 +34,7 @@ mod common;
 mod error;
 mod generator;
 mod permutation;
+pub use permutation::Permutation;
 mod runs;
 mod settings;
 mod spec;

@@ -6,8 +6,11 @@
 
 use flashwright_block::Rng;
 use rand_core::RngCore;
+use serde::{Deserialize, Serialize};
 
-pub(crate) struct Permutation {
+/// An order of `0..n` that looks random.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Permutation {
     n: u64,
     mask: u64,
     shift: u32,
@@ -16,7 +19,11 @@ pub(crate) struct Permutation {
 
 impl Permutation {
     /// A permutation of `0..n`; `n` at least 1.
-    pub(crate) fn new(n: u64, rng: &mut Rng) -> Self {
+    ///
+    /// # Panics
+    /// If `n` is 0.
+    #[must_use]
+    pub fn new(n: u64, rng: &mut Rng) -> Self {
         assert!(n > 0, "a permutation of nothing");
         let bits = (64 - (n - 1).leading_zeros()).max(1);
         let mut draw = || (rng.next_u64() | 1, rng.next_u64());
@@ -25,7 +32,8 @@ impl Permutation {
 
     /// The image of `x`, which must be below `n`.
     #[inline]
-    pub(crate) fn at(&self, mut x: u64) -> u64 {
+    #[must_use]
+    pub fn at(&self, mut x: u64) -> u64 {
         debug_assert!(x < self.n);
         loop {
             for (factor, term) in self.rounds {
