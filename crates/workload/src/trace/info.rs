@@ -12,7 +12,6 @@ use std::path::Path;
 /// A summary of a trace. Memory while it is made is proportional to the distinct pages that the trace touches,
 /// about 1 B a page where they lie together and up to 50 B where they lie alone.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
-#[serde(rename_all = "kebab-case")]
 pub struct TraceInfo {
     /// Name of the format.
     pub format: String,
@@ -44,8 +43,8 @@ pub struct TraceInfo {
     pub write_bytes_mean: f64,
     /// Mean length of reads and writes together, in bytes.
     pub bytes_mean: f64,
-    /// From the first arrival to the last.
-    pub span: Nanos,
+    /// From the first arrival to the last, in nanoseconds.
+    pub span_ns: u64,
     /// Mean distance of arrivals, in milliseconds.
     pub inter_arrival_ms_mean: f64,
     /// Requests a second; 0 for a trace without times.
@@ -162,7 +161,7 @@ impl Sums {
         info.read_bytes_mean = ratio(info.read_bytes, info.reads);
         info.write_bytes_mean = ratio(info.written_bytes, info.writes);
         info.bytes_mean = ratio(info.read_bytes + info.written_bytes, data);
-        info.span = Nanos(span);
+        info.span_ns = span;
         info.inter_arrival_ms_mean = ratio(span, info.requests.saturating_sub(1)) / 1e6;
         info.requests_per_second = 1e9 * ratio(info.requests.saturating_sub(1), span);
         (info.pages, info.pages_written) = (pages, once);

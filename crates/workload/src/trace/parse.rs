@@ -283,7 +283,7 @@ mod tests {
         assert_eq!(digits(b"18446744073709551615"), Some(u64::MAX));
         assert_eq!(digits(b"18446744073709551616"), None);
         assert_eq!(digits(b"00000000000000000000012"), Some(12));
-        assert_eq!(hexadecimal("x", b"0x0ea84e4000"), Ok(0x0ea8_4e40_00));
+        assert_eq!(hexadecimal("x", b"0x0ea84e4000"), Ok(0x000e_a84e_4000));
         assert!(hexadecimal("x", b"+12").is_err() && hexadecimal("x", b"").is_err());
         // Bytes 511..513 touch sectors 0 and 1.
         assert_eq!(byte_range(511, 2), Some((0, 2)));
