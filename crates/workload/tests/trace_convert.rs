@@ -63,7 +63,7 @@ proptest! {
     fn what_is_written_is_read(requests in requests()) {
         let folder = Folder::new();
         let data = &KINDS[..2];
-        for (format, step, kinds) in [("spc", 1, data), ("msr", 100, data), ("disksim", 1, data), ("fio", 1_000_000, &KINDS[..])] {
+        for (format, step, kinds) in [("spc", 1, data), ("msr", 100, data), ("disksim", 1, data), ("fio", 1_000, &KINDS[..])] {
             let path = folder.path(format);
             let expected = left(&requests, step, kinds);
             match write(&path, format, &requests) {
@@ -166,8 +166,10 @@ fn what_a_format_cannot_hold_is_counted() {
         folder.file("fio version 2 iolog\nf write 0 512\nf wait 1500 0\nf trim 0 512\nf sync 0 0\nf read 0 512\n");
     let report = convert(&source, folder.path("a"), &TraceOptions::default(), "spc", &TraceLabel::default()).unwrap();
     assert_eq!((report.written, report.dropped_trims, report.dropped_flushes), (2, 1, 1));
+    // 1,500 ns are cut down to 1 us.
+    let source = folder.file("0,0,512,w,0\n0,0,512,r,0.0000015\n");
     let report = convert(&source, folder.path("a"), &TraceOptions::default(), "fio", &TraceLabel::default()).unwrap();
-    assert_eq!((report.written, report.rounded_times), (4, 3));
+    assert_eq!((report.written, report.rounded_times), (2, 1));
     let mut writer = TraceWriter::create(folder.path("b"), "spc", &TraceLabel::default()).unwrap();
     let trim = Request { kind: RequestKind::Trim, sectors: 1, ..Request::default() };
     writer.write(&trim).unwrap();

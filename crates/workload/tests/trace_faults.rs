@@ -149,7 +149,7 @@ fn nothing_matched_is_an_error() {
     let path = folder.file(GOOD);
     let devices = DeviceFilter::Only(vec!["7".to_owned()]);
     let error = read(&path, &TraceOptions { devices: devices.clone(), ..TraceOptions::default() }).unwrap_err();
-    assert!(error.to_string().ends_with("no device matched the filter; the trace has 0"), "{error}");
+    assert!(error.to_string().ends_with("the trace has no device \"7\"; it has 0"), "{error}");
     let error = read(&path, &TraceOptions { devices, ..overlay() }).unwrap_err();
     assert!(error.to_string().ends_with("no device matched the filter; the trace has 0"), "{error}");
     let error = read_text("8,0 0 1 0.0 1 D W 8 + 8 [x]\n", &insist("blkparse")).unwrap_err();

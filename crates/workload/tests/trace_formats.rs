@@ -157,9 +157,9 @@ fn fio_version_2_counts_waits() {
 }
 
 #[test]
-fn fio_version_3_has_milliseconds() {
-    let text = "fio version 3 iolog\n0 f add\n0 f open\n7 f read 1024 512\n9 f sync 0 0\n12 f close\n";
-    assert_eq!(detected("fio", text), [request(0, Read, 2, 1), request(2_000_000, Flush, 0, 0)]);
+fn fio_version_3_has_microseconds() {
+    let text = "fio version 3 iolog\n0 f add\n2 f open\n7 f read 1024 512\n9 f sync 0 0\n12 f close\n";
+    assert_eq!(detected("fio", text), [request(0, Read, 2, 1), request(2_000, Flush, 0, 0)]);
 }
 
 #[test]

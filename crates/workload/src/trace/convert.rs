@@ -2,7 +2,7 @@
 
 use super::devices;
 use super::error::TraceError;
-use super::formats::{self, Format};
+use super::formats::{self, Format, Writing};
 use super::options::{Layout, TraceOptions, TraceStats};
 use super::reader::TraceReader;
 use super::record::{About, Encode, Held, KnownDevice, Output};
@@ -65,10 +65,7 @@ impl TraceWriter {
     }
 
     fn begin(target: &Path, format: &'static Format, about: &About) -> Result<Self, TraceError> {
-        let Some(writing) = &format.writing else {
-            let writable = formats::names(Format::writable);
-            return Err(TraceError::NotWritable { name: format.name(), writable });
-        };
+        let writing = writing(format)?;
         let fail = |source| TraceError::io(target, "create the trace", source);
         if target.is_dir() {
             return Err(TraceError::Directory { path: target.to_owned() });
@@ -175,6 +172,7 @@ pub fn convert(
     label: &TraceLabel,
 ) -> Result<ConvertReport, TraceError> {
     let target = formats::find(format)?;
+    writing(target)?;
     let mut reader = TraceReader::open(from.as_ref(), options)?;
     let about = about(&reader, options, label);
     let mut writer = TraceWriter::begin(to.as_ref(), target, &about)?;
@@ -186,6 +184,11 @@ pub fn convert(
     let mut report = writer.finish()?;
     report.read = reader.stats();
     Ok(report)
+}
+
+fn writing(format: &'static Format) -> Result<&'static Writing, TraceError> {
+    let not = || TraceError::NotWritable { name: format.name(), writable: formats::names(Format::writable) };
+    format.writing.as_ref().ok_or_else(not)
 }
 
 fn about(reader: &TraceReader, options: &TraceOptions, label: &TraceLabel) -> About {

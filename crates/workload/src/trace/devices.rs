@@ -134,6 +134,7 @@ fn given(span: &DeviceSpan) -> KnownDevice {
 
 /// Puts the devices that `filter` takes end to end.
 fn concatenate(path: &Path, devices: Vec<KnownDevice>, filter: &DeviceFilter) -> Result<Vec<DeviceSpan>, TraceError> {
+    check_wanted(path, &devices, filter)?;
     let mut base = 0u64;
     let mut plan = Vec::new();
     for device in devices.into_iter().filter(|device| filter.takes(&device.name)) {
@@ -146,6 +147,24 @@ fn concatenate(path: &Path, devices: Vec<KnownDevice>, filter: &DeviceFilter) ->
         })?;
     }
     Ok(plan)
+}
+
+/// Devices shown in an error, at most.
+const SHOWN_DEVICES: usize = 20;
+
+/// A name that no device has is a slip of the pen, not a wish for fewer requests.
+fn check_wanted(path: &Path, devices: &[KnownDevice], filter: &DeviceFilter) -> Result<(), TraceError> {
+    let DeviceFilter::Only(wanted) = filter else { return Ok(()) };
+    for name in wanted {
+        let only = DeviceFilter::Only(vec![name.clone()]);
+        if !devices.iter().any(|device| only.takes(&device.name)) {
+            let known: Vec<_> = devices.iter().take(SHOWN_DEVICES).map(|device| device.name.as_str()).collect();
+            let more = if devices.len() > SHOWN_DEVICES { ", ..." } else { "" };
+            let what = format!("the trace has no device {name:?}; it has {}{more}", known.join(", "));
+            return Err(TraceError::Layout { path: path.to_owned(), what });
+        }
+    }
+    Ok(())
 }
 
 /// The first pass: every device with its span and its requests, in order of names.

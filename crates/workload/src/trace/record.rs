@@ -4,7 +4,7 @@ use super::error::TraceError;
 use super::input::Input;
 use flashwright_block::{RequestKind, SECTOR_BYTES};
 use std::collections::HashMap;
-use std::io;
+use std::io::{self, Write};
 
 pub(crate) const SECTOR: u64 = SECTOR_BYTES;
 
@@ -24,7 +24,9 @@ pub(crate) struct Record {
 }
 
 /// Devices below this number are found by index instead of by hash.
-const SMALL_DEVICES: usize = 4096;
+const SMALL_DEVICES: usize = 1 << 16;
+/// Digits of a 64-bit number, at most.
+const DIGITS_MAX: usize = 20;
 const NONE: u32 = u32::MAX;
 
 /// The devices of a trace (ASUs, disks, volumes, files) in order of first appearance.
@@ -48,7 +50,12 @@ impl DeviceTable {
 
     #[cold]
     fn new_number(&mut self, number: u64) -> u32 {
-        let index = self.name(number.to_string().as_bytes());
+        let mut digits = [0u8; DIGITS_MAX];
+        let mut rest = digits.as_mut_slice();
+        // A slice of 20 bytes takes any number; larger ones are not worth an allocation each time.
+        let _ = write!(rest, "{number}");
+        let unused = rest.len();
+        let index = self.name(&digits[..DIGITS_MAX - unused]);
         if let Some(at) = usize::try_from(number).ok().filter(|at| *at < SMALL_DEVICES) {
             if self.small.len() <= at {
                 self.small.resize(at + 1, NONE);

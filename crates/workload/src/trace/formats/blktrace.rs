@@ -56,7 +56,7 @@ fn open(mut input: Input, _: &Setup) -> Result<Box<dyn Decode>, TraceError> {
     let found = order(input.head(4)?.0);
     let path = input.path().to_owned();
     match found {
-        Some((little, VERSION)) => Ok(Box::new(Blktrace { input, little, record: 0 })),
+        Some((little, VERSION)) => Ok(Box::new(Blktrace { input, little, record: 0, device: None })),
         Some((_, version)) => {
             Err(TraceError::record(&path, 1, format!("blktrace version {version}; only version {VERSION} is read")))
         }
@@ -68,6 +68,8 @@ struct Blktrace {
     input: Input,
     little: bool,
     record: u64,
+    /// The last device's number and its index.
+    device: Option<(u32, u32)>,
 }
 
 /// The fields of a record that matter.
@@ -145,7 +147,7 @@ impl Decode for Blktrace {
 }
 
 impl Blktrace {
-    fn queued(&self, fixed: &Fixed, out: &mut Sink<'_>) -> Result<(), TraceError> {
+    fn queued(&mut self, fixed: &Fixed, out: &mut Sink<'_>) -> Result<(), TraceError> {
         let kind = match () {
             () if fixed.has(DISCARD) => RequestKind::Trim,
             () if fixed.has(WRITE) => RequestKind::Write,
@@ -161,9 +163,7 @@ impl Blktrace {
             let what = format!("found sector {}, expected one below 2^55", fixed.sector);
             return Err(TraceError::record(self.input.path(), self.record, what));
         };
-        // As blkparse prints it: 12 bits of major number, 20 of minor.
-        let name = format!("{}.{}", fixed.device >> 20, fixed.device & 0xf_ffff);
-        let device = out.devices.name(name.as_bytes());
+        let device = self.device(fixed.device, out);
         let base = Record { time: fixed.time, device, process: fixed.process, ..Record::default() };
         if fixed.has(FLUSH) {
             out.push(Record { kind: RequestKind::Flush, ..base });
@@ -174,5 +174,18 @@ impl Blktrace {
             out.push(Record { first_sector, sectors, kind, fua, ..base });
         }
         Ok(())
+    }
+
+    fn device(&mut self, number: u32, out: &mut Sink<'_>) -> u32 {
+        match self.device {
+            Some((last, index)) if last == number => index,
+            _ => {
+                // 12 bits of major number, 20 of minor; named as for blkparse.
+                let name = format!("{},{}", number >> 20, number & 0xf_ffff);
+                let index = out.devices.name(name.as_bytes());
+                self.device = Some((number, index));
+                index
+            }
+        }
     }
 }

@@ -1,9 +1,10 @@
 //! fio I/O logs (`write_iolog`, `read_iolog`), versions 2 and 3.
 //!
 //! Version 2 is `file action [offset length]` and keeps no times: requests arrive at once, save for `wait` lines,
-//! whose microseconds count from the previous `wait`. Version 3 is `ms file action [offset length]`. `add`, `open`
-//! and `close` name files, each a device of its own; `sync` and `datasync` are flushes. Written as version 3, all
-//! requests on one file called `trace`; times are cut down to milliseconds.
+//! whose microseconds count from the previous `wait`, as fio's manual says. Version 3 is `us file action [offset
+//! length]`: microseconds are what fio writes and replays, though milliseconds have been said. `add`, `open` and
+//! `close` name files, each a device of its own; `sync` and `datasync` are flushes. Written as version 3, all
+//! requests on one file called `trace`; times are cut down to microseconds.
 
 use super::{Format, Writing};
 use crate::trace::detect::{Head, Verdict};
@@ -20,13 +21,13 @@ pub(super) static FORMAT: Format = Format {
     open: text::open::<Fio>,
     writing: Some(Writing {
         encoder: || Box::new(FioLog::default()),
-        time_step_ns: MS_NS,
+        time_step_ns: US_NS,
         loses: "force-unit-access, process and stream",
     }),
     reorder_window: 0,
 };
 
-const MS_NS: u64 = 1_000_000;
+const US_NS: u64 = 1_000;
 const FILE: &str = "trace";
 
 fn sniff(head: &Head<'_>) -> Verdict {
@@ -57,7 +58,7 @@ impl ParseLine for Fio {
             (Version::Two, false) => self.event(Words(line), None, out),
             (Version::Three, false) => {
                 let mut words = Words(line);
-                let time = whole_time("timestamp", words.next("timestamp")?, MS_NS)?;
+                let time = whole_time("timestamp", words.next("timestamp")?, US_NS)?;
                 self.event(words, Some(time), out)
             }
         }
@@ -100,7 +101,7 @@ impl Fio {
 
     fn wait(&mut self, words: &mut Words<'_>) -> Parsed<()> {
         let text = words.next("offset")?;
-        match self.waited_ns.checked_add(whole_time("offset", text, 1_000)?) {
+        match self.waited_ns.checked_add(whole_time("offset", text, US_NS)?) {
             Some(sum) => self.waited_ns = sum,
             None => return bad("offset", text, "waits of at most 584 years together"),
         }
@@ -111,7 +112,7 @@ impl Fio {
 /// Writes version 3; fio wants a file closed, at a time of its own.
 #[derive(Default)]
 struct FioLog {
-    last_ms: u64,
+    last_us: u64,
 }
 
 impl Encode for FioLog {
@@ -126,13 +127,13 @@ impl Encode for FioLog {
             RequestKind::Trim => "trim",
             RequestKind::Flush => "sync",
         };
-        self.last_ms = request.arrival.0 / MS_NS;
+        self.last_us = request.arrival.0 / US_NS;
         let (offset, length) = (request.first_sector * SECTOR, u64::from(request.sectors) * SECTOR);
-        writeln!(out, "{} {FILE} {action} {offset} {length}", self.last_ms)?;
+        writeln!(out, "{} {FILE} {action} {offset} {length}", self.last_us)?;
         Ok(Held::Written)
     }
 
     fn finish(&mut self, out: &mut Output) -> io::Result<()> {
-        writeln!(out, "{} {FILE} close", self.last_ms)
+        writeln!(out, "{} {FILE} close", self.last_us)
     }
 }
