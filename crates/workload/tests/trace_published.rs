@@ -99,3 +99,20 @@ fn hplajw_fits_its_disk() {
     let root = &info.devices[0];
     assert!((330_000_000..336_000_000).contains(&(root.sectors * 512)), "{root:?}");
 }
+
+/// Pages, pages written, written twice, three times; sequential percent; end in bytes. Counted by a separate script
+/// with sets and counters, devices laid out by hand.
+#[test]
+fn pages_and_sequences() {
+    for (file, pages, sequential, end) in [
+        ("financial1-first10k.spc.zst", [7_322, 3_734, 3_028, 915], 45.24, 5_888_061_440),
+        ("prxy_0-first20k.msr.csv.zst", [2_980, 1_615, 1_009, 701], 69.975, 21_985_604_608),
+        ("msn-fs-sample.etw.csv.zst", [2_445, 798, 108, 21], 8.099_352, 400_152_612_864),
+    ] {
+        let Some(path) = find(file) else { continue };
+        let info = TraceInfo::of(path, &TraceOptions::default()).unwrap();
+        let found = [info.pages, info.pages_written, info.pages_written_twice, info.pages_written_thrice];
+        assert_eq!((found, info.end_byte), (pages, end), "{file}");
+        assert!((info.sequential_percent - sequential).abs() < 1e-5, "{file}");
+    }
+}

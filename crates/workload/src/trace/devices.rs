@@ -140,7 +140,7 @@ fn concatenate(path: &Path, devices: Vec<KnownDevice>, filter: &DeviceFilter) ->
     for device in devices.into_iter().filter(|device| filter.takes(&device.name)) {
         let (name, sectors, requests) = (device.name, device.span_sectors, device.requests);
         plan.push(DeviceSpan { name, base_sector: base, sectors, requests });
-        // Half of the address space is left free so that sums of addresses and lengths never overflow.
+        // Below 2^64 B, so that no sum of an address and a length ever overflows.
         base = base.checked_add(sectors).filter(|end| *end <= u64::MAX / 512).ok_or_else(|| TraceError::Layout {
             path: path.to_owned(),
             what: "the devices together reach past 2^64 B; filter devices, or overlay them".to_owned(),
