@@ -1,1 +1,48 @@
-//! Trace readers and writers.
+//! Traces of real machines: readers, writers, address mapping and a summary.
+//!
+//! A trace is a file, plain or compressed with gzip, zstd or xz, in one of the formats of [`formats()`]. Compression
+//! and format are told from the content. [`TraceReader`] streams it as [`flashwright_block::Request`]s in constant
+//! memory; [`Mapped`] fits its addresses to a drive; [`TraceInfo`] sums it up; [`convert`] writes it anew.
+//!
+//! ```
+//! use flashwright_block::RequestSource;
+//! use flashwright_workload::trace::{AddressMap, Mapped, TraceOptions, TraceReader};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let path = std::env::temp_dir().join(format!("flashwright-doc-{}.spc", std::process::id()));
+//! std::fs::write(&path, "0,303567,3584,w,0.000000\n1,55590,3072,r,0.026214\n")?;
+//! let reader = TraceReader::open(&path, &TraceOptions::default())?;
+//! assert_eq!(reader.format().name(), "spc");
+//! let mut source = Mapped::new(reader, AddressMap::DENSE, 1 << 20)?;
+//! let mut batch = Vec::new();
+//! source.fill(&mut batch, 1000)?;
+//! assert_eq!(batch[1].arrival.0, 26_214_000);
+//! assert_eq!(source.report().pages, 4);
+//! # std::fs::remove_file(&path)?;
+//! # Ok(())
+//! # }
+//! ```
+
+mod address;
+mod convert;
+mod detect;
+mod devices;
+mod error;
+mod formats;
+mod fwt;
+mod info;
+mod input;
+mod options;
+mod parse;
+mod reader;
+mod record;
+mod text;
+
+pub use address::{AddressMap, MapError, MapReport, Mapped};
+pub use convert::{ConvertReport, TraceLabel, TraceWriter, convert};
+pub use detect::detect;
+pub use error::TraceError;
+pub use formats::{Format, all as formats, find as find_format};
+pub use info::TraceInfo;
+pub use options::{DeviceFilter, DeviceSpan, Layout, TraceOptions, TraceStats};
+pub use reader::TraceReader;

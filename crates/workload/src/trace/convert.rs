@@ -1,0 +1,209 @@
+//! Writes traces: beside the target first, then in its place, so that nothing half-written is ever found there.
+
+use super::devices;
+use super::error::TraceError;
+use super::formats::{self, Format, Writing};
+use super::options::{Layout, TraceOptions, TraceStats};
+use super::reader::TraceReader;
+use super::record::{About, Encode, Held, KnownDevice, Output};
+use flashwright_block::{Nanos, Request, RequestKind};
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+/// What a Flashwright trace says of itself; other formats have no place for it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TraceLabel {
+    /// What it is, such as `recorded: pgbench on ext4` or `stand-in: Financial1`.
+    pub label: String,
+    /// Free text: source, settings, seed.
+    pub note: String,
+    /// The format it was converted from, if any.
+    pub origin: String,
+}
+
+/// What a conversion did, and what the new format could not hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct ConvertReport {
+    /// Requests written.
+    pub written: u64,
+    /// Trims left out because the format has none.
+    pub dropped_trims: u64,
+    /// Flushes left out because the format has none.
+    pub dropped_flushes: u64,
+    /// Arrivals cut down because the format's times are coarser.
+    pub rounded_times: u64,
+    /// Writes whose force-unit-access was lost.
+    pub lost_fua: u64,
+    /// Requests whose process or stream was lost.
+    pub lost_process: u64,
+    /// What was met while reading.
+    pub read: TraceStats,
+}
+
+/// Writes a trace request by request. Dropped without [`TraceWriter::finish`], it leaves nothing behind.
+pub struct TraceWriter {
+    target: PathBuf,
+    partial: Partial,
+    out: Output,
+    encoder: Box<dyn Encode>,
+    time_step_ns: u64,
+    keeps_all: bool,
+    last: Nanos,
+    report: ConvertReport,
+}
+
+impl TraceWriter {
+    /// Starts a trace at `target` in the format of that name (`flashwright`, `spc`, `msr`, `disksim`, `fio`).
+    ///
+    /// # Errors
+    /// [`TraceError`] if the format is unknown or cannot be written, or the file cannot be created.
+    pub fn create(target: impl AsRef<Path>, format: &str, label: &TraceLabel) -> Result<Self, TraceError> {
+        let TraceLabel { label, note, origin } = label.clone();
+        let about = About { label, note, origin, ..About::default() };
+        Self::begin(target.as_ref(), formats::find(format)?, &about)
+    }
+
+    fn begin(target: &Path, format: &'static Format, about: &About) -> Result<Self, TraceError> {
+        let writing = writing(format)?;
+        let fail = |source| TraceError::io(target, "create the trace", source);
+        if target.is_dir() {
+            return Err(TraceError::Directory { path: target.to_owned() });
+        }
+        let path = partial_path(target).map_err(fail)?;
+        let file = File::options().write(true).create_new(true).open(&path).map_err(fail)?;
+        let partial = Partial { path };
+        let mut out = BufWriter::with_capacity(1 << 18, file);
+        let mut encoder = (writing.encoder)();
+        encoder.begin(about, &mut out).map_err(fail)?;
+        Ok(TraceWriter {
+            target: target.to_owned(),
+            partial,
+            out,
+            encoder,
+            time_step_ns: writing.time_step_ns,
+            keeps_all: writing.loses.is_empty(),
+            last: Nanos(0),
+            report: ConvertReport::default(),
+        })
+    }
+
+    /// Appends a request. Arrivals must not decrease.
+    ///
+    /// # Errors
+    /// [`TraceError`] if the disk refuses, or the request is out of order.
+    pub fn write(&mut self, request: &Request) -> Result<(), TraceError> {
+        if request.arrival < self.last {
+            let what = format!("arrives at {}, before its predecessor at {}", request.arrival, self.last);
+            return Err(TraceError::record(&self.target, self.report.written + 1, what));
+        }
+        self.last = request.arrival;
+        let held = self.encoder.request(request, &mut self.out);
+        match held.map_err(|source| TraceError::io(&self.target, "write the trace", source))? {
+            Held::Written => self.count(request),
+            Held::Dropped if request.kind == RequestKind::Trim => self.report.dropped_trims += 1,
+            Held::Dropped => self.report.dropped_flushes += 1,
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, request: &Request) {
+        self.report.written += 1;
+        self.report.rounded_times += u64::from(!request.arrival.0.is_multiple_of(self.time_step_ns));
+        if !self.keeps_all {
+            self.report.lost_fua += u64::from(request.fua);
+            self.report.lost_process += u64::from(request.process != 0 || request.stream != 0);
+        }
+    }
+
+    /// Completes the file and puts it in its place.
+    ///
+    /// # Errors
+    /// [`TraceError`] if the disk refuses, or nothing was written.
+    pub fn finish(mut self) -> Result<ConvertReport, TraceError> {
+        if self.report.written == 0 {
+            let (trims, flushes) = (self.report.dropped_trims, self.report.dropped_flushes);
+            let why = format!("nothing to write ({trims} trims and {flushes} flushes the format cannot hold)");
+            return Err(TraceError::NothingMatched { path: self.target.clone(), why });
+        }
+        let fail = |source| TraceError::io(&self.target, "write the trace", source);
+        self.encoder.finish(&mut self.out).map_err(fail)?;
+        self.out.flush().map_err(fail)?;
+        self.out.get_ref().sync_all().map_err(fail)?;
+        fs::rename(&self.partial.path, &self.target).map_err(fail)?;
+        Ok(std::mem::take(&mut self.report))
+    }
+}
+
+/// The file beside the target; gone when this is dropped, unless it was renamed.
+struct Partial {
+    path: PathBuf,
+}
+
+impl Drop for Partial {
+    fn drop(&mut self) {
+        // After the rename there is nothing to remove, which is no failure.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+fn partial_path(target: &Path) -> std::io::Result<PathBuf> {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let name = target.file_name().ok_or_else(|| std::io::Error::other("the path names no file"))?;
+    let mut hidden = std::ffi::OsString::from(".");
+    hidden.push(name);
+    hidden.push(format!(".{}-{}.partial", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)));
+    Ok(target.with_file_name(hidden))
+}
+
+/// Reads `from` as `options` say and writes it to `to` in the format called `format`.
+///
+/// The devices of the trace become one address space, laid out as `options` say. A Flashwright trace keeps their
+/// names and spans, and `label`; empty parts of it are taken from the trace read.
+///
+/// # Errors
+/// [`TraceError`]; `to` is then as it was.
+pub fn convert(
+    from: impl AsRef<Path>,
+    to: impl AsRef<Path>,
+    options: &TraceOptions,
+    format: &str,
+    label: &TraceLabel,
+) -> Result<ConvertReport, TraceError> {
+    let target = formats::find(format)?;
+    writing(target)?;
+    let mut reader = TraceReader::open(from.as_ref(), options)?;
+    let about = about(&reader, options, label);
+    let mut writer = TraceWriter::begin(to.as_ref(), target, &about)?;
+    let mut batch = Vec::with_capacity(devices::BATCH);
+    while reader.read(&mut batch, devices::BATCH)? > 0 {
+        batch.iter().try_for_each(|request| writer.write(request))?;
+        batch.clear();
+    }
+    let mut report = writer.finish()?;
+    report.read = reader.stats();
+    Ok(report)
+}
+
+fn writing(format: &'static Format) -> Result<&'static Writing, TraceError> {
+    let not = || TraceError::NotWritable { name: format.name(), writable: formats::names(Format::writable) };
+    format.writing.as_ref().ok_or_else(not)
+}
+
+fn about(reader: &TraceReader, options: &TraceOptions, label: &TraceLabel) -> About {
+    let or = |given: &str, found: &str| if given.is_empty() { found.to_owned() } else { given.to_owned() };
+    let devices = (reader.devices().into_iter()).map(|device| KnownDevice {
+        name: device.name,
+        span_sectors: device.sectors,
+        requests: device.requests,
+    });
+    About {
+        label: or(&label.label, reader.label()),
+        note: or(&label.note, reader.note()),
+        origin: or(&label.origin, reader.origin()),
+        requests: None,
+        // Overlaid devices share their addresses: afterwards they are one.
+        devices: (options.layout == Layout::Concatenate).then(|| devices.collect()),
+    }
+}

@@ -1,0 +1,156 @@
+//! What can be wrong with a trace, said so that the user can mend it: where, what was found, what to try.
+
+use flashwright_block::SourceError;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What went wrong while a trace was opened, read, mapped or written.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TraceError {
+    /// One field of one line is not what the format says.
+    #[error("{path}:{line}: field {field}: found {found:?}, expected {expected}", path = .path.display())]
+    Field {
+        /// The file.
+        path: PathBuf,
+        /// Line in the (decompressed) file, from 1.
+        line: u64,
+        /// Name of the field in the format.
+        field: &'static str,
+        /// The text as it stands in the file, shortened if long.
+        found: String,
+        /// What would have been right.
+        expected: &'static str,
+    },
+    /// One record of a binary trace is not what the format says.
+    #[error("{path}: record {record}: {what}", path = .path.display())]
+    Record {
+        /// The file.
+        path: PathBuf,
+        /// Record (or chunk) in the file, from 1.
+        record: u64,
+        /// What was found and what was expected.
+        what: String,
+    },
+    /// The file ends in the middle of something.
+    #[error("{path}: the file is cut short: it ends in the middle of {what}; copy or download it again", path = .path.display())]
+    Truncated {
+        /// The file.
+        path: PathBuf,
+        /// What was being read.
+        what: &'static str,
+    },
+    /// The compressed stream is damaged.
+    #[error("{path}: the {compression} stream is damaged: {source}; copy or download it again", path = .path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Name of the compression.
+        compression: &'static str,
+        /// What the decompressor said.
+        source: Arc<io::Error>,
+    },
+    /// The operating system refused.
+    #[error("{path}: cannot {action}: {source}", path = .path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What was tried.
+        action: &'static str,
+        /// What the system said.
+        source: Arc<io::Error>,
+    },
+    /// The path names a directory.
+    #[error("{path}: is a directory; give one trace file", path = .path.display())]
+    Directory {
+        /// The path.
+        path: PathBuf,
+    },
+    /// There is nothing in the file.
+    #[error("{path}: the file is empty", path = .path.display())]
+    Empty {
+        /// The file.
+        path: PathBuf,
+    },
+    /// No format knows the content.
+    #[error("{path}: in no known format (tried {tried}); it begins with {begins:?}. Name the format with --format if it is one of these", path = .path.display())]
+    UnknownContent {
+        /// The file.
+        path: PathBuf,
+        /// Names of the formats that were tried.
+        tried: String,
+        /// The first bytes, printable.
+        begins: String,
+    },
+    /// Several formats fit the content and nothing tells them apart.
+    #[error("{path}: could be {could_be}: say which with --format", path = .path.display())]
+    Ambiguous {
+        /// The file.
+        path: PathBuf,
+        /// Names of the formats that fit.
+        could_be: String,
+    },
+    /// No format has that name.
+    #[error("there is no trace format {name:?}{hint}; known: {known}")]
+    UnknownFormat {
+        /// As the user wrote it.
+        name: String,
+        /// `; did you mean ...?`, or nothing.
+        hint: String,
+        /// All names.
+        known: String,
+    },
+    /// The format can be read but not written.
+    #[error("traces in format {name} can be read but not written; writable: {writable}")]
+    NotWritable {
+        /// The format asked for.
+        name: &'static str,
+        /// Names of the formats that can be written.
+        writable: String,
+    },
+    /// The file was read to its end and gave no request.
+    #[error("{path}: no request in the whole trace: {why}", path = .path.display())]
+    NothingMatched {
+        /// The file.
+        path: PathBuf,
+        /// What was there instead.
+        why: String,
+    },
+    /// The devices of the trace cannot be laid out as asked.
+    #[error("{path}: {what}", path = .path.display())]
+    Layout {
+        /// The file.
+        path: PathBuf,
+        /// What does not fit, and what to try.
+        what: String,
+    },
+    /// An option has a value that makes no sense.
+    #[error("trace option {option}: found {found}, expected {expected}")]
+    Option {
+        /// Name of the option.
+        option: &'static str,
+        /// The value given.
+        found: String,
+        /// What would have been right.
+        expected: &'static str,
+    },
+}
+
+impl TraceError {
+    /// An operating-system failure, with what was being done.
+    pub(crate) fn io(path: &Path, action: &'static str, source: io::Error) -> Self {
+        TraceError::Io { path: path.to_owned(), action, source: Arc::new(source) }
+    }
+
+    /// A fault in record `record` of a binary trace.
+    pub(crate) fn record(path: &Path, record: u64, what: impl Into<String>) -> Self {
+        TraceError::Record { path: path.to_owned(), record, what: what.into() }
+    }
+}
+
+impl From<TraceError> for SourceError {
+    fn from(error: TraceError) -> Self {
+        SourceError(error.to_string())
+    }
+}

@@ -1,0 +1,42 @@
+//! Alibaba block traces: `device_id,opcode,offset,length,timestamp`, bytes and microseconds, opcode R or W.
+//!
+//! Each device is an address space of its own. A header line with these names is skipped.
+
+use super::Format;
+use crate::trace::parse::{Fields, Parsed, bad, bytes, whole, whole_time};
+use crate::trace::record::{Record, Sink};
+use crate::trace::text::{self, ParseLine};
+use flashwright_block::RequestKind;
+
+pub(super) static FORMAT: Format = Format {
+    name: "alibaba",
+    summary: "Alibaba block trace CSV: device,R|W,offset,bytes,microseconds",
+    sniff: text::sniff::<Alibaba>,
+    open: text::open::<Alibaba>,
+    writing: None,
+    reorder_window: 0,
+};
+
+#[derive(Default)]
+struct Alibaba;
+
+impl ParseLine for Alibaba {
+    #[inline]
+    fn line(&mut self, line: &[u8], out: &mut Sink<'_>) -> Parsed<()> {
+        if line.starts_with(b"device_id") {
+            return Ok(());
+        }
+        let mut fields = Fields::new(line, b',');
+        let device = whole("device_id", fields.next("device_id")?)?;
+        let kind = match fields.next("opcode")? {
+            b"R" => RequestKind::Read,
+            b"W" => RequestKind::Write,
+            other => return bad("opcode", other, "R or W"),
+        };
+        let (first_sector, sectors) = bytes(fields.next("offset")?, fields.next("length")?)?;
+        let time = whole_time("timestamp", fields.next("timestamp")?, 1_000)?;
+        let device = out.devices.number(device);
+        out.push(Record { time, first_sector, device, sectors, kind, ..Record::default() });
+        Ok(())
+    }
+}

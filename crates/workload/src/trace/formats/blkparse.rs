@@ -1,0 +1,119 @@
+//! Text of `blkparse` in its default format: `maj,min cpu sequence seconds pid action RWBS sector + sectors [name]`.
+//!
+//! A request arrives when it is queued, so `Q` events are taken. `D` (issued to the driver) and `C` (completed)
+//! tell service times of the traced machine's own drive and are ignored with all other events and the summary.
+//! In RWBS, `R`, `W` and `D` say read, write and discard; an `F` before them is a flush of its own that goes
+//! first, an `F` after `W` is force-unit-access.
+
+use super::Format;
+use crate::trace::parse::{Parsed, Words, bad, decimal_time, sector, sectors, whole};
+use crate::trace::detect::{Head, Verdict};
+use crate::trace::record::{Record, Sink};
+use crate::trace::text::{self, ParseLine};
+use flashwright_block::RequestKind;
+
+pub(super) static FORMAT: Format = Format {
+    name: "blkparse",
+    summary: "text output of blkparse (default format); queue events are the requests",
+    sniff,
+    open: text::open::<Blkparse>,
+    writing: None,
+    reorder_window: 4096,
+};
+
+fn sniff(head: &Head<'_>) -> Verdict {
+    let (mut events, mut others) = (0usize, 0usize);
+    for line in head.lines() {
+        *(if event(line).is_some_and(|event| event.is_ok()) { &mut events } else { &mut others }) += 1;
+    }
+    if events > others { Verdict::Fits } else { Verdict::No }
+}
+
+/// The words of an event line that precede its own.
+struct Event<'a> {
+    device: &'a [u8],
+    time: u64,
+    process: u32,
+    action: &'a [u8],
+    rest: Words<'a>,
+}
+
+/// None if the line does not begin with `major,minor`.
+fn event(line: &[u8]) -> Option<Parsed<Event<'_>>> {
+    let mut words = Words(line);
+    let device = words.optional()?;
+    let comma = device.iter().position(|&byte| byte == b',')?;
+    let (major, minor) = (&device[..comma], &device[comma + 1..]);
+    (whole("", major).is_ok() && whole("", minor).is_ok()).then(|| event_after(device, words))
+}
+
+fn event_after<'a>(device: &'a [u8], mut words: Words<'a>) -> Parsed<Event<'a>> {
+    whole("cpu", words.next("cpu")?)?;
+    whole("sequence", words.next("sequence")?)?;
+    let time = decimal_time("time", words.next("time")?, 9)?;
+    let pid = words.next("pid")?;
+    let Ok(process) = u32::try_from(whole("pid", pid)?) else {
+        return bad("pid", pid, "a process number below 2^32");
+    };
+    let action = words.next("action")?;
+    Ok(Event { device, time, process, action, rest: words })
+}
+
+#[derive(Default)]
+struct Blkparse {
+    in_summary: bool,
+}
+
+impl ParseLine for Blkparse {
+    fn line(&mut self, line: &[u8], out: &mut Sink<'_>) -> Parsed<()> {
+        let Some(event) = event(line) else {
+            self.in_summary |= line.starts_with(b"CPU") || line.starts_with(b"Total") || line.starts_with(b"Throughput");
+            if self.in_summary {
+                out.ignore();
+                return Ok(());
+            }
+            return bad("device", line, "an event line that begins with major,minor");
+        };
+        let event = event?;
+        if event.action != b"Q" {
+            out.ignore();
+            return Ok(());
+        }
+        queued(event, out)
+    }
+}
+
+fn queued(mut event: Event<'_>, out: &mut Sink<'_>) -> Parsed<()> {
+    let rwbs = event.rest.next("RWBS")?;
+    let flush_first = rwbs.starts_with(b"F");
+    let flags = if flush_first { &rwbs[1..] } else { rwbs };
+    let kind = match flags.first() {
+        Some(b'R') => Some(RequestKind::Read),
+        Some(b'W') => Some(RequestKind::Write),
+        Some(b'D') => Some(RequestKind::Trim),
+        _ => None,
+    };
+    let device = out.devices.name(event.device);
+    let base = Record { time: event.time, device, process: event.process, ..Record::default() };
+    if flush_first {
+        out.push(Record { kind: RequestKind::Flush, ..base });
+    }
+    // A flush without data has no address: what follows is the process name.
+    let data = Words(event.rest.0).optional().filter(|word| !word.starts_with(b"["));
+    match (kind, data) {
+        (Some(kind), Some(_)) => {
+            let first_sector = sector("sector", event.rest.next("sector")?)?;
+            let plus = event.rest.next("+")?;
+            if plus != b"+" {
+                return bad("+", plus, "a plus sign between sector and length");
+            }
+            let sectors = sectors("sectors", event.rest.next("sectors")?, 1)?;
+            let fua = kind == RequestKind::Write && flags[1..].contains(&b'F');
+            out.push(Record { first_sector, sectors, kind, fua, ..base });
+        }
+        (Some(_), None) if !flush_first => return bad("sector", b"", "an address; the line ends too early"),
+        (None, _) if !flush_first => out.ignore(),
+        _ => {}
+    }
+    Ok(())
+}

@@ -1,0 +1,28 @@
+//! ASCII columns in bytes: `ms device offset bytes operation`, in which cuts of the MSR traces circulate.
+//!
+//! Looks like its three siblings; `columns` has what tells them apart.
+
+use super::columns::Columns;
+use super::Format;
+use crate::trace::parse::Parsed;
+use crate::trace::record::Sink;
+use crate::trace::text::{self, ParseLine};
+
+pub(super) static FORMAT: Format = Format {
+    name: "bytes",
+    summary: "ASCII in bytes: ms device offset bytes 1|0 (1 = read)",
+    sniff: |head| Columns::Bytes.sniff(head),
+    open: text::open::<Bytes>,
+    writing: None,
+    reorder_window: 0,
+};
+
+#[derive(Default)]
+struct Bytes;
+
+impl ParseLine for Bytes {
+    #[inline]
+    fn line(&mut self, line: &[u8], out: &mut Sink<'_>) -> Parsed<()> {
+        Columns::Bytes.line(line, out)
+    }
+}

@@ -1,0 +1,127 @@
+//! Our own format, `.fwt`: columns in compressed chunks, with a label, and whole or plainly not whole.
+//!
+//! All numbers little-endian; a varint is LEB128, a zigzag the signed number `n` as varint of `2n` or `-2n - 1`.
+//!
+//! ```text
+//! prologue   8 B magic "\x89FWT\r\n\x1a\n", u32 version = 1, u32 header bytes, u64 requests, u32 CRC of the header
+//! header     UTF-8 lines "key: value" (\\ and \n escaped): label, note, origin (format converted from), and one
+//!            "device: requests span-sectors name" each; unknown keys are skipped
+//! chunk ...  u32 requests (1 to 65,536), u32 packed bytes, u32 raw bytes, u32 CRC of packed, packed (zstd)
+//! footer     u32 0, u64 requests, u32 CRC of those 12 B; nothing follows
+//! ```
+//!
+//! A chunk unpacks to seven columns, one after the other, each with one entry a request: arrival (varint, from the
+//! previous), first sector (zigzag, from the previous request's end), sectors (varint), kind (1 B: bits 0-1 kind,
+//! bit 2 force-unit-access), process (zigzag, from the previous), stream (zigzag, from the previous). "Previous" is
+//! all zero at a chunk's start, so chunks stand alone. `requests` in the prologue is 2^64 - 1 until the file is
+//! finished: with that and the footer a half-written or shortened file is never taken for a whole one.
+//!
+//! Devices share one address space, in header order, each as long as its span.
+
+use super::{Format, Setup, Writing};
+use crate::trace::detect::{Head, Verdict};
+use crate::trace::error::TraceError;
+use crate::trace::fwt;
+use crate::trace::input::Input;
+use crate::trace::record::{About, Decode, Record, Sink};
+
+pub(super) static FORMAT: Format = Format {
+    name: "flashwright",
+    summary: "Flashwright's own compact columns (.fwt), with label and checksums",
+    sniff,
+    open,
+    writing: Some(Writing { encoder: || Box::<fwt::FwtWriter>::default(), time_step_ns: 1, loses: "" }),
+    reorder_window: 0,
+};
+
+fn sniff(head: &Head<'_>) -> Verdict {
+    if head.bytes().starts_with(&fwt::MAGIC) { Verdict::Fits } else { Verdict::No }
+}
+
+fn open(mut input: Input, _: &Setup) -> Result<Box<dyn Decode>, TraceError> {
+    let about = fwt::read_header(&mut input)?;
+    let ends = ends(&about);
+    Ok(Box::new(Fwt { input, about, ends, rows: Vec::new(), next: 0, chunk: 0, seen: 0, ended: false }))
+}
+
+/// Where each device's addresses end.
+fn ends(about: &About) -> Vec<u64> {
+    let mut end = 0u64;
+    let devices = about.devices.iter().flatten();
+    devices
+        .map(|device| {
+            end = end.saturating_add(device.span_sectors);
+            end
+        })
+        .collect()
+}
+
+struct Fwt {
+    input: Input,
+    about: About,
+    ends: Vec<u64>,
+    rows: Vec<flashwright_block::Request>,
+    next: usize,
+    chunk: u64,
+    seen: u64,
+    ended: bool,
+}
+
+impl Decode for Fwt {
+    fn fill(&mut self, out: &mut Sink<'_>, at_most: usize) -> Result<(), TraceError> {
+        if self.next == self.rows.len() && !self.ended {
+            self.next_chunk()?;
+        }
+        let upto = (self.next + at_most).min(self.rows.len());
+        for at in self.next..upto {
+            let record = self.record(self.rows[at], out);
+            out.push(record);
+        }
+        self.next = upto;
+        Ok(())
+    }
+
+    fn input(&self) -> &Input {
+        &self.input
+    }
+
+    fn about(&self) -> About {
+        self.about.clone()
+    }
+}
+
+impl Fwt {
+    fn next_chunk(&mut self) -> Result<(), TraceError> {
+        self.rows.clear();
+        self.next = 0;
+        self.chunk += 1;
+        fwt::read_chunk(&mut self.input, self.chunk, self.seen, &mut self.rows)?;
+        self.seen += self.rows.len() as u64;
+        self.ended = self.rows.is_empty();
+        let Some(expected) = self.about.requests.filter(|expected| self.ended && *expected != self.seen) else {
+            return Ok(());
+        };
+        let what = format!("found {} requests, expected the {expected} of the header", self.seen);
+        Err(TraceError::record(self.input.path(), self.chunk, what))
+    }
+
+    /// Back to the device and its own addresses.
+    fn record(&self, request: flashwright_block::Request, out: &mut Sink<'_>) -> Record {
+        let at = self.ends.partition_point(|end| *end <= request.first_sector).min(self.ends.len().saturating_sub(1));
+        let base = at.checked_sub(1).map_or(0, |before| self.ends[before]);
+        let device = match self.about.devices.as_deref().and_then(|devices| devices.get(at)) {
+            Some(device) => out.devices.name(device.name.as_bytes()),
+            None => out.devices.number(0),
+        };
+        Record {
+            time: request.arrival.0,
+            first_sector: request.first_sector - base,
+            device,
+            sectors: request.sectors,
+            process: request.process,
+            stream: request.stream,
+            kind: request.kind,
+            fua: request.fua,
+        }
+    }
+}

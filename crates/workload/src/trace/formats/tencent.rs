@@ -1,0 +1,40 @@
+//! Tencent CBS traces: `Timestamp,Offset,Size,IOType,VolumeID`, seconds, 512 B sectors, type 0 read and 1 write.
+//!
+//! Each volume is an address space of its own.
+
+use super::Format;
+use crate::trace::parse::{Fields, Parsed, bad, decimal_time, sector, sectors, whole};
+use crate::trace::record::{Record, Sink};
+use crate::trace::text::{self, ParseLine};
+use flashwright_block::RequestKind;
+
+pub(super) static FORMAT: Format = Format {
+    name: "tencent",
+    summary: "Tencent CBS CSV: seconds,sector,sectors,0|1 (1 = write),volume",
+    sniff: text::sniff::<Tencent>,
+    open: text::open::<Tencent>,
+    writing: None,
+    reorder_window: 0,
+};
+
+#[derive(Default)]
+struct Tencent;
+
+impl ParseLine for Tencent {
+    #[inline]
+    fn line(&mut self, line: &[u8], out: &mut Sink<'_>) -> Parsed<()> {
+        let mut fields = Fields::new(line, b',');
+        let time = decimal_time("Timestamp", fields.next("Timestamp")?, 9)?;
+        let first_sector = sector("Offset", fields.next("Offset")?)?;
+        let sectors = sectors("Size", fields.next("Size")?, 1)?;
+        let kind = match fields.next("IOType")? {
+            b"0" => RequestKind::Read,
+            b"1" => RequestKind::Write,
+            other => return bad("IOType", other, "0 (read) or 1 (write)"),
+        };
+        let volume = whole("VolumeID", fields.next("VolumeID")?)?;
+        let device = out.devices.number(volume);
+        out.push(Record { time, first_sector, device, sectors, kind, ..Record::default() });
+        Ok(())
+    }
+}

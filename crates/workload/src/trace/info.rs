@@ -1,0 +1,219 @@
+//! What is in a trace: the figures that papers print of theirs.
+
+use super::address::PageHasher;
+use super::error::TraceError;
+use super::options::{DeviceSpan, Layout, TraceOptions, TraceStats};
+use super::reader::TraceReader;
+use flashwright_block::{Nanos, Request, RequestKind, SECTOR_BYTES};
+use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
+use std::path::Path;
+
+/// A summary of a trace. Memory while it is made is proportional to the distinct pages that the trace touches,
+/// about 1 B a page where they lie together and up to 50 B where they lie alone.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
+pub struct TraceInfo {
+    /// Name of the format.
+    pub format: String,
+    /// What a Flashwright trace calls itself.
+    pub label: String,
+    /// Free text of a Flashwright trace.
+    pub note: String,
+    /// All requests.
+    pub requests: u64,
+    /// Reads.
+    pub reads: u64,
+    /// Writes.
+    pub writes: u64,
+    /// Trims.
+    pub trims: u64,
+    /// Flushes.
+    pub flushes: u64,
+    /// Writes with force-unit-access.
+    pub fua_writes: u64,
+    /// Reads among reads and writes, in percent.
+    pub read_percent: f64,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Bytes written.
+    pub written_bytes: u64,
+    /// Mean length of a read, in bytes.
+    pub read_bytes_mean: f64,
+    /// Mean length of a write, in bytes.
+    pub write_bytes_mean: f64,
+    /// Mean length of reads and writes together, in bytes.
+    pub bytes_mean: f64,
+    /// From the first arrival to the last, in nanoseconds.
+    pub span_ns: u64,
+    /// Mean distance of arrivals, in milliseconds.
+    pub inter_arrival_ms_mean: f64,
+    /// Requests a second; 0 for a trace without times.
+    pub requests_per_second: f64,
+    /// Distinct 4 KiB pages read or written.
+    pub pages: u64,
+    /// Distinct 4 KiB pages written.
+    pub pages_written: u64,
+    /// Of those, written at least twice (updated at least once).
+    pub pages_written_twice: u64,
+    /// Of those, written at least three times (updated more than once).
+    pub pages_written_thrice: u64,
+    /// Share of written pages that are written at least twice, in percent.
+    pub pages_written_twice_percent: f64,
+    /// Share of written pages that are written at least three times, in percent.
+    pub pages_written_thrice_percent: f64,
+    /// Reads and writes that start where the previous one of their device ended, in percent of all.
+    pub sequential_percent: f64,
+    /// One past the highest byte touched, devices laid end to end.
+    pub end_byte: u64,
+    /// The devices, with requests and span.
+    pub devices: Vec<DeviceSpan>,
+    /// What was met besides requests.
+    pub stats: TraceStats,
+}
+
+/// Pages are counted in this size.
+const PAGE_SECTORS: u64 = 4096 / SECTOR_BYTES;
+/// Requests read at once.
+const BATCH: usize = 4096;
+
+impl TraceInfo {
+    /// Reads the whole trace at `path` and sums it up. Devices are always laid end to end here.
+    ///
+    /// # Errors
+    /// As [`TraceReader::open`] and [`TraceReader::read`].
+    pub fn of(path: impl AsRef<Path>, options: &TraceOptions) -> Result<Self, TraceError> {
+        let options = TraceOptions { layout: Layout::Concatenate, ..options.clone() };
+        Self::read(&mut TraceReader::open(path, &options)?)
+    }
+
+    /// Sums up what is still to come of `reader`.
+    ///
+    /// # Errors
+    /// As [`TraceReader::read`].
+    pub fn read(reader: &mut TraceReader) -> Result<Self, TraceError> {
+        let mut sums = Sums::default();
+        while reader.read_each(BATCH, |request, device| sums.add(&request, device as usize))? > 0 {}
+        let mut info = sums.info();
+        info.format = reader.format().name().to_owned();
+        info.label = reader.label().to_owned();
+        info.note = reader.note().to_owned();
+        info.devices = reader.devices();
+        info.stats = reader.stats();
+        Ok(info)
+    }
+}
+
+/// Running sums.
+#[derive(Default)]
+struct Sums {
+    info: TraceInfo,
+    pages: Pages,
+    first: Option<Nanos>,
+    last: Nanos,
+    sequential: u64,
+    /// Where the last read or write of each device ended.
+    ends: Vec<Option<u64>>,
+}
+
+impl Sums {
+    fn add(&mut self, request: &Request, device: usize) {
+        self.first.get_or_insert(request.arrival);
+        self.last = request.arrival;
+        self.info.requests += 1;
+        let bytes = u64::from(request.sectors) * SECTOR_BYTES;
+        match request.kind {
+            RequestKind::Read => {
+                self.info.reads += 1;
+                self.info.read_bytes += bytes;
+            }
+            RequestKind::Write => {
+                self.info.writes += 1;
+                self.info.written_bytes += bytes;
+                self.info.fua_writes += u64::from(request.fua);
+            }
+            RequestKind::Trim => self.info.trims += 1,
+            RequestKind::Flush => self.info.flushes += 1,
+        }
+        if matches!(request.kind, RequestKind::Read | RequestKind::Write) {
+            self.info.end_byte = self.info.end_byte.max(request.end_sector().saturating_mul(SECTOR_BYTES));
+            self.follow(request, device);
+            self.pages.touch(request);
+        }
+    }
+
+    fn follow(&mut self, request: &Request, device: usize) {
+        if device >= self.ends.len() {
+            self.ends.resize(device + 1, None);
+        }
+        let end = &mut self.ends[device];
+        self.sequential += u64::from(*end == Some(request.first_sector));
+        *end = Some(request.end_sector());
+    }
+
+    #[allow(clippy::cast_precision_loss)] // means and shares, for people
+    fn info(self) -> TraceInfo {
+        let mut info = self.info;
+        let [pages, once, twice, thrice] = self.pages.counts();
+        let span = self.last.0 - self.first.unwrap_or_default().0;
+        let ratio = |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
+        let data = info.reads + info.writes;
+        info.read_percent = 100.0 * ratio(info.reads, data);
+        info.read_bytes_mean = ratio(info.read_bytes, info.reads);
+        info.write_bytes_mean = ratio(info.written_bytes, info.writes);
+        info.bytes_mean = ratio(info.read_bytes + info.written_bytes, data);
+        info.span_ns = span;
+        info.inter_arrival_ms_mean = ratio(span, info.requests.saturating_sub(1)) / 1e6;
+        info.requests_per_second = 1e9 * ratio(info.requests.saturating_sub(1), span);
+        (info.pages, info.pages_written) = (pages, once);
+        (info.pages_written_twice, info.pages_written_thrice) = (twice, thrice);
+        info.pages_written_twice_percent = 100.0 * ratio(twice, once);
+        info.pages_written_thrice_percent = 100.0 * ratio(thrice, once);
+        info.sequential_percent = 100.0 * ratio(self.sequential, data);
+        info
+    }
+}
+
+/// Pages touched and how often they were written (0, 1, 2, more), in bitmaps of 64 pages.
+#[derive(Default)]
+struct Pages {
+    regions: HashMap<u64, Region, BuildHasherDefault<PageHasher>>,
+}
+
+/// Bit n is page n of the region: touched, and written at least once, twice, three times.
+#[derive(Clone, Copy, Default)]
+struct Region {
+    touched: u64,
+    once: u64,
+    twice: u64,
+    thrice: u64,
+}
+
+impl Pages {
+    fn touch(&mut self, request: &Request) {
+        let (first, last) = (request.first_sector / PAGE_SECTORS, (request.end_sector() - 1) / PAGE_SECTORS);
+        for region in first / 64..=last / 64 {
+            let low = first.max(region * 64) % 64;
+            let high = last.min(region * 64 + 63) % 64;
+            let mask = (u64::MAX >> (63 - high)) & (u64::MAX << low);
+            let entry = self.regions.entry(region).or_default();
+            entry.touched |= mask;
+            if request.kind == RequestKind::Write {
+                entry.thrice |= entry.twice & mask;
+                entry.twice |= entry.once & mask;
+                entry.once |= mask;
+            }
+        }
+    }
+
+    /// Pages touched, and those written at least once, twice, three times.
+    #[allow(clippy::iter_over_hash_type)] // a sum has no order
+    fn counts(&self) -> [u64; 4] {
+        let mut sums = [0; 4];
+        for region in self.regions.values() {
+            for (sum, bits) in sums.iter_mut().zip([region.touched, region.once, region.twice, region.thrice]) {
+                *sum += u64::from(bits.count_ones());
+            }
+        }
+        sums
+    }
+}

@@ -1,0 +1,95 @@
+//! How a trace is to be read.
+
+/// How a trace is to be read. The default reads every device, lays them end to end and stops at the first bad line.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TraceOptions {
+    /// Name of the format to insist on; told from the content if `None`.
+    pub format: Option<String>,
+    /// Count and skip lines that cannot be read instead of stopping at the first.
+    pub skip_bad_lines: bool,
+    /// Which devices are read.
+    pub devices: DeviceFilter,
+    /// How the address spaces of several devices become one.
+    pub layout: Layout,
+    /// Sizes of the devices in the order in which [`Layout::Concatenate`] puts them. Empty: a first pass over the
+    /// file finds them.
+    pub spans: Vec<DeviceSpan>,
+    /// Arrivals are multiplied by this: 0.5 plays twice as fast, 0 all at once.
+    pub time_scale: f64,
+}
+
+impl Default for TraceOptions {
+    fn default() -> Self {
+        TraceOptions {
+            format: None,
+            skip_bad_lines: false,
+            devices: DeviceFilter::All,
+            layout: Layout::Concatenate,
+            spans: Vec::new(),
+            time_scale: 1.0,
+        }
+    }
+}
+
+/// Which devices of a trace (ASUs, disks, volumes, files) are read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum DeviceFilter {
+    /// All of them.
+    #[default]
+    All,
+    /// Those of these names, as `trace info` shows them: `"3"` for an ASU, `"proxy.0"` for an MSR disk.
+    Only(Vec<String>),
+}
+
+impl DeviceFilter {
+    pub(crate) fn takes(&self, name: &str) -> bool {
+        match self {
+            DeviceFilter::All => true,
+            // MSR disks may be written as they stand in the file, "proxy,0".
+            DeviceFilter::Only(names) => names.iter().any(|wanted| wanted == name || wanted.replace(',', ".") == name),
+        }
+    }
+}
+
+/// How the address spaces of several devices become one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Layout {
+    /// One behind the other, in order of their names (numbers by value), each as long as its highest address says,
+    /// rounded up to 4 KiB. Unless spans are given or the file knows them, this takes a first pass over the file.
+    #[default]
+    Concatenate,
+    /// All from address 0, as if they were one device. One pass.
+    Overlay,
+}
+
+/// A device of a trace, its place in the address space that requests come out with, and its size.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct DeviceSpan {
+    /// Its name in the trace.
+    pub name: String,
+    /// Where its sector 0 lies. Ignored in [`TraceOptions::spans`].
+    pub base_sector: u64,
+    /// Its length in 512 B sectors: what it is laid out with, or the highest address met so far.
+    pub sectors: u64,
+    /// Its requests in the whole trace where known, else those read so far. Ignored in [`TraceOptions::spans`].
+    pub requests: u64,
+}
+
+/// What a reader met so far.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct TraceStats {
+    /// Requests handed out.
+    pub requests: u64,
+    /// Lines that could not be read and were skipped.
+    pub bad_lines: u64,
+    /// The first few of them, as errors.
+    pub first_bad_lines: Vec<String>,
+    /// Lines or records of other events.
+    pub ignored_events: u64,
+    /// Reads, writes and trims of length zero, which are left out.
+    pub empty_requests: u64,
+    /// Requests of devices that the filter leaves out.
+    pub filtered_out: u64,
+    /// Requests that arrived before their predecessor in the file and were moved up to its time.
+    pub out_of_order: u64,
+}

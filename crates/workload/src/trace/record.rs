@@ -1,0 +1,206 @@
+//! What decoders hand to the reader: records with the device and the time as the trace has them.
+
+use super::error::TraceError;
+use super::input::Input;
+use flashwright_block::{RequestKind, SECTOR_BYTES};
+use std::collections::HashMap;
+use std::io::{self, Write};
+
+pub(crate) const SECTOR: u64 = SECTOR_BYTES;
+
+/// One request as it stands in the trace: its own clock, its own device's addresses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Record {
+    /// Nanoseconds from the trace's own zero.
+    pub(crate) time: u64,
+    pub(crate) first_sector: u64,
+    /// Index into the [`DeviceTable`].
+    pub(crate) device: u32,
+    pub(crate) sectors: u32,
+    pub(crate) process: u32,
+    pub(crate) stream: u16,
+    pub(crate) kind: RequestKind,
+    pub(crate) fua: bool,
+}
+
+/// Devices below this number are found by index instead of by hash.
+const SMALL_DEVICES: usize = 1 << 16;
+/// Digits of a 64-bit number, at most.
+const DIGITS_MAX: usize = 20;
+const NONE: u32 = u32::MAX;
+
+/// The devices of a trace (ASUs, disks, volumes, files) in order of first appearance.
+#[derive(Debug, Default)]
+pub(crate) struct DeviceTable {
+    names: Vec<String>,
+    small: Vec<u32>,
+    by_name: HashMap<Vec<u8>, u32>,
+    last: (Vec<u8>, u32),
+}
+
+impl DeviceTable {
+    /// The device called by `number`.
+    #[inline]
+    pub(crate) fn number(&mut self, number: u64) -> u32 {
+        match usize::try_from(number).ok().and_then(|at| self.small.get(at)) {
+            Some(&known) if known != NONE => known,
+            _ => self.new_number(number),
+        }
+    }
+
+    #[cold]
+    fn new_number(&mut self, number: u64) -> u32 {
+        let mut digits = [0u8; DIGITS_MAX];
+        let mut rest = digits.as_mut_slice();
+        // A slice of 20 bytes takes any number; larger ones are not worth an allocation each time.
+        let _ = write!(rest, "{number}");
+        let unused = rest.len();
+        let index = self.name(&digits[..DIGITS_MAX - unused]);
+        if let Some(at) = usize::try_from(number).ok().filter(|at| *at < SMALL_DEVICES) {
+            if self.small.len() <= at {
+                self.small.resize(at + 1, NONE);
+            }
+            self.small[at] = index;
+        }
+        index
+    }
+
+    /// The device called `name`; a comma inside (MSR's host and disk) is shown as a point.
+    #[inline]
+    pub(crate) fn name(&mut self, name: &[u8]) -> u32 {
+        if self.last.0 == name && !self.names.is_empty() {
+            return self.last.1;
+        }
+        let index = match self.by_name.get(name) {
+            Some(&known) => known,
+            None => self.add(name),
+        };
+        self.last.0.clear();
+        self.last.0.extend_from_slice(name);
+        self.last.1 = index;
+        index
+    }
+
+    #[cold]
+    fn add(&mut self, name: &[u8]) -> u32 {
+        let index = u32::try_from(self.names.len()).unwrap_or(NONE);
+        self.by_name.insert(name.to_vec(), index);
+        self.names.push(String::from_utf8_lossy(name).replace(',', "."));
+        index
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    pub(crate) fn names(&self) -> &[String] {
+        &self.names
+    }
+}
+
+/// Bad lines that are shown in full.
+const SHOWN_BAD_LINES: usize = 5;
+
+/// What a decoder met besides requests.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tally {
+    /// Lines that could not be read and were skipped on request.
+    pub(crate) bad_lines: u64,
+    /// The first few of them, as errors.
+    pub(crate) first_bad: Vec<String>,
+    /// Lines or records of other events.
+    pub(crate) ignored: u64,
+    /// Requests of length zero.
+    pub(crate) empty: u64,
+}
+
+impl Tally {
+    pub(crate) fn note_bad(&mut self, error: &TraceError) {
+        self.bad_lines += 1;
+        if self.first_bad.len() < SHOWN_BAD_LINES {
+            self.first_bad.push(error.to_string());
+        }
+    }
+}
+
+/// Where a parser puts what it found.
+pub(crate) struct Sink<'a> {
+    pub(crate) records: &'a mut Vec<Record>,
+    pub(crate) devices: &'a mut DeviceTable,
+    pub(crate) tally: &'a mut Tally,
+}
+
+impl Sink<'_> {
+    /// Takes a request; one of no length (flushes aside) is counted instead.
+    #[inline]
+    pub(crate) fn push(&mut self, record: Record) {
+        if record.sectors == 0 && record.kind != RequestKind::Flush {
+            self.tally.empty += 1;
+        } else {
+            self.records.push(record);
+        }
+    }
+
+    /// Counts something that is no request.
+    #[inline]
+    pub(crate) fn ignore(&mut self) {
+        self.tally.ignored += 1;
+    }
+}
+
+/// What is known of a device without reading the whole trace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct KnownDevice {
+    pub(crate) name: String,
+    pub(crate) span_sectors: u64,
+    pub(crate) requests: u64,
+}
+
+/// Turns bytes into records.
+pub(crate) trait Decode: Send {
+    /// Appends at least one and about `at_most` records; leaves `out` as it is at the end of the trace.
+    fn fill(&mut self, out: &mut Sink<'_>, at_most: usize) -> Result<(), TraceError>;
+
+    /// Where the decoder stands in its file.
+    fn input(&self) -> &Input;
+
+    /// What the file says of itself: label, note, devices, requests.
+    fn about(&self) -> About {
+        About::default()
+    }
+}
+
+/// What a self-describing trace says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct About {
+    pub(crate) label: String,
+    pub(crate) note: String,
+    /// The format that it was converted from.
+    pub(crate) origin: String,
+    pub(crate) requests: Option<u64>,
+    pub(crate) devices: Option<Vec<KnownDevice>>,
+}
+
+/// What a format could not hold of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Held {
+    /// The request is written (flags and process may be lost, as the format's limits say).
+    Written,
+    /// The format has no word for this kind of request.
+    Dropped,
+}
+
+/// Turns requests into bytes.
+pub(crate) trait Encode: Send {
+    /// What stands before the first request.
+    fn begin(&mut self, about: &About, out: &mut Output) -> io::Result<()>;
+
+    /// One request.
+    fn request(&mut self, request: &flashwright_block::Request, out: &mut Output) -> io::Result<Held>;
+
+    /// What stands after the last request.
+    fn finish(&mut self, out: &mut Output) -> io::Result<()>;
+}
+
+/// The file being written.
+pub(crate) type Output = io::BufWriter<std::fs::File>;
