@@ -43,7 +43,7 @@ impl Latency {
     #[inline(always)]
     #[allow(clippy::cast_precision_loss)] // nanoseconds squared need no more than a double's 53 bits
     pub fn record(&mut self, nanos: u64) {
-        self.histogram.saturating_record(nanos);
+        self.histogram.record(nanos).expect("the histogram resizes itself");
         self.sum += u128::from(nanos);
         self.sum_of_squares += nanos as f64 * nanos as f64;
         self.max = self.max.max(nanos);
