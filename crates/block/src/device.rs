@@ -16,7 +16,7 @@ pub struct DeviceInfo {
 }
 
 /// Names a request in flight; unique while it is in flight.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 pub struct Tag(pub u64);
 
 /// What can go wrong with one request or with the device under it.
@@ -72,6 +72,16 @@ pub trait BlockDevice {
     /// # Errors
     /// [`IoError`] when the device failed.
     fn wait(&mut self, until: Nanos) -> Result<Option<Completion>, IoError>;
+
+    /// Submits a request and waits for its end, with nothing else in flight.
+    ///
+    /// # Errors
+    /// [`IoError`] as from [`BlockDevice::submit`] and [`BlockDevice::wait`].
+    #[inline]
+    fn execute(&mut self, request: Request) -> Result<Completion, IoError> {
+        self.submit(request)?;
+        self.wait(Nanos(u64::MAX))?.ok_or_else(|| IoError::Device("a request in flight never ended".to_owned()))
+    }
 
     /// Says that `request` will be submitted soon. Devices may use it to warm caches of the simulating machine;
     /// it never changes a result.

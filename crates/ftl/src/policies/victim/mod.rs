@@ -4,13 +4,10 @@
 //! come in by [`VictimPolicy::sealed`] when their last page is programmed and leave by [`VictimPolicy::removed`].
 //! Ties go to the block sealed first unless a policy says otherwise.
 
-mod seal_order;
-
 use crate::Flash;
 use crate::registry::policies;
 use flashwright_block::Rng;
 use flashwright_nand::{BlockId, Lpn};
-pub use seal_order::SealOrderIndex;
 use serde::{Deserialize, Serialize};
 
 /// What a policy is built for.
