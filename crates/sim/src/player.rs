@@ -62,13 +62,25 @@ pub struct Player {
     next: usize,
     #[serde(skip)]
     dry: bool,
+    /// Where the device leaves the completion of one request at a time.
+    #[serde(skip)]
+    completion: Completion,
 }
 
 impl Player {
     /// A player that begins at the device's time `started`.
     #[must_use]
     pub fn new(pace: Pace, started: Nanos) -> Self {
-        Self { pace, submitted: 0, outstanding: 0, started, batch: Vec::with_capacity(BATCH), next: 0, dry: false }
+        Self {
+            pace,
+            submitted: 0,
+            outstanding: 0,
+            started,
+            batch: Vec::with_capacity(BATCH),
+            next: 0,
+            dry: false,
+            completion: Completion::default(),
+        }
     }
 
     /// Requests handed to the device so far; a saved run's source is wound on by this number.
@@ -143,9 +155,9 @@ impl Player {
         match self.pace {
             Pace::Closed { depth: 1 } => {
                 request.arrival = device.now();
-                let completion = device.execute(request)?;
+                device.execute(request, &mut self.completion)?;
                 self.submitted += 1;
-                done(&completion, device);
+                done(&self.completion, device);
                 return Ok(());
             }
             Pace::Closed { depth } => {

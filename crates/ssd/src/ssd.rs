@@ -306,16 +306,21 @@ impl Ssd {
     /// Translates a request that the drive takes at `start`. Under `parallel` its operations lie in the flash's log and
     /// its end is open; else the completion is final.
     #[inline(always)]
-    fn carry_out(&mut self, request: Request, tag: u64, start: u64) -> Result<Completion, IoError> {
+    fn carry_out(
+        &mut self,
+        request: &Request,
+        tag: u64,
+        start: u64,
+        completion: &mut Completion,
+    ) -> Result<(), IoError> {
         let before = self.flash.counters().totals();
         self.flash.clear_log();
-        self.translate(&request).map_err(|error| IoError::WornOut { reason: error.to_string() })?;
+        self.translate(request).map_err(|error| IoError::WornOut { reason: error.to_string() })?;
         let after = self.flash.counters().totals();
         let mut did = [0; 4];
         for kind in 0..did.len() {
             did[kind] = after[kind] - before[kind];
         }
-        let narrow = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
         let (mut start, mut end) = (start, start);
         if let Clock::Serial { alone, free_at } = &mut self.clock {
             let service: u64 = did.iter().zip(*alone).map(|(count, time)| count * time).sum();
@@ -324,20 +329,20 @@ impl Ssd {
             *free_at = end;
             self.busy += service;
         }
-        Ok(Completion {
-            tag: Tag(tag),
-            request,
-            start: Nanos(start),
-            end: Nanos(end),
-            flash_ops: narrow(did.iter().sum()),
-            erases: narrow(did[OpKind::Erase as usize]),
-        })
+        completion.tag = Tag(tag);
+        completion.request = *request;
+        completion.start = Nanos(start);
+        completion.end = Nanos(end);
+        completion.flash_ops = saturating_u32(did.iter().sum());
+        completion.erases = saturating_u32(did[OpKind::Erase as usize]);
+        Ok(())
     }
 
     /// Carries out a request and puts it where its completion is waited for.
     #[inline(always)]
     fn dispatch(&mut self, request: Request, tag: u64, start: u64) -> Result<(), IoError> {
-        let completion = self.carry_out(request, tag, start)?;
+        let mut completion = Completion::default();
+        self.carry_out(&request, tag, start, &mut completion)?;
         let Clock::Parallel(clock) = &mut self.clock else {
             self.ready.push_back(completion);
             return Ok(());
@@ -436,19 +441,21 @@ impl BlockDevice for Ssd {
         Ok(Tag(tag))
     }
 
-    #[inline]
-    fn execute(&mut self, mut request: Request) -> Result<Completion, IoError> {
+    #[inline(always)]
+    fn execute(&mut self, mut request: Request, completion: &mut Completion) -> Result<(), IoError> {
         if matches!(self.clock, Clock::Parallel(_)) || !self.ready.is_empty() {
             self.submit(request)?;
-            return self.wait(Nanos(u64::MAX))?.ok_or_else(|| IoError::Device("a request never ended".to_owned()));
+            let ended = self.wait(Nanos(u64::MAX))?;
+            *completion = ended.ok_or_else(|| IoError::Device("a request never ended".to_owned()))?;
+            return Ok(());
         }
         self.check_range(&request)?;
         request.arrival = request.arrival.max(Nanos(self.now));
         let tag = self.tag;
         self.tag += 1;
-        let completion = self.carry_out(request, tag, request.arrival.0)?;
+        self.carry_out(&request, tag, request.arrival.0, completion)?;
         self.now = completion.end.0;
-        Ok(completion)
+        Ok(())
     }
 
     #[inline]
@@ -511,6 +518,12 @@ impl Clock {
             }),
         }
     }
+}
+
+/// A count for a column of 32 bits.
+#[inline(always)]
+fn saturating_u32(count: u64) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
 }
 
 /// Pages that the host sees.

@@ -5,8 +5,8 @@
 //! Nearly all invalidations hit blocks that are far from being the next victim, so only blocks below a threshold of
 //! valid pages are kept in order, in a heap by (valid pages, seal order). An invalidation above the threshold costs one
 //! comparison. Entries are never changed: a block that loses a page gets a new one, and old ones are passed over. When
-//! the heap runs dry the threshold is set anew, so that at least one block in 32 lies below it, which takes a look at
-//! every block; when more than a quarter of the blocks lie below it, likewise. Both can only come after a number of
+//! the heap runs dry the threshold is set anew, so that at least one block in 64 lies below it, which takes a look at
+//! every block; when it holds more entries than an eighth of the blocks, likewise. Both can only come after a number of
 //! cleans or invalidations in proportion to the blocks, so a pick costs O(log blocks) and an invalidation O(1), amortised.
 //! State: 8 bytes a block, and the heap.
 
@@ -16,8 +16,16 @@ use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// (valid pages, seal number, block).
-type Entry = Reverse<(u32, u64, u32)>;
+/// A block as it was at some time: valid pages and seal number in one number, and the block.
+type Entry = Reverse<(u64, u32)>;
+
+/// Bits of a seal number; enough for 2^48 blocks filled. A block has fewer than 2^16 pages.
+const SEAL_BITS: u32 = 48;
+
+#[inline(always)]
+fn entry(pages_valid: u32, seal: u64, block: u32) -> Entry {
+    Reverse((u64::from(pages_valid) << SEAL_BITS | seal, block))
+}
 
 /// `gc.victim = "greedy"`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -69,12 +77,17 @@ impl VictimPolicy for Greedy {
     fn removed(&mut self, block: u32) {
         self.sealed_as[block as usize] = 0;
         self.sealed -= 1;
+        // So that the top is the likely next victim.
+        while self.heap.peek().is_some_and(|Reverse((_, top))| self.sealed_as[*top as usize] == 0) {
+            self.heap.pop();
+        }
     }
 
     fn pick(&mut self, view: UnitView) -> Option<u32> {
         loop {
-            while let Some(Reverse((valid, seal, block))) = self.heap.peek().copied() {
-                if self.sealed_as[block as usize] == seal && view.pages_valid(block) == valid {
+            while let Some(top) = self.heap.peek().copied() {
+                let Reverse((_, block)) = top;
+                if top == entry(view.pages_valid(block), self.sealed_as[block as usize], block) {
                     return Some(block);
                 }
                 self.heap.pop();
@@ -84,6 +97,11 @@ impl VictimPolicy for Greedy {
             }
             self.set_threshold(view);
         }
+    }
+
+    #[inline]
+    fn likely_next(&self) -> Option<u32> {
+        self.heap.peek().map(|Reverse((_, block))| *block)
     }
 
     fn candidates(&self) -> u32 {
@@ -98,28 +116,28 @@ impl Greedy {
         if seal == 0 {
             return; // an open block
         }
-        self.heap.push(Reverse((valid, seal, block)));
-        if self.heap.len() > (self.sealed_as.len() / 4).max(64) {
+        self.heap.push(entry(valid, seal, block));
+        if self.heap.len() > (self.sealed_as.len() / 8).max(64) {
             self.set_threshold(view);
         }
     }
 
-    /// Sets the threshold to the lowest with one block in 32 below it, and fills the heap accordingly.
+    /// Sets the threshold to the lowest with one block in 64 below it, and fills the heap accordingly.
     fn set_threshold(&mut self, view: UnitView) {
         let sealed = || (0u32..).zip(&self.sealed_as).filter(|(_, seal)| **seal != 0);
         let mut blocks_with = vec![0u32; self.pages_per_block as usize + 1];
         for (block, _) in sealed() {
             blocks_with[view.pages_valid(block) as usize] += 1;
         }
-        let wanted = (self.sealed_as.len() as u32 / 32).max(1);
+        let wanted = (self.sealed_as.len() as u32 / 64).max(1);
         let (mut below, mut threshold) = (0, 0);
         while below < wanted && threshold <= self.pages_per_block {
             below += blocks_with[threshold as usize];
             threshold += 1;
         }
         let entries = sealed()
-            .map(|(block, seal)| Reverse((view.pages_valid(block), *seal, block)))
-            .filter(|Reverse((valid, ..))| *valid < threshold)
+            .filter(|(block, _)| view.pages_valid(*block) < threshold)
+            .map(|(block, seal)| entry(view.pages_valid(block), *seal, block))
             .collect::<Vec<_>>();
         self.threshold = threshold;
         self.heap = entries.into();
