@@ -150,8 +150,9 @@ pub trait Ftl {
         Progress::Nothing
     }
 
-    /// Where a logical page lies. Free of effects: what audits and tests read.
-    fn lookup(&self, lpn: Lpn) -> Option<Ppn>;
+    /// Where a logical page lies. Free of effects: what audits and tests read. Schemes that map whole blocks look at the
+    /// flash to tell which of their pages are there.
+    fn lookup(&self, lpn: Lpn, flash: &Flash) -> Option<Ppn>;
 
     /// Checks the scheme's whole state against the flash and appends what contradicts.
     fn audit(&self, flash: &Flash, violations: &mut Vec<Violation>);

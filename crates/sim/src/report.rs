@@ -262,8 +262,9 @@ fn precondition(simulation: &Simulation) -> Value {
 /// A digest of where every logical page lies and how worn every block is.
 fn state_digest(ssd: &Ssd) -> u64 {
     use flashwright_ftl::Ftl;
-    let map = (0..ssd.logical_pages())
-        .map(|lpn| ssd.scheme().lookup(flashwright_nand::Lpn(lpn)).map_or(u64::MAX, |ppn| u64::from(ppn.0)));
+    let map = (0..ssd.logical_pages()).map(|lpn| {
+        ssd.scheme().lookup(flashwright_nand::Lpn(lpn), ssd.flash()).map_or(u64::MAX, |ppn| u64::from(ppn.0))
+    });
     let wear = blocks(ssd).map(|block| u64::from(ssd.flash().nand().erases(block)));
     map.chain(wear).fold(0, crate::measure::mix)
 }

@@ -209,7 +209,7 @@ impl Ssd {
         if let Some(stamps) = self.flash.stamps() {
             violations.extend_from_slice(stamps.violations().1);
             for lpn in (0..self.logical_pages).map(Lpn) {
-                match self.scheme.lookup(lpn) {
+                match self.scheme.lookup(lpn, &self.flash) {
                     None if stamps.is_written(lpn) => {
                         violations.push(Violation(format!("lpn {} was written but is not mapped", lpn.0)));
                     }
@@ -275,7 +275,7 @@ impl Ssd {
                 }
                 self.scheme.write(run, &mut self.flash).inspect_err(|_| {
                     for lpn in run.iter() {
-                        self.flash.host_write_failed(lpn, self.scheme.lookup(lpn));
+                        self.flash.host_write_failed(lpn, self.scheme.lookup(lpn, &self.flash));
                     }
                 })
             }
@@ -305,7 +305,7 @@ impl Ssd {
         let last = Lpn(run.first.0 + run.pages - 1);
         let partial = [starts_inside.then_some(run.first), ends_inside.then_some(last)];
         for lpn in partial.into_iter().flatten().take(if run.pages == 1 { 1 } else { 2 }) {
-            if self.scheme.lookup(lpn).is_some() {
+            if self.scheme.lookup(lpn, &self.flash).is_some() {
                 self.scheme.read(LpnRun { first: lpn, pages: 1, stream: run.stream }, &mut self.flash);
                 self.flash.host_programs_wait();
             }

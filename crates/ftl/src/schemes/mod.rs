@@ -113,8 +113,8 @@ macro_rules! schemes {
                 match self { $(Scheme::$name(scheme) => scheme.idle(flash),)+ }
             }
             #[inline]
-            fn lookup(&self, lpn: Lpn) -> Option<Ppn> {
-                match self { $(Scheme::$name(scheme) => scheme.lookup(lpn),)+ }
+            fn lookup(&self, lpn: Lpn, flash: &Flash) -> Option<Ppn> {
+                match self { $(Scheme::$name(scheme) => scheme.lookup(lpn, flash),)+ }
             }
             fn audit(&self, flash: &Flash, violations: &mut Vec<Violation>) {
                 match self { $(Scheme::$name(scheme) => scheme.audit(flash, violations),)+ }

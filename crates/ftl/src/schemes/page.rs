@@ -185,7 +185,7 @@ impl Ftl for PageMap {
     }
 
     #[inline]
-    fn lookup(&self, lpn: Lpn) -> Option<Ppn> {
+    fn lookup(&self, lpn: Lpn, _: &Flash) -> Option<Ppn> {
         let ppn = self.l2p[lpn.index()];
         (ppn != UNMAPPED).then_some(Ppn(ppn))
     }
@@ -233,7 +233,7 @@ impl Ftl for PageMap {
 
     #[inline(always)]
     fn expect_near(&self, lpn: Lpn, flash: &Flash) {
-        if let Some(ppn) = self.lookup(lpn) {
+        if let Some(ppn) = self.lookup(lpn, flash) {
             flash.expect_invalidation(ppn);
         }
     }
@@ -242,7 +242,7 @@ impl Ftl for PageMap {
 impl PageMap {
     #[inline(always)]
     fn write_page(&mut self, lpn: Lpn, stream: u16, flash: &mut Flash) -> Result<(), OutOfSpace> {
-        let mapped = self.lookup(lpn);
+        let mapped = self.lookup(lpn, flash);
         let stream = self.placement.host(HostWrite { lpn, old: mapped, stream });
         if self.invalidate == InvalidateOrder::BeforeGc
             && let Some(old) = mapped
