@@ -14,6 +14,7 @@
 mod allocation;
 mod counters;
 mod flash;
+mod merge;
 pub mod policies;
 mod pool;
 mod registry;

@@ -137,4 +137,7 @@ macro_rules! schemes {
     };
 }
 
-schemes! { page::PageMap as Page }
+schemes! {
+    page::PageMap as Page,
+    block::BlockMap as Block,
+}
