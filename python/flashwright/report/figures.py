@@ -430,9 +430,11 @@ def _block_histogram(
     x = columns.add(f"{key}.edges", np.concatenate((edges[:1], edges)), 9)
     lines = []
     rows = []
+    drawn = set()
     for i, values in enumerate(found):
         if not len(values):
             continue
+        drawn.add(i)
         counts = np.bincount((values.astype(np.int64) - low) // width, minlength=bins)
         shares = np.concatenate(([0.0], counts / len(values), [0.0]))
         y = columns.add(f"{i}.{key}.histogram", shares)
@@ -444,7 +446,7 @@ def _block_histogram(
     view = {
         "name": "",
         "x": axis(f"{unit} of a block", "count", bin=width),
-        "y": axis("blocks", "share", zero=True),
+        "y": axis("share of the blocks", "share", zero=True),
         "series": lines,
     }
     header = ["Run", "Blocks", "Least", "Median", "Mean", "Largest", "Standard deviation"]
@@ -456,7 +458,7 @@ def _block_histogram(
         f"Share of the blocks by their {unit} {when}.{wide}",
         views=[view],
         table=Table(header, rows),
-        left_out=_left_out(runs, {line["run"] for line in lines}),
+        left_out=_left_out(runs, drawn),
     )
 
 
@@ -492,7 +494,9 @@ def _block_map(
         "values": columns.add(f"{i}.{key}.map", means.ravel(), 4),
     }
     each = (
-        f"Each cell is the mean of {joined} neighbouring blocks" if joined > 1 else "A cell a block"
+        f"Each cell is the mean of {joined} neighbouring blocks"
+        if joined > 1
+        else "One cell a block"
     )
     parts = "planes of a die on top of each other, " if planes > 1 else ""
     caption = (

@@ -7,7 +7,7 @@ import math
 import os
 import shlex
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -93,7 +93,7 @@ def _page(runs: Sequence[RunView], title: str) -> str:
         violations_shown=VIOLATIONS_SHOWN,
         commands=_commands(runs),
         plots=_for_script(_plots(runs, charts, columns)),
-        results=_for_script([{"label": run.label, "json": run.json} for run in runs]),
+        results=_for_script(_results(runs), indent=1),
         style=_own_file("static/report.css"),
         script=_own_file("static/plots.js"),
     )
@@ -127,9 +127,19 @@ def _plots(runs: Sequence[RunView], charts: Sequence[Chart], columns: Columns) -
     }
 
 
-def _for_script(value: object) -> str:
+def _results(runs: Sequence[RunView]) -> object:
+    """What the reader can download: the JSON of the run, or of all with their labels."""
+    if len(runs) == 1:
+        return runs[0].json
+    return [{"label": run.label, "json": run.json} for run in runs]
+
+
+def _for_script(value: object, indent: int | None = None) -> str:
     """JSON that no HTML parser can leave: ``<`` is escaped, numbers that JSON lacks are null."""
-    dumped = json.dumps(_plain(value), allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    separators = (",", ": ") if indent else (",", ":")
+    dumped = json.dumps(
+        _plain(value), allow_nan=False, ensure_ascii=False, indent=indent, separators=separators
+    )
     return dumped.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
@@ -150,7 +160,7 @@ def _distinct(runs: Sequence[RunView], path: str) -> list[str]:
 
 def _facts(runs: Sequence[RunView]) -> list[tuple[str, str]]:
     """Short facts for the header; "differs" where the runs do."""
-    facts = [
+    facts: list[tuple[str, str, Callable[[Any], str]]] = [
         ("precondition", "precondition.spec", text.setting),
         ("pace", "pace", text.setting),
         ("requests", "measured.requests", text.setting),

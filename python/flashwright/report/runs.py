@@ -101,7 +101,9 @@ def series(windows: pa.Table, points_max: int) -> dict[str, Floats]:
         return np.add.reduceat(np.nan_to_num(values), starts) if rows else values
 
     def divide(a: Floats, b: Floats) -> Floats:
-        return np.divide(a, b, out=np.full(len(a), np.nan), where=b > 0)
+        quotient = np.full(len(a), np.nan)
+        np.divide(a, b, out=quotient, where=b > 0)
+        return quotient
 
     def weighted(values: Floats, weights: Floats) -> Floats:
         known = np.where(np.isnan(values), 0.0, weights)

@@ -155,7 +155,11 @@ def all_figures(runs: Sequence[RunView]) -> Table:
     ]
     named = ((figure.name, cells(figure, runs)) for figure in (*ALL_FIGURES, *more))
     rows = [[Cell(name, name), *row] for name, row in named if any(cell.value for cell in row)]
-    return Table(["Figure", *(run.label for run in runs)], rows)
+    return Table(["Figure", *_headings(runs)], rows)
+
+
+def _headings(runs: Sequence[RunView]) -> list[str]:
+    return [run.label for run in runs] if len(runs) > 1 else ["Value"]
 
 
 def configuration(runs: Sequence[RunView]) -> tuple[Table, list[str]]:
@@ -169,7 +173,7 @@ def configuration(runs: Sequence[RunView]) -> tuple[Table, list[str]]:
         if len(set(shown)) > 1:
             differ.append(key)
         rows.append([Cell(key, key), *(Cell(value, value) for value in shown)])
-    return Table(["Setting", *(run.label for run in runs)], rows), differ
+    return Table(["Setting", *_headings(runs)], rows), differ
 
 
 def settings(run: RunView) -> dict[str, object]:

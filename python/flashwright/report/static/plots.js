@@ -9,8 +9,16 @@
   const { runs, columns, charts: specs } = JSON.parse(document.getElementById("plots").textContent);
   const HUES = 7;
   const CHAR = 6.4; // width of a character of a tick label, on the safe side
+  const names = withoutCommonKey(runs);
   const hiddenRuns = new Set();
   const charts = [];
+
+  /** Labels without the "key = " that all of them share. */
+  function withoutCommonKey(labels) {
+    const key = labels[0].slice(0, labels[0].indexOf(" = ") + 3);
+    const shared = labels.length > 1 && key.endsWith(" = ") && labels.every((label) => label.startsWith(key));
+    return shared ? labels.map((label) => label.slice(key.length)) : labels;
+  }
 
   // Elements ---------------------------------------------------------------------------------------------------------
 
@@ -92,7 +100,7 @@
     const decades = log ? Math.log10(high / low) : 0;
     if (log && decades > 0.8) {
       const every = Math.max(1, Math.ceil(decades / most));
-      const within = decades * 3 <= most ? [1, 2, 5] : [1];
+      const within = decades * 2 <= most ? [1, 2, 5] : [1];
       const ticks = [];
       for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high); power += 1) {
         if (power % every) continue;
@@ -106,7 +114,8 @@
     const decimals = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
     const ticks = [];
     for (let k = Math.ceil(low / unit / step - 1e-9); k * step <= (high / unit) * (1 + 1e-9); k += 1) {
-      ticks.push([k * step * unit, k === 0 && suffix !== " %" ? "0" : grouped(k * step, decimals) + suffix]);
+      const label = grouped(k * step || 0, decimals); // never "-0"
+      ticks.push([k * step * unit, k === 0 && suffix !== " %" ? label : label + suffix]);
     }
     return ticks;
   }
@@ -176,7 +185,8 @@
   const lines = {
     bounds(chart) {
       const view = chart.view;
-      const x = chart.x ?? domainOf(nth(pointsWithin(chart), 0), { ...view.x, tight: true }, view.x.log);
+      const dotted = view.series.some((line) => line.points);
+      const x = chart.x ?? domainOf(nth(pointsWithin(chart), 0), { ...view.x, tight: !dotted }, view.x.log);
       const y = chart.y ?? domainOf(nth(pointsWithin(chart, chart.x), 1), view.y, chart.logY);
       return [x, y];
     },
@@ -186,8 +196,9 @@
         const path = linePath(line, sx, sy, usable);
         const colour = hue(line.run);
         if (line.fill && !chart.logY) svg(group, "path", { d: `${path}V${area.bottom}`, class: "fill", fill: colour });
-        const dash = line.part && line.part !== chart.parts[0] ? "4 3" : line.run >= HUES ? "9 3" : "none";
-        svg(group, "path", { d: path, class: "line", stroke: colour, "stroke-dasharray": dash });
+        const second = line.part && line.part !== chart.parts[0];
+        const look = second ? "line dashed" : line.run >= HUES ? "line again" : "line";
+        svg(group, "path", { d: path, class: look, stroke: colour });
         if (!line.points) continue;
         columns[line.x].forEach((x, i) => {
           if (usable(columns[line.y][i])) svg(group, "circle", { cx: sx(x), cy: sy(columns[line.y][i]), r: 3, fill: colour });
@@ -264,7 +275,7 @@
       chart.rows().forEach((row, nth) => {
         const top = area.top + nth * ROW;
         const total = chart.kept(row).reduce((sum, [value]) => sum + value, 0);
-        const label = runs.length > 1 ? `${runs[row.run]}: ${significant(total)}` : `total: ${significant(total)}`;
+        const label = runs.length > 1 ? `${names[row.run]}: ${significant(total)}` : `total: ${significant(total)}`;
         svg(group, "text", { x: area.left + 2, y: top + 15 }, label.length > fits ? `${label.slice(0, fits - 1)}…` : label);
         let at = 0;
         for (const [value, part] of chart.kept(row)) {
@@ -281,7 +292,7 @@
       const rows = chart.kept(row).map(([value, part]) => {
         return { colour: hue(part.colour), name: part.name, value: significant(value) };
       });
-      return { title: runs[row.run], rows };
+      return { title: names[row.run], rows };
     },
   };
 
@@ -446,7 +457,7 @@
     }
 
     nameOf(line) {
-      return [runs.length > 1 ? runs[line.run] : null, line.part].filter(Boolean).join(", ") || this.view.y.label;
+      return [runs.length > 1 ? names[line.run] : null, line.part].filter(Boolean).join(", ") || this.view.y.label;
     }
 
     siblings() {
@@ -472,7 +483,7 @@
       const shownRuns = [...new Set((this.view.series ?? []).map((one) => one.run))];
       if (runs.length > 1) {
         for (const run of shownRuns) {
-          entry(runs[run], hue(run), run >= HUES, () => hiddenRuns.has(run), () => {
+          entry(names[run], hue(run), run >= HUES, () => hiddenRuns.has(run), () => {
             flip(hiddenRuns, run);
             charts.forEach((chart) => chart.draw());
           });
@@ -519,7 +530,7 @@
     draw() {
       const width = Math.floor(Chart.printWidth ?? this.plot.clientWidth);
       if (!width) return;
-      const height = this.kind.height?.(this, width) ?? 280;
+      const height = this.kind.height?.(this, width) ?? (Chart.printWidth ? 215 : 280);
       this.area ??= {};
       this.svg?.remove();
       this.svg = svg(this.plot, "svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": this.spec.title });
@@ -533,8 +544,8 @@
 
     layOut(width, height, x, y) {
       const isMap = this.spec.kind === "map";
-      const across = Math.max(2, Math.floor(width / 95));
-      this.yTicks = this.view.y ? ticksOf(y, this.view.y.format, this.logY, 5) : [];
+      const across = Math.max(3, Math.floor(width / 65));
+      this.yTicks = this.view.y ? ticksOf(y, this.view.y.format, this.logY, 6) : [];
       this.xTicks = isMap ? [] : ticksOf(x, this.view.x.format, this.view.x.log, across);
       const longest = Math.max(0, ...this.yTicks.map(([, label]) => label.length));
       const left = isMap ? 44 : this.spec.kind === "stack" ? 2 : Math.ceil(longest * CHAR) + 10;
@@ -766,8 +777,8 @@
   function downloadButton(element) {
     element.hidden = false;
     element.addEventListener("click", () => {
-      const results = JSON.parse(document.getElementById("results").textContent);
-      const text = JSON.stringify(results.length === 1 ? results[0].json : results, null, 2);
+      // As text: a number of this script's would lose the last digits of a seed.
+      const text = document.getElementById("results").textContent;
       const link = document.createElement("a");
       link.href = URL.createObjectURL(new Blob([text], { type: "application/json" }));
       link.download = `${document.title.replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-|-$/g, "") || "report"}.json`;
