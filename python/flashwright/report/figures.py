@@ -1,13 +1,14 @@
 """The charts of a report, as data for ``static/plots.js``.
 
-A chart has one or more *views* that the reader switches between. A view names its axes and its series;
-series name columns of numbers, which are kept once in a `Columns` pool however many charts draw them::
+A chart has one or more *views* that the reader switches between. A view names its axes and its
+series; series name columns of numbers, which are kept once in a `Columns` pool however many charts
+draw them::
 
     chart ─► views ─► series ─► columns
       kind     axes     run, part  numbers, null for a gap
 
-Kinds: ``lines`` (also histograms, as steps), ``bars`` (one value a die), ``stack`` (shares of a whole) and
-``map`` (a cell a block). A chart without data says why instead.
+Kinds: ``lines`` (also histograms, as steps), ``bars`` (one value a die), ``stack`` (shares of a
+whole) and ``map`` (a cell a block). A chart without data says why instead.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ from flashwright.report.tables import Cell, Table, spread
 
 # Budgets for the whole file, shared among its runs: a report is to stay far below 2 MB.
 WINDOWS_MAX = 2400
-WINDOWS_MAX_PER_RUN = 1000
+WINDOWS_MAX_PER_RUN = 600
 DISTRIBUTION_POINTS_MAX = 1600
 DISTRIBUTION_POINTS_MAX_PER_RUN = 500
-MAP_CELLS_MAX = 48 * 1024
+MAP_CELLS_MAX = 64 * 1024
 BINS = 60
 
 NO_TIME = "No time was kept (<code>timing.model = none</code>)"
@@ -93,7 +94,10 @@ def _short(value: float, digits: int) -> float | int | None:
 
 
 def axis(label: str, show: str, **options: object) -> dict[str, Any]:
-    """An axis: its label, how its numbers read (``ns count share number index``), and ``log`` or ``zero``."""
+    """An axis: its label, how its numbers read, and options such as ``log`` or ``zero``.
+
+    Numbers read as ``ns``, ``count``, ``share``, ``number`` or ``index`` (whole, never shortened).
+    """
     return {"label": label, "format": show, **options}
 
 
@@ -121,7 +125,7 @@ def sections(runs: Sequence[RunView], columns: Columns) -> list[Section]:
     ]
 
 
-# Over time -----------------------------------------------------------------------------------------------------------
+# Over time ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -157,7 +161,8 @@ _TRENDS = (
     _Trend(
         "response",
         "Response time",
-        "From the arrival of a request to its completion, queueing included. The 99th percentile is dashed.",
+        "From the arrival of a request to its completion, queueing included. "
+        "The 99th percentile is dashed.",
         axis("response time", "ns", log=True),
         [("mean", "mean"), ("99 %", "p99")],
         text.time_ns,
@@ -166,7 +171,8 @@ _TRENDS = (
     _Trend(
         "victims",
         "Cleaning: valid pages per victim",
-        "Mean number of pages that had to be copied out of each block chosen for cleaning; fewer is cheaper.",
+        "Mean number of pages that had to be copied out of each block chosen for cleaning; "
+        "fewer is cheaper.",
         axis("valid pages per victim", "number", zero=True),
         [(None, "victims")],
         text.significant,
@@ -237,7 +243,7 @@ def _left_out(runs: Sequence[RunView], drawn: set[int]) -> tuple[str, ...]:
     return tuple(run.label for i, run in enumerate(runs) if i not in drawn)
 
 
-# Response times ------------------------------------------------------------------------------------------------------
+# Response times -----------------------------------------------------------------------------------
 
 _SHARES = (0.5, 0.9, 0.99, 0.999, 0.9999)
 
@@ -280,7 +286,8 @@ def _distribution(runs: Sequence[RunView], columns: Columns, *, tail: bool) -> C
         )
         return Chart(key, title, "", missing=missing)
     caption = (
-        "Share of requests that took longer than a time: the same distribution, its slow end magnified."
+        "Share of requests that took longer than a time: the same distribution, its slow end "
+        "magnified."
         if tail
         else "Share of requests that took no longer than a time, queueing included."
     )
@@ -298,7 +305,10 @@ def _thinned(ns: Floats, shares: Floats, points_max: int) -> tuple[Floats, Float
 
 
 def _as_steps(ns: Floats, shares: Floats) -> tuple[Floats, Floats]:
-    """Starts the distribution at a share of 0, so that its first rise is drawn; 0 ns has no place on a log axis."""
+    """Starts the distribution at a share of 0, so that its first rise is drawn.
+
+    Times are at least 1 ns: 0 has no place on a log axis.
+    """
     times = np.maximum(np.concatenate(([ns[0]], ns)), 1.0)
     return times, np.concatenate(([0.0], shares))
 
@@ -308,7 +318,7 @@ def _quantile_row(label: str, ns: Floats, shares: Floats) -> list[Cell]:
     return [Cell(label, label), *(Cell(text.time_ns(t), float(t)) for t in (*at, ns[-1]))]
 
 
-# Writes --------------------------------------------------------------------------------------------------------------
+# Writes -------------------------------------------------------------------------------------------
 
 
 def _causes(runs: Sequence[RunView]) -> Chart:
@@ -340,8 +350,8 @@ def _causes(runs: Sequence[RunView]) -> Chart:
         ],
     )
     caption = (
-        "Page programs by what caused them, over the pages that the host wrote; together they are the write "
-        "amplification. Translation is all traffic of the mapping table."
+        "Page programs by what caused them, over the pages that the host wrote; together they are "
+        "the write amplification. Translation is all traffic of the mapping table."
     )
     left_out = _left_out(runs, {i for i, _ in rows})
     return Chart(
@@ -350,7 +360,7 @@ def _causes(runs: Sequence[RunView]) -> Chart:
 
 
 def _preconditioning(runs: Sequence[RunView], columns: Columns) -> list[Chart]:
-    """Rounds of preconditioning, where a run looked for a steady state; otherwise no chart at all."""
+    """Rounds of preconditioning, where a run looked for a steady state; otherwise no chart."""
     lines = []
     rows = []
     for i, run in enumerate(runs):
@@ -380,8 +390,8 @@ def _preconditioning(runs: Sequence[RunView], columns: Columns) -> list[Chart]:
     }
     given_up = any(row[3].shown != "yes" for row in rows)
     caption = (
-        "Write amplification of each round of random writes before the run. Steady is: over five rounds, a range of "
-        "at most 20 % and a slope of at most 10 % of the mean (SNIA SSS PTS)."
+        "Write amplification of each round of random writes before the run. Steady is: over five "
+        "rounds, a range of at most 20 % and a slope of at most 10 % of the mean (SNIA SSS PTS)."
     )
     if given_up:
         caption += " <strong>A steady state was not reached everywhere.</strong>"
@@ -389,7 +399,7 @@ def _preconditioning(runs: Sequence[RunView], columns: Columns) -> list[Chart]:
     return [Chart("rounds", "Preconditioning", caption, views=[view], table=table)]
 
 
-# Blocks --------------------------------------------------------------------------------------------------------------
+# Blocks -------------------------------------------------------------------------------------------
 
 _NO_BLOCKS = "Nothing is known of single blocks."
 
@@ -445,7 +455,7 @@ def _block_histogram(
         rows.append([Cell(label, label), Cell(text.count(len(values)), len(values)), *shown])
     view = {
         "name": "",
-        "x": axis(f"{unit} of a block", "count", bin=width),
+        "x": axis(f"{unit} of a block", "index", bin=width),
         "y": axis("share of the blocks", "share", zero=True),
         "series": lines,
     }
@@ -514,7 +524,7 @@ def _cells_across(channels: int, rows: int, cells: int) -> int:
     return nearest if abs(math.log(nearest / ideal)) < 0.4 else round(ideal)
 
 
-# Dies and channels ---------------------------------------------------------------------------------------------------
+# Dies and channels --------------------------------------------------------------------------------
 
 
 def _busy(runs: Sequence[RunView], columns: Columns) -> Chart:
@@ -542,6 +552,8 @@ def _busy(runs: Sequence[RunView], columns: Columns) -> Chart:
     if not views:
         return Chart("busy", title, "", missing="Busy times were not kept.")
     caption = "Share of the drive's time in which each die or channel was at work. Numbered from 0."
+    if any(dig(run.json, "config.timing.model") == "serial" for run in runs):
+        caption += " The serial model knows only the drive as a whole: one operation at a time."
     table = Table(["Series", "Count", "Least", "Mean", "Largest"], rows)
     left_out = _left_out(runs, drawn)
     return Chart("busy", title, caption, kind="bars", views=views, table=table, left_out=left_out)
