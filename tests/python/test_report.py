@@ -470,6 +470,26 @@ def test_the_histogram_counts_every_block() -> None:
     assert columns.numbers["erases.edges"][1] == run.erases_per_block.min() - 0.5
 
 
+def test_every_chart_has_its_figures_in_a_table() -> None:
+    for part in figures.sections(comparison(), figures.Columns()):
+        for chart in part.charts:
+            assert chart.table is not None
+            assert chart.table.rows
+            assert all(len(row) == len(chart.table.header) for row in chart.table.rows)
+
+
+def test_blocks_belong_to_their_dies() -> None:
+    run = a_run()
+    run.erases_per_block = np.arange(CHANNELS * DIES * BLOCKS, dtype=np.uint32)
+    blocks = next(
+        part for part in figures.sections([run], figures.Columns()) if part.key == "blocks"
+    )
+    table = next(chart for chart in blocks.charts if chart.key == "erases-map-0").table
+    assert table is not None
+    last = [cell.shown for cell in table.rows[-1]]
+    assert last == ["channel 3, die 1", "7,168", "7,680", "7,680", "8,191"]
+
+
 def test_the_tail_is_the_rest_of_the_distribution() -> None:
     run = a_run()
     run.response_distribution = {"all": (np.array([100, 300]), np.array([0.75, 1.0]))}

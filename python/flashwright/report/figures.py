@@ -40,6 +40,7 @@ DISTRIBUTION_POINTS_MAX = 1600
 DISTRIBUTION_POINTS_MAX_PER_RUN = 500
 MAP_CELLS_MAX = 64 * 1024
 BINS = 60
+DIES_IN_TABLE_MAX = 64
 
 NO_TIME = "No time was kept (<code>timing.model = none</code>)"
 NO_WINDOWS = "No time series was kept of this run."
@@ -267,8 +268,7 @@ def _distribution(runs: Sequence[RunView], columns: Columns, *, tail: bool) -> C
             if len(ns) == 0 or not is_timed(run):
                 continue
             drawn.add(i)
-            if not tail:
-                rows.append(_quantile_row(f"{run.label}, {name}", ns, shares))
+            rows.append(_quantile_row(f"{run.label}, {name}", ns, shares))
             x = f"{i}.{kind}.ns"
             steps = _as_steps(*_thinned(ns, shares, points_max))
             if x not in columns.numbers:
@@ -292,9 +292,8 @@ def _distribution(runs: Sequence[RunView], columns: Columns, *, tail: bool) -> C
         else "Share of requests that took no longer than a time, queueing included."
     )
     header = ["Series", *(text.share(share) for share in _SHARES), "Largest"]
-    table = None if tail else Table(header, rows)
     left_out = _left_out(runs, drawn)
-    return Chart(key, title, caption, views=views, table=table, left_out=left_out)
+    return Chart(key, title, caption, views=views, table=Table(header, rows), left_out=left_out)
 
 
 def _thinned(ns: Floats, shares: Floats, points_max: int) -> tuple[Floats, Floats]:
@@ -450,7 +449,7 @@ def _block_histogram(
         y = columns.add(f"{i}.{key}.histogram", shares)
         lines.append({"run": i, "part": None, "x": x, "y": y, "step": True, "fill": True})
         figures = (values.min(), np.median(values), values.mean(), values.max(), values.std())
-        shown = [Cell(text.count(float(f"{value:.5g}")), float(value)) for value in figures]
+        shown = [Cell(text.count(float(value)), float(value)) for value in figures]
         label = runs[i].label
         rows.append([Cell(label, label), Cell(text.count(len(values)), len(values)), *shown])
     view = {
@@ -513,7 +512,21 @@ def _block_map(
         f"{each}: channels from left to right, dies from top to bottom, {parts}blocks row by row."
     )
     heading = f"Map of {unit}" if runs == 1 else f"Map of {unit}: {run.label}"
-    return Chart(f"{key}-map-{i}", heading, caption, kind="map", views=[view])
+    table = _by_die(values.reshape(channels * dies, -1), dies)
+    return Chart(f"{key}-map-{i}", heading, caption, kind="map", views=[view], table=table)
+
+
+def _by_die(values: npt.NDArray[Any], dies: int) -> Table | None:
+    """The blocks of each die in figures; `values` has a row a die. None for very many dies."""
+    if len(values) > DIES_IN_TABLE_MAX:
+        return None
+    rows = []
+    for k, blocks in enumerate(values):
+        name = f"channel {k // dies}, die {k % dies}"
+        figures = (blocks.min(), np.median(blocks), blocks.mean(), blocks.max())
+        shown = [Cell(text.count(float(value)), float(value)) for value in figures]
+        rows.append([Cell(name, name), *shown])
+    return Table(["Die", "Least", "Median", "Mean", "Largest"], rows)
 
 
 def _cells_across(channels: int, rows: int, cells: int) -> int:
