@@ -95,7 +95,7 @@ def _page(runs: Sequence[RunView], title: str) -> str:
         plots=_for_script(_plots(runs, charts, columns)),
         results=_for_script(_results(runs), indent=1),
         style=_own_file("static/report.css"),
-        script=_own_file("static/plots.js"),
+        scripts=[_own_file("static/page.js"), _own_file("static/plots.js")],
     )
 
 
