@@ -159,7 +159,7 @@ impl Parallel {
             let mut queued = Queued { sequence: self.sequence, slot, waits_for: NONE, sets: NONE, kind: op.kind };
             self.sequence += 1;
             if !self.cell_of.is_empty() {
-                (queued.waits_for, queued.sets) = self.cells_at(at, op, geometry, &mut cell);
+                (queued.waits_for, queued.sets) = self.cells_at(at, ops, geometry, &mut cell);
             }
             self.dies[die].queue.push_back(queued);
             if self.dies[die].queue.len() == 1 {
@@ -196,15 +196,17 @@ impl Parallel {
         self.cell_of.sort_unstable();
     }
 
-    /// The cells that operation `at` waits for and sets.
-    fn cells_at(&self, at: usize, op: &FlashOp, geometry: &Geometry, next: &mut usize) -> (u32, u32) {
+    /// The cells that operation `at` waits for and sets. One that waits for an operation on its own die waits for no
+    /// cell, even if that operation has one for other dies: it was not counted among the cell's waiters.
+    fn cells_at(&self, at: usize, ops: &[FlashOp], geometry: &Geometry, next: &mut usize) -> (u32, u32) {
         let find = |position: usize| {
             self.cell_of
                 .binary_search_by_key(&position, |(known, _)| *known as usize)
                 .map_or(NONE, |found| self.cell_of[found].1)
         };
-        let _ = geometry;
-        let waits_for = if op.after > 0 { find(at - usize::from(op.after)) } else { NONE };
+        let before = at - usize::from(ops[at].after);
+        let same_die = geometry.die_of(ops[before].ppn) == geometry.die_of(ops[at].ppn);
+        let waits_for = if same_die { NONE } else { find(before) };
         let sets = match self.cell_of.get(*next) {
             Some((position, cell)) if *position as usize == at => {
                 *next += 1;
@@ -326,6 +328,7 @@ impl Parallel {
         state.free_at = end;
         if op.waits_for != NONE {
             let cell = &mut self.cells[op.waits_for as usize];
+            assert!(cell.waiters > 0, "an operation waited for a cell that does not count it");
             cell.waiters -= 1;
             if cell.waiters == 0 {
                 self.cells_free.push(op.waits_for);
@@ -382,5 +385,33 @@ impl Parallel {
             dies: self.dies.iter().map(|die| Nanos(die.busy)).collect(),
             channels: self.bus_busy.iter().copied().map(Nanos).collect(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flashwright_block::Bytes;
+    use flashwright_ftl::Cause;
+    use flashwright_nand::Ppn;
+
+    /// A read on die 0 for which a program on its own die and one on the other die wait, twice over:
+    ///
+    /// ```text
+    ///   die 0  read 0-50, out 50-150 | in 150-250, program to 450
+    ///   die 1                        |             in 250-350, program to 550
+    /// ```
+    #[test]
+    fn waiters_on_the_same_die_and_on_another() {
+        let geometry = Geometry::new(1, 2, 1, 4, 4, Bytes(4096));
+        let times = Times { command: 0, pipelined: true, array: [50, 200, 700, 50], transfer: [100, 100, 0, 10] };
+        let mut engine = Parallel::new(&geometry, times);
+        let op = |ppn, kind, after| FlashOp { ppn: Ppn(ppn), kind, cause: Cause::Host, after };
+        let ops = [op(0, OpKind::Read, 0), op(1, OpKind::Program, 1), op(16, OpKind::Program, 2)];
+        for start in [0, 1000] {
+            let slot = engine.issue(start, &ops, &geometry);
+            assert_eq!(engine.next_completion(NEVER), Some((slot, start + 550)));
+        }
+        assert_eq!(engine.cells_free.len(), engine.cells.len(), "every cell came back");
     }
 }
