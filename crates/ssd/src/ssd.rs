@@ -42,6 +42,8 @@ pub struct Ssd {
     busy: u64,
     /// Completions that wait to be fetched.
     ready: VecDeque<Flight>,
+    /// Why requests failed that had waited in the driver; the next calls of `wait` tell.
+    failures: VecDeque<String>,
 }
 
 /// A request on its way, or done.
@@ -158,6 +160,7 @@ impl Ssd {
             tag: 0,
             busy: 0,
             ready: VecDeque::new(),
+            failures: VecDeque::new(),
         })
     }
 
@@ -208,6 +211,7 @@ impl Ssd {
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.ready.len()
+            + self.failures.len()
             + match &self.clock {
                 Clock::Parallel(clock) => clock.in_flight as usize + clock.waiting.len(),
                 _ => 0,
@@ -375,17 +379,30 @@ impl Ssd {
     }
 
     /// Runs the engine to its next completion not after `until`; a freed place takes the next request of the driver.
-    fn advance(&mut self, until: u64) -> Result<Option<Flight>, IoError> {
-        let Clock::Parallel(clock) = &mut self.clock else { return Ok(None) };
-        let Some((slot, end)) = clock.engine.next_completion(until) else { return Ok(None) };
+    fn advance(&mut self, until: u64) -> Option<Flight> {
+        let Clock::Parallel(clock) = &mut self.clock else { return None };
+        let (slot, end) = clock.engine.next_completion(until)?;
         let mut flight = clock.flights[slot as usize];
         flight.end = end;
         clock.in_flight -= 1;
         self.now = self.now.max(end);
-        if let Some((tag, request)) = clock.waiting.pop_front() {
-            self.dispatch(request, tag, end)?;
+        self.admit(end);
+        Some(flight)
+    }
+
+    /// Takes requests from the driver while there is a place. One that fails leaves its place to the next.
+    fn admit(&mut self, at: u64) {
+        while let Clock::Parallel(clock) = &mut self.clock
+            && clock.in_flight < clock.queue_depth
+            && let Some((tag, request)) = clock.waiting.pop_front()
+        {
+            if let Err(error) = self.dispatch(request, tag, at) {
+                self.failures.push_back(match error {
+                    IoError::WornOut { reason } => reason,
+                    other => other.to_string(),
+                });
+            }
         }
-        Ok(Some(flight))
     }
 }
 
@@ -422,7 +439,7 @@ impl BlockDevice for Ssd {
         let tag = self.tag;
         self.tag += 1;
         if let Clock::Parallel(_) = self.clock {
-            while let Some(flight) = self.advance(request.arrival.0)? {
+            while let Some(flight) = self.advance(request.arrival.0) {
                 self.ready.push_back(flight);
             }
             self.now = request.arrival.0;
@@ -439,6 +456,9 @@ impl BlockDevice for Ssd {
 
     #[inline]
     fn wait(&mut self, until: Nanos) -> Result<Option<Completion>, IoError> {
+        if let Some(reason) = self.failures.pop_front() {
+            return Err(IoError::WornOut { reason });
+        }
         if let Some(flight) = self.ready.front().copied() {
             if flight.end > until.0 {
                 self.now = self.now.max(until.0);
@@ -448,7 +468,7 @@ impl BlockDevice for Ssd {
             self.now = self.now.max(flight.end);
             return Ok(Some(flight.completion()));
         }
-        if let Some(flight) = self.advance(until.0)? {
+        if let Some(flight) = self.advance(until.0) {
             return Ok(Some(flight.completion()));
         }
         if until.0 != u64::MAX {
