@@ -448,11 +448,13 @@ fn requests_that_wait_at_the_end_of_life_are_answered() {
                     }
                     assert_eq!(done + failed, taken, "burst {burst}: every request that was taken ends");
                 }
-                assert!(failed > 0 && refused > 0, "{done} done, {failed} failed, {refused} refused");
+                assert!(failed + refused > 0, "the drive takes {done} writes and goes on");
+                failed_while_waiting.set(failed_while_waiting.get() + failed);
                 assert_clean(&ssd, "at the end");
             }
         },
     );
+    assert!(std::env::var(ONLY).is_ok() || failed_while_waiting.get() > 0, "no drive ended while requests waited");
 }
 
 /// Saved, loaded, cloned, or built twice from one seed: the same completions and the same state, for good.
