@@ -3,7 +3,7 @@
 #![allow(dead_code)] // each test binary uses a part of it
 
 use flashwright_block::{BlockDevice, Completion, IoError, Nanos, Request, RequestKind, Rng, Seed, below};
-use flashwright_ftl::{CAUSES, Cause, Counters, Ftl, OpKind};
+use flashwright_ftl::{CAUSES, Cause, Counters, Ftl, LpnRun, OpKind};
 use flashwright_nand::{Lpn, ProgramOrder};
 use flashwright_ssd::{Config, Ssd};
 
@@ -89,6 +89,13 @@ pub fn closed_loop(
         done.push(ssd.wait(Nanos(u64::MAX)).unwrap().expect("requests are outstanding"));
     }
     done
+}
+
+/// Writes the first `count` pages in order, or all there are, without letting time pass.
+pub fn fill(ssd: &mut Ssd, count: u32) {
+    for lpn in 0..count.min(ssd.logical_pages()) {
+        ssd.precondition(LpnRun { first: Lpn(lpn), pages: 1, stream: 0 }).unwrap();
+    }
 }
 
 /// Everything that a drive is, as bytes: two drives with the same bytes go on alike.
