@@ -94,7 +94,8 @@ impl Case {
     }
 }
 
-/// Tiny drives: blocks of 3, 4, 6 and 8 pages, one to four planes, spare space from little to plenty.
+/// Tiny drives: blocks of 3, 4, 6 and 8 pages, one to four planes, spare space from little to plenty; one with pages of
+/// three sectors.
 fn shapes() -> Vec<Vec<String>> {
     vec![
         shape(1, 1, 1, 16, 4, 40),
@@ -105,6 +106,11 @@ fn shapes() -> Vec<Vec<String>> {
         shape(2, 2, 1, 32, 8, 512),
         shape(1, 1, 1, 32, 4, 32),
         shape(1, 2, 1, 64, 8, 512),
+        [
+            shape(2, 1, 1, 24, 6, 0),
+            vec!["geometry.page-size=\"1536 B\"".to_owned(), format!("capacity.logical=\"{} B\"", 180 * 1536)],
+        ]
+        .concat(),
     ]
 }
 
