@@ -316,7 +316,7 @@ impl Ssd {
         for lpn in partial.into_iter().flatten().take(if run.pages == 1 { 1 } else { 2 }) {
             if self.scheme.lookup(lpn).is_some() {
                 self.scheme.read(LpnRun { first: lpn, pages: 1, stream: run.stream }, &mut self.flash);
-                self.flash.host_programs_wait();
+                self.flash.host_program_waits(lpn);
             }
         }
     }
