@@ -604,6 +604,35 @@ fn relabelled_pages_cost_the_same_under_page_mapping() {
     });
 }
 
+/// Whatever its settings, a drive that could be built holds all its pages, and their overwrites.
+#[test]
+fn a_drive_that_is_built_can_be_filled() {
+    for_each_case("a_drive_that_is_built_can_be_filled", &Case::with_timing("none"), |case, seed| {
+        let (mut built, mut rng) = (0, Seed(seed).stream("fill"));
+        for attempt in 0..40 {
+            let mut more = odds_and_ends(&mut rng);
+            more.extend([
+                "capacity.logical=\"0 B\"".to_owned(),
+                format!("capacity.utilization={}", f64::from(30 + draw(&mut rng, 68)) / 100.0),
+                format!("wear.factory-bad={}", pick(&mut rng, &["0.0", "0.1", "0.25"])),
+            ]);
+            let shapes = shapes();
+            let shape: &Vec<String> = pick(&mut rng, &shapes);
+            let config = case.over(shape, &more);
+            let Ok(mut ssd) = Ssd::new(&config, Seed(attempt), true) else { continue };
+            built += 1;
+            let logical = ssd.logical_pages();
+            for step in 0..3 * logical {
+                let lpn = if step < logical { step } else { draw(&mut rng, logical) };
+                let request = pages(&ssd, RequestKind::Write, lpn, 1);
+                perform(&mut ssd, request).unwrap_or_else(|error| panic!("write {step}: {error}; {more:?}"));
+            }
+            assert_clean(&ssd, "filled");
+        }
+        assert!(built > 0, "none could be built");
+    });
+}
+
 /// What a request may not do: reach past the end, or change anything when refused.
 #[test]
 fn requests_past_the_end_are_refused_and_change_nothing() {
@@ -613,7 +642,7 @@ fn requests_past_the_end_are_refused_and_change_nothing() {
         let request = pages(&ssd, RequestKind::Write, 0, 3);
         perform(&mut ssd, request).unwrap();
         let before = state(&ssd);
-        for (first, count) in [(end, 1), (end - 1, 2), (0, u32::try_from(end + 1).unwrap()), (u64::MAX / 2, 8)] {
+        for (first, count) in [(end, 1), (end - 1, 2), (0, u32::try_from(end + 1).unwrap()), (u64::MAX, 8)] {
             for kind in [RequestKind::Read, RequestKind::Write, RequestKind::Trim] {
                 let error = ssd.submit(sectors(kind, first, count)).unwrap_err();
                 assert!(matches!(error, IoError::OutOfRange { .. }), "{error}");
