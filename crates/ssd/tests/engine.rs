@@ -308,7 +308,7 @@ fn random_requests(rng: &mut Rng, ssd: &Ssd, count: usize) -> Vec<Request> {
 
 #[test]
 fn the_engine_agrees_with_its_naive_twin() {
-    let (mut operations, mut across) = (0, 0);
+    let (mut drives, mut operations, mut across) = (0, 0, 0);
     for seed in 0..400 {
         let mut rng = rng(seed);
         let config = random_config(&mut rng);
@@ -343,6 +343,7 @@ fn the_engine_agrees_with_its_naive_twin() {
         let busy = ssd.busy_times();
         assert_eq!(busy.dies.iter().map(|time| time.0).collect::<Vec<_>>(), twin.die_busy, "seed {seed}: dies");
         assert_eq!(busy.channels.iter().map(|time| time.0).collect::<Vec<_>>(), twin.bus_busy, "seed {seed}: buses");
+        drives += 1;
         operations += twin.operations.len();
         across += twin
             .operations
@@ -350,7 +351,7 @@ fn the_engine_agrees_with_its_naive_twin() {
             .filter(|op| op.depends_on.is_some_and(|awaited| twin.operations[awaited].die != op.die))
             .count();
     }
-    println!("{operations} operations, {across} of them waiting for another die's");
+    println!("{drives} drives, {operations} operations, {across} of them waiting for another die's");
     assert!(operations > 100_000 && across > 1_000, "{operations} operations, {across} across dies: too easy");
 }
 

@@ -111,6 +111,10 @@ pub fn assert_clean(ssd: &Ssd, at: &str) {
         let by_cause: u64 = CAUSE.iter().map(|cause| counters.get(kind, *cause)).sum();
         assert_eq!(by_cause, counters.total(kind), "{at}: {kind:?} by cause and in total");
     }
+    // Each page is programmed at most once between erases.
+    let geometry = ssd.flash().geometry();
+    let room = counters.total(OpKind::Erase) * u64::from(geometry.pages_per_block()) + u64::from(geometry.pages());
+    assert!(counters.total(OpKind::Program) <= room, "{at}: more programs than {room} erased pages");
 }
 
 /// Programs per host page written.
