@@ -279,14 +279,7 @@ impl Ssd {
                 if self.config.host.partial_pages == PartialPages::ReadModifyWrite {
                     self.read_partial_pages(request, run);
                 }
-                for lpn in run.iter() {
-                    self.flash.host_writes_page(lpn);
-                }
-                self.scheme.write(run, &mut self.flash).inspect_err(|_| {
-                    for lpn in run.iter() {
-                        self.flash.host_write_failed(lpn, self.scheme.lookup(lpn));
-                    }
-                })
+                self.write_run(run)
             }
             RequestKind::Trim => {
                 // Only pages wholly covered lose their content.
@@ -305,6 +298,19 @@ impl Ssd {
             }
             RequestKind::Flush => Ok(()),
         }
+    }
+
+    /// Writes whole pages. Where one can't be placed, what the pages hold then counts as their content.
+    #[inline(always)]
+    fn write_run(&mut self, run: LpnRun) -> Result<(), OutOfSpace> {
+        for lpn in run.iter() {
+            self.flash.host_writes_page(lpn);
+        }
+        self.scheme.write(run, &mut self.flash).inspect_err(|_| {
+            for lpn in run.iter() {
+                self.flash.host_write_failed(lpn, self.scheme.lookup(lpn));
+            }
+        })
     }
 
     /// Reads the first and last page of a write that covers them only in part, if they hold data.
@@ -370,10 +376,7 @@ impl Ssd {
     /// [`IoError::WornOut`] when a page can't be placed.
     #[inline]
     pub fn precondition(&mut self, run: LpnRun) -> Result<(), IoError> {
-        for lpn in run.iter() {
-            self.flash.host_writes_page(lpn);
-        }
-        let result = self.scheme.write(run, &mut self.flash);
+        let result = self.write_run(run);
         self.flash.clear_log();
         result.map_err(|error| IoError::WornOut { reason: error.to_string() })
     }

@@ -14,7 +14,7 @@ mod common;
 
 use common::*;
 use flashwright_block::{BlockDevice, IoError, Nanos, Request, RequestKind, Rng, Seed, chance};
-use flashwright_ftl::{CAUSES, Ftl, OpKind, PlacementName, SchemeName, VictimName};
+use flashwright_ftl::{CAUSES, Ftl, LpnRun, OpKind, PlacementName, SchemeName, VictimName};
 use flashwright_nand::{Lpn, ProgramOrder};
 use flashwright_ssd::{Config, Ssd};
 use std::collections::BTreeSet;
@@ -418,6 +418,26 @@ fn drives_end_well() {
             }
         }
         model.check(&ssd, "at the end");
+        model.read_back(&mut ssd, "at the end");
+    });
+}
+
+/// Preconditioning a drive to death leaves it as consistent as requests would.
+#[test]
+fn preconditioning_may_end_a_drive() {
+    for_each_case("preconditioning_may_end_a_drive", &Case::with_timing("none"), |case, seed| {
+        let more = ["wear.pe-cycles-max=2".to_owned()];
+        let mut ssd = case.drive(usize::try_from(seed).unwrap(), &more, Seed(seed));
+        let (mut rng, logical) = (rng(seed), ssd.logical_pages());
+        let run = |rng: &mut Rng| {
+            let first = draw(rng, logical);
+            LpnRun { first: Lpn(first), pages: 1 + draw(rng, 4.min(logical - first)), stream: 0 }
+        };
+        let ended = (0..4 * ssd.flash().geometry().pages()).any(|_| ssd.precondition(run(&mut rng)).is_err());
+        assert!(ended, "the drive outlives its cycles");
+        assert_clean(&ssd, "at the end");
+        let mapped = (0..logical).filter(|lpn| ssd.scheme().lookup(Lpn(*lpn)).is_some()).collect();
+        let model = Model { mapped, pages_written: ssd.flash().host_writes() };
         model.read_back(&mut ssd, "at the end");
     });
 }
