@@ -24,6 +24,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 const STEPS: usize = 240_000;
 /// Set to the case that a failure printed to run that one alone.
 const ONLY: &str = "FLASHWRIGHT_CASE";
+/// Set to a number to run every case that often, each time with another seed.
+const ROUNDS: &str = "FLASHWRIGHT_ROUNDS";
 
 /// One point of the product of all lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,17 +119,21 @@ fn shapes() -> Vec<Vec<String>> {
 /// Runs `body` for each case and says which case and seed failed and how to repeat it.
 fn for_each_case(test: &str, cases: &[Case], body: impl Fn(Case, u64)) {
     let only = std::env::var(ONLY).ok();
-    for (seed, case) in cases.iter().enumerate() {
-        let seed = seed as u64;
-        let name = format!("{}@{seed}", case.name());
-        if only.as_ref().is_some_and(|only| *only != name) {
-            continue;
-        }
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| body(*case, seed))) {
-            eprintln!(
-                "case {name} failed; repeat with\n  {ONLY}='{name}' cargo test -p flashwright-ssd --test conformance {test}"
-            );
-            resume_unwind(panic);
+    let rounds = std::env::var(ROUNDS).map_or(1, |rounds| rounds.parse().unwrap());
+    for (at, case) in cases.iter().enumerate() {
+        let seeds = match only.as_ref().map(|only| only.split_once('@').unwrap()) {
+            Some((name, seed)) if name == case.name() => vec![seed.parse().unwrap()],
+            Some(_) => Vec::new(),
+            None => (0..rounds).map(|round| round * cases.len() as u64 + at as u64).collect(),
+        };
+        for seed in seeds {
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| body(*case, seed))) {
+                let name = format!("{}@{seed}", case.name());
+                eprintln!(
+                    "case {name} failed; repeat with\n  {ONLY}='{name}' cargo test -p flashwright-ssd --test conformance {test}"
+                );
+                resume_unwind(panic);
+            }
         }
     }
 }
