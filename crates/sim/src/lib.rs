@@ -8,6 +8,7 @@ mod player;
 mod precondition;
 mod report;
 mod simulation;
+mod source;
 
 pub use latency::{Latency, LatencySummary};
 pub use measure::{RequestColumns, Window, WindowRow};
@@ -15,3 +16,4 @@ pub use player::{Pace, PlayError, Player, Step};
 pub use precondition::{Precondition, Preconditioning, is_steady};
 pub use report::{Ended, RunReport};
 pub use simulation::{Phase, RunError, RunProgress, RunSettings, Simulation};
+pub use source::{OpenError, Source, SourceSpec, TraceSpec};

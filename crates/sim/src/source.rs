@@ -1,0 +1,232 @@
+//! Where a run's requests come from: a trace fitted to the drive, or a generator.
+
+use crate::player::Pace;
+use flashwright_block::{Nanos, Request, RequestSource, Seed, SourceError};
+use flashwright_ssd::Ssd;
+use flashwright_workload::generate::{self, SpecError, Target, WorkloadSpec};
+use flashwright_workload::trace::{AddressMap, MapError, Mapped, TraceError, TraceOptions, TraceReader};
+use std::path::PathBuf;
+
+/// What to play.
+#[derive(Clone, Debug)]
+pub enum SourceSpec {
+    /// A trace file.
+    Trace(TraceSpec),
+    /// A generator.
+    Workload(WorkloadSpec),
+}
+
+/// A trace and how it is fitted to a drive.
+#[derive(Clone, Debug)]
+pub struct TraceSpec {
+    /// The file.
+    pub path: PathBuf,
+    /// What it is called in reports; the path itself where this is empty.
+    pub name: String,
+    /// How it is read.
+    pub options: TraceOptions,
+    /// What becomes of addresses beyond the drive.
+    pub addresses: AddressMap,
+    /// How often it is played, one pass after the other; at least 1.
+    pub repeat: u32,
+}
+
+/// Why a source could not be made.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The trace can't be read.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// The trace can't be fitted to the drive.
+    #[error(transparent)]
+    Map(#[from] MapError),
+    /// The workload's text or its meaning for this drive is wrong.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+}
+
+/// Requests of a generator that a run plays if nobody says how many.
+const REQUESTS_DEFAULT: u64 = 1_000_000;
+
+/// A source that is open.
+pub struct Source {
+    kind: Kind,
+    description: String,
+    pace: Pace,
+    requests: Option<u64>,
+    notes: Vec<String>,
+}
+
+enum Kind {
+    Trace(Box<Mapped<Repeated>>),
+    Generated(Box<dyn RequestSource + Send>),
+}
+
+impl SourceSpec {
+    /// Opens the source for a drive. Opened again with the same drive and seed it gives the same requests.
+    ///
+    /// # Errors
+    /// [`OpenError`] with one line for the user.
+    pub fn open(&self, ssd: &Ssd, seed: Seed) -> Result<Source, OpenError> {
+        let sectors_per_page = ssd.sectors_per_page();
+        let logical_sectors = u64::from(ssd.logical_pages()) * sectors_per_page;
+        match self {
+            Self::Trace(spec) => spec.open(logical_sectors),
+            Self::Workload(spec) => {
+                let page_sectors = u32::try_from(sectors_per_page).expect("a page is at most 16 MiB");
+                let target = Target { logical_sectors, page_sectors };
+                let mut notes = spec.notes(&target);
+                notes.extend(spec.label());
+                Ok(Source {
+                    kind: Kind::Generated(spec.source(&target, seed, None)?),
+                    description: spec.to_string(),
+                    pace: match spec.pace() {
+                        generate::Pace::Closed { depth } => Pace::Closed { depth },
+                        generate::Pace::Open => Pace::Open { time_scale: 1.0 },
+                    },
+                    requests: Some(spec.natural_requests(&target).unwrap_or(REQUESTS_DEFAULT)),
+                    notes,
+                })
+            }
+        }
+    }
+}
+
+impl TraceSpec {
+    fn open(&self, logical_sectors: u64) -> Result<Source, OpenError> {
+        let reader = TraceReader::open(&self.path, &self.options)?;
+        let name = if self.name.is_empty() { self.path.display().to_string() } else { self.name.clone() };
+        let mut notes =
+            vec![format!("format {}; addresses beyond the drive: {}", reader.format().name(), self.addresses.name())];
+        if !reader.label().is_empty() {
+            notes.push(reader.label().to_owned());
+        }
+        if self.repeat > 1 {
+            notes.push(format!("played {} times", self.repeat));
+        }
+        let repeated = Repeated::new(reader, self.clone());
+        Ok(Source {
+            kind: Kind::Trace(Box::new(Mapped::new(repeated, self.addresses, logical_sectors)?)),
+            description: format!("trace {name}"),
+            pace: Pace::Open { time_scale: 1.0 },
+            requests: None,
+            notes,
+        })
+    }
+}
+
+impl Source {
+    /// The workload in words, for reports. Stand-ins say that they are.
+    #[must_use]
+    pub fn description(&self) -> &str {
+        &self.description
+    }
+    /// The pace that the workload asks for.
+    #[must_use]
+    pub fn pace(&self) -> Pace {
+        self.pace
+    }
+    /// Requests that are played if nobody says how many; none for all that a trace has.
+    #[must_use]
+    pub fn requests_default(&self) -> Option<u64> {
+        self.requests
+    }
+    /// What a reader of the result must know: labels, how addresses were fitted, lines that were skipped. Complete once
+    /// the source was played.
+    #[must_use]
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes = self.notes.clone();
+        if let Kind::Trace(mapped) = &self.kind {
+            let (map, stats) = (mapped.report(), mapped.inner().reader.stats());
+            let mut count = |n: u64, what: &str| {
+                if n > 0 {
+                    notes.push(format!("{n} {what}"));
+                }
+            };
+            count(map.wrapped, "requests wrapped round the end of the drive");
+            count(map.split, "requests split to fit");
+            count(map.pages, "distinct pages");
+            count(map.trims_left_out, "trims of pages never touched left out");
+            count(stats.bad_lines, "bad lines skipped");
+            count(stats.out_of_order, "requests out of order, taken at the time of the one before");
+            notes.extend(stats.first_bad_lines.iter().map(|line| format!("skipped: {line}")));
+        }
+        notes
+    }
+}
+
+impl RequestSource for Source {
+    fn fill(&mut self, batch: &mut Vec<Request>, at_most: usize) -> Result<usize, SourceError> {
+        match &mut self.kind {
+            Kind::Trace(source) => source.fill(batch, at_most),
+            Kind::Generated(source) => source.fill(batch, at_most),
+        }
+    }
+    fn remaining(&self) -> Option<u64> {
+        match &self.kind {
+            Kind::Trace(source) => source.remaining(),
+            Kind::Generated(source) => source.remaining(),
+        }
+    }
+    fn progress(&self) -> Option<f64> {
+        match &self.kind {
+            Kind::Trace(source) => source.progress(),
+            Kind::Generated(source) => source.progress(),
+        }
+    }
+}
+
+/// A trace played several times over: each pass begins one mean gap after the last request of the one before.
+struct Repeated {
+    reader: TraceReader,
+    spec: TraceSpec,
+    passes_left: u32,
+    offset: Nanos,
+    last: Nanos,
+    in_pass: u64,
+}
+
+impl Repeated {
+    fn new(reader: TraceReader, spec: TraceSpec) -> Self {
+        let passes_left = spec.repeat.max(1) - 1;
+        Self { reader, spec, passes_left, offset: Nanos(0), last: Nanos(0), in_pass: 0 }
+    }
+
+    fn begin_next_pass(&mut self) -> Result<(), TraceError> {
+        self.passes_left -= 1;
+        let span = self.last - self.offset;
+        self.offset = self.last + Nanos(span.0 / self.in_pass.saturating_sub(1).max(1));
+        self.in_pass = 0;
+        self.reader = TraceReader::open(&self.spec.path, &self.spec.options)?;
+        Ok(())
+    }
+}
+
+impl RequestSource for Repeated {
+    fn fill(&mut self, batch: &mut Vec<Request>, at_most: usize) -> Result<usize, SourceError> {
+        let before = batch.len();
+        let mut got = self.reader.fill(batch, at_most)?;
+        if got == 0 && self.passes_left > 0 && at_most > 0 {
+            self.begin_next_pass()?;
+            got = self.reader.fill(batch, at_most)?;
+        }
+        for request in &mut batch[before..] {
+            request.arrival += self.offset;
+            self.last = request.arrival;
+        }
+        self.in_pass += got as u64;
+        Ok(got)
+    }
+
+    fn remaining(&self) -> Option<u64> {
+        let left = self.reader.remaining()?;
+        Some(left + u64::from(self.passes_left) * (self.in_pass + left))
+    }
+
+    fn progress(&self) -> Option<f64> {
+        let passes = f64::from(self.spec.repeat.max(1));
+        let done = passes - 1.0 - f64::from(self.passes_left);
+        self.reader.progress().map(|share| (done + share) / passes)
+    }
+}
