@@ -112,6 +112,7 @@ class Trace:
     overlay: bool = False
     skip_bad_lines: bool = False
     repeat: int = 1
+    name: str = ""
 
     def __repr__(self) -> str:
         return f"Trace({self.path!r}, addresses={self.addresses!r})"
@@ -121,6 +122,7 @@ class Trace:
         return json.dumps(
             {
                 "path": self.path,
+                "name": self.name,
                 "format": self.format,
                 "skip-bad-lines": self.skip_bad_lines,
                 "devices": None if self.devices is None else list(self.devices),
@@ -383,14 +385,15 @@ def trace(
     flashwright.errors.TraceError: requests.spc: there is no such file
     """
     text = os.fspath(path)
+    label = ""
     if text.startswith("bundled:"):
-        text = bundled(text.removeprefix("bundled:")).path
+        label, text = text, bundled(text.removeprefix("bundled:")).path
     elif not Path(text).exists():
         raise TraceError(f"{text}: there is no such file", _bundled_hint())
     if repeat < 1:
         raise WorkloadError(f"repeat: found {repeat}, expected 1 or more")
     names = None if devices is None else tuple(devices)
-    return Trace(text, format, addresses, names, overlay, skip_bad_lines, repeat)
+    return Trace(text, format, addresses, names, overlay, skip_bad_lines, repeat, label)
 
 
 _TRACES = Path(__file__).parent / "traces"
@@ -423,7 +426,7 @@ def bundled(name: str) -> Trace:
     known = bundled_traces()
     if name not in known:
         raise TraceError(f"there is no bundled trace {name!r}", _bundled_hint())
-    return Trace(str(known[name]))
+    return Trace(str(known[name]), name=f"bundled:{name}")
 
 
 def _bundled_hint() -> str:

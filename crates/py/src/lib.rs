@@ -15,7 +15,7 @@ use flashwright_workload::generate::{WorkloadSpec, catalogue};
 use flashwright_workload::trace::{TraceInfo, TraceLabel, convert, formats};
 use pyo3::prelude::*;
 use serde_json::{Value, json};
-use source::TraceSpec;
+use source::TraceText;
 
 fn config_error(error: flashwright_ssd::ConfigError) -> PyErr {
     ConfigError::new_err(error.to_string())
@@ -130,14 +130,10 @@ fn trace_formats() -> Vec<(&'static str, &'static str, bool, &'static str)> {
     formats().iter().map(|format| (format.name(), format.summary(), format.writable(), format.loses())).collect()
 }
 
-fn trace_spec(text: &str) -> PyResult<TraceSpec> {
-    serde_json::from_str(text).map_err(|error| TraceError::new_err(format!("options of the trace: {error}")))
-}
-
 /// What is in a trace, as JSON.
 #[pyfunction]
 fn trace_info(py: Python<'_>, spec: &str) -> PyResult<String> {
-    let spec = trace_spec(spec)?;
+    let spec = TraceText::read(spec)?;
     guarded(py, || {
         let info = TraceInfo::of(&spec.path, &spec.options()).map_err(|error| TraceError::new_err(error.to_string()))?;
         serde_json::to_string(&info).map_err(|error| TraceError::new_err(error.to_string()))
@@ -147,7 +143,7 @@ fn trace_info(py: Python<'_>, spec: &str) -> PyResult<String> {
 /// Writes a trace in another format; what was done comes back as JSON.
 #[pyfunction]
 fn trace_convert(py: Python<'_>, spec: &str, to: &str, format: &str, label: String, note: String) -> PyResult<String> {
-    let spec = trace_spec(spec)?;
+    let spec = TraceText::read(spec)?;
     guarded(py, || {
         let label = TraceLabel { label, note, origin: String::new() };
         let report = convert(&spec.path, to, &spec.options(), format, &label)

@@ -1,11 +1,12 @@
 //! A run under Python's hand: stepped, watched, reported, saved.
 
 use crate::errors::{SavedStateError, WorkloadError, guarded, run_error};
-use crate::source::{Source, SourceSpec};
-use flashwright_block::{BlockDevice, SECTOR_BYTES, Seed};
-use flashwright_sim::{Pace, Phase, Precondition, RequestColumns, RunError, RunReport, RunSettings, Window, WindowRow};
+use crate::source::{SourceText, open_error};
+use flashwright_block::Seed;
+use flashwright_sim::{
+    Pace, Phase, Precondition, RequestColumns, RunError, RunReport, RunSettings, Source, Window, WindowRow,
+};
 use flashwright_ssd::{Config, Ssd};
-use flashwright_workload::generate::Target;
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -22,8 +23,6 @@ struct Settings {
     time_scale: Option<f64>,
     warmup: u64,
     requests: Option<u64>,
-    /// Played of an endless workload that has no natural length.
-    requests_default: u64,
     window: Window,
     keep_requests: bool,
     verify: bool,
@@ -33,7 +32,7 @@ struct Settings {
 struct State {
     run: flashwright_sim::Simulation,
     source: Source,
-    spec: SourceSpec,
+    text: SourceText,
 }
 
 /// One run.
@@ -44,47 +43,34 @@ pub struct Simulation {
 
 const SAVED: &[u8] = b"flashwright checkpoint 1\n";
 
-fn target(config: &Config, run: &flashwright_sim::Simulation) -> Target {
-    let page_sectors = u32::try_from(config.geometry.page_size.0 / SECTOR_BYTES).unwrap_or(u32::MAX);
-    Target { logical_sectors: run.ssd().info().capacity.0 / SECTOR_BYTES, page_sectors }
-}
-
 fn open(config: &Config, source: &str, settings: &str) -> PyResult<State> {
     let bad = |error: serde_json::Error| WorkloadError::new_err(format!("settings of the run: {error}"));
-    let spec: SourceSpec = serde_json::from_str(source).map_err(bad)?;
+    let text: SourceText = serde_json::from_str(source).map_err(bad)?;
     let given: Settings = serde_json::from_str(settings).map_err(bad)?;
     let precondition: Precondition = given.precondition.parse().map_err(WorkloadError::new_err)?;
-    let mut settings = RunSettings {
-        workload: String::new(),
-        seed: Seed(given.seed),
+    let seed = Seed(given.seed);
+    // The source wants to see a drive, the run wants to know its source: the first drive is for looking only.
+    let looked_at = Ssd::new(config, seed, false).map_err(|error| run_error(&error.into(), false))?;
+    let source = text.spec()?.open(&looked_at, seed).map_err(|error| open_error(&error))?;
+    drop(looked_at);
+    let settings = RunSettings {
+        workload: source.description().to_owned(),
+        seed,
         precondition,
-        pace: Pace::Closed { depth: 1 },
+        pace: match (given.depth, given.time_scale) {
+            (Some(depth), _) => Pace::Closed { depth },
+            (None, Some(time_scale)) => Pace::Open { time_scale },
+            (None, None) => source.pace(),
+        },
         warmup_requests: given.warmup,
-        requests: given.requests,
+        requests: given.requests.or(source.requests_default()),
         window: given.window,
         keep_requests: given.keep_requests,
         verify: given.verify,
         audit_every: given.audit_every,
     };
-    let ssd = Ssd::new(config, settings.seed, false).map_err(|error| run_error(&error.into(), false))?;
-    let page_sectors = u32::try_from(config.geometry.page_size.0 / SECTOR_BYTES).unwrap_or(u32::MAX);
-    let target = Target { logical_sectors: ssd.info().capacity.0 / SECTOR_BYTES, page_sectors };
-    drop(ssd);
-    // A generator ends with the run, a trace may be cut short by it.
-    settings.requests = match given.requests {
-        None => spec.length(&target)?.map(|natural| natural.unwrap_or(given.requests_default)),
-        given => given,
-    };
-    let length = settings.requests.map(|requests| requests.saturating_add(given.warmup));
-    let source = Source::open(&spec, &target, settings.seed, length)?;
-    let pace = match (given.depth, given.time_scale) {
-        (Some(depth), _) => Pace::Closed { depth },
-        (None, None) => source.pace(),
-        (None, Some(time_scale)) => Pace::Open { time_scale },
-    };
-    let settings = RunSettings { workload: source.description(), pace, ..settings };
     let run = flashwright_sim::Simulation::new(config, settings).map_err(|error| run_error(&error, false))?;
-    Ok(State { run, source, spec })
+    Ok(State { run, source, text })
 }
 
 #[pymethods]
@@ -101,15 +87,15 @@ impl Simulation {
     /// Goes on by about `budget` pages or requests; true when the run has come to its end.
     fn step(&self, py: Python<'_>, budget: u64) -> PyResult<bool> {
         self.with(py, |state| {
-            let from_trace = state.source.is_trace();
-            state.run.step(state.source.requests(), budget).map_err(|error| run_error(&error, from_trace))
+            let from_trace = state.text.is_trace();
+            state.run.step(&mut state.source, budget).map_err(|error| run_error(&error, from_trace))
         })
     }
 
     /// Phase, pages or requests done in it and in all, share of the source that was read, requests played.
     fn progress(&self, py: Python<'_>) -> PyResult<(&'static str, u64, Option<u64>, Option<f64>, u64)> {
         self.with(py, |state| {
-            let progress = state.run.progress(state.source.as_source());
+            let progress = state.run.progress(&state.source);
             let phase = match progress.phase {
                 Phase::Precondition => "precondition",
                 Phase::Warmup => "warmup",
@@ -123,9 +109,9 @@ impl Simulation {
     /// The result so far; none before measuring began.
     fn report<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let report = self.with(py, |state| {
-            let source = state.source.report();
+            let notes = state.source.notes();
             Ok(state.run.report().map(|mut report| {
-                report.json["source"] = source;
+                report.json["workload_notes"] = notes.into();
                 report
             }))
         })?;
@@ -140,10 +126,10 @@ impl Simulation {
     /// The whole run, its source's description included.
     fn save(&self, py: Python<'_>) -> PyResult<Vec<u8>> {
         self.with(py, |state| {
-            let spec = serde_json::to_vec(&state.spec)
+            let text = serde_json::to_vec(&state.text)
                 .map_err(|error| SavedStateError::new_err(format!("the run can't be saved: {error}")))?;
-            let length = u64::try_from(spec.len()).unwrap_or(u64::MAX).to_le_bytes();
-            Ok([SAVED, &length, &spec, &state.run.save()].concat())
+            let length = u64::try_from(text.len()).unwrap_or(u64::MAX).to_le_bytes();
+            Ok([SAVED, &length, &text, &state.run.save()].concat())
         })
     }
 
@@ -156,19 +142,17 @@ impl Simulation {
                 let (length, rest) = rest.split_first_chunk::<8>()?;
                 rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)
             });
-            let Some((spec, saved)) = parts else {
+            let Some((text, saved)) = parts else {
                 return Err(fail("not a saved run of this version of Flashwright; run it again from the start"));
             };
-            let spec: SourceSpec =
-                serde_json::from_slice(spec).map_err(|error| fail(&format!("the saved run is damaged: {error}")))?;
-            let load = |error: &RunError| run_error(error, matches!(spec, SourceSpec::Trace(_)));
-            let mut run =
-                flashwright_sim::Simulation::load_without_source(saved, path).map_err(|error| load(&error))?;
-            let settings = run.settings();
-            let length = settings.requests.map(|requests| requests.saturating_add(settings.warmup_requests));
-            let mut source = Source::open(&spec, &target(run.ssd().config(), &run), settings.seed, length)?;
-            run.rewind(source.requests()).map_err(|error| load(&error))?;
-            Ok(State { run, source, spec })
+            let text: SourceText =
+                serde_json::from_slice(text).map_err(|error| fail(&format!("the saved run is damaged: {error}")))?;
+            let failed = |error: RunError| run_error(&error, text.is_trace());
+            let mut run = flashwright_sim::Simulation::load_without_source(saved, path).map_err(failed)?;
+            let mut source =
+                text.spec()?.open(run.ssd(), run.settings().seed).map_err(|error| open_error(&error))?;
+            run.rewind(&mut source).map_err(failed)?;
+            Ok(State { run, source, text })
         })?;
         Ok(Self { state: Mutex::new(state) })
     }
