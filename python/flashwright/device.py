@@ -117,7 +117,7 @@ class Ssd:
     def _read(cls, text: str, source: str, name: str) -> Ssd:
         ssd = cls(_core.config_read(text, source))
         # A drive without a name goes by that of its file, without the folders.
-        return ssd._with_settings([f"name={json.dumps(name)}"]) if ssd.config["name"] == source else ssd
+        return ssd.with_settings([f"name={json.dumps(name)}"]) if ssd.config["name"] == source else ssd
 
     @property
     def config(self) -> dict[str, Any]:
@@ -157,12 +157,23 @@ class Ssd:
         changes = dict(settings or {})
         changes.update({self._full_key(name): value for name, value in by_name.items()})
         try:
-            return self._with_settings(f"{key}={_toml(value)}" for key, value in changes.items())
+            return self.with_settings(f"{key}={_toml(value)}" for key, value in changes.items())
         except ConfigError as error:
             raise ConfigError(str(error).replace("--set: ", "")) from None
 
-    def _with_settings(self, settings: Iterable[str]) -> Ssd:
-        """Changed by ``KEY=VALUE`` texts, as ``--set`` takes them."""
+    def with_settings(self, settings: Iterable[str]) -> Ssd:
+        """The same drive with settings given as the command line takes them.
+
+        Parameters
+        ----------
+        settings : iterable of str
+            Texts of the form ``KEY=VALUE``, with dotted keys.
+
+        Examples
+        --------
+        >>> Ssd.named("default").with_settings(["gc.victim=fifo"])
+        Ssd(4 GiB, 4 channels x 2 dies, page, victim=fifo)
+        """
         return replace(self, toml=_core.config_with(self.toml, list(settings)))
 
     def _full_key(self, name: str) -> str:

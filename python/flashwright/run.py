@@ -203,6 +203,11 @@ class Run:
         """The drive's configuration."""
         return self._core.config()
 
+    @property
+    def keeps_requests(self) -> bool:
+        """Whether a row is kept for every request."""
+        return self._core.keeps_requests()
+
     def save(self, path: Path) -> None:
         """Write the whole state, beside the file first and then in its place."""
         data = self._core.save()

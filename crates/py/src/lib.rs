@@ -75,9 +75,8 @@ fn workload_read(text: &str) -> PyResult<(String, Option<String>)> {
 /// Nanoseconds of a time with its unit.
 #[pyfunction]
 fn time_read(text: &str) -> PyResult<u64> {
-    let time: flashwright_block::Nanos = text.parse().map_err(|error: flashwright_block::UnitError| {
-        WorkloadError::new_err(error.to_string())
-    })?;
+    let time: flashwright_block::Nanos =
+        text.parse().map_err(|error: flashwright_block::UnitError| WorkloadError::new_err(error.to_string()))?;
     Ok(time.0)
 }
 
@@ -116,7 +115,9 @@ fn workloads() -> String {
             let keys: Vec<Value> = info
                 .keys
                 .iter()
-                .map(|key| json!({ "name": key.name, "default": key.default, "allowed": key.allowed, "help": key.help }))
+                .map(
+                    |key| json!({ "name": key.name, "default": key.default, "allowed": key.allowed, "help": key.help }),
+                )
                 .collect();
             json!({ "name": info.name, "about": info.summary, "bare_key": info.bare_key, "keys": keys })
         })
@@ -135,7 +136,8 @@ fn trace_formats() -> Vec<(&'static str, &'static str, bool, &'static str)> {
 fn trace_info(py: Python<'_>, spec: &str) -> PyResult<String> {
     let spec = TraceText::read(spec)?;
     guarded(py, || {
-        let info = TraceInfo::of(&spec.path, &spec.options()).map_err(|error| TraceError::new_err(error.to_string()))?;
+        let info =
+            TraceInfo::of(&spec.path, &spec.options()).map_err(|error| TraceError::new_err(error.to_string()))?;
         serde_json::to_string(&info).map_err(|error| TraceError::new_err(error.to_string()))
     })
 }

@@ -123,6 +123,11 @@ impl Simulation {
         self.with(py, |state| Ok(state.run.ssd().config().to_toml()))
     }
 
+    /// Whether a row is kept for every request.
+    fn keeps_requests(&self, py: Python<'_>) -> PyResult<bool> {
+        self.with(py, |state| Ok(state.run.settings().keep_requests))
+    }
+
     /// The whole run, its source's description included.
     fn save(&self, py: Python<'_>) -> PyResult<Vec<u8>> {
         self.with(py, |state| {
@@ -149,8 +154,7 @@ impl Simulation {
                 serde_json::from_slice(text).map_err(|error| fail(&format!("the saved run is damaged: {error}")))?;
             let failed = |error: RunError| run_error(&error, text.is_trace());
             let mut run = flashwright_sim::Simulation::load_without_source(saved, path).map_err(failed)?;
-            let mut source =
-                text.spec()?.open(run.ssd(), run.settings().seed).map_err(|error| open_error(&error))?;
+            let mut source = text.spec()?.open(run.ssd(), run.settings().seed).map_err(|error| open_error(&error))?;
             run.rewind(&mut source).map_err(failed)?;
             Ok(State { run, source, text })
         })?;

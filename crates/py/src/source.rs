@@ -52,17 +52,14 @@ impl SourceText {
 
     pub fn spec(&self) -> PyResult<SourceSpec> {
         match self {
-            Self::Workload(text) => {
-                WorkloadSpec::parse(text).map(SourceSpec::Workload).map_err(|error| WorkloadError::new_err(error.to_string()))
-            }
+            Self::Workload(text) => WorkloadSpec::parse(text)
+                .map(SourceSpec::Workload)
+                .map_err(|error| WorkloadError::new_err(error.to_string())),
             Self::Trace(trace) => Ok(SourceSpec::Trace(flashwright_sim::TraceSpec {
                 path: trace.path.clone().into(),
                 name: trace.name.clone(),
                 options: trace.options(),
-                addresses: trace
-                    .addresses
-                    .parse()
-                    .map_err(|error: MapError| TraceError::new_err(error.to_string()))?,
+                addresses: trace.addresses.parse().map_err(|error: MapError| TraceError::new_err(error.to_string()))?,
                 repeat: trace.repeat,
             })),
         }
