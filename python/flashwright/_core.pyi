@@ -13,7 +13,9 @@ Points: TypeAlias = tuple[npt.NDArray[np.uint64], npt.NDArray[np.float64]]
 class Report(TypedDict):
     json: str
     windows: dict[str, npt.NDArray[np.uint64] | npt.NDArray[np.float64]]
-    requests: dict[str, npt.NDArray[np.uint64] | npt.NDArray[np.uint32] | npt.NDArray[np.uint8]] | None
+    requests: (
+        dict[str, npt.NDArray[np.uint64] | npt.NDArray[np.uint32] | npt.NDArray[np.uint8]] | None
+    )
     erases_per_block: npt.NDArray[np.uint32]
     valid_per_block: npt.NDArray[np.uint32]
     response_distribution: dict[str, Points]

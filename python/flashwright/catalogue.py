@@ -33,8 +33,15 @@ class Item:
 _PRECONDITIONS = (
     Item("empty", "nothing: the drive is erased"),
     Item("sequential", "the whole logical space once, in order"),
-    Item("random", "the whole logical space once in random order, then pages drawn uniformly", ("capacities",)),
-    Item("steady", "two sequential fills, then random writes until the steady-state rule of the SNIA SSS PTS holds"),
+    Item(
+        "random",
+        "the whole logical space once in random order, then pages drawn uniformly",
+        ("capacities",),
+    ),
+    Item(
+        "steady",
+        "two sequential fills, then random writes until the steady-state rule of the SNIA SSS PTS holds",
+    ),
 )
 _TIMING = (
     Item("none", "counts only: no time passes"),
@@ -60,12 +67,21 @@ def catalogue() -> dict[str, list[Item]]:
     common = {key["name"] for key in generators[0]["keys"]}
     for row in generators[1:]:
         common &= {key["name"] for key in row["keys"]}
-    own = [tuple(key["name"] for key in row["keys"] if key["name"] not in common) for row in generators]
-    found["--workload"] = [Item(row["name"], row["about"], keys) for row, keys in zip(generators, own, strict=True)]
+    own = [
+        tuple(key["name"] for key in row["keys"] if key["name"] not in common) for row in generators
+    ]
+    found["--workload"] = [
+        Item(row["name"], row["about"], keys) for row, keys in zip(generators, own, strict=True)
+    ]
     shared = [key["name"] for key in generators[0]["keys"] if key["name"] in common]
-    found["--workload"].append(Item("(all of them)", "keys that every workload takes", tuple(shared)))
-    found["--trace"] = [Item(f"bundled:{name}", "comes with the package") for name in bundled_traces()]
+    found["--workload"].append(
+        Item("(all of them)", "keys that every workload takes", tuple(shared))
+    )
+    found["--trace"] = [
+        Item(f"bundled:{name}", "comes with the package") for name in bundled_traces()
+    ]
     found["--format"] = [
-        Item(name, about + ("; can be written" if writable else "")) for name, about, writable, _ in _core.trace_formats()
+        Item(name, about + ("; can be written" if writable else ""))
+        for name, about, writable, _ in _core.trace_formats()
     ]
     return found

@@ -41,7 +41,9 @@ def variants(ssd: Ssd, vary: Mapping[str, Sequence[object]]) -> dict[str, Ssd]:
     ['gc.victim=greedy, capacity.utilization=0.8', 'gc.victim=fifo, capacity.utilization=0.8']
     """
     if not vary or not all(vary.values()):
-        raise ConfigError("vary: found nothing to vary, expected at least one key with its values", "")
+        raise ConfigError(
+            "vary: found nothing to vary, expected at least one key with its values", ""
+        )
     made = {}
     for values in itertools.product(*vary.values()):
         settings = dict(zip(vary, values, strict=True))
@@ -90,5 +92,7 @@ def compare(
     """
     made = variants(ssd, vary)
     if each is None:
-        return [variant.play(workload, **settings).labelled(label) for label, variant in made.items()]
+        return [
+            variant.play(workload, **settings).labelled(label) for label, variant in made.items()
+        ]
     return [each(label, variant) for label, variant in made.items()]

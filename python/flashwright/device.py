@@ -97,7 +97,7 @@ class Ssd:
 
     @classmethod
     def from_text(cls, text: str, name: str = "text") -> Ssd:
-        """A drive described in TOML text.
+        r"""A drive described in TOML text.
 
         Parameters
         ----------
@@ -108,7 +108,7 @@ class Ssd:
 
         Examples
         --------
-        >>> Ssd.from_text("[geometry]\\nchannels = 8").config["geometry"]["channels"]
+        >>> Ssd.from_text("[geometry]\nchannels = 8").config["geometry"]["channels"]
         8
         """
         return cls._read(text, name, name)
@@ -117,7 +117,9 @@ class Ssd:
     def _read(cls, text: str, source: str, name: str) -> Ssd:
         ssd = cls(_core.config_read(text, source))
         # A drive without a name goes by that of its file, without the folders.
-        return ssd.with_settings([f"name={json.dumps(name)}"]) if ssd.config["name"] == source else ssd
+        return (
+            ssd.with_settings([f"name={json.dumps(name)}"]) if ssd.config["name"] == source else ssd
+        )
 
     @property
     def config(self) -> dict[str, Any]:

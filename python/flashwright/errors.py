@@ -64,7 +64,9 @@ class WorkloadError(FlashwrightError):
 class TraceError(FlashwrightError):
     """A trace can't be read, does not fit the drive, or can't be written."""
 
-    general_hint = "`flashwright trace info FILE` shows what is in a trace; see --format and --addresses"
+    general_hint = (
+        "`flashwright trace info FILE` shows what is in a trace; see --format and --addresses"
+    )
 
 
 class DeviceError(FlashwrightError):
@@ -74,13 +76,17 @@ class DeviceError(FlashwrightError):
 class WornOutError(DeviceError):
     """The drive could not take a write that it had to take, such as one of its preconditioning."""
 
-    general_hint = "give it more spare space (capacity.utilization) or endurance (wear.pe-cycles-max)"
+    general_hint = (
+        "give it more spare space (capacity.utilization) or endurance (wear.pe-cycles-max)"
+    )
 
 
 class VerifyError(DeviceError):
-    """A read gave back something other than what was last written, or the drive's state contradicts itself."""
+    """A read gave back something else than was last written, or the drive's state contradicts itself."""
 
-    general_hint = "this is a bug of the simulator: please report it with the command or script that led here"
+    general_hint = (
+        "this is a bug of the simulator: please report it with the command or script that led here"
+    )
 
 
 class SavedStateError(FlashwrightError):

@@ -27,7 +27,9 @@ def check_writable(path: Path) -> None:
         If it can't.
     """
     if path.is_dir():
-        raise OutputError(f"{path}: is a folder; expected the name of a file", "give a file name within it")
+        raise OutputError(
+            f"{path}: is a folder; expected the name of a file", "give a file name within it"
+        )
     if path.exists() and not os.access(path, os.W_OK):
         raise OutputError(f"{path}: permission denied")
     try:

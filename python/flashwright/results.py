@@ -54,7 +54,7 @@ class Latencies:
     def quantile(self, q: float) -> int | None: ...
     @overload
     def quantile(self, q: Sequence[float]) -> dict[float, int | None]: ...
-    def quantile(self, q: float | Sequence[float]) -> int | None | dict[float, int | None]:
+    def quantile(self, q: float | Sequence[float]) -> int | dict[float, int | None] | None:
         """The time below or at which a share of the requests lies.
 
         Parameters
@@ -188,7 +188,8 @@ class RunResult:
         """
         if self._requests is None:
             raise WorkloadError(
-                "the requests of this run were not kept", "play it with keep_requests=True (--requests-out FILE)"
+                "the requests of this run were not kept",
+                "play it with keep_requests=True (--requests-out FILE)",
             )
         return self._requests
 
@@ -229,11 +230,17 @@ class RunResult:
         """
         from flashwright.report import write_report
 
-        write_report(Path(path), [self], title or f"{self.json['config']['name']}: {self.json['workload']}")
+        write_report(
+            Path(path), [self], title or f"{self.json['config']['name']}: {self.json['workload']}"
+        )
 
     def __repr__(self) -> str:
         amplification = self.write_amplification
-        shown = "nothing written" if amplification is None else f"write amplification {amplification:.3f}"
+        shown = (
+            "nothing written"
+            if amplification is None
+            else f"write amplification {amplification:.3f}"
+        )
         requests = self.json["measured"]["requests"]
         return f"RunResult({self.label}: {self.json['workload']}, {requests:,} requests, {shown})"
 

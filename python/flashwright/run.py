@@ -74,9 +74,13 @@ class RunSettings:
                 "a closed loop (depth) does not look at arrival times, so there is nothing to scale",
             )
         if self.time_scale is not None and not 0 <= self.time_scale <= 1e6:
-            raise WorkloadError(f"time-scale: found {self.time_scale}, expected 0 to 1,000,000", _TIME_SCALE_HINT)
+            raise WorkloadError(
+                f"time-scale: found {self.time_scale}, expected 0 to 1,000,000", _TIME_SCALE_HINT
+            )
         if self.audit_every and not self.verify:
-            raise WorkloadError("audit: found it without verify, expected both", "add --verify (verify=True)")
+            raise WorkloadError(
+                "audit: found it without verify, expected both", "add --verify (verify=True)"
+            )
         _expect("warmup", self.warmup, 0, 2**63)
         _expect("audit", self.audit_every, 0, 2**63)
         return json.dumps(
@@ -97,7 +101,11 @@ class RunSettings:
     def _window(self) -> object:
         if self.window is None:
             # Short runs get some hundred windows; long ones join theirs as they go.
-            return {"requests": 1000 if self.requests is None else max(1, min(1000, self.requests // 200))}
+            return {
+                "requests": 1000
+                if self.requests is None
+                else max(1, min(1000, self.requests // 200))
+            }
         if self.window == "off":
             return "off"
         key, _, value = self.window.partition("=")
@@ -121,7 +129,7 @@ def _expect(name: str, value: int, least: int, most: int) -> None:
         raise WorkloadError(f"{name}: found {value}, expected a whole number from {least} up", "")
 
 
-class RunInterrupted(KeyboardInterrupt):  # noqa: N818 - it is no error
+class RunInterrupted(KeyboardInterrupt):
     """Ctrl-C while a run was going.
 
     Attributes
@@ -195,7 +203,9 @@ class Run:
         try:
             data = path.read_bytes()
         except OSError as error:
-            raise SavedStateError(f"{path}: {(error.strerror or str(error)).lower()}", "check the path") from None
+            raise SavedStateError(
+                f"{path}: {(error.strerror or str(error)).lower()}", "check the path"
+            ) from None
         return cls(_core.Simulation.load(data, str(path)))
 
     @property
@@ -299,9 +309,15 @@ class Run:
                 return True
             ended = time.monotonic()
             # Towards the length of a step that is wanted, at most doubling.
-            budget = max(_STEP_MIN, min(2 * budget, int(budget * _STEP_S / max(ended - began, 1e-6))))
+            budget = max(
+                _STEP_MIN, min(2 * budget, int(budget * _STEP_S / max(ended - began, 1e-6)))
+            )
             if progress is not None:
                 progress(self.progress())
-            if checkpoint is not None and checkpoint_every is not None and ended - saved >= checkpoint_every:
+            if (
+                checkpoint is not None
+                and checkpoint_every is not None
+                and ended - saved >= checkpoint_every
+            ):
                 self.save(checkpoint)
                 saved = time.monotonic()

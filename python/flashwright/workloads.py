@@ -46,7 +46,7 @@ __all__ = [
 ]
 
 Addresses: TypeAlias = Literal["wrap", "reject", "dense"]
-"""How the addresses of a trace are fitted to a drive: modulo its size, refused beyond it, or packed in order of first use."""
+"""How a trace's addresses fit a drive: modulo its size, refused beyond it, or packed in order of first use."""
 
 
 class Common(TypedDict, total=False):
@@ -167,7 +167,9 @@ def parse(spec: str) -> Workload:
 
 def _build(name: str, own: dict[str, object], common: Common) -> Workload:
     given = {**own, **common}
-    pairs = [f"{key.replace('_', '-')}={value}" for key, value in given.items() if value is not None]
+    pairs = [
+        f"{key.replace('_', '-')}={value}" for key, value in given.items() if value is not None
+    ]
     return parse(f"{name}:{','.join(pairs)}" if pairs else name)
 
 
@@ -236,7 +238,11 @@ def hot_cold(
     >>> hot_cold(hot_space=0.1, hot_access=0.9)
     Workload('hot-cold:hot-space=0.1,hot-access=0.9')
     """
-    own: dict[str, object] = {"hot_space": hot_space, "hot_access": hot_access, "placement": placement}
+    own: dict[str, object] = {
+        "hot_space": hot_space,
+        "hot_access": hot_access,
+        "placement": placement,
+    }
     return _build("hot-cold", own, common)
 
 
@@ -266,7 +272,12 @@ def zipf(
     >>> zipf(accesses=0.9, space=0.1)
     Workload('zipf:accesses=0.9,space=0.1')
     """
-    own: dict[str, object] = {"accesses": accesses, "space": space, "chunk": chunk, "placement": placement}
+    own: dict[str, object] = {
+        "accesses": accesses,
+        "space": space,
+        "chunk": chunk,
+        "placement": placement,
+    }
     return _build("zipf", own, common)
 
 
@@ -288,7 +299,9 @@ def dynamic_static(*, static: float | None = None, **common: Unpack[Common]) -> 
     return _build("dynamic-static", {"static": static}, common)
 
 
-def dftl_a(*, sequential: float | None = None, run: int | None = None, **common: Unpack[Common]) -> Workload:
+def dftl_a(
+    *, sequential: float | None = None, run: int | None = None, **common: Unpack[Common]
+) -> Workload:
     """Mostly random requests with short runs, as the first synthetic workload of the DFTL paper.
 
     Parameters
@@ -308,7 +321,9 @@ def dftl_a(*, sequential: float | None = None, run: int | None = None, **common:
     return _build("dftl-a", {"sequential": sequential, "run": run}, common)
 
 
-def dftl_b(*, sequential: float | None = None, run: int | None = None, **common: Unpack[Common]) -> Workload:
+def dftl_b(
+    *, sequential: float | None = None, run: int | None = None, **common: Unpack[Common]
+) -> Workload:
     """Mostly long runs, as the second synthetic workload of the DFTL paper; parameters as :func:`dftl_a`.
 
     Examples

@@ -30,7 +30,7 @@ app = typer.Typer(
 )
 
 # Wherever typer keeps the parser's exceptions: the base of all that it raises for bad usage.
-_UsageError = typer.BadParameter.__bases__[0]
+_UsageError: type[Exception] = typer.BadParameter.__bases__[0]
 
 
 def _version(wanted: bool) -> None:
@@ -42,7 +42,10 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _common(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which version this is.")
+        bool,
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Say which version this is."
+        ),
     ] = False,
 ) -> None:
     """Take what stands before the command."""
@@ -83,7 +86,7 @@ def run(arguments: list[str]) -> int:
         errors.note("interrupted")
         return 130
     except BrokenPipeError:
-        # Whoever read our output has gone: nothing is left to say, also not by the interpreter on its way out.
+        # Whoever read our output has gone: nothing is left to say, not even on the way out.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
 

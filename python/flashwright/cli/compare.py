@@ -12,11 +12,10 @@ import typer
 from flashwright import __version__
 from flashwright.cli.options import DEFAULT_TRACE, Device, OutputOptions, RunOptions, add_options
 from flashwright.cli.progress import Bar
-from flashwright.cli.render import errors, page
+from flashwright.cli.render import errors, page, put_json
 from flashwright.compare import variants
 from flashwright.device import Ssd
 from flashwright.errors import ConfigError
-from flashwright.files import write_beside
 from flashwright.results import RunResult, write_table
 from flashwright.run import Run, RunInterrupted
 
@@ -36,7 +35,7 @@ def compare(
         Path | None, typer.Option(metavar="FILE", help="A row for each run with all its figures.")
     ] = None,
 ) -> int:
-    """Play the same workload under several settings and lay the results side by side."""
+    """Play a workload under several settings, side by side."""
     output.check(parquet)
     varied = dict(_values(text) for text in vary or [])
     ssd, source, settings = run.drive(device), run.source(), run.settings()
@@ -57,7 +56,9 @@ def compare(
     if results:
         _write(results, varied, ssd, output, parquet)
     if interrupted:
-        errors.note(f"interrupted; {len(results)} of {len(made)} runs were begun, the last may be cut short")
+        errors.note(
+            f"interrupted; {len(results)} of {len(made)} runs were begun, the last may be cut short"
+        )
         return 130
     return 1 if any(result.violations for result in results) else 0
 
@@ -66,7 +67,10 @@ def _values(text: str) -> tuple[str, list[object]]:
     key, equals, values = text.partition("=")
     found: list[object] = [_value(value.strip()) for value in values.split(",") if value.strip()]
     if not equals or not key.strip() or not found:
-        raise ConfigError(f"--vary: found {text!r}, expected KEY=A,B,C", "such as --vary gc.victim=greedy,fifo,random")
+        raise ConfigError(
+            f"--vary: found {text!r}, expected KEY=A,B,C",
+            "such as --vary gc.victim=greedy,fifo,random",
+        )
     return key.strip(), found
 
 
@@ -91,12 +95,7 @@ def _write(
         "vary": varied,
         "runs": [{"label": result.label, **result.json} for result in results],
     }
-    text = json.dumps(document, indent=2) + "\n"
-    if output.to_stdout:
-        print(text, end="")
-    elif output.json is not None:
-        with write_beside(output.json) as part:
-            part.write_text(text, encoding="utf-8")
+    put_json(document, output.json)
     if parquet is not None:
         rows = [{"label": result.label, **_flat(result.json)} for result in results]
         names = list(dict.fromkeys(name for row in rows for name in row))

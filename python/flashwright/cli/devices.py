@@ -16,12 +16,18 @@ __all__ = ["devices"]
 
 
 def devices(
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Print this drive's whole TOML.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="Print this drive's whole TOML.")
+    ] = None,
     set: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="With this setting. Repeatable.")
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="With this setting. Repeatable."),
     ] = None,
 ) -> int:
-    """List the bundled drives, or print the TOML of one with every default written out."""
+    """List the bundled drives, or print one as TOML.
+
+    The TOML has every default written out.
+    """
     if name is not None:
         ssd = find_drive(name)
         sys.stdout.write(ssd.with_settings(set).toml if set else ssd.toml)

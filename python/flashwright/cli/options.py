@@ -17,10 +17,27 @@ from flashwright.errors import ConfigError, WorkloadError
 from flashwright.files import check_writable
 from flashwright.run import RunSettings
 
-__all__ = ["Device", "OutputOptions", "RunOptions", "TraceOptions", "add_options", "find_drive"]
+__all__ = [
+    "Device",
+    "Json",
+    "OutputOptions",
+    "RunOptions",
+    "TraceOptions",
+    "add_options",
+    "find_drive",
+]
 
 Device = Annotated[
-    str, typer.Argument(metavar="DEVICE", help="A bundled drive (`flashwright devices`) or a TOML file.")
+    str,
+    typer.Argument(
+        metavar="DEVICE", help="A bundled drive (`flashwright devices`) or a TOML file."
+    ),
+]
+
+
+Json = Annotated[
+    Path | None,
+    typer.Option("--json", metavar="FILE", help="The documented figures; - is standard output."),
 ]
 
 
@@ -29,17 +46,26 @@ class TraceOptions:
     """How a trace is read."""
 
     format: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The trace's format; told from the content if left out.")
+        str | None,
+        typer.Option(metavar="NAME", help="The trace's format; told from the content if left out."),
     ] = None
     only: Annotated[
-        list[str] | None, typer.Option("--device", metavar="NAME", help="Only this device of the trace. Repeatable.")
+        list[str] | None,
+        typer.Option("--device", metavar="NAME", help="Only this device of the trace. Repeatable."),
     ] = None
-    overlay: Annotated[bool, typer.Option("--overlay", help="Lay the trace's devices over each other.")] = False
+    overlay: Annotated[
+        bool, typer.Option("--overlay", help="Lay the trace's devices over each other.")
+    ] = False
     skip_bad_lines: Annotated[
-        bool, typer.Option("--skip-bad-lines", help="Count lines that can't be read instead of stopping.")
+        bool,
+        typer.Option(
+            "--skip-bad-lines", help="Count lines that can't be read instead of stopping."
+        ),
     ] = False
 
-    def open(self, path: str, addresses: workloads.Addresses = "wrap", repeat: int = 1) -> workloads.Trace:
+    def open(
+        self, path: str, addresses: workloads.Addresses = "wrap", repeat: int = 1
+    ) -> workloads.Trace:
         """The trace at `path`."""
         return workloads.trace(
             path,
@@ -58,7 +84,11 @@ class RunOptions(TraceOptions):
 
     set: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="A setting of the drive, such as gc.victim=fifo. Repeatable."),
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="A setting of the drive, such as gc.victim=fifo. Repeatable.",
+        ),
     ] = None
     precondition: Annotated[
         str,
@@ -68,32 +98,56 @@ class RunOptions(TraceOptions):
         ),
     ] = "empty"
     workload: Annotated[
-        str | None, typer.Option(metavar="SPEC", help="A generator, such as zipf:write=0.7,depth=32.")
+        str | None,
+        typer.Option(metavar="SPEC", help="A generator, such as zipf:write=0.7,depth=32."),
     ] = None
-    trace: Annotated[str | None, typer.Option(metavar="FILE", help="A trace file, or bundled:NAME.")] = None
+    trace: Annotated[
+        str | None, typer.Option(metavar="FILE", help="A trace file, or bundled:NAME.")
+    ] = None
     addresses: Annotated[
         str | None,
-        typer.Option(metavar="wrap|reject|dense", help="What becomes of a trace's addresses; default wrap."),
+        typer.Option(
+            metavar="wrap|reject|dense", help="What becomes of a trace's addresses; default wrap."
+        ),
     ] = None
     time_scale: Annotated[
-        float | None, typer.Option(metavar="FACTOR", help="Arrival times are multiplied by it; 0.5 is twice as fast.")
+        float | None,
+        typer.Option(
+            metavar="FACTOR", help="Arrival times are multiplied by it; 0.5 is twice as fast."
+        ),
     ] = None
     repeat: Annotated[int, typer.Option(metavar="N", help="Play the trace so many times.")] = 1
     depth: Annotated[
-        int | None, typer.Option(metavar="N", help="Closed loop: so many requests outstanding, whatever the arrivals.")
+        int | None,
+        typer.Option(
+            metavar="N", help="Closed loop: so many requests outstanding, whatever the arrivals."
+        ),
     ] = None
-    requests: Annotated[int | None, typer.Option(metavar="N", help="Requests measured at most.")] = None
-    warmup: Annotated[int, typer.Option(metavar="N", help="Requests played before measuring begins.")] = 0
+    requests: Annotated[
+        int | None, typer.Option(metavar="N", help="Requests measured at most.")
+    ] = None
+    warmup: Annotated[
+        int, typer.Option(metavar="N", help="Requests played before measuring begins.")
+    ] = 0
     seed: Annotated[int, typer.Option(metavar="N", help="One seed replays the whole run.")] = 1
     window: Annotated[
         str | None,
-        typer.Option(metavar="SPEC", help="Windows of the time series: requests=N, time=10ms or off."),
+        typer.Option(
+            metavar="SPEC", help="Windows of the time series: requests=N, time=10ms or off."
+        ),
     ] = None
     verify: Annotated[
-        bool, typer.Option("--verify", help="Check every read, and the drive's state in the end; exit 1 on a fault.")
+        bool,
+        typer.Option(
+            "--verify",
+            help="Check every read, and the drive's state in the end; exit 1 on a fault.",
+        ),
     ] = False
     audit: Annotated[
-        int, typer.Option(metavar="N", help="With --verify, check the whole state every N requests too.")
+        int,
+        typer.Option(
+            metavar="N", help="With --verify, check the whole state every N requests too."
+        ),
     ] = 0
 
     def drive(self, name: str) -> Ssd:
@@ -107,15 +161,20 @@ class RunOptions(TraceOptions):
         """What is played; the bundled trace where nothing is named."""
         if self.workload is not None:
             if self.trace is not None:
-                raise WorkloadError("--workload and --trace: found both, expected one of them", "leave one of them out")
+                raise WorkloadError(
+                    "--workload and --trace: found both, expected one of them",
+                    "leave one of them out",
+                )
             for_traces = [f.name for f in fields(TraceOptions)] + ["addresses", "repeat"]
             for option in self.given(for_traces):
-                raise WorkloadError(f"{option}: found it with --workload, expected it with --trace only", "")
+                raise WorkloadError(
+                    f"{option}: found it with --workload, expected it with --trace only", ""
+                )
             return workloads.parse(self.workload)
         if self.addresses not in (None, "wrap", "reject", "dense"):
             raise WorkloadError(
                 f"--addresses: found {self.addresses!r}, expected wrap, reject or dense",
-                "wrap: modulo the drive's size; reject: an error beyond it; dense: packed in order of first use",
+                "wrap: modulo the drive's size; reject: an error beyond it; dense: packed",
             )
         addresses: Any = self.addresses or "wrap"
         return self.open(self.trace or DEFAULT_TRACE, addresses, self.repeat)
@@ -150,13 +209,19 @@ DEFAULT_TRACE = "bundled:pgbench"
 class OutputOptions:
     """Where results go."""
 
-    json: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="The documented figures; - is standard output.")
+    json: Json = None
+    report: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.html", help="A page of plots that needs nothing else."),
     ] = None
-    report: Annotated[Path | None, typer.Option(metavar="FILE.html", help="A page of plots that needs nothing else.")] = None
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No table and no progress bar.")] = False
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No table and no progress bar.")] = (
+        False
+    )
     progress: Annotated[
-        bool | None, typer.Option("--progress/--no-progress", help="Show progress also where nobody watches, or never.")
+        bool | None,
+        typer.Option(
+            "--progress/--no-progress", help="Show progress also where nobody watches, or never."
+        ),
     ] = None
 
     @property
@@ -183,7 +248,9 @@ def find_drive(name: str) -> Ssd:
     try:
         return Ssd.named(name)
     except ConfigError as error:
-        raise ConfigError(f"drive: {error}", "a drive is one of these names or the path of a TOML file") from None
+        raise ConfigError(
+            f"drive: {error}", "a drive is one of these names or the path of a TOML file"
+        ) from None
 
 
 def add_options(command: Callable[..., int]) -> Callable[..., int]:
@@ -208,7 +275,12 @@ def add_options(command: Callable[..., int]) -> Callable[..., int]:
             groups[name] = hint
             extras = get_type_hints(hint, include_extras=True)
             own.extend(
-                inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default, annotation=extras[f.name])
+                inspect.Parameter(
+                    f.name,
+                    inspect.Parameter.KEYWORD_ONLY,
+                    default=f.default,
+                    annotation=extras[f.name],
+                )
                 for f in fields(hint)
             )
         else:

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import json as json_text
-from typing import Annotated
-
-import typer
+from dataclasses import asdict
 
 from flashwright.catalogue import catalogue
-from flashwright.cli.render import page
+from flashwright.cli.options import Json
+from flashwright.cli.render import page, put_json
 
 __all__ = ["policies"]
 
 
-def policies(
-    json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
-) -> int:
-    """List the translation layers, policies, workloads, preconditions and trace formats."""
+def policies(json: Json = None) -> int:
+    """List everything that can be chosen by name."""
     everything = catalogue()
-    if json:
-        print(json_text.dumps({key: [vars(item) for item in items] for key, items in everything.items()}, indent=2))
+    if put_json({key: [asdict(item) for item in items] for key, items in everything.items()}, json):
         return 0
     out = page.console()
     for key, items in everything.items():

@@ -14,7 +14,12 @@ from flashwright import run
 __all__ = ["Bar"]
 
 _WAIT_S = 1.0
-_NAMES = {"precondition": "precondition", "warmup": "warm-up", "measured": "measured", "done": "done"}
+_NAMES = {
+    "precondition": "precondition",
+    "warmup": "warm-up",
+    "measured": "measured",
+    "done": "done",
+}
 _UNITS = {"precondition": "pages/s"}
 
 
@@ -41,7 +46,12 @@ class Bar:
     def __enter__(self) -> Bar:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         if self._bar is not None:
             self._bar.stop()
 

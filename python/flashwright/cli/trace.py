@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_text
 import tempfile
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,19 +9,20 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from flashwright import tracefiles
-from flashwright.cli.options import TraceOptions, add_options
-from flashwright.cli.render import errors, page, units
+from flashwright import tracefiles, workloads
+from flashwright.cli.options import Json, TraceOptions, add_options
+from flashwright.cli.render import errors, page, put_json, units
 from flashwright.errors import OutputError
-from flashwright.files import check_writable, write_beside
+from flashwright.files import check_writable
 from flashwright.record import record as record_device
 
 __all__ = ["app"]
 
-app = typer.Typer(help="Look into traces, convert them, record them.", rich_markup_mode=None, add_completion=False)
+app = typer.Typer(
+    help="Look into traces, convert them, record them.", rich_markup_mode=None, add_completion=False
+)
 
 File = Annotated[str, typer.Argument(metavar="FILE", help="A trace, or bundled:NAME.")]
-Json = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="The figures; - is standard output.")]
 
 
 @app.command("info")
@@ -32,12 +32,8 @@ def info(file: File, options: TraceOptions, json: Json = None) -> int:
     if json is not None and json != Path("-"):
         check_writable(json)
     found = tracefiles.info(options.open(file))
-    if json == Path("-"):
-        print(json_text.dumps(found, indent=2))
+    if put_json(found, json):
         return 0
-    if json is not None:
-        with write_beside(json) as part:
-            part.write_text(json_text.dumps(found, indent=2) + "\n", encoding="utf-8")
     out = page.console()
     out.print(_summary(found))
     if len(found["devices"]) > 1:
@@ -46,7 +42,9 @@ def info(file: File, options: TraceOptions, json: Json = None) -> int:
 
 
 def _summary(found: dict[str, Any]) -> Table:
-    kinds = ", ".join(f"{units.count(found[kind])} {kind}" for kind in ("reads", "writes", "trims", "flushes"))
+    kinds = ", ".join(
+        f"{units.count(found[kind])} {kind}" for kind in ("reads", "writes", "trims", "flushes")
+    )
     rows = [
         ("format", found["format"]),
         ("label", found["label"]),
@@ -58,14 +56,11 @@ def _summary(found: dict[str, Any]) -> Table:
             f"mean {units.size(found['bytes_mean'])}; read {units.size(found['read_bytes_mean'])}, "
             f"write {units.size(found['write_bytes_mean'])}",
         ),
-        ("volume", f"{units.size(found['read_bytes'])} read, {units.size(found['written_bytes'])} written"),
         (
-            "time",
-            f"{units.time(found['span_ns'])}, a request every {units.time(found['inter_arrival_ms_mean'] * 1e6)} "
-            f"on average"
-            if found["span_ns"]
-            else "no arrival times",
+            "volume",
+            f"{units.size(found['read_bytes'])} read, {units.size(found['written_bytes'])} written",
         ),
+        ("time", _span(found)),
         (
             "pages of 4 KiB",
             f"{units.count(found['pages'])} touched, {units.count(found['pages_written'])} written, "
@@ -93,10 +88,19 @@ def _summary(found: dict[str, Any]) -> Table:
     return grid
 
 
+def _span(found: dict[str, Any]) -> str:
+    if not found["span_ns"]:
+        return "no arrival times"
+    gap = units.time(found["inter_arrival_ms_mean"] * 1e6)
+    return f"{units.time(found['span_ns'])}, a request every {gap} on average"
+
+
 def _devices(devices: list[dict[str, Any]]) -> Table:
     table = page.plain_table("device", "requests", "size", right=["requests", "size"])
     for device in devices:
-        table.add_row(device["name"], units.count(device["requests"]), units.size(device["sectors"] * 512))
+        table.add_row(
+            device["name"], units.count(device["requests"]), units.size(device["sectors"] * 512)
+        )
     return table
 
 
@@ -106,19 +110,33 @@ def convert(
     target: Annotated[Path, typer.Argument(metavar="OUT", help="The file to write.")],
     format: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="The format of OUT; by default what its name ends in, or flashwright."),
+        typer.Option(
+            metavar="NAME",
+            help="The format of OUT; by default what its name ends in, or flashwright.",
+        ),
     ] = None,
     from_format: Annotated[
-        str | None, typer.Option("--from", metavar="NAME", help="The format of IN; told from the content if left out.")
+        str | None,
+        typer.Option(
+            "--from", metavar="NAME", help="The format of IN; told from the content if left out."
+        ),
     ] = None,
     device: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Only this device of the trace. Repeatable.")
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Only this device of the trace. Repeatable."),
     ] = None,
-    overlay: Annotated[bool, typer.Option("--overlay", help="Lay the trace's devices over each other.")] = False,
-    skip_bad_lines: Annotated[
-        bool, typer.Option("--skip-bad-lines", help="Count lines that can't be read instead of stopping.")
+    overlay: Annotated[
+        bool, typer.Option("--overlay", help="Lay the trace's devices over each other.")
     ] = False,
-    label: Annotated[str, typer.Option(metavar="TEXT", help="What the trace calls itself (flashwright only).")] = "",
+    skip_bad_lines: Annotated[
+        bool,
+        typer.Option(
+            "--skip-bad-lines", help="Count lines that can't be read instead of stopping."
+        ),
+    ] = False,
+    label: Annotated[
+        str, typer.Option(metavar="TEXT", help="What the trace calls itself (flashwright only).")
+    ] = "",
     note: Annotated[str, typer.Option(metavar="TEXT", help="Free text (flashwright only).")] = "",
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing.")] = False,
 ) -> int:
@@ -146,14 +164,25 @@ def _say_losses(done: dict[str, Any]) -> None:
         errors.note(f"{done['read']['bad_lines']:,} lines that can't be read, skipped")
 
 
-@app.command("record", context_settings={"allow_extra_args": True, "allow_interspersed_args": False})
+@app.command(
+    "record", context_settings={"allow_extra_args": True, "allow_interspersed_args": False}
+)
 def record(
     context: typer.Context,
-    device: Annotated[str, typer.Argument(metavar="DEVICE", help="A disk, partition or loop device.")],
-    seconds: Annotated[float | None, typer.Option(metavar="S", help="Longest time to record.")] = None,
-    requests: Annotated[int | None, typer.Option(metavar="N", help="Most requests to record.")] = None,
+    device: Annotated[
+        str, typer.Argument(metavar="DEVICE", help="A disk, partition or loop device.")
+    ],
+    seconds: Annotated[
+        float | None, typer.Option(metavar="S", help="Longest time to record.")
+    ] = None,
+    requests: Annotated[
+        int | None, typer.Option(metavar="N", help="Most requests to record.")
+    ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="The trace; default DEVICE's name with .fwt.")
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="The trace; default DEVICE's name with .fwt."
+        ),
     ] = None,
     label: Annotated[str, typer.Option(metavar="TEXT", help="What the trace calls itself.")] = "",
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing.")] = False,
@@ -167,15 +196,21 @@ def record(
     try:
         folder = tempfile.TemporaryDirectory(prefix=".record-", dir=target.parent)
     except OSError as error:
-        raise OutputError(f"{target}: can't be written: {(error.strerror or str(error)).lower()}") from None
+        raise OutputError(
+            f"{target}: can't be written: {(error.strerror or str(error)).lower()}"
+        ) from None
     with folder as place:
         raw = Path(place) / "recording.blktrace"
-        found = record_device(device, raw, seconds=seconds, requests=requests, command=context.args or None)
+        found = record_device(
+            device, raw, seconds=seconds, requests=requests, command=context.args or None
+        )
         if found.requests == 0:
             errors.note(f"{device}: no request in {found.span_ns / 1e9:.1f} s; nothing is written")
             return 0
         label = label or "recorded: " + (" ".join(context.args) if context.args else device)
-        tracefiles.convert(tracefiles.trace(raw, format="blktrace"), target, format="flashwright", label=label)
+        tracefiles.convert(
+            workloads.trace(raw, format="blktrace"), target, format="flashwright", label=label
+        )
     if not quiet:
         print(
             f"{target}: {found.requests:,} requests in {found.span_ns / 1e9:.1f} s: {found.reads:,} reads, "

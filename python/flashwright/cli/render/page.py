@@ -38,7 +38,13 @@ def plain_table(*columns: str, right: Sequence[str] = ()) -> Table:
 def show_run(result: RunResult) -> None:
     """Print one run."""
     out = console()
-    for part in (_head(result), _figures(result), _operations(result), _times(result), _foot(result)):
+    for part in (
+        _head(result),
+        _figures(result),
+        _operations(result),
+        _times(result),
+        _foot(result),
+    ):
         if part is not None:
             out.print(part)
 
@@ -92,7 +98,11 @@ def _precondition(done: dict[str, Any]) -> str:
         text += f" ({units.count(done['pages_written'])} pages written)"
     if done["steady"] is not None:
         rounds = len(done["write_amplification_rounds"])
-        text += f"; steady after {rounds} rounds" if done["steady"] else f"; NOT steady after {rounds} rounds"
+        text += (
+            f"; steady after {rounds} rounds"
+            if done["steady"]
+            else f"; NOT steady after {rounds} rounds"
+        )
     return text
 
 
@@ -102,7 +112,12 @@ def _figures(result: RunResult) -> RenderableType:
     rows = [("", ""), ("write amplification", units.number(j["write_amplification"]))]
     throughput = j["throughput"]
     if throughput["iops"] is not None:
-        rows.append(("throughput", f"{units.count(throughput['iops'])} IOPS, {units.rate(throughput['bytes_per_s'])}"))
+        rows.append(
+            (
+                "throughput",
+                f"{units.count(throughput['iops'])} IOPS, {units.rate(throughput['bytes_per_s'])}",
+            )
+        )
     host = j["host"]
     rows.append(
         (
@@ -112,32 +127,47 @@ def _figures(result: RunResult) -> RenderableType:
         )
     )
     efficiency = units.share(j["gc"]["efficiency"])
-    rows.append(("cleaning", f"{units.count(j['gc']['collections'])} victims, {efficiency} of their pages invalid"))
+    rows.append(
+        (
+            "cleaning",
+            f"{units.count(j['gc']['collections'])} victims, {efficiency} of their pages invalid",
+        )
+    )
     if j["merges"]["full"] is not None:
-        merges = (f"{units.count(j['merges'][kind])} {kind}" for kind in ("switch", "partial", "full"))
+        merges = (
+            f"{units.count(j['merges'][kind])} {kind}" for kind in ("switch", "partial", "full")
+        )
         rows.append(("merges", ", ".join(merges)))
     if j["mapping_cache"]["lookups"] is not None:
         cache = j["mapping_cache"]
-        rows.append(("mapping cache", f"{units.share(cache['hit_ratio'])} of {units.count(cache['lookups'])} found"))
-    worn = j["wear"]["blocks_worn_out"]
-    rows.append(
-        (
-            "erases per block",
-            f"{units.count(wear['min'])} to {units.count(wear['max'])}, mean {units.number(wear['mean'], 2)}, "
-            f"stdev {units.number(wear['stdev'], 2)}" + (f"; {units.count(worn)} blocks worn out" if worn else ""),
+        rows.append(
+            (
+                "mapping cache",
+                f"{units.share(cache['hit_ratio'])} of {units.count(cache['lookups'])} found",
+            )
         )
-    )
+    worn = j["wear"]["blocks_worn_out"]
+    erases = f"{units.count(wear['min'])} to {units.count(wear['max'])}"
+    spread = f"mean {units.number(wear['mean'], 2)}, stdev {units.number(wear['stdev'], 2)}"
+    end = f"; {units.count(worn)} blocks worn out" if worn else ""
+    rows.append(("erases per block", f"{erases}, {spread}{end}"))
     return _grid(rows)
 
 
 def _operations(result: RunResult) -> RenderableType:
     flash = result.json["flash"]
-    used = [cause for cause in _CAUSES if any(flash[kind][cause] for kind in ("reads", "programs", "erases"))]
+    used = [
+        cause
+        for cause in _CAUSES
+        if any(flash[kind][cause] for kind in ("reads", "programs", "erases"))
+    ]
     table = plain_table("flash operations", *used, "total", right=[*used, "total"])
     for kind in ("reads", "programs", "erases"):
         table.add_row(kind, *(units.count(flash[kind][cause]) for cause in [*used, "total"]))
     if flash["oob_reads"]["total"]:
-        table.add_row("spare reads", *(units.count(flash["oob_reads"][cause]) for cause in [*used, "total"]))
+        table.add_row(
+            "spare reads", *(units.count(flash["oob_reads"][cause]) for cause in [*used, "total"])
+        )
     return table
 
 
@@ -151,7 +181,11 @@ def _times(result: RunResult) -> RenderableType | None:
     for kind in ("all", "read", "write"):
         of_kind = response[kind]
         if of_kind["count"]:
-            table.add_row(kind, units.count(of_kind["count"]), *(units.time(of_kind[figure]) for figure in figures))
+            table.add_row(
+                kind,
+                units.count(of_kind["count"]),
+                *(units.time(of_kind[figure]) for figure in figures),
+            )
     return table
 
 
@@ -160,7 +194,14 @@ def _foot(result: RunResult) -> RenderableType:
     rows = []
     if j["verify"]["enabled"]:
         wrong = j["verify"]["violations"]
-        rows.append(("verify", f"{units.count(wrong)} VIOLATIONS" if wrong else "every read and the final state are right"))
+        rows.append(
+            (
+                "verify",
+                f"{units.count(wrong)} VIOLATIONS"
+                if wrong
+                else "every read and the final state are right",
+            )
+        )
     cost = j["run"]
     speed = cost["requests_per_cpu_s"]
     text = f"{units.seconds(cost['cpu_s'])} of processor time"
@@ -181,9 +222,9 @@ def show_comparison(results: Sequence[RunResult], title: str) -> None:
     head.append(("pace", _pace(first["pace"])))
     head.append(("precondition", _precondition(first["precondition"])))
     out.print(_grid([*head, ("seed", str(first["seed"]))]))
-    numbers = [
-        "requests", "WA", "IOPS", "mean", "p99", "p99.9", "gc programs", "erases", "victim invalid", "max erases",
-    ]  # fmt: skip
+    times = ["mean", "p99", "p99.9"]
+    wear = ["gc programs", "erases", "victim invalid", "max erases"]
+    numbers = ["requests", "WA", "IOPS", *times, *wear]
     table = plain_table("run", *numbers, right=numbers)
     for result in results:
         j = result.json
@@ -206,4 +247,8 @@ def show_comparison(results: Sequence[RunResult], title: str) -> None:
             out.print(f"{result.label}: {result.json['note']}")
     wrong = sum(len(result.violations) for result in results)
     if any(result.json["verify"]["enabled"] for result in results):
-        out.print(f"verify: {wrong:,} VIOLATIONS" if wrong else "verify: every read and the final states are right")
+        out.print(
+            f"verify: {wrong:,} VIOLATIONS"
+            if wrong
+            else "verify: every read and the final states are right"
+        )
