@@ -51,7 +51,7 @@ impl Request {
 }
 
 /// How a request ended. All times are on the device's clock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Completion {
     /// The tag that [`crate::BlockDevice::submit`] gave.
     pub tag: Tag,

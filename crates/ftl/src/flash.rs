@@ -5,7 +5,7 @@ use crate::{Cause, Counters, OpKind, Violation};
 use flashwright_nand::{BlockId, Condition, Geometry, Lpn, Nand, Ppn, prefetch};
 use serde::{Deserialize, Serialize};
 
-/// One operation of the flash, as the timing engine sees it.
+/// One operation of the flash, or a run of page copies within a die, as the timing engine sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlashOp {
     /// The page; for an erase the first page of the block.
@@ -14,8 +14,11 @@ pub struct FlashOp {
     pub kind: OpKind,
     /// Why.
     pub cause: Cause,
-    /// 0, or how many operations before this one in the log lies the one whose end it must await.
+    /// 0, or how many entries before this one in the log lies the one whose end it must await.
     pub after: u16,
+    /// 0 for a single operation. Else the entry stands for so many page copies, each a read and then a program, one
+    /// after the other on the die of `ppn`; `kind` is then [`OpKind::Program`].
+    pub copies: u32,
 }
 
 /// The flash of a drive with everything that is kept about its pages and blocks.
@@ -234,11 +237,7 @@ impl Flash {
         self.counters.add(OpKind::Read, cause, u64::from(count));
         self.counters.add(OpKind::Program, cause, u64::from(count));
         if self.logging {
-            for (from, to) in from.iter().zip(to.0..) {
-                self.note(Ppn(*from), OpKind::Read, cause);
-                self.next_after = 1;
-                self.note(Ppn(to), OpKind::Program, cause);
-            }
+            self.note_copies(from, to, cause);
         }
         if let Some(stamps) = &mut self.stamps {
             for (from, to) in from.iter().zip(to.0..) {
@@ -324,8 +323,28 @@ impl Flash {
                 let distance = self.log.len() + 1 - self.host_awaits as usize;
                 after = u16::try_from(distance).unwrap_or(u16::MAX);
             }
-            self.log.push(FlashOp { ppn, kind, cause, after });
+            self.log.push(FlashOp { ppn, kind, cause, after, copies: 0 });
             self.next_after = 0;
+        }
+    }
+
+    /// Notes copies to consecutive pages from `to` on: as runs where they stay within a die, else one by one.
+    fn note_copies(&mut self, from: &[u32], to: Ppn, cause: Cause) {
+        let die = self.geometry().die_of(to);
+        let mut open_run = false;
+        for (from, to) in from.iter().map(|ppn| Ppn(*ppn)).zip((to.0..).map(Ppn)) {
+            if self.geometry().die_of(from) != die {
+                self.note(from, OpKind::Read, cause);
+                self.next_after = 1;
+                self.note(to, OpKind::Program, cause);
+                open_run = false;
+            } else if open_run {
+                self.log.last_mut().expect("a run is open").copies += 1;
+            } else {
+                self.log.push(FlashOp { ppn: to, kind: OpKind::Program, cause, after: self.next_after, copies: 1 });
+                self.next_after = 0;
+                open_run = true;
+            }
         }
     }
 

@@ -12,11 +12,11 @@
 mod divide;
 mod geometry;
 mod ids;
+mod memory;
 mod nand;
-mod prefetch;
 
 pub use divide::Divisor;
 pub use geometry::{Geometry, ProgramOrder};
 pub use ids::{BlockId, DieId, Lpn, PlaneId, Ppn};
+pub use memory::{prefetch, table};
 pub use nand::{Condition, Nand, WearLimit};
-pub use prefetch::prefetch;

@@ -1,6 +1,6 @@
 //! The chip's state and its law.
 
-use crate::{BlockId, Geometry, Lpn, Ppn, ProgramOrder, prefetch};
+use crate::{BlockId, Geometry, Lpn, Ppn, ProgramOrder, prefetch, table};
 use serde::{Deserialize, Serialize};
 
 /// Whether a block can be used.
@@ -68,7 +68,7 @@ impl Nand {
         for block in factory_bad {
             blocks[block.index()].condition = Condition::FactoryBad;
         }
-        Self { geometry, order, limit, spare: vec![ERASED; geometry.pages() as usize], blocks }
+        Self { geometry, order, limit, spare: table(ERASED, geometry.pages() as usize), blocks }
     }
 
     /// The layout.

@@ -44,7 +44,7 @@ pub enum Step {
     Finished,
 }
 
-const BATCH: usize = 1024;
+const BATCH: usize = 256;
 const FAR: usize = 32;
 const NEAR: usize = 14;
 
@@ -62,13 +62,25 @@ pub struct Player {
     next: usize,
     #[serde(skip)]
     dry: bool,
+    /// Where the device leaves the completion of one request at a time.
+    #[serde(skip)]
+    completion: Completion,
 }
 
 impl Player {
     /// A player that begins at the device's time `started`.
     #[must_use]
     pub fn new(pace: Pace, started: Nanos) -> Self {
-        Self { pace, submitted: 0, outstanding: 0, started, batch: Vec::with_capacity(BATCH), next: 0, dry: false }
+        Self {
+            pace,
+            submitted: 0,
+            outstanding: 0,
+            started,
+            batch: Vec::with_capacity(BATCH),
+            next: 0,
+            dry: false,
+            completion: Completion::default(),
+        }
     }
 
     /// Requests handed to the device so far; a saved run's source is wound on by this number.
@@ -91,8 +103,11 @@ impl Player {
         mut done: impl FnMut(&Completion, &D),
     ) -> Result<Step, PlayError> {
         while self.submitted < until_submitted {
-            let Some(request) = self.fetch(device, source)? else { break };
-            self.issue(device, request, &mut done)?;
+            if self.next == self.batch.len() && !self.refill(device, source)? {
+                break;
+            }
+            self.announce(device);
+            self.issue(device, &mut done)?;
         }
         let ended = self.dry && self.next == self.batch.len();
         if finish || ended {
@@ -104,25 +119,15 @@ impl Player {
         Ok(Step::Paused)
     }
 
-    /// The next request, with the ones behind it announced to the device.
+    /// Tells the device of the requests that come soon after the next one.
     #[inline(always)]
-    fn fetch<D: BlockDevice, S: RequestSource + ?Sized>(
-        &mut self,
-        device: &D,
-        source: &mut S,
-    ) -> Result<Option<Request>, SourceError> {
-        if self.next == self.batch.len() && !self.refill(device, source)? {
-            return Ok(None);
-        }
-        let request = self.batch[self.next];
+    fn announce<D: BlockDevice>(&self, device: &D) {
         if let Some(far) = self.batch.get(self.next + FAR) {
             device.expect(far, Ahead::Far);
         }
         if let Some(near) = self.batch.get(self.next + NEAR) {
             device.expect(near, Ahead::Near);
         }
-        self.next += 1;
-        Ok(Some(request))
     }
 
     fn refill<D: BlockDevice, S: RequestSource + ?Sized>(
@@ -141,14 +146,20 @@ impl Player {
         Ok(!self.batch.is_empty())
     }
 
+    /// Hands over the next request of the batch.
     #[inline(always)]
-    fn issue<D: BlockDevice>(
-        &mut self,
-        device: &mut D,
-        mut request: Request,
-        done: &mut impl FnMut(&Completion, &D),
-    ) -> Result<(), IoError> {
+    fn issue<D: BlockDevice>(&mut self, device: &mut D, done: &mut impl FnMut(&Completion, &D)) -> Result<(), IoError> {
+        // A copy first: changing the batch and reading it back at once would stall the simulating machine.
+        let mut request = self.batch[self.next];
+        self.next += 1;
         match self.pace {
+            Pace::Closed { depth: 1 } => {
+                request.arrival = device.now();
+                device.execute(request, &mut self.completion)?;
+                self.submitted += 1;
+                done(&self.completion, device);
+                return Ok(());
+            }
             Pace::Closed { depth } => {
                 while self.outstanding >= depth {
                     self.complete_one(device, Nanos(u64::MAX), done)?;

@@ -41,32 +41,7 @@ pub struct Ssd {
     tag: u64,
     busy: u64,
     /// Completions that wait to be fetched.
-    ready: VecDeque<Flight>,
-}
-
-/// A request on its way, or done.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-struct Flight {
-    request: Request,
-    tag: u64,
-    start: u64,
-    end: u64,
-    flash_ops: u32,
-    erases: u32,
-}
-
-impl Flight {
-    #[inline(always)]
-    fn completion(self) -> Completion {
-        Completion {
-            tag: Tag(self.tag),
-            request: self.request,
-            start: Nanos(self.start),
-            end: Nanos(self.end),
-            flash_ops: self.flash_ops,
-            erases: self.erases,
-        }
-    }
+    ready: VecDeque<Completion>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -85,7 +60,7 @@ enum Clock {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct ParallelClock {
     engine: Parallel,
-    flights: Vec<Flight>,
+    flights: Vec<Completion>,
     in_flight: u32,
     queue_depth: u32,
     waiting: VecDeque<(u64, Request)>,
@@ -328,47 +303,72 @@ impl Ssd {
         }
     }
 
-    /// Translates and times a request that the drive takes at `start`.
+    /// Translates a request that the drive takes at `start`. Under `parallel` its operations lie in the flash's log and
+    /// its end is open; else the completion is final.
     #[inline(always)]
-    fn dispatch(&mut self, request: Request, tag: u64, start: u64) -> Result<(), IoError> {
+    fn carry_out(
+        &mut self,
+        request: &Request,
+        tag: u64,
+        start: u64,
+        completion: &mut Completion,
+    ) -> Result<(), IoError> {
         let before = self.flash.counters().totals();
         self.flash.clear_log();
-        self.translate(&request).map_err(|error| IoError::WornOut { reason: error.to_string() })?;
+        self.translate(request).map_err(|error| IoError::WornOut { reason: error.to_string() })?;
         let after = self.flash.counters().totals();
         let mut did = [0; 4];
         for kind in 0..did.len() {
             did[kind] = after[kind] - before[kind];
         }
-        let narrow = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
-        let mut flight = Flight {
-            request,
-            tag,
-            start,
-            end: start,
-            flash_ops: narrow(did.iter().sum()),
-            erases: narrow(did[OpKind::Erase as usize]),
-        };
-        match &mut self.clock {
-            Clock::None => self.ready.push_back(flight),
-            Clock::Serial { alone, free_at } => {
-                let service: u64 = did.iter().zip(*alone).map(|(count, time)| count * time).sum();
-                flight.start = start.max(*free_at);
-                flight.end = flight.start + service;
-                *free_at = flight.end;
-                self.busy += service;
-                self.ready.push_back(flight);
-            }
-            Clock::Parallel(clock) => {
-                let slot = clock.engine.issue(start, self.flash.log(), self.flash.geometry()) as usize;
-                if slot == clock.flights.len() {
-                    clock.flights.push(flight);
-                } else {
-                    clock.flights[slot] = flight;
-                }
-                clock.in_flight += 1;
-            }
+        let (mut start, mut end) = (start, start);
+        if let Clock::Serial { alone, free_at } = &mut self.clock {
+            let service: u64 = did.iter().zip(*alone).map(|(count, time)| count * time).sum();
+            start = start.max(*free_at);
+            end = start + service;
+            *free_at = end;
+            self.busy += service;
         }
+        completion.tag = Tag(tag);
+        completion.request = *request;
+        completion.start = Nanos(start);
+        completion.end = Nanos(end);
+        completion.flash_ops = saturating_u32(did.iter().sum());
+        completion.erases = saturating_u32(did[OpKind::Erase as usize]);
         Ok(())
+    }
+
+    /// Carries out a request and puts it where its completion is waited for.
+    #[inline(always)]
+    fn dispatch(&mut self, request: Request, tag: u64, start: u64) -> Result<(), IoError> {
+        let mut completion = Completion::default();
+        self.carry_out(&request, tag, start, &mut completion)?;
+        let Clock::Parallel(clock) = &mut self.clock else {
+            self.ready.push_back(completion);
+            return Ok(());
+        };
+        let slot = clock.engine.issue(start, self.flash.log(), self.flash.geometry()) as usize;
+        if slot == clock.flights.len() {
+            clock.flights.push(completion);
+        } else {
+            clock.flights[slot] = completion;
+        }
+        clock.in_flight += 1;
+        Ok(())
+    }
+
+    /// Refuses a request that reaches past the end of the drive.
+    #[inline(always)]
+    fn check_range(&self, request: &Request) -> Result<(), IoError> {
+        let device_sectors = u64::from(self.logical_pages) * self.sectors_per_page;
+        if request.end_sector() <= device_sectors {
+            return Ok(());
+        }
+        Err(IoError::OutOfRange {
+            first_sector: request.first_sector,
+            end_sector: request.end_sector(),
+            device_sectors,
+        })
     }
 
     /// Writes pages without letting time pass: how a drive is preconditioned.
@@ -386,11 +386,11 @@ impl Ssd {
     }
 
     /// Runs the engine to its next completion not after `until`; a freed place takes the next request of the driver.
-    fn advance(&mut self, until: u64) -> Result<Option<Flight>, IoError> {
+    fn advance(&mut self, until: u64) -> Result<Option<Completion>, IoError> {
         let Clock::Parallel(clock) = &mut self.clock else { return Ok(None) };
         let Some((slot, end)) = clock.engine.next_completion(until) else { return Ok(None) };
         let mut flight = clock.flights[slot as usize];
-        flight.end = end;
+        flight.end = Nanos(end);
         clock.in_flight -= 1;
         self.now = self.now.max(end);
         if let Some((tag, request)) = clock.waiting.pop_front() {
@@ -421,14 +421,7 @@ impl BlockDevice for Ssd {
 
     #[inline]
     fn submit(&mut self, mut request: Request) -> Result<Tag, IoError> {
-        let device_sectors = u64::from(self.logical_pages) * self.sectors_per_page;
-        if request.end_sector() > device_sectors {
-            return Err(IoError::OutOfRange {
-                first_sector: request.first_sector,
-                end_sector: request.end_sector(),
-                device_sectors,
-            });
-        }
+        self.check_range(&request)?;
         request.arrival = request.arrival.max(Nanos(self.now));
         let tag = self.tag;
         self.tag += 1;
@@ -448,19 +441,35 @@ impl BlockDevice for Ssd {
         Ok(Tag(tag))
     }
 
+    #[inline(always)]
+    fn execute(&mut self, mut request: Request, completion: &mut Completion) -> Result<(), IoError> {
+        if matches!(self.clock, Clock::Parallel(_)) || !self.ready.is_empty() {
+            self.submit(request)?;
+            let ended = self.wait(Nanos(u64::MAX))?;
+            *completion = ended.ok_or_else(|| IoError::Device("a request never ended".to_owned()))?;
+            return Ok(());
+        }
+        self.check_range(&request)?;
+        request.arrival = request.arrival.max(Nanos(self.now));
+        let tag = self.tag;
+        self.tag += 1;
+        self.carry_out(&request, tag, request.arrival.0, completion)?;
+        self.now = completion.end.0;
+        Ok(())
+    }
+
     #[inline]
     fn wait(&mut self, until: Nanos) -> Result<Option<Completion>, IoError> {
-        if let Some(flight) = self.ready.front().copied() {
-            if flight.end > until.0 {
+        if let Some(next) = self.ready.front() {
+            if next.end > until {
                 self.now = self.now.max(until.0);
                 return Ok(None);
             }
-            self.ready.pop_front();
-            self.now = self.now.max(flight.end);
-            return Ok(Some(flight.completion()));
+            self.now = self.now.max(next.end.0);
+            return Ok(self.ready.pop_front());
         }
-        if let Some(flight) = self.advance(until.0)? {
-            return Ok(Some(flight.completion()));
+        if let Some(completion) = self.advance(until.0)? {
+            return Ok(Some(completion));
         }
         if until.0 != u64::MAX {
             self.now = self.now.max(until.0);
@@ -509,6 +518,12 @@ impl Clock {
             }),
         }
     }
+}
+
+/// A count for a column of 32 bits.
+#[inline(always)]
+fn saturating_u32(count: u64) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
 }
 
 /// Pages that the host sees.

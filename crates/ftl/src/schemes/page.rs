@@ -19,7 +19,7 @@ use crate::policies::victim::{UnitView, Victim, VictimContext};
 use crate::{
     Allocation, BlockPool, Cause, Flash, Ftl, InvalidateOrder, LpnRun, OutOfSpace, SchemeFigures, Violation,
 };
-use flashwright_nand::{BlockId, Condition, Lpn, PlaneId, Ppn, prefetch};
+use flashwright_nand::{BlockId, Condition, Lpn, PlaneId, Ppn, prefetch, table};
 use serde::{Deserialize, Serialize};
 
 const UNMAPPED: u32 = u32::MAX;
@@ -138,7 +138,7 @@ impl BuildScheme for PageMap {
             })
             .collect();
         Self {
-            l2p: vec![UNMAPPED; context.logical_pages as usize],
+            l2p: table(UNMAPPED, context.logical_pages as usize),
             units,
             order: context.placement.order.planes(&geometry, context.dies_per_way),
             turn: vec![0; streams],
@@ -167,7 +167,10 @@ impl Ftl for PageMap {
 
     #[inline]
     fn write(&mut self, run: LpnRun, flash: &mut Flash) -> Result<(), OutOfSpace> {
-        run.iter().try_for_each(|lpn| self.write_page(lpn, run.stream, flash))
+        for lpn in run.iter() {
+            self.write_page(lpn, run.stream, flash)?;
+        }
+        Ok(())
     }
 
     fn trim(&mut self, run: LpnRun, flash: &mut Flash) {
@@ -356,6 +359,10 @@ impl PageMap {
         self.units[unit_index].pool.push(victim, flash.nand().erases(block));
         self.collections += 1;
         self.victim_pages_invalid += u64::from(invalid);
+        let unit = &self.units[unit_index];
+        if let Some(next) = unit.victim.likely_next() {
+            flash.nand().expect_scan(BlockId(unit.first_block.0 + next));
+        }
         Ok(invalid)
     }
 

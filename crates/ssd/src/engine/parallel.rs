@@ -12,13 +12,16 @@
 //! Pipelined, the bus is held only in the phases named so; otherwise for the whole operation (container-marking
 //! report, section III.D). A bus goes to the die that has been ready for it longest, ties to the earlier operation.
 //!
-//! A die's next wish for the bus is known as soon as its last operation was granted, so the only events are bus grants
+//! A die's next wish for the bus is known as soon as its last one was granted, so the only events are bus grants
 //! and completions: about one event an operation. Grants are made in order of time over all channels, because a
 //! completion may bring a new request that wants a bus before a later grant.
+//!
+//! What a grant brings is read from a table of [`Phase`]s instead of being decided: interleaved dies make every such
+//! decision a coin toss for the simulating machine. A run of copies within a die is one entry of its queue.
 
 use super::BusyTimes;
 use flashwright_block::Nanos;
-use flashwright_ftl::{FlashOp, OpKind};
+use flashwright_ftl::{FlashOp, OP_KINDS, OpKind};
 use flashwright_nand::Geometry;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
@@ -33,9 +36,9 @@ pub(crate) struct Times {
     pub command: u64,
     pub pipelined: bool,
     /// Array times, by [`OpKind`].
-    pub array: [u64; 4],
+    pub array: [u64; OP_KINDS],
     /// Transfers on the bus, by [`OpKind`].
-    pub transfer: [u64; 4],
+    pub transfer: [u64; OP_KINDS],
 }
 
 impl Times {
@@ -46,8 +49,75 @@ impl Times {
     }
 }
 
-/// An operation in the queue of its die.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+/// One use of the bus and what follows it.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+struct Phase {
+    /// Time for which the bus is held.
+    held: u64,
+    /// Time from the bus's release to the end of the operation, or to the next wish for the bus.
+    after: u64,
+    /// The phase that follows if the entry goes on.
+    next: u8,
+    /// Time from there to that phase's wish for the bus.
+    lead: u64,
+    /// 1 if an operation, or one copy of a run, is done with it; else 0.
+    completes: u32,
+}
+
+/// Phases by number: for each kind of entry the one of its command and the one of its transfer.
+const ENTRY_KINDS: usize = OP_KINDS + 1;
+const COPY: u8 = OP_KINDS as u8;
+/// A copy takes the phases of a read (its own, since it goes on) and then this one.
+const COPY_PROGRAM: u8 = 2 * ENTRY_KINDS as u8;
+
+/// What grants bring, and how each kind of entry begins.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Phases {
+    table: Vec<Phase>,
+    /// By kind of entry: its first phase, and the time from its start to that phase's wish for the bus.
+    first: [(u8, u64); ENTRY_KINDS],
+    /// The time of an erase that needs no bus at all.
+    silent_erase: Option<u64>,
+}
+
+impl Phases {
+    fn new(times: &Times) -> Self {
+        let mut table = vec![Phase::default(); usize::from(COPY_PROGRAM) + 1];
+        let mut first = [(0, 0); ENTRY_KINDS];
+        let silent = times.pipelined && times.command == 0;
+        for kind in [OpKind::Read, OpKind::Program, OpKind::Erase, OpKind::OobRead] {
+            let (array, transfer) = (times.array[kind as usize], times.transfer[kind as usize]);
+            let (command, last) = (2 * kind as u8, 2 * kind as u8 + 1);
+            let reads = matches!(kind, OpKind::Read | OpKind::OobRead);
+            table[usize::from(command)] =
+                Phase { held: times.command, after: array, next: last, lead: 0, completes: 0 };
+            let (held, after) = match kind {
+                _ if !times.pipelined => (times.alone(kind), 0),
+                _ if reads => (transfer, 0),
+                _ => (times.command + transfer, array),
+            };
+            table[usize::from(last)] = Phase { held, after, next: 0, lead: 0, completes: 1 };
+            first[kind as usize] = match () {
+                () if reads && silent => (last, array),
+                () if reads && times.pipelined => (command, 0),
+                () => (last, 0),
+            };
+        }
+        let (read_command, read_last) = (2 * OpKind::Read as usize, 2 * OpKind::Read as usize + 1);
+        let (command, last) = (2 * COPY, 2 * COPY + 1);
+        let (first_read, lead) = first[OpKind::Read as usize];
+        first[usize::from(COPY)] = (first_read + command - read_command as u8, lead);
+        table[usize::from(command)] = Phase { next: last, ..table[read_command] };
+        table[usize::from(last)] = Phase { next: COPY_PROGRAM, completes: 0, ..table[read_last] };
+        let (next, lead) = first[usize::from(COPY)];
+        table[usize::from(COPY_PROGRAM)] = Phase { next, lead, ..table[2 * OpKind::Program as usize + 1] };
+        let silent_erase = silent.then_some(times.array[OpKind::Erase as usize]);
+        Self { table, first, silent_erase }
+    }
+}
+
+/// An entry in the queue of its die: an operation, or a run of copies.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Queued {
     /// Issue order over the whole drive: settles ties.
     sequence: u64,
@@ -57,21 +127,27 @@ struct Queued {
     waits_for: u32,
     /// The cell that it sets when its end is known, or [`NONE`].
     sets: u32,
-    kind: OpKind,
+    /// Operations or copies left.
+    left: u32,
+    /// [`OpKind`] or [`COPY`].
+    kind: u8,
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Die {
-    queue: VecDeque<Queued>,
+    /// The entry being served; meaningless while `idle`.
+    current: Queued,
+    idle: bool,
+    /// The phase for which the bus is wanted.
+    phase: u8,
     /// When the operations granted so far leave the die.
     free_at: u64,
-    /// Whether the head of the queue has had its command and waits for its transfer.
-    commanded: bool,
-    /// The cell that the head waits for, or [`NONE`].
-    blocked_on: u32,
+    /// When the current entry took the die.
+    started: u64,
     busy: u64,
-    /// When the head operation took the die.
-    head_start: u64,
+    /// The cell that the current entry waits for, or [`NONE`].
+    blocked_on: u32,
+    queue: VecDeque<Queued>,
 }
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -90,7 +166,7 @@ struct Cell {
 /// The engine.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Parallel {
-    times: Times,
+    phases: Phases,
     dies_per_channel: usize,
     dies: Vec<Die>,
     /// When the head of each die's queue wants the bus, and its sequence number.
@@ -116,9 +192,9 @@ impl Parallel {
     pub fn new(geometry: &Geometry, times: Times) -> Self {
         let (channels, dies) = (geometry.channels() as usize, geometry.dies() as usize);
         Self {
-            times,
+            phases: Phases::new(&times),
             dies_per_channel: geometry.dies_per_channel() as usize,
-            dies: vec![Die { blocked_on: NONE, ..Die::default() }; dies],
+            dies: vec![Die { idle: true, blocked_on: NONE, ..Die::default() }; dies],
             ready: vec![NEVER; dies],
             head: vec![NEVER; dies],
             bus_free: vec![0; channels],
@@ -156,14 +232,21 @@ impl Parallel {
         let mut cell = 0;
         for (at, op) in ops.iter().enumerate() {
             let die = geometry.die_of(op.ppn).index();
-            let mut queued = Queued { sequence: self.sequence, slot, waits_for: NONE, sets: NONE, kind: op.kind };
+            let mut queued = Queued {
+                sequence: self.sequence,
+                slot,
+                waits_for: NONE,
+                sets: NONE,
+                left: op.copies.max(1),
+                kind: if op.copies > 0 { COPY } else { op.kind as u8 },
+            };
             self.sequence += 1;
             if !self.cell_of.is_empty() {
-                (queued.waits_for, queued.sets) = self.cells_at(at, op, geometry, &mut cell);
+                (queued.waits_for, queued.sets) = self.cells_at(at, op, &mut cell);
             }
             self.dies[die].queue.push_back(queued);
-            if self.dies[die].queue.len() == 1 {
-                self.prepare(die, now);
+            if self.dies[die].idle {
+                self.begin(die, now);
                 self.choose(die / self.dies_per_channel);
             }
         }
@@ -197,13 +280,12 @@ impl Parallel {
     }
 
     /// The cells that operation `at` waits for and sets.
-    fn cells_at(&self, at: usize, op: &FlashOp, geometry: &Geometry, next: &mut usize) -> (u32, u32) {
+    fn cells_at(&self, at: usize, op: &FlashOp, next: &mut usize) -> (u32, u32) {
         let find = |position: usize| {
             self.cell_of
                 .binary_search_by_key(&position, |(known, _)| *known as usize)
                 .map_or(NONE, |found| self.cell_of[found].1)
         };
-        let _ = geometry;
         let waits_for = if op.after > 0 { find(at - usize::from(op.after)) } else { NONE };
         let sets = match self.cell_of.get(*next) {
             Some((position, cell)) if *position as usize == at => {
@@ -247,100 +329,97 @@ impl Parallel {
         (best, at)
     }
 
-    /// Works out when the head of a die's queue wants the bus; operations that need no bus are finished on the way.
+    /// Takes the next entry of a die's queue and works out when it wants the bus; entries that need no bus are finished
+    /// on the way.
     #[inline]
-    fn prepare(&mut self, die: usize, floor: u64) {
+    fn begin(&mut self, die: usize, floor: u64) {
         loop {
             let state = &mut self.dies[die];
-            let Some(op) = state.queue.front().copied() else {
+            let Some(entry) = state.queue.pop_front() else {
+                state.idle = true;
                 (self.ready[die], self.head[die]) = (NEVER, NEVER);
                 return;
             };
-            let mut start = state.free_at.max(floor);
-            if op.waits_for != NONE {
-                let cell = self.cells[op.waits_for as usize];
-                if cell.end == NEVER {
-                    state.blocked_on = op.waits_for;
-                    (self.ready[die], self.head[die]) = (NEVER, NEVER);
-                    return;
-                }
-                start = start.max(cell.end);
-            }
-            state.head_start = start;
-            state.commanded = false;
-            let silent_command = self.times.pipelined && self.times.command == 0;
-            match op.kind {
-                OpKind::Erase if silent_command => {
-                    self.finish(die, op, start + self.times.array[OpKind::Erase as usize]);
-                }
-                OpKind::Read | OpKind::OobRead if silent_command => {
-                    state.commanded = true;
-                    self.ready[die] = start + self.times.array[op.kind as usize];
-                    self.head[die] = op.sequence;
-                    return;
-                }
-                _ => {
-                    (self.ready[die], self.head[die]) = (start, op.sequence);
-                    return;
-                }
+            state.idle = false;
+            state.current = entry;
+            if !self.start(die, floor) {
+                return;
             }
         }
     }
 
+    /// Starts the current entry of a die; true if it is already over.
+    #[inline(always)]
+    fn start(&mut self, die: usize, floor: u64) -> bool {
+        let state = &mut self.dies[die];
+        let entry = state.current;
+        let mut start = state.free_at.max(floor);
+        if entry.waits_for != NONE {
+            let end = self.cells[entry.waits_for as usize].end;
+            if end == NEVER {
+                state.blocked_on = entry.waits_for;
+                (self.ready[die], self.head[die]) = (NEVER, NEVER);
+                return false;
+            }
+            start = start.max(end);
+        }
+        state.started = start;
+        if entry.kind == OpKind::Erase as u8
+            && let Some(time) = self.phases.silent_erase
+        {
+            self.finish(die, start + time);
+            return true;
+        }
+        let (phase, lead) = self.phases.first[usize::from(entry.kind)];
+        state.phase = phase;
+        (self.ready[die], self.head[die]) = (start + lead, entry.sequence);
+        false
+    }
+
     /// Gives the bus of `channel` to the die that was chosen, at `at`.
-    #[inline]
+    #[inline(always)]
     fn grant(&mut self, channel: usize, at: u64) {
         let die = self.grant_die[channel] as usize;
-        let op = *self.dies[die].queue.front().expect("a die that wants the bus has an operation");
-        let kind = op.kind as usize;
-        let Times { command, pipelined, .. } = self.times;
-        let (array, transfer) = (self.times.array[kind], self.times.transfer[kind]);
-        let (held, end) = match op.kind {
-            _ if !pipelined => (command + array + transfer, Some(at + command + array + transfer)),
-            OpKind::Program => (command + transfer, Some(at + command + transfer + array)),
-            OpKind::Erase => (command, Some(at + command + array)),
-            OpKind::Read | OpKind::OobRead if self.dies[die].commanded => (transfer, Some(at + transfer)),
-            OpKind::Read | OpKind::OobRead => (command, None),
-        };
-        self.bus_free[channel] = at + held;
-        self.bus_busy[channel] += held;
-        match end {
-            Some(end) => {
-                self.finish(die, op, end);
-                self.prepare(die, 0);
-            }
-            None => {
-                self.dies[die].commanded = true;
-                self.ready[die] = at + command + array;
-            }
+        let state = &mut self.dies[die];
+        let phase = &self.phases.table[usize::from(state.phase)];
+        let end = at + phase.held + phase.after;
+        self.bus_free[channel] = at + phase.held;
+        self.bus_busy[channel] += phase.held;
+        state.current.left -= phase.completes;
+        if state.current.left > 0 {
+            state.phase = phase.next;
+            self.ready[die] = end + phase.lead;
+        } else {
+            self.finish(die, end);
+            self.begin(die, 0);
         }
         self.choose(channel);
     }
 
-    /// The head operation of a die leaves it at `end`.
+    /// The current entry of a die leaves it at `end`.
     #[inline(always)]
-    fn finish(&mut self, die: usize, op: Queued, end: u64) {
+    fn finish(&mut self, die: usize, end: u64) {
         let state = &mut self.dies[die];
-        state.queue.pop_front();
-        state.busy += end - state.head_start;
+        let entry = state.current;
+        state.busy += end - state.started;
         state.free_at = end;
-        if op.waits_for != NONE {
-            let cell = &mut self.cells[op.waits_for as usize];
+        if entry.waits_for != NONE {
+            let cell = &mut self.cells[entry.waits_for as usize];
             cell.waiters -= 1;
             if cell.waiters == 0 {
-                self.cells_free.push(op.waits_for);
+                self.cells_free.push(entry.waits_for);
             }
         }
-        if op.sets != NONE {
-            self.cells[op.sets as usize].end = end;
-            self.wake(op.sets);
+        if entry.sets != NONE {
+            self.cells[entry.sets as usize].end = end;
+            self.wake(entry.sets);
         }
-        let slot = &mut self.slots[op.slot as usize];
+        let slot = &mut self.slots[entry.slot as usize];
         slot.end = slot.end.max(end);
         slot.left -= 1;
         if slot.left == 0 {
             let end = slot.end;
-            self.complete(op.slot, end);
+            self.complete(entry.slot, end);
         }
     }
 
@@ -350,7 +429,9 @@ impl Parallel {
         for die in 0..self.dies.len() {
             if self.dies[die].blocked_on == cell {
                 self.dies[die].blocked_on = NONE;
-                self.prepare(die, 0);
+                if self.start(die, 0) {
+                    self.begin(die, 0);
+                }
                 self.choose(die / self.dies_per_channel);
             }
         }

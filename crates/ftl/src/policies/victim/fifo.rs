@@ -54,6 +54,10 @@ impl VictimPolicy for Fifo {
     fn pick(&mut self, _: UnitView) -> Option<u32> {
         (self.oldest != NONE).then_some(self.oldest)
     }
+    #[inline]
+    fn likely_next(&self) -> Option<u32> {
+        (self.oldest != NONE).then_some(self.oldest)
+    }
     fn candidates(&self) -> u32 {
         self.len
     }

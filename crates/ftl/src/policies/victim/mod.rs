@@ -4,13 +4,10 @@
 //! come in by [`VictimPolicy::sealed`] when their last page is programmed and leave by [`VictimPolicy::removed`].
 //! Ties go to the block sealed first unless a policy says otherwise.
 
-mod seal_order;
-
 use crate::Flash;
 use crate::registry::policies;
 use flashwright_block::Rng;
 use flashwright_nand::{BlockId, Lpn};
-pub use seal_order::SealOrderIndex;
 use serde::{Deserialize, Serialize};
 
 /// What a policy is built for.
@@ -93,6 +90,11 @@ pub trait VictimPolicy: Sized {
     fn removed(&mut self, block: u32);
     /// Names the next victim; touches nothing but its own generator. None if no block is sealed.
     fn pick(&mut self, view: UnitView) -> Option<u32>;
+    /// The block that the next pick will probably name, if that is known at no cost; a hint only.
+    #[inline]
+    fn likely_next(&self) -> Option<u32> {
+        None
+    }
     /// How many blocks it knows; the audit holds this against the sealed blocks.
     fn candidates(&self) -> u32;
 }
@@ -124,6 +126,12 @@ macro_rules! victims {
             #[inline]
             pub fn pick(&mut self, view: UnitView) -> Option<u32> {
                 match self { $(Victim::$policy(policy) => policy.pick(view),)+ }
+            }
+            /// See [`VictimPolicy::likely_next`].
+            #[inline]
+            #[must_use]
+            pub fn likely_next(&self) -> Option<u32> {
+                match self { $(Victim::$policy(policy) => policy.likely_next(),)+ }
             }
             /// See [`VictimPolicy::PICKS_FEWEST`].
             #[must_use]

@@ -1,0 +1,89 @@
+//! `make bench`: CPU time per host write against the floor, in one sitting, pinned to one core.
+//!
+//! Every measurement is a process of its own (`flashwright-bench run …`), the floor and ours in turn, so that memory
+//! layout and drift of the machine meet both alike. Quote the ratios: seconds on a shared machine mean nothing.
+//!
+//! ```text
+//! flashwright-bench                 the whole table
+//! flashwright-bench --quick         a tenth of the writes
+//! flashwright-bench --json FILE     the table for programs as well
+//! ```
+
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+mod cpu;
+mod floor;
+mod table;
+
+use flashwright_block::{RequestSource, Seed};
+use flashwright_sim::{Pace, Phase, Precondition, RunSettings, Simulation, SourceSpec, Window};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let result = match args.first().map(String::as_str) {
+        Some("run") => run(&args[1..]),
+        Some("floor") => run_floor(&args[1..]),
+        _ => table::print(&args),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn number<T: std::str::FromStr>(args: &[String], at: usize, what: &str) -> Result<T, String> {
+    let text = args.get(at).ok_or_else(|| format!("{what} is missing"))?;
+    text.parse().map_err(|_| format!("{what}: found {text:?}, expected a number"))
+}
+
+/// `floor BLOCKS PAGES_PER_BLOCK UTILISATION WRITES`
+fn run_floor(args: &[String]) -> Result<(), String> {
+    let (blocks, pages) = (number(args, 0, "blocks")?, number(args, 1, "pages per block")?);
+    let result = floor::run(blocks, pages, number(args, 2, "utilisation")?, number(args, 3, "writes")?);
+    println!("write_amplification {:.4}", result.write_amplification);
+    println!("host_writes_per_cpu_second {:.0}", 1e9 / result.nanos_per_write);
+    Ok(())
+}
+
+/// `run WRITES DEPTH KEY=VALUE…`: a sequential fill, then uniform random writes, of which the second half is timed.
+fn run(args: &[String]) -> Result<(), String> {
+    let (writes, depth): (u64, u32) = (number(args, 0, "writes")?, number(args, 1, "depth")?);
+    let config = flashwright_ssd::bundled("container-marking")?.with_settings(&args[2..]).map_err(|e| e.to_string())?;
+    let settings = RunSettings {
+        workload: "uniform".to_owned(),
+        seed: Seed(1),
+        precondition: Precondition::Sequential,
+        pace: Pace::Closed { depth },
+        warmup_requests: writes / 2,
+        requests: Some(writes - writes / 2),
+        window: Window::Off,
+        keep_requests: false,
+        verify: false,
+        audit_every: 0,
+    };
+    let mut simulation = Simulation::new(&config, settings).map_err(|e| e.to_string())?;
+    let spec =
+        SourceSpec::Workload("uniform".parse().map_err(|e: flashwright_workload::generate::SpecError| e.to_string())?);
+    let mut source = spec.open(simulation.ssd(), Seed(1)).map_err(|e| e.to_string())?;
+    while simulation.progress(&source).phase != Phase::Measured {
+        step(&mut simulation, &mut source)?;
+    }
+    let started = cpu::cpu_seconds();
+    while !step(&mut simulation, &mut source)? {}
+    let seconds = cpu::cpu_seconds() - started;
+    let report = simulation.report().ok_or("nothing was measured")?;
+    println!("host_writes_per_cpu_second {:.0}", (writes - writes / 2) as f64 / seconds);
+    println!("write_amplification {}", report.json["write_amplification"]);
+    println!("peak_rss_bytes {}", report.json["run"]["peak_rss_bytes"]);
+    println!("physical_pages {}", report.json["drive"]["physical_pages"]);
+    println!("digest {}", report.json["digest"]);
+    Ok(())
+}
+
+fn step(simulation: &mut Simulation, source: &mut dyn RequestSource) -> Result<bool, String> {
+    simulation.step(source, 1 << 20).map_err(|error| error.to_string())
+}

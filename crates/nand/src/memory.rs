@@ -1,0 +1,45 @@
+//! Hints to the simulating machine's memory. They never change a result; the one place of this crate that needs
+//! `unsafe`, for two calls that neither read nor write what they are given.
+
+/// Asks for the cache line of `table[index]`; an index past the end is ignored.
+#[inline(always)]
+pub fn prefetch<T>(table: &[T], index: usize) {
+    #[cfg(target_arch = "x86_64")]
+    if index < table.len() {
+        // Sound: the address lies inside the slice, and a prefetch neither reads nor writes architecturally.
+        #[allow(unsafe_code)]
+        unsafe {
+            use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            _mm_prefetch::<_MM_HINT_T0>(table.as_ptr().add(index).cast());
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (table, index);
+}
+
+/// A table of `len` times `value`, on huge pages where the system gives them: random accesses to a map of many
+/// megabytes otherwise spend more time on address translation than on the map.
+#[must_use]
+pub fn table<T: Copy>(value: T, len: usize) -> Vec<T> {
+    let mut table = Vec::with_capacity(len);
+    #[cfg(target_os = "linux")]
+    advise_huge(&table);
+    table.resize(len, value);
+    table
+}
+
+#[cfg(target_os = "linux")]
+fn advise_huge<T>(table: &Vec<T>) {
+    const PAGE: usize = 4096;
+    const WORTHWHILE: usize = 4 << 20;
+    let start = (table.as_ptr() as usize).next_multiple_of(PAGE);
+    let end = (table.as_ptr() as usize + table.capacity() * size_of::<T>()) / PAGE * PAGE;
+    if end.saturating_sub(start) < WORTHWHILE {
+        return;
+    }
+    // Sound: the range lies inside an allocation that `table` owns, and this advice changes no content. A kernel that
+    // knows no huge pages refuses, which is as good.
+    #[allow(unsafe_code)]
+    let _ =
+        unsafe { rustix::mm::madvise(start as *mut core::ffi::c_void, end - start, rustix::mm::Advice::LinuxHugepage) };
+}
