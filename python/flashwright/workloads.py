@@ -46,7 +46,7 @@ __all__ = [
 ]
 
 Addresses: TypeAlias = Literal["wrap", "reject", "dense"]
-"""How a trace's addresses fit a drive: modulo its size, refused beyond it, or packed in order of first use."""
+"""How a trace's addresses fit a drive: modulo its size, refused beyond, or packed in order of first use."""
 
 
 class Common(TypedDict, total=False):
