@@ -39,7 +39,7 @@ class FlashwrightError(Exception):
     ...     Ssd.named("default").with_({"gc.victim": "gredy"})
     ... except FlashwrightError as error:
     ...     print(error)
-    --set: gc.victim: found "gredy", expected greedy, fifo, random...; did you mean "greedy"?
+    gc.victim: found "gredy", expected greedy...; did you mean "greedy"?
     """
 
     general_hint: ClassVar[str] = ""

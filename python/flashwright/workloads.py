@@ -10,7 +10,7 @@ Examples
 >>> workloads.zipf(write=0.7, depth=32)
 Workload('zipf:write=0.7,depth=32')
 >>> workloads.stand_in("financial1").label
-"stand-in for Financial1, synthetic: ..."
+'stand-in for Financial1 (synthetic, calibrated to published statistics)'
 """
 
 from __future__ import annotations

@@ -108,11 +108,11 @@ def _begin(
             "DEVICE: found nothing, expected a drive", "such as `flashwright simulate default`"
         )
     ssd, source = run.drive(device), run.source()
+    settings = run.settings(keep_requests=requests_out is not None)
+    made = Run.create(ssd.toml, ssd.preconditioning, source, settings)
     if run.workload is None and run.trace is None and not output.quiet:
         errors.note(f"neither --trace nor --workload: playing {DEFAULT_TRACE}")
-    return Run.create(
-        ssd.toml, ssd.preconditioning, source, run.settings(keep_requests=requests_out is not None)
-    )
+    return made
 
 
 def _resume(path: Path, device: str | None, run: RunOptions, requests_out: Path | None) -> Run:

@@ -83,14 +83,23 @@ def _head(result: RunResult) -> RenderableType:
     if j["ended"] != "complete":
         rows.append(("ended early", f"{j['ended']}{': ' + j['note'] if j['note'] else ''}"))
     if _falls_behind(j):
-        rows.append(("", "the drive falls behind the arrivals: response times are mostly waiting (see --depth)"))
+        rows.append(
+            (
+                "",
+                "the drive falls behind the arrivals: response times are mostly waiting (see --depth)",
+            )
+        )
     return _grid(rows)
 
 
 def _falls_behind(figures: dict[str, Any]) -> bool:
     """Whether an open loop asks for more than the drive can do."""
-    response, service = (figures[name]["all"]["mean"] for name in ("response_time_ns", "service_time_ns"))
-    return "open" in figures["pace"] and bool(response) and response > 20 * service and response > 1e9
+    response, service = (
+        figures[name]["all"]["mean"] for name in ("response_time_ns", "service_time_ns")
+    )
+    return (
+        "open" in figures["pace"] and bool(response) and response > 20 * service and response > 1e9
+    )
 
 
 def _pace(pace: dict[str, Any]) -> str:
