@@ -13,11 +13,14 @@
 //! report, section III.D). A bus goes to the die that has been ready for it longest, ties to the earlier operation.
 //!
 //! A die's next wish for the bus is known as soon as its last one was granted, so the only events are bus grants
-//! and completions: about one event an operation. Grants are made in order of time over all channels, because a
-//! completion may bring a new request that wants a bus before a later grant.
+//! and completions. Three things make them cheap, and none changes a result:
 //!
-//! What a grant brings is read from a table of [`Phase`]s instead of being decided: interleaved dies make every such
-//! decision a coin toss for the simulating machine. A run of copies within a die is one entry of its queue.
+//! - Channels meet only where a completion brings a new request. No entry of a queue can end before its remaining
+//!   phases have passed, so up to the earliest such end every channel runs alone ([`Parallel::horizon`]).
+//! - A run of copies within a die is one entry of its queue, and as long as no other die of the channel wants the bus,
+//!   whole copies pass at once.
+//! - What a grant brings is read from a table of [`Phase`]s: interleaved dies would make every such decision a coin
+//!   toss for the simulating machine.
 
 use super::BusyTimes;
 use flashwright_block::Nanos;
@@ -62,6 +65,17 @@ struct Phase {
     lead: u64,
     /// 1 if an operation, or one copy of a run, is done with it; else 0.
     completes: u32,
+    /// Time from the grant to the end of the operation or copy, if the bus is free whenever it is wanted.
+    rest: u64,
+    /// Within a run: time from the release of the bus before this phase to the wish for it in this phase.
+    gap: u64,
+}
+
+/// A copy alone: how long it takes, and for how long it holds the bus.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+struct Cycle {
+    time: u64,
+    held: u64,
 }
 
 /// Phases by number: for each kind of entry the one of its command and the one of its transfer.
@@ -78,6 +92,7 @@ struct Phases {
     first: [(u8, u64); ENTRY_KINDS],
     /// The time of an erase that needs no bus at all.
     silent_erase: Option<u64>,
+    copy: Cycle,
 }
 
 impl Phases {
@@ -89,14 +104,13 @@ impl Phases {
             let (array, transfer) = (times.array[kind as usize], times.transfer[kind as usize]);
             let (command, last) = (2 * kind as u8, 2 * kind as u8 + 1);
             let reads = matches!(kind, OpKind::Read | OpKind::OobRead);
-            table[usize::from(command)] =
-                Phase { held: times.command, after: array, next: last, lead: 0, completes: 0 };
+            table[usize::from(command)] = Phase { held: times.command, after: array, next: last, ..Phase::default() };
             let (held, after) = match kind {
                 _ if !times.pipelined => (times.alone(kind), 0),
                 _ if reads => (transfer, 0),
                 _ => (times.command + transfer, array),
             };
-            table[usize::from(last)] = Phase { held, after, next: 0, lead: 0, completes: 1 };
+            table[usize::from(last)] = Phase { held, after, completes: 1, ..Phase::default() };
             first[kind as usize] = match () {
                 () if reads && silent => (last, array),
                 () if reads && times.pipelined => (command, 0),
@@ -111,8 +125,40 @@ impl Phases {
         table[usize::from(last)] = Phase { next: COPY_PROGRAM, completes: 0, ..table[read_last] };
         let (next, lead) = first[usize::from(COPY)];
         table[usize::from(COPY_PROGRAM)] = Phase { next, lead, ..table[2 * OpKind::Program as usize + 1] };
+        let copy = Self::close_cycle(&mut table, usize::from(next));
+        for at in 0..table.len() {
+            table[at].rest = Self::rest(&table, at);
+        }
         let silent_erase = silent.then_some(times.array[OpKind::Erase as usize]);
-        Self { table, first, silent_erase }
+        Self { table, first, silent_erase, copy }
+    }
+
+    /// Goes once round the phases of a copy, noting the gap before each.
+    fn close_cycle(table: &mut [Phase], first: usize) -> Cycle {
+        let (mut at, mut cycle) = (first, Cycle::default());
+        loop {
+            let Phase { held, after, next, lead, .. } = table[at];
+            cycle.time += held + after + lead;
+            cycle.held += held;
+            at = usize::from(next);
+            table[at].gap = after + lead;
+            if at == first {
+                return cycle;
+            }
+        }
+    }
+
+    fn rest(table: &[Phase], first: usize) -> u64 {
+        let (mut at, mut rest) = (first, 0);
+        loop {
+            let phase = table[at];
+            rest += phase.held + phase.after;
+            if phase.completes > 0 {
+                return rest;
+            }
+            rest += phase.lead;
+            at = usize::from(phase.next);
+        }
     }
 }
 
@@ -154,6 +200,8 @@ struct Die {
 struct Slot {
     left: u32,
     end: u64,
+    /// Issue order: settles ties between completions.
+    sequence: u64,
 }
 
 /// The end of an operation that others on other dies wait for.
@@ -163,20 +211,43 @@ struct Cell {
     waiters: u32,
 }
 
+/// What a die wants of its bus.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Want {
+    /// Since when, or [`NEVER`].
+    ready: u64,
+    /// Sequence number of the entry that wants it.
+    head: u64,
+    /// Time from the grant to the end of that entry, if the bus is free whenever it is wanted.
+    rest: u64,
+}
+
+impl Want {
+    const NOTHING: Want = Want { ready: NEVER, head: NEVER, rest: 0 };
+}
+
+/// A bus, and what its dies want of it.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Channel {
+    free_at: u64,
+    busy: u64,
+    /// The next grant: time and die.
+    grant_at: u64,
+    grant_die: u32,
+    /// When the next die after that one wants the bus.
+    rival_at: u64,
+    /// The earliest time at which an entry being served can end.
+    ends_at: u64,
+}
+
 /// The engine.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Parallel {
     phases: Phases,
     dies_per_channel: usize,
     dies: Vec<Die>,
-    /// When the head of each die's queue wants the bus, and its sequence number.
-    ready: Vec<u64>,
-    head: Vec<u64>,
-    bus_free: Vec<u64>,
-    bus_busy: Vec<u64>,
-    /// The next grant of each channel: time and die.
-    grant_at: Vec<u64>,
-    grant_die: Vec<u32>,
+    wants: Vec<Want>,
+    channels: Vec<Channel>,
     slots: Vec<Slot>,
     slots_free: Vec<u32>,
     cells: Vec<Cell>,
@@ -195,12 +266,18 @@ impl Parallel {
             phases: Phases::new(&times),
             dies_per_channel: geometry.dies_per_channel() as usize,
             dies: vec![Die { idle: true, blocked_on: NONE, ..Die::default() }; dies],
-            ready: vec![NEVER; dies],
-            head: vec![NEVER; dies],
-            bus_free: vec![0; channels],
-            bus_busy: vec![0; channels],
-            grant_at: vec![NEVER; channels],
-            grant_die: vec![0; channels],
+            wants: vec![Want::NOTHING; dies],
+            channels: vec![
+                Channel {
+                    free_at: 0,
+                    busy: 0,
+                    grant_at: NEVER,
+                    grant_die: 0,
+                    rival_at: NEVER,
+                    ends_at: NEVER
+                };
+                channels
+            ],
             slots: Vec::new(),
             slots_free: Vec::new(),
             cells: Vec::new(),
@@ -213,7 +290,11 @@ impl Parallel {
 
     /// Issues the operations of one request at `now` and names the slot under which it will complete.
     pub fn issue(&mut self, now: u64, ops: &[FlashOp], geometry: &Geometry) -> u32 {
-        let fresh = Slot { left: u32::try_from(ops.len()).expect("a request's operations fit 32 bits"), end: now };
+        let fresh = Slot {
+            left: u32::try_from(ops.len()).expect("a request's operations fit 32 bits"),
+            end: now,
+            sequence: self.sequence,
+        };
         let slot = match self.slots_free.pop() {
             Some(slot) => {
                 self.slots[slot as usize] = fresh;
@@ -225,6 +306,7 @@ impl Parallel {
             }
         };
         if ops.is_empty() {
+            self.sequence += 1;
             self.complete(slot, now);
             return slot;
         }
@@ -300,33 +382,43 @@ impl Parallel {
     /// The next completion not after `until`: slot and end. Grants on the way are made.
     pub fn next_completion(&mut self, until: u64) -> Option<(u32, u64)> {
         loop {
-            let (channel, grant) = self.next_grant();
-            if let Some(Reverse((end, _, slot))) = self.done.peek().copied()
-                && end <= grant
-            {
-                if end > until {
-                    return None;
-                }
-                self.done.pop();
-                self.slots_free.push(slot);
-                return Some((slot, end));
+            let first_done = self.done.peek().map_or(NEVER, |Reverse((end, ..))| *end);
+            let horizon = self.horizon();
+            if horizon < first_done && horizon <= until {
+                self.run_channels(horizon);
+                continue;
             }
-            if grant == NEVER || grant > until {
+            // Nothing can complete before what is done already, or before `until`.
+            if first_done > until || first_done == NEVER {
+                if until != NEVER {
+                    self.run_channels(until);
+                }
                 return None;
             }
-            self.grant(channel, grant);
+            // At the same time a completion comes before a grant: what it brings may want the bus as well.
+            if first_done > 0 {
+                self.run_channels(first_done - 1);
+            }
+            let Reverse((end, _, slot)) = self.done.pop().expect("peeked at before");
+            self.slots_free.push(slot);
+            return Some((slot, end));
         }
     }
 
+    /// The earliest time at which an entry being served can end; [`NEVER`] if none is.
     #[inline(always)]
-    fn next_grant(&self) -> (usize, u64) {
-        let (mut best, mut at) = (0, NEVER);
-        for (channel, grant) in self.grant_at.iter().enumerate() {
-            if *grant < at {
-                (best, at) = (channel, *grant);
+    fn horizon(&self) -> u64 {
+        self.channels.iter().fold(NEVER, |horizon, channel| horizon.min(channel.ends_at))
+    }
+
+    /// Makes the grants of every channel up to and including `until`.
+    #[inline(always)]
+    fn run_channels(&mut self, until: u64) {
+        for channel in 0..self.channels.len() {
+            while self.channels[channel].grant_at <= until {
+                self.grant(channel, until);
             }
         }
-        (best, at)
     }
 
     /// Takes the next entry of a die's queue and works out when it wants the bus; entries that need no bus are finished
@@ -337,7 +429,7 @@ impl Parallel {
             let state = &mut self.dies[die];
             let Some(entry) = state.queue.pop_front() else {
                 state.idle = true;
-                (self.ready[die], self.head[die]) = (NEVER, NEVER);
+                self.wants[die] = Want::NOTHING;
                 return;
             };
             state.idle = false;
@@ -358,7 +450,7 @@ impl Parallel {
             let end = self.cells[entry.waits_for as usize].end;
             if end == NEVER {
                 state.blocked_on = entry.waits_for;
-                (self.ready[die], self.head[die]) = (NEVER, NEVER);
+                self.wants[die] = Want::NOTHING;
                 return false;
             }
             start = start.max(end);
@@ -372,23 +464,41 @@ impl Parallel {
         }
         let (phase, lead) = self.phases.first[usize::from(entry.kind)];
         state.phase = phase;
-        (self.ready[die], self.head[die]) = (start + lead, entry.sequence);
+        let rest = self.phases.table[usize::from(phase)].rest + u64::from(entry.left - 1) * self.phases.copy.time;
+        self.wants[die] = Want { ready: start + lead, head: entry.sequence, rest };
         false
     }
 
-    /// Gives the bus of `channel` to the die that was chosen, at `at`.
+    /// Gives the bus of `channel` to the die that was chosen. Of a run, as many copies pass at once as end by `until` and
+    /// before another die wants the bus.
     #[inline(always)]
-    fn grant(&mut self, channel: usize, at: u64) {
-        let die = self.grant_die[channel] as usize;
-        let state = &mut self.dies[die];
+    fn grant(&mut self, channel: usize, until: u64) {
+        let bus = &mut self.channels[channel];
+        let (die, at) = (bus.grant_die as usize, bus.grant_at);
+        let (state, want) = (&mut self.dies[die], &mut self.wants[die]);
         let phase = &self.phases.table[usize::from(state.phase)];
+        if state.current.left > 1 {
+            let Cycle { time, held } = self.phases.copy;
+            let alone_until = until.min(bus.rival_at.saturating_sub(1));
+            if alone_until >= at + time && at == want.ready {
+                let copies = ((alone_until - at) / time).min(u64::from(state.current.left - 1));
+                want.ready += copies * time;
+                want.rest -= copies * time;
+                bus.free_at = want.ready - phase.gap;
+                bus.busy += copies * held;
+                state.current.left -= u32::try_from(copies).expect("no more than are left");
+                self.choose(channel);
+                return;
+            }
+        }
         let end = at + phase.held + phase.after;
-        self.bus_free[channel] = at + phase.held;
-        self.bus_busy[channel] += phase.held;
+        bus.free_at = at + phase.held;
+        bus.busy += phase.held;
         state.current.left -= phase.completes;
         if state.current.left > 0 {
             state.phase = phase.next;
-            self.ready[die] = end + phase.lead;
+            want.ready = end + phase.lead;
+            want.rest -= phase.held + phase.after + phase.lead;
         } else {
             self.finish(die, end);
             self.begin(die, 0);
@@ -438,30 +548,31 @@ impl Parallel {
     }
 
     fn complete(&mut self, slot: u32, end: u64) {
-        self.done.push(Reverse((end, self.sequence, slot)));
-        self.sequence += 1;
+        self.done.push(Reverse((end, self.slots[slot as usize].sequence, slot)));
     }
 
     /// Chooses the die that gets the bus of `channel` next: the one ready longest, ties to the earlier operation.
     #[inline(always)]
     fn choose(&mut self, channel: usize) {
         let first = channel * self.dies_per_channel;
-        let (mut die, mut ready, mut head) = (first, NEVER, NEVER);
-        for candidate in first..first + self.dies_per_channel {
-            let (r, h) = (self.ready[candidate], self.head[candidate]);
-            if r < ready || (r == ready && h < head) {
-                (die, ready, head) = (candidate, r, h);
-            }
+        let bus = &mut self.channels[channel];
+        let (mut best, mut chosen, mut rival_at, mut ends_at) = (Want::NOTHING, 0, NEVER, NEVER);
+        for (at, want) in self.wants[first..first + self.dies_per_channel].iter().enumerate() {
+            let better = want.ready < best.ready || (want.ready == best.ready && want.head < best.head);
+            rival_at = rival_at.min(if better { best.ready } else { want.ready });
+            (best, chosen) = if better { (*want, at) } else { (best, chosen) };
+            ends_at = ends_at.min(want.ready.max(bus.free_at).saturating_add(want.rest));
         }
-        self.grant_at[channel] = if ready == NEVER { NEVER } else { ready.max(self.bus_free[channel]) };
-        self.grant_die[channel] = u32::try_from(die).expect("dies are counted in 32 bits");
+        bus.grant_at = if best.ready == NEVER { NEVER } else { best.ready.max(bus.free_at) };
+        bus.grant_die = u32::try_from(first + chosen).expect("dies are counted in 32 bits");
+        (bus.rival_at, bus.ends_at) = (rival_at, ends_at);
     }
 
     /// How long dies and channels were busy, up to the last grant.
     pub fn busy(&self) -> BusyTimes {
         BusyTimes {
             dies: self.dies.iter().map(|die| Nanos(die.busy)).collect(),
-            channels: self.bus_busy.iter().copied().map(Nanos).collect(),
+            channels: self.channels.iter().map(|channel| Nanos(channel.busy)).collect(),
         }
     }
 }
