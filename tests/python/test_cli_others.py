@@ -8,10 +8,14 @@ import sys
 import tomllib
 from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet
+import pytest
 
 import flashwright
 from conftest import Cli
+from flashwright import cli
+from flashwright import record as recording
 
 
 def test_compare_lays_runs_side_by_side(command: Cli, small: str, tmp_path: Path) -> None:
@@ -152,3 +156,44 @@ def test_the_program_as_it_is_installed(small: str) -> None:
     )
     assert "Traceback" not in pipe.stderr
     assert "Exception" not in pipe.stderr
+
+
+def test_what_was_recorded_becomes_a_trace(
+    command: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: dict[str, object] = {}
+
+    def made_up(device: str, output: Path, **options: object) -> recording.RecordSummary:
+        asked.update(options, device=device)
+        # Two writes of 4 KiB as the kernel's tracer notes them.
+        steps = np.zeros(2, recording._HEADER)
+        steps["magic"] = recording._MAGIC | recording._VERSION
+        steps["action"] = recording._STEP_QUEUE | recording._CLASS_WRITE
+        steps["time_ns"], steps["sector"], steps["bytes"] = (0, 5000), (0, 8), 4096
+        output.write_bytes(steps.tobytes())
+        return recording.RecordSummary(
+            device=Path(device), output=output, requests=2, reads=0, writes=2, trims=0, flushes=0,
+            writes_fua=0, writes_preflush=0, bytes_read=0, bytes_written=8192, bytes_trimmed=0,
+            span_ns=5000, device_bytes=1 << 20, processes={}, events_lost=3, events_late=0,
+            bytes_skipped=0, stopped="command", command_status=1,
+        )  # fmt: skip
+
+    monkeypatch.setattr(cli.trace, "record_device", made_up)
+    out = tmp_path / "out.fwt"
+    said = command(
+        "trace", "record", "/dev/loop9", "-o", out, "--seconds", 5, "--", "sh", "-c", "true"
+    )
+    assert said.status == 0
+    assert (asked["device"], asked["seconds"], asked["command"]) == (
+        "/dev/loop9",
+        5.0,
+        ["sh", "-c", "true"],
+    )
+    assert said.out.startswith(f"{out}: 2 requests in 0.0 s: 0 reads, 2 writes")
+    assert said.err == (
+        "note: 3 events were lost: the trace has holes\nnote: the command ended with status 1\n"
+    )
+    found = command("trace", "info", out, "--json", "-").json
+    assert (found["requests"], found["written_bytes"]) == (2, 8192)
+    assert found["label"] == "recorded: sh -c true"
+    assert [path.name for path in tmp_path.iterdir()] == ["out.fwt"]

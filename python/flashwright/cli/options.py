@@ -294,5 +294,5 @@ def add_options(command: Callable[..., int]) -> Callable[..., int]:
 
     flat.__signature__ = inspect.Signature(own)  # type: ignore[attr-defined]
     flat.__annotations__ = {parameter.name: parameter.annotation for parameter in own}
-    del flat.__wrapped__  # type: ignore[attr-defined]
+    del flat.__wrapped__
     return flat

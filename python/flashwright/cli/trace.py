@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 from rich.table import Table
 
 from flashwright import tracefiles, workloads
@@ -164,14 +166,15 @@ def _say_losses(done: dict[str, Any]) -> None:
         errors.note(f"{done['read']['bad_lines']:,} lines that can't be read, skipped")
 
 
-@app.command(
-    "record", context_settings={"allow_extra_args": True, "allow_interspersed_args": False}
-)
+@app.command("record")
 def record(
-    context: typer.Context,
     device: Annotated[
         str, typer.Argument(metavar="DEVICE", help="A disk, partition or loop device.")
     ],
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[-- COMMAND...]", help="A program to run while it is recorded."),
+    ] = None,
     seconds: Annotated[
         float | None, typer.Option(metavar="S", help="Longest time to record.")
     ] = None,
@@ -201,13 +204,23 @@ def record(
         ) from None
     with folder as place:
         raw = Path(place) / "recording.blktrace"
-        found = record_device(
-            device, raw, seconds=seconds, requests=requests, command=context.args or None
-        )
+        with Console(stderr=True).status("recording") as status:
+
+            def show(done: int, elapsed_s: float) -> None:
+                status.update(f"recording: {done:,} requests in {elapsed_s:.0f} s; Ctrl-C ends it")
+
+            found = record_device(
+                device,
+                raw,
+                seconds=seconds,
+                requests=requests,
+                command=command,
+                progress=None if quiet or not sys.stderr.isatty() else show,
+            )
         if found.requests == 0:
             errors.note(f"{device}: no request in {found.span_ns / 1e9:.1f} s; nothing is written")
             return 0
-        label = label or "recorded: " + (" ".join(context.args) if context.args else device)
+        label = label or "recorded: " + (" ".join(command) if command else device)
         tracefiles.convert(
             workloads.trace(raw, format="blktrace"), target, format="flashwright", label=label
         )
