@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help venv build demo test test-rust test-python check format bench clean
+.PHONY: help venv build demo test test-rust test-python check generate format bench clean
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,6 +45,10 @@ check: build ## Formatting, lints and types
 	$(BIN)/ruff format --check --quiet
 	$(BIN)/ruff check --quiet
 	$(BIN)/mypy
+	$(BIN)/python tools/reference.py --check
+
+generate: build ## Write the reference pages from the code
+	$(BIN)/python tools/reference.py
 
 format: venv ## Format all code
 	$(CARGO) fmt --all

@@ -281,7 +281,7 @@ def add_options(command: Callable[..., int]) -> Callable[..., int]:
                     default=f.default,
                     annotation=extras[f.name],
                 )
-                for f in fields(hint)
+                for f in sorted(fields(hint), key=lambda f: f.name not in hint.__annotations__)
             )
         else:
             own.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hint))
