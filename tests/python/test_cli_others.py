@@ -16,6 +16,8 @@ import flashwright
 from conftest import Cli
 from flashwright import cli
 from flashwright import record as recording
+from flashwright.errors import VerifyError
+from flashwright.run import Run
 
 
 def test_compare_lays_runs_side_by_side(command: Cli, small: str, tmp_path: Path) -> None:
@@ -197,3 +199,61 @@ def test_what_was_recorded_becomes_a_trace(
     assert (found["requests"], found["written_bytes"]) == (2, 8192)
     assert found["label"] == "recorded: sh -c true"
     assert [path.name for path in tmp_path.iterdir()] == ["out.fwt"]
+
+
+def test_a_drive_that_cannot_be_preconditioned_leaves_the_others_their_runs(
+    command: Cli, small: str
+) -> None:
+    said = command(
+        "compare", small, "--workload", "uniform", "--requests", 1000, "--precondition", "random:capacities=9",
+        "--vary", "wear.pe-cycles-max=2,0", "--json", "-",
+    )  # fmt: skip
+    assert said.status == 2
+    assert [run["label"] for run in said.json["runs"]] == ["wear.pe-cycles-max=0"]
+    assert list(said.json["failures"]) == ["wear.pe-cycles-max=2"]
+    assert said.err.startswith(
+        "error: wear.pe-cycles-max=2: precondition: the drive cannot take this write: "
+    )
+
+
+def test_reports(command: Cli, small: str, tmp_path: Path) -> None:
+    run = ("--workload", "uniform", "--requests", 5000, "--quiet", "--report")
+    assert command("simulate", small, *run, tmp_path / "one.html").status == 0
+    assert (
+        command(
+            "compare", small, "--vary", "gc.victim=greedy,fifo", *run, tmp_path / "two.html"
+        ).status
+        == 0
+    )
+    assert "gc.victim=fifo" in (tmp_path / "two.html").read_text()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "one.html",
+        "small.toml",
+        "two.html",
+    ]
+
+
+def test_a_violation_is_exit_status_1(
+    command: Cli, small: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    whole = Run._loop
+
+    def faulty(run: Run, *arguments: object) -> bool:
+        whole(run, *arguments)  # type: ignore[arg-type]
+        raise VerifyError("verify violation: page 7 holds write 3, expected write 9")
+
+    monkeypatch.setattr(Run, "_loop", faulty)
+    options = ("--workload", "uniform", "--requests", 1000, "--verify")
+    said = command("simulate", small, *options, "--json", tmp_path / "run.json")
+    assert said.status == 1
+    assert "1 VIOLATIONS" in said.out
+    assert "page 7 holds write 3" in said.err
+    found = json.loads((tmp_path / "run.json").read_text())
+    assert found["verify"] == {"enabled": True, "violations": 1}
+    assert command("compare", small, *options, "--vary", "gc.victim=fifo").status == 1
+
+
+def test_words_in_brackets_are_shown_as_they_are(command: Cli, spc: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.fwt"
+    command("trace", "convert", spc, out, "--label", "[bold]made[/] up :smile:")
+    assert "[bold]made[/] up :smile:" in command("trace", "info", out).out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,7 +16,7 @@ from flashwright.cli.progress import Bar
 from flashwright.cli.render import errors, page, put_json
 from flashwright.compare import variants
 from flashwright.device import Ssd
-from flashwright.errors import ConfigError
+from flashwright.errors import ConfigError, DeviceError, FlashwrightError
 from flashwright.results import RunResult, write_table
 from flashwright.run import Run, RunInterrupted
 
@@ -43,23 +44,30 @@ def compare(
     if run.workload is None and run.trace is None and not output.quiet:
         errors.note(f"neither --trace nor --workload: playing {DEFAULT_TRACE}")
     results: list[RunResult] = []
+    failures: dict[str, FlashwrightError] = {}
     interrupted = False
     for label, variant in made.items():
-        begun = Run.create(variant.toml, variant.preconditioning, source, settings)
         try:
+            begun = Run.create(variant.toml, variant.preconditioning, source, settings)
             with Bar(False if output.quiet else output.progress, label) as bar:
                 results.append(begun.go(progress=bar.update, label=label))
         except RunInterrupted as stop:
             interrupted = True
             results.extend([] if stop.result is None else [stop.result])
             break
-    if results:
-        _write(results, varied, ssd, output, parquet)
+        except DeviceError as error:
+            # This drive can't do it, which says nothing of the others.
+            failures[label] = error
+    _write(results, failures, varied, ssd, output, parquet)
+    for label, failure in failures.items():
+        errors.fault(f"{label}: {failure}", failure.hint)
     if interrupted:
         errors.note(
             f"interrupted; {len(results)} of {len(made)} runs were begun, the last may be cut short"
         )
         return 130
+    if failures:
+        return 2
     return 1 if any(result.violations for result in results) else 0
 
 
@@ -85,6 +93,7 @@ def _value(text: str) -> object:
 
 def _write(
     results: list[RunResult],
+    failures: Mapping[str, FlashwrightError],
     varied: dict[str, list[object]],
     ssd: Ssd,
     output: OutputOptions,
@@ -94,8 +103,11 @@ def _write(
         "version": __version__,
         "vary": varied,
         "runs": [{"label": result.label, **result.json} for result in results],
+        "failures": {label: str(failure) for label, failure in failures.items()},
     }
     put_json(document, output.json)
+    if not results:
+        return
     if parquet is not None:
         rows = [{"label": result.label, **_flat(result.json)} for result in results]
         names = list(dict.fromkeys(name for row in rows for name in row))

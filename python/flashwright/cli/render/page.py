@@ -24,7 +24,7 @@ _WIDTH_PIPED = 160
 def console() -> Console:
     """Standard output as it is now."""
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _WIDTH_PIPED
-    return Console(file=sys.stdout, width=width, highlight=False, soft_wrap=False)
+    return Console(file=sys.stdout, width=width, highlight=False, markup=False, emoji=False)
 
 
 def plain_table(*columns: str, right: Sequence[str] = ()) -> Table:
