@@ -28,7 +28,7 @@ pub use policies::placement::{PlacementName, PlacementSettings};
 pub use policies::victim::{VictimName, VictimSettings};
 pub use pool::{BlockPool, FreeBlockOrder};
 pub use registry::Listed;
-pub use schemes::{Scheme, SchemeName};
+pub use schemes::{Scheme, SchemeName, SchemeSettings};
 pub use settings::{FtlSettings, GcSettings, InvalidateOrder, PlacementConfig, WearSettings};
 
 use flashwright_nand::{Lpn, Ppn};

@@ -1,8 +1,8 @@
 //! What users choose about translation, cleaning and placement.
 
 use crate::{
-    Allocation, AllocationOrder, FreeBlockOrder, PlacementName, PlacementSettings, SchemeName, VictimName,
-    VictimSettings,
+    Allocation, AllocationOrder, FreeBlockOrder, PlacementName, PlacementSettings, SchemeName, SchemeSettings,
+    VictimName, VictimSettings,
 };
 use serde::{Deserialize, Serialize};
 
@@ -14,11 +14,14 @@ pub struct FtlSettings {
     pub scheme: SchemeName,
     /// Bytes of RAM for one entry of a mapping table, for the RAM figures of schemes.
     pub entry_bytes: u32,
+    /// Settings of the translation layers, each in a table of its name.
+    #[serde(flatten)]
+    pub schemes: SchemeSettings,
 }
 
 impl Default for FtlSettings {
     fn default() -> Self {
-        Self { scheme: SchemeName::Page, entry_bytes: 4 }
+        Self { scheme: SchemeName::Page, entry_bytes: 4, schemes: SchemeSettings::default() }
     }
 }
 

@@ -62,7 +62,7 @@ pub struct Player {
     next: usize,
     #[serde(skip)]
     dry: bool,
-    /// Where the device leaves the completion of one request at a time.
+    /// Where the device puts completions.
     #[serde(skip)]
     completion: Completion,
 }
@@ -185,17 +185,13 @@ impl Player {
         until: Nanos,
         done: &mut impl FnMut(&Completion, &D),
     ) -> Result<bool, IoError> {
-        match device.wait(until)? {
-            Some(completion) => {
-                self.outstanding -= 1;
-                done(&completion, device);
-                Ok(true)
-            }
-            None => {
-                assert!(until.0 != u64::MAX, "a device with {} requests in flight completes one", self.outstanding);
-                Ok(false)
-            }
+        if device.wait(until, &mut self.completion)? {
+            self.outstanding -= 1;
+            done(&self.completion, device);
+            return Ok(true);
         }
+        assert!(until.0 != u64::MAX, "a device with {} requests in flight completes one", self.outstanding);
+        Ok(false)
     }
 
     /// Winds a freshly made source on to where a saved run stood.

@@ -44,6 +44,15 @@ pub struct Ssd {
     ready: VecDeque<Completion>,
 }
 
+/// What became of a request.
+#[derive(Clone, Copy)]
+struct Outcome {
+    start: Nanos,
+    end: Nanos,
+    flash_ops: u32,
+    erases: u32,
+}
+
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[allow(clippy::large_enum_variant)] // one a drive
 enum Clock {
@@ -304,15 +313,9 @@ impl Ssd {
     }
 
     /// Translates a request that the drive takes at `start`. Under `parallel` its operations lie in the flash's log and
-    /// its end is open; else the completion is final.
+    /// its end is open; else the outcome is final.
     #[inline(always)]
-    fn carry_out(
-        &mut self,
-        request: &Request,
-        tag: u64,
-        start: u64,
-        completion: &mut Completion,
-    ) -> Result<(), IoError> {
+    fn carry_out(&mut self, request: &Request, start: u64) -> Result<Outcome, IoError> {
         let before = self.flash.counters().totals();
         self.flash.clear_log();
         self.translate(request).map_err(|error| IoError::WornOut { reason: error.to_string() })?;
@@ -329,30 +332,24 @@ impl Ssd {
             *free_at = end;
             self.busy += service;
         }
-        completion.tag = Tag(tag);
-        completion.request = *request;
-        completion.start = Nanos(start);
-        completion.end = Nanos(end);
-        completion.flash_ops = saturating_u32(did.iter().sum());
-        completion.erases = saturating_u32(did[OpKind::Erase as usize]);
-        Ok(())
+        let (flash_ops, erases) = (saturating_u32(did.iter().sum()), saturating_u32(did[OpKind::Erase as usize]));
+        Ok(Outcome { start: Nanos(start), end: Nanos(end), flash_ops, erases })
     }
 
     /// Carries out a request and puts it where its completion is waited for.
     #[inline(always)]
-    fn dispatch(&mut self, request: Request, tag: u64, start: u64) -> Result<(), IoError> {
-        let mut completion = Completion::default();
-        self.carry_out(&request, tag, start, &mut completion)?;
+    fn dispatch(&mut self, request: &Request, tag: u64, start: u64) -> Result<(), IoError> {
+        let Outcome { start, end, flash_ops, erases } = self.carry_out(request, start)?;
+        let (tag, request) = (Tag(tag), *request);
         let Clock::Parallel(clock) = &mut self.clock else {
-            self.ready.push_back(completion);
+            self.ready.push_back(Completion { tag, request, start, end, flash_ops, erases });
             return Ok(());
         };
-        let slot = clock.engine.issue(start, self.flash.log(), self.flash.geometry()) as usize;
+        let slot = clock.engine.issue(start.0, self.flash.log(), self.flash.geometry()) as usize;
         if slot == clock.flights.len() {
-            clock.flights.push(completion);
-        } else {
-            clock.flights[slot] = completion;
+            clock.flights.push(Completion::default());
         }
+        clock.flights[slot] = Completion { tag, request, start, end, flash_ops, erases };
         clock.in_flight += 1;
         Ok(())
     }
@@ -386,17 +383,18 @@ impl Ssd {
     }
 
     /// Runs the engine to its next completion not after `until`; a freed place takes the next request of the driver.
-    fn advance(&mut self, until: u64) -> Result<Option<Completion>, IoError> {
-        let Clock::Parallel(clock) = &mut self.clock else { return Ok(None) };
-        let Some((slot, end)) = clock.engine.next_completion(until) else { return Ok(None) };
-        let mut flight = clock.flights[slot as usize];
-        flight.end = Nanos(end);
+    #[inline(always)]
+    fn advance(&mut self, until: u64, completion: &mut Completion) -> Result<bool, IoError> {
+        let Clock::Parallel(clock) = &mut self.clock else { return Ok(false) };
+        let Some((slot, end)) = clock.engine.next_completion(until) else { return Ok(false) };
+        completion.clone_from(&clock.flights[slot as usize]);
+        completion.end = Nanos(end);
         clock.in_flight -= 1;
         self.now = self.now.max(end);
         if let Some((tag, request)) = clock.waiting.pop_front() {
-            self.dispatch(request, tag, end)?;
+            self.dispatch(&request, tag, end)?;
         }
-        Ok(Some(flight))
+        Ok(true)
     }
 }
 
@@ -426,8 +424,9 @@ impl BlockDevice for Ssd {
         let tag = self.tag;
         self.tag += 1;
         if let Clock::Parallel(_) = self.clock {
-            while let Some(flight) = self.advance(request.arrival.0)? {
-                self.ready.push_back(flight);
+            let mut completion = Completion::default();
+            while self.advance(request.arrival.0, &mut completion)? {
+                self.ready.push_back(completion);
             }
             self.now = request.arrival.0;
             if let Clock::Parallel(clock) = &mut self.clock
@@ -437,7 +436,7 @@ impl BlockDevice for Ssd {
                 return Ok(Tag(tag));
             }
         }
-        self.dispatch(request, tag, request.arrival.0)?;
+        self.dispatch(&request, tag, request.arrival.0)?;
         Ok(Tag(tag))
     }
 
@@ -445,36 +444,38 @@ impl BlockDevice for Ssd {
     fn execute(&mut self, mut request: Request, completion: &mut Completion) -> Result<(), IoError> {
         if matches!(self.clock, Clock::Parallel(_)) || !self.ready.is_empty() {
             self.submit(request)?;
-            let ended = self.wait(Nanos(u64::MAX))?;
-            *completion = ended.ok_or_else(|| IoError::Device("a request never ended".to_owned()))?;
+            let ended = self.wait(Nanos(u64::MAX), completion)?;
+            assert!(ended, "a request in flight ends");
             return Ok(());
         }
         self.check_range(&request)?;
         request.arrival = request.arrival.max(Nanos(self.now));
-        let tag = self.tag;
+        let Outcome { start, end, flash_ops, erases } = self.carry_out(&request, request.arrival.0)?;
+        *completion = Completion { tag: Tag(self.tag), request, start, end, flash_ops, erases };
         self.tag += 1;
-        self.carry_out(&request, tag, request.arrival.0, completion)?;
-        self.now = completion.end.0;
+        self.now = end.0;
         Ok(())
     }
 
     #[inline]
-    fn wait(&mut self, until: Nanos) -> Result<Option<Completion>, IoError> {
+    fn wait(&mut self, until: Nanos, completion: &mut Completion) -> Result<bool, IoError> {
         if let Some(next) = self.ready.front() {
             if next.end > until {
                 self.now = self.now.max(until.0);
-                return Ok(None);
+                return Ok(false);
             }
-            self.now = self.now.max(next.end.0);
-            return Ok(self.ready.pop_front());
+            completion.clone_from(next);
+            self.ready.pop_front();
+            self.now = self.now.max(completion.end.0);
+            return Ok(true);
         }
-        if let Some(completion) = self.advance(until.0)? {
-            return Ok(Some(completion));
+        if self.advance(until.0, completion)? {
+            return Ok(true);
         }
         if until.0 != u64::MAX {
             self.now = self.now.max(until.0);
         }
-        Ok(None)
+        Ok(false)
     }
 
     #[inline(always)]

@@ -35,6 +35,8 @@ pub trait BuildScheme: Sized {
     const ABOUT: &'static str;
     /// The program order that the scheme needs of the chip: `None` if it works with any.
     const NEEDS_ORDER: Option<ProgramOrder> = None;
+    /// Its own settings, in a table of its name under `[ftl]`; `context.ftl.schemes` holds them.
+    type Settings: Clone + std::fmt::Debug + Default + PartialEq + Serialize + for<'de> Deserialize<'de> + 'static;
 
     /// Checks what the scheme needs of drive and settings: one line for each fault, with the key and what to change.
     fn faults(context: &SchemeContext, flash: &Flash) -> Vec<String>;
@@ -51,6 +53,15 @@ macro_rules! schemes {
         #[serde(rename_all = "kebab-case")]
         #[allow(missing_docs)]
         pub enum SchemeName { $($name),+ }
+
+        /// The settings of each `ftl.scheme`, in a table named after it.
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+        #[serde(default, rename_all = "kebab-case")]
+        #[allow(missing_docs)]
+        pub struct SchemeSettings {
+            $(#[serde(skip_serializing_if = "crate::registry::is_empty")]
+            pub $module: <$scheme as BuildScheme>::Settings,)+
+        }
 
         /// The translation layer at work.
         #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -16,6 +16,7 @@
 use super::{BuildScheme, SchemeContext};
 use crate::policies::placement::{HostWrite, Placement, Relocation};
 use crate::policies::victim::{UnitView, Victim, VictimContext};
+use crate::registry::NoSettings;
 use crate::{
     Allocation, BlockPool, Cause, Flash, Ftl, InvalidateOrder, LpnRun, OutOfSpace, SchemeFigures, Violation,
 };
@@ -82,6 +83,7 @@ struct Exhausted;
 impl BuildScheme for PageMap {
     const NAME: &'static str = "page";
     const ABOUT: &'static str = "page mapping, the whole map in RAM (the ideal page FTL of Gupta 2009)";
+    type Settings = NoSettings;
 
     fn faults(context: &SchemeContext, flash: &Flash) -> Vec<String> {
         let geometry = flash.geometry();

@@ -211,6 +211,17 @@ struct Cell {
     waiters: u32,
 }
 
+/// Bits of a slot in [`done_key`].
+const SLOT_BITS: u32 = 24;
+const SLOT_MAX: u32 = (1 << SLOT_BITS) - 1;
+
+/// Orders completions by end, then by issue: one number, because comparing is most of what a heap does.
+#[inline(always)]
+fn done_key(end: u64, sequence: u64, slot: u32) -> u128 {
+    debug_assert!(slot <= SLOT_MAX && sequence < 1 << (64 - SLOT_BITS));
+    u128::from(end) << 64 | u128::from(sequence << SLOT_BITS | u64::from(slot))
+}
+
 /// What a die wants of its bus.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Want {
@@ -246,13 +257,15 @@ pub(crate) struct Parallel {
     phases: Phases,
     dies_per_channel: usize,
     dies: Vec<Die>,
+    channel_of: Vec<u32>,
     wants: Vec<Want>,
     channels: Vec<Channel>,
     slots: Vec<Slot>,
     slots_free: Vec<u32>,
     cells: Vec<Cell>,
     cells_free: Vec<u32>,
-    done: BinaryHeap<Reverse<(u64, u64, u32)>>,
+    /// Completions to come: see [`done_key`].
+    done: BinaryHeap<Reverse<u128>>,
     sequence: u64,
     /// Cells of the request being issued, by position in its log.
     #[serde(skip)]
@@ -266,6 +279,7 @@ impl Parallel {
             phases: Phases::new(&times),
             dies_per_channel: geometry.dies_per_channel() as usize,
             dies: vec![Die { idle: true, blocked_on: NONE, ..Die::default() }; dies],
+            channel_of: (0..geometry.dies()).map(|die| die / geometry.dies_per_channel()).collect(),
             wants: vec![Want::NOTHING; dies],
             channels: vec![
                 Channel {
@@ -302,7 +316,9 @@ impl Parallel {
             }
             None => {
                 self.slots.push(fresh);
-                u32::try_from(self.slots.len() - 1).expect("slots in flight fit 32 bits")
+                let slot = u32::try_from(self.slots.len() - 1).expect("slots in flight fit 32 bits");
+                assert!(slot <= SLOT_MAX, "at most {SLOT_MAX} requests are in flight");
+                slot
             }
         };
         if ops.is_empty() {
@@ -326,11 +342,17 @@ impl Parallel {
             if !self.cell_of.is_empty() {
                 (queued.waits_for, queued.sets) = self.cells_at(at, op, &mut cell);
             }
-            self.dies[die].queue.push_back(queued);
-            if self.dies[die].idle {
-                self.begin(die, now);
-                self.choose(die / self.dies_per_channel);
+            let state = &mut self.dies[die];
+            if !state.idle {
+                state.queue.push_back(queued);
+                continue;
             }
+            state.idle = false;
+            state.current = queued;
+            if self.start(die, now) {
+                self.begin(die, now);
+            }
+            self.choose(self.channel_of[die] as usize);
         }
         slot
     }
@@ -382,7 +404,7 @@ impl Parallel {
     /// The next completion not after `until`: slot and end. Grants on the way are made.
     pub fn next_completion(&mut self, until: u64) -> Option<(u32, u64)> {
         loop {
-            let first_done = self.done.peek().map_or(NEVER, |Reverse((end, ..))| *end);
+            let first_done = self.done.peek().map_or(NEVER, |Reverse(key)| (*key >> 64) as u64);
             let horizon = self.horizon();
             if horizon < first_done && horizon <= until {
                 self.run_channels(horizon);
@@ -399,9 +421,10 @@ impl Parallel {
             if first_done > 0 {
                 self.run_channels(first_done - 1);
             }
-            let Reverse((end, _, slot)) = self.done.pop().expect("peeked at before");
+            let Reverse(key) = self.done.pop().expect("peeked at before");
+            let slot = key as u32 & SLOT_MAX;
             self.slots_free.push(slot);
-            return Some((slot, end));
+            return Some((slot, first_done));
         }
     }
 
@@ -542,13 +565,13 @@ impl Parallel {
                 if self.start(die, 0) {
                     self.begin(die, 0);
                 }
-                self.choose(die / self.dies_per_channel);
+                self.choose(self.channel_of[die] as usize);
             }
         }
     }
 
     fn complete(&mut self, slot: u32, end: u64) {
-        self.done.push(Reverse((end, self.slots[slot as usize].sequence, slot)));
+        self.done.push(Reverse(done_key(end, self.slots[slot as usize].sequence, slot)));
     }
 
     /// Chooses the die that gets the bus of `channel` next: the one ready longest, ties to the earlier operation.
@@ -556,14 +579,17 @@ impl Parallel {
     fn choose(&mut self, channel: usize) {
         let first = channel * self.dies_per_channel;
         let bus = &mut self.channels[channel];
-        let (mut best, mut chosen, mut rival_at, mut ends_at) = (Want::NOTHING, 0, NEVER, NEVER);
+        let (mut ready, mut head, mut chosen, mut rival_at, mut ends_at) = (NEVER, NEVER, 0, NEVER, NEVER);
         for (at, want) in self.wants[first..first + self.dies_per_channel].iter().enumerate() {
-            let better = want.ready < best.ready || (want.ready == best.ready && want.head < best.head);
-            rival_at = rival_at.min(if better { best.ready } else { want.ready });
-            (best, chosen) = if better { (*want, at) } else { (best, chosen) };
+            // Without a branch: which die is first is a coin toss.
+            let better = (want.ready < ready) | ((want.ready == ready) & (want.head < head));
+            rival_at = rival_at.min(want.ready.max(ready));
+            ready = ready.min(want.ready);
+            head = if better { want.head } else { head };
+            chosen = if better { at } else { chosen };
             ends_at = ends_at.min(want.ready.max(bus.free_at).saturating_add(want.rest));
         }
-        bus.grant_at = if best.ready == NEVER { NEVER } else { best.ready.max(bus.free_at) };
+        bus.grant_at = if ready == NEVER { NEVER } else { ready.max(bus.free_at) };
         bus.grant_die = u32::try_from(first + chosen).expect("dies are counted in 32 bits");
         (bus.rival_at, bus.ends_at) = (rival_at, ends_at);
     }
