@@ -1,7 +1,7 @@
-"""Reports: what stands in the file, that it needs nothing beside it, and that hostile text stays text.
+"""Reports: what stands in the file, that it needs nothing beside it, that hostile text stays text.
 
-The runs here are made up: smooth curves with a known answer, shaped like the real ones. What a browser makes
-of the file is tested in ``test_report_browser.py``.
+The runs here are made up: smooth curves with a known answer, shaped like the real ones. What a
+browser makes of the file is tested in ``test_report_browser.py``.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+
 from flashwright.report import figures, runs, tables, text, write_report
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -294,9 +295,10 @@ def test_a_large_drive_stays_small(tmp_path: Path) -> None:
     assert len(page.encode()) < 700_000
     view = embedded(page, "plots")["charts"]["erases-map-0"]["views"][0]
     values = embedded(page, "plots")["columns"][view["values"]]
-    assert view["joined"] == 11 and view["cells"] == 91
-    assert len(values) == 16 * 8 * 2 * 91
-    assert values[:2] == [5, 16]  # the means of 0-10 and 11-21
+    assert view["joined"] == 8
+    assert view["cells"] == 126
+    assert len(values) == 16 * 8 * 2 * 126
+    assert values[:2] == [3.5, 11.5]  # the means of 0-7 and 8-15
 
 
 def test_nothing_is_loaded(tmp_path: Path) -> None:
@@ -310,7 +312,8 @@ def test_nothing_is_loaded(tmp_path: Path) -> None:
     assert policy and "default-src 'none'" in policy and "http" not in policy
     style = page[page.index("<style>") : page.index("</style>")]
     assert "url(" not in style and "@import" not in style
-    code = (ROOT / "python/flashwright/report/static/plots.js").read_text(encoding="utf-8")
+    scripts = sorted((ROOT / "python/flashwright/report/static").glob("*.js"))
+    code = "".join(script.read_text(encoding="utf-8") for script in scripts)
     assert not re.search(r"fetch\(|XMLHttpRequest|import\(|WebSocket|sendBeacon", code)
     assert re.findall(r"https?://[^\"]*", code) == ["http://www.w3.org/2000/svg"]
 
@@ -324,7 +327,7 @@ def test_hostile_text_stays_text(tmp_path: Path) -> None:
     other = a_run("other " + HOSTILE, timed=False)
     page = written(tmp_path, run, other, title=HOSTILE)
     tags = Tags(page)
-    assert [tag for tag, _ in tags.tags].count("script") == 3
+    assert [tag for tag, _ in tags.tags].count("script") == 4
     assert not [a for _, a in tags.tags if any(name.startswith("on") for name in a)]
     assert "img" not in [tag for tag, _ in tags.tags]
     assert "49" not in re.findall(r"alert\(1\)&gt; .{0,30}", page)[0]
@@ -466,6 +469,26 @@ def test_the_histogram_counts_every_block() -> None:
     shares = [share or 0 for share in columns.numbers["0.erases.histogram"]]
     assert sum(shares) == pytest.approx(1, abs=1e-3)
     assert columns.numbers["erases.edges"][1] == run.erases_per_block.min() - 0.5
+
+
+def test_every_chart_has_its_figures_in_a_table() -> None:
+    for part in figures.sections(comparison(), figures.Columns()):
+        for chart in part.charts:
+            assert chart.table is not None
+            assert chart.table.rows
+            assert all(len(row) == len(chart.table.header) for row in chart.table.rows)
+
+
+def test_blocks_belong_to_their_dies() -> None:
+    run = a_run()
+    run.erases_per_block = np.arange(CHANNELS * DIES * BLOCKS, dtype=np.uint32)
+    blocks = next(
+        part for part in figures.sections([run], figures.Columns()) if part.key == "blocks"
+    )
+    table = next(chart for chart in blocks.charts if chart.key == "erases-map-0").table
+    assert table is not None
+    last = [cell.shown for cell in table.rows[-1]]
+    assert last == ["channel 3, die 1", "7,168", "7,680", "7,680", "8,191"]
 
 
 def test_the_tail_is_the_rest_of_the_distribution() -> None:

@@ -1,7 +1,7 @@
-"""Reports in a real browser: charts are drawn, and zoom, read-outs, legends, sorting and themes work.
+"""Reports in a real browser: charts are drawn; zoom, read-outs, legends, sorting and themes work.
 
-Needs Playwright and a Chromium; without them the tests are skipped and say so. The browser is looked for in
-``FLASHWRIGHT_CHROMIUM``, then where Debian installs it, then on the path.
+Needs Playwright and a Chromium; without them the tests are skipped and say so. The browser is
+looked for in ``FLASHWRIGHT_CHROMIUM``, then where Debian installs it, then on the path.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from flashwright.report import write_report
 from test_report import HOSTILE, MadeUp, a_run, comparison
+
+from flashwright.report import write_report
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright")
 
@@ -43,7 +44,7 @@ Open = Callable[..., Any]
 
 @pytest.fixture
 def opened(browser: Any, tmp_path: Path) -> Iterator[Open]:
-    """Opens a report of some runs; fails at the end if the page complained or asked for anything."""
+    """Opens reports; fails at the end if a page complained or asked for anything."""
     complaints: list[str] = []
     contexts: list[Any] = []
 
@@ -125,12 +126,17 @@ def test_nothing_overlaps_or_sticks_out(opened: Open, width: int) -> None:
         """() => [...document.querySelectorAll('.plot svg')].flatMap((svg) => {
           const chart = svg.parentElement.dataset.chart;
           const frame = svg.getBoundingClientRect();
-          const texts = [...svg.querySelectorAll('text')].map((t) => [t.textContent, t.getBoundingClientRect()]);
-          const out = texts.filter(([, b]) => b.left < frame.left - 1 || b.right > frame.right + 1
-            || b.top < frame.top - 2 || b.bottom > frame.bottom + 2).map(([t]) => `${chart}: ${t} sticks out`);
-          const over = texts.flatMap(([t, a], i) => texts.slice(i + 1).filter(([, b]) => a.left < b.right - 1
-            && b.left < a.right - 1 && a.top < b.bottom - 3 && b.top < a.bottom - 3)
-            .map(([u]) => `${chart}: ${t} over ${u}`));
+          const texts = [...svg.querySelectorAll('text')].map((text) => [
+            text.textContent, text.getBoundingClientRect()]);
+          const outside = (b) => b.left < frame.left - 1 || b.right > frame.right + 1
+            || b.top < frame.top - 2 || b.bottom > frame.bottom + 2;
+          const meet = (a, b) => a.left < b.right - 1 && b.left < a.right - 1
+            && a.top < b.bottom - 3 && b.top < a.bottom - 3;
+          const out = texts.filter(([, box]) => outside(box))
+            .map(([text]) => `${chart}: ${text} sticks out`);
+          const over = texts.flatMap(([text, box], i) => texts.slice(i + 1)
+            .filter(([, other]) => meet(box, other))
+            .map(([other]) => `${chart}: ${text} over ${other}`));
           return [...out, ...over];
         })"""
     )

@@ -1,13 +1,14 @@
 """The charts of a report, as data for ``static/plots.js``.
 
-A chart has one or more *views* that the reader switches between. A view names its axes and its series;
-series name columns of numbers, which are kept once in a `Columns` pool however many charts draw them::
+A chart has one or more *views* that the reader switches between. A view names its axes and its
+series; series name columns of numbers, which are kept once in a `Columns` pool however many charts
+draw them::
 
     chart ─► views ─► series ─► columns
       kind     axes     run, part  numbers, null for a gap
 
-Kinds: ``lines`` (also histograms, as steps), ``bars`` (one value a die), ``stack`` (shares of a whole) and
-``map`` (a cell a block). A chart without data says why instead.
+Kinds: ``lines`` (also histograms, as steps), ``bars`` (one value a die), ``stack`` (shares of a
+whole) and ``map`` (a cell a block). A chart without data says why instead.
 """
 
 from __future__ import annotations
@@ -34,11 +35,12 @@ from flashwright.report.tables import Cell, Table, spread
 
 # Budgets for the whole file, shared among its runs: a report is to stay far below 2 MB.
 WINDOWS_MAX = 2400
-WINDOWS_MAX_PER_RUN = 1000
+WINDOWS_MAX_PER_RUN = 600
 DISTRIBUTION_POINTS_MAX = 1600
 DISTRIBUTION_POINTS_MAX_PER_RUN = 500
-MAP_CELLS_MAX = 48 * 1024
+MAP_CELLS_MAX = 64 * 1024
 BINS = 60
+DIES_IN_TABLE_MAX = 64
 
 NO_TIME = "No time was kept (<code>timing.model = none</code>)"
 NO_WINDOWS = "No time series was kept of this run."
@@ -93,7 +95,10 @@ def _short(value: float, digits: int) -> float | int | None:
 
 
 def axis(label: str, show: str, **options: object) -> dict[str, Any]:
-    """An axis: its label, how its numbers read (``ns count share number index``), and ``log`` or ``zero``."""
+    """An axis: its label, how its numbers read, and options such as ``log`` or ``zero``.
+
+    Numbers read as ``ns``, ``count``, ``share``, ``number`` or ``index`` (whole, never shortened).
+    """
     return {"label": label, "format": show, **options}
 
 
@@ -121,7 +126,7 @@ def sections(runs: Sequence[RunView], columns: Columns) -> list[Section]:
     ]
 
 
-# Over time -----------------------------------------------------------------------------------------------------------
+# Over time ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -157,7 +162,8 @@ _TRENDS = (
     _Trend(
         "response",
         "Response time",
-        "From the arrival of a request to its completion, queueing included. The 99th percentile is dashed.",
+        "From the arrival of a request to its completion, queueing included. "
+        "The 99th percentile is dashed.",
         axis("response time", "ns", log=True),
         [("mean", "mean"), ("99 %", "p99")],
         text.time_ns,
@@ -166,7 +172,8 @@ _TRENDS = (
     _Trend(
         "victims",
         "Cleaning: valid pages per victim",
-        "Mean number of pages that had to be copied out of each block chosen for cleaning; fewer is cheaper.",
+        "Mean number of pages that had to be copied out of each block chosen for cleaning; "
+        "fewer is cheaper.",
         axis("valid pages per victim", "number", zero=True),
         [(None, "victims")],
         text.significant,
@@ -237,7 +244,7 @@ def _left_out(runs: Sequence[RunView], drawn: set[int]) -> tuple[str, ...]:
     return tuple(run.label for i, run in enumerate(runs) if i not in drawn)
 
 
-# Response times ------------------------------------------------------------------------------------------------------
+# Response times -----------------------------------------------------------------------------------
 
 _SHARES = (0.5, 0.9, 0.99, 0.999, 0.9999)
 
@@ -261,8 +268,7 @@ def _distribution(runs: Sequence[RunView], columns: Columns, *, tail: bool) -> C
             if len(ns) == 0 or not is_timed(run):
                 continue
             drawn.add(i)
-            if not tail:
-                rows.append(_quantile_row(f"{run.label}, {name}", ns, shares))
+            rows.append(_quantile_row(f"{run.label}, {name}", ns, shares))
             x = f"{i}.{kind}.ns"
             steps = _as_steps(*_thinned(ns, shares, points_max))
             if x not in columns.numbers:
@@ -280,14 +286,14 @@ def _distribution(runs: Sequence[RunView], columns: Columns, *, tail: bool) -> C
         )
         return Chart(key, title, "", missing=missing)
     caption = (
-        "Share of requests that took longer than a time: the same distribution, its slow end magnified."
+        "Share of requests that took longer than a time: the same distribution, its slow end "
+        "magnified."
         if tail
         else "Share of requests that took no longer than a time, queueing included."
     )
     header = ["Series", *(text.share(share) for share in _SHARES), "Largest"]
-    table = None if tail else Table(header, rows)
     left_out = _left_out(runs, drawn)
-    return Chart(key, title, caption, views=views, table=table, left_out=left_out)
+    return Chart(key, title, caption, views=views, table=Table(header, rows), left_out=left_out)
 
 
 def _thinned(ns: Floats, shares: Floats, points_max: int) -> tuple[Floats, Floats]:
@@ -298,7 +304,10 @@ def _thinned(ns: Floats, shares: Floats, points_max: int) -> tuple[Floats, Float
 
 
 def _as_steps(ns: Floats, shares: Floats) -> tuple[Floats, Floats]:
-    """Starts the distribution at a share of 0, so that its first rise is drawn; 0 ns has no place on a log axis."""
+    """Starts the distribution at a share of 0, so that its first rise is drawn.
+
+    Times are at least 1 ns: 0 has no place on a log axis.
+    """
     times = np.maximum(np.concatenate(([ns[0]], ns)), 1.0)
     return times, np.concatenate(([0.0], shares))
 
@@ -308,7 +317,7 @@ def _quantile_row(label: str, ns: Floats, shares: Floats) -> list[Cell]:
     return [Cell(label, label), *(Cell(text.time_ns(t), float(t)) for t in (*at, ns[-1]))]
 
 
-# Writes --------------------------------------------------------------------------------------------------------------
+# Writes -------------------------------------------------------------------------------------------
 
 
 def _causes(runs: Sequence[RunView]) -> Chart:
@@ -340,8 +349,8 @@ def _causes(runs: Sequence[RunView]) -> Chart:
         ],
     )
     caption = (
-        "Page programs by what caused them, over the pages that the host wrote; together they are the write "
-        "amplification. Translation is all traffic of the mapping table."
+        "Page programs by what caused them, over the pages that the host wrote; together they are "
+        "the write amplification. Translation is all traffic of the mapping table."
     )
     left_out = _left_out(runs, {i for i, _ in rows})
     return Chart(
@@ -350,7 +359,7 @@ def _causes(runs: Sequence[RunView]) -> Chart:
 
 
 def _preconditioning(runs: Sequence[RunView], columns: Columns) -> list[Chart]:
-    """Rounds of preconditioning, where a run looked for a steady state; otherwise no chart at all."""
+    """Rounds of preconditioning, where a run looked for a steady state; otherwise no chart."""
     lines = []
     rows = []
     for i, run in enumerate(runs):
@@ -380,8 +389,8 @@ def _preconditioning(runs: Sequence[RunView], columns: Columns) -> list[Chart]:
     }
     given_up = any(row[3].shown != "yes" for row in rows)
     caption = (
-        "Write amplification of each round of random writes before the run. Steady is: over five rounds, a range of "
-        "at most 20 % and a slope of at most 10 % of the mean (SNIA SSS PTS)."
+        "Write amplification of each round of random writes before the run. Steady is: over five "
+        "rounds, a range of at most 20 % and a slope of at most 10 % of the mean (SNIA SSS PTS)."
     )
     if given_up:
         caption += " <strong>A steady state was not reached everywhere.</strong>"
@@ -389,7 +398,7 @@ def _preconditioning(runs: Sequence[RunView], columns: Columns) -> list[Chart]:
     return [Chart("rounds", "Preconditioning", caption, views=[view], table=table)]
 
 
-# Blocks --------------------------------------------------------------------------------------------------------------
+# Blocks -------------------------------------------------------------------------------------------
 
 _NO_BLOCKS = "Nothing is known of single blocks."
 
@@ -440,12 +449,12 @@ def _block_histogram(
         y = columns.add(f"{i}.{key}.histogram", shares)
         lines.append({"run": i, "part": None, "x": x, "y": y, "step": True, "fill": True})
         figures = (values.min(), np.median(values), values.mean(), values.max(), values.std())
-        shown = [Cell(text.count(float(f"{value:.5g}")), float(value)) for value in figures]
+        shown = [Cell(text.count(float(value)), float(value)) for value in figures]
         label = runs[i].label
         rows.append([Cell(label, label), Cell(text.count(len(values)), len(values)), *shown])
     view = {
         "name": "",
-        "x": axis(f"{unit} of a block", "count", bin=width),
+        "x": axis(f"{unit} of a block", "index", bin=width),
         "y": axis("share of the blocks", "share", zero=True),
         "series": lines,
     }
@@ -503,7 +512,21 @@ def _block_map(
         f"{each}: channels from left to right, dies from top to bottom, {parts}blocks row by row."
     )
     heading = f"Map of {unit}" if runs == 1 else f"Map of {unit}: {run.label}"
-    return Chart(f"{key}-map-{i}", heading, caption, kind="map", views=[view])
+    table = _by_die(values.reshape(channels * dies, -1), dies)
+    return Chart(f"{key}-map-{i}", heading, caption, kind="map", views=[view], table=table)
+
+
+def _by_die(values: npt.NDArray[Any], dies: int) -> Table | None:
+    """The blocks of each die in figures; `values` has a row a die. None for very many dies."""
+    if len(values) > DIES_IN_TABLE_MAX:
+        return None
+    rows = []
+    for k, blocks in enumerate(values):
+        name = f"channel {k // dies}, die {k % dies}"
+        figures = (blocks.min(), np.median(blocks), blocks.mean(), blocks.max())
+        shown = [Cell(text.count(float(value)), float(value)) for value in figures]
+        rows.append([Cell(name, name), *shown])
+    return Table(["Die", "Least", "Median", "Mean", "Largest"], rows)
 
 
 def _cells_across(channels: int, rows: int, cells: int) -> int:
@@ -514,7 +537,7 @@ def _cells_across(channels: int, rows: int, cells: int) -> int:
     return nearest if abs(math.log(nearest / ideal)) < 0.4 else round(ideal)
 
 
-# Dies and channels ---------------------------------------------------------------------------------------------------
+# Dies and channels --------------------------------------------------------------------------------
 
 
 def _busy(runs: Sequence[RunView], columns: Columns) -> Chart:
@@ -542,6 +565,8 @@ def _busy(runs: Sequence[RunView], columns: Columns) -> Chart:
     if not views:
         return Chart("busy", title, "", missing="Busy times were not kept.")
     caption = "Share of the drive's time in which each die or channel was at work. Numbered from 0."
+    if any(dig(run.json, "config.timing.model") == "serial" for run in runs):
+        caption += " The serial model knows only the drive as a whole: one operation at a time."
     table = Table(["Series", "Count", "Least", "Mean", "Largest"], rows)
     left_out = _left_out(runs, drawn)
     return Chart("busy", title, caption, kind="bars", views=views, table=table, left_out=left_out)

@@ -19,11 +19,11 @@ from flashwright.report import text
 from flashwright.report.figures import Chart, Columns, sections
 from flashwright.report.runs import RunView, dig, number
 from flashwright.report.tables import (
+    KEY_FIGURES,
     all_figures,
     cells,
     configuration,
     key_figures,
-    KEY_FIGURES,
 )
 
 VIOLATIONS_SHOWN = 50
@@ -41,8 +41,8 @@ class Badge:
 def write_report(path: Path, runs: Sequence[RunView], title: str) -> None:
     """Writes one self-contained HTML file about one run, or about several side by side.
 
-    The file needs no network, and nothing beside it. It is written under another name in the same folder
-    and then renamed, so that a reader never finds half a report.
+    The file needs no network, and nothing beside it. It is written under another name in the same
+    folder and then renamed, so that a reader never finds half a report.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def _page(runs: Sequence[RunView], title: str) -> str:
         plots=_for_script(_plots(runs, charts, columns)),
         results=_for_script(_results(runs), indent=1),
         style=_own_file("static/report.css"),
-        script=_own_file("static/plots.js"),
+        scripts=[_own_file("static/page.js"), _own_file("static/plots.js")],
     )
 
 

@@ -20,7 +20,7 @@ class RunView(Protocol):
     json
         The documented JSON of the run.
     label
-        Its name among the runs shown, such as ``"gc.victim = greedy"``; the workload if it is alone.
+        Its name among the runs shown, such as ``"gc.victim = greedy"``; alone, the workload.
     windows
         The time series: a row a window, null where a figure does not apply. May have no rows.
     erases_per_block, valid_per_block
@@ -82,10 +82,10 @@ def is_timed(run: RunView) -> bool:
 
 
 def series(windows: pa.Table, points_max: int) -> dict[str, Floats]:
-    """The time series as arrays, NaN for null, neighbours joined until no more than `points_max` remain.
+    """The time series as arrays, NaN for null, with neighbours joined until `points_max` suffice.
 
-    Joining follows the simulator's own: counts add up, means are weighted, of the 99th percentiles the
-    larger is kept. ``joined`` is how many windows one point stands for.
+    Joining follows the simulator's own: counts add up, means are weighted, of the 99th percentiles
+    the largest is kept. ``joined`` is how many windows one point stands for.
     """
     rows = windows.num_rows
     joined = max(1, -(-rows // points_max))
@@ -127,7 +127,10 @@ def series(windows: pa.Table, points_max: int) -> dict[str, Floats]:
 
 
 def geometry(run: RunView, blocks: int) -> tuple[int, int, int, int]:
-    """Channels, dies a channel, planes a die, blocks a plane; one long row if the configuration disagrees."""
+    """Channels, dies a channel, planes a die, blocks a plane.
+
+    One long row of `blocks` where the configuration does not say, or disagrees.
+    """
     names = ("channels", "dies-per-channel", "planes-per-die", "blocks-per-plane")
     counts = [number(run.json, f"config.geometry.{name}") or 0 for name in names]
     channels, dies, planes, per_plane = (int(count) for count in counts)

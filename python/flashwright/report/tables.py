@@ -15,7 +15,7 @@ Direction = Literal["lower", "higher"] | None
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell: what is shown, what it is sorted by (None goes last), and whether it is the best."""
+    """One cell: what is shown, what it sorts by (None goes last), whether it is the best."""
 
     shown: str
     value: float | str | None = None
@@ -32,7 +32,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of a run: its name, where it stands in the JSON, how it reads, which way is better."""
+    """A figure of a run: its name, its path in the JSON, how it reads, which way is better."""
 
     name: str
     path: str
@@ -143,7 +143,7 @@ def key_figures(runs: Sequence[RunView]) -> Table:
 
 
 def all_figures(runs: Sequence[RunView]) -> Table:
-    """A row a figure, a column a run; figures that no run has, or that are 0 in all, are left out."""
+    """A row a figure, a column a run; figures that no run has, or all 0, are left out."""
     extras = {
         key
         for run in runs

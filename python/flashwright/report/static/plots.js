@@ -100,7 +100,7 @@
     const decades = log ? Math.log10(high / low) : 0;
     if (log && decades > 0.8) {
       const every = Math.max(1, Math.ceil(decades / most));
-      const within = decades * 2 <= most ? [1, 2, 5] : [1];
+      const within = decades * 2.7 <= most ? [1, 2, 5] : [1];
       const ticks = [];
       for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high); power += 1) {
         if (power % every) continue;
@@ -150,7 +150,7 @@
     return low - 1;
   }
 
-  // Kinds: lines and histograms ----------------------------------------------------------------------------------------
+  // Kinds: lines and histograms --------------------------------------------------------------------------------------
 
   function* pointsWithin(chart, domain) {
     for (const line of chart.visible()) {
@@ -201,7 +201,8 @@
         svg(group, "path", { d: path, class: look, stroke: colour });
         if (!line.points) continue;
         columns[line.x].forEach((x, i) => {
-          if (usable(columns[line.y][i])) svg(group, "circle", { cx: sx(x), cy: sy(columns[line.y][i]), r: 3, fill: colour });
+          const y = columns[line.y][i];
+          if (usable(y)) svg(group, "circle", { cx: sx(x), cy: sy(y), r: 3, fill: colour });
         });
       }
     },
@@ -228,7 +229,7 @@
     },
   };
 
-  // Kinds: one bar a die or channel ------------------------------------------------------------------------------------
+  // Kinds: one bar a die or channel ----------------------------------------------------------------------------------
 
   const bars = {
     bounds(chart) {
@@ -239,11 +240,12 @@
     },
     paint(chart, group, sx, sy, area) {
       const visible = chart.visible();
-      const width = 0.8 / visible.length;
+      const all = Math.min(0.8, 160 / (sx(1) - sx(0)));
+      const width = all / visible.length;
       visible.forEach((one, nth) => {
         const path = columns[one.y].map((value, i) => {
           if (value === null) return "";
-          const [left, right] = [sx(i - 0.4 + nth * width), sx(i - 0.4 + (nth + 1) * width)];
+          const [left, right] = [nth, nth + 1].map((k) => sx(i - all / 2 + k * width));
           return `M${left.toFixed(1)} ${area.bottom}V${sy(value).toFixed(1)}H${right.toFixed(1)}V${area.bottom}Z`;
         });
         svg(group, "path", { d: path.join(""), class: "bar", fill: hue(one.run) });
@@ -260,7 +262,7 @@
     },
   };
 
-  // Kinds: stacked shares, a bar a run ---------------------------------------------------------------------------------
+  // Kinds: stacked shares, a bar a run -------------------------------------------------------------------------------
 
   const ROW = 46;
 
@@ -275,8 +277,9 @@
       chart.rows().forEach((row, nth) => {
         const top = area.top + nth * ROW;
         const total = chart.kept(row).reduce((sum, [value]) => sum + value, 0);
-        const label = runs.length > 1 ? `${names[row.run]}: ${significant(total)}` : `total: ${significant(total)}`;
-        svg(group, "text", { x: area.left + 2, y: top + 15 }, label.length > fits ? `${label.slice(0, fits - 1)}…` : label);
+        const label = `${runs.length > 1 ? names[row.run] : "total"}: ${significant(total)}`;
+        const short = label.length > fits ? `${label.slice(0, fits - 1)}…` : label;
+        svg(group, "text", { x: area.left + 2, y: top + 15 }, short);
         let at = 0;
         for (const [value, part] of chart.kept(row)) {
           const [left, right] = [sx(at), sx(at + value)];
@@ -296,7 +299,7 @@
     },
   };
 
-  // Kinds: a cell a block ----------------------------------------------------------------------------------------------
+  // Kinds: a cell a block --------------------------------------------------------------------------------------------
 
   // Dark to light through blue, green and yellow, so that it reads in grey and for the colour-blind alike.
   const RAMP = ["#2d1160", "#3b3f8f", "#31688e", "#26838f", "#1f9d8a", "#55b96a", "#9ed33f", "#f2e51d"];
@@ -344,10 +347,11 @@
       const [low, high] = view.scale;
       const paths = Array.from({ length: LEVELS }, () => []);
       const [wide, tall] = [sx(1) - sx(0), sy(1) - sy(0)].map((size) => (size > 5 ? size - 1 : size));
+      const cell = `h${wide.toFixed(2)}v${tall.toFixed(2)}h${(-wide).toFixed(2)}z`;
       map.each(view, layout, (value, x, y) => {
         if (value === null) return;
         const level = high > low ? Math.round(((value - low) / (high - low)) * (LEVELS - 1)) : 0;
-        paths[level].push(`M${sx(x).toFixed(2)} ${sy(y).toFixed(2)}h${wide.toFixed(2)}v${tall.toFixed(2)}h${-wide.toFixed(2)}z`);
+        paths[level].push(`M${sx(x).toFixed(2)} ${sy(y).toFixed(2)}${cell}`);
       });
       paths.forEach((path, level) => {
         if (path.length) svg(group, "path", { d: path.join(""), class: "cells", fill: ramp(level / (LEVELS - 1)) });
@@ -413,13 +417,14 @@
       const plane = view.planes > 1 ? `, plane ${found.plane}` : "";
       const title = `channel ${found.channel}, die ${found.die}${plane}`;
       const share = (found.value - view.scale[0]) / (view.scale[1] - view.scale[0] || 1);
-      return { title, rows: [{ colour: ramp(share), name: blocks, value: `${shown(found.value, "count")} ${view.unit}` }] };
+      const value = `${shown(found.value, "count")} ${view.unit}`;
+      return { title, rows: [{ colour: ramp(share), name: blocks, value }] };
     },
   };
 
   const KINDS = { lines, bars, stack, map };
 
-  // A chart: axes, zoom, read-out, legend ------------------------------------------------------------------------------
+  // A chart: axes, zoom, read-out, legend ----------------------------------------------------------------------------
 
   class Chart {
     constructor(plot, spec) {
@@ -533,7 +538,8 @@
       const height = this.kind.height?.(this, width) ?? (Chart.printWidth ? 215 : 280);
       this.area ??= {};
       this.svg?.remove();
-      this.svg = svg(this.plot, "svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": this.spec.title });
+      const viewBox = `0 0 ${width} ${height}`;
+      this.svg = svg(this.plot, "svg", { viewBox, role: "img", "aria-label": this.spec.title });
       this.frame = svg(this.svg, "g");
       const [x, y] = this.kind.bounds(this);
       this.layOut(width, height, x, y);
@@ -580,8 +586,9 @@
         svg(frame, "text", { x: area.right, y: area.bottom + 35, class: "label end" }, view.x.label);
       }
       const clip = `clip-${charts.indexOf(this)}`;
-      const size = { width: Math.max(area.right - area.left, 1), height: area.bottom - area.top };
-      svg(svg(this.svg, "clipPath", { id: clip }), "rect", { x: area.left, y: area.top - 1, ...size, height: size.height + 2 });
+      const size = { width: Math.max(area.right - area.left, 1), height: area.bottom - area.top + 2 };
+      const box = { x: area.left, y: area.top - 1, ...size };
+      svg(svg(this.svg, "clipPath", { id: clip }), "rect", box);
       this.kind.paint(this, svg(this.svg, "g", { "clip-path": `url(#${clip})` }), sx, sy, area);
       this.cursor = svg(this.svg, "line", { class: "cursor", y1: area.top, y2: area.bottom, visibility: "hidden" });
       this.band = svg(this.svg, "rect", { class: "band", visibility: "hidden" });
@@ -703,7 +710,7 @@
       this.readout.hidden = false;
       const beside = px + 14 + this.readout.offsetWidth > right ? px - 14 - this.readout.offsetWidth : px + 14;
       this.readout.style.left = `${Math.max(beside, 0)}px`;
-      this.readout.style.top = `${top + 4}px`;
+      this.readout.style.top = `${this.view.series ? top + 4 : py + 16}px`;
     }
 
     hideReadout() {
@@ -716,76 +723,7 @@
     if (!set.delete(item)) set.add(item);
   }
 
-  // Tables -----------------------------------------------------------------------------------------------------------
-
-  function sortable(table) {
-    const body = table.tBodies[0];
-    const original = [...body.rows];
-    [...table.tHead.rows[0].cells].forEach((head, column) => {
-      const name = head.textContent;
-      head.textContent = "";
-      button(head, name, "sort", () => {
-        const next = { ascending: "descending", descending: null }[head.getAttribute("aria-sort")];
-        const order = next === undefined ? "ascending" : next;
-        table.querySelectorAll("[aria-sort]").forEach((other) => other.removeAttribute("aria-sort"));
-        if (order) head.setAttribute("aria-sort", order);
-        body.append(...(order ? sorted(original, column, order === "ascending" ? 1 : -1) : original));
-      });
-    });
-  }
-
-  /** Rows in order of a column; cells without a value stay last either way. */
-  function sorted(rows, column, sign) {
-    const valueOf = (row) => (column === 0 ? row.cells[0].textContent : row.cells[column].dataset.value);
-    return [...rows].sort((a, b) => {
-      const [x, y] = [valueOf(a), valueOf(b)];
-      if (x === undefined || y === undefined) return (x === undefined) - (y === undefined);
-      const difference = column === 0 ? NaN : Number(x) - Number(y);
-      return sign * (Number.isNaN(difference) ? x.localeCompare(y, "en", { numeric: true }) : difference);
-    });
-  }
-
-  // Page -------------------------------------------------------------------------------------------------------------
-
-  function themeButton(element) {
-    const root = document.documentElement;
-    const themes = ["auto", "light", "dark"];
-    let at = 0;
-    try {
-      at = Math.max(0, themes.indexOf(localStorage.getItem("flashwright-theme")));
-    } catch {
-      // Some browsers keep nothing for local files; the choice then lasts as long as the page.
-    }
-    const apply = () => {
-      if (at === 0) delete root.dataset.theme;
-      else root.dataset.theme = themes[at];
-      element.textContent = `Theme: ${themes[at]}`;
-    };
-    element.hidden = false;
-    element.addEventListener("click", () => {
-      at = (at + 1) % themes.length;
-      apply();
-      try {
-        localStorage.setItem("flashwright-theme", themes[at]);
-      } catch {
-        // As above.
-      }
-    });
-    apply();
-  }
-
-  function downloadButton(element) {
-    element.hidden = false;
-    element.addEventListener("click", () => {
-      // As text: a number of this script's would lose the last digits of a seed.
-      const text = document.getElementById("results").textContent;
-      const link = document.createElement("a");
-      link.href = URL.createObjectURL(new Blob([text], { type: "application/json" }));
-      link.download = `${document.title.replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-|-$/g, "") || "report"}.json`;
-      link.click();
-      setTimeout(() => URL.revokeObjectURL(link.href), 1000);
-    });
-  }
+  // Page --------------------------------------------------------------------------------------------------------------
 
   /** On paper charts get the width of a page, and the configuration is laid open. */
   function printing() {
@@ -804,9 +742,6 @@
     });
   }
 
-  document.querySelectorAll("table.sortable").forEach(sortable);
-  themeButton(document.getElementById("theme"));
-  downloadButton(document.getElementById("download"));
   for (const plot of document.querySelectorAll(".plot")) charts.push(new Chart(plot, specs[plot.dataset.chart]));
   charts.forEach((chart) => chart.draw());
   printing();
