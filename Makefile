@@ -5,6 +5,8 @@ CARGO ?= cargo
 VENV := .venv
 BIN := $(VENV)/bin
 
+export PIP_QUIET := 1
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Cargo and maturin ask the same interpreter, so that neither undoes the other's build.
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
@@ -19,7 +21,7 @@ venv: $(VENV)/ready ## Make .venv with the pinned tools
 $(VENV)/ready: requirements-dev.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; say which with PYTHON=")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements-dev.txt
+	$(BIN)/python -m pip install --requirement requirements-dev.txt
 	touch $@
 
 build: venv ## Build the core and install the package into .venv
