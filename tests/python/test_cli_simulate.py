@@ -199,6 +199,21 @@ def test_a_run_of_a_trace_in_two_parts(command: Cli, small: str, spc: Path, tmp_
     assert rest["digest"] == whole["digest"]
 
 
+def test_the_trace_of_a_saved_run_is_found_from_anywhere_and_must_be_the_same(
+    command: Cli, small: str, spc: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saved = tmp_path / "run.saved"
+    monkeypatch.chdir(tmp_path)
+    run = ("simulate", small, "--trace", spc.name, "--stop-after", 100, "--checkpoint", saved)
+    assert command(*run).status == 0
+    monkeypatch.chdir("/")
+    assert command("simulate", "--resume", saved, "--quiet").status == 0
+    spc.write_text(spc.read_text() + "0,0,4096,w,9.0\n")
+    said = command("simulate", "--resume", saved)
+    assert said.status == 2
+    assert said.err.startswith(f"error: {saved}: its trace is another file now: the size differs\n")
+
+
 def test_checkpoints_on_the_way_change_nothing(command: Cli, small: str, tmp_path: Path) -> None:
     run = ("simulate", small, *UNIFORM, "--json", "-")
     saved = tmp_path / "run.saved"

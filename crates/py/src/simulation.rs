@@ -131,7 +131,7 @@ impl Simulation {
     /// The whole run, its source's description included.
     fn save(&self, py: Python<'_>) -> PyResult<Vec<u8>> {
         self.with(py, |state| {
-            let text = serde_json::to_vec(&state.text)
+            let text = serde_json::to_vec(&state.text.kept())
                 .map_err(|error| SavedStateError::new_err(format!("the run can't be saved: {error}")))?;
             let length = u64::try_from(text.len()).unwrap_or(u64::MAX).to_le_bytes();
             Ok([SAVED, &length, &text, &state.run.save()].concat())
@@ -150,8 +150,13 @@ impl Simulation {
             let Some((text, saved)) = parts else {
                 return Err(fail("not a saved run of this version of Flashwright; run it again from the start"));
             };
-            let text: SourceText =
+            let (text, bytes): (SourceText, Option<u64>) =
                 serde_json::from_slice(text).map_err(|error| fail(&format!("the saved run is damaged: {error}")))?;
+            if let (_, Some(now)) = text.kept()
+                && bytes.is_some_and(|then| then != now)
+            {
+                return Err(fail("its trace is another file now: the size differs"));
+            }
             let failed = |error: RunError| run_error(&error, text.is_trace());
             let mut run = flashwright_sim::Simulation::load_without_source(saved, path).map_err(failed)?;
             let mut source = text.spec()?.open(run.ssd(), run.settings().seed).map_err(|error| open_error(&error))?;
