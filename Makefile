@@ -47,6 +47,7 @@ check: build ## Formatting, lints and types
 	$(BIN)/ruff format --check --quiet
 	$(BIN)/ruff check --quiet
 	$(BIN)/mypy
+	$(BIN)/python -m mypy.stubtest flashwright._core
 	$(BIN)/python tools/reference.py --check
 
 generate: build ## Write the reference pages from the code

@@ -1,16 +1,35 @@
 """What the compiled core offers; see crates/py/src."""
 
-from typing import Literal, TypeAlias, TypedDict
+from typing import Literal, TypeAlias, TypedDict, final
 
 import numpy as np
 import numpy.typing as npt
 
+__all__ = [
+    "Simulation",
+    "__version__",
+    "config_bundled",
+    "config_check",
+    "config_json",
+    "config_read",
+    "config_with",
+    "devices",
+    "policies",
+    "precondition_read",
+    "time_read",
+    "trace_convert",
+    "trace_formats",
+    "trace_info",
+    "workload_read",
+    "workloads",
+]
+
 __version__: str
 
-Phase: TypeAlias = Literal["precondition", "warmup", "measured", "done"]
-Points: TypeAlias = tuple[npt.NDArray[np.uint64], npt.NDArray[np.float64]]
+_Phase: TypeAlias = Literal["precondition", "warmup", "measured", "done"]
+_Points: TypeAlias = tuple[npt.NDArray[np.uint64], npt.NDArray[np.float64]]
 
-class Report(TypedDict):
+class _Report(TypedDict):
     json: str
     windows: dict[str, npt.NDArray[np.uint64] | npt.NDArray[np.float64]]
     requests: (
@@ -18,14 +37,15 @@ class Report(TypedDict):
     )
     erases_per_block: npt.NDArray[np.uint32]
     valid_per_block: npt.NDArray[np.uint32]
-    response_distribution: dict[str, Points]
+    response_distribution: dict[str, _Points]
     violations: list[str]
 
+@final
 class Simulation:
     def __new__(cls, config: str, source: str, settings: str) -> Simulation: ...
     def step(self, budget: int) -> bool: ...
-    def progress(self) -> tuple[Phase, int, int | None, float | None, int]: ...
-    def report(self) -> Report | None: ...
+    def progress(self) -> tuple[_Phase, int, int | None, float | None, int]: ...
+    def report(self) -> _Report | None: ...
     def config(self) -> str: ...
     def keeps_requests(self) -> bool: ...
     def save(self) -> bytes: ...

@@ -128,7 +128,7 @@ class RunResult:
     _requests: pa.Table | None = field(default=None, repr=False)
 
     @classmethod
-    def of(cls, report: _core.Report, label: str | None = None) -> RunResult:
+    def of(cls, report: _core._Report, label: str | None = None) -> RunResult:
         """Made from what the core reports."""
         figures = json.loads(report["json"])
         figures["violations"] = report["violations"]

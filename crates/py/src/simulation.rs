@@ -41,6 +41,9 @@ pub struct Simulation {
     state: Mutex<State>,
 }
 
+/// Phase, done in it, of how many, share of the source, requests in all.
+type Progress = (&'static str, u64, Option<u64>, Option<f64>, u64);
+
 const SAVED: &[u8] = b"flashwright checkpoint 1\n";
 
 fn open(config: &Config, source: &str, settings: &str) -> PyResult<State> {
@@ -93,7 +96,7 @@ impl Simulation {
     }
 
     /// Phase, pages or requests done in it and in all, share of the source that was read, requests played.
-    fn progress(&self, py: Python<'_>) -> PyResult<(&'static str, u64, Option<u64>, Option<f64>, u64)> {
+    fn progress(&self, py: Python<'_>) -> PyResult<Progress> {
         self.with(py, |state| {
             let progress = state.run.progress(&state.source);
             let phase = match progress.phase {
