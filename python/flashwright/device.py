@@ -236,7 +236,7 @@ class Ssd:
         Parameters
         ----------
         workload : Workload, Trace or str
-            What to play; text as ``--workload`` takes it.
+            What to play; text as ``--workload`` takes it, or ``"bundled:NAME"``.
         requests : int, optional
             Requests measured at most. By default a trace to its end, a stand-in as long as its statistics
             need, and a million of any other workload.
@@ -277,7 +277,7 @@ class Ssd:
         >>> run.write_amplification
         1.0
         """
-        source = workloads.parse(workload) if isinstance(workload, str) else workload
+        source = workloads.find(workload) if isinstance(workload, str) else workload
         settings = RunSettings(
             seed=seed,
             requests=requests,

@@ -35,6 +35,7 @@ __all__ = [
     "dftl_a",
     "dftl_b",
     "dynamic_static",
+    "find",
     "hot_cold",
     "parse",
     "sequential",
@@ -163,6 +164,24 @@ def parse(spec: str) -> Workload:
     Workload('uniform:write=0.7,depth=32')
     """
     return Workload(*_core.workload_read(spec))
+
+
+def find(text: str) -> Source:
+    """A workload, or a trace that comes with the package.
+
+    Parameters
+    ----------
+    text : str
+        As :func:`parse` takes it, or ``"bundled:NAME"``.
+
+    Examples
+    --------
+    >>> find("bundled:pgbench"), find("uniform")
+    (Trace('...pgbench.fwt', addresses='wrap'), Workload('uniform'))
+    """
+    if text.startswith("bundled:"):
+        return bundled(text.removeprefix("bundled:"))
+    return parse(text)
 
 
 def _build(name: str, own: dict[str, object], common: Common) -> Workload:

@@ -137,6 +137,7 @@ def test_without_a_workload_the_bundled_trace_is_played_and_named(command: Cli) 
     assert said.status == 0
     assert said.err == "note: neither --trace nor --workload: playing bundled:pgbench\n"
     assert "trace bundled:pgbench" in said.out
+    assert "none: the drive began empty and had room for all of it" in said.out
 
 
 def test_a_trace_with_its_options(command: Cli, small: str, spc: Path) -> None:

@@ -143,13 +143,7 @@ def _figures(result: RunResult) -> RenderableType:
             f"{units.count(host['pages_trimmed'])} trimmed",
         )
     )
-    efficiency = units.share(j["gc"]["efficiency"])
-    rows.append(
-        (
-            "cleaning",
-            f"{units.count(j['gc']['collections'])} victims, {efficiency} of their pages invalid",
-        )
-    )
+    rows.append(("cleaning", _cleaning(j)))
     if j["merges"]["full"] is not None:
         merges = (
             f"{units.count(j['merges'][kind])} {kind}" for kind in ("switch", "partial", "full")
@@ -169,6 +163,14 @@ def _figures(result: RunResult) -> RenderableType:
     end = f"; {units.count(worn)} blocks worn out" if worn else ""
     rows.append(("erases per block", f"{erases}, {spread}{end}"))
     return _grid(rows)
+
+
+def _cleaning(figures: dict[str, Any]) -> str:
+    victims = figures["gc"]["collections"]
+    if victims == 0 and figures["precondition"]["spec"] == "empty":
+        return "none: the drive began empty and had room for all of it (see --precondition)"
+    of_pages = units.share(figures["gc"]["efficiency"])
+    return f"{units.count(victims)} victims, {of_pages} of their pages invalid"
 
 
 def _operations(result: RunResult) -> RenderableType:
