@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_report import HOSTILE, MadeUp, a_run, comparison
 
 from flashwright.report import write_report
+from test_report import HOSTILE, MadeUp, a_run, comparison
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright")
 
