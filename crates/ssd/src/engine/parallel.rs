@@ -521,17 +521,26 @@ impl Parallel {
                 return;
             }
         }
-        let end = at + phase.held + phase.after;
-        bus.free_at = at + phase.held;
-        bus.busy += phase.held;
-        state.current.left -= phase.completes;
-        if state.current.left > 0 {
+        let mut at = at;
+        loop {
+            let phase = &self.phases.table[usize::from(state.phase)];
+            let end = at + phase.held + phase.after;
+            bus.free_at = at + phase.held;
+            bus.busy += phase.held;
+            state.current.left -= phase.completes;
+            if state.current.left == 0 {
+                self.finish(die, end);
+                self.begin(die, 0);
+                break;
+            }
             state.phase = phase.next;
             want.ready = end + phase.lead;
             want.rest -= phase.held + phase.after + phase.lead;
-        } else {
-            self.finish(die, end);
-            self.begin(die, 0);
+            // The same die again, if it wants the bus before any other does.
+            if want.ready >= bus.rival_at || want.ready > until {
+                break;
+            }
+            at = want.ready;
         }
         self.choose(channel);
     }
