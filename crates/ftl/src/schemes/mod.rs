@@ -140,4 +140,5 @@ macro_rules! schemes {
 schemes! {
     page::PageMap as Page,
     block::BlockMap as Block,
+    bast::Bast as Bast,
 }
