@@ -12,7 +12,7 @@
 
 use crate::schemes::SchemeContext;
 use crate::{BlockPool, Cause, Flash, OutOfSpace, Violation};
-use flashwright_nand::{BlockId, Condition, Divisor, Geometry, Lpn, PlaneId, Ppn};
+use flashwright_nand::{BlockId, Condition, Divisor, Geometry, Lpn, PlaneId, Ppn, prefetch, table};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -380,7 +380,7 @@ impl LogMap {
     pub fn new(entries_max: u32) -> Self {
         let size = (u64::from(entries_max.max(1)) * 2).next_power_of_two();
         Self {
-            table: vec![EMPTY; usize::try_from(size).expect("a log fits the memory")],
+            table: table(EMPTY, usize::try_from(size).expect("a log fits the memory")),
             shift: 64 - size.trailing_zeros(),
             len: 0,
         }
@@ -452,6 +452,12 @@ impl LogMap {
         self.table[hole] = EMPTY;
         self.len -= 1;
         Some(Ppn(ppn))
+    }
+
+    /// Warms the simulating machine's cache for a search for `lpn`.
+    #[inline(always)]
+    pub fn expect(&self, lpn: Lpn) {
+        prefetch(&self.table, self.start(lpn.0));
     }
 
     /// All entries, in no particular order.

@@ -141,4 +141,9 @@ schemes! {
     page::PageMap as Page,
     block::BlockMap as Block,
     bast::Bast as Bast,
+    fast::Fast as Fast,
 }
+
+pub use bast::{BastSettings, VictimLog};
+pub use block::{BlockMapSettings, Coalesce};
+pub use fast::{FastSettings, OutOfOrder};
