@@ -197,6 +197,17 @@ impl Flash {
         self.nand.spare(ppn)
     }
 
+    /// Reads the spare areas of all pages of a block, one operation a page.
+    pub fn read_spares(&mut self, block: BlockId, cause: Cause) {
+        let pages = self.geometry().pages_per_block();
+        self.counters.add(OpKind::OobRead, cause, u64::from(pages));
+        if self.logging {
+            for page in 0..pages {
+                self.note(self.geometry().page_at(block, page), OpKind::OobRead, cause);
+            }
+        }
+    }
+
     /// Programs `ppn` with the newest data of `lpn` (or, beyond the logical space, with a page of the scheme's own
     /// tables) and marks it valid. The old copy stays as it is: see [`Flash::invalidate`].
     ///

@@ -140,6 +140,7 @@ macro_rules! schemes {
 schemes! {
     page::PageMap as Page,
     block::BlockMap as Block,
+    replacement::Replacement as Replacement,
     bast::Bast as Bast,
     fast::Fast as Fast,
 }
@@ -147,3 +148,4 @@ schemes! {
 pub use bast::{BastSettings, VictimLog};
 pub use block::{BlockMapSettings, Coalesce};
 pub use fast::{FastSettings, OutOfOrder};
+pub use replacement::ReplacementSettings;
