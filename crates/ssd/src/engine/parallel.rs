@@ -16,7 +16,7 @@
 //! and completions. Three things make them cheap, and none changes a result:
 //!
 //! - Channels meet only where a completion brings a new request. No entry of a queue can end before its remaining
-//!   phases have passed, so up to the earliest such end every channel runs alone ([`Parallel::horizon`]).
+//!   phases have passed, so up to the earliest such end every channel runs alone ([`Ahead::horizon`]).
 //! - A run of copies within a die is one entry of its queue, and as long as no other die of the channel wants the bus,
 //!   whole copies pass at once.
 //! - What a grant brings is read from a table of [`Phase`]s: interleaved dies would make every such decision a coin
@@ -251,6 +251,23 @@ struct Channel {
     ends_at: u64,
 }
 
+/// What lies ahead of all channels; [`NEVER`] where nothing does.
+#[derive(Clone, Copy)]
+struct Ahead {
+    /// The earliest time at which an entry being served can end.
+    horizon: u64,
+    first_grant: u64,
+}
+
+impl Ahead {
+    const NOTHING: Ahead = Ahead { horizon: NEVER, first_grant: NEVER };
+
+    #[inline(always)]
+    fn and(self, channel: &Channel) -> Self {
+        Self { horizon: self.horizon.min(channel.ends_at), first_grant: self.first_grant.min(channel.grant_at) }
+    }
+}
+
 /// The engine.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Parallel {
@@ -267,6 +284,9 @@ pub(crate) struct Parallel {
     /// Completions to come: see [`done_key`].
     done: BinaryHeap<Reverse<u128>>,
     sequence: u64,
+    /// Whether a die was woken since the channels were last looked at together.
+    #[serde(skip)]
+    woken: bool,
     /// Cells of the request being issued, by position in its log.
     #[serde(skip)]
     cell_of: Vec<(u32, u32)>,
@@ -298,6 +318,7 @@ impl Parallel {
             cells_free: Vec::new(),
             done: BinaryHeap::new(),
             sequence: 0,
+            woken: false,
             cell_of: Vec::new(),
         }
     }
@@ -406,24 +427,25 @@ impl Parallel {
 
     /// The next completion not after `until`: slot and end. Grants on the way are made.
     pub fn next_completion(&mut self, until: u64) -> Option<(u32, u64)> {
+        let mut ahead = self.ahead();
         loop {
             let first_done = self.done.peek().map_or(NEVER, |Reverse(key)| (*key >> 64) as u64);
-            let (horizon, first_grant) = self.horizon();
+            let Ahead { horizon, first_grant } = ahead;
             if horizon < first_done && horizon <= until {
                 // What ends at the horizon may wake an entry that wants a bus at that very time, so it comes first;
                 // only where nothing takes any time there is nothing before the horizon.
-                self.run_channels(if first_grant < horizon { horizon - 1 } else { horizon });
+                ahead = self.run_channels(if first_grant < horizon { horizon - 1 } else { horizon });
                 continue;
             }
             // Nothing can complete before what is done already, or before `until`.
             if first_done > until || first_done == NEVER {
-                if until != NEVER {
+                if first_grant <= until && until != NEVER {
                     self.run_channels(until);
                 }
                 return None;
             }
             // At the same time a completion comes before a grant: what it brings may want the bus as well.
-            if first_done > 0 {
+            if first_grant < first_done {
                 self.run_channels(first_done - 1);
             }
             let Reverse(key) = self.done.pop().expect("peeked at before");
@@ -433,22 +455,29 @@ impl Parallel {
         }
     }
 
-    /// The earliest time at which an entry being served can end, and that of the next grant; [`NEVER`] if none is.
     #[inline(always)]
-    fn horizon(&self) -> (u64, u64) {
-        self.channels
-            .iter()
-            .fold((NEVER, NEVER), |(ends, grant), channel| (ends.min(channel.ends_at), grant.min(channel.grant_at)))
+    fn ahead(&self) -> Ahead {
+        self.channels.iter().fold(Ahead::NOTHING, Ahead::and)
     }
 
-    /// Makes the grants of every channel up to and including `until`.
+    /// Makes the grants of every channel up to and including `until`, and answers what lies ahead then.
     #[inline(always)]
-    fn run_channels(&mut self, until: u64) {
+    fn run_channels(&mut self, until: u64) -> Ahead {
+        let mut ahead = Ahead::NOTHING;
         for channel in 0..self.channels.len() {
             while self.channels[channel].grant_at <= until {
                 self.grant(channel, until);
             }
+            ahead = ahead.and(&self.channels[channel]);
         }
+        // A grant may have woken a die of a channel that was passed before.
+        if self.woken { self.ahead_after_waking() } else { ahead }
+    }
+
+    #[cold]
+    fn ahead_after_waking(&mut self) -> Ahead {
+        self.woken = false;
+        self.ahead()
     }
 
     /// Takes the next entry of a die's queue and works out when it wants the bus; entries that need no bus are finished
@@ -579,6 +608,7 @@ impl Parallel {
         for die in 0..self.dies.len() {
             if self.dies[die].blocked_on == cell {
                 self.dies[die].blocked_on = NONE;
+                self.woken = true;
                 if self.start(die, 0) {
                     self.begin(die, 0);
                 }
