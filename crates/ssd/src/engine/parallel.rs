@@ -15,10 +15,10 @@
 //! A die's next wish for the bus is known as soon as its last one was granted, so the only events are bus grants
 //! and completions. Three things make them cheap, and none changes a result:
 //!
+//! - A run of copies within a die is one entry of its queue.
 //! - Channels meet only where a completion brings a new request. No entry of a queue can end before its remaining
-//!   phases have passed, so up to the earliest such end every channel runs alone ([`Ahead::horizon`]).
-//! - A run of copies within a die is one entry of its queue, and as long as no other die of the channel wants the bus,
-//!   whole copies pass at once.
+//!   phases have passed, so up to the earliest such end a channel may run ahead of the others
+//!   ([`Parallel::horizon`]): a run goes on, whole copies at once, while no other die of its channel wants the bus.
 //! - What a grant brings is read from a table of [`Phase`]s: interleaved dies would make every such decision a coin
 //!   toss for the simulating machine.
 
@@ -251,23 +251,6 @@ struct Channel {
     ends_at: u64,
 }
 
-/// What lies ahead of all channels; [`NEVER`] where nothing does.
-#[derive(Clone, Copy)]
-struct Ahead {
-    /// The earliest time at which an entry being served can end.
-    horizon: u64,
-    first_grant: u64,
-}
-
-impl Ahead {
-    const NOTHING: Ahead = Ahead { horizon: NEVER, first_grant: NEVER };
-
-    #[inline(always)]
-    fn and(self, channel: &Channel) -> Self {
-        Self { horizon: self.horizon.min(channel.ends_at), first_grant: self.first_grant.min(channel.grant_at) }
-    }
-}
-
 /// The engine.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Parallel {
@@ -284,9 +267,6 @@ pub(crate) struct Parallel {
     /// Completions to come: see [`done_key`].
     done: BinaryHeap<Reverse<u128>>,
     sequence: u64,
-    /// Whether a die was woken since the channels were last looked at together.
-    #[serde(skip)]
-    woken: bool,
     /// Cells of the request being issued, by position in its log.
     #[serde(skip)]
     cell_of: Vec<(u32, u32)>,
@@ -318,7 +298,6 @@ impl Parallel {
             cells_free: Vec::new(),
             done: BinaryHeap::new(),
             sequence: 0,
-            woken: false,
             cell_of: Vec::new(),
         }
     }
@@ -425,59 +404,59 @@ impl Parallel {
         (waits_for, sets)
     }
 
-    /// The next completion not after `until`: slot and end. Grants on the way are made.
+    /// The next completion not after `until`: slot and end. Grants on the way are made, in order of time but for runs.
     pub fn next_completion(&mut self, until: u64) -> Option<(u32, u64)> {
-        let mut ahead = self.ahead();
         loop {
             let first_done = self.done.peek().map_or(NEVER, |Reverse(key)| (*key >> 64) as u64);
-            let Ahead { horizon, first_grant } = ahead;
-            if horizon < first_done && horizon <= until {
-                // What ends at the horizon may wake an entry that wants a bus at that very time, so it comes first;
-                // only where nothing takes any time there is nothing before the horizon.
-                ahead = self.run_channels(if first_grant < horizon { horizon - 1 } else { horizon });
-                continue;
-            }
-            // Nothing can complete before what is done already, or before `until`.
-            if first_done > until || first_done == NEVER {
-                if first_grant <= until && until != NEVER {
-                    self.run_channels(until);
+            let (channel, at) = self.next_grant();
+            // At the same time a completion comes before a grant: what it brings may want the bus as well.
+            if first_done <= at {
+                if first_done > until || first_done == NEVER {
+                    return None;
                 }
+                let Reverse(key) = self.done.pop().expect("peeked at before");
+                let slot = key as u32 & SLOT_MAX;
+                self.slots_free.push(slot);
+                return Some((slot, first_done));
+            }
+            if at > until {
                 return None;
             }
-            // At the same time a completion comes before a grant: what it brings may want the bus as well.
-            if first_grant < first_done {
-                self.run_channels(first_done - 1);
+            if self.dies[self.channels[channel].grant_die as usize].current.left == 1 {
+                self.grant(channel, 0);
+            } else {
+                self.run_channels(until.min(first_done - 1).min(self.horizon().saturating_sub(1)).max(at));
             }
-            let Reverse(key) = self.done.pop().expect("peeked at before");
-            let slot = key as u32 & SLOT_MAX;
-            self.slots_free.push(slot);
-            return Some((slot, first_done));
         }
     }
 
+    /// Makes the grants of every channel up to and including `until`, one channel after the other.
     #[inline(always)]
-    fn ahead(&self) -> Ahead {
-        self.channels.iter().fold(Ahead::NOTHING, Ahead::and)
-    }
-
-    /// Makes the grants of every channel up to and including `until`, and answers what lies ahead then.
-    #[inline(always)]
-    fn run_channels(&mut self, until: u64) -> Ahead {
-        let mut ahead = Ahead::NOTHING;
+    fn run_channels(&mut self, until: u64) {
         for channel in 0..self.channels.len() {
             while self.channels[channel].grant_at <= until {
                 self.grant(channel, until);
             }
-            ahead = ahead.and(&self.channels[channel]);
         }
-        // A grant may have woken a die of a channel that was passed before.
-        if self.woken { self.ahead_after_waking() } else { ahead }
     }
 
-    #[cold]
-    fn ahead_after_waking(&mut self) -> Ahead {
-        self.woken = false;
-        self.ahead()
+    /// The channel that grants next, and when.
+    #[inline(always)]
+    fn next_grant(&self) -> (usize, u64) {
+        let (mut chosen, mut at) = (0, NEVER);
+        for (channel, bus) in self.channels.iter().enumerate() {
+            // Without a branch: which channel is first is a coin toss.
+            chosen = if bus.grant_at < at { channel } else { chosen };
+            at = at.min(bus.grant_at);
+        }
+        (chosen, at)
+    }
+
+    /// The earliest time at which an entry being served can end; until then channels know nothing of each other. What
+    /// ends then may wake an entry that wants a bus at that very time.
+    #[inline(always)]
+    fn horizon(&self) -> u64 {
+        self.channels.iter().fold(NEVER, |horizon, channel| horizon.min(channel.ends_at))
     }
 
     /// Takes the next entry of a die's queue and works out when it wants the bus; entries that need no bus are finished
@@ -528,27 +507,25 @@ impl Parallel {
         false
     }
 
-    /// Gives the bus of `channel` to the die that was chosen. Of a run, as many copies pass at once as end by `until` and
-    /// before another die wants the bus.
+    /// Gives the bus of `channel` to the die that was chosen. A run goes on until `until` as long as no other die of its
+    /// channel wants the bus; of its copies, those that fit in pass at once.
     #[inline(always)]
     fn grant(&mut self, channel: usize, until: u64) {
         let bus = &mut self.channels[channel];
         let (die, at) = (bus.grant_die as usize, bus.grant_at);
         let (state, want) = (&mut self.dies[die], &mut self.wants[die]);
-        let phase = &self.phases.table[usize::from(state.phase)];
-        if state.current.left > 1 {
-            let Cycle { time, held } = self.phases.copy;
-            let alone_until = until.min(bus.rival_at.saturating_sub(1));
-            if alone_until >= at + time && at == want.ready {
-                let copies = ((alone_until - at) / time).min(u64::from(state.current.left - 1));
-                want.ready += copies * time;
-                want.rest -= copies * time;
-                bus.free_at = want.ready - phase.gap;
-                bus.busy += copies * held;
-                state.current.left -= u32::try_from(copies).expect("no more than are left");
-                self.choose(channel);
-                return;
-            }
+        let Cycle { time, held } = self.phases.copy;
+        let alone_until = until.min(bus.rival_at.saturating_sub(1));
+        if state.current.left > 1 && alone_until >= at + time && at == want.ready && time > 0 {
+            let phase = &self.phases.table[usize::from(state.phase)];
+            let copies = ((alone_until - at) / time).min(u64::from(state.current.left - 1));
+            want.ready += copies * time;
+            want.rest -= copies * time;
+            bus.free_at = want.ready - phase.gap;
+            bus.busy += copies * held;
+            state.current.left -= u32::try_from(copies).expect("no more than are left");
+            self.choose(channel);
+            return;
         }
         let mut at = at;
         loop {
@@ -565,8 +542,7 @@ impl Parallel {
             state.phase = phase.next;
             want.ready = end + phase.lead;
             want.rest -= phase.held + phase.after + phase.lead;
-            // The same die again, if it wants the bus before any other does.
-            if want.ready >= bus.rival_at || want.ready > until {
+            if want.ready > alone_until {
                 break;
             }
             at = want.ready;
@@ -608,7 +584,6 @@ impl Parallel {
         for die in 0..self.dies.len() {
             if self.dies[die].blocked_on == cell {
                 self.dies[die].blocked_on = NONE;
-                self.woken = true;
                 if self.start(die, 0) {
                     self.begin(die, 0);
                 }
