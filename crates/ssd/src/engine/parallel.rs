@@ -173,7 +173,7 @@ struct Queued {
     waits_for: u32,
     /// The cell that it sets when its end is known, or [`NONE`].
     sets: u32,
-    /// Operations or copies left.
+    /// Operations, or copies.
     left: u32,
     /// [`OpKind`] or [`COPY`].
     kind: u8,
@@ -184,8 +184,6 @@ struct Die {
     /// The entry being served; meaningless while `idle`.
     current: Queued,
     idle: bool,
-    /// The phase for which the bus is wanted.
-    phase: u8,
     /// When the operations granted so far leave the die.
     free_at: u64,
     /// When the current entry took the die.
@@ -231,10 +229,14 @@ struct Want {
     head: u64,
     /// Time from the grant to the end of that entry, if the bus is free whenever it is wanted.
     rest: u64,
+    /// Operations or copies left of that entry.
+    left: u32,
+    /// The phase for which the bus is wanted.
+    phase: u8,
 }
 
 impl Want {
-    const NOTHING: Want = Want { ready: NEVER, head: NEVER, rest: 0 };
+    const NOTHING: Want = Want { ready: NEVER, head: NEVER, rest: 0, left: 0, phase: 0 };
 }
 
 /// A bus, and what its dies want of it.
@@ -422,7 +424,7 @@ impl Parallel {
             if at > until {
                 return None;
             }
-            if self.dies[self.channels[channel].grant_die as usize].current.left == 1 {
+            if self.wants[self.channels[channel].grant_die as usize].left == 1 {
                 self.grant(channel, 0);
             } else {
                 self.run_channels(until.min(first_done - 1).min(self.horizon().saturating_sub(1)).max(at));
@@ -501,9 +503,8 @@ impl Parallel {
             return true;
         }
         let (phase, lead) = self.phases.first[usize::from(entry.kind)];
-        state.phase = phase;
         let rest = self.phases.table[usize::from(phase)].rest + u64::from(entry.left - 1) * self.phases.copy.time;
-        self.wants[die] = Want { ready: start + lead, head: entry.sequence, rest };
+        self.wants[die] = Want { ready: start + lead, head: entry.sequence, rest, left: entry.left, phase };
         false
     }
 
@@ -513,33 +514,33 @@ impl Parallel {
     fn grant(&mut self, channel: usize, until: u64) {
         let bus = &mut self.channels[channel];
         let (die, at) = (bus.grant_die as usize, bus.grant_at);
-        let (state, want) = (&mut self.dies[die], &mut self.wants[die]);
+        let want = &mut self.wants[die];
         let Cycle { time, held } = self.phases.copy;
         let alone_until = until.min(bus.rival_at.saturating_sub(1));
-        if state.current.left > 1 && alone_until >= at + time && at == want.ready && time > 0 {
-            let phase = &self.phases.table[usize::from(state.phase)];
-            let copies = ((alone_until - at) / time).min(u64::from(state.current.left - 1));
+        if want.left > 1 && alone_until >= at + time && at == want.ready && time > 0 {
+            let phase = &self.phases.table[usize::from(want.phase)];
+            let copies = ((alone_until - at) / time).min(u64::from(want.left - 1));
             want.ready += copies * time;
             want.rest -= copies * time;
             bus.free_at = want.ready - phase.gap;
             bus.busy += copies * held;
-            state.current.left -= u32::try_from(copies).expect("no more than are left");
+            want.left -= u32::try_from(copies).expect("no more than are left");
             self.choose(channel);
             return;
         }
         let mut at = at;
         loop {
-            let phase = &self.phases.table[usize::from(state.phase)];
+            let phase = &self.phases.table[usize::from(want.phase)];
             let end = at + phase.held + phase.after;
             bus.free_at = at + phase.held;
             bus.busy += phase.held;
-            state.current.left -= phase.completes;
-            if state.current.left == 0 {
+            want.left -= phase.completes;
+            if want.left == 0 {
                 self.finish(die, end);
                 self.begin(die, 0);
                 break;
             }
-            state.phase = phase.next;
+            want.phase = phase.next;
             want.ready = end + phase.lead;
             want.rest -= phase.held + phase.after + phase.lead;
             if want.ready > alone_until {
