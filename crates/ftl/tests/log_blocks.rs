@@ -382,7 +382,7 @@ fn chains_are_bounded() {
             assert_eq!(cost.total(OpKind::Read), 1);
         }
         assert!(bench.extra("chain_length_mean_blocks") <= f64::from(max) + 1.0);
-        assert!(bench.extra("oob_reads_per_access_pages") > 1.0);
+        assert!(bench.extra("per_access_oob_reads") > 1.0);
     }
 }
 

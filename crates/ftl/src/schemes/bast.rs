@@ -221,8 +221,8 @@ impl Ftl for Bast {
             ram_bytes: (blocks + log_pages) * u64::from(self.entry_bytes),
             extra: vec![
                 ("log_used_at_merge_pages".to_owned(), self.figures.log_pages_used as f64 / merges.max(1.0)),
-                ("whole_block_writes_blocks".to_owned(), self.figures.whole_blocks as f64),
-                ("logs_blocks".to_owned(), self.logs.len() as f64),
+                ("whole_block_writes".to_owned(), self.figures.whole_blocks as f64),
+                ("log_blocks".to_owned(), self.logs.len() as f64),
             ],
             ..SchemeFigures::default()
         }
@@ -311,7 +311,7 @@ impl Bast {
         if slot != NONE {
             let log = self.drop_log(slot);
             flash.invalidate_block(log);
-            self.erased.release(log, flash);
+            self.erased.release(log, Cause::Merge, flash);
         }
         let old = std::mem::replace(&mut self.data[lbn as usize], block.0);
         if old != NONE {
@@ -322,7 +322,7 @@ impl Bast {
             flash.program(flash.geometry().page_at(block, offset), lpn, Cause::Host);
         }
         if old != NONE {
-            self.erased.release(BlockId(old), flash);
+            self.erased.release(BlockId(old), Cause::Merge, flash);
             self.figures.merges.switch += 1;
             self.figures.log_pages_used += u64::from(self.logical.per_block());
         }
@@ -414,11 +414,11 @@ impl Bast {
         self.drop_log(slot);
         if data != NONE {
             flash.invalidate_block(BlockId(data));
-            self.erased.release(BlockId(data), flash);
+            self.erased.release(BlockId(data), Cause::Merge, flash);
         }
         if !in_order {
             flash.invalidate_block(log);
-            self.erased.release(log, flash);
+            self.erased.release(log, Cause::Merge, flash);
         }
         Ok(())
     }

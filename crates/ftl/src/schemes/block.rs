@@ -126,7 +126,7 @@ impl Ftl for BlockMap {
         SchemeFigures {
             ram_bytes: self.data.len() as u64 * u64::from(self.entry_bytes),
             extra: vec![
-                ("rewrites_blocks".to_owned(), self.rewrites as f64),
+                ("block_rewrites".to_owned(), self.rewrites as f64),
                 ("copied_per_rewrite_pages".to_owned(), per_rewrite),
             ],
             ..SchemeFigures::default()
@@ -181,7 +181,7 @@ impl BlockMap {
             self.rewrites += 1;
             self.pages_copied += u64::from(copied);
             flash.invalidate_block(BlockId(old));
-            self.erased.release(BlockId(old), flash);
+            self.erased.release(BlockId(old), Cause::Merge, flash);
         }
         Ok(())
     }

@@ -213,10 +213,10 @@ impl Ftl for Fast {
             merges: Some(merges.clone()),
             ram_bytes: entries * u64::from(self.entry_bytes),
             extra: vec![
-                ("reclaims_blocks".to_owned(), *reclaims as f64),
-                ("reclaims_dead_blocks".to_owned(), *reclaimed_dead as f64),
+                ("log_reclaims".to_owned(), *reclaims as f64),
+                ("dead_log_reclaims".to_owned(), *reclaimed_dead as f64),
                 ("valid_at_reclaim_pages".to_owned(), *reclaimed_pages_valid as f64 / (*reclaims as f64).max(1.0)),
-                ("logs_blocks".to_owned(), f64::from(self.log_blocks)),
+                ("log_blocks".to_owned(), f64::from(self.log_blocks)),
             ],
             ..SchemeFigures::default()
         }
@@ -398,7 +398,7 @@ impl Fast {
         self.victim_pages = pages;
         merged?;
         self.random.pop_front();
-        self.erased.release(victim, flash);
+        self.erased.release(victim, Cause::Merge, flash);
         self.figures.reclaims += 1;
         self.figures.reclaimed_pages_valid += valid;
         self.figures.reclaimed_dead += u64::from(valid == 0);
@@ -437,7 +437,7 @@ impl Fast {
         self.retire_data(old, flash);
         if let Some(log) = sequential {
             flash.invalidate_block(log);
-            self.erased.release(log, flash);
+            self.erased.release(log, Cause::Merge, flash);
             self.count_data_blocks(1);
         }
         self.figures.merges.full += 1;
@@ -480,7 +480,7 @@ impl Fast {
     fn retire_data(&mut self, block: u32, flash: &mut Flash) {
         if block != NONE {
             flash.invalidate_block(BlockId(block));
-            self.erased.release(BlockId(block), flash);
+            self.erased.release(BlockId(block), Cause::Merge, flash);
         }
     }
 

@@ -183,9 +183,9 @@ impl Ftl for Replacement {
             ram_bytes: self.primary.len() as u64 * u64::from(self.entry_bytes),
             extra: vec![
                 ("chain_length_mean_blocks".to_owned(), units as f64 / (chains as f64).max(1.0)),
-                ("oob_reads_per_access_pages".to_owned(), access_oob_reads as f64 / (accesses as f64).max(1.0)),
-                ("folds_in_place_blocks".to_owned(), folds_in_place as f64),
-                ("folds_out_of_place_blocks".to_owned(), folds_out_of_place as f64),
+                ("per_access_oob_reads".to_owned(), access_oob_reads as f64 / (accesses as f64).max(1.0)),
+                ("in_place_folds".to_owned(), folds_in_place as f64),
+                ("out_of_place_folds".to_owned(), folds_out_of_place as f64),
             ],
             ..SchemeFigures::default()
         }
@@ -330,7 +330,7 @@ impl Replacement {
             let follower = std::mem::replace(&mut self.follower[unit as usize], NONE);
             if Some(BlockId(unit)) != target {
                 flash.invalidate_block(BlockId(unit));
-                self.erased.release(BlockId(unit), flash);
+                self.erased.release(BlockId(unit), Cause::Merge, flash);
             }
             unit = follower;
         }
