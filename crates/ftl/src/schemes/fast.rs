@@ -406,6 +406,8 @@ impl Fast {
         Ok(())
     }
 
+    /// Counts a log that went with the merges of so many logical blocks: 0 where a random log held nothing current, 1 by
+    /// rule 4.
     fn count_data_blocks(&mut self, data_blocks: usize) {
         let histogram = &mut self.figures.merges.full_by_data_blocks;
         if histogram.len() <= data_blocks {
