@@ -441,7 +441,7 @@ impl BlockDevice for Ssd {
         Nanos(self.now)
     }
 
-    #[inline]
+    #[inline(always)]
     fn submit(&mut self, mut request: Request) -> Result<Tag, IoError> {
         self.check_range(&request)?;
         request.arrival = request.arrival.max(Nanos(self.now));
@@ -484,7 +484,7 @@ impl BlockDevice for Ssd {
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn wait(&mut self, until: Nanos, completion: &mut Completion) -> Result<bool, IoError> {
         if let Some(reason) = self.failures.pop_front() {
             return Err(IoError::WornOut { reason });
