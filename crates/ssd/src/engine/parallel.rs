@@ -27,8 +27,7 @@ use flashwright_block::Nanos;
 use flashwright_ftl::{FlashOp, OP_KINDS, OpKind};
 use flashwright_nand::Geometry;
 use serde::{Deserialize, Serialize};
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 
 const NEVER: u64 = u64::MAX;
 const NONE: u32 = u32::MAX;
@@ -213,7 +212,7 @@ struct Cell {
 const SLOT_BITS: u32 = 24;
 const SLOT_MAX: u32 = (1 << SLOT_BITS) - 1;
 
-/// Orders completions by end, then by issue: one number, because comparing is most of what a heap does.
+/// Orders completions by end, then by issue.
 #[inline(always)]
 fn done_key(end: u64, sequence: u64, slot: u32) -> u128 {
     debug_assert!(slot <= SLOT_MAX && sequence < 1 << (64 - SLOT_BITS));
@@ -266,8 +265,9 @@ pub(crate) struct Parallel {
     slots_free: Vec<u32>,
     cells: Vec<Cell>,
     cells_free: Vec<u32>,
-    /// Completions to come: see [`done_key`].
-    done: BinaryHeap<Reverse<u128>>,
+    /// Completions to come, the first last: see [`done_key`]. Only what was granted and has not ended is here, at most about
+    /// one a die, so a sorted list beats a heap.
+    done: Vec<u128>,
     sequence: u64,
     /// Cells of the request being issued, by position in its log.
     #[serde(skip)]
@@ -298,7 +298,7 @@ impl Parallel {
             slots_free: Vec::new(),
             cells: Vec::new(),
             cells_free: Vec::new(),
-            done: BinaryHeap::new(),
+            done: Vec::new(),
             sequence: 0,
             cell_of: Vec::new(),
         }
@@ -409,14 +409,14 @@ impl Parallel {
     /// The next completion not after `until`: slot and end. Grants on the way are made, in order of time but for runs.
     pub fn next_completion(&mut self, until: u64) -> Option<(u32, u64)> {
         loop {
-            let first_done = self.done.peek().map_or(NEVER, |Reverse(key)| (*key >> 64) as u64);
+            let first_done = self.done.last().map_or(NEVER, |key| (*key >> 64) as u64);
             let (channel, at) = self.next_grant();
             // At the same time a completion comes before a grant: what it brings may want the bus as well.
             if first_done <= at {
                 if first_done > until || first_done == NEVER {
                     return None;
                 }
-                let Reverse(key) = self.done.pop().expect("peeked at before");
+                let key = self.done.pop().expect("looked at before");
                 let slot = key as u32 & SLOT_MAX;
                 self.slots_free.push(slot);
                 return Some((slot, first_done));
@@ -594,7 +594,12 @@ impl Parallel {
     }
 
     fn complete(&mut self, slot: u32, end: u64) {
-        self.done.push(Reverse(done_key(end, self.slots[slot as usize].sequence, slot)));
+        let key = done_key(end, self.slots[slot as usize].sequence, slot);
+        let mut at = self.done.len();
+        while at > 0 && self.done[at - 1] < key {
+            at -= 1;
+        }
+        self.done.insert(at, key);
     }
 
     /// Chooses the die that gets the bus of `channel` next: the one ready longest, ties to the earlier operation.
