@@ -137,4 +137,6 @@ macro_rules! schemes {
     };
 }
 
-schemes! { page::PageMap as Page }
+schemes! { page::PageMap as Page, dftl::Dftl as Dftl }
+
+pub use dftl::{DftlSettings, SamePageRead};
