@@ -22,6 +22,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from flashwright import record as recording
 from flashwright.record import (
     FLUSH,

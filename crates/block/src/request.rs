@@ -42,11 +42,12 @@ pub struct Request {
 }
 
 impl Request {
-    /// The sector after the last one touched.
+    /// The sector after the last one touched. A request that would reach past the last number there is ends at that
+    /// number, so that no device takes it for a small one.
     #[inline]
     #[must_use]
     pub fn end_sector(&self) -> u64 {
-        self.first_sector + u64::from(self.sectors)
+        self.first_sector.saturating_add(u64::from(self.sectors))
     }
 }
 

@@ -39,9 +39,9 @@ pub struct Flash {
     log: Vec<FlashOp>,
     #[serde(skip)]
     next_after: u16,
-    /// Position in the log, plus 1, of the read that host programs of this request must await; 0 for none.
+    /// Pages of which this request writes a part, and the position in the log, plus 1, of the read of the rest.
     #[serde(skip)]
-    host_awaits: u32,
+    host_awaits: Vec<(Lpn, u32)>,
     stamps: Option<Stamps>,
 }
 
@@ -58,7 +58,7 @@ impl Flash {
             logging,
             log: Vec::new(),
             next_after: 0,
-            host_awaits: 0,
+            host_awaits: Vec::new(),
             stamps: verify.then(|| Stamps::new(logical_pages, pages)),
             nand,
         }
@@ -208,6 +208,9 @@ impl Flash {
         self.valid[ppn.index() / 64] |= 1 << (ppn.0 % 64);
         self.pages_valid[self.nand.geometry().block_of(ppn).index()] += 1;
         self.counters.add(OpKind::Program, cause, 1);
+        if cause == Cause::Host && !self.host_awaits.is_empty() {
+            self.await_read_of(lpn);
+        }
         self.note(ppn, OpKind::Program, cause);
         if let Some(stamps) = &mut self.stamps {
             stamps.programmed(ppn, lpn);
@@ -330,8 +333,8 @@ impl Flash {
         u32::try_from(self.log.len()).expect("a request's operations fit 32 bits")
     }
 
-    /// Makes the next operation wait for the end of the marked one; mark 0 for none. One more than 65,535 operations
-    /// back has ended by the time that the engine comes to the next.
+    /// Makes the next operation wait for the end of the marked one; mark 0 for none. Where more than
+    /// 65,535 operations lie between, the one so far back stands for it.
     #[inline(always)]
     pub fn next_waits_for_mark(&mut self, mark: u32) {
         if mark > 0 {
@@ -340,20 +343,25 @@ impl Flash {
         }
     }
 
-    /// Makes the host programs of this request wait for the end of the last operation: they carry what it reads.
-    pub fn host_programs_wait(&mut self) {
-        self.host_awaits = u32::try_from(self.log.len()).expect("a request's operations fit 32 bits");
+    /// Makes the host program of `lpn` wait, within this request, for the end of the last operation: it carries what
+    /// that one reads.
+    pub fn host_program_waits(&mut self, lpn: Lpn) {
+        if self.logging {
+            self.host_awaits.push((lpn, u32::try_from(self.log.len()).expect("a request's operations fit 32 bits")));
+        }
+    }
+
+    #[cold]
+    fn await_read_of(&mut self, lpn: Lpn) {
+        if let Some((_, read)) = self.host_awaits.iter().find(|(awaiting, _)| *awaiting == lpn) {
+            self.next_after = u16::try_from(self.log.len() + 1 - *read as usize).unwrap_or(u16::MAX);
+        }
     }
 
     #[inline(always)]
     fn note(&mut self, ppn: Ppn, kind: OpKind, cause: Cause) {
         if self.logging {
-            let mut after = self.next_after;
-            if self.host_awaits > 0 && kind == OpKind::Program && cause == Cause::Host {
-                let distance = self.log.len() + 1 - self.host_awaits as usize;
-                after = u16::try_from(distance).unwrap_or(u16::MAX);
-            }
-            self.log.push(FlashOp { ppn, kind, cause, after, copies: 0 });
+            self.log.push(FlashOp { ppn, kind, cause, after: self.next_after, copies: 0 });
             self.next_after = 0;
         }
     }
@@ -392,7 +400,7 @@ impl Flash {
     pub fn clear_log(&mut self) {
         self.log.clear();
         self.next_after = 0;
-        self.host_awaits = 0;
+        self.host_awaits.clear();
     }
 
     /// Warms the simulating machine's cache for an invalidation of `ppn`.

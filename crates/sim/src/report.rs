@@ -88,7 +88,13 @@ impl RunReport {
             "gc": gc(ssd),
             "merges": merges(ssd.figures().merges),
             "mapping_cache": mapping_cache(ssd.figures().mapping_cache),
-            "buffer": Value::Null,
+            "buffer": {
+                "write_hits": Value::Null,
+                "read_hits": Value::Null,
+                "destages": Value::Null,
+                "pages_per_destage_mean": Value::Null,
+                "pages_padded": Value::Null,
+            },
             "scheme": {
                 "ram_bytes": ssd.figures().ram_bytes,
                 "extra": ssd.figures().extra.into_iter().map(|(k, v)| (k, json!(v))).collect::<serde_json::Map<_, _>>(),

@@ -156,6 +156,12 @@ impl Config {
             g.page_size.to_string(),
             "a multiple of 512 B from 512 B to 16 MiB",
         );
+        check(
+            g.spare_size <= g.page_size,
+            "geometry.spare-size",
+            g.spare_size.to_string(),
+            &format!("no more than geometry.page-size = {}", g.page_size),
+        );
         let pages = [g.channels, g.dies_per_channel, g.planes_per_die, g.blocks_per_plane, g.pages_per_block]
             .iter()
             .map(|n| u128::from(*n))
@@ -329,6 +335,8 @@ mod tests {
             .unwrap();
         assert_eq!(config.timing.read.0, 75_000);
         assert_eq!(config.capacity.utilization, 0.7);
+        let error = Config::default().with_settings(&["geometry.spare-size=20 GiB"]).unwrap_err().to_string();
+        assert_eq!(error, "--set: geometry.spare-size: found 20 GiB, expected no more than geometry.page-size = 4 KiB");
         let error = Config::default().with_settings(&["gc.victim", "geometry.channels=0"]).unwrap_err().to_string();
         assert_eq!(
             error,

@@ -42,6 +42,8 @@ pub struct Ssd {
     busy: u64,
     /// Completions that wait to be fetched.
     ready: VecDeque<Completion>,
+    /// Why requests failed that had waited in the driver; the next calls of `wait` tell.
+    failures: VecDeque<String>,
 }
 
 /// What became of a request.
@@ -142,6 +144,7 @@ impl Ssd {
             tag: 0,
             busy: 0,
             ready: VecDeque::new(),
+            failures: VecDeque::new(),
         })
     }
 
@@ -192,6 +195,7 @@ impl Ssd {
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.ready.len()
+            + self.failures.len()
             + match &self.clock {
                 Clock::Parallel(clock) => clock.in_flight as usize + clock.waiting.len(),
                 _ => 0,
@@ -270,14 +274,7 @@ impl Ssd {
                 if self.config.host.partial_pages == PartialPages::ReadModifyWrite {
                     self.read_partial_pages(request, run);
                 }
-                for lpn in run.iter() {
-                    self.flash.host_writes_page(lpn);
-                }
-                self.scheme.write(run, &mut self.flash).inspect_err(|_| {
-                    for lpn in run.iter() {
-                        self.flash.host_write_failed(lpn, self.scheme.lookup(lpn));
-                    }
-                })
+                self.write_run(run)
             }
             RequestKind::Trim => {
                 // Only pages wholly covered lose their content.
@@ -298,6 +295,19 @@ impl Ssd {
         }
     }
 
+    /// Writes whole pages. Where one can't be placed, what the pages hold then counts as their content.
+    #[inline(always)]
+    fn write_run(&mut self, run: LpnRun) -> Result<(), OutOfSpace> {
+        for lpn in run.iter() {
+            self.flash.host_writes_page(lpn);
+        }
+        self.scheme.write(run, &mut self.flash).inspect_err(|_| {
+            for lpn in run.iter() {
+                self.flash.host_write_failed(lpn, self.scheme.lookup(lpn));
+            }
+        })
+    }
+
     /// Reads the first and last page of a write that covers them only in part, if they hold data.
     fn read_partial_pages(&mut self, request: &Request, run: LpnRun) {
         let starts_inside = !request.first_sector.is_multiple_of(self.sectors_per_page);
@@ -307,7 +317,7 @@ impl Ssd {
         for lpn in partial.into_iter().flatten().take(if run.pages == 1 { 1 } else { 2 }) {
             if self.scheme.lookup(lpn).is_some() {
                 self.scheme.read(LpnRun { first: lpn, pages: 1, stream: run.stream }, &mut self.flash);
-                self.flash.host_programs_wait();
+                self.flash.host_program_waits(lpn);
             }
         }
     }
@@ -374,27 +384,41 @@ impl Ssd {
     /// [`IoError::WornOut`] when a page can't be placed.
     #[inline]
     pub fn precondition(&mut self, run: LpnRun) -> Result<(), IoError> {
-        for lpn in run.iter() {
-            self.flash.host_writes_page(lpn);
-        }
-        let result = self.scheme.write(run, &mut self.flash);
+        let result = self.write_run(run);
         self.flash.clear_log();
         result.map_err(|error| IoError::WornOut { reason: error.to_string() })
     }
 
     /// Runs the engine to its next completion not after `until`; a freed place takes the next request of the driver.
     #[inline(always)]
-    fn advance(&mut self, until: u64, completion: &mut Completion) -> Result<bool, IoError> {
-        let Clock::Parallel(clock) = &mut self.clock else { return Ok(false) };
-        let Some((slot, end)) = clock.engine.next_completion(until) else { return Ok(false) };
+    fn advance(&mut self, until: u64, completion: &mut Completion) -> bool {
+        let Clock::Parallel(clock) = &mut self.clock else { return false };
+        let Some((slot, end)) = clock.engine.next_completion(until) else { return false };
         completion.clone_from(&clock.flights[slot as usize]);
         completion.end = Nanos(end);
         clock.in_flight -= 1;
+        let waiting = !clock.waiting.is_empty();
         self.now = self.now.max(end);
-        if let Some((tag, request)) = clock.waiting.pop_front() {
-            self.dispatch(&request, tag, end)?;
+        if waiting {
+            self.admit(end);
         }
-        Ok(true)
+        true
+    }
+
+    /// Takes requests from the driver while there is a place. One that fails leaves its place to the next.
+    #[cold]
+    fn admit(&mut self, at: u64) {
+        while let Clock::Parallel(clock) = &mut self.clock
+            && clock.in_flight < clock.queue_depth
+            && let Some((tag, request)) = clock.waiting.pop_front()
+        {
+            if let Err(error) = self.dispatch(&request, tag, at) {
+                self.failures.push_back(match error {
+                    IoError::WornOut { reason } => reason,
+                    other => other.to_string(),
+                });
+            }
+        }
     }
 }
 
@@ -425,7 +449,7 @@ impl BlockDevice for Ssd {
         self.tag += 1;
         if let Clock::Parallel(_) = self.clock {
             let mut completion = Completion::default();
-            while self.advance(request.arrival.0, &mut completion)? {
+            while self.advance(request.arrival.0, &mut completion) {
                 self.ready.push_back(completion);
             }
             self.now = request.arrival.0;
@@ -459,6 +483,9 @@ impl BlockDevice for Ssd {
 
     #[inline]
     fn wait(&mut self, until: Nanos, completion: &mut Completion) -> Result<bool, IoError> {
+        if let Some(reason) = self.failures.pop_front() {
+            return Err(IoError::WornOut { reason });
+        }
         if let Some(next) = self.ready.front() {
             if next.end > until {
                 self.now = self.now.max(until.0);
@@ -469,7 +496,7 @@ impl BlockDevice for Ssd {
             self.now = self.now.max(completion.end.0);
             return Ok(true);
         }
-        if self.advance(until.0, completion)? {
+        if self.advance(until.0, completion) {
             return Ok(true);
         }
         if until.0 != u64::MAX {

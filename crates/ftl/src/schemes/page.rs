@@ -55,13 +55,19 @@ impl BuildScheme for PageMap {
         let streams = u64::from(context.placement.policy.build(&context.placement.policies, ()).streams());
         let reserved = u64::from(context.gc.free_blocks_min.max(1)) + streams;
         let mut faults = Vec::new();
-        let mut usable = 0;
+        let (mut usable, mut tightest) = (0, u64::MAX);
         for plane in 0..geometry.planes() {
             let first = geometry.first_block(PlaneId(plane)).0;
             let good = (first..first + geometry.blocks_per_plane())
                 .filter(|block| flash.nand().condition(BlockId(*block)) == Condition::Good)
                 .count() as u64;
-            usable += good.saturating_sub(reserved) * u64::from(geometry.pages_per_block());
+            let room = good.saturating_sub(reserved) * u64::from(geometry.pages_per_block());
+            usable += room;
+            tightest = tightest.min(room);
+        }
+        if context.placement.allocation == Allocation::Static {
+            // Every plane gets its share, whatever room it has.
+            usable = tightest * u64::from(geometry.planes());
         }
         let logical = u64::from(context.logical_pages);
         if logical > usable {

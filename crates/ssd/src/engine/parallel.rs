@@ -340,7 +340,7 @@ impl Parallel {
             };
             self.sequence += 1;
             if !self.cell_of.is_empty() {
-                (queued.waits_for, queued.sets) = self.cells_at(at, op, &mut cell);
+                (queued.waits_for, queued.sets) = self.cells_at(at, ops, geometry, &mut cell);
             }
             let state = &mut self.dies[die];
             if !state.idle {
@@ -383,14 +383,17 @@ impl Parallel {
         self.cell_of.sort_unstable();
     }
 
-    /// The cells that operation `at` waits for and sets.
-    fn cells_at(&self, at: usize, op: &FlashOp, next: &mut usize) -> (u32, u32) {
+    /// The cells that operation `at` waits for and sets. One that waits for an operation on its own die waits for no
+    /// cell, even if that operation has one for other dies: it was not counted among the cell's waiters.
+    fn cells_at(&self, at: usize, ops: &[FlashOp], geometry: &Geometry, next: &mut usize) -> (u32, u32) {
         let find = |position: usize| {
             self.cell_of
                 .binary_search_by_key(&position, |(known, _)| *known as usize)
                 .map_or(NONE, |found| self.cell_of[found].1)
         };
-        let waits_for = if op.after > 0 { find(at - usize::from(op.after)) } else { NONE };
+        let before = at - usize::from(ops[at].after);
+        let same_die = geometry.die_of(ops[before].ppn) == geometry.die_of(ops[at].ppn);
+        let waits_for = if same_die { NONE } else { find(before) };
         let sets = match self.cell_of.get(*next) {
             Some((position, cell)) if *position as usize == at => {
                 *next += 1;
@@ -405,9 +408,11 @@ impl Parallel {
     pub fn next_completion(&mut self, until: u64) -> Option<(u32, u64)> {
         loop {
             let first_done = self.done.peek().map_or(NEVER, |Reverse(key)| (*key >> 64) as u64);
-            let horizon = self.horizon();
+            let (horizon, first_grant) = self.horizon();
             if horizon < first_done && horizon <= until {
-                self.run_channels(horizon);
+                // What ends at the horizon may wake an entry that wants a bus at that very time, so it comes first;
+                // only where nothing takes any time there is nothing before the horizon.
+                self.run_channels(if first_grant < horizon { horizon - 1 } else { horizon });
                 continue;
             }
             // Nothing can complete before what is done already, or before `until`.
@@ -428,10 +433,12 @@ impl Parallel {
         }
     }
 
-    /// The earliest time at which an entry being served can end; [`NEVER`] if none is.
+    /// The earliest time at which an entry being served can end, and that of the next grant; [`NEVER`] if none is.
     #[inline(always)]
-    fn horizon(&self) -> u64 {
-        self.channels.iter().fold(NEVER, |horizon, channel| horizon.min(channel.ends_at))
+    fn horizon(&self) -> (u64, u64) {
+        self.channels
+            .iter()
+            .fold((NEVER, NEVER), |(ends, grant), channel| (ends.min(channel.ends_at), grant.min(channel.grant_at)))
     }
 
     /// Makes the grants of every channel up to and including `until`.
@@ -538,6 +545,7 @@ impl Parallel {
         state.free_at = end;
         if entry.waits_for != NONE {
             let cell = &mut self.cells[entry.waits_for as usize];
+            assert!(cell.waiters > 0, "an operation waited for a cell that does not count it");
             cell.waiters -= 1;
             if cell.waiters == 0 {
                 self.cells_free.push(entry.waits_for);
@@ -600,5 +608,33 @@ impl Parallel {
             dies: self.dies.iter().map(|die| Nanos(die.busy)).collect(),
             channels: self.channels.iter().map(|channel| Nanos(channel.busy)).collect(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flashwright_block::Bytes;
+    use flashwright_ftl::Cause;
+    use flashwright_nand::Ppn;
+
+    /// A read on die 0 for which a program on its own die and one on the other die wait, twice over:
+    ///
+    /// ```text
+    ///   die 0  read 0-50, out 50-150 | in 150-250, program to 450
+    ///   die 1                        |             in 250-350, program to 550
+    /// ```
+    #[test]
+    fn waiters_on_the_same_die_and_on_another() {
+        let geometry = Geometry::new(1, 2, 1, 4, 4, Bytes(4096));
+        let times = Times { command: 0, pipelined: true, array: [50, 200, 700, 50], transfer: [100, 100, 0, 10] };
+        let mut engine = Parallel::new(&geometry, times);
+        let op = |ppn, kind, after| FlashOp { ppn: Ppn(ppn), kind, cause: Cause::Host, after, copies: 0 };
+        let ops = [op(0, OpKind::Read, 0), op(1, OpKind::Program, 1), op(16, OpKind::Program, 2)];
+        for start in [0, 1000] {
+            let slot = engine.issue(start, &ops, &geometry);
+            assert_eq!(engine.next_completion(NEVER), Some((slot, start + 550)));
+        }
+        assert_eq!(engine.cells_free.len(), engine.cells.len(), "every cell came back");
     }
 }

@@ -6,8 +6,8 @@
 //! valid pages are kept in order, in a heap by (valid pages, seal order). An invalidation above the threshold costs one
 //! comparison. Entries are never changed: a block that loses a page gets a new one, and old ones are passed over. When
 //! the heap runs dry the threshold is set anew, so that at least one block in 64 lies below it, which takes a look at
-//! every block; when it holds more entries than an eighth of the blocks, likewise. Both can only come after a number of
-//! cleans or invalidations in proportion to the blocks, so a pick costs O(log blocks) and an invalidation O(1), amortised.
+//! every block; so it is when old entries pile up. Both can only come after a number of cleans or invalidations in
+//! proportion to the blocks, so a pick costs O(log blocks) and an invalidation O(1), amortised.
 //! State: 8 bytes a block, and the heap.
 
 use super::{UnitView, VictimContext, VictimPolicy};
@@ -37,6 +37,8 @@ pub struct Greedy {
     /// Sealed blocks with fewer valid pages than this are in the heap.
     threshold: u32,
     heap: BinaryHeap<Entry>,
+    /// With more entries than this the threshold is set anew.
+    entries_max: usize,
     pages_per_block: u32,
 }
 
@@ -53,6 +55,7 @@ impl VictimPolicy for Greedy {
             sealed: 0,
             threshold: 0,
             heap: BinaryHeap::new(),
+            entries_max: 0,
             pages_per_block: context.pages_per_block,
         }
     }
@@ -117,7 +120,7 @@ impl Greedy {
             return; // an open block
         }
         self.heap.push(entry(valid, seal, block));
-        if self.heap.len() > (self.sealed_as.len() / 8).max(64) {
+        if self.heap.len() > self.entries_max {
             self.set_threshold(view);
         }
     }
@@ -140,6 +143,7 @@ impl Greedy {
             .map(|(block, seal)| entry(view.pages_valid(block), *seal, block))
             .collect::<Vec<_>>();
         self.threshold = threshold;
+        self.entries_max = 2 * entries.len() + (self.sealed_as.len() / 8).max(64);
         self.heap = entries.into();
     }
 }

@@ -1,0 +1,64 @@
+# One door to everything. `make demo` and `make test` need Python 3.11 or newer, cargo and a C compiler.
+
+PYTHON ?= python3
+CARGO ?= cargo
+VENV := .venv
+BIN := $(VENV)/bin
+
+export PIP_QUIET := 1
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Cargo and maturin ask the same interpreter, so that neither undoes the other's build.
+export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
+
+.DEFAULT_GOAL := help
+.PHONY: help venv build demo test test-rust test-python check generate format bench clean
+
+help: ## Say what there is
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+venv: $(VENV)/ready ## Make .venv with the pinned tools
+
+$(VENV)/ready: requirements-dev.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; say which with PYTHON=")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --requirement requirements-dev.txt
+	touch $@
+
+build: venv ## Build the core and install the package into .venv
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --quiet
+
+demo: build ## A real trace under three cleaning policies, as a table and as out/demo.html
+	@mkdir -p out
+	$(BIN)/flashwright compare default --precondition random --trace bundled:pgbench --depth 8 \
+		--vary gc.victim=greedy,fifo,random --verify --report out/demo.html
+	@echo "open out/demo.html in a browser"
+
+test: test-rust test-python ## All tests
+
+test-rust: venv
+	$(CARGO) test --workspace --quiet
+
+test-python: build
+	$(BIN)/python -m pytest -n 2
+
+check: build ## Formatting, lints and types
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --quiet -- -D warnings
+	$(BIN)/ruff format --check --quiet
+	$(BIN)/ruff check --quiet
+	$(BIN)/mypy
+	$(BIN)/python -m mypy.stubtest flashwright._core
+	$(BIN)/python tools/reference.py --check
+
+generate: build ## Write the reference pages from the code
+	$(BIN)/python tools/reference.py
+
+format: venv ## Format all code
+	$(CARGO) fmt --all
+	$(BIN)/ruff format --quiet
+
+bench: ## How fast a run is, as a ratio to the least work
+	$(CARGO) run --release --package flashwright-bench
+
+clean: ## Remove what was built
+	rm -rf target $(VENV) out python/flashwright/_core*.so

@@ -1,0 +1,98 @@
+//! Work in idle times, for every scheme and policy on the lists: it ends, it loses nothing, and it may come at any time.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // helpers of tests count as library code
+
+use flashwright_block::{Bytes, Seed, below};
+use flashwright_ftl::schemes::SchemeContext;
+use flashwright_ftl::{
+    Flash, Ftl, FtlSettings, GcSettings, LpnRun, OpKind, PlacementConfig, PlacementName, Progress, SchemeName,
+    VictimName, WearSettings,
+};
+use flashwright_nand::{Geometry, Lpn, Nand, ProgramOrder, WearLimit};
+
+#[test]
+fn idle_work_ends_and_loses_nothing() {
+    let mut seed = 0;
+    for scheme in SchemeName::ALL.iter().copied() {
+        for victim in VictimName::ALL.iter().copied() {
+            for policy in PlacementName::ALL.iter().copied() {
+                for order in [ProgramOrder::Ascending, ProgramOrder::Any] {
+                    if scheme.needs_order().is_none_or(|needed| needed == order) {
+                        seed += 1;
+                        one(scheme, victim, policy, order, seed);
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn one(name: SchemeName, victim: VictimName, policy: PlacementName, order: ProgramOrder, seed: u64) {
+    let label = format!("{name:?}, {victim:?}, {policy:?}, {order:?}");
+    let gc = GcSettings { victim, ..GcSettings::default() };
+    let placement = PlacementConfig { policy, ..PlacementConfig::default() };
+    let (ftl, wear) = (FtlSettings::default(), WearSettings::default());
+    // The first shape that the scheme takes, with 4 or 6 pages a block, and its logical pages.
+    let shapes = [(2, 16, 4, 70), (1, 64, 4, 160), (1, 64, 6, 200), (1, 128, 8, 512)];
+    let (mut flash, mut scheme, logical) = shapes
+        .into_iter()
+        .find_map(|(dies, blocks, pages, logical)| {
+            let geometry = Geometry::new(1, dies, 1, blocks, pages, Bytes(4096));
+            let mut flash = Flash::new(Nand::new(geometry, order, WearLimit::Unlimited, &[]), logical, true, true);
+            let context = SchemeContext {
+                logical_pages: logical,
+                dies_per_way: 1,
+                ftl: &ftl,
+                gc: &gc,
+                placement: &placement,
+                wear: &wear,
+                seed: Seed(seed),
+            };
+            name.faults(&context, &flash).is_empty().then(|| {
+                let scheme = name.build(&context, &mut flash);
+                (flash, scheme, logical)
+            })
+        })
+        .unwrap_or_else(|| panic!("{label} takes none of the shapes"));
+    let mut rng = Seed(seed).stream("idle");
+    let mut draw = |bound: u32| u32::try_from(below(&mut rng, u64::from(bound))).unwrap();
+    let mut written = std::collections::BTreeSet::new();
+    for step in 0..1500 {
+        let first = if draw(2) == 0 { draw(logical / 8) } else { draw(logical) };
+        let run = LpnRun { first: Lpn(first), pages: 1 + draw(4.min(logical - first)), stream: 0 };
+        match draw(8) {
+            0 => {
+                run.iter().for_each(|lpn| flash.host_trims_page(lpn));
+                scheme.trim(run, &mut flash);
+                run.iter().for_each(|lpn| _ = written.remove(&lpn));
+            }
+            1 => scheme.read(run, &mut flash),
+            2 => {
+                // All that there is to do, or only a little of it.
+                let limit = if draw(2) == 0 { u32::MAX } else { 1 + draw(3) };
+                let mut steps = 0;
+                while steps < limit && scheme.idle(&mut flash) == Progress::Step {
+                    steps += 1;
+                    assert!(steps < 100_000, "{label}, step {step}: idle work does not end");
+                }
+            }
+            _ => {
+                run.iter().for_each(|lpn| flash.host_writes_page(lpn));
+                scheme.write(run, &mut flash).unwrap_or_else(|error| panic!("{label}, step {step}: {error}"));
+                written.extend(run.iter());
+            }
+        }
+        flash.clear_log();
+        let mut violations = Vec::new();
+        flash.audit(&mut violations);
+        scheme.audit(&flash, &mut violations);
+        violations.extend_from_slice(flash.stamps().unwrap().violations().1);
+        assert!(violations.is_empty(), "{label}, step {step}: {violations:#?}");
+        for lpn in (0..logical).map(Lpn) {
+            assert_eq!(scheme.lookup(lpn).is_some(), written.contains(&lpn), "{label}, step {step}: {lpn:?}");
+        }
+    }
+    scheme.read(LpnRun { first: Lpn(0), pages: logical, stream: 0 }, &mut flash);
+    assert_eq!(flash.stamps().unwrap().violations().0, 0, "{label}: reads at the end");
+    assert!(flash.counters().total(OpKind::Erase) > 0, "{label}: nothing was ever cleaned");
+}

@@ -1,0 +1,271 @@
+//! Page mapping against a twin of plain lists and scans.
+//!
+//! The twin keeps what each flash page holds and where each logical page lies, and answers every question by looking at
+//! all blocks: which is free, which was sealed first, which holds the fewest valid pages. Under greedy and FIFO cleaning
+//! nothing is left to chance, so every page must lie on the same flash page in both, and every block wear alike.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // helpers of tests count as library code
+
+use flashwright_block::{Bytes, Rng, Seed, below, chance};
+use flashwright_ftl::schemes::SchemeContext;
+use flashwright_ftl::{
+    Allocation, Flash, FreeBlockOrder, Ftl, FtlSettings, GcSettings, InvalidateOrder, LpnRun, OpKind, PlacementConfig,
+    PlacementName, SchemeName, VictimName, WearSettings,
+};
+use flashwright_nand::{BlockId, Geometry, Lpn, Nand, ProgramOrder, WearLimit};
+
+#[derive(Clone, Default)]
+struct Block {
+    holds: Vec<u32>,
+    erases: u32,
+    /// When it was sealed or freed, in events; only one of them applies.
+    since: u64,
+    free: bool,
+    open: bool,
+}
+
+struct Twin {
+    geometry: Geometry,
+    gc: GcSettings,
+    placement: PlacementConfig,
+    wear: WearSettings,
+    /// Planes in turn.
+    order: Vec<u32>,
+    turns: [usize; 2],
+    blocks: Vec<Block>,
+    /// The open block of each plane for the host and for cleaning.
+    frontiers: Vec<[Option<usize>; 2]>,
+    lies: Vec<Option<(usize, usize)>>,
+    events: u64,
+    copies: u64,
+}
+
+impl Twin {
+    fn new(
+        geometry: Geometry,
+        logical: u32,
+        gc: &GcSettings,
+        placement: &PlacementConfig,
+        wear: &WearSettings,
+    ) -> Self {
+        let blocks = geometry.blocks() as usize;
+        Self {
+            geometry,
+            gc: gc.clone(),
+            placement: placement.clone(),
+            wear: wear.clone(),
+            order: placement.order.planes(&geometry, 1),
+            turns: [0; 2],
+            blocks: (0..blocks).map(|at| Block { free: true, since: at as u64, ..Block::default() }).collect(),
+            frontiers: vec![[None; 2]; geometry.planes() as usize],
+            lies: vec![None; logical as usize],
+            events: blocks as u64,
+            copies: 0,
+        }
+    }
+
+    fn np(&self) -> usize {
+        self.geometry.pages_per_block() as usize
+    }
+
+    fn blocks_of(&self, plane: usize) -> std::ops::Range<usize> {
+        let each = self.geometry.blocks_per_plane() as usize;
+        plane * each..(plane + 1) * each
+    }
+
+    fn valid(&self, block: usize) -> Vec<u32> {
+        let holds = self.blocks[block].holds.iter().enumerate();
+        holds.filter(|(page, lpn)| self.lies[**lpn as usize] == Some((block, *page))).map(|(_, lpn)| *lpn).collect()
+    }
+
+    fn free_blocks(&self, plane: usize) -> usize {
+        self.blocks_of(plane).filter(|block| self.blocks[*block].free).count()
+    }
+
+    fn write(&mut self, lpn: u32) {
+        if self.gc.invalidate == InvalidateOrder::BeforeGc {
+            self.lies[lpn as usize] = None;
+        }
+        let turn = match self.placement.allocation {
+            Allocation::Static => lpn as usize % self.order.len(),
+            Allocation::Dynamic => {
+                let turn = self.turns[0];
+                self.turns[0] = (turn + 1) % self.order.len();
+                turn
+            }
+        };
+        // A plane that holds nothing but valid pages is passed over.
+        let mut in_turn = self.order.clone();
+        in_turn.rotate_left(turn);
+        let plane = in_turn
+            .into_iter()
+            .map(|plane| plane as usize)
+            .find(|plane| self.makes_room(*plane))
+            .expect("a plane has room");
+        self.append(plane, 0, lpn);
+    }
+
+    /// Cleans until the host's frontier has room; no once cleaning has gone round all blocks twice in vain.
+    fn makes_room(&mut self, plane: usize) -> bool {
+        let mut in_vain = 0;
+        while self.frontiers[plane][0].is_none() {
+            if self.free_blocks(plane) > self.gc.free_blocks_min as usize {
+                self.open(plane, 0);
+            } else {
+                let victim = self.victim(plane);
+                let full = self.valid(victim).len() == self.np();
+                in_vain += u32::from(full);
+                // If the emptiest block is full, all are.
+                if full && self.gc.victim == VictimName::Greedy {
+                    return false;
+                }
+                self.clean(plane, victim);
+                if in_vain > 2 * self.geometry.blocks_per_plane() {
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    fn open(&mut self, plane: usize, stream: usize) {
+        let free = self.blocks_of(plane).filter(|block| self.blocks[*block].free);
+        let block = match self.wear.free_block {
+            FreeBlockOrder::Fifo => free.min_by_key(|block| self.blocks[*block].since),
+            FreeBlockOrder::LeastWorn => free.min_by_key(|block| (self.blocks[*block].erases, *block)),
+            FreeBlockOrder::MostWorn => free.min_by_key(|block| (u32::MAX - self.blocks[*block].erases, *block)),
+        };
+        let block = block.unwrap();
+        self.blocks[block].free = false;
+        self.blocks[block].open = true;
+        self.frontiers[plane][stream] = Some(block);
+    }
+
+    fn append(&mut self, plane: usize, stream: usize, lpn: u32) {
+        let block = self.frontiers[plane][stream].unwrap();
+        self.blocks[block].holds.push(lpn);
+        self.lies[lpn as usize] = Some((block, self.blocks[block].holds.len() - 1));
+        if self.blocks[block].holds.len() == self.np() {
+            self.blocks[block].open = false;
+            self.blocks[block].since = self.events;
+            self.events += 1;
+            self.frontiers[plane][stream] = None;
+        }
+    }
+
+    fn victim(&self, plane: usize) -> usize {
+        let sealed = self.blocks_of(plane).filter(|block| !self.blocks[*block].free && !self.blocks[*block].open);
+        match self.gc.victim {
+            VictimName::Greedy => sealed.min_by_key(|block| (self.valid(*block).len(), self.blocks[*block].since)),
+            VictimName::Fifo => sealed.min_by_key(|block| self.blocks[*block].since),
+            _ => unreachable!("chance decides"),
+        }
+        .unwrap()
+    }
+
+    fn clean(&mut self, plane: usize, victim: usize) {
+        let stream = usize::from(self.placement.policy == PlacementName::GcSeparate);
+        for lpn in self.valid(victim) {
+            if self.frontiers[plane][stream].is_none() {
+                self.open(plane, stream);
+            }
+            self.append(plane, stream, lpn);
+            self.copies += 1;
+        }
+        let block = &mut self.blocks[victim];
+        *block = Block { erases: block.erases + 1, free: true, since: self.events, ..Block::default() };
+        self.events += 1;
+    }
+}
+
+fn draw(rng: &mut Rng, bound: u32) -> u32 {
+    u32::try_from(below(rng, u64::from(bound))).unwrap()
+}
+
+fn pick<T: Copy>(rng: &mut Rng, from: &[T]) -> T {
+    from[draw(rng, u32::try_from(from.len()).unwrap()) as usize]
+}
+
+#[test]
+fn page_mapping_agrees_with_its_naive_twin() {
+    let (mut writes, mut copies) = (0u64, 0);
+    for seed in 0..160 {
+        let mut rng = Seed(seed).stream("test");
+        let rng = &mut rng;
+        let geometry = Geometry::new(
+            1 + draw(rng, 2),
+            1 + draw(rng, 2),
+            1,
+            10 + draw(rng, 30),
+            pick(rng, &[2, 3, 4, 7, 8, 66]),
+            Bytes(4096),
+        );
+        let gc = GcSettings {
+            victim: pick(rng, &[VictimName::Greedy, VictimName::Fifo]),
+            free_blocks_min: 1 + draw(rng, 3),
+            invalidate: pick(rng, &[InvalidateOrder::AtProgram, InvalidateOrder::BeforeGc]),
+            ..GcSettings::default()
+        };
+        let placement = PlacementConfig {
+            policy: pick(rng, &[PlacementName::Single, PlacementName::GcSeparate]),
+            allocation: pick(rng, &[Allocation::Dynamic, Allocation::Static]),
+            order: pick(rng, &["CWDP", "WCPD"]).parse().unwrap(),
+            ..PlacementConfig::default()
+        };
+        let free_block = pick(rng, &[FreeBlockOrder::Fifo, FreeBlockOrder::LeastWorn, FreeBlockOrder::MostWorn]);
+        let wear = WearSettings { free_block, ..WearSettings::default() };
+        let usable =
+            geometry.planes() * (geometry.blocks_per_plane() - gc.free_blocks_min - 2) * geometry.pages_per_block();
+        // Room for planes that static allocation fills unevenly.
+        let logical = usable / geometry.planes() * geometry.planes() * pick(rng, &[5, 8, 9]) / 10;
+        let ftl = FtlSettings::default();
+        let context = SchemeContext {
+            logical_pages: logical,
+            dies_per_way: 1,
+            ftl: &ftl,
+            gc: &gc,
+            placement: &placement,
+            wear: &wear,
+            seed: Seed(seed),
+        };
+        let nand = Nand::new(geometry, ProgramOrder::Ascending, WearLimit::Unlimited, &[]);
+        let mut flash = Flash::new(nand, logical, false, true);
+        assert_eq!(SchemeName::Page.faults(&context, &flash), Vec::<String>::new());
+        let mut scheme = SchemeName::Page.build(&context, &mut flash);
+        let mut twin = Twin::new(geometry, logical, &gc, &placement, &wear);
+        let hot = pick(rng, &[0.0, 0.8]);
+        let steps = 12 * u64::from(geometry.pages()).min(3_000);
+        for step in 0..steps {
+            let space = if chance(rng, hot) { logical.div_ceil(5) } else { logical };
+            let lpn = draw(rng, space);
+            if chance(rng, 0.02) {
+                flash.host_trims_page(Lpn(lpn));
+                scheme.trim(LpnRun { first: Lpn(lpn), pages: 1, stream: 0 }, &mut flash);
+                twin.lies[lpn as usize] = None;
+            } else {
+                flash.host_writes_page(Lpn(lpn));
+                scheme.write(LpnRun { first: Lpn(lpn), pages: 1, stream: 0 }, &mut flash).unwrap();
+                twin.write(lpn);
+                writes += 1;
+            }
+            let at = |lpn: u32| {
+                let ppn = scheme.lookup(Lpn(lpn))?;
+                Some((geometry.block_of(ppn).index(), geometry.page_in_block(ppn) as usize))
+            };
+            assert_eq!(at(lpn), twin.lies[lpn as usize], "seed {seed}, step {step}: lpn {lpn}; {gc:?} {placement:?}");
+            if step % 64 == 0 || step + 1 == steps {
+                for lpn in 0..logical {
+                    assert_eq!(at(lpn), twin.lies[lpn as usize], "seed {seed}, step {step}: lpn {lpn}");
+                }
+            }
+        }
+        for block in 0..geometry.blocks() {
+            assert_eq!(flash.nand().erases(BlockId(block)), twin.blocks[block as usize].erases, "seed {seed}");
+        }
+        let programs = flash.counters().total(OpKind::Program);
+        assert_eq!(programs, flash.host_writes() + twin.copies, "seed {seed}: write amplification");
+        copies += twin.copies;
+    }
+    println!("{writes} writes, {copies} copies");
+    assert!(copies > writes / 4, "{copies} copies for {writes} writes: hardly any cleaning");
+}

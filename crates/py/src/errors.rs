@@ -1,0 +1,52 @@
+//! Errors of the crates as the exceptions of `flashwright/errors.py`.
+
+use flashwright_block::IoError;
+use flashwright_sim::RunError;
+use flashwright_ssd::SsdError;
+use pyo3::prelude::*;
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+pyo3::import_exception!(flashwright.errors, ConfigError);
+pyo3::import_exception!(flashwright.errors, WorkloadError);
+pyo3::import_exception!(flashwright.errors, TraceError);
+pyo3::import_exception!(flashwright.errors, DeviceError);
+pyo3::import_exception!(flashwright.errors, WornOutError);
+pyo3::import_exception!(flashwright.errors, VerifyError);
+pyo3::import_exception!(flashwright.errors, SavedStateError);
+pyo3::import_exception!(flashwright.errors, InternalError);
+
+/// A failed run; what its source failed of depends on whether that is a trace.
+pub fn run_error(error: &RunError, from_trace: bool) -> PyErr {
+    let text = error.to_string();
+    match error {
+        RunError::Ssd(SsdError::Config(_)) => ConfigError::new_err(text),
+        RunError::Source(_) if from_trace => TraceError::new_err(text),
+        RunError::Source(_) => WorkloadError::new_err(text),
+        RunError::Saved { .. } => SavedStateError::new_err(text),
+        RunError::Device(error) | RunError::Precondition(error) => match error {
+            IoError::WornOut { .. } => WornOutError::new_err(text),
+            IoError::Violation { .. } => VerifyError::new_err(text),
+            _ => DeviceError::new_err(text),
+        },
+        _ => DeviceError::new_err(text),
+    }
+}
+
+thread_local! {
+    static PLACE: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+/// Panics are kept for [`guarded`] and not printed.
+pub fn keep_panics() {
+    std::panic::set_hook(Box::new(|info| PLACE.set(info.to_string().replace('\n', " "))));
+}
+
+/// Does `work` without the GIL. A panic, which is always our bug, becomes an exception.
+pub fn guarded<T: Send>(py: Python<'_>, work: impl FnOnce() -> PyResult<T> + Send) -> PyResult<T> {
+    py.detach(|| {
+        catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
+            Err(InternalError::new_err(PLACE.with(|place| format!("internal error: {}", place.borrow()))))
+        })
+    })
+}

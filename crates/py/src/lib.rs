@@ -1,0 +1,173 @@
+//! The border to Python: translates types and errors, releases the GIL, decides nothing.
+//!
+//! Structured text crosses as TOML or JSON, columns as NumPy arrays. Names, defaults and documentation are in
+//! `python/flashwright`.
+
+mod errors;
+mod simulation;
+mod source;
+
+use errors::{ConfigError, TraceError, WorkloadError, guarded};
+use flashwright_block::BlockDevice;
+use flashwright_ftl::{Listed, PlacementName, SchemeName, VictimName};
+use flashwright_ssd::{Config, Ssd, bundled_devices};
+use flashwright_workload::generate::{WorkloadSpec, catalogue};
+use flashwright_workload::trace::{TraceInfo, TraceLabel, convert, formats};
+use pyo3::prelude::*;
+use serde_json::{Value, json};
+use source::TraceText;
+
+fn config_error(error: flashwright_ssd::ConfigError) -> PyErr {
+    ConfigError::new_err(error.to_string())
+}
+
+fn read(text: &str, name: &str) -> PyResult<Config> {
+    Config::from_toml(text, name).map_err(config_error)
+}
+
+/// A drive's TOML, checked and completed with the defaults.
+#[pyfunction]
+fn config_read(text: &str, name: &str) -> PyResult<String> {
+    let mut config = read(text, name)?;
+    if config.name.is_empty() {
+        name.clone_into(&mut config.name);
+    }
+    Ok(config.to_toml())
+}
+
+/// A bundled drive as TOML, completed with the defaults.
+#[pyfunction]
+fn config_bundled(name: &str) -> PyResult<String> {
+    flashwright_ssd::bundled(name).map(|config| config.to_toml()).map_err(ConfigError::new_err)
+}
+
+/// The drive with `KEY=VALUE` settings laid over.
+#[pyfunction]
+fn config_with(text: &str, settings: Vec<String>) -> PyResult<String> {
+    Ok(read(text, "config")?.with_settings(&settings).map_err(config_error)?.to_toml())
+}
+
+/// The configuration as JSON.
+#[pyfunction]
+fn config_json(text: &str) -> PyResult<String> {
+    let config = read(text, "config")?;
+    serde_json::to_string(&config).map_err(|error| ConfigError::new_err(error.to_string()))
+}
+
+/// Builds the drive once, to find what only shows then; gives its logical bytes and pages and its physical pages.
+#[pyfunction]
+fn config_check(py: Python<'_>, text: &str) -> PyResult<(u64, u32, u64)> {
+    let config = read(text, "config")?;
+    guarded(py, || {
+        let ssd = Ssd::new(&config, flashwright_block::Seed(0), false)
+            .map_err(|error| ConfigError::new_err(error.to_string()))?;
+        Ok((ssd.info().capacity.0, ssd.logical_pages(), u64::from(ssd.flash().geometry().pages())))
+    })
+}
+
+/// The canonical text of a workload, and what reports must call it.
+#[pyfunction]
+fn workload_read(text: &str) -> PyResult<(String, Option<String>)> {
+    let spec = WorkloadSpec::parse(text).map_err(|error| WorkloadError::new_err(error.to_string()))?;
+    Ok((spec.to_string(), spec.label()))
+}
+
+/// Nanoseconds of a time with its unit.
+#[pyfunction]
+fn time_read(text: &str) -> PyResult<u64> {
+    let time: flashwright_block::Nanos =
+        text.parse().map_err(|error: flashwright_block::UnitError| WorkloadError::new_err(error.to_string()))?;
+    Ok(time.0)
+}
+
+/// Checks the text of a precondition.
+#[pyfunction]
+fn precondition_read(text: &str) -> PyResult<String> {
+    let precondition: flashwright_sim::Precondition = text.parse().map_err(WorkloadError::new_err)?;
+    Ok(precondition.to_string())
+}
+
+/// Name and TOML text of the bundled drives.
+#[pyfunction]
+fn devices() -> Vec<(&'static str, &'static str)> {
+    bundled_devices().iter().map(|device| (device.name, device.text)).collect()
+}
+
+/// Everything pluggable as JSON: key, name, what it does.
+#[pyfunction]
+fn policies() -> String {
+    fn rows(listed: impl Iterator<Item = Listed>) -> impl Iterator<Item = Value> {
+        listed.map(|listed| json!({ "key": listed.key, "name": listed.name, "about": listed.about }))
+    }
+    let all: Vec<Value> = rows(SchemeName::ALL.iter().map(|name| name.listed()))
+        .chain(rows(VictimName::ALL.iter().map(|name| name.listed())))
+        .chain(rows(PlacementName::ALL.iter().map(|name| name.listed())))
+        .collect();
+    Value::Array(all).to_string()
+}
+
+/// The request generators with their keys as JSON.
+#[pyfunction]
+fn workloads() -> String {
+    let all: Vec<Value> = catalogue()
+        .into_iter()
+        .map(|info| {
+            let keys: Vec<Value> = info
+                .keys
+                .iter()
+                .map(
+                    |key| json!({ "name": key.name, "default": key.default, "allowed": key.allowed, "help": key.help }),
+                )
+                .collect();
+            json!({ "name": info.name, "about": info.summary, "bare_key": info.bare_key, "keys": keys })
+        })
+        .collect();
+    Value::Array(all).to_string()
+}
+
+/// The trace formats: name, what it is, whether it can be written, what is lost then.
+#[pyfunction]
+fn trace_formats() -> Vec<(&'static str, &'static str, bool, &'static str)> {
+    formats().iter().map(|format| (format.name(), format.summary(), format.writable(), format.loses())).collect()
+}
+
+/// What is in a trace, as JSON.
+#[pyfunction]
+fn trace_info(py: Python<'_>, spec: &str) -> PyResult<String> {
+    let spec = TraceText::read(spec)?;
+    guarded(py, || {
+        let info =
+            TraceInfo::of(&spec.path, &spec.options()).map_err(|error| TraceError::new_err(error.to_string()))?;
+        serde_json::to_string(&info).map_err(|error| TraceError::new_err(error.to_string()))
+    })
+}
+
+/// Writes a trace in another format; what was done comes back as JSON.
+#[pyfunction]
+fn trace_convert(py: Python<'_>, spec: &str, to: &str, format: &str, label: String, note: String) -> PyResult<String> {
+    let spec = TraceText::read(spec)?;
+    guarded(py, || {
+        let label = TraceLabel { label, note, origin: String::new() };
+        let report = convert(&spec.path, to, &spec.options(), format, &label)
+            .map_err(|error| TraceError::new_err(error.to_string()))?;
+        serde_json::to_string(&report).map_err(|error| TraceError::new_err(error.to_string()))
+    })
+}
+
+#[pymodule]
+mod _core {
+    #[pymodule_export]
+    use super::simulation::Simulation;
+    #[pymodule_export]
+    use super::{
+        config_bundled, config_check, config_json, config_read, config_with, devices, policies, precondition_read,
+        time_read, trace_convert, trace_formats, trace_info, workload_read, workloads,
+    };
+    use pyo3::prelude::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        super::errors::keep_panics();
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

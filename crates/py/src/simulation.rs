@@ -1,0 +1,243 @@
+//! A run under Python's hand: stepped, watched, reported, saved.
+
+use crate::errors::{SavedStateError, WorkloadError, guarded, run_error};
+use crate::source::{SourceText, open_error};
+use flashwright_block::Seed;
+use flashwright_sim::{
+    Pace, Phase, Precondition, RequestColumns, RunError, RunReport, RunSettings, Source, Window, WindowRow,
+};
+use flashwright_ssd::{Config, Ssd};
+use numpy::IntoPyArray;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use serde::Deserialize;
+use std::sync::Mutex;
+
+/// What Python says about a run, as JSON text.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Settings {
+    seed: u64,
+    precondition: String,
+    depth: Option<u32>,
+    time_scale: Option<f64>,
+    warmup: u64,
+    requests: Option<u64>,
+    window: Window,
+    keep_requests: bool,
+    verify: bool,
+    audit_every: u64,
+}
+
+struct State {
+    run: flashwright_sim::Simulation,
+    source: Source,
+    text: SourceText,
+}
+
+/// One run.
+#[pyclass(module = "flashwright._core", frozen)]
+pub struct Simulation {
+    state: Mutex<State>,
+}
+
+/// Phase, done in it, of how many, share of the source, requests in all.
+type Progress = (&'static str, u64, Option<u64>, Option<f64>, u64);
+
+const SAVED: &[u8] = b"flashwright checkpoint 1\n";
+
+fn open(config: &Config, source: &str, settings: &str) -> PyResult<State> {
+    let bad = |error: serde_json::Error| WorkloadError::new_err(format!("settings of the run: {error}"));
+    let text: SourceText = serde_json::from_str(source).map_err(bad)?;
+    let given: Settings = serde_json::from_str(settings).map_err(bad)?;
+    let precondition: Precondition = given.precondition.parse().map_err(WorkloadError::new_err)?;
+    let seed = Seed(given.seed);
+    // The source wants to see a drive, the run wants to know its source: the first drive is for looking only.
+    let looked_at = Ssd::new(config, seed, false).map_err(|error| run_error(&error.into(), false))?;
+    let source = text.spec()?.open(&looked_at, seed).map_err(|error| open_error(&error))?;
+    drop(looked_at);
+    let settings = RunSettings {
+        workload: source.description().to_owned(),
+        seed,
+        precondition,
+        pace: match (given.depth, given.time_scale) {
+            (Some(depth), _) => Pace::Closed { depth },
+            (None, Some(time_scale)) => Pace::Open { time_scale },
+            (None, None) => source.pace(),
+        },
+        warmup_requests: given.warmup,
+        requests: given.requests.or(source.requests_default()),
+        window: given.window,
+        keep_requests: given.keep_requests,
+        verify: given.verify,
+        audit_every: given.audit_every,
+    };
+    let run = flashwright_sim::Simulation::new(config, settings).map_err(|error| run_error(&error, false))?;
+    Ok(State { run, source, text })
+}
+
+#[pymethods]
+impl Simulation {
+    #[new]
+    fn new(py: Python<'_>, config: String, source: String, settings: String) -> PyResult<Self> {
+        let state = guarded(py, || {
+            let config = Config::from_toml(&config, "config").map_err(crate::config_error)?;
+            open(&config, &source, &settings)
+        })?;
+        Ok(Self { state: Mutex::new(state) })
+    }
+
+    /// Goes on by about `budget` pages or requests; true when the run has come to its end.
+    fn step(&self, py: Python<'_>, budget: u64) -> PyResult<bool> {
+        self.with(py, |state| {
+            let from_trace = state.text.is_trace();
+            state.run.step(&mut state.source, budget).map_err(|error| run_error(&error, from_trace))
+        })
+    }
+
+    /// Phase, pages or requests done in it and in all, share of the source that was read, requests played.
+    fn progress(&self, py: Python<'_>) -> PyResult<Progress> {
+        self.with(py, |state| {
+            let progress = state.run.progress(&state.source);
+            let phase = match progress.phase {
+                Phase::Precondition => "precondition",
+                Phase::Warmup => "warmup",
+                Phase::Measured => "measured",
+                Phase::Done => "done",
+            };
+            Ok((phase, progress.done, progress.total, progress.share, progress.requests))
+        })
+    }
+
+    /// The result so far; none before measuring began.
+    fn report<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let report = self.with(py, |state| {
+            let notes = state.source.notes();
+            Ok(state.run.report().map(|mut report| {
+                report.json["workload_notes"] = notes.into();
+                report
+            }))
+        })?;
+        report.map(|report| as_dict(py, report)).transpose()
+    }
+
+    /// The configuration as TOML.
+    fn config(&self, py: Python<'_>) -> PyResult<String> {
+        self.with(py, |state| Ok(state.run.ssd().config().to_toml()))
+    }
+
+    /// Whether a row is kept for every request.
+    fn keeps_requests(&self, py: Python<'_>) -> PyResult<bool> {
+        self.with(py, |state| Ok(state.run.settings().keep_requests))
+    }
+
+    /// The whole run, its source's description included.
+    fn save(&self, py: Python<'_>) -> PyResult<Vec<u8>> {
+        self.with(py, |state| {
+            let text = serde_json::to_vec(&state.text.kept())
+                .map_err(|error| SavedStateError::new_err(format!("the run can't be saved: {error}")))?;
+            let length = u64::try_from(text.len()).unwrap_or(u64::MAX).to_le_bytes();
+            Ok([SAVED, &length, &text, &state.run.save()].concat())
+        })
+    }
+
+    /// A saved run, wound on to where it stood.
+    #[staticmethod]
+    fn load(py: Python<'_>, bytes: &[u8], path: &str) -> PyResult<Self> {
+        let state = guarded(py, || {
+            let fail = |what: &str| SavedStateError::new_err(format!("{path}: {what}"));
+            let parts = bytes.strip_prefix(SAVED).and_then(|rest| {
+                let (length, rest) = rest.split_first_chunk::<8>()?;
+                rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)
+            });
+            let Some((text, saved)) = parts else {
+                return Err(fail("not a saved run of this version of Flashwright; run it again from the start"));
+            };
+            let (text, bytes): (SourceText, Option<u64>) =
+                serde_json::from_slice(text).map_err(|error| fail(&format!("the saved run is damaged: {error}")))?;
+            if let (_, Some(now)) = text.kept()
+                && bytes.is_some_and(|then| then != now)
+            {
+                return Err(fail("its trace is another file now: the size differs"));
+            }
+            let failed = |error: RunError| run_error(&error, text.is_trace());
+            let mut run = flashwright_sim::Simulation::load_without_source(saved, path).map_err(failed)?;
+            let mut source = text.spec()?.open(run.ssd(), run.settings().seed).map_err(|error| open_error(&error))?;
+            run.rewind(&mut source).map_err(failed)?;
+            Ok(State { run, source, text })
+        })?;
+        Ok(Self { state: Mutex::new(state) })
+    }
+}
+
+impl Simulation {
+    fn with<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut State) -> PyResult<T> + Send) -> PyResult<T> {
+        guarded(py, || {
+            // After a panic the state can't be trusted, and the next call says so.
+            let mut state = self.state.lock().expect("no step before this one panicked");
+            work(&mut state)
+        })
+    }
+}
+
+fn as_dict(py: Python<'_>, report: RunReport) -> PyResult<Bound<'_, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("json", report.to_json())?;
+    dict.set_item("windows", windows(py, &report.windows)?)?;
+    dict.set_item("requests", report.requests.map(|columns| requests(py, columns)).transpose()?)?;
+    dict.set_item("erases_per_block", report.erases_per_block.into_pyarray(py))?;
+    dict.set_item("valid_per_block", report.valid_per_block.into_pyarray(py))?;
+    let distribution = PyDict::new(py);
+    for (name, points) in ["all", "read", "write"].into_iter().zip(report.response_distribution) {
+        let (times, shares): (Vec<u64>, Vec<f64>) = points.into_iter().unzip();
+        distribution.set_item(name, (times.into_pyarray(py), shares.into_pyarray(py)))?;
+    }
+    dict.set_item("response_distribution", distribution)?;
+    dict.set_item("violations", report.violations)?;
+    Ok(dict)
+}
+
+/// Columns of the time series. What does not apply to a window is NaN, which Arrow takes for a null.
+fn windows<'py>(py: Python<'py>, rows: &[WindowRow]) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    macro_rules! counts {
+        ($($name:ident),+) => {
+            $(dict.set_item(stringify!($name), rows.iter().map(|row| row.$name).collect::<Vec<u64>>().into_pyarray(py))?;)+
+        };
+    }
+    macro_rules! figures {
+        ($($name:ident),+) => {
+            $(dict.set_item(
+                stringify!($name),
+                rows.iter().map(|row| row.$name.unwrap_or(f64::NAN)).collect::<Vec<f64>>().into_pyarray(py),
+            )?;)+
+        };
+    }
+    counts!(
+        requests_end,
+        time_end_ns,
+        requests,
+        pages_read,
+        pages_written,
+        programs,
+        programs_gc,
+        reads_flash,
+        erases,
+        collections
+    );
+    figures!(victim_pages_valid_mean, write_amplification, response_mean_ns);
+    #[allow(clippy::cast_precision_loss)] // nanoseconds far below 2^53
+    let p99: Vec<f64> = rows.iter().map(|row| row.response_p99_ns.map_or(f64::NAN, |nanos| nanos as f64)).collect();
+    dict.set_item("response_p99_ns", p99.into_pyarray(py))?;
+    figures!(iops);
+    Ok(dict)
+}
+
+fn requests(py: Python<'_>, columns: RequestColumns) -> PyResult<Bound<'_, PyDict>> {
+    let dict = PyDict::new(py);
+    macro_rules! move_columns {
+        ($($name:ident),+) => { $(dict.set_item(stringify!($name), columns.$name.into_pyarray(py))?;)+ };
+    }
+    move_columns!(arrival_ns, start_ns, completion_ns, kind, lpn, pages, flash_ops, erases);
+    Ok(dict)
+}

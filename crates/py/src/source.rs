@@ -1,0 +1,84 @@
+//! Where the requests of a run come from, as Python says it and as a saved run keeps it.
+
+use crate::errors::{TraceError, WorkloadError};
+use flashwright_sim::{OpenError, SourceSpec};
+use flashwright_workload::generate::WorkloadSpec;
+use flashwright_workload::trace::{DeviceFilter, Layout, MapError, TraceOptions};
+use pyo3::prelude::*;
+use serde::{Deserialize, Serialize};
+
+/// A workload or a trace with all that tells how to read it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SourceText {
+    Workload(String),
+    Trace(TraceText),
+}
+
+/// See [`flashwright_sim::TraceSpec`].
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct TraceText {
+    pub path: String,
+    name: String,
+    format: Option<String>,
+    skip_bad_lines: bool,
+    devices: Option<Vec<String>>,
+    overlay: bool,
+    addresses: String,
+    repeat: u32,
+}
+
+impl TraceText {
+    pub fn read(text: &str) -> PyResult<Self> {
+        serde_json::from_str(text).map_err(|error| TraceError::new_err(format!("options of the trace: {error}")))
+    }
+
+    pub fn options(&self) -> TraceOptions {
+        TraceOptions {
+            format: self.format.clone(),
+            skip_bad_lines: self.skip_bad_lines,
+            devices: self.devices.clone().map_or(DeviceFilter::All, DeviceFilter::Only),
+            layout: if self.overlay { Layout::Overlay } else { Layout::Concatenate },
+            ..TraceOptions::default()
+        }
+    }
+}
+
+impl SourceText {
+    /// The same wherever it is read from, and the size of its file, by which it is known again; for a saved run.
+    pub fn kept(&self) -> (Self, Option<u64>) {
+        match self {
+            Self::Workload(_) => (self.clone(), None),
+            Self::Trace(trace) => {
+                let path = std::path::absolute(&trace.path).unwrap_or_else(|_| trace.path.clone().into());
+                let bytes = std::fs::metadata(&path).ok().map(|file| file.len());
+                (Self::Trace(TraceText { path: path.to_string_lossy().into_owned(), ..trace.clone() }), bytes)
+            }
+        }
+    }
+
+    pub fn is_trace(&self) -> bool {
+        matches!(self, Self::Trace(_))
+    }
+
+    pub fn spec(&self) -> PyResult<SourceSpec> {
+        match self {
+            Self::Workload(text) => WorkloadSpec::parse(text)
+                .map(SourceSpec::Workload)
+                .map_err(|error| WorkloadError::new_err(error.to_string())),
+            Self::Trace(trace) => Ok(SourceSpec::Trace(flashwright_sim::TraceSpec {
+                path: trace.path.clone().into(),
+                name: trace.name.clone(),
+                options: trace.options(),
+                addresses: trace.addresses.parse().map_err(|error: MapError| TraceError::new_err(error.to_string()))?,
+                repeat: trace.repeat,
+            })),
+        }
+    }
+}
+
+pub fn open_error(error: &OpenError) -> PyErr {
+    let text = error.to_string();
+    if matches!(error, OpenError::Spec(_)) { WorkloadError::new_err(text) } else { TraceError::new_err(text) }
+}

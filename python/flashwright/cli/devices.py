@@ -1,0 +1,40 @@
+"""``flashwright devices``: the bundled drives."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from flashwright.cli.options import find_drive
+from flashwright.cli.render import page
+from flashwright.device import Ssd
+from flashwright.device import devices as bundled
+
+__all__ = ["devices"]
+
+
+def devices(
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="Print this drive's whole TOML.")
+    ] = None,
+    set: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="With this setting. Repeatable."),
+    ] = None,
+) -> int:
+    """List the bundled drives, or print one as TOML.
+
+    The TOML has every default written out.
+    """
+    if name is not None:
+        ssd = find_drive(name)
+        sys.stdout.write(ssd.with_settings(set).toml if set else ssd.toml)
+        return 0
+    table = page.plain_table("drive", "make", "about")
+    for each in bundled():
+        ssd = Ssd.named(each)
+        table.add_row(each, repr(ssd).removeprefix("Ssd(").removesuffix(")"), ssd.config["about"])
+    page.console().print(table)
+    return 0

@@ -1,0 +1,298 @@
+"""Options that several commands take, each written once."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Annotated, Any, get_type_hints
+
+import typer
+
+from flashwright import workloads
+from flashwright.device import Ssd, devices
+from flashwright.errors import ConfigError, WorkloadError
+from flashwright.files import check_writable
+from flashwright.run import RunSettings
+
+__all__ = [
+    "Device",
+    "Json",
+    "OutputOptions",
+    "RunOptions",
+    "TraceOptions",
+    "add_options",
+    "find_drive",
+]
+
+Device = Annotated[
+    str,
+    typer.Argument(
+        metavar="DEVICE", help="A bundled drive (`flashwright devices`) or a TOML file."
+    ),
+]
+
+
+Json = Annotated[
+    Path | None,
+    typer.Option("--json", metavar="FILE", help="The documented figures; - is standard output."),
+]
+
+
+@dataclass
+class TraceOptions:
+    """How a trace is read."""
+
+    format: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="The trace's format; told from the content if left out."),
+    ] = None
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--device", metavar="NAME", help="Only this device of the trace. Repeatable."),
+    ] = None
+    overlay: Annotated[
+        bool, typer.Option("--overlay", help="Lay the trace's devices over each other.")
+    ] = False
+    skip_bad_lines: Annotated[
+        bool,
+        typer.Option(
+            "--skip-bad-lines", help="Count lines that can't be read instead of stopping."
+        ),
+    ] = False
+
+    def open(
+        self, path: str, addresses: workloads.Addresses = "wrap", repeat: int = 1
+    ) -> workloads.Trace:
+        """The trace at `path`."""
+        return workloads.trace(
+            path,
+            format=self.format,
+            addresses=addresses,
+            devices=self.only or None,
+            overlay=self.overlay,
+            skip_bad_lines=self.skip_bad_lines,
+            repeat=repeat,
+        )
+
+
+@dataclass
+class RunOptions(TraceOptions):
+    """What makes a run."""
+
+    set: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="A setting of the drive, such as gc.victim=fifo. Repeatable.",
+        ),
+    ] = None
+    precondition: Annotated[
+        str,
+        typer.Option(
+            metavar="SPEC",
+            help="What is done to the drive first: empty, sequential, random, random:capacities=N, steady.",
+        ),
+    ] = "empty"
+    workload: Annotated[
+        str | None,
+        typer.Option(metavar="SPEC", help="A generator, such as zipf:write=0.7,depth=32."),
+    ] = None
+    trace: Annotated[
+        str | None, typer.Option(metavar="FILE", help="A trace file, or bundled:NAME.")
+    ] = None
+    addresses: Annotated[
+        str | None,
+        typer.Option(
+            metavar="wrap|reject|dense", help="What becomes of a trace's addresses; default wrap."
+        ),
+    ] = None
+    time_scale: Annotated[
+        float | None,
+        typer.Option(
+            metavar="FACTOR", help="Arrival times are multiplied by it; 0.5 is twice as fast."
+        ),
+    ] = None
+    repeat: Annotated[int, typer.Option(metavar="N", help="Play the trace so many times.")] = 1
+    depth: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="Closed loop: so many requests outstanding, whatever the arrivals."
+        ),
+    ] = None
+    requests: Annotated[
+        int | None, typer.Option(metavar="N", help="Requests measured at most.")
+    ] = None
+    warmup: Annotated[
+        int, typer.Option(metavar="N", help="Requests played before measuring begins.")
+    ] = 0
+    seed: Annotated[int, typer.Option(metavar="N", help="One seed replays the whole run.")] = 1
+    window: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SPEC", help="Windows of the time series: requests=N, time=10ms or off."
+        ),
+    ] = None
+    verify: Annotated[
+        bool,
+        typer.Option(
+            "--verify",
+            help="Check every read, and the drive's state in the end; exit 1 on a fault.",
+        ),
+    ] = False
+    audit: Annotated[
+        int,
+        typer.Option(
+            metavar="N", help="With --verify, check the whole state every N requests too."
+        ),
+    ] = 0
+
+    def drive(self, name: str) -> Ssd:
+        """The drive, with its settings laid over."""
+        ssd = find_drive(name)
+        if self.set:
+            ssd = ssd.with_settings(self.set)
+        return ssd.precondition(self.precondition)
+
+    def source(self) -> workloads.Source:
+        """What is played; the bundled trace where nothing is named."""
+        if self.workload is not None:
+            if self.trace is not None:
+                raise WorkloadError(
+                    "--workload and --trace: found both, expected one of them",
+                    "leave one of them out",
+                )
+            for_traces = [f.name for f in fields(TraceOptions)] + ["addresses", "repeat"]
+            for option in self.given(for_traces):
+                raise WorkloadError(
+                    f"{option}: found it with --workload, expected it with --trace only", ""
+                )
+            return workloads.parse(self.workload)
+        if self.addresses not in (None, "wrap", "reject", "dense"):
+            raise WorkloadError(
+                f"--addresses: found {self.addresses!r}, expected wrap, reject or dense",
+                "wrap: modulo the drive's size; reject: an error beyond it; dense: packed",
+            )
+        addresses: Any = self.addresses or "wrap"
+        return self.open(self.trace or DEFAULT_TRACE, addresses, self.repeat)
+
+    def settings(self, *, keep_requests: bool = False) -> RunSettings:
+        """All else that makes a run."""
+        return RunSettings(
+            seed=self.seed,
+            requests=self.requests,
+            depth=self.depth,
+            time_scale=self.time_scale,
+            warmup=self.warmup,
+            window=self.window,
+            keep_requests=keep_requests,
+            verify=self.verify or self.audit > 0,
+            audit_every=self.audit,
+        )
+
+    def given(self, names: Sequence[str] | None = None) -> list[str]:
+        """The options, of these fields or of all, that were given a value other than their default."""
+        return [
+            "--device" if f.name == "only" else "--" + f.name.replace("_", "-")
+            for f in fields(self)
+            if (names is None or f.name in names) and getattr(self, f.name) not in (f.default, [])
+        ]
+
+
+DEFAULT_TRACE = "bundled:pgbench"
+
+
+@dataclass
+class OutputOptions:
+    """Where results go."""
+
+    json: Json = None
+    report: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.html", help="A page of plots that needs nothing else."),
+    ] = None
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No table and no progress bar.")] = (
+        False
+    )
+    progress: Annotated[
+        bool | None,
+        typer.Option(
+            "--progress/--no-progress", help="Show progress also where nobody watches, or never."
+        ),
+    ] = None
+
+    @property
+    def to_stdout(self) -> bool:
+        """Whether the figures go to standard output, which then has nothing else."""
+        return self.json == Path("-")
+
+    @property
+    def silent(self) -> bool:
+        """Whether no table is printed."""
+        return self.quiet or self.to_stdout
+
+    def check(self, *others: Path | None) -> None:
+        """Find out before the run whether its files can be written."""
+        for path in (None if self.to_stdout else self.json, self.report, *others):
+            if path is not None:
+                check_writable(path)
+
+
+def find_drive(name: str) -> Ssd:
+    """A bundled drive, or the one in a TOML file."""
+    if name not in devices() and ("/" in name or name.endswith(".toml") or Path(name).is_file()):
+        return Ssd.from_toml(name)
+    try:
+        return Ssd.named(name)
+    except ConfigError as error:
+        raise ConfigError(
+            f"drive: {error}", "a drive is one of these names or the path of a TOML file"
+        ) from None
+
+
+def add_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Turn each parameter that is a dataclass of options into the options themselves.
+
+    Parameters
+    ----------
+    command : callable
+        Takes arguments of its own and dataclasses of options.
+
+    Returns
+    -------
+    callable
+        The same with a flat signature, as typer reads it.
+    """
+    hints = get_type_hints(command, include_extras=True)
+    own: list[inspect.Parameter] = []
+    groups: dict[str, type] = {}
+    for name, parameter in inspect.signature(command).parameters.items():
+        hint = hints[name]
+        if isinstance(hint, type) and issubclass(hint, (TraceOptions, OutputOptions)):
+            groups[name] = hint
+            extras = get_type_hints(hint, include_extras=True)
+            own.extend(
+                inspect.Parameter(
+                    f.name,
+                    inspect.Parameter.KEYWORD_ONLY,
+                    default=f.default,
+                    annotation=extras[f.name],
+                )
+                for f in sorted(fields(hint), key=lambda f: f.name not in hint.__annotations__)
+            )
+        else:
+            own.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hint))
+
+    @functools.wraps(command)
+    def flat(**values: Any) -> int:
+        for name, group in groups.items():
+            values[name] = group(**{f.name: values.pop(f.name) for f in fields(group)})
+        return command(**values)
+
+    flat.__signature__ = inspect.Signature(own)  # type: ignore[attr-defined]
+    flat.__annotations__ = {parameter.name: parameter.annotation for parameter in own}
+    del flat.__wrapped__
+    return flat

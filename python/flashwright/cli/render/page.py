@@ -1,0 +1,273 @@
+"""The tables that `simulate` and `compare` print."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from rich import box
+from rich.console import Console, RenderableType
+from rich.table import Table
+
+from flashwright.cli.render import units
+from flashwright.results import RunResult
+
+__all__ = ["console", "plain_table", "show_comparison", "show_run"]
+
+_CAUSES = ("host", "gc", "merge", "padding", "translation", "wear")
+# Without a terminal, lines are as long as they need to be: what reads them can cut.
+_WIDTH_PIPED = 160
+
+
+def console() -> Console:
+    """Standard output as it is now."""
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _WIDTH_PIPED
+    return Console(file=sys.stdout, width=width, highlight=False, markup=False, emoji=False)
+
+
+def plain_table(*columns: str, right: Sequence[str] = ()) -> Table:
+    """A table with a line below its head and nothing more."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    for name in columns:
+        table.add_column(name, justify="right" if name in right else "left", overflow="fold")
+    return table
+
+
+def show_run(result: RunResult) -> None:
+    """Print one run."""
+    out = console()
+    for part in (
+        _head(result),
+        _figures(result),
+        _operations(result),
+        _times(result),
+        _foot(result),
+    ):
+        if part is not None:
+            out.print(part)
+
+
+def _grid(rows: Sequence[tuple[str, str]]) -> Table:
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="bold", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for name, text in rows:
+        grid.add_row(name, text)
+    return grid
+
+
+def _drive(config: dict[str, Any], drive: dict[str, Any]) -> str:
+    g = config["geometry"]
+    logical, page = drive["logical_bytes"], drive["logical_bytes"] / max(1, drive["logical_pages"])
+    return (
+        f"{config['name']}: {units.size(logical)} of {units.size(drive['physical_pages'] * page)} flash, "
+        f"{g['channels']} x {g['dies-per-channel']} dies, {config['ftl']['scheme']} mapping, "
+        f"victim {config['gc']['victim']}, timing {config['timing']['model']}"
+    )
+
+
+def _head(result: RunResult) -> RenderableType:
+    j = result.json
+    rows = [("drive", _drive(j["config"], j["drive"])), ("workload", j["workload"])]
+    rows.extend(("", note) for note in j["workload_notes"])
+    rows.append(("pace", _pace(j["pace"])))
+    rows.append(("precondition", _precondition(j["precondition"])))
+    measured = f"{units.count(j['measured']['requests'])} requests"
+    if j["measured"]["duration_ns"] is not None:
+        measured += f" in {units.time(j['measured']['duration_ns'])} of the drive's time"
+    if j["measured"]["warmup_requests"]:
+        measured += f", after {units.count(j['measured']['warmup_requests'])} of warm-up"
+    rows.append(("measured", f"{measured}; seed {j['seed']}"))
+    if j["ended"] != "complete":
+        rows.append(("ended early", f"{j['ended']}{': ' + j['note'] if j['note'] else ''}"))
+    if _falls_behind(j):
+        rows.append(
+            (
+                "",
+                "the drive falls behind the arrivals: response times are mostly waiting (see --depth)",
+            )
+        )
+    return _grid(rows)
+
+
+def _falls_behind(figures: dict[str, Any]) -> bool:
+    """Whether an open loop asks for more than the drive can do."""
+    response, service = (
+        figures[name]["all"]["mean"] for name in ("response_time_ns", "service_time_ns")
+    )
+    return (
+        "open" in figures["pace"] and bool(response) and response > 20 * service and response > 1e9
+    )
+
+
+def _pace(pace: dict[str, Any]) -> str:
+    if "closed" in pace:
+        return f"closed loop, {units.count(pace['closed']['depth'])} outstanding"
+    scale = pace["open"]["time_scale"]
+    return "open loop, at arrival times" + ("" if scale == 1 else f" multiplied by {scale:g}")
+
+
+def _precondition(done: dict[str, Any]) -> str:
+    text = str(done["spec"])
+    if done["pages_written"]:
+        text += f" ({units.count(done['pages_written'])} pages written)"
+    if done["steady"] is not None:
+        rounds = len(done["write_amplification_rounds"])
+        text += (
+            f"; steady after {rounds} rounds"
+            if done["steady"]
+            else f"; NOT steady after {rounds} rounds"
+        )
+    return text
+
+
+def _figures(result: RunResult) -> RenderableType:
+    j = result.json
+    wear = j["wear"]["erases_per_block"]
+    rows = [("", ""), ("write amplification", units.number(j["write_amplification"]))]
+    throughput = j["throughput"]
+    if throughput["iops"] is not None:
+        rows.append(
+            (
+                "throughput",
+                f"{units.count(throughput['iops'])} IOPS, {units.rate(throughput['bytes_per_s'])}",
+            )
+        )
+    host = j["host"]
+    rows.append(
+        (
+            "host pages",
+            f"{units.count(host['pages_read'])} read, {units.count(host['pages_written'])} written, "
+            f"{units.count(host['pages_trimmed'])} trimmed",
+        )
+    )
+    rows.append(("cleaning", _cleaning(j)))
+    if j["merges"]["full"] is not None:
+        merges = (
+            f"{units.count(j['merges'][kind])} {kind}" for kind in ("switch", "partial", "full")
+        )
+        rows.append(("merges", ", ".join(merges)))
+    if j["mapping_cache"]["lookups"] is not None:
+        cache = j["mapping_cache"]
+        rows.append(
+            (
+                "mapping cache",
+                f"{units.share(cache['hit_ratio'])} of {units.count(cache['lookups'])} found",
+            )
+        )
+    worn = j["wear"]["blocks_worn_out"]
+    erases = f"{units.count(wear['min'])} to {units.count(wear['max'])}"
+    spread = f"mean {units.number(wear['mean'], 2)}, stdev {units.number(wear['stdev'], 2)}"
+    end = f"; {units.count(worn)} blocks worn out" if worn else ""
+    rows.append(("erases per block", f"{erases}, {spread}{end}"))
+    return _grid(rows)
+
+
+def _cleaning(figures: dict[str, Any]) -> str:
+    victims = figures["gc"]["collections"]
+    if victims == 0 and figures["precondition"]["spec"] == "empty":
+        return "none: the drive began empty and had room for all of it (see --precondition)"
+    of_pages = units.share(figures["gc"]["efficiency"])
+    return f"{units.count(victims)} victims, {of_pages} of their pages invalid"
+
+
+def _operations(result: RunResult) -> RenderableType:
+    flash = result.json["flash"]
+    used = [
+        cause
+        for cause in _CAUSES
+        if any(flash[kind][cause] for kind in ("reads", "programs", "erases"))
+    ]
+    table = plain_table("flash operations", *used, "total", right=[*used, "total"])
+    for kind in ("reads", "programs", "erases"):
+        table.add_row(kind, *(units.count(flash[kind][cause]) for cause in [*used, "total"]))
+    if flash["oob_reads"]["total"]:
+        table.add_row(
+            "spare reads", *(units.count(flash["oob_reads"][cause]) for cause in [*used, "total"])
+        )
+    return table
+
+
+def _times(result: RunResult) -> RenderableType | None:
+    response = result.json["response_time_ns"]
+    if not response["all"]["count"]:
+        return None
+    figures = ("mean", "p50", "p90", "p99", "p99_9", "max")
+    names = [figure.replace("_", ".") for figure in figures]
+    table = plain_table("response time", "requests", *names, right=["requests", *names])
+    for kind in ("all", "read", "write"):
+        of_kind = response[kind]
+        if of_kind["count"]:
+            table.add_row(
+                kind,
+                units.count(of_kind["count"]),
+                *(units.time(of_kind[figure]) for figure in figures),
+            )
+    return table
+
+
+def _foot(result: RunResult) -> RenderableType:
+    j = result.json
+    rows = []
+    if j["verify"]["enabled"]:
+        wrong = j["verify"]["violations"]
+        rows.append(
+            (
+                "verify",
+                f"{units.count(wrong)} VIOLATIONS"
+                if wrong
+                else "every read and the final state are right",
+            )
+        )
+    cost = j["run"]
+    speed = cost["requests_per_cpu_s"]
+    text = f"{units.seconds(cost['cpu_s'])} of processor time"
+    if speed is not None:
+        text += f", {units.count(speed)} requests a second"
+    if cost["peak_rss_bytes"] is not None:
+        text += f", {units.size(cost['peak_rss_bytes'])} of memory at most"
+    rows.extend([("simulator", text), ("digest", j["digest"])])
+    return _grid(rows)
+
+
+def show_comparison(results: Sequence[RunResult], title: str) -> None:
+    """Print runs side by side."""
+    out = console()
+    first = results[0].json
+    head = [("compare", title), ("workload", first["workload"])]
+    head.extend(("", note) for note in first["workload_notes"])
+    head.append(("pace", _pace(first["pace"])))
+    head.append(("precondition", _precondition(first["precondition"])))
+    out.print(_grid([*head, ("seed", str(first["seed"]))]))
+    times = ["mean", "p99", "p99.9"]
+    wear = ["gc programs", "erases", "victim invalid", "max erases"]
+    numbers = ["requests", "WA", "IOPS", *times, *wear]
+    table = plain_table("run", *numbers, right=numbers)
+    for result in results:
+        j = result.json
+        response = j["response_time_ns"]["all"]
+        label = result.label if j["ended"] == "complete" else f"{result.label} ({j['ended']})"
+        table.add_row(
+            label,
+            units.count(j["measured"]["requests"]),
+            units.number(j["write_amplification"]),
+            units.count(j["throughput"]["iops"]),
+            *(units.time(response[figure]) for figure in ("mean", "p99", "p99_9")),
+            units.count(j["flash"]["programs"]["gc"] + j["flash"]["programs"]["merge"]),
+            units.count(j["flash"]["erases"]["total"]),
+            units.share(j["gc"]["efficiency"]),
+            units.count(j["wear"]["erases_per_block"]["max"]),
+        )
+    out.print(table)
+    for result in results:
+        if result.json["note"]:
+            out.print(f"{result.label}: {result.json['note']}")
+    wrong = sum(len(result.violations) for result in results)
+    if any(result.json["verify"]["enabled"] for result in results):
+        out.print(
+            f"verify: {wrong:,} VIOLATIONS"
+            if wrong
+            else "verify: every read and the final states are right"
+        )

@@ -1,0 +1,104 @@
+"""Figures with thousands separators and the unit that suits their size."""
+
+from __future__ import annotations
+
+__all__ = ["count", "rate", "seconds", "share", "size", "time"]
+
+NOTHING = "-"
+
+
+def count(value: float | None) -> str:
+    """A number of things.
+
+    Examples
+    --------
+    >>> count(1234567), count(0), count(None)
+    ('1,234,567', '0', '-')
+    """
+    return NOTHING if value is None else f"{value:,.0f}"
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """A number without a unit.
+
+    Examples
+    --------
+    >>> number(3.52049), number(None)
+    ('3.520', '-')
+    """
+    return NOTHING if value is None else f"{value:,.{digits}f}"
+
+
+def time(nanos: float | None) -> str:
+    """A time given in nanoseconds, to three significant digits.
+
+    Examples
+    --------
+    >>> time(620_480), time(81_068_031), time(999), time(25.7e9), time(None)
+    ('620 us', '81.1 ms', '1.00 us', '25.7 s', '-')
+    """
+    if nanos is None:
+        return NOTHING
+    value, unit = nanos / 1e3, "us"
+    for larger in ("ms", "s"):
+        if value < 999.5:
+            break
+        value, unit = value / 1e3, larger
+    return f"{_three(value)} {unit}"
+
+
+def size(count_bytes: float | None) -> str:
+    """A size in bytes.
+
+    Examples
+    --------
+    >>> size(4096), size(3865470566), size(512)
+    ('4.00 KiB', '3.60 GiB', '512 B')
+    """
+    if count_bytes is None:
+        return NOTHING
+    value = float(count_bytes)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if value < 1023.5:
+            return f"{value:.0f} B" if unit == "B" else f"{_three(value)} {unit}"
+        value /= 1024
+    return f"{_three(value)} TiB"
+
+
+def rate(bytes_per_s: float | None) -> str:
+    """Bytes a second, in powers of ten.
+
+    Examples
+    --------
+    >>> rate(41_300_000)
+    '41.3 MB/s'
+    """
+    return NOTHING if bytes_per_s is None else f"{_three(bytes_per_s / 1e6)} MB/s"
+
+
+def share(value: float | None) -> str:
+    """A share as a percentage.
+
+    Examples
+    --------
+    >>> share(0.1234)
+    '12.3 %'
+    """
+    return NOTHING if value is None else f"{value * 100:.1f} %"
+
+
+def seconds(value: float) -> str:
+    """Seconds of somebody's patience.
+
+    Examples
+    --------
+    >>> seconds(0.78), seconds(812.0)
+    ('0.78 s', '812 s')
+    """
+    return f"{_three(value)} s"
+
+
+def _three(value: float) -> str:
+    """Three significant digits, no exponent."""
+    digits = 2 if value < 9.995 else 1 if value < 99.95 else 0
+    return f"{value:,.{digits}f}"

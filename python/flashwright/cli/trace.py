@@ -1,0 +1,236 @@
+"""``flashwright trace``: what a trace holds, from one format to another, and recording one."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from flashwright import tracefiles, workloads
+from flashwright.cli.options import Json, TraceOptions, add_options
+from flashwright.cli.render import errors, page, put_json, units
+from flashwright.errors import OutputError
+from flashwright.files import check_writable
+from flashwright.record import record as record_device
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    help="Look into traces, convert them, record them.", rich_markup_mode=None, add_completion=False
+)
+
+File = Annotated[str, typer.Argument(metavar="FILE", help="A trace, or bundled:NAME.")]
+
+
+@app.command("info")
+@add_options
+def info(file: File, options: TraceOptions, json: Json = None) -> int:
+    """Say what a trace holds."""
+    if json is not None and json != Path("-"):
+        check_writable(json)
+    found = tracefiles.info(options.open(file))
+    if put_json(found, json):
+        return 0
+    out = page.console()
+    out.print(_summary(found))
+    if len(found["devices"]) > 1:
+        out.print(_devices(found["devices"]))
+    return 0
+
+
+def _summary(found: dict[str, Any]) -> Table:
+    kinds = ", ".join(
+        f"{units.count(found[kind])} {kind}" for kind in ("reads", "writes", "trims", "flushes")
+    )
+    rows = [
+        ("format", found["format"]),
+        ("label", found["label"]),
+        ("note", found["note"]),
+        ("requests", f"{units.count(found['requests'])}: {kinds}"),
+        ("reads", f"{found['read_percent']:.1f} % of reads and writes"),
+        (
+            "sizes",
+            f"mean {units.size(found['bytes_mean'])}; read {units.size(found['read_bytes_mean'])}, "
+            f"write {units.size(found['write_bytes_mean'])}",
+        ),
+        (
+            "volume",
+            f"{units.size(found['read_bytes'])} read, {units.size(found['written_bytes'])} written",
+        ),
+        ("time", _span(found)),
+        (
+            "pages of 4 KiB",
+            f"{units.count(found['pages'])} touched, {units.count(found['pages_written'])} written, "
+            f"{found['pages_written_twice_percent']:.1f} % of these again",
+        ),
+        ("sequential", f"{found['sequential_percent']:.1f} % of reads and writes"),
+        ("reaches to", units.size(found["end_byte"])),
+    ]
+    stats = found["stats"]
+    for name, text in (
+        ("bad_lines", "lines that can't be read, skipped"),
+        ("empty_requests", "requests of length 0, left out"),
+        ("filtered_out", "requests of other devices, left out"),
+        ("out_of_order", "requests out of order, taken at the time of the one before"),
+    ):
+        if stats[name]:
+            rows.append(("", f"{units.count(stats[name])} {text}"))
+    rows.extend(("", f"skipped: {line}") for line in stats["first_bad_lines"])
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="bold", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for name, text in rows:
+        if text:
+            grid.add_row(name, text)
+    return grid
+
+
+def _span(found: dict[str, Any]) -> str:
+    if not found["span_ns"]:
+        return "no arrival times"
+    gap = units.time(found["inter_arrival_ms_mean"] * 1e6)
+    return f"{units.time(found['span_ns'])}, a request every {gap} on average"
+
+
+def _devices(devices: list[dict[str, Any]]) -> Table:
+    table = page.plain_table("device", "requests", "size", right=["requests", "size"])
+    for device in devices:
+        table.add_row(
+            device["name"], units.count(device["requests"]), units.size(device["sectors"] * 512)
+        )
+    return table
+
+
+@app.command("convert")
+def convert(
+    source: Annotated[str, typer.Argument(metavar="IN", help="A trace, or bundled:NAME.")],
+    target: Annotated[Path, typer.Argument(metavar="OUT", help="The file to write.")],
+    format: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="The format of OUT; by default what its name ends in, or flashwright.",
+        ),
+    ] = None,
+    from_format: Annotated[
+        str | None,
+        typer.Option(
+            "--from", metavar="NAME", help="The format of IN; told from the content if left out."
+        ),
+    ] = None,
+    device: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Only this device of the trace. Repeatable."),
+    ] = None,
+    overlay: Annotated[
+        bool, typer.Option("--overlay", help="Lay the trace's devices over each other.")
+    ] = False,
+    skip_bad_lines: Annotated[
+        bool,
+        typer.Option(
+            "--skip-bad-lines", help="Count lines that can't be read instead of stopping."
+        ),
+    ] = False,
+    label: Annotated[
+        str, typer.Option(metavar="TEXT", help="What the trace calls itself (flashwright only).")
+    ] = "",
+    note: Annotated[str, typer.Option(metavar="TEXT", help="Free text (flashwright only).")] = "",
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing.")] = False,
+) -> int:
+    """Write a trace in another format."""
+    check_writable(target)
+    trace = TraceOptions(from_format, device, overlay, skip_bad_lines).open(source)
+    done = tracefiles.convert(trace, target, format=format, label=label, note=note)
+    if not quiet:
+        print(f"{target}: {done['written']:,} requests, format {done['format']}")
+        _say_losses(done)
+    return 0
+
+
+def _say_losses(done: dict[str, Any]) -> None:
+    for name, text in (
+        ("dropped_trims", "trims left out: the format has none"),
+        ("dropped_flushes", "flushes left out: the format has none"),
+        ("rounded_times", "arrivals cut down: the format's times are coarser"),
+        ("lost_fua", "forced writes are plain writes now"),
+        ("lost_process", "requests lost their process or stream"),
+    ):
+        if done[name]:
+            errors.note(f"{done[name]:,} {text}")
+    if done["read"]["bad_lines"]:
+        errors.note(f"{done['read']['bad_lines']:,} lines that can't be read, skipped")
+
+
+@app.command("record")
+def record(
+    device: Annotated[
+        str, typer.Argument(metavar="DEVICE", help="A disk, partition or loop device.")
+    ],
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[-- COMMAND...]", help="A program to run while it is recorded."),
+    ] = None,
+    seconds: Annotated[
+        float | None, typer.Option(metavar="S", help="Longest time to record.")
+    ] = None,
+    requests: Annotated[
+        int | None, typer.Option(metavar="N", help="Most requests to record.")
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="The trace; default DEVICE's name with .fwt."
+        ),
+    ] = None,
+    label: Annotated[str, typer.Option(metavar="TEXT", help="What the trace calls itself.")] = "",
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing.")] = False,
+) -> int:
+    """Record what a block device is asked; -- COMMAND... runs while it is recorded. Needs root.
+
+    Without a limit or a command it goes on until Ctrl-C, which ends it in order.
+    """
+    target = output or Path(Path(device).name + ".fwt")
+    check_writable(target)
+    try:
+        folder = tempfile.TemporaryDirectory(prefix=".record-", dir=target.parent)
+    except OSError as error:
+        raise OutputError(
+            f"{target}: can't be written: {(error.strerror or str(error)).lower()}"
+        ) from None
+    with folder as place:
+        raw = Path(place) / "recording.blktrace"
+        with Console(stderr=True).status("recording") as status:
+
+            def show(done: int, elapsed_s: float) -> None:
+                status.update(f"recording: {done:,} requests in {elapsed_s:.0f} s; Ctrl-C ends it")
+
+            found = record_device(
+                device,
+                raw,
+                seconds=seconds,
+                requests=requests,
+                command=command,
+                progress=None if quiet or not sys.stderr.isatty() else show,
+            )
+        if found.requests == 0:
+            errors.note(f"{device}: no request in {found.span_ns / 1e9:.1f} s; nothing is written")
+            return 0
+        label = label or "recorded: " + (" ".join(command) if command else device)
+        tracefiles.convert(
+            workloads.trace(raw, format="blktrace"), target, format="flashwright", label=label
+        )
+    if not quiet:
+        print(
+            f"{target}: {found.requests:,} requests in {found.span_ns / 1e9:.1f} s: {found.reads:,} reads, "
+            f"{found.writes:,} writes, {found.trims:,} trims, {found.flushes:,} flushes"
+        )
+    if found.events_lost:
+        errors.note(f"{found.events_lost:,} events were lost: the trace has holes")
+    if found.command_status:
+        errors.note(f"the command ended with status {found.command_status}")
+    return 0

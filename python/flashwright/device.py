@@ -1,0 +1,331 @@
+"""Drives: a description, what is done to it first, and playing a workload on it."""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from flashwright import _core, workloads
+from flashwright.errors import ConfigError
+from flashwright.results import RunResult
+from flashwright.run import Progress, Run, RunSettings
+
+__all__ = ["Ssd", "devices"]
+
+
+def devices() -> dict[str, str]:
+    """The bundled drives: TOML text, with the origin of each constant, by name.
+
+    Examples
+    --------
+    >>> list(devices())[0]
+    'default'
+    """
+    return dict(_core.devices())
+
+
+@dataclass(frozen=True)
+class Ssd:
+    """A drive as described: its configuration and what is done to it before a run.
+
+    Values of this type never change, can be compared, hashed and pickled, and hold no state of a run:
+    each run builds its drive anew.
+
+    Attributes
+    ----------
+    toml : str
+        The whole configuration, every default written out.
+    preconditioning : str
+        What is done to the drive before a run.
+
+    Examples
+    --------
+    >>> ssd = Ssd.named("default").with_(victim="fifo")
+    >>> ssd
+    Ssd(4 GiB, 4 channels x 2 dies, page, victim=fifo)
+    >>> run = ssd.precondition("sequential").play("uniform:write=0.7", requests=20_000, depth=8)
+    >>> run.json["measured"]["requests"]
+    20000
+    """
+
+    toml: str
+    preconditioning: str = "empty"
+
+    @classmethod
+    def named(cls, name: str) -> Ssd:
+        """A bundled drive.
+
+        Parameters
+        ----------
+        name : str
+            One of :func:`devices`.
+
+        Raises
+        ------
+        ConfigError
+            If there is none of that name.
+        """
+        return cls(_core.config_bundled(name))
+
+    @classmethod
+    def from_toml(cls, path: str | os.PathLike[str]) -> Ssd:
+        """A drive described in a TOML file; what it leaves out takes its default.
+
+        Parameters
+        ----------
+        path : path
+            The file. Its key ``base`` may name a bundled drive to start from.
+
+        Raises
+        ------
+        ConfigError
+            With every fault of the file.
+        """
+        file = Path(path)
+        try:
+            text = file.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise ConfigError(f"{file}: not text in UTF-8: {error.reason}") from None
+        except OSError as error:
+            raise ConfigError(f"{file}: {(error.strerror or str(error)).lower()}") from None
+        return cls._read(text, str(file), file.stem)
+
+    @classmethod
+    def from_text(cls, text: str, name: str = "text") -> Ssd:
+        r"""A drive described in TOML text.
+
+        Parameters
+        ----------
+        text : str
+            The description; what it leaves out takes its default.
+        name : str, optional
+            What messages call it.
+
+        Examples
+        --------
+        >>> Ssd.from_text("[geometry]\nchannels = 8").config["geometry"]["channels"]
+        8
+        """
+        return cls._read(text, name, name)
+
+    @classmethod
+    def _read(cls, text: str, source: str, name: str) -> Ssd:
+        ssd = cls(_core.config_read(text, source))
+        # A drive without a name goes by that of its file, without the folders.
+        return (
+            ssd.with_settings([f"name={json.dumps(name)}"]) if ssd.config["name"] == source else ssd
+        )
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The configuration as nested dicts; sizes and times are text with their unit."""
+        return tomllib.loads(self.toml)
+
+    @property
+    def name(self) -> str:
+        """The drive's short name, for reports."""
+        return str(self.config["name"])
+
+    def with_(self, settings: Mapping[str, object] | None = None, /, **by_name: object) -> Ssd:
+        """The same drive with some settings changed.
+
+        Parameters
+        ----------
+        settings : mapping, optional
+            Values by dotted key, such as ``{"gc.victim": "fifo"}``.
+        **by_name
+            Values by the last part of the key, with ``_`` for ``-``, where only one key ends so:
+            ``victim="fifo"``, ``pages_per_block=256``, ``utilization=0.8``.
+
+        Returns
+        -------
+        Ssd
+
+        Raises
+        ------
+        ConfigError
+            With everything that is wrong with the settings.
+
+        Examples
+        --------
+        >>> Ssd.named("default").with_({"timing.read": "75 us"}, channels=2)
+        Ssd(2 GiB, 2 channels x 2 dies, page, victim=greedy)
+        """
+        changes = dict(settings or {})
+        changes.update({self._full_key(name): value for name, value in by_name.items()})
+        try:
+            return self.with_settings(f"{key}={_toml(value)}" for key, value in changes.items())
+        except ConfigError as error:
+            raise ConfigError(str(error).replace("--set: ", "")) from None
+
+    def with_settings(self, settings: Iterable[str]) -> Ssd:
+        """The same drive with settings given as the command line takes them.
+
+        Parameters
+        ----------
+        settings : iterable of str
+            Texts of the form ``KEY=VALUE``, with dotted keys.
+
+        Examples
+        --------
+        >>> Ssd.named("default").with_settings(["gc.victim=fifo"])
+        Ssd(4 GiB, 4 channels x 2 dies, page, victim=fifo)
+        """
+        return replace(self, toml=_core.config_with(self.toml, list(settings)))
+
+    def _full_key(self, name: str) -> str:
+        last = name.replace("_", "-")
+        found = [path for path in _keys(self.config) if path == last or path.endswith("." + last)]
+        if len(found) == 1:
+            return found[0]
+        if not found:
+            return last
+        raise ConfigError(f"{name}: could be {' or '.join(found)}; give the dotted key in a dict")
+
+    def precondition(self, spec: str) -> Ssd:
+        """The same drive, brought into a state before each run. No time passes and nothing of it is measured.
+
+        Parameters
+        ----------
+        spec : str
+            ``empty``, ``sequential``, ``random``, ``random:capacities=3`` or ``steady``.
+
+        Returns
+        -------
+        Ssd
+
+        Examples
+        --------
+        >>> Ssd.named("default").precondition("random:capacities=3").preconditioning
+        'random:capacities=3'
+        """
+        return replace(self, preconditioning=_core.precondition_read(spec))
+
+    def check(self) -> None:
+        """Find out whether the drive can be built, which reading its description does not tell.
+
+        Raises
+        ------
+        ConfigError
+            With every fault found.
+        """
+        _core.config_check(self.toml)
+
+    def play(
+        self,
+        workload: workloads.Source | str,
+        *,
+        requests: int | None = None,
+        depth: int | None = None,
+        time_scale: float | None = None,
+        seed: int = 1,
+        warmup: int = 0,
+        window: str | None = None,
+        keep_requests: bool = False,
+        verify: bool = False,
+        audit_every: int = 0,
+        progress: Callable[[Progress], None] | None = None,
+    ) -> RunResult:
+        """Play a workload on the drive.
+
+        Parameters
+        ----------
+        workload : Workload, Trace or str
+            What to play; text as ``--workload`` takes it, or ``"bundled:NAME"``.
+        requests : int, optional
+            Requests measured at most. By default a trace to its end, a stand-in as long as its statistics
+            need, and a million of any other workload.
+        depth : int, optional
+            Closed loop with that many requests outstanding; arrival times are then not looked at.
+        time_scale : float, optional
+            Open loop with arrival times multiplied by this; 0.5 plays twice as fast.
+        seed : int, optional
+            One seed replays the whole run.
+        warmup : int, optional
+            Requests played before measuring begins.
+        window : str, optional
+            Length of the windows of the time series: ``"requests=N"``, ``"time=10ms"`` or ``"off"``.
+        keep_requests : bool, optional
+            Keep a row for every request (44 bytes each).
+        verify : bool, optional
+            Check every read against what was last written, and the drive's state in the end.
+        audit_every : int, optional
+            Under `verify`, check the whole state every so many requests too.
+        progress : callable, optional
+            Called a few times a second.
+
+        Returns
+        -------
+        RunResult
+
+        Raises
+        ------
+        FlashwrightError
+            If the drive, the workload or a setting does not fit.
+        RunInterrupted
+            On Ctrl-C, with the result of what was finished; it is a ``KeyboardInterrupt``.
+
+        Examples
+        --------
+        >>> ssd = Ssd.named("default")
+        >>> run = ssd.play(workloads.uniform(), requests=10_000, seed=7)
+        >>> run.write_amplification
+        1.0
+        """
+        source = workloads.find(workload) if isinstance(workload, str) else workload
+        settings = RunSettings(
+            seed=seed,
+            requests=requests,
+            depth=depth,
+            time_scale=time_scale,
+            warmup=warmup,
+            window=window,
+            keep_requests=keep_requests,
+            verify=verify,
+            audit_every=audit_every,
+        )
+        return Run.create(self.toml, self.preconditioning, source, settings).go(progress=progress)
+
+    def __repr__(self) -> str:
+        c = self.config
+        g = c["geometry"]
+        page = _bytes(g["page-size"])
+        dies = g["channels"] * g["dies-per-channel"]
+        flash = dies * g["planes-per-die"] * g["blocks-per-plane"] * g["pages-per-block"] * page
+        return (
+            f"Ssd({_size(flash)}, {g['channels']} channels x {g['dies-per-channel']} dies, "
+            f"{c['ftl']['scheme']}, victim={c['gc']['victim']})"
+        )
+
+
+def _keys(tree: Mapping[str, Any], prefix: str = "") -> list[str]:
+    keys: list[str] = []
+    for key, value in tree.items():
+        keys.extend(_keys(value, f"{prefix}{key}.") if isinstance(value, dict) else [prefix + key])
+    return keys
+
+
+def _toml(value: object) -> str:
+    return str(value) if isinstance(value, float) else json.dumps(value)
+
+
+_UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+
+
+def _bytes(text: str) -> int:
+    """Bytes of a size as the core writes it."""
+    number, unit = text.split()
+    return round(float(number) * _UNITS[unit])
+
+
+def _size(count: float) -> str:
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if count < 1024:
+            return f"{count:.4g} {unit}"
+        count /= 1024
+    return f"{count:.4g} TiB"

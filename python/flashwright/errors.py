@@ -1,0 +1,107 @@
+"""Everything that can go wrong, as exceptions; the compiled core raises these too.
+
+Each has a message of one line (one line a fault where several were found) that says where, what was
+found and what is allowed, and a ``hint`` that says what to try.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+__all__ = [
+    "ConfigError",
+    "DeviceError",
+    "FlashwrightError",
+    "InternalError",
+    "OutputError",
+    "SavedStateError",
+    "TraceError",
+    "VerifyError",
+    "WorkloadError",
+    "WornOutError",
+]
+
+
+class FlashwrightError(Exception):
+    """The root of all exceptions of this package.
+
+    Parameters
+    ----------
+    message : str
+        What is wrong, and where.
+    hint : str, optional
+        What to try; the class brings a general one.
+
+    Examples
+    --------
+    >>> from flashwright import Ssd
+    >>> try:
+    ...     Ssd.named("default").with_({"gc.victim": "gredy"})
+    ... except FlashwrightError as error:
+    ...     print(error)
+    gc.victim: found "gredy", expected greedy...; did you mean "greedy"?
+    """
+
+    general_hint: ClassVar[str] = ""
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.hint = self.general_hint if hint is None else hint
+
+
+class ConfigError(FlashwrightError):
+    """A drive's description has faults; the message names all of them."""
+
+    general_hint = "`flashwright devices default` prints a whole drive description"
+
+
+class WorkloadError(FlashwrightError):
+    """A workload, precondition or setting of a run can't be read or does not fit the drive."""
+
+    general_hint = "`flashwright policies` lists the workloads with their keys"
+
+
+class TraceError(FlashwrightError):
+    """A trace can't be read, does not fit the drive, or can't be written."""
+
+    general_hint = (
+        "`flashwright trace info FILE` shows what is in a trace; see --format and --addresses"
+    )
+
+
+class DeviceError(FlashwrightError):
+    """The drive refused a request."""
+
+
+class WornOutError(DeviceError):
+    """The drive could not take a write that it had to take, such as one of its preconditioning."""
+
+    general_hint = (
+        "give it more spare space (capacity.utilization) or endurance (wear.pe-cycles-max)"
+    )
+
+
+class VerifyError(DeviceError):
+    """A read gave back something else than was last written, or the drive's state contradicts itself."""
+
+    general_hint = (
+        "this is a bug of the simulator: please report it with the command or script that led here"
+    )
+
+
+class SavedStateError(FlashwrightError):
+    """A saved run can't be read."""
+
+    general_hint = "run it again from the start"
+
+
+class OutputError(FlashwrightError):
+    """A file can't be written."""
+
+    general_hint = "check that the folder exists and may be written to"
+
+
+class InternalError(FlashwrightError):
+    """The compiled core met a state that it holds for impossible."""
+
+    general_hint = "this is a bug: please report it with the command or script that led here"

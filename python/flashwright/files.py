@@ -1,0 +1,71 @@
+"""Files that are either whole or not there."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from flashwright.errors import OutputError
+
+__all__ = ["check_writable", "write_beside"]
+
+
+def check_writable(path: Path) -> None:
+    """Find out before a long run whether its output can be written.
+
+    Parameters
+    ----------
+    path : Path
+        The file to be; it is left as it is.
+
+    Raises
+    ------
+    OutputError
+        If it can't.
+    """
+    if path.is_dir():
+        raise OutputError(
+            f"{path}: is a folder; expected the name of a file", "give a file name within it"
+        )
+    if path.exists() and not os.access(path, os.W_OK):
+        raise OutputError(f"{path}: permission denied")
+    try:
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}."):
+            pass
+    except OSError as error:
+        raise OutputError(f"{path}: can't be written: {_why(error)}") from None
+
+
+@contextlib.contextmanager
+def write_beside(path: Path) -> Iterator[Path]:
+    """Give the name of a file beside `path`, which takes its place once the block is left without an error.
+
+    Parameters
+    ----------
+    path : Path
+        The file to be.
+
+    Examples
+    --------
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with write_beside(Path(folder) / "out.txt") as part:
+    ...         _ = part.write_text("done")
+    ...     [(file.name, file.read_text()) for file in Path(folder).iterdir()]
+    [('out.txt', 'done')]
+    """
+    part = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        yield part
+        part.replace(path)
+    except OSError as error:
+        raise OutputError(f"{path}: can't be written: {_why(error)}") from None
+    finally:
+        with contextlib.suppress(OSError):
+            part.unlink()
+
+
+def _why(error: OSError) -> str:
+    return (error.strerror or str(error)).lower()

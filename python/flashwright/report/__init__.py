@@ -1,0 +1,10 @@
+"""One self-contained HTML file from one run or from several side by side.
+
+The file loads nothing: styles, scripts and data are inside it, and its content security policy
+forbids the rest. This package reads results only; it never runs a simulation.
+"""
+
+from flashwright.report.page import write_report
+from flashwright.report.runs import RunView
+
+__all__ = ["RunView", "write_report"]

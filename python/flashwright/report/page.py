@@ -1,0 +1,241 @@
+"""Puts a report together and writes it."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shlex
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from flashwright.report import text
+from flashwright.report.figures import Chart, Columns, sections
+from flashwright.report.runs import RunView, dig, number
+from flashwright.report.tables import (
+    KEY_FIGURES,
+    all_figures,
+    cells,
+    configuration,
+    key_figures,
+)
+
+VIOLATIONS_SHOWN = 50
+
+
+@dataclass(frozen=True)
+class Badge:
+    """A short remark in the header that nobody should miss."""
+
+    tone: str
+    shown: str
+    why: str
+
+
+def write_report(path: Path, runs: Sequence[RunView], title: str) -> None:
+    """Writes one self-contained HTML file about one run, or about several side by side.
+
+    The file needs no network, and nothing beside it. It is written under another name in the same
+    folder and then renamed, so that a reader never finds half a report.
+
+    Parameters
+    ----------
+    path
+        The file to write; an older one is replaced. Its folder must exist.
+    runs
+        The runs, at least one. Their order is that of the tables, and gives them their colours.
+    title
+        The title of the page.
+
+    Raises
+    ------
+    ValueError
+        If there is no run.
+    OSError
+        If the file can't be written.
+    """
+    if not runs:
+        raise ValueError("a report needs at least one run")
+    _write_beside_and_rename(Path(path), _page(runs, title))
+
+
+def _page(runs: Sequence[RunView], title: str) -> str:
+    columns = Columns()
+    parts = sections(runs, columns)
+    settings, differ = configuration(runs)
+    several = len(runs) > 1
+    badges = [_badges(run) for run in runs]
+    charts = [chart for part in parts for chart in part.charts if chart.views]
+    return _template().render(
+        title=title,
+        runs=runs,
+        several=several,
+        workloads=_distinct(runs, "workload"),
+        names=_distinct(runs, "config.name"),
+        abouts=_distinct(runs, "config.about"),
+        facts=_facts(runs),
+        badges=badges,
+        badges_differ=any(own != badges[0] for own in badges),
+        tiles=_tiles(runs[0]),
+        key_figures=key_figures(runs),
+        all_figures=all_figures(runs),
+        settings=settings,
+        differ=differ,
+        sections=parts,
+        notes=[(run.label, note) for run in runs if (note := dig(run.json, "note"))],
+        violations=[(run.label, list(run.violations)) for run in runs if run.violations],
+        violations_shown=VIOLATIONS_SHOWN,
+        commands=_commands(runs),
+        plots=_for_script(_plots(runs, charts, columns)),
+        results=_for_script(_results(runs), indent=1),
+        style=_own_file("static/report.css"),
+        scripts=[_own_file("static/page.js"), _own_file("static/plots.js")],
+    )
+
+
+def _own_file(name: str) -> str:
+    return files("flashwright.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _template() -> jinja2.Template:
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    return environment.from_string(_own_file("templates/report.html.j2"))
+
+
+def _plots(runs: Sequence[RunView], charts: Sequence[Chart], columns: Columns) -> dict[str, Any]:
+    """What ``plots.js`` reads."""
+    return {
+        "runs": [run.label for run in runs],
+        "columns": columns.numbers,
+        "charts": {
+            chart.key: {
+                "title": chart.title,
+                "kind": chart.kind,
+                "group": chart.group,
+                "views": chart.views,
+            }
+            for chart in charts
+        },
+    }
+
+
+def _results(runs: Sequence[RunView]) -> object:
+    """What the reader can download: the JSON of the run, or of all with their labels."""
+    if len(runs) == 1:
+        return runs[0].json
+    return [{"label": run.label, "json": run.json} for run in runs]
+
+
+def _for_script(value: object, indent: int | None = None) -> str:
+    """JSON that no HTML parser can leave: ``<`` is escaped, numbers that JSON lacks are null."""
+    separators = (",", ": ") if indent else (",", ":")
+    dumped = json.dumps(
+        _plain(value), allow_nan=False, ensure_ascii=False, indent=indent, separators=separators
+    )
+    return dumped.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, Mapping):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    return value
+
+
+def _distinct(runs: Sequence[RunView], path: str) -> list[str]:
+    found = (dig(run.json, path) for run in runs)
+    return list(dict.fromkeys(str(value) for value in found if value))
+
+
+def _facts(runs: Sequence[RunView]) -> list[tuple[str, str]]:
+    """Short facts for the header; "differs" where the runs do."""
+    facts: list[tuple[str, str, Callable[[Any], str]]] = [
+        ("precondition", "precondition.spec", text.setting),
+        ("pace", "pace", text.setting),
+        ("requests", "measured.requests", text.setting),
+        ("seed", "seed", str),
+        ("version", "version", text.setting),
+    ]
+    shown = []
+    for name, path, show in facts:
+        found = {show(value) for run in runs if (value := dig(run.json, path)) is not None}
+        if found:
+            shown.append((name, found.pop() if len(found) == 1 else "differs"))
+    return shown
+
+
+def _badges(run: RunView) -> list[Badge]:
+    badges = []
+    if "stand-in" in str(dig(run.json, "workload") or "").lower():
+        why = "The workload is made up in the likeness of a trace; it is not that trace."
+        badges.append(Badge("warn", "stand-in workload", why))
+    ended = dig(run.json, "ended")
+    if ended == "interrupted":
+        why = "The run was stopped; the figures cover what was finished."
+        badges.append(Badge("warn", "interrupted", why))
+    elif ended == "worn-out":
+        why = "The drive could take no more writes; the figures cover what it took."
+        badges.append(Badge("bad", "worn out", why))
+    if dig(run.json, "precondition.steady") is False:
+        why = "Preconditioning gave up before the drive was in a steady state."
+        badges.append(Badge("warn", "not steady", why))
+    found = len(run.violations) or number(run.json, "verify.violations") or 0
+    if found:
+        s = "" if found == 1 else "s"
+        why = "The verify mode found contradictions in the drive's state: do not trust the figures."
+        badges.append(Badge("bad", f"verify: {text.count(found)} violation{s}", why))
+    elif dig(run.json, "verify.enabled"):
+        why = "Every read was checked and the state audited; nothing was wrong."
+        badges.append(Badge("good", "verified", why))
+    else:
+        badges.append(Badge("plain", "not verified", "The run was made without its verify mode."))
+    return badges
+
+
+def _tiles(run: RunView) -> list[tuple[str, str]]:
+    """The key figures of a run that stands alone."""
+    found = ((figure.name, cells(figure, [run])[0]) for figure in KEY_FIGURES)
+    return [(name, cell.shown) for name, cell in found if cell.value is not None]
+
+
+def _commands(runs: Sequence[RunView]) -> list[tuple[str, str]]:
+    """Command lines that make the runs again, where the JSON has them; equal ones once."""
+    commands: dict[str, str] = {}
+    for run in runs:
+        command = dig(run.json, "command") or dig(run.json, "run.command")
+        if isinstance(command, list | tuple):
+            command = shlex.join(str(word) for word in command)
+        if command:
+            commands.setdefault(str(command), run.label)
+    return [(label, command) for command, label in commands.items()]
+
+
+def _write_beside_and_rename(path: Path, page: str) -> None:
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    beside = Path(name)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+            file.write(page)
+        beside.chmod(0o666 & ~_umask())
+        beside.replace(path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+
+
+def _umask() -> int:
+    """The permissions that new files are denied; the system tells only while it is set."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask

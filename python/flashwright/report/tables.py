@@ -1,0 +1,196 @@
+"""The tables of a report: key figures, all figures, configuration."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from flashwright.report import text
+from flashwright.report.runs import RunView, dig, number
+
+Direction = Literal["lower", "higher"] | None
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell: what is shown, what it sorts by (None goes last), whether it is the best."""
+
+    shown: str
+    value: float | str | None = None
+    best: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table whose first column names its rows."""
+
+    header: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of a run: its name, its path in the JSON, how it reads, which way is better."""
+
+    name: str
+    path: str
+    show: Callable[[float], str] = text.count
+    better: Direction = None
+
+
+KEY_FIGURES = (
+    Figure("Write amplification", "write_amplification", text.significant, "lower"),
+    Figure("IOPS", "throughput.iops", text.count, "higher"),
+    Figure("Throughput", "throughput.bytes_per_s", text.rate_bytes, "higher"),
+    Figure("Mean response", "response_time_ns.all.mean", text.time_ns, "lower"),
+    Figure("99 % response", "response_time_ns.all.p99", text.time_ns, "lower"),
+    Figure("Blocks erased", "flash.erases.total", text.count, "lower"),
+    Figure("Cleaning efficiency", "gc.efficiency", text.share, "higher"),
+    Figure("Most erases of a block", "wear.erases_per_block.max", text.count, "lower"),
+)
+
+_CAUSES = ("host", "gc", "merge", "translation", "padding", "wear", "total")
+_OPERATIONS = (("reads", "Flash reads"), ("programs", "Flash programs"), ("erases", "Flash erases"))
+_TIMES = (("response_time_ns", "Response time"), ("service_time_ns", "Service time"))
+_QUANTILES = (
+    ("mean", "mean"),
+    ("stdev", "standard deviation"),
+    ("p50", "50 %"),
+    ("p90", "90 %"),
+    ("p99", "99 %"),
+    ("p99_9", "99.9 %"),
+    ("max", "largest"),
+)
+
+ALL_FIGURES = (
+    Figure("Requests", "measured.requests"),
+    Figure("Duration", "measured.duration_ns", text.time_ns),
+    Figure("Requests before measuring", "measured.warmup_requests"),
+    Figure("Host pages read", "host.pages_read"),
+    Figure("Host pages written", "host.pages_written"),
+    Figure("Host pages trimmed", "host.pages_trimmed"),
+    Figure("Write amplification", "write_amplification", text.significant, "lower"),
+    Figure("IOPS", "throughput.iops", text.count, "higher"),
+    Figure("Throughput", "throughput.bytes_per_s", text.rate_bytes, "higher"),
+    *(
+        Figure(f"{name}, {kind}: {what}", f"{path}.{kind}.{key}", text.time_ns, "lower")
+        for path, name in _TIMES
+        for kind in ("all", "read", "write")
+        for key, what in _QUANTILES
+    ),
+    *(
+        Figure(f"{name}: {cause}", f"flash.{path}.{cause}", text.count, "lower")
+        for path, name in _OPERATIONS
+        for cause in _CAUSES
+    ),
+    Figure("Reads of spare areas", "flash.oob_reads.total"),
+    Figure("Reads of pages never written", "flash.reads_unmapped"),
+    Figure("Blocks cleaned", "gc.collections", text.count, "lower"),
+    Figure("Cleaning efficiency", "gc.efficiency", text.share, "higher"),
+    Figure("Merges: switch", "merges.switch"),
+    Figure("Merges: partial", "merges.partial"),
+    Figure("Merges: full", "merges.full", text.count, "lower"),
+    Figure("Mapping cache: look-ups", "mapping_cache.lookups"),
+    Figure("Mapping cache: hit ratio", "mapping_cache.hit_ratio", text.share, "higher"),
+    Figure("Mapping cache: dirty evictions", "mapping_cache.dirty_evictions", text.count, "lower"),
+    Figure("Buffer: write hits", "buffer.write_hits", text.count, "higher"),
+    Figure("Buffer: read hits", "buffer.read_hits", text.count, "higher"),
+    Figure("Buffer: destages", "buffer.destages", text.count, "lower"),
+    Figure("Buffer: pages per destage", "buffer.pages_per_destage_mean", text.significant),
+    Figure("Buffer: pages padded", "buffer.pages_padded", text.count, "lower"),
+    Figure("Memory for translation", "scheme.ram_bytes", text.size_bytes, "lower"),
+    Figure("Erases per block: least", "wear.erases_per_block.min"),
+    Figure("Erases per block: mean", "wear.erases_per_block.mean", text.count, "lower"),
+    Figure("Erases per block: most", "wear.erases_per_block.max", text.count, "lower"),
+    Figure(
+        "Erases per block: standard deviation", "wear.erases_per_block.stdev", text.count, "lower"
+    ),
+    Figure("Blocks worn out", "wear.blocks_worn_out", text.count, "lower"),
+    Figure("Endurance efficiency", "wear.endurance_efficiency", text.share, "higher"),
+    Figure("Logical size", "drive.logical_bytes", text.size_bytes),
+    Figure("Simulator: CPU time", "run.cpu_s", text.seconds),
+    Figure("Simulator: requests per CPU second", "run.requests_per_cpu_s"),
+    Figure("Simulator: peak memory", "run.peak_rss_bytes", text.size_bytes),
+)
+
+
+def cells(figure: Figure, runs: Sequence[RunView]) -> list[Cell]:
+    """The figure of each run; the best are marked where one run is better than another."""
+    values = [number(run.json, figure.path) for run in runs]
+    known = [value for value in values if value is not None]
+    best = None
+    if figure.better and len(known) > 1 and min(known) != max(known):
+        best = min(known) if figure.better == "lower" else max(known)
+    return [
+        Cell(text.ABSENT)
+        if value is None
+        else Cell(figure.show(value), value, best is not None and value == best)
+        for value in values
+    ]
+
+
+def key_figures(runs: Sequence[RunView]) -> Table:
+    """A row a run; figures that no run has are left out."""
+    found = ((figure, cells(figure, runs)) for figure in KEY_FIGURES)
+    shown = [pair for pair in found if any(cell.value is not None for cell in pair[1])]
+    rows = [
+        [Cell(run.label, run.label), *(column[i] for _, column in shown)]
+        for i, run in enumerate(runs)
+    ]
+    return Table(["Run", *(figure.name for figure, _ in shown)], rows)
+
+
+def all_figures(runs: Sequence[RunView]) -> Table:
+    """A row a figure, a column a run; figures that no run has, or all 0, are left out."""
+    extras = {
+        key
+        for run in runs
+        for key, value in (dig(run.json, "scheme.extra") or {}).items()
+        if isinstance(value, int | float)
+    }
+    more = [
+        Figure(f"Scheme: {key.replace('_', ' ')}", f"scheme.extra.{key}") for key in sorted(extras)
+    ]
+    named = ((figure.name, cells(figure, runs)) for figure in (*ALL_FIGURES, *more))
+    rows = [[Cell(name, name), *row] for name, row in named if any(cell.value for cell in row)]
+    return Table(["Figure", *_headings(runs)], rows)
+
+
+def _headings(runs: Sequence[RunView]) -> list[str]:
+    return [run.label for run in runs] if len(runs) > 1 else ["Value"]
+
+
+def configuration(runs: Sequence[RunView]) -> tuple[Table, list[str]]:
+    """All settings, a column a run, and the names of the settings in which the runs differ."""
+    columns = [text.flatten(settings(run)) for run in runs]
+    keys = list(dict.fromkeys(key for column in columns for key in column))
+    rows = []
+    differ = []
+    for key in keys:
+        shown = [column.get(key, text.ABSENT) for column in columns]
+        if len(set(shown)) > 1:
+            differ.append(key)
+        rows.append([Cell(key, key), *(Cell(value, value) for value in shown)])
+    return Table(["Setting", *_headings(runs)], rows), differ
+
+
+def settings(run: RunView) -> dict[str, object]:
+    """What it takes to run it again, as one nested mapping."""
+    config = dig(run.json, "config")
+    return {
+        "workload": dig(run.json, "workload"),
+        "seed": str(dig(run.json, "seed")),
+        "precondition": dig(run.json, "precondition.spec"),
+        "pace": dig(run.json, "pace"),
+        "warm-up requests": dig(run.json, "measured.warmup_requests"),
+        "version": dig(run.json, "version"),
+        **(config if isinstance(config, dict) else {}),
+    }
+
+
+def spread(values: Sequence[float]) -> tuple[float, float, float] | None:
+    """Least, median and largest of the values that are numbers."""
+    known = sorted(value for value in values if not math.isnan(value))
+    return (known[0], known[len(known) // 2], known[-1]) if known else None

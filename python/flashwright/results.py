@@ -1,0 +1,276 @@
+"""What a run found."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, overload
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet
+
+from flashwright import _core
+from flashwright.errors import WorkloadError
+from flashwright.files import write_beside
+
+__all__ = ["Latencies", "RunResult", "write_table"]
+
+KINDS = ("read", "write", "trim", "flush")
+"""Kinds of request, in the order of their numbers."""
+
+
+@dataclass(frozen=True, eq=False)
+class Latencies:
+    """Response times of one kind of request, queueing included.
+
+    Attributes
+    ----------
+    summary : mapping
+        ``count``, ``mean``, ``stdev``, ``p50``, ``p90``, ``p99``, ``p99_9``, ``max``, in nanoseconds; None
+        where there was no such request, or no time passed.
+    times_ns : array of uint64
+        Points of the cumulative distribution: times,
+    shares : array of float
+        and the shares of requests that took at most as long.
+    """
+
+    summary: Mapping[str, float | None]
+    times_ns: npt.NDArray[np.uint64]
+    shares: npt.NDArray[np.float64]
+
+    @property
+    def mean(self) -> float | None:
+        """Mean in nanoseconds."""
+        return self.summary["mean"]
+
+    @overload
+    def quantile(self, q: float) -> int | None: ...
+    @overload
+    def quantile(self, q: Sequence[float]) -> dict[float, int | None]: ...
+    def quantile(self, q: float | Sequence[float]) -> int | dict[float, int | None] | None:
+        """The time below or at which a share of the requests lies.
+
+        Parameters
+        ----------
+        q : float or sequence of float
+            Shares, 0 to 1.
+
+        Returns
+        -------
+        int or None, or a dict of them by share
+            Nanoseconds, to three significant digits for the shares of the summary and to the next point of
+            the distribution for others; None without requests.
+
+        Examples
+        --------
+        >>> from flashwright import Ssd
+        >>> run = Ssd.named("default").play("sequential", requests=1000)
+        >>> run.latency_ns.quantile([0.5, 0.99])
+        {0.5: 620480, 0.99: 620480}
+        """
+        if not isinstance(q, (int, float)):
+            return {share: self.quantile(share) for share in q}
+        if not 0 <= q <= 1:
+            raise WorkloadError(f"quantile: found {q}, expected a share from 0 to 1", "")
+        known = {0.5: "p50", 0.9: "p90", 0.99: "p99", 0.999: "p99_9", 1.0: "max"}.get(q)
+        if known is not None:
+            value = self.summary[known]
+            return None if value is None else int(value)
+        if not len(self.times_ns):
+            return None
+        at = int(np.searchsorted(self.shares, q, side="left"))
+        return int(self.times_ns[min(at, len(self.times_ns) - 1)])
+
+
+@dataclass(frozen=True, eq=False)
+class RunResult:
+    """What a run found, with all it takes to run it again.
+
+    Attributes
+    ----------
+    json : dict
+        The documented figures, by the names in which ``--json`` writes them.
+    windows : pyarrow.Table
+        The time series, a row for each window; units in the names of the columns.
+    erases_per_block, valid_per_block : array of uint32
+        Erases of each block, and valid pages of each block at the end.
+    response_distribution : dict
+        For ``all``, ``read`` and ``write``: times in nanoseconds, and the share of requests at or below.
+    violations : tuple of str
+        What the verify mode found wrong; empty where all is well or nothing was verified.
+    label : str
+        What the run is called in comparisons.
+
+    Examples
+    --------
+    >>> from flashwright import Ssd
+    >>> run = Ssd.named("default").play("uniform", requests=2_000, keep_requests=True)
+    >>> run
+    RunResult(default: uniform, 2,000 requests, write amplification 1.000)
+    >>> run.requests().column_names
+    ['arrival_ns', 'start_ns', 'completion_ns', 'kind', 'lpn', 'pages', 'flash_ops', 'erases']
+    """
+
+    json: dict[str, Any]
+    windows: pa.Table
+    erases_per_block: npt.NDArray[np.uint32]
+    valid_per_block: npt.NDArray[np.uint32]
+    response_distribution: dict[str, tuple[npt.NDArray[np.uint64], npt.NDArray[np.float64]]]
+    violations: tuple[str, ...]
+    label: str
+    _requests: pa.Table | None = field(default=None, repr=False)
+
+    @classmethod
+    def of(cls, report: _core._Report, label: str | None = None) -> RunResult:
+        """Made from what the core reports."""
+        figures = json.loads(report["json"])
+        figures["violations"] = report["violations"]
+        return cls(
+            json=figures,
+            windows=_table(report["windows"]),
+            erases_per_block=report["erases_per_block"],
+            valid_per_block=report["valid_per_block"],
+            response_distribution=dict(report["response_distribution"]),
+            violations=tuple(report["violations"]),
+            label=figures["config"]["name"] if label is None else label,
+            _requests=None if report["requests"] is None else _request_table(report["requests"]),
+        )
+
+    def labelled(self, label: str) -> RunResult:
+        """The same result under another name."""
+        return replace(self, label=label)
+
+    def with_violation(self, what: str) -> RunResult:
+        """The same result with something more that is wrong."""
+        figures = copy.deepcopy(self.json)
+        violations = (what, *self.violations)
+        figures["violations"] = list(violations)
+        figures["verify"] = {"enabled": True, "violations": len(violations)}
+        figures["note"] = what
+        return replace(self, json=figures, violations=violations)
+
+    @property
+    def write_amplification(self) -> float | None:
+        """Flash pages programmed per page that the host wrote; None if it wrote none."""
+        value: float | None = self.json["write_amplification"]
+        return value
+
+    @property
+    def latency_ns(self) -> Latencies:
+        """Response times of all requests; see :meth:`latency_of` for one kind."""
+        return self.latency_of("all")
+
+    def latency_of(self, kind: str) -> Latencies:
+        """Response times of ``"all"`` requests, of ``"read"`` or of ``"write"``."""
+        times, shares = self.response_distribution[kind]
+        return Latencies(self.json["response_time_ns"][kind], times, shares)
+
+    def requests(self) -> pa.Table:
+        """A row for each request, in order of completion.
+
+        Returns
+        -------
+        pyarrow.Table
+            ``arrival_ns``, ``start_ns``, ``completion_ns``, ``kind``, ``lpn`` (first page), ``pages``,
+            ``flash_ops`` (set off by it, cleaning included), ``erases``.
+
+        Raises
+        ------
+        WorkloadError
+            If they were not kept.
+        """
+        if self._requests is None:
+            raise WorkloadError(
+                "the requests of this run were not kept",
+                "play it with keep_requests=True (--requests-out FILE)",
+            )
+        return self._requests
+
+    def to_json(self, path: str | os.PathLike[str]) -> None:
+        """Write the documented figures.
+
+        Parameters
+        ----------
+        path : path
+            The file; it appears once it is whole.
+        """
+        with write_beside(Path(path)) as part:
+            part.write_text(self.json_text(), encoding="utf-8")
+
+    def json_text(self) -> str:
+        """The documented figures as text."""
+        return json.dumps(self.json, indent=2) + "\n"
+
+    def to_parquet(self, path: str | os.PathLike[str]) -> None:
+        """Write the time series as Parquet; requests, where kept, with :func:`write_table`.
+
+        Parameters
+        ----------
+        path : path
+            The file; it appears once it is whole.
+        """
+        write_table(self.windows, path)
+
+    def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> None:
+        """Write an HTML page that needs nothing else.
+
+        Parameters
+        ----------
+        path : path
+            The file.
+        title : str, optional
+            Its heading.
+        """
+        from flashwright.report import write_report
+
+        write_report(
+            Path(path), [self], title or f"{self.json['config']['name']}: {self.json['workload']}"
+        )
+
+    def __repr__(self) -> str:
+        amplification = self.write_amplification
+        shown = (
+            "nothing written"
+            if amplification is None
+            else f"write amplification {amplification:.3f}"
+        )
+        requests = self.json["measured"]["requests"]
+        return f"RunResult({self.label}: {self.json['workload']}, {requests:,} requests, {shown})"
+
+
+def write_table(table: pa.Table, path: str | os.PathLike[str]) -> None:
+    """Write a table as Parquet, or as an Arrow file where the name ends in ``.arrow``.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        What to write.
+    path : path
+        The file; it appears once it is whole.
+    """
+    target = Path(path)
+    with write_beside(target) as part:
+        if target.suffix == ".arrow":
+            pa.feather.write_feather(table, str(part), compression="lz4")
+        else:
+            pa.parquet.write_table(table, str(part), compression="zstd")
+
+
+def _table(columns: Mapping[str, npt.NDArray[Any]]) -> pa.Table:
+    """A table in which a missing figure is null."""
+    arrays = {name: pa.array(values, from_pandas=True) for name, values in columns.items()}
+    arrays["response_p99_ns"] = arrays["response_p99_ns"].cast(pa.uint64())
+    return pa.table(arrays)
+
+
+def _request_table(columns: Mapping[str, npt.NDArray[Any]]) -> pa.Table:
+    arrays = {name: pa.array(values) for name, values in columns.items()}
+    arrays["kind"] = pa.DictionaryArray.from_arrays(arrays["kind"].cast(pa.int8()), pa.array(KINDS))
+    return pa.table(arrays)

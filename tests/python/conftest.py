@@ -1,0 +1,78 @@
+"""What the tests of the command line share."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flashwright import cli
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a command said and how it ended."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.out)
+        return found
+
+
+Cli = Callable[..., Said]
+
+# Small enough that thousands of requests fill it several times.
+SMALL = """
+about = "for tests"
+
+[geometry]
+channels = 2
+dies-per-channel = 2
+blocks-per-plane = 32
+pages-per-block = 16
+
+[capacity]
+utilization = 0.8
+"""
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> str:
+    """A drive of 2,048 pages of flash, as a file."""
+    path = tmp_path / "small.toml"
+    path.write_text(SMALL)
+    return str(path)
+
+
+@pytest.fixture
+def command(capfd: pytest.CaptureFixture[str]) -> Cli:
+    """Run the command line in this process."""
+
+    def run(*arguments: object) -> Said:
+        capfd.readouterr()
+        status = cli.run([str(argument) for argument in arguments])
+        said = capfd.readouterr()
+        assert "Traceback" not in said.err
+        return Said(status, said.out, said.err)
+
+    return run
+
+
+@pytest.fixture
+def spc(tmp_path: Path) -> Path:
+    """A trace of 3,000 requests on two devices, 10 us apart."""
+    path = tmp_path / "requests.spc"
+    lines = (
+        f"{i % 2},{(i * 7919 % 4000) * 8},4096,{'r' if i % 3 == 0 else 'w'},{i * 1e-5:.6f}\n"
+        for i in range(3000)
+    )
+    path.write_text("".join(lines))
+    return path

@@ -1,0 +1,326 @@
+"""Reports in a real browser: charts are drawn; zoom, read-outs, legends, sorting and themes work.
+
+Needs Playwright and a Chromium; without them the tests are skipped and say so. The browser is
+looked for in ``FLASHWRIGHT_CHROMIUM``, then where Debian installs it, then on the path.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flashwright.report import write_report
+from test_report import HOSTILE, MadeUp, a_run, comparison
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright")
+
+
+def chromium() -> str | None:
+    places = (os.environ.get("FLASHWRIGHT_CHROMIUM"), "/usr/bin/chromium")
+    found = (place for place in places if place and Path(place).exists())
+    return next(found, None) or shutil.which("chromium")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    path = chromium()
+    if path is None:
+        pytest.skip("needs Chromium (Debian: apt-get install chromium)")
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+Open = Callable[..., Any]
+
+
+@pytest.fixture
+def opened(browser: Any, tmp_path: Path) -> Iterator[Open]:
+    """Opens reports; fails at the end if a page complained or asked for anything."""
+    complaints: list[str] = []
+    contexts: list[Any] = []
+
+    def open_report(*shown: MadeUp, width: int = 1200, scheme: str = "light") -> Any:
+        path = tmp_path / "report.html"
+        write_report(path, shown, "A report")
+        context = browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme=scheme, accept_downloads=True
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: complaints.append(f"console: {message.text}"))
+        page.on("pageerror", lambda error: complaints.append(f"error: {error}"))
+        page.on("request", lambda request: ask(request.url, path))
+        page.goto(path.as_uri())
+        page.wait_for_selector(".plot svg")
+        return page
+
+    def ask(url: str, path: Path) -> None:
+        if url != path.as_uri() and not url.startswith(("blob:file:", "data:,")):
+            complaints.append(f"request: {url}")
+
+    yield open_report
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+def ticks(page: Any, chart: str) -> list[str]:
+    """The tick labels of a chart, vertical axis first."""
+    texts: list[str] = page.locator(f"#chart-{chart} svg .tick").all_text_contents()
+    return texts
+
+
+def not_a_number(page: Any) -> int:
+    """Drawings with a coordinate that is none."""
+    count: int = page.evaluate(
+        "[...document.querySelectorAll('.plot')].filter(p => p.innerHTML.includes('NaN')).length"
+    )
+    return count
+
+
+def drag(page: Any, chart: str, start: tuple[float, float], end: tuple[float, float]) -> None:
+    """Drags between two points, given as shares of the width and height of a chart."""
+    plot = page.locator(f"#chart-{chart} .plot")
+    plot.scroll_into_view_if_needed()
+    box = plot.bounding_box()
+    at = [(box["x"] + box["width"] * x, box["y"] + box["height"] * y) for x, y in (start, end)]
+    page.mouse.move(*at[0])
+    page.mouse.down()
+    page.mouse.move(*at[1], steps=5)
+    page.mouse.up()
+
+
+def test_every_chart_is_drawn(opened: Open) -> None:
+    page = opened(a_run())
+    plots = page.locator(".plot").count()
+    assert plots == 13
+    assert page.locator(".plot svg").count() == plots
+    drawn = "path.line, path.bar, path.cells, rect.part"
+    empty = page.eval_on_selector_all(
+        ".plot",
+        f"plots => plots.filter(p => !p.querySelector('{drawn}')).map(p => p.dataset.chart)",
+    )
+    assert empty == []
+    assert not_a_number(page) == 0
+
+
+def test_no_time_and_nothing_at_all(opened: Open) -> None:
+    assert opened(a_run(timed=False)).locator(".plot svg").count() == 8
+
+
+@pytest.mark.parametrize("width", [1200, 390])
+def test_nothing_overlaps_or_sticks_out(opened: Open, width: int) -> None:
+    page = opened(*comparison(), width=width)
+    sticks_out = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
+    assert not page.evaluate(sticks_out)
+    faults = page.evaluate(
+        """() => [...document.querySelectorAll('.plot svg')].flatMap((svg) => {
+          const chart = svg.parentElement.dataset.chart;
+          const frame = svg.getBoundingClientRect();
+          const texts = [...svg.querySelectorAll('text')].map((text) => [
+            text.textContent, text.getBoundingClientRect()]);
+          const outside = (b) => b.left < frame.left - 1 || b.right > frame.right + 1
+            || b.top < frame.top - 2 || b.bottom > frame.bottom + 2;
+          const meet = (a, b) => a.left < b.right - 1 && b.left < a.right - 1
+            && a.top < b.bottom - 3 && b.top < a.bottom - 3;
+          const out = texts.filter(([, box]) => outside(box))
+            .map(([text]) => `${chart}: ${text} sticks out`);
+          const over = texts.flatMap(([text, box], i) => texts.slice(i + 1)
+            .filter(([, other]) => meet(box, other))
+            .map(([other]) => `${chart}: ${text} over ${other}`));
+          return [...out, ...over];
+        })"""
+    )
+    assert faults == []
+
+
+def test_zoom_by_drag_is_shared_and_reset_by_double_click(opened: Open) -> None:
+    page = opened(a_run())
+    before = {key: ticks(page, key) for key in ("wa", "iops", "cdf")}
+    assert before["wa"][-1] == "25 s"
+    drag(page, "wa", (0.45, 0.4), (0.55, 0.4))
+    after = {key: ticks(page, key) for key in before}
+    assert after["wa"] != before["wa"] and after["iops"] != before["iops"]
+    assert after["cdf"] == before["cdf"]
+    assert all(10 < float(label.removesuffix(" s")) < 16 for label in after["wa"] if " s" in label)
+    page.locator("#chart-iops .plot").dblclick()
+    assert {key: ticks(page, key) for key in before} == before
+
+
+def test_zoom_of_both_axes_and_the_reset_button(opened: Open) -> None:
+    page = opened(a_run())
+    for chart in ("cdf", "erases-map-0", "busy", "causes"):
+        before = page.locator(f"#chart-{chart} svg").inner_html()
+        reset = page.locator(f"#chart-{chart} .reset")
+        assert reset.is_hidden()
+        drag(page, chart, (0.3, 0.3), (0.6, 0.6))
+        assert page.locator(f"#chart-{chart} svg").inner_html() != before
+        reset.click()
+        assert page.locator(f"#chart-{chart} svg").inner_html() == before
+
+
+def test_a_click_alone_zooms_nothing(opened: Open) -> None:
+    page = opened(a_run())
+    before = ticks(page, "wa")
+    drag(page, "wa", (0.5, 0.5), (0.503, 0.5))
+    assert ticks(page, "wa") == before
+
+
+def test_the_choice_of_axis_is_shared(opened: Open) -> None:
+    page = opened(a_run())
+    page.locator("#chart-wa").get_by_role("button", name="by requests").click()
+    assert ticks(page, "iops")[-1] == "1.2 M"
+    page.locator("#chart-cdf").get_by_role("button", name="reads").click()
+    pressed = page.locator("#chart-cdf .choices [aria-pressed=true]").all_text_contents()
+    assert pressed == ["reads"]
+
+
+def test_the_log_scale_can_be_turned_on_and_off(opened: Open) -> None:
+    page = opened(a_run())
+    page.locator("#chart-response").get_by_role("button", name="log scale").click()
+    assert "0" in ticks(page, "response")[0] and "1 ms" in ticks(page, "response")
+    page.locator("#chart-wa").get_by_role("button", name="log scale").click()
+    assert "0" not in ticks(page, "wa")
+
+
+@pytest.mark.parametrize(
+    ("chart", "at", "expected"),
+    [
+        ("wa", (0.5, 0.5), "drive's time: "),
+        ("cdf", (0.5, 0.5), "response time: "),
+        ("causes", (0.3, 0.3), ".*host1gc1.6"),
+        ("erases-histogram", (0.5, 0.5), "erases of a block: "),
+        ("erases-map-0", (0.14, 0.11), r"channel 0, die 0block \d+\d\d erases"),
+        ("busy", (0.1, 0.5), "die 0"),
+    ],
+)
+def test_read_outs(opened: Open, chart: str, at: tuple[float, float], expected: str) -> None:
+    page = opened(a_run())
+    plot = page.locator(f"#chart-{chart} .plot")
+    plot.scroll_into_view_if_needed()
+    box = plot.bounding_box()
+    page.mouse.move(box["x"] + box["width"] * at[0], box["y"] + box["height"] * at[1])
+    readout = page.locator(f"#chart-{chart} .readout")
+    assert readout.is_visible()
+    assert re.match(expected, readout.text_content())
+    page.mouse.move(0, 0)
+    assert readout.is_hidden()
+
+
+def test_values_can_be_read_and_zoomed_by_keys(opened: Open) -> None:
+    page = opened(a_run())
+    plot = page.locator("#chart-wa .plot")
+    plot.focus()
+    before = ticks(page, "wa")
+    page.keyboard.press("ArrowRight")
+    first = page.locator("#chart-wa .readout").text_content()
+    page.keyboard.press("ArrowRight")
+    assert page.locator("#chart-wa .readout").text_content() != first
+    page.keyboard.press("+")
+    assert ticks(page, "wa") != before
+    page.keyboard.press("Escape")
+    assert ticks(page, "wa") == before
+
+
+def test_a_run_hidden_in_one_legend_is_hidden_in_all(opened: Open) -> None:
+    page = opened(*comparison())
+    lines = "path.line"
+    assert page.locator(f"#chart-cdf {lines}").count() == 4
+    page.locator("#chart-wa").get_by_role("button", name="fifo").click()
+    assert page.locator(f"#chart-cdf {lines}").count() == 3
+    assert page.locator("#chart-causes rect.part").count() == 6
+    assert page.locator("#chart-busy path.bar").count() == 3
+    page.locator("#chart-busy").get_by_role("button", name="fifo").click()
+    assert page.locator(f"#chart-wa {lines}").count() == 4
+
+
+def test_all_runs_may_be_hidden(opened: Open) -> None:
+    page = opened(*comparison())
+    for name in ("greedy", "cost-benefit", "d-choice", "fifo"):
+        page.locator("#chart-wa").get_by_role("button", name=name).click()
+    assert page.locator("#chart-busy path.bar").count() == 0
+    page.locator("#chart-wa .plot").hover()
+    assert not_a_number(page) == 0
+
+
+def test_a_part_can_be_hidden(opened: Open) -> None:
+    page = opened(a_run())
+    page.locator("#chart-response").get_by_role("button", name="99 %").click()
+    assert page.locator("#chart-response path.line").count() == 1
+
+
+def test_tables_sort_and_unsort(opened: Open) -> None:
+    runs = comparison()
+    runs[1].json["write_amplification"] = None
+    page = opened(*runs)
+    table = page.locator("#summary table").first
+
+    def order() -> list[str]:
+        names: list[str] = table.locator("tbody th").all_text_contents()
+        return [name.removeprefix("gc.victim = ") for name in names]
+
+    head = table.get_by_role("button", name="Write amplification")
+    original = ["greedy", "cost-benefit", "d-choice", "fifo"]
+    assert order() == original
+    head.click()
+    assert order() == ["greedy", "d-choice", "fifo", "cost-benefit"]
+    assert table.locator("[aria-sort=ascending]").count() == 1
+    head.click()
+    assert order() == ["fifo", "d-choice", "greedy", "cost-benefit"]
+    head.click()
+    assert order() == original
+    table.get_by_role("button", name="Run", exact=True).click()
+    assert order() == sorted(original)
+
+
+def background(page: Any) -> str:
+    colour: str = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    return colour
+
+
+def test_themes(opened: Open) -> None:
+    light, dark = "rgb(255, 255, 255)", "rgb(20, 23, 27)"
+    page = opened(a_run(), scheme="dark")
+    button = page.locator("#theme")
+    assert (button.text_content(), background(page)) == ("Theme: auto", dark)
+    button.click()
+    assert (button.text_content(), background(page)) == ("Theme: light", light)
+    button.click()
+    assert (button.text_content(), background(page)) == ("Theme: dark", dark)
+    page.emulate_media(media="print")
+    assert background(page) == light
+    assert background(opened(a_run(), scheme="light")) == light
+
+
+def test_the_json_can_be_downloaded(opened: Open) -> None:
+    run = a_run()
+    page = opened(run)
+    with page.expect_download() as download:
+        page.locator("#download").click()
+    assert download.value.suggested_filename == "A-report.json"
+    assert json.loads(Path(download.value.path()).read_text(encoding="utf-8")) == run.json
+
+
+def test_printing_changes_nothing_for_good(opened: Open) -> None:
+    page = opened(a_run())
+    before = page.locator("#chart-wa svg").get_attribute("viewBox")
+    assert page.pdf(format="A4").startswith(b"%PDF")
+    assert page.locator("#chart-wa svg").get_attribute("viewBox") == before
+
+
+def test_hostile_text_stays_text(opened: Open) -> None:
+    run = a_run(HOSTILE, workload=HOSTILE, note=HOSTILE)
+    run.json["config"]["name"] = HOSTILE
+    page = opened(run, a_run("other " + HOSTILE))
+    page.locator("#chart-wa .plot").hover()
+    assert HOSTILE in page.locator("#chart-wa .readout").text_content()
+    assert page.locator("img").count() == 0

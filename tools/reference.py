@@ -1,0 +1,129 @@
+"""Write the reference pages from what the program knows of itself, or say which of them are stale.
+
+``make generate`` writes them; ``make check`` fails where one is stale.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+# Before the command line is imported: help is as wide as a page, whatever the terminal.
+os.environ.update(COLUMNS="100", TERMINAL_WIDTH="100", NO_COLOR="1")
+
+from flashwright import _core, cli
+from flashwright.catalogue import catalogue
+from flashwright.device import Ssd, devices
+
+FOLDER = Path(__file__).parents[1] / "docs" / "reference"
+HEAD = "<!-- Written by `make generate`; change the code instead. -->\n\n"
+
+COMMANDS: tuple[tuple[str, ...], ...] = (
+    (),
+    ("simulate",),
+    ("compare",),
+    ("trace", "info"),
+    ("trace", "convert"),
+    ("trace", "record"),
+    ("policies",),
+    ("devices",),
+)
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown."""
+    lines = [head, ["---"] * len(head), *rows]
+    cells = ([str(cell).replace("|", "\\|") for cell in line] for line in lines)
+    return "".join(f"| {' | '.join(line)} |\n" for line in cells)
+
+
+def commands() -> str:
+    """What each command takes, as its help says it."""
+    page = "# Commands\n\n"
+    for command in COMMANDS:
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            cli.run([*command, "--help"])
+        text = "\n".join(line.rstrip() for line in said.getvalue().strip().splitlines())
+        page += f"## `{' '.join(('flashwright', *command))}`\n\n```text\n{text}\n```\n\n"
+    return page.rstrip() + "\n"
+
+
+def policies() -> str:
+    """Everything that can be chosen by name."""
+    page = "# What can be chosen by name\n\n`flashwright policies` prints this.\n"
+    for key, items in catalogue().items():
+        if key != "--workload":
+            rows = [(f"`{item.name}`", item.about) for item in items]
+            page += f"\n## `{key}`\n\n{table(('name', 'what it does'), rows)}"
+    return page
+
+
+def workloads() -> str:
+    """The generators with their keys."""
+    page = (
+        "# Workloads\n\nA workload is written `name` or `name:key=value,key=value`. "
+        "Each takes keys of its own and those at the end of this page.\n"
+    )
+    generators = json.loads(_core.workloads())
+    common = {key["name"] for key in generators[0]["keys"]}
+    for each in generators[1:]:
+        common &= {key["name"] for key in each["keys"]}
+
+    def keys(each: dict[str, list[dict[str, str]]], shared: bool) -> str:
+        rows = [
+            (
+                f"`{key['name']}`",
+                key["allowed"],
+                f"`{key['default']}`" if key["default"] else "",
+                key["help"],
+            )
+            for key in each["keys"]
+            if (key["name"] in common) == shared
+        ]
+        return "\n" + table(("key", "takes", "default", "meaning"), rows) if rows else ""
+
+    for each in generators:
+        page += f"\n## `{each['name']}`\n\n{each['about'][:1].upper()}{each['about'][1:]}.\n{keys(each, False)}"
+    return page + "\n## Keys of all\n" + keys(generators[0], True)
+
+
+def drives() -> str:
+    """The bundled drives, every default written out."""
+    page = "# Bundled drives\n\n`flashwright devices NAME` prints one; a TOML file takes the same keys.\n"
+    for name in devices():
+        page += f"\n## `{name}`\n\n```toml\n{Ssd.named(name).toml.strip()}\n```\n"
+    return page
+
+
+PAGES = {
+    "commands.md": commands,
+    "policies.md": policies,
+    "workloads.md": workloads,
+    "drives.md": drives,
+}
+
+
+def main() -> int:
+    """Write the pages, or with ``--check`` only compare them."""
+    check = "--check" in sys.argv[1:]
+    stale = []
+    for name, make in PAGES.items():
+        path, text = FOLDER / name, HEAD + make()
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            stale.append(f"docs/reference/{name}")
+            if not check:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text, encoding="utf-8")
+    if stale:
+        print(("stale, run `make generate`: " if check else "written: ") + ", ".join(stale))
+    return 1 if check and stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
