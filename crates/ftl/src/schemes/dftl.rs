@@ -453,7 +453,7 @@ impl Dftl {
             }
         };
         let unit = self.order[turn] as usize;
-        if self.units[unit].frontiers[usize::from(stream)].room() > 0 || self.make_room(unit, stream, flash).is_ok() {
+        if self.has_room(unit, stream) || self.make_room(unit, stream, flash).is_ok() {
             return Ok(unit);
         }
         let fixed = lpn.is_some() && self.allocation == Allocation::Static;
@@ -465,7 +465,7 @@ impl Dftl {
     fn unit_in_need(&mut self, turn: usize, fixed: bool, stream: u8, flash: &mut Flash) -> Result<usize, OutOfSpace> {
         for step in 1..if fixed { 1 } else { self.order.len() } {
             let unit = self.order[(turn + step) % self.order.len()] as usize;
-            if self.units[unit].frontiers[usize::from(stream)].room() > 0 || self.make_room(unit, stream, flash).is_ok()
+            if self.has_room(unit, stream) || self.make_room(unit, stream, flash).is_ok()
             {
                 return Ok(unit);
             }

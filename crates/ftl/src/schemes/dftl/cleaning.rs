@@ -38,7 +38,7 @@ impl Dftl {
         let (mut best, mut fruitless) = (0, 0);
         loop {
             let free = self.units[unit].pool.len();
-            let room = self.units[unit].frontiers[usize::from(stream)].room() > 0;
+            let room = self.has_room(unit, stream);
             if room && free >= self.free_blocks_min {
                 return Ok(());
             }
@@ -49,12 +49,18 @@ impl Dftl {
             let cleaned = if fruitless > patience { Err(Exhausted) } else { self.clean(unit, flash) };
             if cleaned.is_err() {
                 // Blocks that were lost to wear can leave the reserve short for good; a frontier with room still serves.
-                return if room { Ok(()) } else { Err(Exhausted) };
+                return if self.has_room(unit, stream) { Ok(()) } else { Err(Exhausted) };
             }
             let pages = self.free_pages(unit, flash);
             fruitless = if pages > best { 0 } else { fruitless + 1 };
             best = best.max(pages);
         }
+    }
+
+    /// Whether a frontier of a unit can take a page.
+    #[inline(always)]
+    pub(super) fn has_room(&self, unit: usize, stream: u8) -> bool {
+        self.units[unit].frontiers[usize::from(stream)].room() > 0
     }
 
     /// Erased pages of a unit.
@@ -141,12 +147,10 @@ impl Dftl {
         let frontier = self.units[unit].frontiers[self.translation];
         if frontier.room() > 0 {
             let block = flash.geometry().block_of(Ppn(frontier.next));
-            if flash.pages_valid(block) < flash.nand().next_page(block) {
+            if flash.pages_valid(block) < flash.nand().next_page(block) && flash.nand().can_erase(block) {
                 self.units[unit].frontiers[self.translation] = Frontier::default();
                 self.units[unit].seal(block, flash);
-                if flash.nand().condition(block) == Condition::Good {
-                    return Some(block);
-                }
+                return Some(block);
             }
         }
         fewest(self, flash, false)
