@@ -81,6 +81,9 @@ fn run(args: &[String]) -> Result<(), String> {
     println!("peak_rss_bytes {}", report.json["run"]["peak_rss_bytes"]);
     println!("physical_pages {}", report.json["drive"]["physical_pages"]);
     println!("digest {}", report.json["digest"]);
+    if std::env::var("DUMP").is_ok() {
+        println!("{:#}", report.json);
+    }
     Ok(())
 }
 

@@ -23,6 +23,8 @@ pub(crate) struct Unit {
     pub frontiers: Vec<Frontier>,
     pub victim: Victim,
     pub sealed: u32,
+    /// The sealed blocks of the last stream, where the scheme wants to find them.
+    pub last_stream: Option<Vec<BlockId>>,
 }
 
 /// An open block: the next page to program and one past the last. Both 0 where no block is open.
@@ -58,7 +60,7 @@ impl Moving {
     }
 }
 
-/// The units of a drive of erased flash, each with so many streams.
+/// The units of a drive of erased flash, each with so many streams. Their `last_stream` is not kept.
 pub(crate) fn units(context: &SchemeContext, streams: usize, flash: &Flash) -> Vec<Unit> {
     let geometry = flash.geometry();
     (0..geometry.planes())
@@ -81,6 +83,7 @@ pub(crate) fn units(context: &SchemeContext, streams: usize, flash: &Flash) -> V
                 frontiers: vec![Frontier::default(); streams],
                 victim: context.gc.victim.build(&context.gc.victims, victim_context),
                 sealed: 0,
+                last_stream: None,
             }
         })
         .collect()
@@ -136,7 +139,7 @@ impl Unit {
     #[inline(always)]
     pub fn seal_if_full(&mut self, stream: usize, last: Ppn, flash: &mut Flash) {
         if self.frontiers[stream].room() == 0 {
-            self.seal(flash.geometry().block_of(last), flash);
+            self.seal(stream, flash.geometry().block_of(last), flash);
         }
     }
 
@@ -171,10 +174,15 @@ impl Unit {
     }
 
     /// The last page of an open block was programmed: it becomes a candidate, or retires if its budget is spent.
-    pub fn seal(&mut self, block: BlockId, flash: &mut Flash) {
+    pub fn seal(&mut self, stream: usize, block: BlockId, flash: &mut Flash) {
         if flash.nand().can_erase(block) {
             self.sealed += 1;
             self.victim.sealed(block.0 - self.first_block.0, UnitView::new(flash, self.first_block));
+            if stream + 1 == self.frontiers.len()
+                && let Some(kept) = &mut self.last_stream
+            {
+                kept.push(block);
+            }
         } else {
             flash.retire(block);
         }
@@ -184,6 +192,11 @@ impl Unit {
     pub fn remove(&mut self, block: BlockId) {
         self.victim.removed(block.0 - self.first_block.0);
         self.sealed -= 1;
+        if let Some(kept) = &mut self.last_stream
+            && let Some(at) = kept.iter().position(|known| *known == block)
+        {
+            kept.swap_remove(at);
+        }
     }
 
     /// A block that was erased is free again.

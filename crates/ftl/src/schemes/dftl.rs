@@ -56,8 +56,10 @@ pub struct Dftl {
     translation: usize,
     allocation: Allocation,
     invalidate: InvalidateOrder,
-    /// The paper's GC_threshold.
+    /// The paper's GC_threshold: cleaning starts with so many free blocks.
     free_blocks_min: usize,
+    /// Free blocks with which a clean of data is safe, whatever it costs.
+    reserve: usize,
     batch_on_evict: bool,
     share_reads: bool,
     placement: Placement,
@@ -105,9 +107,8 @@ impl Dftl {
     }
 
     /// Blocks that a unit keeps free: one for each frontier that a clean may have to open, and one more.
-    fn free_blocks_min(context: &SchemeContext) -> u32 {
-        let streams = context.placement.policy.build(&context.placement.policies, ()).streams();
-        context.gc.free_blocks_min.max(u32::from(streams) + 2)
+    fn reserve(context: &SchemeContext) -> u32 {
+        u32::from(context.placement.policy.build(&context.placement.policies, ()).streams()) + 2
     }
 }
 
@@ -136,7 +137,7 @@ impl BuildScheme for Dftl {
             ));
         }
         let streams = u64::from(context.placement.policy.build(&context.placement.policies, ()).streams());
-        let kept = u64::from(Self::free_blocks_min(context));
+        let kept = u64::from(context.gc.free_blocks_min.max(Self::reserve(context)));
         let reserved = kept + streams + 1;
         let room = |plane| {
             good_blocks(flash, PlaneId(plane)).saturating_sub(reserved) * u64::from(geometry.pages_per_block())
@@ -180,7 +181,8 @@ impl BuildScheme for Dftl {
             translation,
             allocation: context.placement.allocation,
             invalidate: context.gc.invalidate,
-            free_blocks_min: Self::free_blocks_min(context) as usize,
+            free_blocks_min: context.gc.free_blocks_min.max(Self::reserve(context)) as usize,
+            reserve: Self::reserve(context) as usize,
             batch_on_evict: settings.batch_on_evict,
             share_reads: settings.same_page_read == SamePageRead::Shared,
             placement,
@@ -191,6 +193,7 @@ impl BuildScheme for Dftl {
             seen: Vec::new(),
             survey: 0,
         };
+        scheme.units.iter_mut().for_each(|unit| unit.last_stream = Some(Vec::new()));
         scheme.format(flash);
         scheme
     }

@@ -39,7 +39,7 @@ impl Dftl {
         loop {
             let free = self.units[unit].pool.len();
             let room = self.has_room(unit, stream);
-            if room && free >= self.free_blocks_min {
+            if room && free >= self.reserve {
                 return Ok(());
             }
             if !room && free > self.free_blocks_min {
@@ -112,10 +112,10 @@ impl Dftl {
 
     /// Names the next victim and leaves its valid pages in the lists of pages to move.
     fn pick(&mut self, unit: usize, flash: &mut Flash) -> Option<(BlockId, Cost)> {
-        let Self { units, free_blocks_min, .. } = self;
+        let Self { units, reserve, .. } = self;
         let chosen = &mut units[unit];
         let (first, free) = (chosen.first_block, chosen.pool.len());
-        let scarce = free < *free_blocks_min;
+        let scarce = free < *reserve;
         let full_is_hopeless = chosen.victim.picks_fewest();
         if let Some(local) = chosen.victim.pick(UnitView::new(flash, first)) {
             let block = BlockId(first.0 + local);
@@ -133,14 +133,11 @@ impl Dftl {
     /// else the data block with the fewest.
     #[cold]
     fn rescue(&mut self, unit: usize, flash: &mut Flash) -> Option<BlockId> {
-        let fewest = |scheme: &Self, flash: &Flash, translation: bool| {
-            scheme
-                .sealed_blocks(unit, flash)
-                .filter(|block| scheme.is_translation(*block, flash) == translation)
-                .min_by_key(|block| flash.pages_valid(*block))
-                .filter(|block| flash.pages_valid(*block) < flash.geometry().pages_per_block())
-        };
-        if let Some(block) = fewest(self, flash, true) {
+        let pages = flash.geometry().pages_per_block();
+        let holds_old = |block: &BlockId| flash.pages_valid(*block) < pages;
+        let translation = self.units[unit].last_stream.iter().flatten().copied();
+        // Ties go to the lowest id, whatever the order of the list.
+        if let Some(block) = translation.min_by_key(|block| (flash.pages_valid(*block), *block)).filter(holds_old) {
             return Some(block);
         }
         // The open translation block holds old pages, perhaps: it gives up its room to be cleaned.
@@ -149,11 +146,12 @@ impl Dftl {
             let block = flash.geometry().block_of(Ppn(frontier.next));
             if flash.pages_valid(block) < flash.nand().next_page(block) && flash.nand().can_erase(block) {
                 self.units[unit].frontiers[self.translation] = Frontier::default();
-                self.units[unit].seal(block, flash);
+                self.units[unit].seal(self.translation, block, flash);
                 return Some(block);
             }
         }
-        fewest(self, flash, false)
+        let data = self.sealed_blocks(unit, flash).filter(|block| !self.is_translation(*block, flash));
+        data.min_by_key(|block| flash.pages_valid(*block)).filter(holds_old)
     }
 
     /// The blocks of a unit that may be cleaned.
