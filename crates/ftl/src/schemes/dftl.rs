@@ -76,6 +76,9 @@ pub struct Dftl {
     seen: Vec<u32>,
     #[serde(skip)]
     survey: u32,
+    /// The victim that the policy named and that costs too much while blocks are scarce.
+    #[serde(skip)]
+    passed_over: Option<BlockId>,
 }
 
 /// What the scheme counts.
@@ -192,6 +195,7 @@ impl BuildScheme for Dftl {
             touched: Vec::new(),
             seen: Vec::new(),
             survey: 0,
+            passed_over: None,
         };
         scheme.units.iter_mut().for_each(|unit| unit.last_stream = Some(Vec::new()));
         scheme.format(flash);

@@ -75,6 +75,10 @@ impl MapCachePolicy for FlashsimTwoList {
     fn victim(&self) -> Option<u32> {
         self.lists.oldest(SECOND).or_else(|| self.lists.oldest(LARGER))
     }
+    #[inline(always)]
+    fn likely_after(&self, slot: u32) -> Option<u32> {
+        self.lists.after(slot)
+    }
     fn entries(&self) -> u32 {
         self.lists.total()
     }
@@ -91,10 +95,10 @@ mod tests {
         let settings = FlashsimTwoListSettings { larger: 0.6 };
         let mut policy = FlashsimTwoList::new(&settings, MapCacheContext { entries: 5 });
         (0..5).for_each(|slot| policy.inserted(slot));
-        assert_eq!(policy.lists.from_oldest(LARGER), [2, 3, 4]);
-        assert_eq!(policy.lists.from_oldest(SECOND), [0, 1]);
+        assert_eq!(policy.lists.oldest_first(LARGER), [2, 3, 4]);
+        assert_eq!(policy.lists.oldest_first(SECOND), [0, 1]);
         policy.touched(0);
-        assert_eq!(policy.lists.from_oldest(LARGER), [3, 4, 0]);
-        assert_eq!((policy.lists.from_oldest(SECOND), policy.victim()), (vec![1, 2], Some(1)));
+        assert_eq!(policy.lists.oldest_first(LARGER), [3, 4, 0]);
+        assert_eq!((policy.lists.oldest_first(SECOND), policy.victim()), (vec![1, 2], Some(1)));
     }
 }

@@ -39,6 +39,10 @@ impl MapCachePolicy for Lfu {
     fn victim(&self) -> Option<u32> {
         (0..COUNTS).find_map(|count| self.0.oldest(count))
     }
+    #[inline(always)]
+    fn likely_after(&self, slot: u32) -> Option<u32> {
+        self.0.after(slot)
+    }
     fn entries(&self) -> u32 {
         self.0.total()
     }

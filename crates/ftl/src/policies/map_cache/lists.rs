@@ -1,5 +1,6 @@
 //! Lists threaded through the slots of a cache: every slot is on one list, and moves between them in O(1).
 
+use flashwright_nand::prefetch;
 use serde::{Deserialize, Serialize};
 
 /// A slot, or the anchor of a list: its neighbours, and the list.
@@ -57,6 +58,15 @@ impl SlotLists {
         (self.len(list) > 0).then(|| self.nodes[list as usize].newer - self.len.len() as u32)
     }
 
+    /// The slot that is the next oldest of its list after this one; its node is asked for.
+    #[inline(always)]
+    #[allow(clippy::cast_possible_truncation)] // there are at most 255 lists
+    pub fn after(&self, slot: u32) -> Option<u32> {
+        let newer = self.nodes[self.node_of(slot)].newer;
+        prefetch(&self.nodes, newer as usize);
+        newer.checked_sub(self.len.len() as u32)
+    }
+
     /// Puts a slot that is on no list at the recent end of one. Slots beyond those planned for make more memory.
     #[inline(always)]
     #[allow(clippy::cast_possible_truncation)] // slots are counted in 32 bits
@@ -90,7 +100,7 @@ impl SlotLists {
 
     /// The slots of a list from the oldest on.
     #[cfg(test)]
-    pub fn from_oldest(&self, list: u32) -> Vec<u32> {
+    pub fn oldest_first(&self, list: u32) -> Vec<u32> {
         let lists = u32::try_from(self.len.len()).expect("few lists");
         let mut found = Vec::new();
         let mut at = self.nodes[list as usize].newer;

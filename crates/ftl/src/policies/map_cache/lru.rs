@@ -34,6 +34,10 @@ impl MapCachePolicy for Lru {
     fn victim(&self) -> Option<u32> {
         self.0.oldest(0)
     }
+    #[inline(always)]
+    fn likely_after(&self, slot: u32) -> Option<u32> {
+        self.0.after(slot)
+    }
     fn entries(&self) -> u32 {
         self.0.total()
     }
@@ -49,7 +53,7 @@ mod tests {
         let mut lru = Lru::new(&NoSettings {}, MapCacheContext { entries: 3 });
         (0..3).for_each(|slot| lru.inserted(slot));
         lru.touched(0);
-        assert_eq!(lru.0.from_oldest(0), [1, 2, 0]);
+        assert_eq!(lru.0.oldest_first(0), [1, 2, 0]);
         lru.removed(1);
         assert_eq!((lru.victim(), lru.entries()), (Some(2), 2));
     }

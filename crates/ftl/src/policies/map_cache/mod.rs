@@ -40,6 +40,12 @@ pub trait MapCachePolicy: Sized {
     fn removed(&mut self, slot: u32);
     /// The slot whose entry is to leave next; none if the cache is empty.
     fn victim(&self) -> Option<u32>;
+    /// The slot that will probably leave after that one, if that is known at no cost; a hint only.
+    #[inline]
+    fn likely_after(&self, slot: u32) -> Option<u32> {
+        let _ = slot;
+        None
+    }
     /// How many slots it knows; the audit holds this against the entries cached.
     fn entries(&self) -> u32;
 }
@@ -84,6 +90,12 @@ macro_rules! map_caches {
             #[must_use]
             pub fn victim(&self) -> Option<u32> {
                 match self { $(MapCache::$policy(policy) => policy.victim(),)+ }
+            }
+            /// See [`MapCachePolicy::likely_after`].
+            #[inline(always)]
+            #[must_use]
+            pub fn likely_after(&self, slot: u32) -> Option<u32> {
+                match self { $(MapCache::$policy(policy) => policy.likely_after(slot),)+ }
             }
             /// See [`MapCachePolicy::entries`].
             #[must_use]

@@ -71,6 +71,10 @@ impl MapCachePolicy for SegmentedLru {
     fn victim(&self) -> Option<u32> {
         self.lists.oldest(PROBATION).or_else(|| self.lists.oldest(PROTECTED))
     }
+    #[inline(always)]
+    fn likely_after(&self, slot: u32) -> Option<u32> {
+        self.lists.after(slot)
+    }
     fn entries(&self) -> u32 {
         self.lists.total()
     }
@@ -106,8 +110,8 @@ mod tests {
         };
         [1, 2, 3, 1, 2, 3].into_iter().for_each(|page| access(&mut policy, page));
         // Slots 0, 1, 2 hold 1, 2, 3.
-        assert_eq!(policy.lists.from_oldest(PROBATION), [0]);
-        assert_eq!(policy.lists.from_oldest(PROTECTED), [1, 2]);
+        assert_eq!(policy.lists.oldest_first(PROBATION), [0]);
+        assert_eq!(policy.lists.oldest_first(PROTECTED), [1, 2]);
         [4, 5, 6].into_iter().for_each(|page| access(&mut policy, page));
         assert_eq!(evicted, [1, 4]);
         assert_eq!(policy.entries(), 4);

@@ -36,6 +36,7 @@ impl Dftl {
         let geometry = flash.geometry();
         let patience = 2 * (geometry.blocks_per_plane() + geometry.pages_per_block());
         let (mut best, mut fruitless) = (0, 0);
+        self.passed_over = None;
         loop {
             let free = self.units[unit].pool.len();
             let room = self.has_room(unit, stream);
@@ -119,9 +120,13 @@ impl Dftl {
         let full_is_hopeless = chosen.victim.picks_fewest();
         if let Some(local) = chosen.victim.pick(UnitView::new(flash, first)) {
             let block = BlockId(first.0 + local);
-            let cost = self.survey(unit, block, flash);
-            if cost.blocks <= free && !(scarce && cost.gain <= 0) && !(full_is_hopeless && cost.invalid == 0) {
-                return Some((block, cost));
+            if !scarce || self.passed_over != Some(block) {
+                let cost = self.survey(unit, block, flash);
+                if cost.blocks <= free && !(scarce && cost.gain <= 0) && !(full_is_hopeless && cost.invalid == 0) {
+                    return Some((block, cost));
+                }
+                // What it would lose does not change while room is made.
+                self.passed_over = Some(block);
             }
         }
         let block = self.rescue(unit, flash)?;

@@ -154,11 +154,16 @@ impl Mapping {
         count
     }
 
-    /// Warms the simulating machine's cache for the next eviction.
+    /// Warms the simulating machine's cache for the next eviction and the one after it.
     #[inline(always)]
     pub fn expect_eviction(&self) {
         if let Some(slot) = self.policy.victim() {
-            prefetch(&self.table, self.slots[slot as usize].lpn as usize);
+            let Slot { lpn, dirty_after, .. } = self.slots[slot as usize];
+            prefetch(&self.table, lpn as usize);
+            prefetch(&self.slots, dirty_after as usize);
+            if let Some(after) = self.policy.likely_after(slot) {
+                prefetch(&self.slots, after as usize);
+            }
         }
     }
 
