@@ -258,7 +258,10 @@ fn faults_say_what_to_change() {
         (&["ftl.dftl.cmt-entries=129"], "ftl.dftl.cmt-entries: found 129, expected at most 128"),
         (&["ftl.dftl.log-share=1.5"], "ftl.dftl.log-share: found 1.5, expected a share"),
         (&["ftl.dftl.segmented-lru.protected=-1.0"], "ftl.dftl.segmented-lru.protected: found -1, expected a share"),
-        (&["capacity.logical=880 KiB"], "capacity: 220 logical and 1 translation pages, but only 216 of 256"),
+        (
+            &["capacity.logical=880 KiB"],
+            "capacity: 220 logical and 1 translation pages (up to 1 in a plane), but only 216 of 256",
+        ),
     ] {
         let found = fault(settings);
         assert!(found.contains(expected) && found.lines().count() == 1, "{settings:?}: {found}");

@@ -79,6 +79,9 @@ pub struct Dftl {
     /// The victim that the policy named and that costs too much while blocks are scarce.
     #[serde(skip)]
     passed_over: Option<BlockId>,
+    /// Whether the clean at hand no longer asks the policy.
+    #[serde(skip)]
+    desperate: bool,
 }
 
 /// What the scheme counts.
@@ -101,6 +104,9 @@ struct Figures {
     /// Cleans of translation blocks.
     cleans_translation: u64,
 }
+
+/// Blocks' worth of translation pages for which a plane has room beyond its share of them.
+const GATHERED_BLOCKS: u64 = 8;
 
 impl Dftl {
     /// Entries on a translation page.
@@ -145,21 +151,24 @@ impl BuildScheme for Dftl {
         let room = |plane| {
             good_blocks(flash, PlaneId(plane)).saturating_sub(reserved) * u64::from(geometry.pages_per_block())
         };
-        let (usable, needed) = if context.placement.allocation == Allocation::Static {
-            // Every plane gets its share, and translation pages may gather in any of them.
-            let tightest = (0..geometry.planes()).map(room).min().unwrap_or(0);
-            let planes = u64::from(geometry.planes());
-            (tightest * planes, (logical.div_ceil(planes) + translation) * planes)
+        let planes = u64::from(geometry.planes());
+        let usable = if context.placement.allocation == Allocation::Static {
+            // Every plane gets its share, whatever room it has.
+            (0..geometry.planes()).map(room).min().unwrap_or(0) * planes
         } else {
-            ((0..geometry.planes()).map(room).sum(), logical + translation)
+            (0..geometry.planes()).map(room).sum()
         };
+        // Planes share the translation pages in no fixed way: all may gather in one, or at least many more than its share.
+        let more = GATHERED_BLOCKS * u64::from(geometry.pages_per_block());
+        let gathered = translation.min(translation.div_ceil(planes) + more);
+        let needed = logical.next_multiple_of(planes) + gathered * planes;
         if needed > usable {
             let over = (needed - usable) as f64;
             let fits = ((logical as f64 - over) / f64::from(geometry.pages())).max(0.0);
             faults.push(format!(
-                "capacity: {logical} logical and {translation} translation pages, but only {usable} of {} physical pages \
-                 can hold them when every plane keeps {reserved} blocks for cleaning ({kept} free, {} open); lower \
-                 capacity.utilization to {:.3} or less, or use more and smaller blocks",
+                "capacity: {logical} logical and {translation} translation pages (up to {gathered} in a plane), but only \
+                 {usable} of {} physical pages can hold them when every plane keeps {reserved} blocks for cleaning ({kept} \
+                 free, {} open); lower capacity.utilization to {:.3} or less, or use more and smaller blocks",
                 geometry.pages(),
                 streams + 1,
                 (fits * 1000.0).floor() / 1000.0,
@@ -196,6 +205,7 @@ impl BuildScheme for Dftl {
             seen: Vec::new(),
             survey: 0,
             passed_over: None,
+            desperate: false,
         };
         scheme.units.iter_mut().for_each(|unit| unit.last_stream = Some(Vec::new()));
         scheme.format(flash);

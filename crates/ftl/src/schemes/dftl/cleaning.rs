@@ -37,6 +37,7 @@ impl Dftl {
         let patience = 2 * (geometry.blocks_per_plane() + geometry.pages_per_block());
         let (mut best, mut fruitless) = (0, 0);
         self.passed_over = None;
+        self.desperate = false;
         loop {
             let free = self.units[unit].pool.len();
             let room = self.has_room(unit, stream);
@@ -47,8 +48,12 @@ impl Dftl {
                 self.units[unit].open(stream, flash);
                 return Ok(());
             }
-            let cleaned = if fruitless > patience { Err(Exhausted) } else { self.clean(unit, flash) };
-            if cleaned.is_err() {
+            if fruitless > patience && !self.desperate {
+                // A policy that keeps naming full blocks has had its chance.
+                self.desperate = true;
+                (best, fruitless) = (0, 0);
+            }
+            if fruitless > patience || self.clean(unit, flash).is_err() {
                 // Blocks that were lost to wear can leave the reserve short for good; a frontier with room still serves.
                 return if self.has_room(unit, stream) { Ok(()) } else { Err(Exhausted) };
             }
@@ -118,7 +123,9 @@ impl Dftl {
         let (first, free) = (chosen.first_block, chosen.pool.len());
         let scarce = free < *reserve;
         let full_is_hopeless = chosen.victim.picks_fewest();
-        if let Some(local) = chosen.victim.pick(UnitView::new(flash, first)) {
+        if !self.desperate
+            && let Some(local) = chosen.victim.pick(UnitView::new(flash, first))
+        {
             let block = BlockId(first.0 + local);
             if !scarce || self.passed_over != Some(block) {
                 let cost = self.survey(unit, block, flash);
@@ -261,14 +268,20 @@ impl Dftl {
         });
     }
 
-    /// Writes the listed translation pages, whose entries were changed.
+    /// Writes the listed translation pages, whose entries were changed: each in the plane where it lies if that one takes
+    /// it without a clean, else in the victim's, which has kept room for all of them. So they don't gather where cleaning
+    /// is.
     fn update_translation_pages(&mut self, unit: usize, flash: &mut Flash) {
-        let pages = std::mem::take(&mut self.touched);
+        let (pages, stream) = (std::mem::take(&mut self.touched), super::stream_id(self.translation));
         for page in &pages {
-            if self.units[unit].frontiers[self.translation].room() == 0 {
-                self.units[unit].open(super::stream_id(self.translation), flash);
+            let old = Ppn(self.map.directory[*page as usize].ppn);
+            let home = flash.geometry().plane_of(flash.geometry().block_of(old)).index();
+            let stays = self.has_room(home, stream) || self.units[home].pool.len() > self.free_blocks_min;
+            let unit = if stays { home } else { unit };
+            if !self.has_room(unit, stream) {
+                self.units[unit].open(stream, flash);
             }
-            flash.read_internal(Ppn(self.map.directory[*page as usize].ppn), Cause::GcTranslation);
+            flash.read_internal(old, Cause::GcTranslation);
             flash.next_waits_for_mark(flash.mark());
             self.program_translation(unit, *page, Cause::GcTranslation, flash);
         }
