@@ -23,8 +23,8 @@
 //! trims enlarge it.
 //!
 //! Invariants: for each page the cached entry, else the stored one, names the valid copy; clean entries equal stored ones;
-//! every translation page has one valid copy, where the directory says. RAM of this program: 8 bytes a logical page
-//! beside the 4.1 bytes a physical page of the flash, and 28 bytes an entry cached.
+//! every translation page has one valid copy, where the directory says. RAM of this program: 4 bytes a logical page
+//! beside the 4.1 bytes a physical page of the flash, and 32 bytes an entry cached.
 
 mod cleaning;
 mod mapping;
@@ -137,6 +137,13 @@ impl BuildScheme for Dftl {
                 geometry.page_size()
             ));
             return faults;
+        }
+        if geometry.pages() > mapping::CACHED {
+            faults.push(format!(
+                "geometry: {} pages, but ftl.scheme = \"dftl\" takes at most {}; use larger pages or fewer blocks",
+                geometry.pages(),
+                mapping::CACHED
+            ));
         }
         let translation = logical.div_ceil(u64::from(per_page));
         if logical + translation >= u64::from(NONE) - 1 {
@@ -339,11 +346,10 @@ impl Ftl for Dftl {
 
     #[inline(always)]
     fn expect_near(&self, lpn: Lpn, flash: &Flash) {
-        let entry = self.map.table[lpn.index()];
-        if entry.slot != NONE {
-            prefetch(&self.map.slots, entry.slot as usize);
-        } else if entry.stored != NONE {
-            flash.expect_invalidation(Ppn(entry.stored));
+        match (self.map.slot_of(lpn.0), self.map.table[lpn.index()]) {
+            (NONE, NONE) => {}
+            (NONE, stored) => flash.expect_invalidation(Ppn(stored)),
+            (slot, _) => prefetch(&self.map.slots, slot as usize),
         }
     }
 }
@@ -369,7 +375,7 @@ impl Dftl {
     #[inline(always)]
     fn translate(&mut self, lpn: Lpn, flash: &mut Flash) -> Result<(u32, u32), OutOfSpace> {
         self.figures.cache.lookups += 1;
-        match self.map.table[lpn.index()].slot {
+        match self.map.slot_of(lpn.0) {
             NONE => self.load(lpn, flash),
             slot => {
                 self.figures.cache.hits += 1;

@@ -228,7 +228,7 @@ impl Dftl {
         self.seen.resize(self.map.directory.len(), self.survey.wrapping_sub(1));
         for moving in &self.moving[..self.translation] {
             for lpn in &moving.lpns {
-                if self.map.table[*lpn as usize].slot == NONE {
+                if self.map.slot_of(*lpn) == NONE {
                     let page = self.map.page_of(*lpn);
                     if self.seen[page as usize] != self.survey {
                         self.seen[page as usize] = self.survey;
@@ -245,10 +245,9 @@ impl Dftl {
         let Self { units, moving, map, figures, .. } = self;
         let unit = &mut units[unit];
         unit.copy(&moving[stream], stream, Cause::Gc, flash, |lpn, ppn| {
-            let entry = &mut map.table[lpn as usize];
-            match entry.slot {
+            match map.slot_of(lpn) {
                 NONE => {
-                    entry.stored = ppn;
+                    map.table[lpn as usize] = ppn;
                     figures.gc_updates += 1;
                 }
                 slot => {

@@ -2,13 +2,14 @@
 //! them, and the cache of entries with its dirty ones.
 //!
 //! ```text
-//!   table[lpn]: stored ── what the translation page on flash says
-//!               slot ───► slots[slot]: ppn ── what the cached entry says; newer than `stored` if dirty
-//!                                      links ── the dirty entries of one translation page, for the batch update
+//!   table[lpn]: what the translation page on flash says, or the slot of the cached entry:
+//!               slots[slot]: stored ── what the translation page on flash says
+//!                            ppn ── what the cached entry says; newer than `stored` if dirty
+//!                            links ── the dirty entries of one translation page, for the batch update
 //!   directory[t]: ppn ── where translation page t lies;  dirty ── its first dirty entry in the cache
 //! ```
 //!
-//! 8 bytes a logical page, 16 bytes an entry cached. Nothing here touches the flash: `stored` is read after a read of the
+//! 4 bytes a logical page, 20 bytes an entry cached. Nothing here touches the flash: `stored` is read after a read of the
 //! translation page, and written just before its new copy is programmed.
 
 use crate::policies::map_cache::MapCache;
@@ -21,20 +22,15 @@ pub(super) const NONE: u32 = u32::MAX;
 /// In `dirty_before` of a slot whose entry agrees with its translation page.
 const CLEAN: u32 = u32::MAX - 1;
 
-/// A logical page.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(super) struct Entry {
-    /// The entry on its translation page.
-    pub stored: u32,
-    /// The slot of the cached entry, or [`NONE`].
-    pub slot: u32,
-}
+/// In the table: the rest is a slot. Physical page numbers lie below, and so many pages is the most that the scheme takes.
+pub(super) const CACHED: u32 = 1 << 31;
 
 /// A cached entry.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Slot {
     pub lpn: u32,
     pub ppn: u32,
+    stored: u32,
     dirty_before: u32,
     dirty_after: u32,
 }
@@ -49,7 +45,7 @@ pub(super) struct Directory {
 /// The whole translation state.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Mapping {
-    pub table: Vec<Entry>,
+    pub table: Vec<u32>,
     pub slots: Vec<Slot>,
     pub directory: Vec<Directory>,
     pub policy: MapCache,
@@ -62,7 +58,7 @@ impl Mapping {
     /// Nothing mapped, nothing cached.
     pub fn new(logical_pages: u32, entries_per_page: u32, capacity: u32, policy: MapCache) -> Self {
         Self {
-            table: table(Entry { stored: NONE, slot: NONE }, logical_pages as usize),
+            table: table(NONE, logical_pages as usize),
             slots: Vec::with_capacity(capacity as usize),
             directory: vec![Directory { ppn: NONE, dirty: NONE }; logical_pages.div_ceil(entries_per_page) as usize],
             policy,
@@ -77,11 +73,20 @@ impl Mapping {
         self.entries_per_page.of(lpn)
     }
 
+    /// The slot of the cached entry of `lpn`, or [`NONE`].
+    #[inline(always)]
+    pub fn slot_of(&self, lpn: u32) -> u32 {
+        let slot = self.table[lpn as usize] ^ CACHED;
+        if slot < NONE ^ CACHED { slot } else { NONE }
+    }
+
     /// Where `lpn` lies: the cached entry if there is one, else what its translation page says.
     #[inline(always)]
     pub fn resolve(&self, lpn: u32) -> u32 {
-        let Entry { stored, slot } = self.table[lpn as usize];
-        if slot == NONE { stored } else { self.slots[slot as usize].ppn }
+        match self.slot_of(lpn) {
+            NONE => self.table[lpn as usize],
+            slot => self.slots[slot as usize].ppn,
+        }
     }
 
     /// Whether a cached entry is newer than its translation page.
@@ -93,9 +98,8 @@ impl Mapping {
     /// Loads the entry of `lpn` from its translation page into a slot that holds nothing.
     #[inline(always)]
     pub fn fill(&mut self, slot: u32, lpn: u32) {
-        let entry = &mut self.table[lpn as usize];
-        entry.slot = slot;
-        let loaded = Slot { lpn, ppn: entry.stored, dirty_before: CLEAN, dirty_after: NONE };
+        let stored = std::mem::replace(&mut self.table[lpn as usize], CACHED | slot);
+        let loaded = Slot { lpn, ppn: stored, stored, dirty_before: CLEAN, dirty_after: NONE };
         match self.slots.get_mut(slot as usize) {
             Some(free) => *free = loaded,
             None => self.slots.push(loaded),
@@ -108,7 +112,8 @@ impl Mapping {
     pub fn drop_entry(&mut self, slot: u32) {
         debug_assert!(!self.is_dirty(slot), "a dirty entry dropped");
         self.policy.removed(slot);
-        self.table[self.slots[slot as usize].lpn as usize].slot = NONE;
+        let Slot { lpn, stored, .. } = self.slots[slot as usize];
+        self.table[lpn as usize] = stored;
     }
 
     /// Changes a cached entry, which is dirty from now on.
@@ -128,7 +133,7 @@ impl Mapping {
 
     /// Stores one dirty entry in its translation page; it becomes clean.
     pub fn store(&mut self, slot: u32) {
-        let Slot { lpn, ppn, dirty_before, dirty_after } = self.slots[slot as usize];
+        let Slot { lpn, ppn, dirty_before, dirty_after, .. } = self.slots[slot as usize];
         match dirty_before {
             NONE => self.directory[self.entries_per_page.of(lpn) as usize].dirty = dirty_after,
             before => self.slots[before as usize].dirty_after = dirty_after,
@@ -136,8 +141,8 @@ impl Mapping {
         if dirty_after != NONE {
             self.slots[dirty_after as usize].dirty_before = dirty_before;
         }
-        self.slots[slot as usize].dirty_before = CLEAN;
-        self.table[lpn as usize].stored = ppn;
+        let entry = &mut self.slots[slot as usize];
+        (entry.dirty_before, entry.stored) = (CLEAN, ppn);
     }
 
     /// Stores all dirty entries of a translation page, and says how many they were.
@@ -146,8 +151,7 @@ impl Mapping {
         let mut count = 0;
         while at != NONE {
             let slot = &mut self.slots[at as usize];
-            self.table[slot.lpn as usize].stored = slot.ppn;
-            slot.dirty_before = CLEAN;
+            (slot.dirty_before, slot.stored) = (CLEAN, slot.ppn);
             at = std::mem::replace(&mut slot.dirty_after, NONE);
             count += 1;
         }
@@ -172,16 +176,20 @@ impl Mapping {
     pub fn audit(&self, flash: &Flash, violations: &mut Vec<Violation>) {
         let mut report = |text: String| violations.push(Violation(text));
         let (mut cached, mut dirty) = (0usize, 0usize);
-        for (lpn, entry) in (0u32..).zip(&self.table).filter(|(_, entry)| entry.slot != NONE) {
+        for lpn in (0u32..).zip(&self.table).map(|(lpn, _)| lpn) {
+            let at = self.slot_of(lpn);
+            if at == NONE {
+                continue;
+            }
             cached += 1;
-            match self.slots.get(entry.slot as usize) {
+            match self.slots.get(at as usize) {
                 Some(slot) if slot.lpn == lpn => {
                     dirty += usize::from(slot.dirty_before != CLEAN);
-                    if slot.dirty_before == CLEAN && slot.ppn != entry.stored {
-                        report(format!("the clean entry of lpn {lpn} says {}, its page {}", slot.ppn, entry.stored));
+                    if slot.dirty_before == CLEAN && slot.ppn != slot.stored {
+                        report(format!("the clean entry of lpn {lpn} says {}, its page {}", slot.ppn, slot.stored));
                     }
                 }
-                other => report(format!("lpn {lpn} is cached in slot {}, which holds {other:?}", entry.slot)),
+                other => report(format!("lpn {lpn} is cached in slot {at}, which holds {other:?}")),
             }
         }
         if cached != self.slots.len() || cached != self.policy.entries() as usize {
