@@ -282,6 +282,14 @@ def test_ctrl_c_writes_what_was_finished(small: str, tmp_path: Path, command: Cl
     assert rest.json["measured"]["requests"] > played
 
 
+@pytest.mark.parametrize("command_line", [["trace", "info"], ["simulate", "default", "--trace"]])
+def test_ctrl_c_while_a_trace_is_opened(tmp_path: Path, command_line: list[str]) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)  # opening it waits for somebody to write
+    done = interrupt([*command_line, str(pipe)], 3.0)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
 def test_ctrl_c_before_anything_is_measured(tmp_path: Path) -> None:
     run = [
         "simulate",

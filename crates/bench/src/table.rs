@@ -1,26 +1,29 @@
 //! The table: each case of ours in turn with the floor on the same drive.
 
-use crate::cpu;
+use crate::{cpu, traces};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// One line of the table.
-struct Case {
-    name: &'static str,
+pub(crate) struct Case {
+    pub name: &'static str,
     blocks: u32,
     pages_per_block: u32,
     utilisation: f64,
     writes: u64,
-    depth: u32,
+    pub depth: u32,
     settings: &'static [&'static str],
     /// What the ratio to the floor must not exceed.
     bound: f64,
+    /// The digest of the small run in the test suite.
+    #[cfg_attr(not(test), allow(dead_code))]
+    pub small_digest: &'static str,
 }
 
 /// One plane that holds the whole drive, as the floor has it.
 const ONE_PLANE: [&str; 2] = ["geometry.channels=1", "geometry.dies-per-channel=1"];
 
-const CASES: &[Case] = &[
+pub(crate) const CASES: &[Case] = &[
     Case {
         name: "none, 8 GiB",
         blocks: 32_768,
@@ -30,6 +33,7 @@ const CASES: &[Case] = &[
         depth: 1,
         settings: &["timing.model=none", ONE_PLANE[0], ONE_PLANE[1], "geometry.blocks-per-plane=32768"],
         bound: 1.5,
+        small_digest: "db0fe13dd1aafc0a",
     },
     Case {
         name: "none, 8 GiB, 8 dies",
@@ -40,6 +44,7 @@ const CASES: &[Case] = &[
         depth: 1,
         settings: &["timing.model=none"],
         bound: 1.5,
+        small_digest: "c9bc5e7d5dcca988",
     },
     Case {
         name: "none, 128 GiB",
@@ -57,6 +62,7 @@ const CASES: &[Case] = &[
             "capacity.utilization=0.9",
         ],
         bound: 1.5,
+        small_digest: "eed328da88402183",
     },
     Case {
         name: "serial, 8 GiB",
@@ -67,6 +73,7 @@ const CASES: &[Case] = &[
         depth: 1,
         settings: &["timing.model=serial"],
         bound: 4.0,
+        small_digest: "0141102c799d5f70",
     },
     Case {
         name: "parallel, 8 GiB, depth 1",
@@ -77,6 +84,7 @@ const CASES: &[Case] = &[
         depth: 1,
         settings: &["timing.model=parallel"],
         bound: 4.0,
+        small_digest: "0141102c799d5f70",
     },
     Case {
         name: "parallel, 8 GiB, depth 32",
@@ -87,6 +95,7 @@ const CASES: &[Case] = &[
         depth: 32,
         settings: &["timing.model=parallel"],
         bound: 4.0,
+        small_digest: "ad67a396f1109bf2",
     },
     Case {
         name: "parallel, not pipelined, depth 32",
@@ -97,8 +106,19 @@ const CASES: &[Case] = &[
         depth: 32,
         settings: &["timing.model=parallel", "timing.pipelined=false"],
         bound: 4.0,
+        small_digest: "ffa7bddf699a7900",
     },
 ];
+
+/// The settings of a case on a sixteenth of its drive.
+#[cfg(test)]
+pub(crate) fn small(case: &Case) -> Vec<String> {
+    let mut settings: Vec<String> = case.settings.iter().map(|setting| (*setting).to_owned()).collect();
+    let planes = if settings.iter().any(|setting| setting == ONE_PLANE[0]) { 1 } else { 8 };
+    settings.push("gc.free-blocks-min=1".to_owned());
+    settings.push(format!("geometry.blocks-per-plane={}", case.blocks / 16 / planes));
+    settings
+}
 
 /// Bytes of memory that a run may take: 10 for each flash page and 64 MiB.
 const BYTES_PER_PAGE_MAX: f64 = 10.0;
@@ -143,6 +163,13 @@ pub fn print(args: &[String]) -> Result<(), String> {
             missed.push(case.name);
         }
         rows.push(row);
+    }
+    println!("\n{:<36} {:>20}  digest", "reading a trace", "requests per CPU s");
+    let lines = if quick { 200_000 } else { 2_000_000 };
+    for reading in traces::measure(lines).map_err(|error| error.to_string())? {
+        let name = format!("{}, {}", reading.format, reading.passes);
+        println!("{name:<36} {:>20.0}  {:016x}", reading.requests_per_cpu_s, reading.digest);
+        rows.push(serde_json::json!({ "case": name, "requests": reading.requests, "requests_per_cpu_s": reading.requests_per_cpu_s }));
     }
     if let Some(path) = json {
         let text = serde_json::to_string_pretty(&serde_json::json!({ "machine": cpu::machine(), "cases": rows }));

@@ -6,6 +6,8 @@ use flashwright_ssd::SsdError;
 use pyo3::prelude::*;
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
 
 pyo3::import_exception!(flashwright.errors, ConfigError);
 pyo3::import_exception!(flashwright.errors, WorkloadError);
@@ -44,9 +46,36 @@ pub fn keep_panics() {
 
 /// Does `work` without the GIL. A panic, which is always our bug, becomes an exception.
 pub fn guarded<T: Send>(py: Python<'_>, work: impl FnOnce() -> PyResult<T> + Send) -> PyResult<T> {
-    py.detach(|| {
-        catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
-            Err(InternalError::new_err(PLACE.with(|place| format!("internal error: {}", place.borrow()))))
-        })
+    py.detach(|| caught(work))
+}
+
+/// As [`guarded`] for work that may take long and only reads: Ctrl-C is heeded on the way, and what is left of the work
+/// then comes to nothing.
+pub fn interruptible<T: Send + 'static>(
+    py: Python<'_>,
+    work: impl FnOnce() -> PyResult<T> + Send + 'static,
+) -> PyResult<T> {
+    let (done, mut waiting) = mpsc::channel();
+    // Nobody may be left to hear of it.
+    std::thread::spawn(move || done.send(caught(work)).unwrap_or_default());
+    loop {
+        let heard;
+        (waiting, heard) = py.detach(move || {
+            let heard = waiting.recv_timeout(Duration::from_millis(50));
+            (waiting, heard)
+        });
+        match heard {
+            Ok(result) => return result,
+            Err(RecvTimeoutError::Timeout) => py.check_signals()?,
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(InternalError::new_err("internal error: a thread ended without a word"));
+            }
+        }
+    }
+}
+
+fn caught<T>(work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
+        Err(InternalError::new_err(PLACE.with(|place| format!("internal error: {}", place.borrow()))))
     })
 }

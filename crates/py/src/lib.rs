@@ -7,7 +7,7 @@ mod errors;
 mod simulation;
 mod source;
 
-use errors::{ConfigError, TraceError, WorkloadError, guarded};
+use errors::{ConfigError, TraceError, WorkloadError, guarded, interruptible};
 use flashwright_block::BlockDevice;
 use flashwright_ftl::{Listed, PlacementName, SchemeName, VictimName};
 use flashwright_ssd::{Config, Ssd, bundled_devices};
@@ -135,7 +135,7 @@ fn trace_formats() -> Vec<(&'static str, &'static str, bool, &'static str)> {
 #[pyfunction]
 fn trace_info(py: Python<'_>, spec: &str) -> PyResult<String> {
     let spec = TraceText::read(spec)?;
-    guarded(py, || {
+    interruptible(py, move || {
         let info =
             TraceInfo::of(&spec.path, &spec.options()).map_err(|error| TraceError::new_err(error.to_string()))?;
         serde_json::to_string(&info).map_err(|error| TraceError::new_err(error.to_string()))

@@ -1,6 +1,6 @@
 //! A run under Python's hand: stepped, watched, reported, saved.
 
-use crate::errors::{SavedStateError, WorkloadError, guarded, run_error};
+use crate::errors::{SavedStateError, WorkloadError, guarded, interruptible, run_error};
 use crate::source::{SourceText, open_error};
 use flashwright_block::Seed;
 use flashwright_sim::{
@@ -80,7 +80,7 @@ fn open(config: &Config, source: &str, settings: &str) -> PyResult<State> {
 impl Simulation {
     #[new]
     fn new(py: Python<'_>, config: String, source: String, settings: String) -> PyResult<Self> {
-        let state = guarded(py, || {
+        let state = interruptible(py, move || {
             let config = Config::from_toml(&config, "config").map_err(crate::config_error)?;
             open(&config, &source, &settings)
         })?;
@@ -143,8 +143,8 @@ impl Simulation {
 
     /// A saved run, wound on to where it stood.
     #[staticmethod]
-    fn load(py: Python<'_>, bytes: &[u8], path: &str) -> PyResult<Self> {
-        let state = guarded(py, || {
+    fn load(py: Python<'_>, bytes: Vec<u8>, path: String) -> PyResult<Self> {
+        let state = interruptible(py, move || {
             let fail = |what: &str| SavedStateError::new_err(format!("{path}: {what}"));
             let parts = bytes.strip_prefix(SAVED).and_then(|rest| {
                 let (length, rest) = rest.split_first_chunk::<8>()?;
@@ -161,7 +161,7 @@ impl Simulation {
                 return Err(fail("its trace is another file now: the size differs"));
             }
             let failed = |error: RunError| run_error(&error, text.is_trace());
-            let mut run = flashwright_sim::Simulation::load_without_source(saved, path).map_err(failed)?;
+            let mut run = flashwright_sim::Simulation::load_without_source(saved, &path).map_err(failed)?;
             let mut source = text.spec()?.open(run.ssd(), run.settings().seed).map_err(|error| open_error(&error))?;
             run.rewind(&mut source).map_err(failed)?;
             Ok(State { run, source, text })

@@ -63,8 +63,36 @@ pub struct RequestColumns {
 /// Latencies of one kind of request.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Times {
-    pub response: Latency,
-    pub service: Latency,
+    /// Of requests that did not wait: both their response and their service time.
+    unqueued: Latency,
+    queued_response: Latency,
+    queued_service: Latency,
+}
+
+impl Times {
+    #[inline(always)]
+    fn record(&mut self, response: u64, service: u64) {
+        if response == service {
+            self.unqueued.record(response);
+        } else {
+            self.queued_response.record(response);
+            self.queued_service.record(service);
+        }
+    }
+
+    /// Times from arrival to end.
+    pub fn response(&self) -> Latency {
+        let mut all = self.unqueued.clone();
+        all.merge(&self.queued_response);
+        all
+    }
+
+    /// Times from the drive taking the request to its end.
+    pub fn service(&self) -> Latency {
+        let mut all = self.unqueued.clone();
+        all.merge(&self.queued_service);
+        all
+    }
 }
 
 /// The measurement of one phase.
@@ -141,9 +169,7 @@ impl Measurement {
         if self.timed {
             self.digest = mix(self.digest, completion.end.0);
             let (response, service) = (completion.response_time().0, completion.service_time().0);
-            let times = &mut self.times[(request.kind as usize).min(2)];
-            times.response.record(response);
-            times.service.record(service);
+            self.times[(request.kind as usize).min(2)].record(response, service);
             if self.window != Window::Off {
                 self.window_response.record(response);
             }

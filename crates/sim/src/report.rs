@@ -100,8 +100,8 @@ impl RunReport {
                 "extra": ssd.figures().extra.into_iter().map(|(k, v)| (k, json!(v))).collect::<serde_json::Map<_, _>>(),
             },
             "wear": wear(ssd, &erases, measured.pages[1]),
-            "response_time_ns": latencies(simulation, |times| &times.response),
-            "service_time_ns": latencies(simulation, |times| &times.service),
+            "response_time_ns": latencies(simulation, Times::response),
+            "service_time_ns": latencies(simulation, Times::service),
             "throughput": throughput(simulation),
             "busy": busy(ssd.busy_times(), measured.end_ns),
             "verify": {
@@ -121,7 +121,7 @@ impl RunReport {
                 "peak_rss_bytes": peak_rss_bytes(),
             },
         });
-        let all = merged(simulation, |times| &times.response);
+        let all = merged(simulation, Times::response);
         Self {
             json,
             windows: measured.windows.clone(),
@@ -130,8 +130,8 @@ impl RunReport {
             erases_per_block: erases,
             response_distribution: [
                 all.distribution(),
-                measured.times[0].response.distribution(),
-                measured.times[1].response.distribution(),
+                measured.times[0].response().distribution(),
+                measured.times[1].response().distribution(),
             ],
             violations,
         }
@@ -219,17 +219,17 @@ fn wear(ssd: &Ssd, erases: &[u32], pages_written: u64) -> Value {
     })
 }
 
-fn merged(simulation: &Simulation, pick: impl Fn(&Times) -> &Latency) -> Latency {
+fn merged(simulation: &Simulation, pick: impl Fn(&Times) -> Latency) -> Latency {
     let mut all = Latency::default();
-    simulation.measurement().times.iter().for_each(|times| all.merge(pick(times)));
+    simulation.measurement().times.iter().for_each(|times| all.merge(&pick(times)));
     all
 }
 
-fn latencies(simulation: &Simulation, pick: impl Fn(&Times) -> &Latency) -> Value {
+fn latencies(simulation: &Simulation, pick: impl Fn(&Times) -> Latency) -> Value {
     let times = &simulation.measurement().times;
-    let summary = |latency: &Latency| -> LatencySummary { latency.summary() };
+    let summary = |latency: Latency| -> LatencySummary { latency.summary() };
     json!({
-        "all": summary(&merged(simulation, &pick)),
+        "all": summary(merged(simulation, &pick)),
         "read": summary(pick(&times[0])),
         "write": summary(pick(&times[1])),
     })

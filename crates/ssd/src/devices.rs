@@ -18,7 +18,16 @@ macro_rules! devices {
     };
 }
 
-devices! { "default", "dftl-small-block", "dftl-large-block", "hu-2012", "container-marking" }
+devices! {
+    "default",
+    "mlc-sata",
+    "tlc-nvme",
+    "qlc-nvme",
+    "dftl-small-block",
+    "dftl-large-block",
+    "hu-2012",
+    "container-marking",
+}
 
 /// All bundled drives, in the order of the list.
 #[must_use]

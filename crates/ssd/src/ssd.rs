@@ -448,11 +448,14 @@ impl BlockDevice for Ssd {
         let tag = self.tag;
         self.tag += 1;
         if let Clock::Parallel(_) = self.clock {
-            let mut completion = Completion::default();
-            while self.advance(request.arrival.0, &mut completion) {
-                self.ready.push_back(completion);
+            // What ends at this very moment may stay to be fetched: it changes nothing for the request.
+            if request.arrival.0 > self.now {
+                let mut completion = Completion::default();
+                while self.advance(request.arrival.0, &mut completion) {
+                    self.ready.push_back(completion);
+                }
+                self.now = request.arrival.0;
             }
-            self.now = request.arrival.0;
             if let Clock::Parallel(clock) = &mut self.clock
                 && clock.in_flight >= clock.queue_depth
             {

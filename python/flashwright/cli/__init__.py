@@ -83,7 +83,6 @@ def run(arguments: list[str]) -> int:
         errors.fault(str(error), error.hint)
         return 2
     except (KeyboardInterrupt, typer.Abort):
-        errors.note("interrupted")
         return 130
     except BrokenPipeError:
         # Whoever read our output has gone: nothing is left to say, not even on the way out.

@@ -15,10 +15,10 @@
 //! A die's next wish for the bus is known as soon as its last one was granted, so the only events are bus grants
 //! and completions. Three things make them cheap, and none changes a result:
 //!
+//! - A run of copies within a die is one entry of its queue.
 //! - Channels meet only where a completion brings a new request. No entry of a queue can end before its remaining
-//!   phases have passed, so up to the earliest such end every channel runs alone ([`Parallel::horizon`]).
-//! - A run of copies within a die is one entry of its queue, and as long as no other die of the channel wants the bus,
-//!   whole copies pass at once.
+//!   phases have passed, so up to the earliest such end a channel may run ahead of the others
+//!   ([`Parallel::horizon`]): a run goes on, whole copies at once, while no other die of its channel wants the bus.
 //! - What a grant brings is read from a table of [`Phase`]s: interleaved dies would make every such decision a coin
 //!   toss for the simulating machine.
 
@@ -173,7 +173,7 @@ struct Queued {
     waits_for: u32,
     /// The cell that it sets when its end is known, or [`NONE`].
     sets: u32,
-    /// Operations or copies left.
+    /// Operations, or copies.
     left: u32,
     /// [`OpKind`] or [`COPY`].
     kind: u8,
@@ -184,8 +184,6 @@ struct Die {
     /// The entry being served; meaningless while `idle`.
     current: Queued,
     idle: bool,
-    /// The phase for which the bus is wanted.
-    phase: u8,
     /// When the operations granted so far leave the die.
     free_at: u64,
     /// When the current entry took the die.
@@ -231,10 +229,14 @@ struct Want {
     head: u64,
     /// Time from the grant to the end of that entry, if the bus is free whenever it is wanted.
     rest: u64,
+    /// Operations or copies left of that entry.
+    left: u32,
+    /// The phase for which the bus is wanted.
+    phase: u8,
 }
 
 impl Want {
-    const NOTHING: Want = Want { ready: NEVER, head: NEVER, rest: 0 };
+    const NOTHING: Want = Want { ready: NEVER, head: NEVER, rest: 0, left: 0, phase: 0 };
 }
 
 /// A bus, and what its dies want of it.
@@ -404,44 +406,33 @@ impl Parallel {
         (waits_for, sets)
     }
 
-    /// The next completion not after `until`: slot and end. Grants on the way are made.
+    /// The next completion not after `until`: slot and end. Grants on the way are made, in order of time but for runs.
     pub fn next_completion(&mut self, until: u64) -> Option<(u32, u64)> {
         loop {
             let first_done = self.done.peek().map_or(NEVER, |Reverse(key)| (*key >> 64) as u64);
-            let (horizon, first_grant) = self.horizon();
-            if horizon < first_done && horizon <= until {
-                // What ends at the horizon may wake an entry that wants a bus at that very time, so it comes first;
-                // only where nothing takes any time there is nothing before the horizon.
-                self.run_channels(if first_grant < horizon { horizon - 1 } else { horizon });
-                continue;
-            }
-            // Nothing can complete before what is done already, or before `until`.
-            if first_done > until || first_done == NEVER {
-                if until != NEVER {
-                    self.run_channels(until);
+            let (channel, at) = self.next_grant();
+            // At the same time a completion comes before a grant: what it brings may want the bus as well.
+            if first_done <= at {
+                if first_done > until || first_done == NEVER {
+                    return None;
                 }
+                let Reverse(key) = self.done.pop().expect("peeked at before");
+                let slot = key as u32 & SLOT_MAX;
+                self.slots_free.push(slot);
+                return Some((slot, first_done));
+            }
+            if at > until {
                 return None;
             }
-            // At the same time a completion comes before a grant: what it brings may want the bus as well.
-            if first_done > 0 {
-                self.run_channels(first_done - 1);
+            if self.wants[self.channels[channel].grant_die as usize].left == 1 {
+                self.grant(channel, 0);
+            } else {
+                self.run_channels(until.min(first_done - 1).min(self.horizon().saturating_sub(1)).max(at));
             }
-            let Reverse(key) = self.done.pop().expect("peeked at before");
-            let slot = key as u32 & SLOT_MAX;
-            self.slots_free.push(slot);
-            return Some((slot, first_done));
         }
     }
 
-    /// The earliest time at which an entry being served can end, and that of the next grant; [`NEVER`] if none is.
-    #[inline(always)]
-    fn horizon(&self) -> (u64, u64) {
-        self.channels
-            .iter()
-            .fold((NEVER, NEVER), |(ends, grant), channel| (ends.min(channel.ends_at), grant.min(channel.grant_at)))
-    }
-
-    /// Makes the grants of every channel up to and including `until`.
+    /// Makes the grants of every channel up to and including `until`, one channel after the other.
     #[inline(always)]
     fn run_channels(&mut self, until: u64) {
         for channel in 0..self.channels.len() {
@@ -449,6 +440,25 @@ impl Parallel {
                 self.grant(channel, until);
             }
         }
+    }
+
+    /// The channel that grants next, and when.
+    #[inline(always)]
+    fn next_grant(&self) -> (usize, u64) {
+        let (mut chosen, mut at) = (0, NEVER);
+        for (channel, bus) in self.channels.iter().enumerate() {
+            // Without a branch: which channel is first is a coin toss.
+            chosen = if bus.grant_at < at { channel } else { chosen };
+            at = at.min(bus.grant_at);
+        }
+        (chosen, at)
+    }
+
+    /// The earliest time at which an entry being served can end; until then channels know nothing of each other. What
+    /// ends then may wake an entry that wants a bus at that very time.
+    #[inline(always)]
+    fn horizon(&self) -> u64 {
+        self.channels.iter().fold(NEVER, |horizon, channel| horizon.min(channel.ends_at))
     }
 
     /// Takes the next entry of a die's queue and works out when it wants the bus; entries that need no bus are finished
@@ -493,45 +503,50 @@ impl Parallel {
             return true;
         }
         let (phase, lead) = self.phases.first[usize::from(entry.kind)];
-        state.phase = phase;
         let rest = self.phases.table[usize::from(phase)].rest + u64::from(entry.left - 1) * self.phases.copy.time;
-        self.wants[die] = Want { ready: start + lead, head: entry.sequence, rest };
+        self.wants[die] = Want { ready: start + lead, head: entry.sequence, rest, left: entry.left, phase };
         false
     }
 
-    /// Gives the bus of `channel` to the die that was chosen. Of a run, as many copies pass at once as end by `until` and
-    /// before another die wants the bus.
+    /// Gives the bus of `channel` to the die that was chosen. A run goes on until `until` as long as no other die of its
+    /// channel wants the bus; of its copies, those that fit in pass at once.
     #[inline(always)]
     fn grant(&mut self, channel: usize, until: u64) {
         let bus = &mut self.channels[channel];
         let (die, at) = (bus.grant_die as usize, bus.grant_at);
-        let (state, want) = (&mut self.dies[die], &mut self.wants[die]);
-        let phase = &self.phases.table[usize::from(state.phase)];
-        if state.current.left > 1 {
-            let Cycle { time, held } = self.phases.copy;
-            let alone_until = until.min(bus.rival_at.saturating_sub(1));
-            if alone_until >= at + time && at == want.ready {
-                let copies = ((alone_until - at) / time).min(u64::from(state.current.left - 1));
-                want.ready += copies * time;
-                want.rest -= copies * time;
-                bus.free_at = want.ready - phase.gap;
-                bus.busy += copies * held;
-                state.current.left -= u32::try_from(copies).expect("no more than are left");
-                self.choose(channel);
-                return;
-            }
+        let want = &mut self.wants[die];
+        let Cycle { time, held } = self.phases.copy;
+        let alone_until = until.min(bus.rival_at.saturating_sub(1));
+        if want.left > 1 && alone_until >= at + time && at == want.ready && time > 0 {
+            let phase = &self.phases.table[usize::from(want.phase)];
+            let copies = ((alone_until - at) / time).min(u64::from(want.left - 1));
+            want.ready += copies * time;
+            want.rest -= copies * time;
+            bus.free_at = want.ready - phase.gap;
+            bus.busy += copies * held;
+            want.left -= u32::try_from(copies).expect("no more than are left");
+            self.choose(channel);
+            return;
         }
-        let end = at + phase.held + phase.after;
-        bus.free_at = at + phase.held;
-        bus.busy += phase.held;
-        state.current.left -= phase.completes;
-        if state.current.left > 0 {
-            state.phase = phase.next;
+        let mut at = at;
+        loop {
+            let phase = &self.phases.table[usize::from(want.phase)];
+            let end = at + phase.held + phase.after;
+            bus.free_at = at + phase.held;
+            bus.busy += phase.held;
+            want.left -= phase.completes;
+            if want.left == 0 {
+                self.finish(die, end);
+                self.begin(die, 0);
+                break;
+            }
+            want.phase = phase.next;
             want.ready = end + phase.lead;
             want.rest -= phase.held + phase.after + phase.lead;
-        } else {
-            self.finish(die, end);
-            self.begin(die, 0);
+            if want.ready > alone_until {
+                break;
+            }
+            at = want.ready;
         }
         self.choose(channel);
     }

@@ -1,56 +1,51 @@
-//! Reads two million lines each of SPC and MSR text and prints requests per CPU second.
+//! How fast traces are read: generated SPC and MSR text, and the same as `.fwt`.
 //!
-//! `cargo run --release -p flashwright-workload --example trace_speed [lines]`
-//!
-//! "one pass" overlays the devices; "two passes" lays them end to end, which reads the file twice. A virtual machine
-//! with two cores, shared with other work (November 2026), printed:
-//!
-//! ```text
-//! spc  one pass   13.3 M requests per CPU second      spc  two passes   7.4 M
-//! msr  one pass   10.5 M                              msr  two passes   5.6 M
-//! fwt  either     14.3 M (devices and spans stand in its header)
-//! ```
-#![allow(clippy::print_stdout)]
+//! "one pass" overlays the devices; "two passes" lays them end to end, which reads a text file twice.
 
-use flashwright_workload::trace::{Layout, TraceOptions, TraceReader};
+use crate::cpu::cpu_seconds;
+use flashwright_workload::trace::{Layout, TraceOptions, TraceReader, convert};
 use std::error::Error;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let lines = std::env::args().nth(1).map_or(Ok(2_000_000), |text| text.parse())?;
-    let folder = std::env::temp_dir().join(format!("trace-speed-{}", std::process::id()));
+/// One way of reading one file.
+pub struct Reading {
+    pub format: &'static str,
+    pub passes: &'static str,
+    pub requests: u64,
+    pub digest: u64,
+    pub requests_per_cpu_s: f64,
+}
+
+/// Writes traces of `lines` requests to a folder of their own and reads them.
+pub fn measure(lines: u64) -> Result<Vec<Reading>, Box<dyn Error>> {
+    let folder = std::env::temp_dir().join(format!("flashwright-bench-{}-{lines}", std::process::id()));
     fs::create_dir_all(&folder)?;
-    let result = measure(&folder, lines);
+    let result = measure_in(&folder, lines);
     fs::remove_dir_all(&folder)?;
     result
 }
 
-fn measure(folder: &Path, lines: u64) -> Result<(), Box<dyn Error>> {
+fn measure_in(folder: &Path, lines: u64) -> Result<Vec<Reading>, Box<dyn Error>> {
     let (spc, msr, fwt) = (folder.join("trace.spc"), folder.join("trace.msr"), folder.join("trace.fwt"));
     write_spc(&spc, lines)?;
     write_msr(&msr, lines)?;
-    let options = TraceOptions::default();
-    flashwright_workload::trace::convert(&spc, &fwt, &options, "flashwright", &Default::default())?;
-    for path in [&spc, &msr, &fwt] {
+    convert(&spc, &fwt, &TraceOptions::default(), "flashwright", &Default::default())?;
+    let mut readings = Vec::new();
+    for (format, path) in [("spc", &spc), ("msr", &msr), ("fwt", &fwt)] {
         for (passes, layout) in [("one pass", Layout::Overlay), ("two passes", Layout::Concatenate)] {
             let (requests, digest, seconds) = read(path, layout)?;
-            let bytes = fs::metadata(path)?.len();
-            println!(
-                "{:11} {passes:10} {requests} requests, {:5.1} MB, digest {digest:016x}, {:6.2} M requests per CPU second",
-                path.extension().unwrap_or_default().to_string_lossy(),
-                bytes as f64 / 1e6,
-                requests as f64 / seconds / 1e6,
-            );
+            let requests_per_cpu_s = requests as f64 / seconds;
+            readings.push(Reading { format, passes, requests, digest, requests_per_cpu_s });
         }
     }
-    Ok(())
+    Ok(readings)
 }
 
 /// Requests, a digest of them, and CPU seconds.
 fn read(path: &Path, layout: Layout) -> Result<(u64, u64, f64), Box<dyn Error>> {
-    let start = cpu_seconds()?;
+    let start = cpu_seconds();
     let mut reader = TraceReader::open(path, &TraceOptions { layout, ..TraceOptions::default() })?;
     let mut batch = Vec::with_capacity(4096);
     let (mut requests, mut digest) = (0u64, 0u64);
@@ -62,17 +57,7 @@ fn read(path: &Path, layout: Layout) -> Result<(u64, u64, f64), Box<dyn Error>> 
         }
         batch.clear();
     }
-    Ok((requests, digest, cpu_seconds()? - start))
-}
-
-/// Time on a processor of this process, user and system, in steps of 10 ms.
-fn cpu_seconds() -> Result<f64, Box<dyn Error>> {
-    let stat = fs::read_to_string("/proc/self/stat")?;
-    let after_name = stat.rsplit(')').next().ok_or("no process name in /proc/self/stat")?;
-    let mut fields = after_name.split_whitespace().skip(11);
-    let user: f64 = fields.next().ok_or("no user time")?.parse()?;
-    let system: f64 = fields.next().ok_or("no system time")?.parse()?;
-    Ok((user + system) / 100.0)
+    Ok((requests, digest, cpu_seconds() - start))
 }
 
 /// Numbers that look random and are always the same.
@@ -101,4 +86,18 @@ fn write_msr(path: &Path, lines: u64) -> std::io::Result<()> {
         writeln!(out, "{ticks},prxy,{},{kind},{offset},{size},{}", draw & 1, draw >> 50)?;
     }
     out.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Small, so that it can't rot; the digest shows an optimisation that changes what is read.
+    #[test]
+    fn every_way_of_reading_gives_its_requests() {
+        let readings = measure(20_000).unwrap();
+        assert!(readings.iter().all(|reading| reading.requests == 20_000));
+        // The .fwt file keeps the devices of the SPC text it was made from.
+        assert_eq!((readings[0].digest, readings[1].digest), (readings[4].digest, readings[5].digest));
+    }
 }
