@@ -162,9 +162,13 @@ impl Mapping {
     #[inline(always)]
     pub fn expect_eviction(&self) {
         if let Some(slot) = self.policy.victim() {
-            let Slot { lpn, dirty_after, .. } = self.slots[slot as usize];
+            let Slot { lpn, dirty_before, .. } = self.slots[slot as usize];
             prefetch(&self.table, lpn as usize);
-            prefetch(&self.slots, dirty_after as usize);
+            if dirty_before != CLEAN {
+                // Its list is walked from the head; the oldest entry is at its end as a rule.
+                prefetch(&self.slots, self.directory[self.page_of(lpn) as usize].dirty as usize);
+                prefetch(&self.slots, dirty_before as usize);
+            }
             if let Some(after) = self.policy.likely_after(slot) {
                 prefetch(&self.slots, after as usize);
             }
