@@ -349,7 +349,10 @@ impl Ftl for Dftl {
         match (self.map.slot_of(lpn.0), self.map.table[lpn.index()]) {
             (NONE, NONE) => {}
             (NONE, stored) => flash.expect_invalidation(Ppn(stored)),
-            (slot, _) => prefetch(&self.map.slots, slot as usize),
+            (slot, _) => {
+                prefetch(&self.map.slots, slot as usize);
+                self.map.policy.expect(slot);
+            }
         }
     }
 }

@@ -43,6 +43,10 @@ impl MapCachePolicy for Lfu {
     fn likely_after(&self, slot: u32) -> Option<u32> {
         self.0.after(slot)
     }
+    #[inline(always)]
+    fn expect(&self, slot: u32) {
+        self.0.expect(slot);
+    }
     fn entries(&self) -> u32 {
         self.0.total()
     }

@@ -67,6 +67,12 @@ impl SlotLists {
         newer.checked_sub(self.len.len() as u32)
     }
 
+    /// Warms the simulating machine's cache for a move of a slot.
+    #[inline(always)]
+    pub fn expect(&self, slot: u32) {
+        prefetch(&self.nodes, self.node_of(slot));
+    }
+
     /// Puts a slot that is on no list at the recent end of one. Slots beyond those planned for make more memory.
     #[inline(always)]
     #[allow(clippy::cast_possible_truncation)] // slots are counted in 32 bits

@@ -38,6 +38,10 @@ impl MapCachePolicy for Lru {
     fn likely_after(&self, slot: u32) -> Option<u32> {
         self.0.after(slot)
     }
+    #[inline(always)]
+    fn expect(&self, slot: u32) {
+        self.0.expect(slot);
+    }
     fn entries(&self) -> u32 {
         self.0.total()
     }

@@ -46,6 +46,11 @@ pub trait MapCachePolicy: Sized {
         let _ = slot;
         None
     }
+    /// Warms the simulating machine's cache for a use of a slot.
+    #[inline]
+    fn expect(&self, slot: u32) {
+        let _ = slot;
+    }
     /// How many slots it knows; the audit holds this against the entries cached.
     fn entries(&self) -> u32;
 }
@@ -96,6 +101,11 @@ macro_rules! map_caches {
             #[must_use]
             pub fn likely_after(&self, slot: u32) -> Option<u32> {
                 match self { $(MapCache::$policy(policy) => policy.likely_after(slot),)+ }
+            }
+            /// See [`MapCachePolicy::expect`].
+            #[inline(always)]
+            pub fn expect(&self, slot: u32) {
+                match self { $(MapCache::$policy(policy) => policy.expect(slot),)+ }
             }
             /// See [`MapCachePolicy::entries`].
             #[must_use]

@@ -75,6 +75,10 @@ impl MapCachePolicy for SegmentedLru {
     fn likely_after(&self, slot: u32) -> Option<u32> {
         self.lists.after(slot)
     }
+    #[inline(always)]
+    fn expect(&self, slot: u32) {
+        self.lists.expect(slot);
+    }
     fn entries(&self) -> u32 {
         self.lists.total()
     }

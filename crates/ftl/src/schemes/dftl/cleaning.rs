@@ -228,7 +228,9 @@ impl Dftl {
         self.seen.resize(self.map.directory.len(), self.survey.wrapping_sub(1));
         for moving in &self.moving[..self.translation] {
             for lpn in &moving.lpns {
-                if self.map.slot_of(*lpn) == NONE {
+                let slot = self.map.slot_of(*lpn);
+                prefetch(&self.map.slots, slot as usize);
+                if slot == NONE {
                     let page = self.map.page_of(*lpn);
                     if self.seen[page as usize] != self.survey {
                         self.seen[page as usize] = self.survey;
