@@ -228,6 +228,19 @@ impl Flash {
         }
     }
 
+    /// Programs `ppn` with a page of the scheme's own tables before the drive's life begins: a legal step like any
+    /// other, but neither counted nor timed.
+    ///
+    /// # Panics
+    /// As [`Nand::program`].
+    pub fn format(&mut self, ppn: Ppn, lpn: Lpn) {
+        self.nand.program(ppn, lpn);
+        self.mark_run_valid(ppn.0, 1);
+        if let Some(stamps) = &mut self.stamps {
+            stamps.programmed(ppn, lpn);
+        }
+    }
+
     /// Moves one valid page: reads `from`, programs `to` with the same content, and marks `from` invalid.
     ///
     /// # Panics
@@ -322,6 +335,23 @@ impl Flash {
     #[inline]
     pub fn next_waits_for(&mut self, distance: u16) {
         self.next_after = distance;
+    }
+
+    /// A mark on the last operation, for [`Flash::next_waits_for_mark`]; 0 if no operation is noted.
+    #[inline(always)]
+    #[must_use]
+    pub fn mark(&self) -> u32 {
+        u32::try_from(self.log.len()).expect("a request's operations fit 32 bits")
+    }
+
+    /// Makes the next operation wait for the end of the marked one; mark 0 for none. Where more than
+    /// 65,535 operations lie between, the one so far back stands for it.
+    #[inline(always)]
+    pub fn next_waits_for_mark(&mut self, mark: u32) {
+        if mark > 0 {
+            let distance = self.log.len() + 1 - mark as usize;
+            self.next_after = u16::try_from(distance).unwrap_or(u16::MAX);
+        }
     }
 
     /// Makes the host program of `lpn` wait, within this request, for the end of the last operation: it carries what

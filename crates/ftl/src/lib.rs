@@ -21,10 +21,12 @@ mod registry;
 pub mod schemes;
 mod settings;
 mod stamps;
+mod units;
 
 pub use allocation::{Allocation, AllocationOrder};
 pub use counters::{CAUSES, Cause, Counters, OP_KINDS, OpKind};
 pub use flash::{Flash, FlashOp};
+pub use policies::map_cache::{MapCacheName, MapCacheSettings};
 pub use policies::placement::{PlacementName, PlacementSettings};
 pub use policies::victim::{VictimName, VictimSettings};
 pub use pool::{BlockPool, FreeBlockOrder};

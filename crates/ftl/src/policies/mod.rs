@@ -1,4 +1,5 @@
 //! Policies only choose: they look at tables and return an id. The scheme moves, the flash counts.
 
+pub mod map_cache;
 pub mod placement;
 pub mod victim;

@@ -143,9 +143,11 @@ schemes! {
     replacement::Replacement as Replacement,
     bast::Bast as Bast,
     fast::Fast as Fast,
+    dftl::Dftl as Dftl,
 }
 
 pub use bast::{BastSettings, VictimLog};
 pub use block::{BlockMapSettings, Coalesce};
+pub use dftl::{DftlSettings, SamePageRead};
 pub use fast::{FastSettings, OutOfOrder};
 pub use replacement::ReplacementSettings;

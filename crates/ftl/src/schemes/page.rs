@@ -15,11 +15,10 @@
 
 use super::{BuildScheme, SchemeContext};
 use crate::policies::placement::{HostWrite, Placement, Relocation};
-use crate::policies::victim::{UnitView, Victim, VictimContext};
+use crate::policies::victim::UnitView;
 use crate::registry::NoSettings;
-use crate::{
-    Allocation, BlockPool, Cause, Flash, Ftl, InvalidateOrder, LpnRun, OutOfSpace, SchemeFigures, Violation,
-};
+use crate::units::{Exhausted, Moving, Unit, drop_copy, out_of_space, units};
+use crate::{Allocation, Cause, Flash, Ftl, InvalidateOrder, LpnRun, OutOfSpace, SchemeFigures, Violation};
 use flashwright_nand::{BlockId, Condition, Lpn, PlaneId, Ppn, prefetch, table};
 use serde::{Deserialize, Serialize};
 
@@ -45,40 +44,6 @@ pub struct PageMap {
     #[serde(skip)]
     moving: Vec<Moving>,
 }
-
-/// Pages on their way to one frontier.
-#[derive(Clone, Debug, Default)]
-struct Moving {
-    from: Vec<u32>,
-    lpns: Vec<u32>,
-}
-
-/// One plane.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct Unit {
-    first_block: BlockId,
-    pool: BlockPool,
-    frontiers: Vec<Frontier>,
-    victim: Victim,
-    sealed: u32,
-}
-
-/// An open block: the next page to program and one past the last. Both 0 where no block is open.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-struct Frontier {
-    next: u32,
-    end: u32,
-}
-
-impl Frontier {
-    #[inline(always)]
-    fn room(self) -> u32 {
-        self.end - self.next
-    }
-}
-
-/// The unit can't take a page: nothing to reclaim.
-struct Exhausted;
 
 impl BuildScheme for PageMap {
     const NAME: &'static str = "page";
@@ -122,32 +87,9 @@ impl BuildScheme for PageMap {
         let geometry = *flash.geometry();
         let placement = context.placement.policy.build(&context.placement.policies, ());
         let streams = usize::from(placement.streams());
-        let units = (0..geometry.planes())
-            .map(|plane| {
-                let first_block = geometry.first_block(PlaneId(plane));
-                let mut pool = BlockPool::new(context.wear.free_block);
-                for local in 0..geometry.blocks_per_plane() {
-                    if flash.nand().condition(BlockId(first_block.0 + local)) == Condition::Good {
-                        pool.push(local, 0);
-                    }
-                }
-                let victim_context = VictimContext {
-                    blocks: geometry.blocks_per_plane(),
-                    pages_per_block: geometry.pages_per_block(),
-                    rng: context.seed.stream(&format!("gc.victim.{plane}")),
-                };
-                Unit {
-                    first_block,
-                    pool,
-                    frontiers: vec![Frontier::default(); streams],
-                    victim: context.gc.victim.build(&context.gc.victims, victim_context),
-                    sealed: 0,
-                }
-            })
-            .collect();
         Self {
             l2p: table(UNMAPPED, context.logical_pages as usize),
-            units,
+            units: units(context, streams, flash),
             order: context.placement.order.planes(&geometry, context.dies_per_way),
             turn: vec![0; streams],
             allocation: context.placement.allocation,
@@ -185,7 +127,7 @@ impl Ftl for PageMap {
         for lpn in run.iter() {
             let old = std::mem::replace(&mut self.l2p[lpn.index()], UNMAPPED);
             if old != UNMAPPED {
-                self.drop_copy(Ppn(old), flash);
+                drop_copy(&mut self.units, Ppn(old), flash);
             }
         }
     }
@@ -254,33 +196,20 @@ impl PageMap {
             && let Some(old) = mapped
         {
             self.l2p[lpn.index()] = UNMAPPED;
-            self.drop_copy(old, flash);
+            drop_copy(&mut self.units, old, flash);
         }
         let unit_index = self.unit_with_room(lpn, stream, flash)?;
         // Cleaning may have moved the old copy, so it is looked up again.
         let old = self.l2p[lpn.index()];
         let unit = &mut self.units[unit_index];
-        let frontier = &mut unit.frontiers[usize::from(stream)];
-        let ppn = Ppn(frontier.next);
-        frontier.next += 1;
-        let full = frontier.room() == 0;
+        let ppn = unit.take(usize::from(stream));
         flash.program(ppn, lpn, Cause::Host);
         self.l2p[lpn.index()] = ppn.0;
-        if full {
-            unit.seal(flash.geometry().block_of(ppn), flash);
-        }
+        unit.seal_if_full(usize::from(stream), ppn, flash);
         if old != UNMAPPED {
-            self.drop_copy(Ppn(old), flash);
+            drop_copy(&mut self.units, Ppn(old), flash);
         }
         Ok(())
-    }
-
-    /// Marks a copy as old and tells the victim policy of its unit.
-    #[inline(always)]
-    fn drop_copy(&mut self, old: Ppn, flash: &mut Flash) {
-        let (block, left) = flash.invalidate(old);
-        let unit = &mut self.units[flash.geometry().plane_of(block).index()];
-        unit.victim.invalidated(block.0 - unit.first_block.0, left, UnitView::new(flash, unit.first_block));
     }
 
     /// The unit that takes the page, with room in the frontier of `stream`.
@@ -316,15 +245,7 @@ impl PageMap {
                 }
             }
         }
-        let geometry = flash.geometry();
-        let blocks = || (0..geometry.blocks()).map(BlockId);
-        Err(OutOfSpace {
-            blocks_free: self.units.iter().map(|unit| unit.pool.len() as u64).sum(),
-            blocks_retired: blocks().filter(|block| flash.nand().condition(*block) == Condition::Retired).count() as u64,
-            blocks_total: u64::from(geometry.blocks()),
-            pages_valid: blocks().map(|block| u64::from(flash.pages_valid(block))).sum(),
-            pages_total: u64::from(geometry.pages()),
-        })
+        Err(out_of_space(&self.units, flash))
     }
 
     /// Gets room in a frontier: opens a block, after cleaning while the pool is at its minimum.
@@ -356,15 +277,14 @@ impl PageMap {
         if invalid == 0 && unit.victim.picks_fewest() {
             return Err(Exhausted); // no sealed block has an invalid page
         }
-        unit.victim.removed(victim);
-        unit.sealed -= 1;
+        unit.remove(block);
         self.collect(block, flash);
         for stream in 0..self.moving.len() {
             self.relocate(unit_index, stream, flash);
         }
         flash.invalidate_block(block);
         flash.erase(block, Cause::Gc);
-        self.units[unit_index].pool.push(victim, flash.nand().erases(block));
+        self.units[unit_index].free(block, flash);
         self.collections += 1;
         self.victim_pages_invalid += u64::from(invalid);
         let unit = &self.units[unit_index];
@@ -379,8 +299,7 @@ impl PageMap {
         // After a saved state was loaded the lists are gone.
         self.moving.resize(usize::from(self.placement.streams()), Moving::default());
         for moving in &mut self.moving {
-            moving.from.clear();
-            moving.lpns.clear();
+            moving.clear();
         }
         let first = flash.geometry().first_page(block).0;
         let spares = flash.nand().spares(block);
@@ -396,79 +315,7 @@ impl PageMap {
 
     /// Copies the listed pages of one stream to its frontier.
     fn relocate(&mut self, unit_index: usize, stream: usize, flash: &mut Flash) {
-        let unit = &mut self.units[unit_index];
-        let Moving { from, lpns } = &self.moving[stream];
-        let mut done = 0;
-        while done < lpns.len() {
-            if unit.frontiers[stream].room() == 0 {
-                unit.open(u8::try_from(stream).expect("streams are counted in 8 bits"), flash);
-            }
-            let frontier = &mut unit.frontiers[stream];
-            let count = (lpns.len() - done).min(frontier.room() as usize);
-            let first = frontier.next;
-            frontier.next += u32::try_from(count).expect("no larger than the room");
-            let full = frontier.room() == 0;
-            let batch = done..done + count;
-            flash.copy_run(&from[batch.clone()], &lpns[batch.clone()], Ppn(first), Cause::Gc);
-            for (lpn, ppn) in lpns[batch].iter().zip(first..) {
-                self.l2p[*lpn as usize] = ppn;
-            }
-            if full {
-                unit.seal(flash.geometry().block_of(Ppn(first)), flash);
-            }
-            done += count;
-        }
-    }
-}
-
-impl Unit {
-    /// Opens the next free block as the frontier of `stream`.
-    fn open(&mut self, stream: u8, flash: &Flash) {
-        let local = self.pool.pop().expect("a clean starts with a free block for its copies");
-        let first = flash.geometry().first_page(BlockId(self.first_block.0 + local)).0;
-        self.frontiers[usize::from(stream)] =
-            Frontier { next: first, end: first + flash.geometry().pages_per_block() };
-    }
-
-    /// The last page of an open block was programmed: it becomes a candidate, or retires if its budget is spent.
-    fn seal(&mut self, block: BlockId, flash: &mut Flash) {
-        if flash.nand().can_erase(block) {
-            self.sealed += 1;
-            self.victim.sealed(block.0 - self.first_block.0, UnitView::new(flash, self.first_block));
-        } else {
-            flash.retire(block);
-        }
-    }
-
-    fn audit(&self, plane: usize, flash: &Flash, violations: &mut Vec<Violation>) {
-        let blocks = flash.geometry().blocks_per_plane();
-        let conditions = |condition: Condition| {
-            (self.first_block.0..self.first_block.0 + blocks)
-                .filter(|block| flash.nand().condition(BlockId(*block)) == condition)
-                .count()
-        };
-        let open = self.frontiers.iter().filter(|frontier| frontier.room() > 0).count();
-        let (retired, bad) = (conditions(Condition::Retired), conditions(Condition::FactoryBad));
-        let accounted = self.pool.len() + open + self.sealed as usize + retired + bad;
-        if accounted != blocks as usize {
-            violations.push(Violation(format!(
-                "plane {plane}: {} free + {open} open + {} sealed + {retired} retired + {bad} bad are not its {blocks} \
-                 blocks",
-                self.pool.len(),
-                self.sealed
-            )));
-        }
-        if self.victim.candidates() != self.sealed {
-            violations.push(Violation(format!(
-                "plane {plane}: the victim policy knows {} blocks, {} are sealed",
-                self.victim.candidates(),
-                self.sealed
-            )));
-        }
-        for block in self.pool.blocks().into_iter().map(|local| BlockId(self.first_block.0 + local)) {
-            if flash.nand().next_page(block) != 0 || flash.pages_valid(block) != 0 {
-                violations.push(Violation(format!("block {} is in the free pool but not erased", block.0)));
-            }
-        }
+        let Self { units, moving, l2p, .. } = self;
+        units[unit_index].copy(&moving[stream], stream, Cause::Gc, flash, |lpn, ppn| l2p[lpn as usize] = ppn);
     }
 }

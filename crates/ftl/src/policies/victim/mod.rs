@@ -147,4 +147,4 @@ macro_rules! victims {
     };
 }
 
-victims! { greedy::Greedy, fifo::Fifo, random::Random }
+victims! { greedy::Greedy, fifo::Fifo, random::Random, cost_benefit::CostBenefit }

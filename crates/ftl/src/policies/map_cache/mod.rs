@@ -1,0 +1,130 @@
+//! Which entry of a cached mapping table makes room for another. A policy is one file here and one line in the list
+//! below.
+//!
+//! A cache numbers its slots; an entry keeps its slot while it is cached. Policies know slots, not pages.
+
+use crate::registry::policies;
+use serde::{Deserialize, Serialize};
+
+mod lists;
+pub(crate) use lists::SlotLists;
+
+/// What a policy is built for.
+#[derive(Clone, Copy, Debug)]
+pub struct MapCacheContext {
+    /// Entries that the cache holds.
+    pub entries: u32,
+}
+
+/// Chooses the entry that leaves.
+pub trait MapCachePolicy: Sized {
+    /// What users write to choose it.
+    const NAME: &'static str;
+    /// What it does, in a line, with its source.
+    const ABOUT: &'static str;
+    /// Its own settings.
+    type Settings: Clone + std::fmt::Debug + Default + PartialEq + Serialize + for<'de> Deserialize<'de> + 'static;
+
+    /// Builds it for an empty cache.
+    fn new(settings: &Self::Settings, context: MapCacheContext) -> Self;
+    /// What is wrong with its settings, if anything: the setting's name, what was found and what is expected.
+    fn fault(settings: &Self::Settings) -> Option<String> {
+        let _ = settings;
+        None
+    }
+    /// An entry was loaded into a slot.
+    fn inserted(&mut self, slot: u32);
+    /// The entry of a slot was looked up and found.
+    fn touched(&mut self, slot: u32);
+    /// The entry of a slot left the cache.
+    fn removed(&mut self, slot: u32);
+    /// The slot whose entry is to leave next; none if the cache is empty.
+    fn victim(&self) -> Option<u32>;
+    /// The slot that will probably leave after that one, if that is known at no cost; a hint only.
+    #[inline]
+    fn likely_after(&self, slot: u32) -> Option<u32> {
+        let _ = slot;
+        None
+    }
+    /// Warms the simulating machine's cache for a use of a slot.
+    #[inline]
+    fn expect(&self, slot: u32) {
+        let _ = slot;
+    }
+    /// How many slots it knows; the audit holds this against the entries cached.
+    fn entries(&self) -> u32;
+}
+
+macro_rules! map_caches {
+    ($($module:ident :: $policy:ident),+ $(,)?) => {
+        policies! {
+            key: "ftl.dftl.replacement", trait: MapCachePolicy, names: MapCacheName, settings: MapCacheSettings,
+            running: MapCache, context: MapCacheContext;
+            $($module::$policy),+
+        }
+
+        impl MapCacheName {
+            /// See [`MapCachePolicy::fault`]; with the key of the policy's table.
+            #[must_use]
+            pub fn fault(self, settings: &MapCacheSettings) -> Option<String> {
+                match self {
+                    $(MapCacheName::$policy => $policy::fault(&settings.$module)
+                        .map(|fault| format!("ftl.dftl.{}.{fault}", $policy::NAME)),)+
+                }
+            }
+        }
+
+        impl MapCache {
+            /// See [`MapCachePolicy::inserted`].
+            #[inline(always)]
+            pub fn inserted(&mut self, slot: u32) {
+                match self { $(MapCache::$policy(policy) => policy.inserted(slot),)+ }
+            }
+            /// See [`MapCachePolicy::touched`].
+            #[inline(always)]
+            pub fn touched(&mut self, slot: u32) {
+                match self { $(MapCache::$policy(policy) => policy.touched(slot),)+ }
+            }
+            /// See [`MapCachePolicy::removed`].
+            #[inline(always)]
+            pub fn removed(&mut self, slot: u32) {
+                match self { $(MapCache::$policy(policy) => policy.removed(slot),)+ }
+            }
+            /// See [`MapCachePolicy::victim`].
+            #[inline(always)]
+            #[must_use]
+            pub fn victim(&self) -> Option<u32> {
+                match self { $(MapCache::$policy(policy) => policy.victim(),)+ }
+            }
+            /// See [`MapCachePolicy::likely_after`].
+            #[inline(always)]
+            #[must_use]
+            pub fn likely_after(&self, slot: u32) -> Option<u32> {
+                match self { $(MapCache::$policy(policy) => policy.likely_after(slot),)+ }
+            }
+            /// See [`MapCachePolicy::expect`].
+            #[inline(always)]
+            pub fn expect(&self, slot: u32) {
+                match self { $(MapCache::$policy(policy) => policy.expect(slot),)+ }
+            }
+            /// See [`MapCachePolicy::entries`].
+            #[must_use]
+            pub fn entries(&self) -> u32 {
+                match self { $(MapCache::$policy(policy) => policy.entries(),)+ }
+            }
+        }
+    };
+}
+
+map_caches! { segmented_lru::SegmentedLru, lru::Lru, lfu::Lfu, flashsim_two_list::FlashsimTwoList }
+
+/// `share` of `entries`, rounded down.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a share from 0 to 1
+fn share_of(entries: u32, share: f64) -> u32 {
+    (f64::from(entries) * share) as u32
+}
+
+/// The fault of a share that does not lie from 0 to 1.
+fn share_fault(name: &str, share: f64) -> Option<String> {
+    (!(0.0..=1.0).contains(&share)).then(|| format!("{name}: found {share}, expected a share of the entries, 0 to 1"))
+}

@@ -1,0 +1,506 @@
+//! Demand-based page mapping (DFTL; Gupta, Kim and Urgaonkar, ASPLOS 2009).
+//!
+//! The map lies on flash, in translation pages of consecutive entries; RAM holds the directory that finds them and a cache
+//! of entries. Data and translation pages have blocks and frontiers of their own in every plane; cleaning stays within a
+//! plane, evictions take planes in turn.
+//!
+//! ```text
+//!   lookup(lpn) ── cached? ── yes ─► touch
+//!                    │ no
+//!                  full? ── yes ─► victim dirty? ── yes ─► read its translation page, write it with all dirty entries
+//!                    │ no  ◄───────────┘ no ◄──────────┘   of that page, which become clean
+//!                  read the translation page of lpn, cache its entry
+//! ```
+//!
+//! A miss costs at most two reads and one write of translation pages, beside cleaning. Translation page t is owned by the
+//! number `logical pages + t` in the spare area. The whole table is written once before the drive's life begins, uncounted.
+//!
+//! Departures and readings: a trim has to find the old copy, so it looks up its entry like a write; the load of an entry
+//! and the write that makes room for it may overlap on different dies; `gc.free-blocks-min` below the number of frontiers
+//! plus 1 counts as that (3 with one data frontier, the paper's own value), since a data clean may open a block for each
+//! and gain one; `gc.invalidate = "before-gc"` drops the old copy before the clean for the data page, but after one that
+//! an eviction set off. On a drive at its end that can't write a translation page any more, reads go past the cache, and
+//! trims enlarge it.
+//!
+//! Invariants: for each page the cached entry, else the stored one, names the valid copy; clean entries equal stored ones;
+//! every translation page has one valid copy, where the directory says. RAM of this program: 4 bytes a logical page
+//! beside the 4.1 bytes a physical page of the flash, and 32 bytes an entry cached.
+
+mod cleaning;
+mod mapping;
+mod settings;
+
+pub use settings::{DftlSettings, SamePageRead};
+
+use super::{BuildScheme, SchemeContext};
+use crate::policies::map_cache::MapCacheContext;
+use crate::policies::placement::{HostWrite, Placement};
+use crate::units::{Moving, Unit, drop_copy, good_blocks, out_of_space, units};
+use crate::{
+    Allocation, Cause, Flash, Ftl, InvalidateOrder, LpnRun, MappingCache, OutOfSpace, SchemeFigures, Violation,
+};
+use flashwright_nand::{BlockId, Lpn, PlaneId, Ppn, prefetch};
+use mapping::{Mapping, NONE};
+use serde::{Deserialize, Serialize};
+
+/// `ftl.scheme = "dftl"`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Dftl {
+    map: Mapping,
+    units: Vec<Unit>,
+    /// Units in the order in which they take turns.
+    order: Vec<u32>,
+    /// Whose turn it is, for each stream.
+    turn: Vec<u32>,
+    /// The stream of translation pages; those before it are the placement policy's.
+    translation: usize,
+    allocation: Allocation,
+    invalidate: InvalidateOrder,
+    /// The paper's GC_threshold: cleaning starts with so many free blocks.
+    free_blocks_min: usize,
+    /// Free blocks with which a clean of data is safe, whatever it costs.
+    reserve: usize,
+    batch_on_evict: bool,
+    share_reads: bool,
+    placement: Placement,
+    entry_bytes: u32,
+    figures: Figures,
+    /// Pages of the victim at hand by stream, kept to spare the allocation.
+    #[serde(skip)]
+    moving: Vec<Moving>,
+    /// The translation pages that the clean at hand writes.
+    #[serde(skip)]
+    touched: Vec<u32>,
+    /// By translation page: the last survey of a victim that listed it.
+    #[serde(skip)]
+    seen: Vec<u32>,
+    #[serde(skip)]
+    survey: u32,
+    /// The victim that the policy named and that costs too much while blocks are scarce.
+    #[serde(skip)]
+    passed_over: Option<BlockId>,
+    /// Whether the clean at hand no longer asks the policy.
+    #[serde(skip)]
+    desperate: bool,
+}
+
+/// What the scheme counts.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Figures {
+    collections: u64,
+    victim_pages_invalid: u64,
+    cache: MappingCache,
+    /// Entries written by dirty evictions.
+    evict_updates: u64,
+    /// Cached entries that cleaning changed.
+    lazy_updates: u64,
+    /// Entries that cleaning changed on flash, and the pages that it wrote for them.
+    gc_updates: u64,
+    gc_update_pages: u64,
+    /// Cleans by the victim's valid pages: none, some, all (Gupta 2009, Figure 6a).
+    cleans_switch: u64,
+    cleans_partial: u64,
+    cleans_full: u64,
+    /// Cleans of translation blocks.
+    cleans_translation: u64,
+}
+
+/// Blocks' worth of translation pages for which a plane has room beyond its share of them.
+const GATHERED_BLOCKS: u64 = 8;
+
+impl Dftl {
+    /// Entries on a translation page.
+    fn entries_per_page(context: &SchemeContext, flash: &Flash) -> u32 {
+        let entries = flash.geometry().page_size().0 / u64::from(context.ftl.entry_bytes.max(1));
+        u32::try_from(entries).unwrap_or(u32::MAX)
+    }
+
+    /// Blocks that a unit keeps free: one for each frontier that a clean may have to open, and one more.
+    fn reserve(context: &SchemeContext) -> u32 {
+        u32::from(context.placement.policy.build(&context.placement.policies, ()).streams()) + 2
+    }
+}
+
+impl BuildScheme for Dftl {
+    const NAME: &'static str = "dftl";
+    const ABOUT: &'static str = "page mapping with the map on flash and a cache of entries in RAM (DFTL; Gupta 2009)";
+    type Settings = DftlSettings;
+
+    fn faults(context: &SchemeContext, flash: &Flash) -> Vec<String> {
+        let (geometry, logical) = (flash.geometry(), u64::from(context.logical_pages));
+        let mut faults = context.ftl.schemes.dftl.faults(context.logical_pages);
+        let per_page = Self::entries_per_page(context, flash);
+        if per_page == 0 {
+            faults.push(format!(
+                "ftl.entry-bytes: found {}, expected at most geometry.page-size = {}",
+                context.ftl.entry_bytes,
+                geometry.page_size()
+            ));
+            return faults;
+        }
+        if geometry.pages() > mapping::CACHED {
+            faults.push(format!(
+                "geometry: {} pages, but ftl.scheme = \"dftl\" takes at most {}; use larger pages or fewer blocks",
+                geometry.pages(),
+                mapping::CACHED
+            ));
+        }
+        let translation = logical.div_ceil(u64::from(per_page));
+        if logical + translation >= u64::from(NONE) - 1 {
+            faults.push(format!(
+                "capacity: {logical} logical and {translation} translation pages, but page numbers have 32 bits; lower \
+                 capacity.utilization"
+            ));
+        }
+        let streams = u64::from(context.placement.policy.build(&context.placement.policies, ()).streams());
+        let kept = u64::from(context.gc.free_blocks_min.max(Self::reserve(context)));
+        let reserved = kept + streams + 1;
+        let room = |plane| {
+            good_blocks(flash, PlaneId(plane)).saturating_sub(reserved) * u64::from(geometry.pages_per_block())
+        };
+        let planes = u64::from(geometry.planes());
+        let usable = if context.placement.allocation == Allocation::Static {
+            // Every plane gets its share, whatever room it has.
+            (0..geometry.planes()).map(room).min().unwrap_or(0) * planes
+        } else {
+            (0..geometry.planes()).map(room).sum()
+        };
+        // Planes share the translation pages in no fixed way: all may gather in one, or at least many more than its share.
+        let more = GATHERED_BLOCKS * u64::from(geometry.pages_per_block());
+        let gathered = translation.min(translation.div_ceil(planes) + more);
+        let needed = logical.next_multiple_of(planes) + gathered * planes;
+        if needed > usable {
+            let over = (needed - usable) as f64;
+            let fits = ((logical as f64 - over) / f64::from(geometry.pages())).max(0.0);
+            faults.push(format!(
+                "capacity: {logical} logical and {translation} translation pages (up to {gathered} in a plane), but only \
+                 {usable} of {} physical pages can hold them when every plane keeps {reserved} blocks for cleaning ({kept} \
+                 free, {} open); lower capacity.utilization to {:.3} or less, or use more and smaller blocks",
+                geometry.pages(),
+                streams + 1,
+                (fits * 1000.0).floor() / 1000.0,
+            ));
+        }
+        faults
+    }
+
+    fn new(context: &SchemeContext, flash: &mut Flash) -> Self {
+        let settings = &context.ftl.schemes.dftl;
+        let geometry = *flash.geometry();
+        let placement = context.placement.policy.build(&context.placement.policies, ());
+        let translation = usize::from(placement.streams());
+        let capacity = settings.entries(context.logical_pages, geometry.pages_per_block());
+        let policy = settings.replacement.build(&settings.replacements, MapCacheContext { entries: capacity });
+        let entries_per_page = Self::entries_per_page(context, flash);
+        let mut scheme = Self {
+            map: Mapping::new(context.logical_pages, entries_per_page, capacity, policy),
+            units: units(context, translation + 1, flash),
+            order: context.placement.order.planes(&geometry, context.dies_per_way),
+            turn: vec![0; translation + 1],
+            translation,
+            allocation: context.placement.allocation,
+            invalidate: context.gc.invalidate,
+            free_blocks_min: context.gc.free_blocks_min.max(Self::reserve(context)) as usize,
+            reserve: Self::reserve(context) as usize,
+            batch_on_evict: settings.batch_on_evict,
+            share_reads: settings.same_page_read == SamePageRead::Shared,
+            placement,
+            entry_bytes: context.ftl.entry_bytes,
+            figures: Figures::default(),
+            moving: Vec::new(),
+            touched: Vec::new(),
+            seen: Vec::new(),
+            survey: 0,
+            passed_over: None,
+            desperate: false,
+        };
+        scheme.units.iter_mut().for_each(|unit| unit.last_stream = Some(Vec::new()));
+        scheme.format(flash);
+        scheme
+    }
+}
+
+impl Ftl for Dftl {
+    #[inline]
+    fn read(&mut self, run: LpnRun, flash: &mut Flash) {
+        for lpn in run.iter() {
+            let (ppn, loaded) = match self.translate(lpn, flash) {
+                Ok((slot, loaded)) => (self.map.slots[slot as usize].ppn, loaded),
+                Err(_) => self.consult(lpn, flash),
+            };
+            if ppn == NONE {
+                flash.read_unmapped(lpn);
+            } else {
+                flash.next_waits_for_mark(loaded);
+                flash.read(Ppn(ppn), lpn);
+            }
+        }
+    }
+
+    #[inline]
+    fn write(&mut self, run: LpnRun, flash: &mut Flash) -> Result<(), OutOfSpace> {
+        for lpn in run.iter() {
+            self.write_page(lpn, run.stream, flash)?;
+        }
+        Ok(())
+    }
+
+    fn trim(&mut self, run: LpnRun, flash: &mut Flash) {
+        for lpn in run.iter() {
+            let slot = match self.translate(lpn, flash) {
+                Ok((slot, _)) => slot,
+                Err(_) => {
+                    self.consult(lpn, flash);
+                    let slot = u32::try_from(self.map.slots.len()).expect("fewer slots than logical pages");
+                    self.map.fill(slot, lpn.0);
+                    slot
+                }
+            };
+            let old = self.map.slots[slot as usize].ppn;
+            if old != NONE {
+                self.map.change(slot, NONE);
+                drop_copy(&mut self.units, Ppn(old), flash);
+            }
+        }
+    }
+
+    #[inline]
+    fn lookup(&self, lpn: Lpn, _: &Flash) -> Option<Ppn> {
+        let ppn = self.map.resolve(lpn.0);
+        (ppn != NONE).then_some(Ppn(ppn))
+    }
+
+    fn audit(&self, flash: &Flash, violations: &mut Vec<Violation>) {
+        let mut mapped = 0u64;
+        for lpn in (0u32..).zip(&self.map.table).map(|(lpn, _)| Lpn(lpn)) {
+            let Some(ppn) = self.lookup(lpn, flash) else { continue };
+            mapped += 1;
+            let owner = flash.nand().spare(ppn);
+            if owner != Some(lpn) || !flash.is_valid(ppn) {
+                violations.push(Violation(format!(
+                    "lpn {} maps to page {}, which names {owner:?} and is {}",
+                    lpn.0,
+                    ppn.0,
+                    if flash.is_valid(ppn) { "valid" } else { "invalid" }
+                )));
+            }
+        }
+        self.map.audit(flash, violations);
+        let blocks = || (0..flash.geometry().blocks()).map(BlockId);
+        let valid: u64 = blocks().map(|block| u64::from(flash.pages_valid(block))).sum();
+        let expected = mapped + self.map.directory.len() as u64;
+        if valid != expected {
+            violations.push(Violation(format!(
+                "{mapped} logical and {} translation pages are in use, but {valid} flash pages are valid",
+                self.map.directory.len()
+            )));
+        }
+        for block in blocks() {
+            let translation =
+                |ppn: Ppn| flash.nand().spare(ppn).is_some_and(|owner| owner.index() >= self.map.table.len());
+            let first = flash.valid_pages(block).next().is_some_and(translation);
+            if flash.valid_pages(block).any(|ppn| translation(ppn) != first) {
+                violations.push(Violation(format!("block {} holds data and translation pages", block.0)));
+            }
+        }
+        for (plane, unit) in self.units.iter().enumerate() {
+            unit.audit(plane, flash, violations);
+        }
+    }
+
+    #[allow(clippy::cast_precision_loss)] // figures for people
+    fn figures(&self) -> SchemeFigures {
+        let Figures { collections, victim_pages_invalid, cache, .. } = self.figures.clone();
+        let capacity = u64::from(self.map.capacity);
+        let extra = [
+            ("cleans_switch", self.figures.cleans_switch),
+            ("cleans_partial", self.figures.cleans_partial),
+            ("cleans_full", self.figures.cleans_full),
+            ("cleans_translation", self.figures.cleans_translation),
+            ("lazy_updates", self.figures.lazy_updates),
+            ("evict_updates", self.figures.evict_updates),
+            ("gc_updates", self.figures.gc_updates),
+            ("gc_update_pages", self.figures.gc_update_pages),
+            ("cmt_entries", capacity),
+            ("translation_pages", self.map.directory.len() as u64),
+        ];
+        SchemeFigures {
+            collections,
+            victim_pages_invalid,
+            mapping_cache: Some(cache),
+            ram_bytes: capacity * settings::CACHED_ENTRY_BYTES
+                + self.map.directory.len() as u64 * u64::from(self.entry_bytes),
+            extra: extra.into_iter().map(|(name, count)| (name.to_owned(), count as f64)).collect(),
+            ..SchemeFigures::default()
+        }
+    }
+
+    fn reset_figures(&mut self) {
+        self.figures = Figures::default();
+    }
+
+    #[inline(always)]
+    fn expect_far(&self, lpn: Lpn) {
+        prefetch(&self.map.table, lpn.index());
+    }
+
+    #[inline(always)]
+    fn expect_near(&self, lpn: Lpn, flash: &Flash) {
+        match (self.map.slot_of(lpn.0), self.map.table[lpn.index()]) {
+            (NONE, NONE) => {}
+            (NONE, stored) => flash.expect_invalidation(Ppn(stored)),
+            (slot, _) => {
+                prefetch(&self.map.slots, slot as usize);
+                self.map.policy.expect(slot);
+            }
+        }
+    }
+}
+
+impl Dftl {
+    /// Writes the whole table, which maps nothing, before the drive's life begins: its pages take planes in turn.
+    fn format(&mut self, flash: &mut Flash) {
+        let logical_pages = self.map.table.len();
+        for page in 0..self.map.directory.len() {
+            let unit = &mut self.units[self.order[page % self.order.len()] as usize];
+            if unit.frontiers[self.translation].room() == 0 {
+                unit.open(stream_id(self.translation), flash);
+            }
+            let ppn = unit.take(self.translation);
+            let owner = u32::try_from(logical_pages + page).expect("checked by faults");
+            flash.format(ppn, Lpn(owner));
+            unit.seal_if_full(self.translation, ppn, flash);
+            self.map.directory[page].ppn = ppn.0;
+        }
+    }
+
+    /// The slot of the cached entry of `lpn`, after loading it if need be, and the mark of the read that loaded it.
+    #[inline(always)]
+    fn translate(&mut self, lpn: Lpn, flash: &mut Flash) -> Result<(u32, u32), OutOfSpace> {
+        self.figures.cache.lookups += 1;
+        match self.map.slot_of(lpn.0) {
+            NONE => self.load(lpn, flash),
+            slot => {
+                self.figures.cache.hits += 1;
+                self.map.policy.touched(slot);
+                Ok((slot, 0))
+            }
+        }
+    }
+
+    /// Loads the entry of `lpn` from its translation page, after making room for it.
+    fn load(&mut self, lpn: Lpn, flash: &mut Flash) -> Result<(u32, u32), OutOfSpace> {
+        let page = self.map.page_of(lpn.0);
+        let (mut slot, mut shared) = (self.map.slots.len() as u32, None);
+        if slot >= self.map.capacity {
+            slot = self.map.policy.victim().expect("a full cache has a victim");
+            if self.map.is_dirty(slot) {
+                shared = self.write_back(slot, page, flash)?;
+            }
+            self.map.drop_entry(slot);
+            self.figures.cache.evictions += 1;
+        }
+        let mark = shared.unwrap_or_else(|| self.read_translation(page, flash));
+        self.map.fill(slot, lpn.0);
+        self.map.expect_eviction();
+        Ok((slot, mark))
+    }
+
+    /// Reads a translation page for a lookup, and marks the read.
+    #[inline(always)]
+    fn read_translation(&self, page: u32, flash: &mut Flash) -> u32 {
+        flash.read_internal(Ppn(self.map.directory[page as usize].ppn), Cause::Translation);
+        flash.mark()
+    }
+
+    /// Writes the dirty entry of a slot, which is about to leave, to its translation page. Answers the mark of the read if
+    /// it serves the load of an entry of `wanted` as well.
+    fn write_back(&mut self, slot: u32, wanted: u32, flash: &mut Flash) -> Result<Option<u32>, OutOfSpace> {
+        // First of all room: cleaning for it may change entries and move translation pages.
+        let unit = self.unit_with_room(None, stream_id(self.translation), flash)?;
+        let page = self.map.page_of(self.map.slots[slot as usize].lpn);
+        let read = self.read_translation(page, flash);
+        self.figures.evict_updates += u64::from(if self.batch_on_evict {
+            self.map.store_all(page)
+        } else {
+            self.map.store(slot);
+            1
+        });
+        flash.next_waits_for_mark(read);
+        self.program_translation(unit, page, Cause::Translation, flash);
+        self.figures.cache.dirty_evictions += 1;
+        Ok((self.share_reads && page == wanted).then_some(read))
+    }
+
+    /// Reads an entry past the cache, on a drive that can't make room in it: the page, and the mark of the read.
+    #[cold]
+    fn consult(&mut self, lpn: Lpn, flash: &mut Flash) -> (u32, u32) {
+        let mark = self.read_translation(self.map.page_of(lpn.0), flash);
+        (self.map.resolve(lpn.0), mark)
+    }
+
+    #[inline(always)]
+    fn write_page(&mut self, lpn: Lpn, stream: u16, flash: &mut Flash) -> Result<(), OutOfSpace> {
+        let (slot, loaded) = self.translate(lpn, flash)?;
+        let mapped = self.map.slots[slot as usize].ppn;
+        let old = (mapped != NONE).then_some(Ppn(mapped));
+        let stream = self.placement.host(HostWrite { lpn, old, stream });
+        if self.invalidate == InvalidateOrder::BeforeGc
+            && let Some(old) = old
+        {
+            self.map.change(slot, NONE);
+            drop_copy(&mut self.units, old, flash);
+        }
+        let unit = self.unit_with_room(Some(lpn), stream, flash)?;
+        // Cleaning may have moved the old copy; the entry itself stays where it is.
+        let old = self.map.slots[slot as usize].ppn;
+        let ppn = self.units[unit].take(usize::from(stream));
+        flash.next_waits_for_mark(loaded);
+        flash.program(ppn, lpn, Cause::Host);
+        self.map.change(slot, ppn.0);
+        self.units[unit].seal_if_full(usize::from(stream), ppn, flash);
+        if old != NONE {
+            drop_copy(&mut self.units, Ppn(old), flash);
+        }
+        Ok(())
+    }
+
+    /// The unit that takes a data page, or without `lpn` a translation page, with room in the frontier of `stream`.
+    #[inline(always)]
+    fn unit_with_room(&mut self, lpn: Option<Lpn>, stream: u8, flash: &mut Flash) -> Result<usize, OutOfSpace> {
+        let units = self.order.len();
+        let turn = match lpn.filter(|_| self.allocation == Allocation::Static) {
+            Some(lpn) => lpn.index() % units,
+            None => {
+                let turn = &mut self.turn[usize::from(stream)];
+                let mine = *turn;
+                *turn = if mine as usize + 1 == units { 0 } else { mine + 1 };
+                mine as usize
+            }
+        };
+        let unit = self.order[turn] as usize;
+        if self.has_room(unit, stream) || self.make_room(unit, stream, flash).is_ok() {
+            return Ok(unit);
+        }
+        let fixed = lpn.is_some() && self.allocation == Allocation::Static;
+        self.unit_in_need(turn, fixed, stream, flash)
+    }
+
+    /// The unit whose turn it was can't take a page: the next one that can, unless the page is bound to its unit.
+    #[cold]
+    fn unit_in_need(&mut self, turn: usize, fixed: bool, stream: u8, flash: &mut Flash) -> Result<usize, OutOfSpace> {
+        for step in 1..if fixed { 1 } else { self.order.len() } {
+            let unit = self.order[(turn + step) % self.order.len()] as usize;
+            if self.has_room(unit, stream) || self.make_room(unit, stream, flash).is_ok()
+            {
+                return Ok(unit);
+            }
+        }
+        Err(out_of_space(&self.units, flash))
+    }
+}
+
+/// The number of a stream as frontiers are asked for.
+fn stream_id(stream: usize) -> u8 {
+    u8::try_from(stream).expect("streams are counted in 8 bits")
+}

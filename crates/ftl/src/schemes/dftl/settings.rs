@@ -1,0 +1,124 @@
+//! What users choose about the demand-based scheme, and the sizes that follow.
+
+use crate::policies::map_cache::{MapCacheName, MapCacheSettings};
+use flashwright_block::Bytes;
+use serde::{Deserialize, Serialize};
+
+/// Bytes of RAM that an entry of the cached mapping table takes: a logical and a physical page number.
+pub(super) const CACHED_ENTRY_BYTES: u64 = 8;
+/// Bytes of an entry in the tables of FAST, by which the paper sizes the cache.
+const FAST_ENTRY_BYTES: u64 = 4;
+
+/// Whether an eviction and the load that it makes room for may share a read of one translation page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SamePageRead {
+    /// The page is read twice: the published worst case of two reads and a write.
+    #[default]
+    Separate,
+    /// One read serves both where the victim's entry and the wanted one lie on the same page.
+    Shared,
+}
+
+/// `[ftl.dftl]`: settings of `ftl.scheme = "dftl"`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub struct DftlSettings {
+    /// Entries of the cached mapping table; 0 leaves it to `ram`.
+    pub cmt_entries: u32,
+    /// RAM of the cached mapping table at 8 B an entry. `"0 B"` gives it what FAST would need for its tables over the
+    /// logical space (Gupta 2009, 5.1): 4 B a block, and 4 B a page of its log blocks. The directory is not deducted.
+    pub ram: Bytes,
+    /// Log blocks that FAST would have, as a share of the logical blocks, 0 to 1; for the size by FAST's need.
+    pub log_share: f64,
+    /// Whether a dirty eviction writes all dirty entries of its translation page, which become clean (Gupta 2009, 3.2),
+    /// or only its own (the C FlashSim).
+    pub batch_on_evict: bool,
+    /// Whether an eviction and the load after it may share a read.
+    pub same_page_read: SamePageRead,
+    /// Which entry is evicted.
+    pub replacement: MapCacheName,
+    /// Settings of the replacement policies, each in a table of its name.
+    #[serde(flatten)]
+    pub replacements: MapCacheSettings,
+}
+
+impl Default for DftlSettings {
+    fn default() -> Self {
+        Self {
+            cmt_entries: 0,
+            ram: Bytes(0),
+            log_share: 0.03,
+            batch_on_evict: true,
+            same_page_read: SamePageRead::Separate,
+            replacement: MapCacheName::SegmentedLru,
+            replacements: MapCacheSettings::default(),
+        }
+    }
+}
+
+impl DftlSettings {
+    /// Entries of the cached mapping table: as set, by the RAM, or by FAST's need; never more than logical pages.
+    pub(super) fn entries(&self, logical_pages: u32, pages_per_block: u32) -> u32 {
+        let entries = match (self.cmt_entries, self.ram) {
+            (0, Bytes(0)) => self.fast_bytes(logical_pages, pages_per_block) / CACHED_ENTRY_BYTES,
+            (0, Bytes(bytes)) => bytes / CACHED_ENTRY_BYTES,
+            (entries, _) => u64::from(entries),
+        };
+        u32::try_from(entries).unwrap_or(u32::MAX).clamp(1, logical_pages)
+    }
+
+    /// RAM that FAST needs for its tables over the logical space: the block map and the page map of the log blocks.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a share from 0 to 1 of a 32-bit number
+    fn fast_bytes(&self, logical_pages: u32, pages_per_block: u32) -> u64 {
+        let blocks = logical_pages.div_ceil(pages_per_block);
+        let logs = (f64::from(blocks) * self.log_share).ceil() as u64;
+        (u64::from(blocks) + logs * u64::from(pages_per_block)) * FAST_ENTRY_BYTES
+    }
+
+    /// One line for each fault, with the key and what to change.
+    pub(super) fn faults(&self, logical_pages: u32) -> Vec<String> {
+        let mut faults = Vec::new();
+        if self.cmt_entries > 0 && self.ram.0 > 0 {
+            faults.push(format!(
+                "ftl.dftl.ram: found {} beside ftl.dftl.cmt-entries = {}; set one of them and leave the other at 0",
+                self.ram, self.cmt_entries
+            ));
+        }
+        if self.ram.0 > 0 && self.ram.0 < CACHED_ENTRY_BYTES {
+            faults.push(format!(
+                "ftl.dftl.ram: found {}, expected at least {CACHED_ENTRY_BYTES} B, which hold one entry",
+                self.ram
+            ));
+        }
+        if self.cmt_entries > logical_pages {
+            faults.push(format!(
+                "ftl.dftl.cmt-entries: found {}, expected at most {logical_pages}, one for each logical page",
+                self.cmt_entries
+            ));
+        }
+        if !(0.0..=1.0).contains(&self.log_share) {
+            faults.push(format!(
+                "ftl.dftl.log-share: found {}, expected a share of the logical blocks, 0 to 1",
+                self.log_share
+            ));
+        }
+        faults.extend(self.replacement.fault(&self.replacements));
+        faults
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 6,400 logical pages in blocks of 64: 100 blocks, 3 log blocks; 4 * (100 + 192) = 1,168 B hold 146 entries.
+    #[test]
+    fn the_size_follows_fasts_need() {
+        assert_eq!(DftlSettings::default().entries(6400, 64), 146);
+        let ram = DftlSettings { ram: Bytes(64 << 10), ..DftlSettings::default() };
+        assert_eq!((ram.entries(100_000, 64), ram.entries(100, 64)), (8192, 100));
+        let entries = DftlSettings { cmt_entries: 3, ..DftlSettings::default() };
+        assert_eq!(entries.entries(6400, 64), 3);
+    }
+}

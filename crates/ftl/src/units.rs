@@ -1,0 +1,239 @@
+//! Units of cleaning: every plane with its free pool, open blocks and victim policy. Shared by the schemes that write
+//! pages anywhere.
+//!
+//! A unit moves its blocks through their states; what a page means and where its map lies is the scheme's business.
+//!
+//! ```text
+//!   free ── open ──► a frontier ── last page programmed: seal ──► sealed ── a clean: erase ──► free
+//!                                        └─ erase budget spent ──► retired
+//! ```
+
+use crate::policies::victim::{UnitView, Victim, VictimContext};
+use crate::schemes::SchemeContext;
+use crate::{BlockPool, Cause, Flash, OutOfSpace, Violation};
+use flashwright_nand::{BlockId, Condition, PlaneId, Ppn};
+use serde::{Deserialize, Serialize};
+
+/// One plane.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Unit {
+    pub first_block: BlockId,
+    pub pool: BlockPool,
+    /// The open block of each stream.
+    pub frontiers: Vec<Frontier>,
+    pub victim: Victim,
+    pub sealed: u32,
+    /// The sealed blocks of the last stream, where the scheme wants to find them.
+    pub last_stream: Option<Vec<BlockId>>,
+}
+
+/// An open block: the next page to program and one past the last. Both 0 where no block is open.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Frontier {
+    pub next: u32,
+    pub end: u32,
+}
+
+impl Frontier {
+    #[inline(always)]
+    pub fn room(self) -> u32 {
+        self.end - self.next
+    }
+}
+
+/// The unit can't take a page: nothing to reclaim.
+#[derive(Debug)]
+pub(crate) struct Exhausted;
+
+/// Pages on their way to one frontier.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Moving {
+    pub from: Vec<u32>,
+    pub lpns: Vec<u32>,
+}
+
+impl Moving {
+    #[inline(always)]
+    pub fn clear(&mut self) {
+        self.from.clear();
+        self.lpns.clear();
+    }
+}
+
+/// The units of a drive of erased flash, each with so many streams. Their `last_stream` is not kept.
+pub(crate) fn units(context: &SchemeContext, streams: usize, flash: &Flash) -> Vec<Unit> {
+    let geometry = flash.geometry();
+    (0..geometry.planes())
+        .map(|plane| {
+            let first_block = geometry.first_block(PlaneId(plane));
+            let mut pool = BlockPool::new(context.wear.free_block);
+            for local in 0..geometry.blocks_per_plane() {
+                if flash.nand().condition(BlockId(first_block.0 + local)) == Condition::Good {
+                    pool.push(local, 0);
+                }
+            }
+            let victim_context = VictimContext {
+                blocks: geometry.blocks_per_plane(),
+                pages_per_block: geometry.pages_per_block(),
+                rng: context.seed.stream(&format!("gc.victim.{plane}")),
+            };
+            Unit {
+                first_block,
+                pool,
+                frontiers: vec![Frontier::default(); streams],
+                victim: context.gc.victim.build(&context.gc.victims, victim_context),
+                sealed: 0,
+                last_stream: None,
+            }
+        })
+        .collect()
+}
+
+/// Blocks of a plane that were not bad from the start.
+pub(crate) fn good_blocks(flash: &Flash, plane: PlaneId) -> u64 {
+    let first = flash.geometry().first_block(plane).0;
+    (first..first + flash.geometry().blocks_per_plane())
+        .filter(|block| flash.nand().condition(BlockId(*block)) == Condition::Good)
+        .count() as u64
+}
+
+/// Marks a copy as old and tells the victim policy of its unit.
+#[inline(always)]
+pub(crate) fn drop_copy(units: &mut [Unit], old: Ppn, flash: &mut Flash) {
+    let (block, left) = flash.invalidate(old);
+    let unit = &mut units[flash.geometry().plane_of(block).index()];
+    unit.victim.invalidated(block.0 - unit.first_block.0, left, UnitView::new(flash, unit.first_block));
+}
+
+/// The error for a page that no unit takes, with the state of the drive.
+#[cold]
+pub(crate) fn out_of_space(units: &[Unit], flash: &Flash) -> OutOfSpace {
+    let geometry = flash.geometry();
+    let blocks = || (0..geometry.blocks()).map(BlockId);
+    OutOfSpace {
+        blocks_free: units.iter().map(|unit| unit.pool.len() as u64).sum(),
+        blocks_retired: blocks().filter(|block| flash.nand().condition(*block) == Condition::Retired).count() as u64,
+        blocks_total: u64::from(geometry.blocks()),
+        pages_valid: blocks().map(|block| u64::from(flash.pages_valid(block))).sum(),
+        pages_total: u64::from(geometry.pages()),
+    }
+}
+
+impl Unit {
+    /// Opens the next free block as the frontier of `stream`.
+    pub fn open(&mut self, stream: u8, flash: &Flash) {
+        let local = self.pool.pop().expect("a clean starts with a free block for its copies");
+        let first = flash.geometry().first_page(BlockId(self.first_block.0 + local)).0;
+        self.frontiers[usize::from(stream)] = Frontier { next: first, end: first + flash.geometry().pages_per_block() };
+    }
+
+    /// Takes the next page of a frontier, which has room.
+    #[inline(always)]
+    pub fn take(&mut self, stream: usize) -> Ppn {
+        let frontier = &mut self.frontiers[stream];
+        frontier.next += 1;
+        Ppn(frontier.next - 1)
+    }
+
+    /// Seals the block of a frontier if `last`, its page just programmed, was the last one.
+    #[inline(always)]
+    pub fn seal_if_full(&mut self, stream: usize, last: Ppn, flash: &mut Flash) {
+        if self.frontiers[stream].room() == 0 {
+            self.seal(stream, flash.geometry().block_of(last), flash);
+        }
+    }
+
+    /// Copies pages to the frontier of a stream, opening blocks as needed, and tells `moved` each owner's new place. The
+    /// sources stay valid.
+    pub fn copy(
+        &mut self,
+        pages: &Moving,
+        stream: usize,
+        cause: Cause,
+        flash: &mut Flash,
+        mut moved: impl FnMut(u32, u32),
+    ) {
+        let Moving { from, lpns } = pages;
+        let mut done = 0;
+        while done < lpns.len() {
+            if self.frontiers[stream].room() == 0 {
+                self.open(u8::try_from(stream).expect("streams are counted in 8 bits"), flash);
+            }
+            let frontier = &mut self.frontiers[stream];
+            let count = (lpns.len() - done).min(frontier.room() as usize);
+            let first = frontier.next;
+            frontier.next += u32::try_from(count).expect("no larger than the room");
+            let batch = done..done + count;
+            flash.copy_run(&from[batch.clone()], &lpns[batch.clone()], Ppn(first), cause);
+            for (lpn, ppn) in lpns[batch].iter().zip(first..) {
+                moved(*lpn, ppn);
+            }
+            self.seal_if_full(stream, Ppn(first), flash);
+            done += count;
+        }
+    }
+
+    /// The last page of an open block was programmed: it becomes a candidate, or retires if its budget is spent.
+    pub fn seal(&mut self, stream: usize, block: BlockId, flash: &mut Flash) {
+        if flash.nand().can_erase(block) {
+            self.sealed += 1;
+            self.victim.sealed(block.0 - self.first_block.0, UnitView::new(flash, self.first_block));
+            if stream + 1 == self.frontiers.len()
+                && let Some(kept) = &mut self.last_stream
+            {
+                kept.push(block);
+            }
+        } else {
+            flash.retire(block);
+        }
+    }
+
+    /// Takes a sealed block away from the victim policy, to be cleaned.
+    pub fn remove(&mut self, block: BlockId) {
+        self.victim.removed(block.0 - self.first_block.0);
+        self.sealed -= 1;
+        if let Some(kept) = &mut self.last_stream
+            && let Some(at) = kept.iter().position(|known| *known == block)
+        {
+            kept.swap_remove(at);
+        }
+    }
+
+    /// A block that was erased is free again.
+    pub fn free(&mut self, block: BlockId, flash: &Flash) {
+        self.pool.push(block.0 - self.first_block.0, flash.nand().erases(block));
+    }
+
+    /// Appends what contradicts in the states of the unit's blocks.
+    pub fn audit(&self, plane: usize, flash: &Flash, violations: &mut Vec<Violation>) {
+        let blocks = flash.geometry().blocks_per_plane();
+        let conditions = |condition: Condition| {
+            (self.first_block.0..self.first_block.0 + blocks)
+                .filter(|block| flash.nand().condition(BlockId(*block)) == condition)
+                .count()
+        };
+        let open = self.frontiers.iter().filter(|frontier| frontier.room() > 0).count();
+        let (retired, bad) = (conditions(Condition::Retired), conditions(Condition::FactoryBad));
+        let accounted = self.pool.len() + open + self.sealed as usize + retired + bad;
+        if accounted != blocks as usize {
+            violations.push(Violation(format!(
+                "plane {plane}: {} free + {open} open + {} sealed + {retired} retired + {bad} bad are not its {blocks} \
+                 blocks",
+                self.pool.len(),
+                self.sealed
+            )));
+        }
+        if self.victim.candidates() != self.sealed {
+            violations.push(Violation(format!(
+                "plane {plane}: the victim policy knows {} blocks, {} are sealed",
+                self.victim.candidates(),
+                self.sealed
+            )));
+        }
+        for block in self.pool.blocks().into_iter().map(|local| BlockId(self.first_block.0 + local)) {
+            if flash.nand().next_page(block) != 0 || flash.pages_valid(block) != 0 {
+                violations.push(Violation(format!("block {} is in the free pool but not erased", block.0)));
+            }
+        }
+    }
+}
