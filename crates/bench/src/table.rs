@@ -146,9 +146,10 @@ pub fn print(args: &[String]) -> Result<(), String> {
     {
         return Err(format!("unknown option {unknown}; known: --quick, --json FILE"));
     }
+    let machine = cpu::machine();
     let core = cpu::pin_to_one_core();
     let floor = c_floor();
-    println!("machine: {}", cpu::machine());
+    println!("machine: {machine}");
     println!("core: {}", core.map_or("not pinned".to_owned(), |core| core.to_string()));
     println!("floor: {}\n", floor.as_ref().map_or("twin in Rust", |_| "floor.c"));
     println!(
@@ -172,7 +173,7 @@ pub fn print(args: &[String]) -> Result<(), String> {
         rows.push(serde_json::json!({ "case": name, "requests": reading.requests, "requests_per_cpu_s": reading.requests_per_cpu_s }));
     }
     if let Some(path) = json {
-        let text = serde_json::to_string_pretty(&serde_json::json!({ "machine": cpu::machine(), "cases": rows }));
+        let text = serde_json::to_string_pretty(&serde_json::json!({ "machine": machine, "cases": rows }));
         std::fs::write(path, text.map_err(|e| e.to_string())?).map_err(|e| format!("{path}: {e}"))?;
     }
     println!(

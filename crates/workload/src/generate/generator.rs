@@ -5,6 +5,7 @@
 
 use super::value::ArrivalKind;
 use flashwright_block::{Nanos, Request, RequestKind, RequestSource, Rng, SourceError, unit_interval};
+use libm::log;
 
 /// Where the next request goes. Called once a request.
 pub(crate) trait Pattern: Send {
@@ -97,7 +98,7 @@ impl Clock {
 /// A draw from the exponential distribution with the given mean.
 #[inline]
 pub(crate) fn exponential(rng: &mut Rng, mean: f64) -> f64 {
-    -mean * (1.0 - unit_interval(rng)).ln() // 1 - u lies in (0, 1]: the logarithm is finite
+    -mean * log(1.0 - unit_interval(rng)) // 1 - u lies in (0, 1]: the logarithm is finite
 }
 
 /// How many of `at_most` requests a source with `remaining` ones may still give; takes them off.

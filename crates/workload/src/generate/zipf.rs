@@ -11,6 +11,7 @@ use super::settings::settings;
 use super::value::{Placement, Share};
 use super::{Describe, Fault, Workload};
 use flashwright_block::{Bytes, RequestKind, RequestSource, Rng, SECTOR_BYTES, below};
+use libm::{expm1, log, pow};
 
 settings! {
     /// Settings of `zipf`.
@@ -94,7 +95,7 @@ const CHUNKS_MAX: u64 = 1 << 27;
 /// Weights `i^-alpha` of `n` chunks, hottest first; none when `n` is above [`CHUNKS_MAX`].
 #[allow(clippy::cast_precision_loss)]
 pub(crate) fn weights(n: u64, alpha: f64) -> Option<Vec<f64>> {
-    (n <= CHUNKS_MAX).then(|| (1..=n).map(|i| (i as f64).powf(-alpha)).collect())
+    (n <= CHUNKS_MAX).then(|| (1..=n).map(|i| pow(i as f64, -alpha)).collect())
 }
 
 /// Fisher and Yates.
@@ -130,19 +131,19 @@ pub(crate) fn solve_alpha(accesses: f64, space: f64, n: u64) -> Option<f64> {
 #[allow(clippy::cast_precision_loss)]
 pub(crate) fn power_sum(n: u64, alpha: f64) -> f64 {
     const HEAD: u64 = 200;
-    let term = |i: u64| (i as f64).powf(-alpha);
+    let term = |i: u64| pow(i as f64, -alpha);
     let head: f64 = (1..=n.min(HEAD)).map(term).sum();
     if n <= HEAD {
         return head;
     }
     let (a, b) = (HEAD as f64, n as f64);
     // (b^(1-alpha) - a^(1-alpha)) / (1-alpha), by expm1 so that alpha near 1 keeps its digits.
-    let x = (1.0 - alpha) * (b / a).ln();
-    let ratio = if x.abs() < 1e-12 { 1.0 } else { x.exp_m1() / x };
-    let integral = a.powf(1.0 - alpha) * (b / a).ln() * ratio;
+    let x = (1.0 - alpha) * log(b / a);
+    let ratio = if x.abs() < 1e-12 { 1.0 } else { expm1(x) / x };
+    let integral = pow(a, 1.0 - alpha) * log(b / a) * ratio;
     // f' and f''' of x^-alpha at both ends; the sum starts behind a, so f(a) is half taken off.
-    let first = |x: f64| -alpha * x.powf(-alpha - 1.0);
-    let third = |x: f64| -alpha * (alpha + 1.0) * (alpha + 2.0) * x.powf(-alpha - 3.0);
+    let first = |x: f64| -alpha * pow(x, -alpha - 1.0);
+    let third = |x: f64| -alpha * (alpha + 1.0) * (alpha + 2.0) * pow(x, -alpha - 3.0);
     head + integral + (term(n) - term(HEAD)) / 2.0 + (first(b) - first(a)) / 12.0 - (third(b) - third(a)) / 720.0
 }
 
@@ -170,7 +171,7 @@ mod tests {
     fn the_fast_sum_is_the_plain_one() {
         for alpha in [0.0, 0.3, 0.9, 1.0, 1.0 + 1e-9, 1.2, 2.0, 6.0] {
             for n in [1, 2, 199, 200, 201, 1000, 100_000] {
-                let plain: f64 = (1..=n).rev().map(|i| (i as f64).powf(-alpha)).sum();
+                let plain: f64 = (1..=n).rev().map(|i| pow(i as f64, -alpha)).sum();
                 let fast = power_sum(n, alpha);
                 assert!((fast / plain - 1.0).abs() < 1e-11, "alpha {alpha} n {n}: {fast} {plain}");
             }

@@ -7,6 +7,7 @@
 
 use crate::generate::generator::exponential;
 use flashwright_block::{Rng, chance, unit_interval};
+use libm::expm1;
 
 /// What counts as close behind, milliseconds.
 pub(crate) const CLOSE_MS: f64 = 1.5;
@@ -24,7 +25,7 @@ impl Bursts {
     /// solution because so many come close by chance.
     pub(crate) fn new(gap_ms: f64, close: Option<f64>, write: f64) -> Self {
         let far = |burst: f64| (gap_ms - burst * CLOSE_MS / 2.0) / (1.0 - burst);
-        let share = |burst: f64| burst + (1.0 - burst) * -(-CLOSE_MS * write / far(burst)).exp_m1();
+        let share = |burst: f64| burst + (1.0 - burst) * -expm1(-CLOSE_MS * write / far(burst));
         let Some(close) = close else { return Bursts { burst: 0.0, far_ms: gap_ms } };
         let (mut low, mut high) = (0.0, (gap_ms / CLOSE_MS).min(0.999));
         if share(low) >= close || share(high) < close {

@@ -21,6 +21,7 @@ use crate::generate::alias::AliasTable;
 use crate::generate::permutation::Permutation;
 use crate::generate::zipf::{power_sum, weights};
 use flashwright_block::{Rng, below, chance};
+use libm::{exp, pow};
 
 /// Slots of a chunk: 256 KiB of 4 KiB slots.
 const CHUNK: u64 = 64;
@@ -130,8 +131,8 @@ fn solve_hot(updated: f64, slots: f64, demand: Demand) -> f64 {
         let (mut once, mut thrice) = (0.0, 0.0);
         for quantile in 0..512 {
             let rank = (chunks * (f64::from(quantile) + 0.5) / 512.0).max(1.0);
-            let visits = scale * rank.powf(-demand.alpha);
-            let none = (-visits).exp();
+            let visits = scale * pow(rank, -demand.alpha);
+            let none = exp(-visits);
             once += (1.0 - none) / 512.0;
             thrice += (1.0 - none * (1.0 + visits + visits * visits / 2.0)) / 512.0;
         }

@@ -7,6 +7,7 @@
 use super::table::Shape;
 use crate::generate::alias::AliasTable;
 use flashwright_block::Rng;
+use libm::exp;
 
 pub(crate) struct Sizes {
     sectors: Vec<u32>,
@@ -43,7 +44,7 @@ fn tilt(shape: Shape, mean: f64) -> Vec<f64> {
     let weights = |t: f64| -> Vec<f64> {
         let exponent = |sectors: u32| t * (f64::from(sectors) - mean) / mean;
         let most = shape.iter().map(|(sectors, _)| exponent(*sectors)).fold(f64::MIN, f64::max);
-        shape.iter().map(|(sectors, weight)| weight * (exponent(*sectors) - most).exp()).collect()
+        shape.iter().map(|(sectors, weight)| weight * exp(exponent(*sectors) - most)).collect()
     };
     let mean_at = |t: f64| {
         let weights = weights(t);
