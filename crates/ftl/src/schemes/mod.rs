@@ -143,9 +143,11 @@ schemes! {
     replacement::Replacement as Replacement,
     bast::Bast as Bast,
     fast::Fast as Fast,
+    last::Last as Last,
 }
 
 pub use bast::{BastSettings, VictimLog};
 pub use block::{BlockMapSettings, Coalesce};
 pub use fast::{FastSettings, OutOfOrder};
+pub use last::LastSettings;
 pub use replacement::ReplacementSettings;
