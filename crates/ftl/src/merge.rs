@@ -135,13 +135,18 @@ impl ErasedBlocks {
         if self.len() > remaining { self.take() } else { None }
     }
 
-    /// Takes back a block that holds nothing valid: erased, or retired if it cannot be erased once more.
+    /// Takes back a block that holds nothing valid after a merge: erased, or retired if it cannot be erased once more.
     pub fn release(&mut self, block: BlockId, flash: &mut Flash) {
+        self.release_after(block, Cause::Merge, flash);
+    }
+
+    /// As [`ErasedBlocks::release`], after a step of another cause.
+    pub fn release_after(&mut self, block: BlockId, cause: Cause, flash: &mut Flash) {
         if !flash.nand().can_erase(block) {
             flash.retire(block);
             return;
         }
-        flash.erase(block, Cause::Merge);
+        flash.erase(block, cause);
         let plane = flash.geometry().plane_of(block);
         let (first, pool) = &mut self.planes[self.place[plane.index()] as usize];
         pool.push(block.0 - first.0, flash.nand().erases(block));
