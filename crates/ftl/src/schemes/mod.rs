@@ -144,6 +144,7 @@ schemes! {
     bast::Bast as Bast,
     fast::Fast as Fast,
     last::Last as Last,
+    superblock::Superblock as Superblock,
 }
 
 pub use bast::{BastSettings, VictimLog};
@@ -151,3 +152,4 @@ pub use block::{BlockMapSettings, Coalesce};
 pub use fast::{FastSettings, OutOfOrder};
 pub use last::LastSettings;
 pub use replacement::ReplacementSettings;
+pub use superblock::SuperblockSettings;
