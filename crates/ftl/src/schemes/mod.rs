@@ -143,6 +143,8 @@ schemes! {
     replacement::Replacement as Replacement,
     bast::Bast as Bast,
     fast::Fast as Fast,
+    last::Last as Last,
+    superblock::Superblock as Superblock,
     dftl::Dftl as Dftl,
 }
 
@@ -150,4 +152,6 @@ pub use bast::{BastSettings, VictimLog};
 pub use block::{BlockMapSettings, Coalesce};
 pub use dftl::{DftlSettings, SamePageRead};
 pub use fast::{FastSettings, OutOfOrder};
+pub use last::LastSettings;
 pub use replacement::ReplacementSettings;
+pub use superblock::SuperblockSettings;

@@ -1,0 +1,1223 @@
+//! LAST: sequential requests to log blocks of one data block each, random ones to shared log blocks that are kept apart by
+//! how often their pages are written (Lee et al., SPEED 2008, as Hu 2012, section 1.2.1, and Gupta 2009, section 2, report
+//! it; the paper itself gives an abstract view only).
+//!
+//! ```text
+//!   write(page) ─► home can be programmed, no newer copy? ─ yes ─► program it
+//!                        │ no
+//!                  large request? ─ yes ─► sequential log of its block, at the page's own offset
+//!                        │ no
+//!                  among the last k pages written at random? ─ yes ─► open hot log
+//!                        └──────────────────────────────────── no ──► open cold log
+//! ```
+//!
+//! A sequential log is retired when it is complete, when a page before its next offset comes, and, the least recently
+//! written first, when another block needs one: it becomes the data block (*switch*), or does so once its tail is copied
+//! in (*partial*); one with a hole or a superseded page needs a fresh block (*full*). Random logs make room by an erase
+//! where a full one holds nothing current, which is what hot logs are for; else the full one whose pages belong to the
+//! fewest logical blocks goes, and each of those is merged as FAST does.
+//!
+//! Invariants: page i of a sequential log lies at position i, and a logical block has at most one such log; of a page at
+//! most one copy is valid; the map of the random logs holds exactly their valid pages; each random log knows how many
+//! logical blocks its valid pages belong to, and full ones are kept in that order. One erased block beyond the logs stays
+//! free for full merges.
+
+use super::{BuildScheme, SchemeContext};
+use crate::merge::{
+    ErasedBlocks, LogMap, LogicalBlocks, MERGE_RESERVE, Mover, NONE, Queues, audit_map, current_home, log_blocks,
+    log_faults, spare_fault,
+};
+use crate::{Cause, Flash, Ftl, LpnRun, Merges, OutOfSpace, SchemeFigures, Violation};
+use flashwright_block::Bytes;
+use flashwright_nand::{BlockId, Lpn, Ppn, prefetch, table};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// `[ftl.last]`: sequential, hot and cold log blocks.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct LastSettings {
+    /// Log blocks of all kinds (M) as a share of all blocks, rounded down, at least two: 0.03 in Gupta 2009.
+    pub log_fraction: f64,
+    /// Log blocks by number; it wins over `log-fraction` unless it is 0.
+    pub log_blocks: u32,
+    /// Of the log blocks, how many are sequential ones (m); 0 means a quarter, at least one.
+    pub sequential_logs: u32,
+    /// Share of the random logs that the hot partition may take, rounded down, and at least one is left to the cold one:
+    /// 0 to 1.
+    pub hot_share: f64,
+    /// A request of more bytes is sequential, in whole pages: 4 KiB in Hu 2012. Where pages are larger than that, no
+    /// request would be random; raise it to the page size or beyond then.
+    pub seq_threshold: Bytes,
+    /// A page is hot if it is among so many pages that were written at random last (k); 0 means as many as the hot
+    /// partition has pages.
+    pub recent_pages: u32,
+    /// Whether a page whose home can still be programmed goes there; else every page goes to a log.
+    pub home_first: bool,
+}
+
+impl Default for LastSettings {
+    fn default() -> Self {
+        Self {
+            log_fraction: 0.03,
+            log_blocks: 0,
+            sequential_logs: 0,
+            hot_share: 0.5,
+            seq_threshold: Bytes(4096),
+            recent_pages: 0,
+            home_first: true,
+        }
+    }
+}
+
+/// How many logs of each kind.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct LogCounts {
+    sequential: u32,
+    random: u32,
+    /// Of the random ones, those that may be hot.
+    hot_max: u32,
+}
+
+impl LogCounts {
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a share of a count of 32 bits
+    fn new(settings: &LastSettings, blocks: u32) -> Self {
+        let all = log_blocks(settings.log_blocks, settings.log_fraction, 2, blocks);
+        let sequential = match settings.sequential_logs {
+            0 => (all / 4).max(1),
+            given => given,
+        };
+        let random = all.saturating_sub(sequential);
+        let hot_max = ((f64::from(random) * settings.hot_share) as u32).min(random.saturating_sub(1));
+        Self { sequential, random, hot_max }
+    }
+
+    fn all(self) -> u32 {
+        self.sequential + self.random
+    }
+}
+
+/// A sequential log; without an owner the rest means nothing.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct SequentialLog {
+    owner: u32,
+    block: BlockId,
+}
+
+/// A random log. Without a block, [`NONE`], the rest means nothing.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct RandomLog {
+    block: u32,
+    partition: usize,
+    /// Logs opened before it.
+    order: u64,
+    /// Logical blocks that its valid pages belong to.
+    associated: u32,
+}
+
+/// The cold or the hot random logs.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Partition {
+    /// The log that takes pages, or [`NONE`].
+    open: u32,
+    /// Logs, the open one included.
+    used: u32,
+    /// The full ones: how many logical blocks they are associated with, their age, and the slot.
+    full: BTreeSet<(u32, u64, u32)>,
+}
+
+const COLD: usize = 0;
+const HOT: usize = 1;
+/// Beside [`COLD`] and [`HOT`], a kind of write.
+const SEQUENTIAL: usize = 2;
+
+/// The one queue of sequential logs, and that of recent pages.
+const ORDER: usize = 0;
+
+/// `ftl.scheme = "last"`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Last {
+    logical: LogicalBlocks,
+    /// The data block of each logical block, or [`NONE`].
+    data: Vec<u32>,
+    /// Current pages of each logical block in random logs.
+    in_random: Vec<u16>,
+    /// The slot of the sequential log of each logical block, or [`NONE`].
+    sequential_of: Vec<u32>,
+    sequential: Vec<SequentialLog>,
+    sequential_unused: Vec<u32>,
+    /// Sequential logs in use, the least recently written first.
+    sequential_order: Queues,
+    random: Vec<RandomLog>,
+    random_unused: Vec<u32>,
+    /// By block: the slot of the random log that it is, or [`NONE`].
+    random_of: Vec<u32>,
+    partitions: [Partition; 2],
+    opened: u64,
+    map: LogMap,
+    pairs: PairCounts,
+    recent: Recent,
+    counts: LogCounts,
+    /// A request of so many pages is sequential.
+    sequential_from: u32,
+    home_first: bool,
+    erased: ErasedBlocks,
+    entry_bytes: u32,
+    figures: Figures,
+    #[serde(skip)]
+    mover: Mover,
+    /// Pages that a merge took out of random logs, until they are marked as old.
+    #[serde(skip)]
+    leaving: Vec<Ppn>,
+    /// Pages of the victim at hand.
+    #[serde(skip)]
+    victim_pages: Vec<Ppn>,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Figures {
+    merges: Merges,
+    /// Pages written: cold, hot, sequential.
+    written: [u64; 3],
+    reclaims: u64,
+    /// Current pages in random logs when they were reclaimed.
+    reclaimed_pages_valid: u64,
+    /// Random logs that held nothing current.
+    reclaimed_dead: u64,
+    /// Sequential logs that held nothing current.
+    sequential_dead: u64,
+}
+
+impl BuildScheme for Last {
+    const NAME: &'static str = "last";
+    const ABOUT: &'static str = "LAST: sequential log blocks, and random ones parted into hot and cold (Lee 2008)";
+    type Settings = LastSettings;
+
+    fn faults(context: &SchemeContext, flash: &Flash) -> Vec<String> {
+        let settings = &context.ftl.schemes.last;
+        let mut faults = log_faults(Self::NAME, settings.log_blocks, settings.log_fraction, 2);
+        let counts = LogCounts::new(settings, flash.geometry().blocks());
+        if counts.random == 0 {
+            faults.push(format!(
+                "ftl.last.sequential-logs: found {}, but there are {} log blocks by ftl.last.log-fraction or log-blocks, \
+                 and random writes need one of them; lower it, or give 0 to take a quarter",
+                settings.sequential_logs,
+                log_blocks(settings.log_blocks, settings.log_fraction, 2, flash.geometry().blocks()),
+            ));
+        }
+        if !(0.0..=1.0).contains(&settings.hot_share) {
+            faults.push(format!(
+                "ftl.last.hot-share: found {}, expected a share of the random logs from 0 to 1, such as 0.5",
+                settings.hot_share
+            ));
+        }
+        let why =
+            format!("{} log blocks by ftl.last.log-fraction or log-blocks, and one for full merges", counts.all());
+        faults.extend(spare_fault(context, flash, u64::from(counts.all()) + MERGE_RESERVE as u64, &why));
+        faults
+    }
+
+    fn new(context: &SchemeContext, flash: &mut Flash) -> Self {
+        let settings = &context.ftl.schemes.last;
+        let geometry = flash.geometry();
+        let logical = LogicalBlocks::new(context.logical_pages, geometry);
+        let counts = LogCounts::new(settings, geometry.blocks());
+        let partition = Partition { open: NONE, used: 0, full: BTreeSet::new() };
+        let recent = match settings.recent_pages {
+            0 => counts.hot_max.saturating_mul(logical.per_block()),
+            given => given,
+        };
+        let pages = settings.seq_threshold.0 / geometry.page_size().0;
+        Self {
+            logical,
+            data: table(NONE, logical.count() as usize),
+            in_random: table(0, logical.count() as usize),
+            sequential_of: table(NONE, logical.count() as usize),
+            sequential: vec![SequentialLog { owner: NONE, block: BlockId(0) }; counts.sequential as usize],
+            sequential_unused: (0..counts.sequential).rev().collect(),
+            sequential_order: Queues::new(counts.sequential, 1),
+            random: vec![RandomLog { block: NONE, partition: COLD, order: 0, associated: 0 }; counts.random as usize],
+            random_unused: (0..counts.random).rev().collect(),
+            random_of: table(NONE, geometry.blocks() as usize),
+            partitions: [partition.clone(), partition],
+            opened: 0,
+            map: LogMap::new(counts.random * logical.per_block()),
+            pairs: PairCounts::new(counts.random * logical.per_block()),
+            recent: Recent::new(recent.min(context.logical_pages)),
+            counts,
+            sequential_from: u32::try_from(pages).map_or(u32::MAX, |pages| pages.saturating_add(1)),
+            home_first: settings.home_first,
+            erased: ErasedBlocks::new(context, flash),
+            entry_bytes: context.ftl.entry_bytes,
+            figures: Figures::default(),
+            mover: Mover::default(),
+            leaving: Vec::new(),
+            victim_pages: Vec::new(),
+        }
+    }
+}
+
+impl Ftl for Last {
+    #[inline]
+    fn read(&mut self, run: LpnRun, flash: &mut Flash) {
+        for lpn in run.iter() {
+            match self.lookup(lpn, flash) {
+                Some(ppn) => flash.read(ppn, lpn),
+                None => flash.read_unmapped(lpn),
+            }
+        }
+    }
+
+    #[inline]
+    fn write(&mut self, run: LpnRun, flash: &mut Flash) -> Result<(), OutOfSpace> {
+        let sequential = run.pages >= self.sequential_from;
+        for lpn in run.iter() {
+            let kind = match sequential {
+                true => SEQUENTIAL,
+                false if self.recent.note(lpn) && self.counts.hot_max > 0 => HOT,
+                false => COLD,
+            };
+            self.write_page(lpn, kind, flash)?;
+            self.figures.written[kind] += 1;
+        }
+        Ok(())
+    }
+
+    fn trim(&mut self, run: LpnRun, flash: &mut Flash) {
+        for lpn in run.iter() {
+            let (lbn, offset) = self.logical.split(lpn);
+            self.drop_copy(lpn, lbn, offset, flash);
+        }
+    }
+
+    /// Of a page at most one copy is valid, so that the order of the questions is free: home first, as most are there.
+    #[inline]
+    fn lookup(&self, lpn: Lpn, flash: &Flash) -> Option<Ppn> {
+        let (lbn, offset) = self.logical.split(lpn);
+        current_home(self.data[lbn as usize], offset, flash)
+            .or_else(|| self.in_sequential(lbn, offset, flash))
+            .or_else(|| if self.in_random[lbn as usize] > 0 { self.map.get(lpn) } else { None })
+    }
+
+    fn audit(&self, flash: &Flash, violations: &mut Vec<Violation>) {
+        audit_map(self.logical, flash, |lpn| self.lookup(lpn, flash), violations);
+        let data = self.data.iter().filter(|block| **block != NONE).map(|block| (BlockId(*block), "data"));
+        let sequential = self.sequential.iter().filter(|log| log.owner != NONE);
+        let sequential = sequential.map(|log| (log.block, "a sequential log"));
+        let random = self.random.iter().filter(|log| log.block != NONE);
+        let random = random.map(|log| (BlockId(log.block), "a random log"));
+        self.erased.audit(flash, data.chain(sequential).chain(random), violations);
+        self.audit_sequential(flash, violations);
+        self.audit_random(flash, violations);
+        self.audit_association(flash, violations);
+        self.recent.audit(violations);
+    }
+
+    fn figures(&self) -> SchemeFigures {
+        let Figures { merges, written, reclaims, reclaimed_pages_valid, reclaimed_dead, sequential_dead } =
+            &self.figures;
+        let log_pages = u64::from(self.counts.all()) * u64::from(self.logical.per_block());
+        // The map of blocks, the page map of the logs, owner and cursor of each sequential log.
+        let entries = self.data.len() as u64 + log_pages + 2 * u64::from(self.counts.sequential);
+        let all = (written.iter().sum::<u64>() as f64).max(1.0);
+        SchemeFigures {
+            merges: Some(merges.clone()),
+            ram_bytes: entries * u64::from(self.entry_bytes),
+            extra: vec![
+                ("writes_sequential_share".to_owned(), written[SEQUENTIAL] as f64 / all),
+                ("writes_hot_share".to_owned(), written[HOT] as f64 / all),
+                ("writes_cold_share".to_owned(), written[COLD] as f64 / all),
+                ("reclaims_blocks".to_owned(), *reclaims as f64),
+                ("reclaims_dead_blocks".to_owned(), *reclaimed_dead as f64),
+                ("valid_at_reclaim_pages".to_owned(), *reclaimed_pages_valid as f64 / (*reclaims as f64).max(1.0)),
+                ("sequential_dead_blocks".to_owned(), *sequential_dead as f64),
+                ("logs_blocks".to_owned(), f64::from(self.counts.all())),
+                ("logs_sequential_blocks".to_owned(), f64::from(self.counts.sequential)),
+                ("logs_hot_max_blocks".to_owned(), f64::from(self.counts.hot_max)),
+            ],
+            ..SchemeFigures::default()
+        }
+    }
+
+    fn reset_figures(&mut self) {
+        self.figures = Figures::default();
+    }
+
+    #[inline(always)]
+    fn expect_far(&self, lpn: Lpn) {
+        let lbn = self.logical.block_of(lpn) as usize;
+        prefetch(&self.data, lbn);
+        prefetch(&self.in_random, lbn);
+        prefetch(&self.sequential_of, lbn);
+    }
+
+    #[inline(always)]
+    fn expect_near(&self, lpn: Lpn, flash: &Flash) {
+        let (lbn, offset) = self.logical.split(lpn);
+        let data = self.data[lbn as usize];
+        if data != NONE {
+            flash.expect_invalidation(flash.geometry().page_at(BlockId(data), offset));
+        }
+        self.map.expect(lpn);
+    }
+}
+
+impl Last {
+    #[inline]
+    fn write_page(&mut self, lpn: Lpn, kind: usize, flash: &mut Flash) -> Result<(), OutOfSpace> {
+        let (lbn, offset) = self.logical.split(lpn);
+        if self.home_first
+            && let Some(home) = self.programmable_home(lpn, lbn, offset, flash)?
+        {
+            flash.program(home, lpn, Cause::Host);
+            return Ok(());
+        }
+        match kind {
+            SEQUENTIAL => self.append_sequential(lpn, lbn, offset, flash),
+            partition => self.append_random(lpn, lbn, offset, partition, flash),
+        }
+    }
+
+    /// The home of a page that has no newer copy, if it can be programmed. A block without data gets a data block.
+    #[inline]
+    fn programmable_home(
+        &mut self,
+        lpn: Lpn,
+        lbn: u32,
+        offset: u32,
+        flash: &mut Flash,
+    ) -> Result<Option<Ppn>, OutOfSpace> {
+        if self.lookup(lpn, flash).is_some() {
+            return Ok(None);
+        }
+        let mut data = self.data[lbn as usize];
+        if data == NONE {
+            if self.in_random[lbn as usize] > 0 || self.sequential_of[lbn as usize] != NONE {
+                return Ok(None);
+            }
+            data = self.take_block(flash)?.0;
+            self.data[lbn as usize] = data;
+        }
+        let home = flash.geometry().page_at(BlockId(data), offset);
+        Ok(flash.nand().is_programmable(home).then_some(home))
+    }
+
+    /// Writes a page at its own offset in the sequential log of its block.
+    #[inline]
+    fn append_sequential(&mut self, lpn: Lpn, lbn: u32, offset: u32, flash: &mut Flash) -> Result<(), OutOfSpace> {
+        let mut slot = self.sequential_of[lbn as usize];
+        if slot != NONE && offset < flash.nand().next_page(self.sequential[slot as usize].block) {
+            self.retire(slot, flash)?;
+            slot = NONE;
+        }
+        if slot == NONE {
+            slot = self.open_sequential(lbn, flash)?;
+        }
+        let block = self.sequential[slot as usize].block;
+        self.drop_copy(lpn, lbn, offset, flash);
+        flash.program(flash.geometry().page_at(block, offset), lpn, Cause::Host);
+        self.sequential_order.touch(ORDER, slot);
+        if flash.pages_valid(block) == self.logical.per_block() {
+            self.retire(slot, flash)?;
+        }
+        Ok(())
+    }
+
+    /// Gives a logical block without sequential log an erased one.
+    fn open_sequential(&mut self, lbn: u32, flash: &mut Flash) -> Result<u32, OutOfSpace> {
+        if self.sequential_unused.is_empty()
+            && let Some(oldest) = self.sequential_order.first(ORDER)
+        {
+            self.retire(oldest, flash)?;
+        }
+        let block = self.take_block(flash)?;
+        let slot = self.sequential_unused.pop().expect("a log was retired");
+        self.sequential[slot as usize] = SequentialLog { owner: lbn, block };
+        self.sequential_of[lbn as usize] = slot;
+        self.sequential_order.push(ORDER, slot);
+        Ok(slot)
+    }
+
+    /// Takes a sequential log from its owner; the block is the caller's now.
+    fn close_sequential(&mut self, slot: u32) -> BlockId {
+        let SequentialLog { owner, block } = self.sequential[slot as usize];
+        self.sequential[slot as usize].owner = NONE;
+        self.sequential_of[owner as usize] = NONE;
+        self.sequential_order.remove(ORDER, slot);
+        self.sequential_unused.push(slot);
+        block
+    }
+
+    /// Merges a sequential log with its data block.
+    fn retire(&mut self, slot: u32, flash: &mut Flash) -> Result<(), OutOfSpace> {
+        let full = self.figures.merges.full;
+        self.retire_uncounted(slot, flash)?;
+        if self.figures.merges.full > full {
+            self.count_data_blocks(1);
+        }
+        Ok(())
+    }
+
+    /// As [`Last::retire`], where the reclaim at hand counts the data blocks of full merges.
+    fn retire_uncounted(&mut self, slot: u32, flash: &mut Flash) -> Result<(), OutOfSpace> {
+        let SequentialLog { owner, block } = self.sequential[slot as usize];
+        let (next, per_block) = (flash.nand().next_page(block), self.logical.per_block());
+        match flash.pages_valid(block) {
+            0 => {
+                self.close_sequential(slot);
+                self.erased.release(block, Cause::Merge, flash);
+                self.figures.sequential_dead += 1;
+            }
+            valid if valid < next => self.merge_full(owner, flash)?,
+            _ => {
+                self.close_sequential(slot);
+                self.gather_and_move(owner, block, next..per_block, None, flash);
+                let old = std::mem::replace(&mut self.data[owner as usize], block.0);
+                self.retire_data(old, flash);
+                let merges = &mut self.figures.merges;
+                let kind = if next == per_block { &mut merges.switch } else { &mut merges.partial };
+                *kind += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Merges all pages of a logical block into a fresh one. Its sequential log, if it has one, goes as well.
+    fn merge_full(&mut self, lbn: u32, flash: &mut Flash) -> Result<(), OutOfSpace> {
+        let target = self.erased.take().ok_or_else(|| self.erased.exhausted(flash))?;
+        let slot = self.sequential_of[lbn as usize];
+        let sequential = (slot != NONE).then(|| self.close_sequential(slot));
+        self.gather_and_move(lbn, target, 0..self.logical.per_block(), sequential, flash);
+        let old = std::mem::replace(&mut self.data[lbn as usize], target.0);
+        self.retire_data(old, flash);
+        if let Some(log) = sequential {
+            flash.invalidate_block(log);
+            self.erased.release(log, Cause::Merge, flash);
+        }
+        self.figures.merges.full += 1;
+        Ok(())
+    }
+
+    /// Copies the current pages of a logical block at `offsets` home to `target`; those of random logs leave these.
+    fn gather_and_move(
+        &mut self,
+        lbn: u32,
+        target: BlockId,
+        offsets: std::ops::Range<u32>,
+        sequential: Option<BlockId>,
+        flash: &mut Flash,
+    ) {
+        let (data, first_lpn) = (self.data[lbn as usize], self.logical.first_page(lbn));
+        let mut leaving = std::mem::take(&mut self.leaving);
+        let Self { mover, map, in_random, .. } = self;
+        let in_random = &mut in_random[lbn as usize];
+        mover.move_home(flash, target, first_lpn, offsets, 0..0, |offset, flash| {
+            let sequential = sequential.map(|log| flash.geometry().page_at(log, offset));
+            current_home(data, offset, flash).or_else(|| sequential.filter(|page| flash.is_valid(*page))).or_else(
+                || {
+                    let page = if *in_random > 0 { map.remove(Lpn(first_lpn + offset)) } else { None };
+                    page.inspect(|page| {
+                        *in_random -= 1;
+                        leaving.push(*page);
+                    })
+                },
+            )
+        });
+        for page in leaving.drain(..) {
+            self.leave_random(page, lbn, flash);
+        }
+        self.leaving = leaving;
+    }
+
+    /// A data block whose pages were merged elsewhere goes back.
+    fn retire_data(&mut self, block: u32, flash: &mut Flash) {
+        if block != NONE {
+            flash.invalidate_block(BlockId(block));
+            self.erased.release(BlockId(block), Cause::Merge, flash);
+        }
+    }
+
+    /// Appends a page to the open log of a partition.
+    #[inline]
+    fn append_random(
+        &mut self,
+        lpn: Lpn,
+        lbn: u32,
+        offset: u32,
+        partition: usize,
+        flash: &mut Flash,
+    ) -> Result<(), OutOfSpace> {
+        let slot = match self.partitions[partition].open {
+            NONE => self.open_random(partition, flash)?,
+            open => open,
+        };
+        let block = BlockId(self.random[slot as usize].block);
+        let position = flash.nand().next_page(block);
+        let ppn = flash.geometry().page_at(block, position);
+        flash.program(ppn, lpn, Cause::Host);
+        if let Some(page) =
+            current_home(self.data[lbn as usize], offset, flash).or_else(|| self.in_sequential(lbn, offset, flash))
+        {
+            flash.invalidate(page);
+        }
+        if self.pairs.add(slot, lbn) {
+            self.random[slot as usize].associated += 1;
+        }
+        match self.map.insert(lpn, ppn) {
+            Some(old) => self.leave_random(old, lbn, flash),
+            None => self.in_random[lbn as usize] += 1,
+        }
+        if position + 1 == self.logical.per_block() {
+            let RandomLog { order, associated, .. } = self.random[slot as usize];
+            let partition = &mut self.partitions[partition];
+            partition.open = NONE;
+            partition.full.insert((associated, order, slot));
+        }
+        Ok(())
+    }
+
+    /// Marks a page of a random log as old, and keeps count of the logical blocks that the log has pages of.
+    #[inline]
+    fn leave_random(&mut self, page: Ppn, lbn: u32, flash: &mut Flash) {
+        let (block, _) = flash.invalidate(page);
+        let slot = self.random_of[block.index()];
+        if self.pairs.remove(slot, lbn) {
+            let log = &mut self.random[slot as usize];
+            let partition = &mut self.partitions[log.partition];
+            if partition.open != slot {
+                partition.full.remove(&(log.associated, log.order, slot));
+                partition.full.insert((log.associated - 1, log.order, slot));
+            }
+            log.associated -= 1;
+        }
+    }
+
+    /// Opens a log of a partition, making room among the random logs first.
+    fn open_random(&mut self, partition: usize, flash: &mut Flash) -> Result<u32, OutOfSpace> {
+        loop {
+            let at_cap = partition == HOT && self.partitions[HOT].used >= self.counts.hot_max;
+            if !at_cap && !self.random_unused.is_empty() {
+                break;
+            }
+            let victim = match (self.dead_log(), at_cap) {
+                (Some(dead), _) => dead,
+                (None, true) => self.fewest_associated([HOT, HOT]).expect("all logs of a full partition are full"),
+                (None, false) => self.fewest_associated([COLD, HOT]).expect("one of two logs is full"),
+            };
+            self.reclaim(victim, flash)?;
+        }
+        let block = self.take_block(flash)?;
+        let slot = self.random_unused.pop().expect("room was made");
+        self.random[slot as usize] = RandomLog { block: block.0, partition, order: self.opened, associated: 0 };
+        self.opened += 1;
+        self.random_of[block.index()] = slot;
+        let partition = &mut self.partitions[partition];
+        partition.used += 1;
+        partition.open = slot;
+        Ok(slot)
+    }
+
+    /// A full log that holds nothing current, hot ones first.
+    fn dead_log(&self) -> Option<u32> {
+        let first = |partition: usize| self.partitions[partition].full.first();
+        [HOT, COLD].into_iter().find_map(|partition| first(partition).filter(|log| log.0 == 0)).map(|log| log.2)
+    }
+
+    /// The full log whose pages belong to the fewest logical blocks, of the first of these partitions that has one.
+    fn fewest_associated(&self, partitions: [usize; 2]) -> Option<u32> {
+        partitions.into_iter().find_map(|partition| self.partitions[partition].full.first()).map(|log| log.2)
+    }
+
+    /// An erased block beyond the reserve, by giving up logs if need be.
+    fn take_block(&mut self, flash: &mut Flash) -> Result<BlockId, OutOfSpace> {
+        loop {
+            if let Some(block) = self.erased.take_leaving(MERGE_RESERVE) {
+                return Ok(block);
+            }
+            let open = || self.partitions.iter().map(|partition| partition.open).find(|slot| *slot != NONE);
+            if let Some(dead) = self.dead_log() {
+                self.reclaim(dead, flash)?;
+            } else if let Some(oldest) = self.sequential_order.first(ORDER) {
+                self.retire(oldest, flash)?;
+            } else if let Some(victim) = self.fewest_associated([COLD, HOT]).or_else(open) {
+                self.reclaim(victim, flash)?;
+            } else {
+                return Err(self.erased.exhausted(flash));
+            }
+        }
+    }
+
+    /// Reclaims a random log: merges every logical block that has a current page in it.
+    fn reclaim(&mut self, slot: u32, flash: &mut Flash) -> Result<(), OutOfSpace> {
+        let victim = BlockId(self.random[slot as usize].block);
+        let mut pages = std::mem::take(&mut self.victim_pages);
+        pages.clear();
+        pages.extend(flash.valid_pages(victim));
+        let mut data_blocks = 0;
+        let mut merged = Ok(());
+        for page in &pages {
+            if !flash.is_valid(*page) {
+                continue; // went with an earlier page of its block
+            }
+            let lbn = self.logical.block_of(flash.nand().spare(*page).expect("a valid page names its owner"));
+            let log = self.sequential_of[lbn as usize];
+            merged = if log != NONE && flash.pages_valid(self.sequential[log as usize].block) > 0 {
+                self.retire_uncounted(log, flash)
+            } else {
+                self.merge_full(lbn, flash)
+            };
+            if merged.is_err() {
+                break;
+            }
+            data_blocks += 1;
+        }
+        let valid = pages.len() as u64;
+        self.victim_pages = pages;
+        merged?;
+        let RandomLog { partition, order, associated, .. } = self.random[slot as usize];
+        let partition = &mut self.partitions[partition];
+        if partition.open == slot {
+            partition.open = NONE;
+        }
+        partition.full.remove(&(associated, order, slot));
+        partition.used -= 1;
+        self.random[slot as usize].block = NONE;
+        self.random_of[victim.index()] = NONE;
+        self.random_unused.push(slot);
+        self.erased.release(victim, Cause::Merge, flash);
+        self.figures.reclaims += 1;
+        self.figures.reclaimed_pages_valid += valid;
+        self.figures.reclaimed_dead += u64::from(valid == 0);
+        self.count_data_blocks(data_blocks);
+        Ok(())
+    }
+
+    fn count_data_blocks(&mut self, data_blocks: usize) {
+        let histogram = &mut self.figures.merges.full_by_data_blocks;
+        if histogram.len() <= data_blocks {
+            histogram.resize(data_blocks + 1, 0);
+        }
+        histogram[data_blocks] += 1;
+    }
+
+    /// The copy of a page in the sequential log of its block.
+    #[inline(always)]
+    fn in_sequential(&self, lbn: u32, offset: u32, flash: &Flash) -> Option<Ppn> {
+        let slot = self.sequential_of[lbn as usize];
+        if slot == NONE {
+            return None;
+        }
+        let page = flash.geometry().page_at(self.sequential[slot as usize].block, offset);
+        flash.is_valid(page).then_some(page)
+    }
+
+    /// Marks the current copy of a page as old, if there is one.
+    #[inline]
+    fn drop_copy(&mut self, lpn: Lpn, lbn: u32, offset: u32, flash: &mut Flash) {
+        if let Some(page) =
+            current_home(self.data[lbn as usize], offset, flash).or_else(|| self.in_sequential(lbn, offset, flash))
+        {
+            flash.invalidate(page);
+        } else if self.in_random[lbn as usize] > 0
+            && let Some(page) = self.map.remove(lpn)
+        {
+            self.in_random[lbn as usize] -= 1;
+            self.leave_random(page, lbn, flash);
+        }
+    }
+
+    fn audit_sequential(&self, flash: &Flash, violations: &mut Vec<Violation>) {
+        let in_use = || (0..).zip(&self.sequential).filter(|(_, log)| log.owner != NONE);
+        let mut queued: Vec<u32> = self.sequential_order.iter(ORDER).collect();
+        queued.sort_unstable();
+        if queued != in_use().map(|(slot, _)| slot).collect::<Vec<_>>()
+            || self.sequential_of.iter().filter(|slot| **slot != NONE).count() != queued.len()
+            || self.sequential_unused.len() + queued.len() != self.sequential.len()
+        {
+            violations.push(Violation(format!("{} sequential logs are queued, others are in use", queued.len())));
+        }
+        for (slot, log) in in_use() {
+            if self.sequential_of[log.owner as usize] != slot {
+                violations.push(Violation(format!("block {} does not know its sequential log {slot}", log.owner)));
+            }
+            let first_lpn = self.logical.first_page(log.owner);
+            for position in 0..flash.nand().next_page(log.block) {
+                let spare = flash.nand().spare(flash.geometry().page_at(log.block, position));
+                if spare.is_some_and(|lpn| lpn != Lpn(first_lpn + position)) {
+                    violations.push(Violation(format!(
+                        "the sequential log of block {} names {spare:?} at {position}",
+                        log.owner
+                    )));
+                }
+            }
+        }
+    }
+
+    fn audit_random(&self, flash: &Flash, violations: &mut Vec<Violation>) {
+        let in_use = || self.random.iter().filter(|log| log.block != NONE);
+        let valid: u64 = in_use().map(|log| u64::from(flash.pages_valid(BlockId(log.block)))).sum();
+        let counted: u64 = self.in_random.iter().map(|pages| u64::from(*pages)).sum();
+        if valid != self.map.len() as u64 || counted != valid {
+            violations.push(Violation(format!(
+                "random logs hold {valid} current pages, their map {}, logical blocks count {counted}",
+                self.map.len()
+            )));
+        }
+        for (lpn, ppn) in self.map.iter() {
+            let log = self.random_of[flash.geometry().block_of(ppn).index()];
+            if !flash.is_valid(ppn) || flash.nand().spare(ppn) != Some(lpn) || log == NONE {
+                violations
+                    .push(Violation(format!("the log map sends lpn {} to page {}, which is not it", lpn.0, ppn.0)));
+            }
+        }
+        if in_use().count() + self.random_unused.len() != self.random.len()
+            || self.partitions[HOT].used > self.counts.hot_max
+        {
+            violations.push(Violation(format!(
+                "{} random logs are in use, {} of them hot, of {:?}",
+                in_use().count(),
+                self.partitions[HOT].used,
+                self.counts
+            )));
+        }
+    }
+
+    /// Recounts the logical blocks that each random log has pages of, and whether it is where that puts it.
+    fn audit_association(&self, flash: &Flash, violations: &mut Vec<Violation>) {
+        let mut pairs = BTreeMap::new();
+        let mut used = [0; 2];
+        for (slot, log) in (0..).zip(&self.random).filter(|(_, log)| log.block != NONE) {
+            let block = BlockId(log.block);
+            used[log.partition] += 1;
+            let mut owners = BTreeSet::new();
+            for lbn in flash.valid_pages(block).filter_map(|page| flash.nand().spare(page)) {
+                let lbn = self.logical.block_of(lbn);
+                owners.insert(lbn);
+                *pairs.entry((slot, lbn)).or_insert(0) += 1;
+            }
+            let partition = &self.partitions[log.partition];
+            let full = flash.nand().next_page(block) == self.logical.per_block();
+            if self.random_of[block.index()] != slot
+                || owners.len() != log.associated as usize
+                || full == (partition.open == slot)
+                || full != partition.full.contains(&(log.associated, log.order, slot))
+            {
+                violations
+                    .push(Violation(format!("random log {slot} has pages of {owners:?}, but is kept as {log:?}")));
+            }
+        }
+        for (partition, used) in self.partitions.iter().zip(used) {
+            let open = usize::from(partition.open != NONE);
+            if partition.used != used || partition.full.len() + open != used as usize {
+                violations.push(Violation(format!("a partition counts {} logs and has {used}", partition.used)));
+            }
+        }
+        if pairs.len() != self.pairs.len
+            || pairs.into_iter().any(|((slot, lbn), pages)| self.pairs.get(slot, lbn) != pages)
+        {
+            violations.push(Violation("the pages by random log and logical block are miscounted".to_owned()));
+        }
+    }
+}
+
+/// The pages written at random most recently, each once.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Recent {
+    /// From logical page to place.
+    places: LogMap,
+    lpns: Vec<u32>,
+    /// Places, the least recent first.
+    order: Queues,
+    limit: u32,
+}
+
+impl Recent {
+    fn new(limit: u32) -> Self {
+        Self { places: LogMap::new(limit), lpns: Vec::new(), order: Queues::new(limit, 1), limit }
+    }
+
+    /// Notes a write and answers whether the page was among them.
+    #[inline]
+    fn note(&mut self, lpn: Lpn) -> bool {
+        if self.limit == 0 {
+            return false;
+        }
+        if let Some(Ppn(place)) = self.places.get(lpn) {
+            self.order.touch(ORDER, place);
+            return true;
+        }
+        let place = match self.order.first(ORDER) {
+            Some(oldest) if self.places.len() == self.limit as usize => {
+                self.order.remove(ORDER, oldest);
+                self.places.remove(Lpn(self.lpns[oldest as usize]));
+                self.lpns[oldest as usize] = lpn.0;
+                oldest
+            }
+            _ => {
+                self.lpns.push(lpn.0);
+                u32::try_from(self.lpns.len() - 1).expect("no more than the limit")
+            }
+        };
+        self.places.insert(lpn, Ppn(place));
+        self.order.push(ORDER, place);
+        false
+    }
+
+    fn audit(&self, violations: &mut Vec<Violation>) {
+        let known = |place: u32| self.places.get(Lpn(self.lpns[place as usize])) == Some(Ppn(place));
+        if self.lpns.len() > self.limit as usize
+            || self.places.len() != self.lpns.len()
+            || self.order.iter(ORDER).filter(|place| known(*place)).count() != self.lpns.len()
+        {
+            violations.push(Violation(format!("{} recent pages of {} are not in order", self.lpns.len(), self.limit)));
+        }
+    }
+}
+
+/// How many pages each random log has of each logical block: open addressing with linear probing, at most half full.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct PairCounts {
+    /// Log and logical block in one number, and how many; [`UNUSED`] where there is no entry.
+    table: Vec<(u64, u32)>,
+    shift: u32,
+    len: usize,
+}
+
+const UNUSED: (u64, u32) = (u64::MAX, 0);
+
+impl PairCounts {
+    fn new(entries_max: u32) -> Self {
+        let size = (u64::from(entries_max.max(1)) * 2).next_power_of_two();
+        Self {
+            table: vec![UNUSED; usize::try_from(size).expect("a log fits the memory")],
+            shift: 64 - size.trailing_zeros(),
+            len: 0,
+        }
+    }
+
+    fn key(log: u32, lbn: u32) -> u64 {
+        u64::from(log) << 32 | u64::from(lbn)
+    }
+
+    /// Where the search starts: the high bits of a product with 2^64 over the golden ratio, the halves folded first.
+    #[inline(always)]
+    #[allow(clippy::cast_possible_truncation)] // fewer bits than an index has
+    fn start(&self, key: u64) -> usize {
+        let mixed =
+            (key ^ key >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (key >> 32).wrapping_mul(0xd1b5_4a32_d192_ed03);
+        (mixed >> self.shift) as usize
+    }
+
+    /// The place of a key, or the unused one where it would go.
+    #[inline(always)]
+    fn find(&self, key: u64) -> usize {
+        let mut at = self.start(key);
+        while self.table[at].0 != key && self.table[at] != UNUSED {
+            at = (at + 1) & (self.table.len() - 1);
+        }
+        at
+    }
+
+    fn get(&self, log: u32, lbn: u32) -> u32 {
+        self.table[self.find(Self::key(log, lbn))].1
+    }
+
+    /// Counts a page; answers whether it is the first.
+    #[inline]
+    fn add(&mut self, log: u32, lbn: u32) -> bool {
+        let at = self.find(Self::key(log, lbn));
+        let (key, pages) = &mut self.table[at];
+        *key = Self::key(log, lbn);
+        *pages += 1;
+        let first = *pages == 1;
+        self.len += usize::from(first);
+        first
+    }
+
+    /// Counts a page less; answers whether it was the last.
+    #[inline]
+    fn remove(&mut self, log: u32, lbn: u32) -> bool {
+        let mut hole = self.find(Self::key(log, lbn));
+        self.table[hole].1 -= 1;
+        if self.table[hole].1 > 0 {
+            return false;
+        }
+        let mask = self.table.len() - 1;
+        let mut at = hole;
+        loop {
+            at = (at + 1) & mask;
+            if self.table[at] == UNUSED {
+                break;
+            }
+            // An entry may move back as far as where its search starts.
+            let start = self.start(self.table[at].0);
+            if at.wrapping_sub(start) & mask >= at.wrapping_sub(hole) & mask {
+                self.table[hole] = self.table[at];
+                hole = at;
+            }
+        }
+        self.table[hole] = UNUSED;
+        self.len -= 1;
+        true
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::{FtlSettings, GcSettings, OpKind, PlacementConfig, SchemeName, WearSettings};
+    use flashwright_block::{Rng, Seed, below};
+    use flashwright_nand::{Geometry, Nand, ProgramOrder, WearLimit};
+    use proptest::prelude::*;
+
+    struct Bench {
+        flash: Flash,
+        last: Last,
+        pages: u32,
+    }
+
+    /// `blocks` of 8 pages on two dies, of which `data` hold data.
+    fn bench(settings: LastSettings, blocks: u32, data: u32, order: ProgramOrder, limit: WearLimit) -> Bench {
+        let geometry = Geometry::new(1, 2, 1, blocks / 2, 8, Bytes(4096));
+        let mut flash = Flash::new(Nand::new(geometry, order, limit, &[]), data * 8, false, true);
+        let mut ftl = FtlSettings { scheme: SchemeName::Last, ..FtlSettings::default() };
+        ftl.schemes.last = settings;
+        let context = SchemeContext {
+            logical_pages: data * 8,
+            dies_per_way: 1,
+            ftl: &ftl,
+            gc: &GcSettings::default(),
+            placement: &PlacementConfig::default(),
+            wear: &WearSettings::default(),
+            seed: Seed(1),
+        };
+        assert_eq!(Last::faults(&context, &flash), Vec::<String>::new());
+        let last = Last::new(&context, &mut flash);
+        Bench { flash, last, pages: data * 8 }
+    }
+
+    fn logs(log_blocks: u32, sequential_logs: u32) -> LastSettings {
+        LastSettings { log_blocks, sequential_logs, ..LastSettings::default() }
+    }
+
+    fn fresh(settings: LastSettings) -> Bench {
+        let mut bench = bench(settings, 64, 40, ProgramOrder::Ascending, WearLimit::Unlimited);
+        bench.write(0, 320).unwrap();
+        bench.last.reset_figures();
+        bench
+    }
+
+    impl Bench {
+        fn write(&mut self, first: u32, pages: u32) -> Result<(), OutOfSpace> {
+            let run = LpnRun { first: Lpn(first), pages, stream: 0 };
+            run.iter().for_each(|lpn| self.flash.host_writes_page(lpn));
+            self.last.write(run, &mut self.flash).inspect_err(|_| {
+                for lpn in run.iter() {
+                    let held = self.last.lookup(lpn, &self.flash);
+                    self.flash.host_write_failed(lpn, held);
+                }
+            })
+        }
+
+        fn extra(&self, name: &str) -> f64 {
+            self.last.figures().extra.iter().find(|(known, _)| known == name).unwrap().1
+        }
+
+        fn merge_copies(&self) -> u64 {
+            self.flash.counters().get(OpKind::Program, Cause::Merge)
+        }
+
+        fn mapped(&self) -> BTreeSet<u32> {
+            (0..self.pages).filter(|lpn| self.last.lookup(Lpn(*lpn), &self.flash).is_some()).collect()
+        }
+
+        fn audit(&self, at: &str) {
+            let mut violations = Vec::new();
+            self.flash.audit(&mut violations);
+            self.last.audit(&self.flash, &mut violations);
+            violations.extend_from_slice(self.flash.stamps().map_or(&[], |stamps| stamps.violations().1));
+            assert!(violations.is_empty(), "{at}: {violations:#?}");
+        }
+    }
+
+    fn draw(rng: &mut Rng, bound: u32) -> u32 {
+        u32::try_from(below(rng, u64::from(bound))).unwrap()
+    }
+
+    /// Pages written in turn leave the oldest hot log dead, as long as the others hold them all.
+    #[test]
+    fn a_small_hot_set_costs_no_copies() {
+        let mut bench = fresh(logs(9, 1)); // 4 hot logs
+        let hot = 3 * 8;
+        for turn in 0..100 * hot {
+            bench.write(turn % hot * 9 % 320, 1).unwrap();
+        }
+        assert_eq!(bench.merge_copies(), 0);
+        // The cold logs took each page once, and what follows is hot.
+        assert_eq!(bench.last.figures.written, [u64::from(hot), u64::from(99 * hot), 0]);
+        let reclaims = bench.extra("reclaims_blocks");
+        assert_eq!(reclaims, bench.extra("reclaims_dead_blocks"));
+        assert_eq!(bench.last.figures.merges.full, 0);
+        bench.audit("at the end");
+        // Of 30 pages the last three logs hold 24: the oldest is not dead when its turn comes.
+        let mut wide = fresh(logs(9, 1));
+        (0..50 * 30).for_each(|turn| wide.write(turn % 30 * 9 % 320, 1).unwrap());
+        assert!(wide.last.figures.merges.full > 0);
+    }
+
+    /// A write that finds a dead log costs its erase; one that does not merges as many blocks as the log has pages of.
+    #[test]
+    fn dead_logs_go_first_and_copy_nothing() {
+        let mut bench = fresh(logs(6, 1));
+        let mut rng = Seed(2).stream("pages");
+        let (mut dead, mut merged) = (0, 0);
+        for _ in 0..20_000 {
+            let (copies, erases) = (bench.merge_copies(), bench.flash.counters().total(OpKind::Erase));
+            let before = (bench.extra("reclaims_blocks"), bench.extra("reclaims_dead_blocks"));
+            let hot = draw(&mut rng, 10) < 8;
+            let lpn = if hot { draw(&mut rng, 4) * 31 } else { draw(&mut rng, 320) };
+            bench.write(lpn, 1).unwrap();
+            let after = (bench.extra("reclaims_blocks"), bench.extra("reclaims_dead_blocks"));
+            if after.0 > before.0 && after.0 - before.0 == after.1 - before.1 {
+                assert_eq!(bench.merge_copies(), copies);
+                assert_eq!((bench.flash.counters().total(OpKind::Erase) - erases) as f64, after.1 - before.1);
+                dead += 1;
+            } else {
+                merged += u32::from(after.0 > before.0);
+            }
+        }
+        assert!(dead > 100 && merged > 100, "{dead} dead, {merged} merged");
+        let histogram = &bench.last.figures.merges.full_by_data_blocks;
+        assert!(histogram.len() <= 9, "{histogram:?}: a log has pages of as many blocks as it has pages");
+        let touched: u64 = (0..).zip(histogram).map(|(blocks, reclaims)| blocks * reclaims).sum();
+        assert_eq!(touched, bench.last.figures.merges.full);
+        bench.audit("at the end");
+    }
+
+    /// Streams of their own logs do not disturb each other: all merges are switches. One more than there are logs do.
+    #[test]
+    fn as_many_streams_as_sequential_logs_only_switch() {
+        for (streams, logs_enough) in [(3, true), (4, false)] {
+            let mut bench = fresh(logs(8, 3));
+            for step in 0..40 {
+                for stream in 0..streams {
+                    bench.write(stream * 80 + step * 2, 2).unwrap();
+                }
+            }
+            let merges = &bench.last.figures.merges;
+            assert_eq!(merges.switch == u64::from(streams) * 10, logs_enough, "{merges:?}");
+            assert_eq!((merges.partial + merges.full == 0, bench.merge_copies() == 0), (logs_enough, logs_enough));
+            assert_eq!(bench.extra("writes_sequential_share"), 1.0);
+            bench.audit("at the end");
+        }
+    }
+
+    /// Above 4 KiB, in whole pages: two of 4 KiB are sequential, and with a greater threshold none.
+    #[test]
+    fn requests_are_told_apart_by_size() {
+        for (threshold, sequential_from) in [(4095, 1), (4096, 2), (8191, 2), (8192, 3), (1 << 60, u32::MAX)] {
+            let bench = fresh(LastSettings { seq_threshold: Bytes(threshold), ..logs(5, 1) });
+            assert_eq!(bench.last.sequential_from, sequential_from, "{threshold}");
+        }
+    }
+
+    #[test]
+    fn every_setting_keeps_every_page() {
+        let mut ended = 0;
+        for seed in 0..64u32 {
+            let order = [ProgramOrder::Ascending, ProgramOrder::Any][(seed % 2) as usize];
+            let limit = if seed % 4 < 2 { WearLimit::Unlimited } else { WearLimit::Same(5) };
+            let (all, sequential) = [(2, 1), (3, 1), (5, 2), (8, 0), (9, 6)][(seed % 5) as usize];
+            let settings = LastSettings {
+                hot_share: [0.5, 0.0, 1.0][(seed % 3) as usize],
+                recent_pages: [0, 1, 7, 1000][(seed / 3 % 4) as usize],
+                home_first: seed % 7 != 0,
+                seq_threshold: Bytes([4096, 1, 20_000][(seed / 5 % 3) as usize]),
+                ..logs(all, sequential)
+            };
+            let label = format!("seed {seed}, {order:?}, {limit:?}, {settings:?}");
+            let mut bench = bench(settings, 34, 16 + seed % 3 * 4, order, limit.clone());
+            let mut rng = Seed(u64::from(seed)).stream("last");
+            let (mut mapped, mut failed, mut next) = (BTreeSet::new(), 0, 0);
+            for step in 0..2000 {
+                let at = format!("{label}, step {step}");
+                let hot = if seed % 3 == 0 { 20 } else { bench.pages };
+                let first = match draw(&mut rng, 3) {
+                    0 => draw(&mut rng, bench.pages),
+                    1 => next % bench.pages,
+                    _ => draw(&mut rng, hot),
+                };
+                let count = if draw(&mut rng, 2) == 0 { 1 } else { 1 + draw(&mut rng, 20.min(bench.pages - first)) };
+                let range = first..first + count;
+                next = range.end;
+                let run = LpnRun { first: Lpn(first), pages: count, stream: 0 };
+                match draw(&mut rng, 20) {
+                    0 | 1 if seed % 8 < 5 => {
+                        run.iter().for_each(|lpn| bench.flash.host_trims_page(lpn));
+                        bench.last.trim(run, &mut bench.flash);
+                        range.for_each(|lpn| _ = mapped.remove(&lpn));
+                    }
+                    2 => bench.last.read(run, &mut bench.flash),
+                    _ => match bench.write(first, count) {
+                        Ok(()) => mapped.extend(range),
+                        Err(error) => {
+                            assert!(limit != WearLimit::Unlimited, "{at}: {error}");
+                            let now = bench.mapped();
+                            assert!(mapped.is_subset(&now), "{at}: a write that failed lost pages");
+                            mapped = now;
+                            failed += 1;
+                        }
+                    },
+                }
+                bench.audit(&at);
+                assert_eq!(bench.mapped(), mapped, "{at}");
+                if failed > 20 {
+                    break;
+                }
+            }
+            ended += u32::from(failed > 0);
+        }
+        assert!(ended > 20, "{ended} drives wore out");
+    }
+
+    proptest! {
+        /// Few keys and places, so that probes run into each other.
+        #[test]
+        fn pairs_are_counted(steps in proptest::collection::vec((0u32..4, 0u32..6, any::<bool>()), 1..300)) {
+            let (mut pairs, mut model) = (PairCounts::new(12), BTreeMap::new());
+            for (log, lbn, add) in steps {
+                let pages: u32 = model.get(&(log, lbn)).copied().unwrap_or(0);
+                if add && (pages > 0 || model.len() < 12) {
+                    prop_assert_eq!(pairs.add(log, lbn), pages == 0);
+                    model.insert((log, lbn), pages + 1);
+                } else if pages > 0 {
+                    prop_assert_eq!(pairs.remove(log, lbn), pages == 1);
+                    model.insert((log, lbn), pages - 1);
+                    model.retain(|_, pages| *pages > 0);
+                }
+                prop_assert_eq!(pairs.len, model.len());
+                for (log, lbn) in (0..4).flat_map(|log| (0..6).map(move |lbn| (log, lbn))) {
+                    prop_assert_eq!(pairs.get(log, lbn), model.get(&(log, lbn)).copied().unwrap_or(0));
+                }
+            }
+        }
+
+        #[test]
+        fn recent_pages_are_the_last_distinct_ones(lpns in proptest::collection::vec(0u32..12, 1..200)) {
+            let (mut recent, mut model) = (Recent::new(5), Vec::new());
+            for lpn in lpns {
+                let known = model.contains(&lpn);
+                prop_assert_eq!(recent.note(Lpn(lpn)), known);
+                model.retain(|other| *other != lpn);
+                model.push(lpn);
+                if model.len() > 5 {
+                    model.remove(0);
+                }
+                let mut violations = Vec::new();
+                recent.audit(&mut violations);
+                prop_assert_eq!(violations, Vec::new());
+            }
+        }
+    }
+}
