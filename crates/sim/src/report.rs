@@ -99,7 +99,7 @@ impl RunReport {
                 "ram_bytes": ssd.figures().ram_bytes,
                 "extra": ssd.figures().extra.into_iter().map(|(k, v)| (k, json!(v))).collect::<serde_json::Map<_, _>>(),
             },
-            "wear": wear(ssd, &erases, measured.pages[1]),
+            "wear": wear(ssd, &erases),
             "response_time_ns": latencies(simulation, Times::response),
             "service_time_ns": latencies(simulation, Times::service),
             "throughput": throughput(simulation),
@@ -200,8 +200,9 @@ fn mapping_cache(cache: Option<MappingCache>) -> Value {
     })
 }
 
+/// Wear since the drive was new, preconditioning and warm-up included.
 #[allow(clippy::cast_precision_loss)] // erase counts far below 2^53
-fn wear(ssd: &Ssd, erases: &[u32], pages_written: u64) -> Value {
+fn wear(ssd: &Ssd, erases: &[u32]) -> Value {
     let n = erases.len() as f64;
     let mean = erases.iter().map(|e| f64::from(*e)).sum::<f64>() / n;
     let variance = erases.iter().map(|e| (f64::from(*e) - mean).powi(2)).sum::<f64>() / n;
@@ -215,7 +216,7 @@ fn wear(ssd: &Ssd, erases: &[u32], pages_written: u64) -> Value {
             "stdev": variance.sqrt(),
         },
         "blocks_worn_out": worn_out,
-        "endurance_efficiency": ratio(pages_written, budget),
+        "endurance_efficiency": ratio(ssd.flash().host_writes(), budget),
     })
 }
 
