@@ -1,56 +1,207 @@
-"""The same workload on several drives, side by side."""
+"""The same workload on several drives, or several workloads on the same drive, side by side."""
 
 from __future__ import annotations
 
+import contextlib
+import difflib
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from flashwright import workloads
+from flashwright import _core, workloads
 from flashwright.device import Ssd
-from flashwright.errors import ConfigError
+from flashwright.errors import ConfigError, DeviceError, WorkloadError
 from flashwright.results import RunResult
+from flashwright.run import Progress, Run, RunSettings
 
-__all__ = ["compare", "variants"]
+__all__ = ["Variant", "compare", "variants"]
 
 
-def variants(ssd: Ssd, vary: Mapping[str, Sequence[object]]) -> dict[str, Ssd]:
-    """Every combination of settings, by a label that says what is set.
+@dataclass(frozen=True)
+class Variant:
+    """One run of a comparison.
+
+    Attributes
+    ----------
+    ssd : Ssd
+        Its drive.
+    source : Workload or Trace
+        What is played.
+    settings : RunSettings
+        All else that makes the run.
+    varied : mapping
+        What is set for this run, by the key that is varied.
+    """
+
+    ssd: Ssd
+    source: workloads.Source
+    settings: RunSettings
+    varied: Mapping[str, object]
+
+    @property
+    def label(self) -> str:
+        """What is set, as text."""
+        return ", ".join(f"{key}={value}" for key, value in self.varied.items())
+
+    def begin(self) -> Run:
+        """The run, about to start."""
+        return Run.create(self.ssd.toml, self.ssd.preconditioning, self.source, self.settings)
+
+
+def variants(
+    ssd: Ssd,
+    workload: workloads.Source | str,
+    vary: Mapping[str, Sequence[object]],
+    settings: RunSettings | None = None,
+) -> list[Variant]:
+    """Every combination of settings.
 
     Parameters
     ----------
     ssd : Ssd
-        What the settings are laid over.
+        What settings of the drive are laid over.
+    workload : Workload, Trace or str
+        What is played, and what keys of the workload are laid over.
     vary : mapping
-        Values to try, by dotted key.
+        Values to try, by key, as :func:`compare` takes them.
+    settings : RunSettings, optional
+        What ``depth`` and ``time-scale`` are laid over.
 
     Returns
     -------
-    dict of Ssd
-        The last key varies fastest.
+    list of Variant
+        The last key varies fastest; a combination that is named twice is there once.
 
     Raises
     ------
-    ConfigError
-        If a combination does not make a drive; nothing has been run by then.
+    ConfigError, WorkloadError
+        If a combination makes no drive or no workload; nothing has been run by then.
 
     Examples
     --------
     >>> ssd = Ssd.named("default")
-    >>> list(variants(ssd, {"gc.victim": ["greedy", "fifo"], "capacity.utilization": [0.8]}))
-    ['gc.victim=greedy, capacity.utilization=0.8', 'gc.victim=fifo, capacity.utilization=0.8']
+    >>> made = variants(ssd, "uniform", {"gc.victim": ["greedy", "fifo"], "workload.write": [0.5]})
+    >>> [variant.label for variant in made]
+    ['gc.victim=greedy, workload.write=0.5', 'gc.victim=fifo, workload.write=0.5']
+    >>> made[0].source
+    Workload('uniform:write=0.5')
     """
     if not vary or not all(vary.values()):
         raise ConfigError(
             "vary: found nothing to vary, expected at least one key with its values", ""
         )
-    made = {}
+    base = workloads.find(workload) if isinstance(workload, str) else workload
+    made: dict[str, Variant] = {}
     for values in itertools.product(*vary.values()):
-        settings = dict(zip(vary, values, strict=True))
-        variant = ssd.with_(settings)
-        variant.check()
-        made[", ".join(f"{key}={value}" for key, value in settings.items())] = variant
-    return made
+        variant = _variant(
+            ssd, base, settings or RunSettings(), dict(zip(vary, values, strict=True))
+        )
+        made.setdefault(variant.label, variant)
+    return list(made.values())
+
+
+_WORKLOAD = "workload."
+
+
+def _variant(
+    ssd: Ssd, source: workloads.Source, settings: RunSettings, choice: Mapping[str, object]
+) -> Variant:
+    of_drive: dict[str, object] = {}
+    of_workload: dict[str, object] = {}
+    varied = dict(choice)
+    for key, value in choice.items():
+        if key == "workload":
+            source = _source(value)
+            varied[key] = _name(source)
+        elif key.startswith(_WORKLOAD):
+            of_workload[key.removeprefix(_WORKLOAD)] = value
+        elif key == "depth":
+            settings = replace(settings, depth=_depth(value))
+        elif key == "time-scale":
+            settings = replace(settings, time_scale=_time_scale(value))
+        else:
+            of_drive[key] = value
+    if of_workload:
+        source = _with_keys(source, of_workload)
+        _expect_an_effect(of_workload, settings)
+    if of_drive:
+        ssd = ssd.with_(of_drive)
+    ssd.check()
+    variant = Variant(ssd, source, settings, varied)
+    if len(of_drive) < len(choice):
+        # What the drive itself can't take is for its own run to tell.
+        with contextlib.suppress(DeviceError):
+            variant.begin()
+    return variant
+
+
+def _source(value: object) -> workloads.Source:
+    return (
+        value
+        if isinstance(value, workloads.Workload | workloads.Trace)
+        else workloads.find(str(value))
+    )
+
+
+def _name(source: workloads.Source) -> str:
+    return source.spec if isinstance(source, workloads.Workload) else source.name or source.path
+
+
+def _depth(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise WorkloadError(f"depth: found {value!r}, expected a whole number from 1 up", "")
+    return value
+
+
+def _time_scale(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise WorkloadError(
+            f"time-scale: found {value!r}, expected a number from 0 to 1,000,000", ""
+        )
+    return value
+
+
+def _with_keys(source: workloads.Source, keys: Mapping[str, object]) -> workloads.Workload:
+    """The same workload with other values for some of its keys."""
+    if not isinstance(source, workloads.Workload):
+        raise WorkloadError(
+            f"{_WORKLOAD}{next(iter(keys))}: found it with a trace, expected a workload that has keys",
+            "play a generator (--workload SPEC), or vary depth or time-scale",
+        )
+    name, _, rest = source.spec.partition(":")
+    about = next(row for row in json.loads(_core.workloads()) if row["name"] == name)
+    known = [key["name"] for key in about["keys"]]
+    for key in keys:
+        if key not in known:
+            close = difflib.get_close_matches(key, known, 1)
+            raise WorkloadError(
+                f"{_WORKLOAD}{key}: found an unknown key of {name}, expected one of "
+                f"{', '.join(_WORKLOAD + each for each in known)}",
+                f"did you mean {_WORKLOAD}{close[0]}?" if close else None,
+            )
+    pairs: dict[str, object] = {}
+    for part in rest.split(",") if rest else []:
+        key, equals, value = part.partition("=")
+        pairs[key if equals else about["bare_key"]] = value if equals else part
+    pairs.update(keys)
+    return workloads.parse(f"{name}:{','.join(f'{key}={value}' for key, value in pairs.items())}")
+
+
+def _expect_an_effect(keys: Iterable[str], settings: RunSettings) -> None:
+    """Refuse to vary what the pace of the run makes no difference of."""
+    pace, moot = "", set[str]()
+    if settings.depth is not None:
+        pace, moot = "depth", {"rate", "arrival", "depth"}
+    elif settings.time_scale is not None:
+        pace, moot = "time-scale", {"depth"}
+    for key in keys:
+        if key in moot:
+            raise WorkloadError(
+                f"{_WORKLOAD}{key} and {pace}: found both, expected one of them",
+                f"{pace} sets the pace whatever the workload's {key}, so all runs would be alike",
+            )
 
 
 def compare(
@@ -59,9 +210,10 @@ def compare(
     vary: Mapping[str, Sequence[object]],
     *,
     each: Callable[[str, Ssd], RunResult] | None = None,
+    progress: Callable[[Progress], None] | None = None,
     **settings: Any,
 ) -> list[RunResult]:
-    """Play the same workload under several settings of a drive.
+    """Play a workload under several settings.
 
     Parameters
     ----------
@@ -70,9 +222,14 @@ def compare(
     workload : Workload, Trace or str
         What to play.
     vary : mapping
-        Values to try, by dotted key; several keys make a grid.
+        Values to try, by key; several keys make a grid. A key is a dotted key of the drive such as
+        ``"gc.victim"``, a key of the workload such as ``"workload.rate"``, ``"workload"`` for whole
+        workloads (which take the place of `workload`), ``"depth"`` or ``"time-scale"``.
     each : callable, optional
-        Plays one variant, given its label and its drive, instead of :meth:`Ssd.play`.
+        Plays one variant, given its label and its drive, instead of :meth:`Ssd.play`; only settings of
+        the drive can be varied then.
+    progress : callable, optional
+        Called a few times a second in each run.
     **settings
         As :meth:`Ssd.play` takes them.
 
@@ -89,10 +246,17 @@ def compare(
     ['gc.victim=greedy', 'gc.victim=fifo']
     >>> runs[0].write_amplification < runs[1].write_amplification
     True
+    >>> runs = compare(ssd, "uniform", {"workload.rate": [50, 100], "depth": [1]}, requests=1000)
+    Traceback (most recent call last):
+    ...
+    flashwright.errors.WorkloadError: workload.rate and depth: found both, expected one of them
     """
-    made = variants(ssd, vary)
+    made = variants(ssd, workload, vary, RunSettings(**settings))
     if each is None:
-        return [
-            variant.play(workload, **settings).labelled(label) for label, variant in made.items()
-        ]
-    return [each(label, variant) for label, variant in made.items()]
+        return [variant.begin().go(progress=progress, label=variant.label) for variant in made]
+    for key in vary:
+        if key in ("workload", "depth", "time-scale") or key.startswith(_WORKLOAD):
+            raise ConfigError(
+                f"{key}: found it varied together with each, expected keys of the drive only", ""
+            )
+    return [each(variant.label, variant.ssd) for variant in made]

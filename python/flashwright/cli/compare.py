@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import pyarrow as pa
 import typer
 
-from flashwright import __version__
+from flashwright import __version__, workloads
 from flashwright.cli.options import DEFAULT_TRACE, Device, OutputOptions, RunOptions, add_options
 from flashwright.cli.progress import Bar
 from flashwright.cli.render import errors, page, put_json
-from flashwright.compare import variants
+from flashwright.compare import Variant, variants
 from flashwright.device import Ssd
-from flashwright.errors import ConfigError, DeviceError, FlashwrightError
+from flashwright.errors import ConfigError, DeviceError, FlashwrightError, WorkloadError
 from flashwright.results import RunResult, write_table
-from flashwright.run import Run, RunInterrupted
+from flashwright.run import RunInterrupted
 
 __all__ = ["compare"]
 
@@ -30,35 +30,48 @@ def compare(
     output: OutputOptions,
     vary: Annotated[
         list[str] | None,
-        typer.Option(metavar="KEY=A,B,C", help="Values to try. Repeatable: several make a grid."),
+        typer.Option(
+            metavar="KEY=A,B,C",
+            help="Values to try: of a setting of the drive, of a key of the workload (workload.rate), of depth or "
+            "time-scale; workload='A;B' plays several. Repeatable: several make a grid.",
+        ),
     ] = None,
     parquet: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A row for each run with all its figures.")
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="A row for each run with what was varied and all its figures."
+        ),
     ] = None,
 ) -> int:
     """Play a workload under several settings, side by side."""
     output.check(parquet)
-    varied = dict(_values(text) for text in vary or [])
-    ssd, source, settings = run.drive(device), run.source(), run.settings()
-    made = variants(ssd, varied)
-    if run.workload is None and run.trace is None and not output.quiet:
+    varied = _varied(vary or [])
+    ssd, settings = run.drive(device), run.settings()
+    source = _source(run, varied)
+    made = variants(ssd, source, varied, settings)
+    if not run.given(["workload", "trace"]) and "workload" not in varied and not output.quiet:
         errors.note(f"neither --trace nor --workload: playing {DEFAULT_TRACE}")
     results: list[RunResult] = []
     failures: dict[str, FlashwrightError] = {}
     interrupted = False
-    for label, variant in made.items():
+    played: list[Variant] = []
+    for variant in made:
+        label = variant.label
         try:
-            begun = Run.create(variant.toml, variant.preconditioning, source, settings)
+            begun = variant.begin()
             with Bar(False if output.quiet else output.progress, label) as bar:
                 results.append(begun.go(progress=bar.update, label=label))
+            played.append(variant)
         except RunInterrupted as stop:
             interrupted = True
-            results.extend([] if stop.result is None else [stop.result])
+            if stop.result is not None:
+                results.append(stop.result)
+                played.append(variant)
             break
         except DeviceError as error:
             # This drive can't do it, which says nothing of the others.
             failures[label] = error
-    _write(results, failures, varied, ssd, output, parquet)
+    _write(results, played, failures, varied, ssd, output, parquet)
     for label, failure in failures.items():
         errors.fault(f"{label}: {failure}", failure.hint)
     if interrupted:
@@ -71,15 +84,43 @@ def compare(
     return 1 if any(result.violations for result in results) else 0
 
 
+def _source(run: RunOptions, varied: dict[str, list[object]]) -> workloads.Source:
+    """What keys of the workload are laid over."""
+    if "workload" not in varied:
+        return run.source()
+    for option in run.given(["workload", "trace"]):
+        raise WorkloadError(
+            f"--vary workload and {option}: found both, expected one of them",
+            "leave one of them out",
+        )
+    run.refuse_trace_options("--vary workload")
+    return workloads.find(str(varied["workload"][0]))
+
+
+def _varied(texts: Sequence[str]) -> dict[str, list[object]]:
+    varied: dict[str, list[object]] = {}
+    for text in texts:
+        key, values = _values(text)
+        if key in varied:
+            raise ConfigError(
+                f"--vary: found {key} twice, expected each key once", "give all its values at once"
+            )
+        varied[key] = values
+    return varied
+
+
 def _values(text: str) -> tuple[str, list[object]]:
-    key, equals, values = text.partition("=")
-    found: list[object] = [_value(value.strip()) for value in values.split(",") if value.strip()]
-    if not equals or not key.strip() or not found:
+    before, equals, values = text.partition("=")
+    key = before.strip()
+    # A whole workload has commas of its own.
+    parts = [part.strip() for part in values.split(";" if key == "workload" else ",")]
+    found: list[object] = [_value(part) for part in parts if part]
+    if not equals or not key or not found:
         raise ConfigError(
             f"--vary: found {text!r}, expected KEY=A,B,C",
             "such as --vary gc.victim=greedy,fifo,random",
         )
-    return key.strip(), found
+    return key, found
 
 
 def _value(text: str) -> object:
@@ -92,7 +133,8 @@ def _value(text: str) -> object:
 
 
 def _write(
-    results: list[RunResult],
+    results: Sequence[RunResult],
+    played: Sequence[Variant],
     failures: Mapping[str, FlashwrightError],
     varied: dict[str, list[object]],
     ssd: Ssd,
@@ -102,23 +144,42 @@ def _write(
     document = {
         "version": __version__,
         "vary": varied,
-        "runs": [{"label": result.label, **result.json} for result in results],
+        "runs": [
+            {"label": result.label, "varied": variant.varied, **result.json}
+            for result, variant in zip(results, played, strict=True)
+        ],
         "failures": {label: str(failure) for label, failure in failures.items()},
     }
     put_json(document, output.json)
     if not results:
         return
     if parquet is not None:
-        rows = [{"label": result.label, **_flat(result.json)} for result in results]
-        names = list(dict.fromkeys(name for row in rows for name in row))
-        write_table(pa.table({name: [row.get(name) for row in rows] for name in names}), parquet)
+        write_table(_table(results, played), parquet)
     title = f"{ssd.name}: {', '.join(varied)}"
     if output.report is not None:
         from flashwright.report import write_report
 
         write_report(output.report, results, title)
     if not output.silent:
-        page.show_comparison(results, title)
+        page.show_comparison(results, title, table_ram="ftl.scheme" in varied)
+
+
+def _table(results: Sequence[RunResult], played: Sequence[Variant]) -> pa.Table:
+    """A row for each run: its label, what was varied, and all figures."""
+    rows: list[dict[str, object]] = [
+        {"label": result.label, **variant.varied, **_flat(result.json)}
+        for result, variant in zip(results, played, strict=True)
+    ]
+    names = dict.fromkeys(name for row in rows for name in row)
+    return pa.table({name: _column([row.get(name) for row in rows]) for name in names})
+
+
+def _column(values: list[object]) -> list[object]:
+    """The values, as text where they are of several kinds, which no column can be."""
+    kinds = {float if type(value) is int else type(value) for value in values if value is not None}
+    if len(kinds) < 2:
+        return values
+    return [value if value is None else str(value) for value in values]
 
 
 def _flat(figures: dict[str, Any], prefix: str = "") -> dict[str, object]:

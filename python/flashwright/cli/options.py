@@ -165,11 +165,7 @@ class RunOptions(TraceOptions):
                     "--workload and --trace: found both, expected one of them",
                     "leave one of them out",
                 )
-            for_traces = [f.name for f in fields(TraceOptions)] + ["addresses", "repeat"]
-            for option in self.given(for_traces):
-                raise WorkloadError(
-                    f"{option}: found it with --workload, expected it with --trace only", ""
-                )
+            self.refuse_trace_options("--workload")
             return workloads.parse(self.workload)
         if self.addresses not in (None, "wrap", "reject", "dense"):
             raise WorkloadError(
@@ -178,6 +174,14 @@ class RunOptions(TraceOptions):
             )
         addresses: Any = self.addresses or "wrap"
         return self.open(self.trace or DEFAULT_TRACE, addresses, self.repeat)
+
+    def refuse_trace_options(self, beside: str) -> None:
+        """Refuse what is for traces only, beside an option that names what is played."""
+        for_traces = [f.name for f in fields(TraceOptions)] + ["addresses", "repeat"]
+        for option in self.given(for_traces):
+            raise WorkloadError(
+                f"{option}: found it with {beside}, expected it with --trace only", ""
+            )
 
     def settings(self, *, keep_requests: bool = False) -> RunSettings:
         """All else that makes a run."""

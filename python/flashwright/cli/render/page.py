@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from rich import box
@@ -18,7 +19,7 @@ __all__ = ["console", "plain_table", "show_comparison", "show_run"]
 
 _CAUSES = ("host", "gc", "merge", "padding", "translation", "wear")
 # Without a terminal, lines are as long as they need to be: what reads them can cut.
-_WIDTH_PIPED = 160
+_WIDTH_PIPED = 240
 
 
 def console() -> Console:
@@ -232,34 +233,98 @@ def _foot(result: RunResult) -> RenderableType:
     return _grid(rows)
 
 
-def show_comparison(results: Sequence[RunResult], title: str) -> None:
-    """Print runs side by side."""
-    out = console()
-    first = results[0].json
-    head = [("compare", title), ("workload", first["workload"])]
-    head.extend(("", note) for note in first["workload_notes"])
-    head.append(("pace", _pace(first["pace"])))
-    head.append(("precondition", _precondition(first["precondition"])))
-    out.print(_grid([*head, ("seed", str(first["seed"]))]))
-    times = ["mean", "p99", "p99.9"]
-    wear = ["gc programs", "erases", "victim invalid", "max erases"]
-    numbers = ["requests", "WA", "IOPS", *times, *wear]
-    table = plain_table("run", *numbers, right=numbers)
+@dataclass(frozen=True)
+class _Column:
+    """A column of a comparison; one that is not always there is where any run has its figure."""
+
+    name: str
+    show: Callable[[float | None], str]
+    of: Callable[[dict[str, Any]], float | None]
+    always: bool = True
+
+    def extra(self, runs: Sequence[dict[str, Any]]) -> bool:
+        """Whether it is there only because some run has its figure."""
+        return not self.always and any(self.of(run) is not None for run in runs)
+
+
+def _path(path: str) -> Callable[[dict[str, Any]], float | None]:
+    def of(figures: dict[str, Any]) -> float | None:
+        found: Any = figures
+        for key in path.split("/"):
+            found = found[key]
+        return None if found is None else float(found)
+
+    return of
+
+
+def _cleaning_programs(figures: dict[str, Any]) -> float:
+    programs = figures["flash"]["programs"]
+    return float(programs["gc"] + programs["merge"])
+
+
+def _comparison(table_ram: bool) -> list[_Column]:
+    times = {"mean": "mean", "p99": "p99", "p99.9": "p99_9"}
+    return [
+        _Column("requests", units.count, _path("measured/requests")),
+        _Column("WA", units.number, _path("write_amplification")),
+        _Column("IOPS", units.count, _path("throughput/iops")),
+        *(
+            _Column(name, units.time, _path(f"response_time_ns/all/{figure}"))
+            for name, figure in times.items()
+        ),
+        _Column("gc programs", units.count, _cleaning_programs),
+        _Column("erases", units.count, _path("flash/erases/total")),
+        _Column("victim invalid", units.share, _path("gc/efficiency")),
+        _Column("max erases", units.count, _path("wear/erases_per_block/max")),
+        *(
+            [_Column("table RAM", units.size, _path("scheme/ram_bytes"), always=False)]
+            if table_ram
+            else []
+        ),
+        *(
+            _Column(f"{kind} merges", units.count, _path(f"merges/{kind}"), always=False)
+            for kind in ("switch", "partial", "full")
+        ),
+        _Column("hit ratio", units.share, _path("mapping_cache/hit_ratio"), always=False),
+    ]
+
+
+def _common(texts: Sequence[str]) -> str:
+    """What all runs have in common, or that they differ."""
+    return texts[0] if len(set(texts)) == 1 else "varied"
+
+
+def _side_by_side(results: Sequence[RunResult], columns: Sequence[_Column]) -> Table:
+    names = [column.name for column in columns]
+    table = plain_table("run", *names, right=names)
     for result in results:
         j = result.json
-        response = j["response_time_ns"]["all"]
         label = result.label if j["ended"] == "complete" else f"{result.label} ({j['ended']})"
-        table.add_row(
-            label,
-            units.count(j["measured"]["requests"]),
-            units.number(j["write_amplification"]),
-            units.count(j["throughput"]["iops"]),
-            *(units.time(response[figure]) for figure in ("mean", "p99", "p99_9")),
-            units.count(j["flash"]["programs"]["gc"] + j["flash"]["programs"]["merge"]),
-            units.count(j["flash"]["erases"]["total"]),
-            units.share(j["gc"]["efficiency"]),
-            units.count(j["wear"]["erases_per_block"]["max"]),
-        )
+        table.add_row(label, *(column.show(column.of(j)) for column in columns))
+    return table
+
+
+def _natural_width(out: Console, table: Table) -> int:
+    return out.measure(table, options=out.options.update(width=10_000)).maximum
+
+
+def show_comparison(results: Sequence[RunResult], title: str, *, table_ram: bool = False) -> None:
+    """Print runs side by side."""
+    out = console()
+    runs = [result.json for result in results]
+    head = [("compare", title), ("workload", _common([run["workload"] for run in runs]))]
+    notes = dict.fromkeys(note for run in runs for note in run["workload_notes"])
+    head.extend(("", note) for note in notes)
+    head.append(("pace", _common([_pace(run["pace"]) for run in runs])))
+    head.append(("precondition", _precondition(runs[0]["precondition"])))
+    out.print(_grid([*head, ("seed", str(runs[0]["seed"]))]))
+    always = [column for column in _comparison(table_ram) if column.always]
+    extra = [column for column in _comparison(table_ram) if column.extra(runs)]
+    table = _side_by_side(results, [*always, *extra])
+    if extra and _natural_width(out, table) > out.width:
+        # Two tables that can be read rather than one that is folded to bits.
+        out.print(_side_by_side(results, always))
+        table = _side_by_side(results, extra)
     out.print(table)
     for result in results:
         if result.json["note"]:

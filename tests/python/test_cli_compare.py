@@ -1,0 +1,234 @@
+"""``flashwright compare``: what can be varied, and what the table and the rows show of it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pyarrow.parquet
+import pytest
+
+from conftest import Cli
+from flashwright import Ssd, compare, errors, workloads
+from flashwright.cli.render import page
+
+RUN = ("--requests", 500, "--workload")
+
+
+def test_keys_of_the_workload(command: Cli, small: str) -> None:
+    said = command(
+        "compare", small, *RUN, "zipf:write=0.7,rate=10", "--json", "-",
+        "--vary", "workload.rate=50,200", "--vary", "workload.write=0.5,1",
+    )  # fmt: skip
+    assert said.status == 0
+    runs = said.json["runs"]
+    assert [run["label"] for run in runs] == [
+        f"workload.rate={rate}, workload.write={write}" for rate in (50, 200) for write in (0.5, 1)
+    ]
+    assert [run["varied"] for run in runs][1] == {"workload.rate": 50, "workload.write": 1}
+    assert runs[0]["workload"] == "zipf:write=0.5,rate=50"
+    assert runs[2]["throughput"]["iops"] > 3 * runs[0]["throughput"]["iops"]
+    alone = command(
+        "simulate", small, "--requests", 500, "--workload", "zipf:rate=200,write=0.5", "--json", "-"
+    )
+    assert runs[2]["digest"] == alone.json["digest"]
+
+
+def test_a_key_of_the_workload_beside_one_of_the_drive(command: Cli, small: str) -> None:
+    runs = command(
+        "compare", small, *RUN, "stand-in:financial1", "--json", "-",
+        "--vary", "gc.victim=greedy,fifo", "--vary", "workload.trace=financial1,financial2",
+    ).json["runs"]  # fmt: skip
+    assert [(run["config"]["gc"]["victim"], run["workload"]) for run in runs] == [
+        (victim, f"stand-in:{trace}")
+        for victim in ("greedy", "fifo")
+        for trace in ("financial1", "financial2")
+    ]
+
+
+def test_depth(command: Cli, small: str, spc: Path) -> None:
+    said = command("compare", small, "--trace", spc, "--vary", "depth=1,8", "--json", "-")
+    runs = said.json["runs"]
+    assert [run["pace"] for run in runs] == [{"closed": {"depth": 1}}, {"closed": {"depth": 8}}]
+    assert runs[0]["throughput"]["iops"] < runs[1]["throughput"]["iops"]
+    alone = command("simulate", small, "--trace", spc, "--depth", 8, "--json", "-").json
+    assert runs[1]["digest"] == alone["digest"]
+
+
+def test_time_scale(command: Cli, small: str, spc: Path) -> None:
+    said = command("compare", small, "--trace", spc, "--vary", "time-scale=1000,0.5", "--json", "-")
+    runs = said.json["runs"]
+    assert [run["pace"]["open"]["time_scale"] for run in runs] == [1000, 0.5]
+    assert runs[0]["measured"]["duration_ns"] > runs[1]["measured"]["duration_ns"]
+
+
+def test_whole_workloads(command: Cli, small: str) -> None:
+    said = command(
+        "compare", small, "--requests", 500, "--vary",
+        "workload=uniform; zipf:write=0.5,depth=2;bundled:pgbench",
+    )  # fmt: skip
+    assert (said.status, said.err) == (0, "")
+    for spec in ("uniform", "zipf:write=0.5,depth=2", "bundled:pgbench"):
+        assert f"workload={spec} " in said.out
+    assert re.search(r"^workload +varied", said.out, re.MULTILINE)
+    assert re.search(r"^pace +varied", said.out, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (
+            ["--workload", "uniform", "--vary", "workload.rte=5"],
+            "error: workload.rte: found an unknown key of uniform, expected one of workload.write, "
+            "workload.trim, workload.size, workload.align, workload.range, workload.depth, "
+            "workload.rate, workload.arrival\nhint: did you mean workload.rate?\n",
+        ),
+        (
+            ["--vary", "workload.rate=5"],
+            "error: workload.rate: found it with a trace, expected a workload that has keys\n"
+            "hint: play a generator (--workload SPEC), or vary depth or time-scale\n",
+        ),
+        (
+            ["--workload", "uniform", "--vary", "workload.write=0.5,2"],
+            'error: workload "uniform:write=2": write: found "2", expected a share',
+        ),
+        (
+            ["--workload", "uniform", "--vary", "workload.size=4KiB,1TiB"],
+            'error: workload "uniform:size=1TiB": size: found 1 TiB',
+        ),
+        (
+            ["--workload", "uniform:depth=4", "--vary", "workload.rate=5"],
+            'error: workload "uniform:depth=4,rate=5": rate: found rate and depth=4 together',
+        ),
+        (
+            ["--workload", "uniform", "--depth", "4", "--vary", "workload.rate=5,6"],
+            "error: workload.rate and depth: found both, expected one of them\n"
+            "hint: depth sets the pace whatever the workload's rate, so all runs would be alike\n",
+        ),
+        (
+            ["--workload", "uniform", "--time-scale", "2", "--vary", "workload.depth=5,6"],
+            "error: workload.depth and time-scale: found both, expected one of them\n",
+        ),
+        (["--vary", "depth=8,x"], "error: depth: found 'x', expected a whole number from 1 up\n"),
+        (["--vary", "depth=8,2.5"], "error: depth: found 2.5, expected a whole number from 1 up\n"),
+        (["--vary", "depth=8,0"], "error: depth: found 0, expected a whole number from 1 up\n"),
+        (
+            ["--vary", "depth=8,16", "--time-scale", "2"],
+            "error: depth and time-scale: found both, expected one of them\n",
+        ),
+        (
+            ["--vary", "time-scale=1,true"],
+            "error: time-scale: found True, expected a number from 0 to 1,000,000\n",
+        ),
+        (["--vary", "time-scale=1,-1"], "error: time-scale: found -1, expected 0 to 1,000,000\n"),
+        (
+            ["--vary", "depth=1", "--vary", "depth=2"],
+            "error: --vary: found depth twice, expected each key once\n",
+        ),
+        (
+            ["--workload", "uniform", "--vary", "workload=zipf"],
+            "error: --vary workload and --workload: found both, expected one of them\n",
+        ),
+        (
+            ["--repeat", "2", "--vary", "workload=zipf"],
+            "error: --repeat: found it with --vary workload, expected it with --trace only\n",
+        ),
+        (["--vary", "workload=uniform;zpf"], 'error: workload "zpf": workload: found "zpf"'),
+    ],
+)
+def test_faults_are_found_before_any_run(command: Cli, options: list[str], said: str) -> None:
+    found = command("compare", "default", "--requests", 100, "--progress", *options)
+    assert (found.status, found.out) == (2, "")
+    assert found.err.startswith(said)
+
+
+def _shown(command: Cli, small: str, vary: str) -> str:
+    said = command("compare", small, *RUN, "uniform", "--vary", vary)
+    assert said.status == 0
+    return said.out
+
+
+def test_columns_of_translation_schemes(command: Cli, small: str) -> None:
+    extra = ("table RAM", "switch merges", "partial merges", "full merges", "hit ratio")
+    shown = _shown(command, small, "ftl.scheme=page,fast,dftl")
+    assert all(name in shown for name in extra)
+    assert re.search(r"ftl\.scheme=page .* [\d.]+ KiB +- +- +- +-", shown)
+    assert re.search(r"ftl\.scheme=fast .* [\d.]+ (KiB|B) +\d+ +\d+ +[\d,]+ +-", shown)
+    assert re.search(r"ftl\.scheme=dftl .* [\d.]+ (KiB|B) +- +- +- +[\d.]+ %", shown)
+
+
+def test_columns_that_would_say_nothing_are_left_out(command: Cli, small: str) -> None:
+    shown = _shown(command, small, "gc.victim=greedy,fifo")
+    for name in ("table RAM", "merges", "hit ratio"):
+        assert name not in shown
+    schemes = _shown(command, small, "ftl.scheme=page,block")
+    assert "table RAM" in schemes
+    assert "merges" not in schemes and "hit ratio" not in schemes
+
+
+def test_a_narrow_page_gets_two_tables(
+    command: Cli, small: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(page, "_WIDTH_PIPED", 130)
+    shown = _shown(command, small, "ftl.scheme=page,fast")
+    assert len(re.findall(r"^ *ftl\.scheme=fast ", shown, re.MULTILINE)) == 2
+    assert "victim invalid" in shown and "partial merges" in shown
+
+
+def test_rows_have_what_was_varied(command: Cli, small: str, tmp_path: Path) -> None:
+    rows = tmp_path / "runs.parquet"
+    said = command(
+        "compare", small, *RUN, "uniform:rate=5", "--quiet", "--parquet", rows,
+        "--vary", "workload.rate=50,200.5", "--vary", "workload.write=0.5,70%",
+    )  # fmt: skip
+    assert (said.status, said.out, said.err) == (0, "", "")
+    table = pyarrow.parquet.read_table(rows)
+    assert table.column_names[:3] == ["label", "workload.rate", "workload.write"]
+    assert table["workload.rate"].to_pylist() == [50, 50, 200.5, 200.5]
+    assert table["workload.write"].to_pylist() == ["0.5", "70%"] * 2
+    assert table["measured.requests"].to_pylist() == [500] * 4
+    assert [path.name for path in tmp_path.iterdir() if "runs" in path.name] == ["runs.parquet"]
+
+
+def test_rows_that_cant_be_written_are_found_out_before_any_run(
+    command: Cli, small: str, tmp_path: Path
+) -> None:
+    said = command(
+        "compare", small, *RUN, "uniform", "--vary", "depth=1,2", "--parquet", tmp_path / "no" / "x"
+    )
+    assert (said.status, said.out) == (2, "")
+    assert said.err.startswith("error: ") and "no" in said.err
+
+
+def test_the_same_in_python(small: str) -> None:
+    ssd = Ssd.from_toml(small)
+    runs = compare(
+        ssd, "uniform", {"workload.write": [0.5, 1], "depth": [1, 8, 8]}, requests=300, seed=3
+    )
+    assert [run.label for run in runs] == [
+        f"workload.write={write}, depth={depth}" for write in (0.5, 1) for depth in (1, 8)
+    ]
+    alone = ssd.play("uniform:write=1", depth=8, requests=300, seed=3)
+    assert runs[3].json["digest"] == alone.json["digest"]
+    scaled = compare(ssd, workloads.uniform(rate=50), {"time-scale": [1, 0.25]}, requests=300)
+    assert [run.json["pace"]["open"]["time_scale"] for run in scaled] == [1, 0.25]
+    whole = compare(
+        ssd, "uniform", {"workload": ["sequential", workloads.zipf(), "bundled:pgbench"]}, requests=99
+    )  # fmt: skip
+    assert [run.label for run in whole] == [
+        "workload=sequential", "workload=zipf", "workload=bundled:pgbench"
+    ]  # fmt: skip
+
+
+def test_faults_in_python(small: str) -> None:
+    ssd = Ssd.from_toml(small)
+    with pytest.raises(errors.WorkloadError, match="found it with a trace"):
+        compare(ssd, "bundled:pgbench", {"workload.rate": [5]})
+    with pytest.raises(errors.WorkloadError, match=r"workload\.color: found an unknown key"):
+        compare(ssd, "uniform", {"workload.color": ["red"]})
+    with pytest.raises(errors.ConfigError, match="depth: found it varied together with each"):
+        compare(ssd, "uniform", {"depth": [5]}, each=lambda label, ssd: ssd.play("uniform"))
+    played = compare(
+        ssd, "uniform", {"gc.victim": ["fifo"]}, each=lambda _, ssd: ssd.play("uniform", requests=9)
+    )
+    assert played[0].json["config"]["gc"]["victim"] == "fifo"
