@@ -134,13 +134,15 @@ class RunResult:
         figures["violations"] = report["violations"]
         return cls(
             json=figures,
-            windows=_table(report["windows"]),
+            windows=_described(_table(report["windows"]), figures),
             erases_per_block=report["erases_per_block"],
             valid_per_block=report["valid_per_block"],
             response_distribution=dict(report["response_distribution"]),
             violations=tuple(report["violations"]),
             label=figures["config"]["name"] if label is None else label,
-            _requests=None if report["requests"] is None else _request_table(report["requests"]),
+            _requests=None
+            if report["requests"] is None
+            else _described(_request_table(report["requests"]), figures),
         )
 
     def labelled(self, label: str) -> RunResult:
@@ -274,3 +276,18 @@ def _request_table(columns: Mapping[str, npt.NDArray[Any]]) -> pa.Table:
     arrays = {name: pa.array(values) for name, values in columns.items()}
     arrays["kind"] = pa.DictionaryArray.from_arrays(arrays["kind"].cast(pa.int8()), pa.array(KINDS))
     return pa.table(arrays)
+
+
+def _described(table: pa.Table, figures: dict[str, Any]) -> pa.Table:
+    """The table with what made it in its metadata, so that a file tells by itself what was played.
+
+    A stand-in for a trace says so here as it does everywhere.
+    """
+    made_by = {
+        "flashwright.version": figures["version"],
+        "flashwright.drive": figures["config"]["name"],
+        "flashwright.workload": figures["workload"],
+        "flashwright.workload_notes": "; ".join(figures.get("workload_notes") or ()),
+        "flashwright.seed": str(figures["seed"]),
+    }
+    return table.replace_schema_metadata(made_by)

@@ -225,3 +225,14 @@ def test_any_run_repeats_and_verifies(
 
 def test_version() -> None:
     assert flashwright.__version__.count(".") == 2
+
+
+def test_files_tell_what_was_played(tmp_path: Path) -> None:
+    run = flashwright.Ssd.named("default").play(
+        "stand-in:financial1", requests=500, keep_requests=True
+    )
+    run.to_parquet(tmp_path / "requests.parquet")
+    metadata = pyarrow.parquet.read_schema(tmp_path / "requests.parquet").metadata
+    assert b"stand-in" in metadata[b"flashwright.workload"]
+    assert b"synthetic" in metadata[b"flashwright.workload_notes"]
+    assert run.windows.schema.metadata[b"flashwright.seed"] == b"1"
