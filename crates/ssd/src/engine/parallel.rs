@@ -269,9 +269,9 @@ pub(crate) struct Parallel {
     /// one a die, so a sorted list beats a heap.
     done: Vec<u128>,
     sequence: u64,
-    /// Cells of the request being issued, by position in its log.
+    /// Cells of the request being issued, by position in its log, or [`NONE`]; empty if it has none.
     #[serde(skip)]
-    cell_of: Vec<(u32, u32)>,
+    cell_at: Vec<u32>,
 }
 
 impl Parallel {
@@ -300,7 +300,7 @@ impl Parallel {
             cells_free: Vec::new(),
             done: Vec::new(),
             sequence: 0,
-            cell_of: Vec::new(),
+            cell_at: Vec::new(),
         }
     }
 
@@ -329,7 +329,6 @@ impl Parallel {
             return slot;
         }
         self.make_cells(ops, geometry);
-        let mut cell = 0;
         for (at, op) in ops.iter().enumerate() {
             let die = geometry.die_of(op.ppn).index();
             let mut queued = Queued {
@@ -341,8 +340,8 @@ impl Parallel {
                 kind: if op.copies > 0 { COPY } else { op.kind as u8 },
             };
             self.sequence += 1;
-            if !self.cell_of.is_empty() {
-                (queued.waits_for, queued.sets) = self.cells_at(at, ops, geometry, &mut cell);
+            if !self.cell_at.is_empty() {
+                (queued.waits_for, queued.sets) = self.cells_of(at, ops, geometry);
             }
             let state = &mut self.dies[die];
             if !state.idle {
@@ -362,48 +361,34 @@ impl Parallel {
     /// Makes a cell for each operation that one on another die waits for. On the same die the queue's order suffices.
     #[inline]
     fn make_cells(&mut self, ops: &[FlashOp], geometry: &Geometry) {
-        self.cell_of.clear();
+        self.cell_at.clear();
         for (at, op) in ops.iter().enumerate().filter(|(_, op)| op.after > 0) {
             let before = at - usize::from(op.after);
             if geometry.die_of(ops[before].ppn) == geometry.die_of(op.ppn) {
                 continue;
             }
-            let position = u32::try_from(before).expect("a request's operations fit 32 bits");
-            match self.cell_of.iter().find(|(known, _)| *known == position) {
-                Some((_, cell)) => self.cells[*cell as usize].waiters += 1,
-                None => {
-                    let fresh = Cell { end: NEVER, waiters: 1 };
-                    let cell = self.cells_free.pop().unwrap_or_else(|| {
-                        self.cells.push(fresh);
-                        u32::try_from(self.cells.len() - 1).expect("cells in flight fit 32 bits")
-                    });
-                    self.cells[cell as usize] = fresh;
-                    self.cell_of.push((position, cell));
-                }
+            if self.cell_at.is_empty() {
+                self.cell_at.resize(ops.len(), NONE);
             }
+            if self.cell_at[before] == NONE {
+                let fresh = Cell { end: NEVER, waiters: 0 };
+                let cell = self.cells_free.pop().unwrap_or_else(|| {
+                    self.cells.push(fresh);
+                    u32::try_from(self.cells.len() - 1).expect("cells in flight fit 32 bits")
+                });
+                self.cells[cell as usize] = fresh;
+                self.cell_at[before] = cell;
+            }
+            self.cells[self.cell_at[before] as usize].waiters += 1;
         }
-        self.cell_of.sort_unstable();
     }
 
     /// The cells that operation `at` waits for and sets. One that waits for an operation on its own die waits for no
     /// cell, even if that operation has one for other dies: it was not counted among the cell's waiters.
-    fn cells_at(&self, at: usize, ops: &[FlashOp], geometry: &Geometry, next: &mut usize) -> (u32, u32) {
-        let find = |position: usize| {
-            self.cell_of
-                .binary_search_by_key(&position, |(known, _)| *known as usize)
-                .map_or(NONE, |found| self.cell_of[found].1)
-        };
+    fn cells_of(&self, at: usize, ops: &[FlashOp], geometry: &Geometry) -> (u32, u32) {
         let before = at - usize::from(ops[at].after);
         let same_die = geometry.die_of(ops[before].ppn) == geometry.die_of(ops[at].ppn);
-        let waits_for = if same_die { NONE } else { find(before) };
-        let sets = match self.cell_of.get(*next) {
-            Some((position, cell)) if *position as usize == at => {
-                *next += 1;
-                *cell
-            }
-            _ => NONE,
-        };
-        (waits_for, sets)
+        (if same_die { NONE } else { self.cell_at[before] }, self.cell_at[at])
     }
 
     /// The next completion not after `until`: slot and end. Grants on the way are made, in order of time but for runs.
