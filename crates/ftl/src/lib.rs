@@ -134,8 +134,17 @@ pub struct MappingCache {
 
 /// A translation layer: a state machine over pages without clock or channels.
 pub trait Ftl {
-    /// Reads the pages of a run: for each either [`Flash::read`] or [`Flash::read_unmapped`].
-    fn read(&mut self, run: LpnRun, flash: &mut Flash);
+    /// Reads the pages of a run: for each either [`Flash::read`] or [`Flash::read_unmapped`]. Where finding a page costs
+    /// flash operations, the scheme has a way of its own.
+    #[inline]
+    fn read(&mut self, run: LpnRun, flash: &mut Flash) {
+        for lpn in run.iter() {
+            match self.lookup(lpn, flash) {
+                Some(ppn) => flash.read(ppn, lpn),
+                None => flash.read_unmapped(lpn),
+            }
+        }
+    }
 
     /// Writes the pages of a run out of place, cleaning first where space is short.
     ///

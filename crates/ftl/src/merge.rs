@@ -58,6 +58,17 @@ impl LogicalBlocks {
         (lbn, lpn.0 - lbn * self.per_block.get())
     }
 
+    /// Warms the simulating machine's cache for an invalidation of the copy at home; `data` names the data block of each
+    /// logical one.
+    #[inline(always)]
+    pub fn expect_home(self, lpn: Lpn, data: &[u32], flash: &Flash) {
+        let (lbn, offset) = self.split(lpn);
+        let block = data[lbn as usize];
+        if block != NONE {
+            flash.expect_invalidation(flash.geometry().page_at(BlockId(block), offset));
+        }
+    }
+
     /// The logical block of a page.
     #[inline(always)]
     pub fn block_of(self, lpn: Lpn) -> u32 {

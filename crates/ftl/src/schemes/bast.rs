@@ -150,16 +150,6 @@ impl BuildScheme for Bast {
 
 impl Ftl for Bast {
     #[inline]
-    fn read(&mut self, run: LpnRun, flash: &mut Flash) {
-        for lpn in run.iter() {
-            match self.lookup(lpn, flash) {
-                Some(ppn) => flash.read(ppn, lpn),
-                None => flash.read_unmapped(lpn),
-            }
-        }
-    }
-
-    #[inline]
     fn write(&mut self, run: LpnRun, flash: &mut Flash) -> Result<(), OutOfSpace> {
         let (mut at, end) = (run.first.0, run.first.0 + run.pages);
         while at < end {
@@ -241,11 +231,7 @@ impl Ftl for Bast {
 
     #[inline(always)]
     fn expect_near(&self, lpn: Lpn, flash: &Flash) {
-        let (lbn, offset) = self.logical.split(lpn);
-        let data = self.data[lbn as usize];
-        if data != NONE {
-            flash.expect_invalidation(flash.geometry().page_at(BlockId(data), offset));
-        }
+        self.logical.expect_home(lpn, &self.data, flash);
     }
 }
 

@@ -77,16 +77,6 @@ impl BuildScheme for BlockMap {
 
 impl Ftl for BlockMap {
     #[inline]
-    fn read(&mut self, run: LpnRun, flash: &mut Flash) {
-        for lpn in run.iter() {
-            match self.lookup(lpn, flash) {
-                Some(ppn) => flash.read(ppn, lpn),
-                None => flash.read_unmapped(lpn),
-            }
-        }
-    }
-
-    #[inline]
     fn write(&mut self, run: LpnRun, flash: &mut Flash) -> Result<(), OutOfSpace> {
         let (mut at, end) = (run.first.0, run.first.0 + run.pages);
         while at < end {

@@ -259,16 +259,6 @@ impl BuildScheme for Last {
 
 impl Ftl for Last {
     #[inline]
-    fn read(&mut self, run: LpnRun, flash: &mut Flash) {
-        for lpn in run.iter() {
-            match self.lookup(lpn, flash) {
-                Some(ppn) => flash.read(ppn, lpn),
-                None => flash.read_unmapped(lpn),
-            }
-        }
-    }
-
-    #[inline]
     fn write(&mut self, run: LpnRun, flash: &mut Flash) -> Result<(), OutOfSpace> {
         let sequential = run.pages >= self.sequential_from;
         for lpn in run.iter() {
@@ -353,11 +343,7 @@ impl Ftl for Last {
 
     #[inline(always)]
     fn expect_near(&self, lpn: Lpn, flash: &Flash) {
-        let (lbn, offset) = self.logical.split(lpn);
-        let data = self.data[lbn as usize];
-        if data != NONE {
-            flash.expect_invalidation(flash.geometry().page_at(BlockId(data), offset));
-        }
+        self.logical.expect_home(lpn, &self.data, flash);
         self.map.expect(lpn);
     }
 }

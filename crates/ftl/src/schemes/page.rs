@@ -106,16 +106,6 @@ impl BuildScheme for PageMap {
 
 impl Ftl for PageMap {
     #[inline]
-    fn read(&mut self, run: LpnRun, flash: &mut Flash) {
-        for lpn in run.iter() {
-            match self.l2p[lpn.index()] {
-                UNMAPPED => flash.read_unmapped(lpn),
-                ppn => flash.read(Ppn(ppn), lpn),
-            }
-        }
-    }
-
-    #[inline]
     fn write(&mut self, run: LpnRun, flash: &mut Flash) -> Result<(), OutOfSpace> {
         for lpn in run.iter() {
             self.write_page(lpn, run.stream, flash)?;
