@@ -21,6 +21,16 @@ pub struct FlashOp {
     pub copies: u32,
 }
 
+/// A page that is read so that a host program can carry what it held.
+#[derive(Clone, Copy, Debug)]
+struct Awaited {
+    lpn: Lpn,
+    /// The position in the log, plus 1, of the read; 0 if nothing is logged.
+    read: u32,
+    /// What the program counts as.
+    cause: Cause,
+}
+
 /// The flash of a drive with everything that is kept about its pages and blocks.
 ///
 /// Validity is the translation layer's knowledge, not the chip's; it lives here because every scheme needs the same
@@ -39,9 +49,12 @@ pub struct Flash {
     log: Vec<FlashOp>,
     #[serde(skip)]
     next_after: u16,
-    /// Pages of which this request writes a part, and the position in the log, plus 1, of the read of the rest.
+    /// Pages whose host program carries what a read before it brings.
     #[serde(skip)]
-    host_awaits: Vec<(Lpn, u32)>,
+    host_awaits: Vec<Awaited>,
+    /// Where in that list the next one is expected: they are programmed in the order in which they were read.
+    #[serde(skip)]
+    awaits_next: usize,
     stamps: Option<Stamps>,
 }
 
@@ -59,6 +72,7 @@ impl Flash {
             log: Vec::new(),
             next_after: 0,
             host_awaits: Vec::new(),
+            awaits_next: 0,
             stamps: verify.then(|| Stamps::new(logical_pages, pages)),
             nand,
         }
@@ -152,6 +166,38 @@ impl Flash {
         }
     }
 
+    /// RAM takes what the host just wrote to `lpn`.
+    #[inline(always)]
+    pub fn ram_takes(&mut self, lpn: Lpn) {
+        if let Some(stamps) = &mut self.stamps {
+            stamps.ram_takes(lpn);
+        }
+    }
+
+    /// RAM takes a copy of what `ppn` holds for `lpn`.
+    #[inline(always)]
+    pub fn ram_loads(&mut self, lpn: Lpn, ppn: Ppn) {
+        if let Some(stamps) = &mut self.stamps {
+            stamps.ram_loads(lpn, ppn);
+        }
+    }
+
+    /// RAM holds `lpn` no more.
+    #[inline(always)]
+    pub fn ram_lets_go(&mut self, lpn: Lpn) {
+        if let Some(stamps) = &mut self.stamps {
+            stamps.ram_lets_go(lpn);
+        }
+    }
+
+    /// Answers a host read of `lpn` from RAM: no flash operation.
+    #[inline(always)]
+    pub fn read_from_ram(&mut self, lpn: Lpn) {
+        if let Some(stamps) = &mut self.stamps {
+            stamps.delivers_from_ram(lpn);
+        }
+    }
+
     /// A write of `lpn` failed; what `held_in` holds counts as its content from now on.
     pub fn host_write_failed(&mut self, lpn: Lpn, held_in: Option<Ppn>) {
         if let Some(stamps) = &mut self.stamps {
@@ -214,14 +260,14 @@ impl Flash {
     /// # Panics
     /// As [`Nand::program`].
     #[inline(always)]
-    pub fn program(&mut self, ppn: Ppn, lpn: Lpn, cause: Cause) {
+    pub fn program(&mut self, ppn: Ppn, lpn: Lpn, mut cause: Cause) {
         self.nand.program(ppn, lpn);
         self.valid[ppn.index() / 64] |= 1 << (ppn.0 % 64);
         self.pages_valid[self.nand.geometry().block_of(ppn).index()] += 1;
-        self.counters.add(OpKind::Program, cause, 1);
         if cause == Cause::Host && !self.host_awaits.is_empty() {
-            self.await_read_of(lpn);
+            cause = self.await_read_of(lpn);
         }
+        self.counters.add(OpKind::Program, cause, 1);
         self.note(ppn, OpKind::Program, cause);
         if let Some(stamps) = &mut self.stamps {
             stamps.programmed(ppn, lpn);
@@ -358,15 +404,37 @@ impl Flash {
     /// that one reads.
     pub fn host_program_waits(&mut self, lpn: Lpn) {
         if self.logging {
-            self.host_awaits.push((lpn, u32::try_from(self.log.len()).expect("a request's operations fit 32 bits")));
+            self.host_awaits.push(Awaited { lpn, read: self.mark(), cause: Cause::Host });
         }
     }
 
+    /// Makes the next host program of `lpn` wait for the end of the last operation, which read what it carries, and count
+    /// as padding; until [`Flash::padding_done`].
+    pub fn pads(&mut self, lpn: Lpn) {
+        self.host_awaits.push(Awaited { lpn, read: self.mark(), cause: Cause::Padding });
+    }
+
+    /// What was padded is written.
+    pub fn padding_done(&mut self) {
+        self.host_awaits.clear();
+        self.awaits_next = 0;
+    }
+
+    /// What a host program of `lpn` counts as; it waits for the read of what it carries.
     #[cold]
-    fn await_read_of(&mut self, lpn: Lpn) {
-        if let Some((_, read)) = self.host_awaits.iter().find(|(awaiting, _)| *awaiting == lpn) {
-            self.next_after = u16::try_from(self.log.len() + 1 - *read as usize).unwrap_or(u16::MAX);
-        }
+    fn await_read_of(&mut self, lpn: Lpn) -> Cause {
+        let at = self.awaits_next;
+        let found = match self.host_awaits.get(at) {
+            Some(next) if next.lpn == lpn => Some(at),
+            // A list in order of pages as a rule, but nothing relies on it.
+            Some(next) if next.lpn > lpn && at == 0 => None,
+            _ => self.host_awaits.iter().position(|awaited| awaited.lpn == lpn),
+        };
+        let Some(at) = found else { return Cause::Host };
+        self.awaits_next = at + 1;
+        let Awaited { read, cause, .. } = self.host_awaits[at];
+        self.next_waits_for_mark(read);
+        cause
     }
 
     #[inline(always)]
@@ -411,7 +479,7 @@ impl Flash {
     pub fn clear_log(&mut self) {
         self.log.clear();
         self.next_after = 0;
-        self.host_awaits.clear();
+        self.padding_done();
     }
 
     /// Warms the simulating machine's cache for an invalidation of `ppn`.

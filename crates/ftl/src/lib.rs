@@ -26,11 +26,11 @@ mod units;
 pub use allocation::{Allocation, AllocationOrder};
 pub use counters::{CAUSES, Cause, Counters, OP_KINDS, OpKind};
 pub use flash::{Flash, FlashOp};
-pub use policies::map_cache::{MapCacheName, MapCacheSettings};
+pub use policies::map_cache::{MapCacheName, MapCacheSettings, SlotLists};
 pub use policies::placement::{PlacementName, PlacementSettings};
 pub use policies::victim::{VictimName, VictimSettings};
 pub use pool::{BlockPool, FreeBlockOrder};
-pub use registry::Listed;
+pub use registry::{Listed, NoSettings, is_empty};
 pub use schemes::{Scheme, SchemeName, SchemeSettings};
 pub use settings::{FtlSettings, GcSettings, InvalidateOrder, PlacementConfig, WearSettings};
 
@@ -132,6 +132,29 @@ pub struct MappingCache {
     pub dirty_evictions: u64,
 }
 
+/// How the cached part of a mapping table stands that lies on flash.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct MapCacheView {
+    /// Entries that it may hold.
+    pub capacity: u32,
+    /// Entries that it may hold at least, and at most.
+    pub capacity_limits: (u32, u32),
+    /// Entries on a page of the table.
+    pub entries_per_page: u32,
+    /// Whether an entry is held that flash holds as well, and which could leave without a write; where the replacement
+    /// policy knows.
+    pub has_clean: Option<bool>,
+    /// First logical page and number of pages of the group of entries that would be written together next; where the
+    /// replacement policy has groups.
+    pub largest_group: Option<LpnRun>,
+    /// Translations not found in RAM that a larger cache would have found; 0 where nobody asked for that count.
+    pub ghost_hits: u64,
+    /// Entries that left, and of them those that had to be written.
+    pub evictions: u64,
+    /// See `evictions`.
+    pub dirty_evictions: u64,
+}
+
 /// A translation layer: a state machine over pages without clock or channels.
 pub trait Ftl {
     /// Reads the pages of a run: for each either [`Flash::read`] or [`Flash::read_unmapped`]. Where finding a page costs
@@ -160,6 +183,41 @@ pub trait Ftl {
     fn idle(&mut self, flash: &mut Flash) -> Progress {
         let _ = flash;
         Progress::Nothing
+    }
+
+    /// Reads a page for the drive itself, such as a buffer that completes a block; answers whether it holds data.
+    #[inline]
+    fn fetch(&mut self, lpn: Lpn, cause: Cause, flash: &mut Flash) -> bool {
+        self.lookup(lpn, flash).inspect(|ppn| flash.read_internal(*ppn, cause)).is_some()
+    }
+
+    /// Writes pages of one logical block, in ascending order, so that they share an erase block with nothing else, where
+    /// the scheme can do that; else like any write.
+    ///
+    /// # Errors
+    /// As [`Ftl::write`].
+    fn write_block(&mut self, lpns: &[u32], flash: &mut Flash) -> Result<(), OutOfSpace> {
+        for run in lpns.chunk_by(|a, b| a + 1 == *b) {
+            let pages = u32::try_from(run.len()).expect("logical pages are counted in 32 bits");
+            self.write(LpnRun { first: Lpn(run[0]), pages, stream: 0 }, flash)?;
+        }
+        Ok(())
+    }
+
+    /// Pages that the next clean would free beyond those it moves; none while there is nothing to clean.
+    fn reclaimable_pages(&self, flash: &Flash) -> Option<u32> {
+        let _ = flash;
+        None
+    }
+
+    /// How the cached mapping table stands, if the scheme has one.
+    fn map_cache(&self) -> Option<MapCacheView> {
+        None
+    }
+
+    /// Changes the size of the cached mapping table, evicting what no longer fits.
+    fn resize_map_cache(&mut self, entries: u32, flash: &mut Flash) {
+        let _ = (entries, flash);
     }
 
     /// Where a logical page lies. Free of effects: what audits and tests read. Schemes that map whole blocks look at the

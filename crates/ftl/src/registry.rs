@@ -16,6 +16,7 @@ pub struct Listed {
 ///
 /// Hooks run once a page, so they are dispatched by `match`, which the optimiser sees through; a boxed trait object
 /// costs a seventh more on the whole write path.
+#[macro_export]
 macro_rules! policies {
     (
         key: $key:literal, trait: $trait:ident, names: $names:ident, settings: $settings:ident, running: $running:ident,
@@ -50,9 +51,9 @@ macro_rules! policies {
 
             /// The catalogue entry.
             #[must_use]
-            pub fn listed(self) -> crate::Listed {
+            pub fn listed(self) -> $crate::Listed {
                 match self {
-                    $($names::$policy => crate::Listed { key: $key, name: $policy::NAME, about: $policy::ABOUT },)+
+                    $($names::$policy => $crate::Listed { key: $key, name: $policy::NAME, about: $policy::ABOUT },)+
                 }
             }
 
@@ -73,7 +74,8 @@ macro_rules! policies {
 pub struct NoSettings {}
 
 /// Whether settings are empty, so that they need not be written out.
-pub(crate) fn is_empty<T: 'static>(_: &T) -> bool {
+#[must_use]
+pub fn is_empty<T: 'static>(_: &T) -> bool {
     std::any::TypeId::of::<T>() == std::any::TypeId::of::<NoSettings>()
 }
 

@@ -12,6 +12,8 @@ use serde::{Deserialize, Serialize};
 pub struct Stamps {
     latest: Vec<u32>,
     on_flash: Vec<u32>,
+    /// By logical page what RAM holds, 0 for nothing; empty until RAM takes a page.
+    in_ram: Vec<u32>,
     last: u32,
     delivered: u64,
     violations: Vec<Violation>,
@@ -26,6 +28,7 @@ impl Stamps {
         Self {
             latest: vec![0; logical_pages as usize],
             on_flash: vec![0; physical_pages as usize],
+            in_ram: Vec::new(),
             last: 0,
             delivered: 0,
             violations: Vec::new(),
@@ -45,7 +48,36 @@ impl Stamps {
 
     /// Pages beyond the logical space hold the scheme's own tables and carry no host data.
     pub(crate) fn programmed(&mut self, ppn: Ppn, lpn: Lpn) {
-        self.on_flash[ppn.index()] = self.latest.get(lpn.index()).copied().unwrap_or(0);
+        let in_ram = self.in_ram.get(lpn.index()).copied().filter(|stamp| *stamp != 0);
+        self.on_flash[ppn.index()] = in_ram.or_else(|| self.latest.get(lpn.index()).copied()).unwrap_or(0);
+    }
+
+    pub(crate) fn ram_takes(&mut self, lpn: Lpn) {
+        self.in_ram.resize(self.latest.len(), 0);
+        self.in_ram[lpn.index()] = self.latest[lpn.index()];
+    }
+
+    pub(crate) fn ram_loads(&mut self, lpn: Lpn, from: Ppn) {
+        self.in_ram.resize(self.latest.len(), 0);
+        self.in_ram[lpn.index()] = self.on_flash[from.index()];
+    }
+
+    pub(crate) fn ram_lets_go(&mut self, lpn: Lpn) {
+        if let Some(stamp) = self.in_ram.get_mut(lpn.index()) {
+            *stamp = 0;
+        }
+    }
+
+    /// A host read of `lpn` was answered from RAM.
+    pub(crate) fn delivers_from_ram(&mut self, lpn: Lpn) {
+        self.delivered += 1;
+        let (found, expected) = (self.in_ram.get(lpn.index()).copied().unwrap_or(0), self.latest[lpn.index()]);
+        if found != expected || found == 0 {
+            self.report(format!(
+                "lpn {} read from RAM gave write number {found}, but the last one was {expected}",
+                lpn.0
+            ));
+        }
     }
 
     pub(crate) fn copied(&mut self, from: Ppn, to: Ppn) {
@@ -98,6 +130,12 @@ impl Stamps {
     #[must_use]
     pub fn is_written(&self, lpn: Lpn) -> bool {
         self.latest[lpn.index()] != 0
+    }
+
+    /// Whether RAM holds the newest data of `lpn`.
+    #[must_use]
+    pub fn is_newest_in_ram(&self, lpn: Lpn) -> bool {
+        self.is_written(lpn) && self.in_ram.get(lpn.index()) == self.latest.get(lpn.index())
     }
 
     /// The stamp that the flash page holds against the newest of `lpn`.

@@ -10,7 +10,7 @@ mod source;
 use errors::{ConfigError, TraceError, WorkloadError, guarded, interruptible};
 use flashwright_block::BlockDevice;
 use flashwright_ftl::{Listed, MapCacheName, PlacementName, SchemeName, VictimName};
-use flashwright_ssd::{Config, Ssd, bundled_devices};
+use flashwright_ssd::{Config, ManagerName, Ssd, bundled_devices};
 use flashwright_workload::generate::{WorkloadSpec, catalogue};
 use flashwright_workload::trace::{TraceInfo, TraceLabel, convert, formats};
 use pyo3::prelude::*;
@@ -103,6 +103,7 @@ fn policies() -> String {
         .chain(rows(VictimName::ALL.iter().map(|name| name.listed())))
         .chain(rows(PlacementName::ALL.iter().map(|name| name.listed())))
         .chain(rows(MapCacheName::ALL.iter().map(|name| name.listed())))
+        .chain(rows(ManagerName::ALL.iter().map(|name| name.listed())))
         .collect();
     Value::Array(all).to_string()
 }

@@ -6,7 +6,7 @@ use crate::simulation::Simulation;
 use flashwright_block::BlockDevice;
 use flashwright_ftl::{Cause, Counters, MappingCache, Merges, OpKind};
 use flashwright_nand::{BlockId, Condition};
-use flashwright_ssd::{BusyTimes, Ssd};
+use flashwright_ssd::{BusyTimes, RamFigures, Ssd};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -88,13 +88,7 @@ impl RunReport {
             "gc": gc(ssd),
             "merges": merges(ssd.figures().merges),
             "mapping_cache": mapping_cache(ssd.figures().mapping_cache),
-            "buffer": {
-                "write_hits": Value::Null,
-                "read_hits": Value::Null,
-                "destages": Value::Null,
-                "pages_per_destage_mean": Value::Null,
-                "pages_padded": Value::Null,
-            },
+            "buffer": buffer(ssd.ram_figures()),
             "scheme": {
                 "ram_bytes": ssd.figures().ram_bytes,
                 "extra": ssd.figures().extra.into_iter().map(|(k, v)| (k, json!(v))).collect::<serde_json::Map<_, _>>(),
@@ -197,6 +191,36 @@ fn mapping_cache(cache: Option<MappingCache>) -> Value {
         "hit_ratio": hit_ratio,
         "evictions": cache.as_ref().map(|cache| cache.evictions),
         "dirty_evictions": cache.as_ref().map(|cache| cache.dirty_evictions),
+    })
+}
+
+/// The RAM before the translation layer; every figure null where there is none.
+fn buffer(figures: Option<RamFigures>) -> Value {
+    let of = |pick: fn(&RamFigures) -> u64| figures.as_ref().map(pick);
+    let pages_per_destage = figures.as_ref().map(|ram| ratio(ram.pages_destaged, ram.destages));
+    let share = |hits: u64, all: u64| ratio(hits, all);
+    json!({
+        "writes": of(|ram| ram.writes),
+        "write_hits": of(|ram| ram.write_hits),
+        "write_hit_ratio": figures.as_ref().map(|ram| share(ram.write_hits, ram.writes)),
+        "reads": of(|ram| ram.reads),
+        "read_hits": of(|ram| ram.read_hits),
+        "read_hit_ratio": figures.as_ref().map(|ram| share(ram.read_hits, ram.reads)),
+        "destages": of(|ram| ram.destages),
+        "block_destages": of(|ram| ram.block_destages),
+        "pages_destaged": of(|ram| ram.pages_destaged),
+        "pages_per_destage_mean": pages_per_destage,
+        "pages_padded": of(|ram| ram.pages_padded),
+        "pages_dropped": of(|ram| ram.pages_dropped),
+        "flushes": of(|ram| ram.flushes),
+        "pages_forced": of(|ram| ram.pages_forced),
+        "partition": figures.as_ref().filter(|ram| !ram.partition.is_empty()).map(|ram| json!({
+            "requests": ram.partition.iter().map(|point| point.requests).collect::<Vec<_>>(),
+            "buffer_pages": ram.partition.iter().map(|point| point.buffer_pages).collect::<Vec<_>>(),
+            "map_entries": ram.partition.iter().map(|point| point.map_entries).collect::<Vec<_>>(),
+        })),
+        "extra": figures
+            .map(|ram| ram.extra.into_iter().map(|(k, v)| (k, json!(v))).collect::<serde_json::Map<_, _>>()),
     })
 }
 

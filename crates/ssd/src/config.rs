@@ -6,6 +6,7 @@
 use flashwright_block::{Bytes, Nanos, UnitError};
 use flashwright_ftl::{FtlSettings, GcSettings, PlacementConfig, WearSettings};
 use flashwright_nand::ProgramOrder;
+use flashwright_ram::RamSettings;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use std::fmt;
 use std::str::FromStr;
@@ -26,6 +27,8 @@ pub struct Config {
     pub timing: TimingConfig,
     /// The translation layer.
     pub ftl: FtlSettings,
+    /// The RAM before it.
+    pub ram: RamSettings,
     /// Cleaning.
     pub gc: GcSettings,
     /// Where pages go.

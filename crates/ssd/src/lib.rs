@@ -16,4 +16,5 @@ pub use config::{Capacity, Config, GeometryConfig, HostConfig, PartialPages, Rat
 pub use devices::{Device, bundled, bundled_devices};
 pub use engine::BusyTimes;
 pub use faults::{ConfigError, Fault};
+pub use flashwright_ram::{ManagerName, RamFigures, RamSettings};
 pub use ssd::{Ssd, SsdError};

@@ -10,6 +10,7 @@ use flashwright_block::{
 use flashwright_ftl::schemes::SchemeContext;
 use flashwright_ftl::{Flash, Ftl, LpnRun, OpKind, OutOfSpace, Scheme, SchemeFigures, Violation};
 use flashwright_nand::{BlockId, Geometry, Lpn, Nand, WearLimit};
+use flashwright_ram::{Ram, RamFigures};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
@@ -32,6 +33,7 @@ pub struct Ssd {
     config: Config,
     flash: Flash,
     scheme: Scheme,
+    ram: Option<Ram>,
     logical_pages: u32,
     sectors_per_page: u64,
     /// The shift that divides by `sectors_per_page`, where it is a power of two.
@@ -62,6 +64,8 @@ enum Clock {
     /// Time of one operation by [`OpKind`], and when the drive is free.
     Serial {
         alone: [u64; 4],
+        /// Time that the RAM adds to a request.
+        latency: u64,
         free_at: u64,
     },
     Parallel(ParallelClock),
@@ -130,13 +134,16 @@ impl Ssd {
         if !faults.is_empty() {
             return Err(fail(faults).into());
         }
-        let scheme = config.ftl.scheme.build(&context, &mut flash);
+        let mut scheme = config.ftl.scheme.build(&context, &mut flash);
+        let ram = Ram::new(&config.ram, logical_pages, seed, &mut scheme, &mut flash)
+            .map_err(|faults| fail(faults.into_iter().map(|what| Fault { key: String::new(), what }).collect()))?;
         let sectors_per_page = g.page_size.0 / SECTOR_BYTES;
         Ok(Self {
             clock: Clock::new(config, &geometry),
             config: config.clone(),
             flash,
             scheme,
+            ram,
             logical_pages,
             sectors_per_page,
             page_shift: sectors_per_page.is_power_of_two().then(|| sectors_per_page.trailing_zeros()),
@@ -178,9 +185,20 @@ impl Ssd {
     pub fn figures(&self) -> SchemeFigures {
         self.scheme.figures()
     }
-    /// Sets the scheme's own counts to zero, for the end of a warm-up.
+    /// The RAM before the translation layer, for looking; none if the drive buffers nothing.
+    #[must_use]
+    pub fn ram(&self) -> Option<&Ram> {
+        self.ram.as_ref()
+    }
+    /// What the RAM counted since the start or the last [`Ssd::reset_figures`].
+    #[must_use]
+    pub fn ram_figures(&self) -> Option<RamFigures> {
+        self.ram.as_ref().map(Ram::figures)
+    }
+    /// Sets the scheme's and the RAM's own counts to zero, for the end of a warm-up.
     pub fn reset_figures(&mut self) {
         self.scheme.reset_figures();
+        self.ram.iter_mut().for_each(Ram::reset_figures);
     }
     /// How long the parts of the drive were busy since the start; empty lists under `timing.model = "none"`.
     #[must_use]
@@ -210,9 +228,19 @@ impl Ssd {
         let mut violations = Vec::new();
         self.flash.audit(&mut violations);
         self.scheme.audit(&self.flash, &mut violations);
+        if let Some(ram) = &self.ram {
+            ram.audit(&mut violations);
+        }
         if let Some(stamps) = self.flash.stamps() {
             violations.extend_from_slice(stamps.violations().1);
             for lpn in (0..self.logical_pages).map(Lpn) {
+                let in_ram = self.ram.as_ref().and_then(|ram| ram.is_dirty(lpn));
+                if in_ram.is_some() && !stamps.is_newest_in_ram(lpn) {
+                    violations.push(Violation(format!("RAM does not hold the newest data of lpn {}", lpn.0)));
+                }
+                if in_ram == Some(true) {
+                    continue; // what flash holds is old
+                }
                 match self.scheme.lookup(lpn, &self.flash) {
                     None if stamps.is_written(lpn) => {
                         violations.push(Violation(format!("lpn {} was written but is not mapped", lpn.0)));
@@ -255,14 +283,21 @@ impl Ssd {
     /// Hands a request to the translation layer, which leaves its operations in the flash's log and counts.
     #[inline(always)]
     fn translate(&mut self, request: &Request) -> Result<(), OutOfSpace> {
-        if request.sectors == 0 || request.kind == RequestKind::Flush {
-            return Ok(()); // no volatile buffer: what was acknowledged is on flash
+        if request.kind == RequestKind::Flush {
+            // Without RAM what was acknowledged is on flash.
+            return self.ram.as_mut().map_or(Ok(()), |ram| ram.flush(&mut self.scheme, &mut self.flash));
+        }
+        if request.sectors == 0 {
+            return Ok(());
         }
         let run = self.run_of(request);
         match request.kind {
             RequestKind::Read => {
                 let delivered = self.flash.stamps().map(|stamps| stamps.delivered());
-                self.scheme.read(run, &mut self.flash);
+                match &mut self.ram {
+                    None => self.scheme.read(run, &mut self.flash),
+                    Some(ram) => ram.read(run, &mut self.scheme, &mut self.flash),
+                }
                 if let (Some(before), Some(stamps)) = (delivered, self.flash.stamps_mut())
                     && stamps.delivered() != before + u64::from(run.pages)
                 {
@@ -274,7 +309,7 @@ impl Ssd {
                 if self.config.host.partial_pages == PartialPages::ReadModifyWrite {
                     self.read_partial_pages(request, run);
                 }
-                self.write_run(run)
+                self.write_run(run, request.fua)
             }
             RequestKind::Trim => {
                 // Only pages wholly covered lose their content.
@@ -284,6 +319,10 @@ impl Ssd {
                     && pages > 0
                 {
                     let run = LpnRun { first: Lpn(first), pages, stream: request.stream };
+                    if let Some(ram) = &mut self.ram {
+                        ram.trim(run, &mut self.scheme, &mut self.flash);
+                        return Ok(());
+                    }
                     for lpn in run.iter() {
                         self.flash.host_trims_page(lpn);
                     }
@@ -297,7 +336,10 @@ impl Ssd {
 
     /// Writes whole pages. Where one can't be placed, what the pages hold then counts as their content.
     #[inline(always)]
-    fn write_run(&mut self, run: LpnRun) -> Result<(), OutOfSpace> {
+    fn write_run(&mut self, run: LpnRun, forced: bool) -> Result<(), OutOfSpace> {
+        if let Some(ram) = &mut self.ram {
+            return ram.write(run, forced, &mut self.scheme, &mut self.flash);
+        }
         for lpn in run.iter() {
             self.flash.host_writes_page(lpn);
         }
@@ -315,9 +357,14 @@ impl Ssd {
         let last = Lpn(run.first.0 + run.pages - 1);
         let partial = [starts_inside.then_some(run.first), ends_inside.then_some(last)];
         for lpn in partial.into_iter().flatten().take(if run.pages == 1 { 1 } else { 2 }) {
+            if self.ram.as_ref().is_some_and(|ram| ram.is_dirty(lpn).is_some()) {
+                continue; // completed in RAM
+            }
             if self.scheme.lookup(lpn, &self.flash).is_some() {
                 self.scheme.read(LpnRun { first: lpn, pages: 1, stream: run.stream }, &mut self.flash);
-                self.flash.host_program_waits(lpn);
+                if self.ram.is_none() {
+                    self.flash.host_program_waits(lpn);
+                }
             }
         }
     }
@@ -335,12 +382,13 @@ impl Ssd {
             did[kind] = after[kind] - before[kind];
         }
         let (mut start, mut end) = (start, start);
-        if let Clock::Serial { alone, free_at } = &mut self.clock {
-            let service: u64 = did.iter().zip(*alone).map(|(count, time)| count * time).sum();
+        if let Clock::Serial { alone, latency, free_at } = &mut self.clock {
+            let work: u64 = did.iter().zip(*alone).map(|(count, time)| count * time).sum();
+            let service = *latency + work;
             start = start.max(*free_at);
             end = start + service;
             *free_at = end;
-            self.busy += service;
+            self.busy += work;
         }
         let (flash_ops, erases) = (saturating_u32(did.iter().sum()), saturating_u32(did[OpKind::Erase as usize]));
         Ok(Outcome { start: Nanos(start), end: Nanos(end), flash_ops, erases })
@@ -384,7 +432,7 @@ impl Ssd {
     /// [`IoError::WornOut`] when a page can't be placed.
     #[inline]
     pub fn precondition(&mut self, run: LpnRun) -> Result<(), IoError> {
-        let result = self.write_run(run);
+        let result = self.write_run(run, false);
         self.flash.clear_log();
         result.map_err(|error| IoError::WornOut { reason: error.to_string() })
     }
@@ -534,14 +582,16 @@ impl Clock {
             array: [timing.read.0, timing.program.0, timing.erase.0, timing.oob_read.0],
             transfer: [page, page, 0, spare],
         };
+        let latency = if config.ram.manager.is_some() { config.ram.latency.0 } else { 0 };
         match timing.model {
             TimingModel::None => Self::None,
             TimingModel::Serial => Self::Serial {
                 alone: [OpKind::Read, OpKind::Program, OpKind::Erase, OpKind::OobRead].map(|kind| times.alone(kind)),
+                latency,
                 free_at: 0,
             },
             TimingModel::Parallel => Self::Parallel(ParallelClock {
-                engine: Parallel::new(geometry, times),
+                engine: Parallel::new(geometry, times, latency),
                 flights: Vec::new(),
                 in_flight: 0,
                 queue_depth: config.host.queue_depth,

@@ -16,7 +16,7 @@ use common::*;
 use flashwright_block::{BlockDevice, IoError, Nanos, Request, RequestKind, Rng, Seed, chance};
 use flashwright_ftl::{CAUSES, Ftl, LpnRun, OpKind, PlacementName, SchemeName, VictimName};
 use flashwright_nand::{Lpn, ProgramOrder};
-use flashwright_ssd::{Config, Ssd};
+use flashwright_ssd::{Config, ManagerName, Ssd};
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -33,27 +33,37 @@ struct Case {
     scheme: SchemeName,
     victim: VictimName,
     placement: PlacementName,
+    ram: Option<ManagerName>,
     order: ProgramOrder,
     timing: &'static str,
 }
 
 impl Case {
+    /// Schemes with every victim and placement policy, and with every manager of RAM.
     fn all() -> Vec<Self> {
         let mut cases = Vec::new();
         for scheme in SchemeName::ALL.iter().copied() {
-            for victim in VictimName::ALL.iter().copied() {
-                for placement in PlacementName::ALL.iter().copied() {
-                    for order in [ProgramOrder::Ascending, ProgramOrder::Any] {
-                        if scheme.needs_order().is_none_or(|needed| needed == order) {
-                            for timing in ["none", "serial", "parallel"] {
-                                cases.push(Self { scheme, victim, placement, order, timing });
-                            }
-                        }
+            for order in [ProgramOrder::Ascending, ProgramOrder::Any] {
+                if scheme.needs_order().is_some_and(|needed| needed != order) {
+                    continue;
+                }
+                for timing in ["none", "serial", "parallel"] {
+                    let (victim, placement) = (VictimName::ALL[0], PlacementName::ALL[0]);
+                    let plain = Self { scheme, victim, placement, ram: None, order, timing };
+                    for victim in VictimName::ALL.iter().copied() {
+                        let placements = PlacementName::ALL.iter().copied();
+                        cases.extend(placements.map(|placement| Self { victim, placement, ..plain }));
                     }
+                    cases.extend(ManagerName::ALL.iter().map(|ram| Self { ram: Some(*ram), ..plain }));
                 }
             }
         }
         cases
+    }
+
+    /// The cases without RAM before the translation layer.
+    fn without_ram(cases: Vec<Self>) -> Vec<Self> {
+        cases.into_iter().filter(|case| case.ram.is_none()).collect()
     }
 
     /// The cases that differ in what the translation layer sees.
@@ -63,23 +73,31 @@ impl Case {
 
     fn name(self) -> String {
         format!(
-            "{}/{}/{}/{}/{}",
+            "{}/{}/{}/{}/{}/{}",
             self.scheme.listed().name,
             self.victim.listed().name,
             self.placement.listed().name,
+            self.ram.map_or("none", |ram| ram.listed().name),
             order_name(self.order),
             self.timing
         )
     }
 
     fn settings(self) -> Vec<String> {
-        vec![
+        let mut settings = vec![
             format!("ftl.scheme={:?}", self.scheme.listed().name),
             format!("gc.victim={:?}", self.victim.listed().name),
             format!("placement.policy={:?}", self.placement.listed().name),
             format!("geometry.program-order={:?}", order_name(self.order)),
             format!("timing.model={:?}", self.timing),
-        ]
+        ];
+        settings.extend(self.ram.map(|ram| format!("ram.manager={:?}", ram.listed().name)));
+        settings
+    }
+
+    /// For a drive that is to wear out: RAM that can't hold all of it.
+    fn small_ram(self) -> Option<String> {
+        self.ram.map(|_| "ram.size=\"32 KiB\"".to_owned())
     }
 
     /// The configuration of this case over a shape.
@@ -89,9 +107,16 @@ impl Case {
 
     /// A drive of this case: the first shape from `from` on, going round, that the scheme takes.
     fn drive(self, from: usize, more: &[String], seed: Seed) -> Ssd {
-        let shapes = shapes();
+        let (shapes, mut more) = (shapes(), more.to_vec());
+        if self.ram.is_some() && !more.iter().any(|setting| setting.starts_with("ram.size")) {
+            let mut rng = seed.stream("ram");
+            // From a block of the largest shape to more than some shapes have pages.
+            more.push(format!("ram.size=\"{} KiB\"", pick(&mut rng, &[32, 36, 68, 256])));
+            more.push(format!("ram.power-protected={}", pick(&mut rng, &[true, false])));
+            more.push(format!("ram.charge-metadata={}", pick(&mut rng, &[true, false, false])));
+        }
         (0..shapes.len())
-            .find_map(|step| Ssd::new(&self.over(&shapes[(from + step) % shapes.len()], more), seed, true).ok())
+            .find_map(|step| Ssd::new(&self.over(&shapes[(from + step) % shapes.len()], &more), seed, true).ok())
             .unwrap_or_else(|| panic!("{} takes none of the shapes", self.name()))
     }
 }
@@ -173,7 +198,7 @@ impl Model {
         let mut taken = BTreeSet::new();
         for lpn in 0..ssd.logical_pages() {
             let found = ssd.scheme().lookup(Lpn(lpn), ssd.flash());
-            assert_eq!(found.is_some(), self.mapped.contains(&lpn), "{at}: lpn {lpn} lies at {found:?}");
+            assert_eq!(holds(ssd, lpn), self.mapped.contains(&lpn), "{at}: lpn {lpn} lies at {found:?}");
             if let Some(ppn) = found {
                 assert!(taken.insert(ppn.0), "{at}: lpn {lpn} shares page {} with another", ppn.0);
                 assert_eq!(ssd.flash().nand().spare(ppn), Some(Lpn(lpn)), "{at}: the owner of page {}", ppn.0);
@@ -196,6 +221,12 @@ impl Model {
         assert_eq!(unmapped, u64::from(ssd.logical_pages()) - self.mapped.len() as u64, "{at}: reads of nothing");
         assert_clean(ssd, at);
     }
+}
+
+/// Whether a logical page holds data, in RAM or on flash.
+fn holds(ssd: &Ssd, lpn: u32) -> bool {
+    ssd.ram().is_some_and(|ram| ram.is_dirty(Lpn(lpn)).is_some())
+        || ssd.scheme().lookup(Lpn(lpn), ssd.flash()).is_some()
 }
 
 /// Draws requests of one stream: weights, skew and lengths are the stream's own.
@@ -257,7 +288,8 @@ impl Mix {
             first += cut;
             count = (count - cut).saturating_sub(u64::from(draw(rng, u32::try_from(grain).unwrap()))).max(1);
         }
-        Step::Request(sectors(kind, first, u32::try_from(count).unwrap()))
+        let fua = kind == RequestKind::Write && chance(rng, 0.05);
+        Step::Request(Request { fua, ..sectors(kind, first, u32::try_from(count).unwrap()) })
     }
 }
 
@@ -388,11 +420,12 @@ fn adversarial_streams() {
 #[test]
 fn drives_end_well() {
     for_each_case("drives_end_well", &Case::with_timing("serial"), |case, seed| {
-        let more = [
+        let mut more = vec![
             format!("wear.pe-cycles-max={}", 2 + seed % 7),
             format!("wear.factory-bad={}", [0.0, 0.05, 0.1][usize::try_from(seed % 3).unwrap()]),
             format!("wear.free-block={:?}", ["least-worn", "fifo"][usize::try_from(seed % 2).unwrap()]),
         ];
+        more.extend(case.small_ram());
         let mut ssd = case.drive(usize::try_from(seed).unwrap(), &more, Seed(seed));
         let geometry = *ssd.flash().geometry();
         let (logical, grain) = (ssd.logical_pages(), ssd.sectors_per_page());
@@ -410,13 +443,9 @@ fn drives_end_well() {
                     ended += 1;
                     // Pages before the one that failed are new, the others as they were: nothing mapped gets lost.
                     for lpn in (0..logical).filter(|lpn| before[*lpn as usize].is_some()) {
-                        assert!(
-                            ssd.scheme().lookup(Lpn(lpn), ssd.flash()).is_some(),
-                            "lpn {lpn} was lost by a write that failed"
-                        );
+                        assert!(holds(&ssd, lpn), "lpn {lpn} was lost by a write that failed");
                     }
-                    let mapped =
-                        (0..logical).filter(|lpn| ssd.scheme().lookup(Lpn(*lpn), ssd.flash()).is_some()).collect();
+                    let mapped = (0..logical).filter(|lpn| holds(&ssd, *lpn)).collect();
                     model = Model { mapped, pages_written: ssd.flash().host_writes() };
                 }
                 Err(other) => panic!("{other}"),
@@ -436,7 +465,8 @@ fn drives_end_well() {
 #[test]
 fn preconditioning_may_end_a_drive() {
     for_each_case("preconditioning_may_end_a_drive", &Case::with_timing("none"), |case, seed| {
-        let more = ["wear.pe-cycles-max=2".to_owned()];
+        let mut more = vec!["wear.pe-cycles-max=2".to_owned()];
+        more.extend(case.small_ram());
         let mut ssd = case.drive(usize::try_from(seed).unwrap(), &more, Seed(seed));
         let (mut rng, logical) = (rng(seed), ssd.logical_pages());
         let run = |rng: &mut Rng| {
@@ -446,7 +476,7 @@ fn preconditioning_may_end_a_drive() {
         let ended = (0..4 * ssd.flash().geometry().pages()).any(|_| ssd.precondition(run(&mut rng)).is_err());
         assert!(ended, "the drive outlives its cycles");
         assert_clean(&ssd, "at the end");
-        let mapped = (0..logical).filter(|lpn| ssd.scheme().lookup(Lpn(*lpn), ssd.flash()).is_some()).collect();
+        let mapped = (0..logical).filter(|lpn| holds(&ssd, *lpn)).collect();
         let model = Model { mapped, pages_written: ssd.flash().host_writes() };
         model.read_back(&mut ssd, "at the end");
     });
@@ -461,7 +491,8 @@ fn requests_that_wait_at_the_end_of_life_are_answered() {
         &Case::with_timing("parallel"),
         |case, seed| {
             for depth in [1, 4] {
-                let more = ["wear.pe-cycles-max=2".to_owned(), format!("host.queue-depth={depth}")];
+                let mut more = vec!["wear.pe-cycles-max=2".to_owned(), format!("host.queue-depth={depth}")];
+                more.extend(case.small_ram());
                 let mut ssd = case.drive(usize::try_from(seed).unwrap(), &more, Seed(seed));
                 let (mut rng, logical) = (rng(seed), ssd.logical_pages());
                 let (mut taken, mut refused, mut done, mut failed) = (0, 0, 0, 0);
@@ -612,8 +643,10 @@ fn doubled_times_double_a_closed_loop() {
 /// Under page mapping with dynamic allocation a page's number means nothing: renamed pages do exactly the same.
 #[test]
 fn relabelled_pages_cost_the_same_under_page_mapping() {
-    let cases: Vec<Case> =
-        Case::with_timing("none").into_iter().filter(|case| case.scheme == SchemeName::Page).collect();
+    let cases: Vec<Case> = Case::without_ram(Case::with_timing("none"))
+        .into_iter()
+        .filter(|case| case.scheme == SchemeName::Page)
+        .collect();
     for_each_case("relabelled_pages_cost_the_same_under_page_mapping", &cases, |case, seed| {
         let mut ssd = case.drive(usize::try_from(seed).unwrap(), &[], Seed(seed));
         let mut renamed = ssd.clone();
@@ -646,6 +679,7 @@ fn a_drive_that_is_built_can_be_filled() {
                 format!("capacity.utilization={}", f64::from(30 + draw(&mut rng, 68)) / 100.0),
                 format!("wear.factory-bad={}", pick(&mut rng, &["0.0", "0.1", "0.25"])),
             ]);
+            more.extend(case.small_ram());
             let shapes = shapes();
             let shape: &Vec<String> = pick(&mut rng, &shapes);
             let config = case.over(shape, &more);
@@ -686,11 +720,52 @@ fn requests_past_the_end_are_refused_and_change_nothing() {
     });
 }
 
+/// After a flush, and after a forced write, what was acknowledged is on flash; unless the RAM outlives a loss of power.
+#[test]
+fn what_is_flushed_is_on_flash() {
+    let cases = Case::all().into_iter().filter(|case| case.ram.is_some() && case.timing != "serial");
+    for_each_case("what_is_flushed_is_on_flash", &cases.collect::<Vec<_>>(), |case, seed| {
+        for protected in [false, true] {
+            let mut config = case.drive(usize::try_from(seed).unwrap(), &[], Seed(seed)).config().clone();
+            config.ram.power_protected = protected;
+            let mut ssd = Ssd::new(&config, Seed(seed), true).unwrap();
+            let (logical, mut rng, mut programs) = (ssd.logical_pages(), rng(seed), 0);
+            let newest = |ssd: &Ssd, lpn: u32| {
+                let stamps = ssd.flash().stamps().unwrap();
+                !stamps.is_written(Lpn(lpn))
+                    || ssd.scheme().lookup(Lpn(lpn), ssd.flash()).is_some_and(|ppn| stamps.is_newest(Lpn(lpn), ppn))
+            };
+            for step in 0..300 {
+                let first = draw(&mut rng, logical);
+                let count = 1 + draw(&mut rng, 5.min(logical - first));
+                let fua = chance(&mut rng, 0.1);
+                let request = Request { fua, ..pages(&ssd, RequestKind::Write, first, count) };
+                perform(&mut ssd, request).unwrap();
+                if fua && !protected {
+                    assert!((first..first + count).all(|lpn| newest(&ssd, lpn)), "step {step}: a forced write");
+                }
+                if chance(&mut rng, 0.05) {
+                    programs = ssd.flash().counters().total(OpKind::Program);
+                    perform(&mut ssd, sectors(RequestKind::Flush, 0, 0)).unwrap();
+                    if protected {
+                        assert_eq!(programs, ssd.flash().counters().total(OpKind::Program), "a flush is free");
+                    } else {
+                        assert!((0..logical).all(|lpn| newest(&ssd, lpn)), "step {step}: a flush");
+                    }
+                }
+                assert_clean(&ssd, &format!("step {step}"));
+            }
+            assert!(protected || programs > 0, "nothing was ever written");
+        }
+    });
+}
+
 /// Every combination on the lists is a case, and counters know every cause.
 #[test]
 fn the_lists_are_covered() {
     let cases = Case::all();
-    assert!(cases.len() >= SchemeName::ALL.len() * VictimName::ALL.len() * PlacementName::ALL.len() * 3);
+    let policies = VictimName::ALL.len() * PlacementName::ALL.len() + ManagerName::ALL.len();
+    assert!(cases.len() >= SchemeName::ALL.len() * policies * 3);
     assert_eq!(common::CAUSE.len(), CAUSES);
     assert!(common::CAUSE.iter().enumerate().all(|(at, cause)| *cause as usize == at));
 }

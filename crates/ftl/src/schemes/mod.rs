@@ -112,6 +112,21 @@ macro_rules! schemes {
             fn idle(&mut self, flash: &mut Flash) -> Progress {
                 match self { $(Scheme::$name(scheme) => scheme.idle(flash),)+ }
             }
+            fn fetch(&mut self, lpn: Lpn, cause: crate::Cause, flash: &mut Flash) -> bool {
+                match self { $(Scheme::$name(scheme) => scheme.fetch(lpn, cause, flash),)+ }
+            }
+            fn write_block(&mut self, lpns: &[u32], flash: &mut Flash) -> Result<(), OutOfSpace> {
+                match self { $(Scheme::$name(scheme) => scheme.write_block(lpns, flash),)+ }
+            }
+            fn reclaimable_pages(&self, flash: &Flash) -> Option<u32> {
+                match self { $(Scheme::$name(scheme) => scheme.reclaimable_pages(flash),)+ }
+            }
+            fn map_cache(&self) -> Option<crate::MapCacheView> {
+                match self { $(Scheme::$name(scheme) => scheme.map_cache(),)+ }
+            }
+            fn resize_map_cache(&mut self, entries: u32, flash: &mut Flash) {
+                match self { $(Scheme::$name(scheme) => scheme.resize_map_cache(entries, flash),)+ }
+            }
             #[inline]
             fn lookup(&self, lpn: Lpn, flash: &Flash) -> Option<Ppn> {
                 match self { $(Scheme::$name(scheme) => scheme.lookup(lpn, flash),)+ }

@@ -256,6 +256,8 @@ struct Channel {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Parallel {
     phases: Phases,
+    /// Time between the last operation of a request and its end.
+    latency: u64,
     dies_per_channel: usize,
     dies: Vec<Die>,
     channel_of: Vec<u32>,
@@ -275,10 +277,11 @@ pub(crate) struct Parallel {
 }
 
 impl Parallel {
-    pub fn new(geometry: &Geometry, times: Times) -> Self {
+    pub fn new(geometry: &Geometry, times: Times, latency: u64) -> Self {
         let (channels, dies) = (geometry.channels() as usize, geometry.dies() as usize);
         Self {
             phases: Phases::new(&times),
+            latency,
             dies_per_channel: geometry.dies_per_channel() as usize,
             dies: vec![Die { idle: true, blocked_on: NONE, ..Die::default() }; dies],
             channel_of: (0..geometry.dies()).map(|die| die / geometry.dies_per_channel()).collect(),
@@ -579,7 +582,7 @@ impl Parallel {
     }
 
     fn complete(&mut self, slot: u32, end: u64) {
-        let key = done_key(end, self.slots[slot as usize].sequence, slot);
+        let key = done_key(end + self.latency, self.slots[slot as usize].sequence, slot);
         let mut at = self.done.len();
         while at > 0 && self.done[at - 1] < key {
             at -= 1;
@@ -633,7 +636,7 @@ mod tests {
     fn waiters_on_the_same_die_and_on_another() {
         let geometry = Geometry::new(1, 2, 1, 4, 4, Bytes(4096));
         let times = Times { command: 0, pipelined: true, array: [50, 200, 700, 50], transfer: [100, 100, 0, 10] };
-        let mut engine = Parallel::new(&geometry, times);
+        let mut engine = Parallel::new(&geometry, times, 0);
         let op = |ppn, kind, after| FlashOp { ppn: Ppn(ppn), kind, cause: Cause::Host, after, copies: 0 };
         let ops = [op(0, OpKind::Read, 0), op(1, OpKind::Program, 1), op(16, OpKind::Program, 2)];
         for start in [0, 1000] {

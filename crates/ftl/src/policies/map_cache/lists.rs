@@ -15,7 +15,7 @@ struct Node {
 
 /// Lists of slots from the most recent to the oldest. 12 bytes a slot.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct SlotLists {
+pub struct SlotLists {
     /// The anchors of the lists, then the slots. An anchor's `older` is the most recent slot, its `newer` the oldest.
     nodes: Vec<Node>,
     len: Vec<u32>,
@@ -23,6 +23,7 @@ pub(crate) struct SlotLists {
 
 impl SlotLists {
     /// So many empty lists, with memory for so many slots.
+    #[must_use]
     pub fn new(lists: u32, slots: u32) -> Self {
         let mut nodes = Vec::with_capacity(lists as usize + slots as usize);
         nodes.extend((0..lists).map(|list| Node { newer: list, older: list, list }));
@@ -36,31 +37,36 @@ impl SlotLists {
 
     /// Slots on a list.
     #[inline(always)]
+    #[must_use]
     pub fn len(&self, list: u32) -> u32 {
         self.len[list as usize]
     }
 
     /// Slots on all lists.
+    #[must_use]
     pub fn total(&self) -> u32 {
         self.len.iter().sum()
     }
 
     /// The list that a slot is on.
     #[inline(always)]
+    #[must_use]
     pub fn list_of(&self, slot: u32) -> u32 {
         self.nodes[self.node_of(slot)].list
     }
 
     /// The oldest slot of a list.
     #[inline(always)]
-    #[allow(clippy::cast_possible_truncation)] // there are at most 255 lists
+    #[allow(clippy::cast_possible_truncation)] // lists are counted in 32 bits
+    #[must_use]
     pub fn oldest(&self, list: u32) -> Option<u32> {
         (self.len(list) > 0).then(|| self.nodes[list as usize].newer - self.len.len() as u32)
     }
 
     /// The slot that is the next oldest of its list after this one; its node is asked for.
     #[inline(always)]
-    #[allow(clippy::cast_possible_truncation)] // there are at most 255 lists
+    #[allow(clippy::cast_possible_truncation)] // lists are counted in 32 bits
+    #[must_use]
     pub fn after(&self, slot: u32) -> Option<u32> {
         let newer = self.nodes[self.node_of(slot)].newer;
         prefetch(&self.nodes, newer as usize);
@@ -105,7 +111,7 @@ impl SlotLists {
     }
 
     /// The slots of a list from the oldest on.
-    #[cfg(test)]
+    #[must_use]
     pub fn oldest_first(&self, list: u32) -> Vec<u32> {
         let lists = u32::try_from(self.len.len()).expect("few lists");
         let mut found = Vec::new();

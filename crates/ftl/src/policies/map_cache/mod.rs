@@ -7,7 +7,7 @@ use crate::registry::policies;
 use serde::{Deserialize, Serialize};
 
 mod lists;
-pub(crate) use lists::SlotLists;
+pub use lists::SlotLists;
 
 /// What a policy is built for.
 #[derive(Clone, Copy, Debug)]

@@ -1,0 +1,202 @@
+//! A table of the pages that RAM holds, by the block that they belong to.
+
+use crate::index::Index;
+use flashwright_nand::Lpn;
+use serde::{Deserialize, Serialize};
+
+/// Pages grouped by logical block. A group keeps its slot while a page of it is held; slots are reused, so policies can
+/// thread lists through them ([`flashwright_ftl::SlotLists`]). 16 bytes and two bits a page of the block, for each group.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Groups {
+    slots: Index,
+    block: Vec<u32>,
+    count: Vec<u32>,
+    /// By slot, one bit a page of the block: held, and newer than its copy on flash.
+    held: Vec<u64>,
+    dirty: Vec<u64>,
+    free: Vec<u32>,
+    pages: u32,
+    pages_per_block: u32,
+    words: usize,
+}
+
+impl Groups {
+    /// An empty table of blocks of so many pages.
+    #[must_use]
+    pub fn new(pages_per_block: u32) -> Self {
+        Self {
+            slots: Index::default(),
+            block: Vec::new(),
+            count: Vec::new(),
+            held: Vec::new(),
+            dirty: Vec::new(),
+            free: Vec::new(),
+            pages: 0,
+            pages_per_block,
+            words: pages_per_block.div_ceil(64) as usize,
+        }
+    }
+
+    /// Pages held.
+    #[inline(always)]
+    #[must_use]
+    pub fn pages(&self) -> u32 {
+        self.pages
+    }
+    /// Groups with a page held.
+    #[must_use]
+    pub fn len(&self) -> u32 {
+        self.slots.len()
+    }
+    /// Whether nothing is held.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.slots.len() == 0
+    }
+    /// The block of a page, and the page's place in it.
+    #[inline(always)]
+    #[must_use]
+    pub fn place(&self, lpn: Lpn) -> (u32, u32) {
+        (lpn.0 / self.pages_per_block, lpn.0 % self.pages_per_block)
+    }
+    /// Pages of a block.
+    #[inline(always)]
+    #[must_use]
+    pub fn pages_per_block(&self) -> u32 {
+        self.pages_per_block
+    }
+    /// The slot of a block's group, if a page of it is held.
+    #[inline(always)]
+    #[must_use]
+    pub fn slot(&self, block: u32) -> Option<u32> {
+        self.slots.get(block)
+    }
+    /// The block of the group in a slot in use.
+    #[inline(always)]
+    #[must_use]
+    pub fn block(&self, slot: u32) -> u32 {
+        self.block[slot as usize]
+    }
+    /// Pages of the group in a slot in use.
+    #[inline(always)]
+    #[must_use]
+    pub fn count(&self, slot: u32) -> u32 {
+        self.count[slot as usize]
+    }
+
+    #[inline(always)]
+    fn bit(&self, slot: u32, offset: u32) -> (usize, u64) {
+        (slot as usize * self.words + offset as usize / 64, 1 << (offset % 64))
+    }
+    /// Whether the group in a slot holds the page at `offset` of its block.
+    #[inline(always)]
+    #[must_use]
+    pub fn holds(&self, slot: u32, offset: u32) -> bool {
+        let (word, bit) = self.bit(slot, offset);
+        self.held[word] & bit != 0
+    }
+    /// Whether a page that is held is newer than its copy on flash.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_dirty(&self, slot: u32, offset: u32) -> bool {
+        let (word, bit) = self.bit(slot, offset);
+        self.dirty[word] & bit != 0
+    }
+    /// Says whether a page that is held is newer than its copy on flash.
+    #[inline(always)]
+    pub fn set_dirty(&mut self, slot: u32, offset: u32, dirty: bool) {
+        let (word, bit) = self.bit(slot, offset);
+        if dirty {
+            self.dirty[word] |= bit;
+        } else {
+            self.dirty[word] &= !bit;
+        }
+    }
+    /// For a page: its group's slot and its place in the block, if it is held.
+    #[inline(always)]
+    #[must_use]
+    pub fn find(&self, lpn: Lpn) -> Option<(u32, u32)> {
+        let (block, offset) = self.place(lpn);
+        self.slot(block).filter(|slot| self.holds(*slot, offset)).map(|slot| (slot, offset))
+    }
+
+    /// Takes in a page that is not held; answers its group's slot, and whether the group is new.
+    #[inline(always)]
+    #[allow(clippy::cast_possible_truncation)] // slots are counted in 32 bits
+    pub fn insert(&mut self, lpn: Lpn, dirty: bool) -> (u32, bool) {
+        let (block, offset) = self.place(lpn);
+        let (slot, new) = match self.slot(block) {
+            Some(slot) => (slot, false),
+            None => {
+                let slot = self.free.pop().unwrap_or_else(|| {
+                    self.block.push(0);
+                    self.count.push(0);
+                    self.held.resize(self.held.len() + self.words, 0);
+                    self.dirty.resize(self.dirty.len() + self.words, 0);
+                    self.block.len() as u32 - 1
+                });
+                self.block[slot as usize] = block;
+                self.slots.insert(block, slot);
+                (slot, true)
+            }
+        };
+        let (word, bit) = self.bit(slot, offset);
+        debug_assert!(self.held[word] & bit == 0, "page {} taken in twice", lpn.0);
+        self.held[word] |= bit;
+        self.set_dirty(slot, offset, dirty);
+        self.count[slot as usize] += 1;
+        self.pages += 1;
+        (slot, new)
+    }
+
+    /// Lets a page go; answers its group's slot, and whether the group went with it.
+    pub fn remove(&mut self, lpn: Lpn) -> Option<(u32, bool)> {
+        let (slot, offset) = self.find(lpn)?;
+        let (word, bit) = self.bit(slot, offset);
+        self.held[word] &= !bit;
+        self.dirty[word] &= !bit;
+        self.count[slot as usize] -= 1;
+        self.pages -= 1;
+        let empty = self.count[slot as usize] == 0;
+        if empty {
+            self.slots.remove(self.block[slot as usize]);
+            self.free.push(slot);
+        }
+        Some((slot, empty))
+    }
+
+    /// Lets a whole group go.
+    pub fn remove_group(&mut self, slot: u32) {
+        let at = slot as usize;
+        self.held[at * self.words..][..self.words].fill(0);
+        self.dirty[at * self.words..][..self.words].fill(0);
+        self.pages -= std::mem::take(&mut self.count[at]);
+        self.slots.remove(self.block[at]);
+        self.free.push(slot);
+    }
+
+    /// The pages of a group in ascending order, each with whether it is newer than its copy on flash.
+    pub fn pages_of(&self, slot: u32) -> impl Iterator<Item = (Lpn, bool)> {
+        let first = self.block(slot) * self.pages_per_block;
+        (0..self.words).flat_map(move |word| {
+            let at = slot as usize * self.words + word;
+            let (mut bits, dirty) = (self.held[at], self.dirty[at]);
+            std::iter::from_fn(move || {
+                (bits != 0).then(|| {
+                    let bit = bits.trailing_zeros();
+                    bits &= bits - 1;
+                    (Lpn(first + u32::try_from(word).expect("few words") * 64 + bit), dirty >> bit & 1 == 1)
+                })
+            })
+        })
+    }
+
+    /// Appends the pages newer than their copies on flash, in ascending order.
+    pub fn dirty_pages(&self, out: &mut Vec<u32>) {
+        let from = out.len();
+        for slot in (0u32..).zip(&self.count).filter(|(_, count)| **count > 0).map(|(slot, _)| slot) {
+            out.extend(self.pages_of(slot).filter(|(_, dirty)| *dirty).map(|(lpn, _)| lpn.0));
+        }
+        out[from..].sort_unstable();
+    }
+}

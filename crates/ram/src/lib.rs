@@ -1,0 +1,30 @@
+//! The RAM of a drive, between the host and the translation layer.
+//!
+//! A manager ([`RamManager`]) keeps tables of the pages that RAM holds and names what leaves; it moves no data and knows
+//! no flash operation. [`Ram`] does what managers say: it makes room before it takes a page, pads blocks, hands runs to
+//! the translation layer, honours flushes, and counts.
+//!
+//! ```text
+//!   host write ─► held? ── yes ─► overwritten in place: no flash work
+//!                   │ no
+//!                 full? ── yes ─► manager: what leaves? ─► (padding: read the rest of its block) ─► Ftl::write
+//!                   │ no  ◄──────────────────────────────────────────┘
+//!                 taken in
+//! ```
+//!
+//! Time: an access to RAM adds `ram.latency` to its request; the flash work of making room belongs to the request that
+//! needs the room, which ends when the room is there.
+
+mod groups;
+mod index;
+pub mod managers;
+mod pages;
+mod ram;
+mod registry;
+mod settings;
+
+pub use groups::Groups;
+pub use managers::{Manager, ManagerName, ManagerSettings, RamContext, RamManager, View};
+pub use pages::Pages;
+pub use ram::{Destage, PartitionPoint, Ram, RamFigures};
+pub use settings::RamSettings;

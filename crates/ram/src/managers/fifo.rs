@@ -1,0 +1,113 @@
+//! A write buffer that lets go in the order of first writes (Kim 2011, 4.3: "flush in FIFO order once full").
+//!
+//! A rewrite changes the data, not the place. Reads are served from the buffer and change nothing. O(1) a page, 29 bytes
+//! a page held.
+
+use super::{RamContext, RamManager, View};
+use crate::{Destage, Pages};
+use flashwright_ftl::{SlotLists, Violation};
+use flashwright_nand::Lpn;
+use serde::{Deserialize, Serialize};
+
+/// How much a full buffer lets go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FlushOnFull {
+    /// The oldest page.
+    #[default]
+    One,
+    /// Everything, in ascending order: what the write-buffer probe sees on SSD-A of Kim 2011.
+    All,
+}
+
+/// `[ram.fifo]`: settings of `ram.manager = "fifo"`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub struct FifoSettings {
+    /// How much a full buffer lets go: `"one"` page or `"all"`.
+    pub flush_on_full: FlushOnFull,
+}
+
+/// `ram.manager = "fifo"`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Fifo {
+    pages: Pages,
+    order: SlotLists,
+    capacity: u32,
+    flush_on_full: FlushOnFull,
+}
+
+/// The only list: all pages, by first write.
+const ALL: u32 = 0;
+
+impl RamManager for Fifo {
+    const NAME: &'static str = "fifo";
+    const ABOUT: &'static str = "a write buffer of pages that leave in the order of first writes (Kim 2011, 4.3)";
+    const METADATA_BYTES: u64 = 12;
+    type Settings = FifoSettings;
+
+    fn new(settings: &Self::Settings, context: RamContext) -> Self {
+        Self {
+            pages: Pages::new(context.pages),
+            order: SlotLists::new(1, context.pages),
+            capacity: context.pages,
+            flush_on_full: settings.flush_on_full,
+        }
+    }
+
+    #[inline(always)]
+    fn capacity(&self) -> u32 {
+        self.capacity
+    }
+    #[inline(always)]
+    fn pages(&self) -> u32 {
+        self.pages.len()
+    }
+    #[inline(always)]
+    fn is_dirty(&self, lpn: Lpn) -> Option<bool> {
+        self.pages.slot(lpn).map(|_| true)
+    }
+
+    #[inline(always)]
+    fn overwrite(&mut self, lpn: Lpn) -> bool {
+        self.pages.slot(lpn).is_some()
+    }
+    #[inline(always)]
+    fn take_in(&mut self, lpn: Lpn, dirty: bool) {
+        let slot = self.pages.insert(lpn, dirty);
+        self.order.push(ALL, slot);
+    }
+    #[inline(always)]
+    fn read(&mut self, lpn: Lpn) -> bool {
+        self.pages.slot(lpn).is_some()
+    }
+    #[inline(always)]
+    fn choose(&mut self, _: View, out: &mut Destage) {
+        match self.flush_on_full {
+            FlushOnFull::One => out.pages.extend(self.order.oldest(ALL).map(|slot| self.pages.lpn(slot).0)),
+            FlushOnFull::All => self.pages.dirty_pages(&mut out.pages),
+        }
+    }
+    #[inline(always)]
+    fn remove(&mut self, lpn: Lpn) -> bool {
+        self.pages.remove(lpn).inspect(|slot| self.order.unlink(*slot)).is_some()
+    }
+    fn dirty_pages(&self, out: &mut Vec<u32>) {
+        self.pages.dirty_pages(out);
+    }
+    #[inline(always)]
+    fn likely_to_leave(&self) -> Option<Lpn> {
+        let oldest = self.order.oldest(ALL)?;
+        self.order.after(oldest).map(|slot| self.pages.lpn(slot))
+    }
+
+    fn audit(&self, violations: &mut Vec<Violation>) {
+        if self.order.total() != self.pages.len() {
+            violations.push(Violation(format!(
+                "the write buffer holds {} pages, {} are in its order",
+                self.pages.len(),
+                self.order.total()
+            )));
+        }
+    }
+}

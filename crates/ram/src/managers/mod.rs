@@ -1,0 +1,235 @@
+//! What manages the RAM of a drive. A manager is one file here and one line in the list below.
+
+use crate::ram::Destage;
+use flashwright_block::{RequestKind, Seed};
+use flashwright_ftl::{Flash, LpnRun, MapCacheView, Scheme, Violation, policies};
+use flashwright_nand::Lpn;
+use serde::{Deserialize, Serialize};
+
+/// What a manager is built for.
+#[derive(Clone, Copy, Debug)]
+pub struct RamContext {
+    /// Pages that the RAM holds, tables deducted where that was asked for.
+    pub pages: u32,
+    /// Bytes of data in a page.
+    pub page_bytes: u64,
+    /// Pages of an erase block: the size of a group.
+    pub pages_per_block: u32,
+    /// Pages that the drive offers to the host.
+    pub logical_pages: u32,
+    /// The cached mapping table of the translation layer, if it has one.
+    pub map_cache: Option<MapCacheView>,
+    /// The seed of the run.
+    pub seed: Seed,
+}
+
+/// What a manager may look at when it decides.
+#[derive(Clone, Copy)]
+pub struct View<'a> {
+    /// The translation layer below.
+    pub scheme: &'a Scheme,
+    /// The flash.
+    pub flash: &'a Flash,
+}
+
+/// Keeps the tables of the pages in RAM and names what leaves.
+///
+/// The caller makes room before it hands in a page that is not held, so `take_in` never meets a full RAM.
+pub trait RamManager: Sized {
+    /// What users write to choose it.
+    const NAME: &'static str;
+    /// What it does, in a line, with its source.
+    const ABOUT: &'static str;
+    /// Whether pages read from flash are kept as well (a cache), or only written ones (a write buffer).
+    const KEEPS_READS: bool = false;
+    /// Bytes of the manager's own tables for a page held, at most; what `ram.charge-metadata` deducts.
+    const METADATA_BYTES: u64;
+    /// Its own settings.
+    type Settings: Clone + std::fmt::Debug + Default + PartialEq + Serialize + for<'de> Deserialize<'de> + 'static;
+
+    /// What its settings or the drive lack: one line for each fault, with the key and what to change.
+    fn faults(settings: &Self::Settings, context: &RamContext) -> Vec<String> {
+        let _ = (settings, context);
+        Vec::new()
+    }
+    /// Builds it for empty RAM.
+    fn new(settings: &Self::Settings, context: RamContext) -> Self;
+
+    /// Pages that it may hold now.
+    fn capacity(&self) -> u32;
+    /// Entries of the cached mapping table that it leaves room for; none if it does not share the RAM with the table.
+    fn map_entries(&self) -> Option<u32> {
+        None
+    }
+    /// Pages that it holds.
+    fn pages(&self) -> u32;
+    /// Whether a page is held, and then whether it is newer than its copy on flash. Free of effects.
+    fn is_dirty(&self, lpn: Lpn) -> Option<bool>;
+    /// The host writes a page: if it is held it is overwritten in place. Answers whether it is.
+    fn overwrite(&mut self, lpn: Lpn) -> bool;
+    /// A page that is not held comes in: written by the host (dirty), or read from flash.
+    fn take_in(&mut self, lpn: Lpn, dirty: bool);
+    /// The host reads a page. Answers whether it is held.
+    fn read(&mut self, lpn: Lpn) -> bool;
+    /// Names what leaves next, at least one page. It stays until [`RamManager::remove`] or [`RamManager::left`] says that
+    /// it is gone: the flash may be at its end and refuse it.
+    fn choose(&mut self, view: View, out: &mut Destage);
+    /// A page leaves: trimmed, or written past the RAM. Answers whether it was held.
+    fn remove(&mut self, lpn: Lpn) -> bool;
+    /// What was chosen has left.
+    fn left(&mut self, out: &Destage) {
+        for lpn in out.pages.iter().chain(&out.dropped) {
+            self.remove(Lpn(*lpn));
+        }
+    }
+    /// Appends the pages newer than their copies on flash, in ascending order.
+    fn dirty_pages(&self, out: &mut Vec<u32>);
+    /// A page that stays held was written to flash. Called for caches only.
+    fn cleaned(&mut self, lpn: Lpn) {
+        let _ = lpn;
+    }
+    /// The page that will probably leave after the next ones, if that is known at no cost: a hint to prefetch its map.
+    #[inline]
+    fn likely_to_leave(&self) -> Option<Lpn> {
+        None
+    }
+    /// A request of the host has ended. Answers whether the share of the mapping table has changed.
+    #[inline]
+    fn request_done(&mut self, kind: RequestKind, run: LpnRun, view: View) -> bool {
+        let _ = (kind, run, view);
+        false
+    }
+    /// Figures that only this manager has, by name with the unit last.
+    fn figures(&self) -> Vec<(String, f64)> {
+        Vec::new()
+    }
+    /// Sets the counts of [`RamManager::figures`] to zero; the state stays.
+    fn reset_figures(&mut self) {}
+    /// Checks its tables against each other and appends what contradicts.
+    fn audit(&self, violations: &mut Vec<Violation>);
+}
+
+macro_rules! managers {
+    ($($module:ident :: $manager:ident),+ $(,)?) => {
+        policies! {
+            key: "ram.manager", trait: RamManager, names: ManagerName, settings: ManagerSettings, running: Manager,
+            context: RamContext;
+            $($module::$manager),+
+        }
+
+        impl ManagerName {
+            /// See [`RamManager::faults`].
+            #[must_use]
+            pub fn faults(self, settings: &ManagerSettings, context: &RamContext) -> Vec<String> {
+                match self { $(ManagerName::$manager => $manager::faults(&settings.$module, context),)+ }
+            }
+            /// See [`RamManager::METADATA_BYTES`].
+            #[must_use]
+            pub fn metadata_bytes(self) -> u64 {
+                match self { $(ManagerName::$manager => $manager::METADATA_BYTES,)+ }
+            }
+        }
+
+        impl Manager {
+            /// See [`RamManager::KEEPS_READS`].
+            #[inline(always)]
+            #[must_use]
+            pub fn keeps_reads(&self) -> bool {
+                match self { $(Manager::$manager(_) => $manager::KEEPS_READS,)+ }
+            }
+            /// See [`RamManager::capacity`].
+            #[inline(always)]
+            #[must_use]
+            pub fn capacity(&self) -> u32 {
+                match self { $(Manager::$manager(manager) => manager.capacity(),)+ }
+            }
+            /// See [`RamManager::map_entries`].
+            #[inline(always)]
+            #[must_use]
+            pub fn map_entries(&self) -> Option<u32> {
+                match self { $(Manager::$manager(manager) => manager.map_entries(),)+ }
+            }
+            /// See [`RamManager::pages`].
+            #[inline(always)]
+            #[must_use]
+            pub fn pages(&self) -> u32 {
+                match self { $(Manager::$manager(manager) => manager.pages(),)+ }
+            }
+            /// See [`RamManager::is_dirty`].
+            #[inline(always)]
+            #[must_use]
+            pub fn is_dirty(&self, lpn: Lpn) -> Option<bool> {
+                match self { $(Manager::$manager(manager) => manager.is_dirty(lpn),)+ }
+            }
+            /// See [`RamManager::likely_to_leave`].
+            #[inline(always)]
+            #[must_use]
+            pub fn likely_to_leave(&self) -> Option<Lpn> {
+                match self { $(Manager::$manager(manager) => manager.likely_to_leave(),)+ }
+            }
+            /// See [`RamManager::dirty_pages`].
+            #[inline(always)]
+            pub fn dirty_pages(&self, out: &mut Vec<u32>) {
+                match self { $(Manager::$manager(manager) => manager.dirty_pages(out),)+ }
+            }
+            /// See [`RamManager::figures`].
+            #[inline(always)]
+            #[must_use]
+            pub fn figures(&self) -> Vec<(String, f64)> {
+                match self { $(Manager::$manager(manager) => manager.figures(),)+ }
+            }
+            /// See [`RamManager::audit`].
+            #[inline(always)]
+            pub fn audit(&self, violations: &mut Vec<Violation>) {
+                match self { $(Manager::$manager(manager) => manager.audit(violations),)+ }
+            }
+            /// See [`RamManager::overwrite`].
+            #[inline(always)]
+            pub fn overwrite(&mut self, lpn: Lpn) -> bool {
+                match self { $(Manager::$manager(manager) => manager.overwrite(lpn),)+ }
+            }
+            /// See [`RamManager::take_in`].
+            #[inline(always)]
+            pub fn take_in(&mut self, lpn: Lpn, dirty: bool) {
+                match self { $(Manager::$manager(manager) => manager.take_in(lpn, dirty),)+ }
+            }
+            /// See [`RamManager::read`].
+            #[inline(always)]
+            pub fn read(&mut self, lpn: Lpn) -> bool {
+                match self { $(Manager::$manager(manager) => manager.read(lpn),)+ }
+            }
+            /// See [`RamManager::choose`].
+            #[inline(always)]
+            pub fn choose(&mut self, view: View, out: &mut Destage) {
+                match self { $(Manager::$manager(manager) => manager.choose(view, out),)+ }
+            }
+            /// See [`RamManager::remove`].
+            #[inline(always)]
+            pub fn remove(&mut self, lpn: Lpn) -> bool {
+                match self { $(Manager::$manager(manager) => manager.remove(lpn),)+ }
+            }
+            /// See [`RamManager::left`].
+            #[inline(always)]
+            pub fn left(&mut self, out: &Destage) {
+                match self { $(Manager::$manager(manager) => manager.left(out),)+ }
+            }
+            /// See [`RamManager::cleaned`].
+            #[inline(always)]
+            pub fn cleaned(&mut self, lpn: Lpn) {
+                match self { $(Manager::$manager(manager) => manager.cleaned(lpn),)+ }
+            }
+            /// See [`RamManager::request_done`].
+            #[inline(always)]
+            pub fn request_done(&mut self, kind: RequestKind, run: LpnRun, view: View) -> bool {
+                match self { $(Manager::$manager(manager) => manager.request_done(kind, run, view),)+ }
+            }
+            /// See [`RamManager::reset_figures`].
+            #[inline(always)]
+            pub fn reset_figures(&mut self) {
+                match self { $(Manager::$manager(manager) => manager.reset_figures(),)+ }
+            }
+        }
+    };
+}
+
+managers! { fifo::Fifo, lru::Lru }

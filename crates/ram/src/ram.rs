@@ -1,0 +1,442 @@
+//! What managers say, done: room is made, blocks are padded, runs go to the translation layer, and all is counted.
+
+use crate::managers::{Manager, RamContext, View};
+use crate::settings::RamSettings;
+use flashwright_block::{RequestKind, Seed};
+use flashwright_ftl::{Cause, Flash, Ftl, LpnRun, OutOfSpace, Scheme, Violation};
+use flashwright_nand::Lpn;
+use serde::{Deserialize, Serialize};
+
+/// What leaves the RAM together.
+#[derive(Clone, Debug, Default)]
+pub struct Destage {
+    /// Pages that go to flash, in ascending order.
+    pub pages: Vec<u32>,
+    /// Pages that flash holds already: they are dropped.
+    pub dropped: Vec<u32>,
+    /// The block whose other pages are read and written with them, if padding is wanted.
+    pub pad_block: Option<u32>,
+    /// Whether they are to fill an erase block of their own.
+    pub own_block: bool,
+}
+
+impl Destage {
+    fn clear(&mut self) {
+        self.pages.clear();
+        self.dropped.clear();
+        (self.pad_block, self.own_block) = (None, false);
+    }
+}
+
+/// How the RAM was parted at some time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartitionPoint {
+    /// Requests since the start or the last reset.
+    pub requests: u64,
+    /// Pages that the buffer may hold.
+    pub buffer_pages: u32,
+    /// Entries that the cached mapping table may hold.
+    pub map_entries: u32,
+}
+
+/// What the RAM counted.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RamFigures {
+    /// Pages that the host wrote, and of them those overwritten in RAM.
+    pub writes: u64,
+    /// See `writes`.
+    pub write_hits: u64,
+    /// Pages that the host read, and of them those answered from RAM.
+    pub reads: u64,
+    /// See `reads`.
+    pub read_hits: u64,
+    /// Times that something was written to flash to make room or to flush; a block counts once.
+    pub destages: u64,
+    /// Of them, blocks that asked for an erase block of their own or for padding.
+    pub block_destages: u64,
+    /// Pages of the host that they wrote.
+    pub pages_destaged: u64,
+    /// Pages read from flash and written again to complete blocks.
+    pub pages_padded: u64,
+    /// Pages that left without a write, since flash held them already.
+    pub pages_dropped: u64,
+    /// Flushes that had to write.
+    pub flushes: u64,
+    /// Pages written past the RAM because the host wanted them on flash at once.
+    pub pages_forced: u64,
+    /// The partition over time, where the manager shares the RAM with the mapping table: the latest points, one in
+    /// [`PartitionPoint::requests`] steps that double whenever there would be more than 4,096.
+    pub partition: Vec<PartitionPoint>,
+    /// Figures that only this manager has, by name with the unit last.
+    pub extra: Vec<(String, f64)>,
+}
+
+/// Points of the partition kept at most.
+const PARTITION_POINTS: usize = 4096;
+
+/// The RAM of a drive.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Ram {
+    manager: Manager,
+    power_protected: bool,
+    pages_per_block: u32,
+    logical_pages: u32,
+    figures: RamFigures,
+    requests: u64,
+    /// Whether the flash has refused to take what should have left.
+    stuck: bool,
+    /// Requests between two points of the partition.
+    partition_step: u64,
+    #[serde(skip)]
+    out: Destage,
+    /// Pages of the destage at hand with those that complete the block.
+    #[serde(skip)]
+    padded: Vec<u32>,
+}
+
+impl Ram {
+    /// Builds the RAM over a translation layer, or answers what is wrong, one line for each fault; nothing where no
+    /// manager is chosen.
+    ///
+    /// # Errors
+    /// Each fault with its key and what to change.
+    pub fn new(
+        settings: &RamSettings,
+        logical_pages: u32,
+        seed: Seed,
+        scheme: &mut Scheme,
+        flash: &mut Flash,
+    ) -> Result<Option<Self>, Vec<String>> {
+        let Some(name) = settings.manager else {
+            return if settings.size.0 == 0 {
+                Ok(None)
+            } else {
+                Err(vec![format!(
+                    "ram.size: found {} with ram.manager = \"none\"; choose a manager, such as ram.manager = \"lru\"",
+                    settings.size
+                )])
+            };
+        };
+        let page_bytes = flash.geometry().page_size().0;
+        let charged = if settings.charge_metadata { name.metadata_bytes() } else { 0 };
+        let context = RamContext {
+            pages: u32::try_from(settings.size.0 / (page_bytes + charged)).unwrap_or(u32::MAX),
+            page_bytes,
+            pages_per_block: flash.geometry().pages_per_block(),
+            logical_pages,
+            map_cache: scheme.map_cache(),
+            seed,
+        };
+        if context.pages == 0 {
+            return Err(vec![format!(
+                "ram.size: found {}, which holds no page of {} B, with ram.manager = {:?}; give it RAM, such as \
+                 ram.size = \"16 MiB\", or choose ram.manager = \"none\"",
+                settings.size,
+                page_bytes + charged,
+                name.listed().name
+            )]);
+        }
+        let faults = name.faults(&settings.managers, &context);
+        if !faults.is_empty() {
+            return Err(faults);
+        }
+        let manager = name.build(&settings.managers, context);
+        if let Some(entries) = manager.map_entries() {
+            scheme.resize_map_cache(entries, flash);
+        }
+        let mut ram = Self {
+            manager,
+            power_protected: settings.power_protected,
+            pages_per_block: context.pages_per_block,
+            logical_pages,
+            figures: RamFigures::default(),
+            requests: 0,
+            stuck: false,
+            partition_step: 1,
+            out: Destage::default(),
+            padded: Vec::new(),
+        };
+        ram.note_partition();
+        Ok(Some(ram))
+    }
+
+    /// Whether a page is held, and then whether it is newer than its copy on flash.
+    #[must_use]
+    pub fn is_dirty(&self, lpn: Lpn) -> Option<bool> {
+        self.manager.is_dirty(lpn)
+    }
+    /// Pages held now.
+    #[must_use]
+    pub fn pages(&self) -> u32 {
+        self.manager.pages()
+    }
+    /// What was counted since the start or the last [`Ram::reset_figures`].
+    #[must_use]
+    pub fn figures(&self) -> RamFigures {
+        RamFigures { extra: self.manager.figures(), ..self.figures.clone() }
+    }
+    /// Sets the counts to zero; what is held stays.
+    pub fn reset_figures(&mut self) {
+        self.figures = RamFigures::default();
+        self.requests = 0;
+        self.partition_step = 1;
+        self.manager.reset_figures();
+        self.note_partition();
+    }
+
+    /// The host reads a run: pages held are answered from RAM, the others from flash.
+    pub fn read(&mut self, run: LpnRun, scheme: &mut Scheme, flash: &mut Flash) {
+        self.figures.reads += u64::from(run.pages);
+        let mut missing = LpnRun { pages: 0, ..run };
+        for lpn in run.iter() {
+            if self.manager.read(lpn) {
+                self.figures.read_hits += 1;
+                flash.read_from_ram(lpn);
+                if missing.pages > 0 {
+                    scheme.read(missing, flash);
+                }
+                missing = LpnRun { first: Lpn(lpn.0 + 1), pages: 0, ..run };
+            } else {
+                missing.pages += 1;
+            }
+        }
+        if missing.pages > 0 {
+            scheme.read(missing, flash);
+        }
+        if self.manager.keeps_reads() {
+            self.keep_reads(run, scheme, flash);
+        }
+        self.request_done(RequestKind::Read, run, scheme, flash);
+    }
+
+    /// Takes in the pages of a run that were read from flash, unless the room for them can't be made any more.
+    fn keep_reads(&mut self, run: LpnRun, scheme: &mut Scheme, flash: &mut Flash) {
+        for lpn in run.iter() {
+            if self.manager.is_dirty(lpn).is_none()
+                && scheme.lookup(lpn, flash).is_some()
+                && self.make_room(scheme, flash).is_ok()
+                && let Some(ppn) = scheme.lookup(lpn, flash)
+            {
+                flash.ram_loads(lpn, ppn);
+                self.manager.take_in(lpn, false);
+            }
+        }
+    }
+
+    /// The host writes a run. With `forced` it is to be on flash when the request ends.
+    ///
+    /// # Errors
+    /// [`OutOfSpace`] when flash takes no more. Pages before the one that needed room are written, the others keep their
+    /// content, and what RAM holds stays there.
+    pub fn write(
+        &mut self,
+        run: LpnRun,
+        forced: bool,
+        scheme: &mut Scheme,
+        flash: &mut Flash,
+    ) -> Result<(), OutOfSpace> {
+        if forced && !self.power_protected {
+            self.write_past(run, scheme, flash)?;
+        } else {
+            for lpn in run.iter() {
+                self.write_page(lpn, scheme, flash)?;
+            }
+        }
+        self.request_done(RequestKind::Write, run, scheme, flash);
+        Ok(())
+    }
+
+    #[inline]
+    fn write_page(&mut self, lpn: Lpn, scheme: &mut Scheme, flash: &mut Flash) -> Result<(), OutOfSpace> {
+        self.figures.writes += 1;
+        if self.manager.overwrite(lpn) {
+            self.figures.write_hits += 1;
+            flash.host_writes_page(lpn);
+            flash.ram_takes(lpn);
+            return Ok(());
+        }
+        self.make_room(scheme, flash)?;
+        flash.host_writes_page(lpn);
+        flash.ram_takes(lpn);
+        self.manager.take_in(lpn, true);
+        Ok(())
+    }
+
+    /// Writes a run to flash at once. Copies in RAM are old then.
+    #[cold]
+    fn write_past(&mut self, run: LpnRun, scheme: &mut Scheme, flash: &mut Flash) -> Result<(), OutOfSpace> {
+        self.figures.writes += u64::from(run.pages);
+        self.figures.pages_forced += u64::from(run.pages);
+        for lpn in run.iter() {
+            self.figures.write_hits += u64::from(self.manager.remove(lpn));
+            flash.ram_lets_go(lpn);
+            flash.host_writes_page(lpn);
+        }
+        scheme.write(run, flash).inspect_err(|_| {
+            for lpn in run.iter() {
+                flash.host_write_failed(lpn, scheme.lookup(lpn, flash));
+            }
+        })
+    }
+
+    /// The host trims a run.
+    pub fn trim(&mut self, run: LpnRun, scheme: &mut Scheme, flash: &mut Flash) {
+        for lpn in run.iter() {
+            self.manager.remove(lpn);
+            flash.ram_lets_go(lpn);
+            flash.host_trims_page(lpn);
+        }
+        scheme.trim(run, flash);
+    }
+
+    /// The host wants all that was acknowledged to outlive a loss of power.
+    ///
+    /// # Errors
+    /// [`OutOfSpace`] when flash takes no more; what is not written stays in RAM.
+    pub fn flush(&mut self, scheme: &mut Scheme, flash: &mut Flash) -> Result<(), OutOfSpace> {
+        if self.power_protected || self.manager.pages() == 0 {
+            return Ok(());
+        }
+        if !self.manager.keeps_reads() {
+            self.figures.flushes += 1;
+            while self.manager.pages() > 0 {
+                self.destage(scheme, flash)?;
+            }
+            return Ok(());
+        }
+        self.out.clear();
+        self.manager.dirty_pages(&mut self.out.pages);
+        if !self.out.pages.is_empty() {
+            self.figures.flushes += 1;
+            self.write_out(scheme, flash)?;
+            for lpn in &self.out.pages {
+                self.manager.cleaned(Lpn(*lpn));
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes room for a page.
+    #[inline(always)]
+    fn make_room(&mut self, scheme: &mut Scheme, flash: &mut Flash) -> Result<(), OutOfSpace> {
+        while self.manager.pages() >= self.manager.capacity() {
+            self.destage(scheme, flash)?;
+        }
+        Ok(())
+    }
+
+    /// Lets go what the manager names.
+    fn destage(&mut self, scheme: &mut Scheme, flash: &mut Flash) -> Result<(), OutOfSpace> {
+        self.out.clear();
+        self.manager.choose(View { scheme, flash }, &mut self.out);
+        assert!(!self.out.pages.is_empty() || !self.out.dropped.is_empty(), "a manager names what leaves");
+        if !self.out.pages.is_empty() {
+            self.write_out(scheme, flash)?;
+        }
+        self.figures.pages_dropped += self.out.dropped.len() as u64;
+        self.manager.left(&self.out);
+        for lpn in self.out.pages.iter().chain(&self.out.dropped) {
+            flash.ram_lets_go(Lpn(*lpn));
+        }
+        if let Some(lpn) = self.manager.likely_to_leave() {
+            scheme.expect_far(lpn);
+        }
+        Ok(())
+    }
+
+    /// Writes the pages that leave, completed to a block where that is wanted.
+    fn write_out(&mut self, scheme: &mut Scheme, flash: &mut Flash) -> Result<(), OutOfSpace> {
+        let Self { out, padded, figures, .. } = self;
+        figures.destages += 1;
+        figures.block_destages += u64::from(out.own_block || out.pad_block.is_some());
+        figures.pages_destaged += out.pages.len() as u64;
+        let pages = match out.pad_block {
+            None => &out.pages,
+            Some(block) => {
+                let first = block * self.pages_per_block;
+                let mut own = out.pages.iter().copied().peekable();
+                padded.clear();
+                for lpn in first..(first + self.pages_per_block).min(self.logical_pages) {
+                    if own.next_if_eq(&lpn).is_some() {
+                        padded.push(lpn);
+                    } else if scheme.fetch(Lpn(lpn), Cause::Padding, flash) {
+                        flash.pads(Lpn(lpn));
+                        figures.pages_padded += 1;
+                        padded.push(lpn);
+                    }
+                }
+                debug_assert!(own.next().is_none(), "pages of a padded destage are of one block, in order");
+                padded
+            }
+        };
+        let result = if out.own_block { scheme.write_block(pages, flash) } else { write_runs(pages, scheme, flash) };
+        flash.padding_done();
+        result
+    }
+
+    /// Tells the manager that a request has ended, and moves the border between buffer and mapping table if it says so.
+    #[inline(always)]
+    fn request_done(&mut self, kind: RequestKind, run: LpnRun, scheme: &mut Scheme, flash: &mut Flash) {
+        self.requests += 1;
+        if self.manager.request_done(kind, run, View { scheme, flash }) {
+            self.repartition(scheme, flash);
+        }
+    }
+
+    #[cold]
+    fn repartition(&mut self, scheme: &mut Scheme, flash: &mut Flash) {
+        while self.manager.pages() > self.manager.capacity() {
+            if self.destage(scheme, flash).is_err() {
+                self.stuck = true; // a drive at its end keeps what it can't write
+                break;
+            }
+        }
+        if let Some(entries) = self.manager.map_entries() {
+            scheme.resize_map_cache(entries, flash);
+        }
+        self.note_partition();
+    }
+
+    fn note_partition(&mut self) {
+        let Some(map_entries) = self.manager.map_entries() else { return };
+        let points = &mut self.figures.partition;
+        if points.last().is_some_and(|last| self.requests < last.requests + self.partition_step) {
+            return;
+        }
+        points.push(PartitionPoint { requests: self.requests, buffer_pages: self.manager.capacity(), map_entries });
+        if points.len() > PARTITION_POINTS {
+            let mut at = 0;
+            points.retain(|_| {
+                at += 1;
+                at % 2 == 1
+            });
+            let span = points.last().map_or(0, |last| last.requests);
+            self.partition_step = span / (PARTITION_POINTS as u64 / 2) + 1;
+        }
+    }
+
+    /// Checks the manager's tables and appends what contradicts.
+    pub fn audit(&self, violations: &mut Vec<Violation>) {
+        self.manager.audit(violations);
+        let held = (0..self.logical_pages).filter(|lpn| self.manager.is_dirty(Lpn(*lpn)).is_some()).count();
+        if held != self.manager.pages() as usize {
+            violations.push(Violation(format!("the RAM counts {} pages, a search finds {held}", self.manager.pages())));
+        }
+        if self.manager.pages() > self.manager.capacity() && !self.stuck {
+            violations.push(Violation(format!(
+                "the RAM holds {} pages, but has room for {}",
+                self.manager.pages(),
+                self.manager.capacity()
+            )));
+        }
+    }
+}
+
+/// Writes pages in ascending order, as runs where they are neighbours.
+fn write_runs(pages: &[u32], scheme: &mut Scheme, flash: &mut Flash) -> Result<(), OutOfSpace> {
+    for run in pages.chunk_by(|a, b| a + 1 == *b) {
+        let pages = u32::try_from(run.len()).expect("logical pages are counted in 32 bits");
+        scheme.write(LpnRun { first: Lpn(run[0]), pages, stream: 0 }, flash)?;
+    }
+    Ok(())
+}

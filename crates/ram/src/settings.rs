@@ -1,0 +1,53 @@
+//! What users choose about the RAM of a drive.
+
+use crate::managers::{ManagerName, ManagerSettings};
+use flashwright_block::{Bytes, Nanos};
+use serde::{Deserialize, Serialize};
+
+/// `[ram]`: the RAM before the translation layer.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub struct RamSettings {
+    /// What manages it; `"none"` where the drive buffers nothing.
+    #[serde(with = "named_or_none")]
+    pub manager: Option<ManagerName>,
+    /// Its size. Managers that share it with the cached mapping table part it between both.
+    pub size: Bytes,
+    /// Time that an access adds to a request.
+    pub latency: Nanos,
+    /// Whether its content outlives a loss of power: flushes and forced writes then cost nothing. Otherwise a flush
+    /// destages all that was acknowledged, and a forced write goes to flash at once.
+    pub power_protected: bool,
+    /// Whether the managers' own tables are deducted from the size (each manager's page says at how many bytes).
+    pub charge_metadata: bool,
+    /// Settings of the managers, each in a table of its name.
+    #[serde(flatten)]
+    pub managers: ManagerSettings,
+}
+
+/// A manager's name, or `"none"`.
+mod named_or_none {
+    use super::ManagerName;
+    use serde::de::value::{Error as PlainError, StrDeserializer};
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _, de::IntoDeserializer};
+
+    #[allow(clippy::ref_option)] // serde's signature
+    pub fn serialize<S: Serializer>(name: &Option<ManagerName>, serializer: S) -> Result<S::Ok, S::Error> {
+        match name {
+            None => serializer.serialize_str("none"),
+            Some(name) => name.serialize(serializer),
+        }
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ManagerName>, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        if text == "none" {
+            return Ok(None);
+        }
+        let plain: StrDeserializer<PlainError> = text.as_str().into_deserializer();
+        ManagerName::deserialize(plain).map(Some).map_err(|_| {
+            let names: Vec<String> = ManagerName::ALL.iter().map(|name| format!("`{}`", name.listed().name)).collect();
+            D::Error::custom(format!("unknown variant `{text}`, expected one of `none`, {}", names.join(", ")))
+        })
+    }
+}
