@@ -37,6 +37,8 @@ class MadeUp:
     valid_per_block: np.ndarray[Any, np.dtype[np.uint32]]
     response_distribution: Mapping[str, tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]
     violations: Sequence[str] = field(default_factory=list)
+    varied: Mapping[str, object] = field(default_factory=dict)
+    closeup: pa.Table | None = None
 
 
 def times(count: int, middle: float) -> dict[str, float]:
@@ -312,7 +314,7 @@ def test_nothing_is_loaded(tmp_path: Path) -> None:
     assert policy and "default-src 'none'" in policy and "http" not in policy
     style = page[page.index("<style>") : page.index("</style>")]
     assert "url(" not in style and "@import" not in style
-    scripts = sorted((ROOT / "python/flashwright/report/static").glob("*.js"))
+    scripts = sorted((ROOT / "python/flashwright/report/static").rglob("*.js"))
     code = "".join(script.read_text(encoding="utf-8") for script in scripts)
     assert not re.search(r"fetch\(|XMLHttpRequest|import\(|WebSocket|sendBeacon", code)
     assert re.findall(r"https?://[^\"]*", code) == ["http://www.w3.org/2000/svg"]

@@ -1,27 +1,18 @@
-"""The charts of a report, as data for ``static/plots.js``.
-
-A chart has one or more *views* that the reader switches between. A view names its axes and its
-series; series name columns of numbers, which are kept once in a `Columns` pool however many charts
-draw them::
-
-    chart ─► views ─► series ─► columns
-      kind     axes     run, part  numbers, null for a gap
-
-Kinds: ``lines`` (also histograms, as steps), ``bars`` (one value a die), ``stack`` (shares of a
-whole) and ``map`` (a cell a block). A chart without data says why instead.
-"""
+"""The charts of a report; what a chart is stands in `charts`."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from flashwright.report import text
+from flashwright.report.charts import NO_TIME, Chart, Columns, Section, axis, short
+from flashwright.report.closeup import closeups
 from flashwright.report.runs import (
     Floats,
     RunView,
@@ -31,6 +22,7 @@ from flashwright.report.runs import (
     number,
     series,
 )
+from flashwright.report.sweep import sweeps
 from flashwright.report.tables import Cell, Table, spread
 
 # Budgets for the whole file, shared among its runs: a report is to stay far below 2 MB.
@@ -42,77 +34,26 @@ MAP_CELLS_MAX = 64 * 1024
 BINS = 60
 DIES_IN_TABLE_MAX = 64
 
-NO_TIME = "No time was kept (<code>timing.model = none</code>)"
 NO_WINDOWS = "No time series was kept of this run."
 CAUSES = ("host", "gc", "merge", "translation", "padding", "wear")
 CAUSE_COLOURS = (6, 1, 5, 0, 2, 3)
 
 
-@dataclass(frozen=True)
-class Chart:
-    """A chart, or the reason why there is none.
-
-    `caption` and `missing` are HTML of our own; nothing of a run may stand in them unescaped.
-    """
-
-    key: str
-    title: str
-    caption: str
-    kind: Literal["lines", "bars", "stack", "map"] = "lines"
-    views: list[dict[str, Any]] = field(default_factory=list)
-    table: Table | None = None
-    missing: str | None = None
-    group: str | None = None
-    left_out: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Section:
-    """Charts that belong together."""
-
-    key: str
-    title: str
-    charts: Sequence[Chart]
-
-
-@dataclass
-class Columns:
-    """The numbers behind all charts, by name; five to seven significant digits suffice a plot."""
-
-    numbers: dict[str, list[float | int | None]] = field(default_factory=dict)
-
-    def add(self, name: str, values: Iterable[float], digits: int = 5) -> str:
-        """Keeps `values` under `name`; returns the name."""
-        self.numbers[name] = [_short(value, digits) for value in values]
-        return name
-
-
-def _short(value: float, digits: int) -> float | int | None:
-    if not math.isfinite(value):
-        return None
-    short = float(f"{value:.{digits}g}")
-    return int(short) if short.is_integer() else short
-
-
-def axis(label: str, show: str, **options: object) -> dict[str, Any]:
-    """An axis: its label, how its numbers read, and options such as ``log`` or ``zero``.
-
-    Numbers read as ``ns``, ``count``, ``share``, ``number`` or ``index`` (whole, never shortened).
-    """
-    return {"label": label, "format": show, **options}
-
-
 def sections(runs: Sequence[RunView], columns: Columns) -> list[Section]:
     """All charts of a report, in the order of its pages."""
     return [
+        *sweeps(runs, columns),
         Section("time", "Over time", over_time(runs, columns)),
         Section(
             "response",
             "Response times",
             [_distribution(runs, columns, tail=False), _distribution(runs, columns, tail=True)],
         ),
+        *closeups(runs, columns),
         Section(
-            "writes", "Where writes come from", [_causes(runs), *_preconditioning(runs, columns)]
+            "writes",
+            "Where writes come from",
+            [_causes(runs), *_merges(runs, columns), *_preconditioning(runs, columns)],
         ),
         Section(
             "blocks",
@@ -335,7 +276,7 @@ def _causes(runs: Sequence[RunView]) -> Chart:
         "name": "",
         "x": axis("pages programmed per page that the host wrote", "number", zero=True),
         "parts": [{"name": CAUSES[k], "colour": CAUSE_COLOURS[k]} for k in used],
-        "rows": [{"run": i, "values": [_short(values[k], 5) for k in used]} for i, values in rows],
+        "rows": [{"run": i, "values": [short(values[k], 5) for k in used]} for i, values in rows],
     }
     table = Table(
         ["Run", *(CAUSES[k] for k in used), "total"],
@@ -356,6 +297,61 @@ def _causes(runs: Sequence[RunView]) -> Chart:
     return Chart(
         "causes", title, caption, kind="stack", views=[view], table=table, left_out=left_out
     )
+
+
+def _merges(runs: Sequence[RunView], columns: Columns) -> list[Chart]:
+    """What full merges cost, where a run has any; otherwise no chart."""
+    found = {
+        i: np.asarray(counts, dtype=np.float64)
+        for i, run in enumerate(runs)
+        # The first count is of log blocks that held nothing current and went without a merge.
+        if (counts := (dig(run.json, "merges.full_by_data_blocks") or [])) and sum(counts[1:]) > 0
+    }
+    if not found:
+        return []
+    most = max(int(np.flatnonzero(counts)[-1]) for counts in found.values())
+    x = columns.add("merges.x", range(most + 1))
+    lines = []
+    rows = []
+    for i, counts in found.items():
+        merges = np.zeros(most + 1)
+        merges[1 : len(counts)] = counts[1 : most + 1]
+        reached = np.cumsum(merges) / merges.sum()
+        y = columns.add(f"{i}.merges", reached)
+        lines.append({"run": i, "part": None, "x": x, "y": y, "step": True})
+        at = [float(np.searchsorted(reached, share - 1e-12)) for share in (0.5, 0.9, 1)]
+        mean = float(merges @ np.arange(most + 1) / merges.sum())
+        rows.append(
+            [
+                Cell(runs[i].label, runs[i].label),
+                Cell(text.count(merges.sum()), float(merges.sum())),
+                *(Cell(text.significant(value), value) for value in (mean, *at)),
+                Cell(text.share(merges[20:].sum() / merges.sum()), merges[20:].sum()),
+            ]
+        )
+    view = {
+        "name": "",
+        "x": axis("data blocks touched", "index"),
+        "y": axis("full merges that touch no more", "share", min=0, max=1),
+        "series": lines,
+    }
+    header = ["Run", "Full merges", "Mean", "50 %", "90 %", "Largest", "20 or more"]
+    caption = (
+        "Share of full merges by the number of data blocks that had to be merged to reclaim one log "
+        "block (Gupta 2009, Figure 7); the larger, the longer a request waits for it."
+    )
+    # A run without full merges is named only where its scheme could have made some.
+    could = {i for i, run in enumerate(runs) if number(run.json, "merges.full") is None}
+    return [
+        Chart(
+            "merges",
+            "Full merges by data blocks",
+            caption,
+            views=[view],
+            table=Table(header, rows),
+            left_out=_left_out(runs, {*found, *could}),
+        )
+    ]
 
 
 def _preconditioning(runs: Sequence[RunView], columns: Columns) -> list[Chart]:
