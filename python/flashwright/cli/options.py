@@ -278,6 +278,8 @@ class OutputOptions:
 
 def check_closeup(run: RunOptions, output: OutputOptions) -> None:
     """Refuse to look closely without a place for it, and a place without a look."""
+    if run.closeup is not None:
+        _closeup(run.closeup)
     if run.closeup is not None and output.closeup_out is None and output.report is None:
         raise WorkloadError(
             "--closeup: found it alone, expected --report or --closeup-out beside it", ""

@@ -14,7 +14,7 @@ from flashwright.report.runs import RunView, is_timed
 from flashwright.report.tables import Cell, Table
 
 # Bars drawn, in all and of one run: more are thinner than a line, and a report is to stay small.
-REQUESTS_MAX = 12_000
+REQUESTS_MAX = 8_000
 REQUESTS_MAX_PER_RUN = 2000
 SLOWEST_SHOWN = 12
 
@@ -27,11 +27,22 @@ def closeups(runs: Sequence[RunView], columns: Columns) -> list[Section]:
     if not found:
         return []
     most = min(REQUESTS_MAX_PER_RUN, max(100, REQUESTS_MAX // len(found)))
-    charts = [_panel(runs, i, rows, columns, most) for i, rows in found]
+    charts = [
+        _panel(runs, i, rows, columns, most, caption=_CAPTION if nth == 0 else "")
+        for nth, (i, rows) in enumerate(found)
+    ]
     return [Section("closeup", "Request by request", charts, stacked=True)]
 
 
-def _panel(runs: Sequence[RunView], i: int, rows: pa.Table, columns: Columns, most: int) -> Chart:
+_CAPTION = (
+    "Service time, and on top of it the time a request waited in the queue; together its response "
+    "time. A triangle marks a request that set off erases. Numbered from 0 where measuring begins."
+)
+
+
+def _panel(
+    runs: Sequence[RunView], i: int, rows: pa.Table, columns: Columns, most: int, *, caption: str
+) -> Chart:
     key, run = f"closeup-{i}", runs[i]
     title = run.label if len(runs) > 1 else "Consecutive requests"
     if not is_timed(run):
@@ -45,12 +56,11 @@ def _panel(runs: Sequence[RunView], i: int, rows: pa.Table, columns: Columns, mo
         return columns.add(f"{i}.closeup.{name}", found.astype(np.float64), 9)
 
     kinds = np.asarray([_KINDS.index(kind) for kind in drawn["kind"].to_pylist()])
-    view = {
-        "name": "",
+    view: dict[str, Any] = {
         "x": axis("request", "index"),
-        "y": axis("time of the request", "ns", zero=True),
+        "y": axis("response time", "ns", zero=True),
         "parts": [{"name": "service", "colour": 0}, {"name": "queueing", "colour": 1}],
-        "requests": column("request"),
+        "first": rows["request"][0].as_py(),
         "times": [column("service_ns"), column("queue_ns")],
         "kinds": column("kind", kinds),
         "kindNames": _KINDS,
@@ -59,17 +69,21 @@ def _panel(runs: Sequence[RunView], i: int, rows: pa.Table, columns: Columns, mo
         "erases": column("erases"),
     }
     left = rows.num_rows - drawn.num_rows
-    more = f" The first {text.count(most)} of {text.count(rows.num_rows)}." if left else ""
-    caption = (
-        "Service time, and on top of it the time a request waited in the queue; together its response "
-        "time. A triangle marks a request that set off erases. Numbered from 0 where measuring begins."
-        f"{more} All panels share their scales and zoom."
-    )
+    views = [{"name": "common scale"} | view, {"name": "each its own", "own": True} | view]
+    more = f"The first {text.count(most)} of {text.count(rows.num_rows)}." if left else ""
     table = Table(
         ["Slowest requests", "Kind", "Pages", "Queueing", "Service", "Flash operations", "Erases"],
         _slowest(rows),
     )
-    return Chart(key, title, caption, kind="requests", views=[view], table=table, group="closeup")
+    return Chart(
+        key,
+        title,
+        f"{caption} {more}".strip(),
+        kind="requests",
+        views=views if len(runs) > 1 else views[:1],
+        table=table,
+        group="closeup",
+    )
 
 
 def _slowest(rows: pa.Table) -> list[list[Cell]]:

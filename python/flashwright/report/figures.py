@@ -31,6 +31,8 @@ WINDOWS_MAX_PER_RUN = 600
 DISTRIBUTION_POINTS_MAX = 1600
 DISTRIBUTION_POINTS_MAX_PER_RUN = 500
 MAP_CELLS_MAX = 64 * 1024
+# Of more runs there are no maps, two panels each: nobody compares fifty of them, and they are most of the file.
+RUNS_WITH_MAPS_MAX = 24
 BINS = 60
 DIES_IN_TABLE_MAX = 64
 
@@ -125,7 +127,7 @@ _TRENDS = (
 
 def over_time(runs: Sequence[RunView], columns: Columns) -> list[Chart]:
     """The time series; zoom and choice of the horizontal axis are common to them."""
-    points_max = min(WINDOWS_MAX_PER_RUN, max(100, WINDOWS_MAX // len(runs)))
+    points_max = min(WINDOWS_MAX_PER_RUN, max(40, WINDOWS_MAX // len(runs)))
     found = [series(run.windows, points_max) for run in runs]
     for i, (run, data) in enumerate(zip(runs, found, strict=True)):
         for name, values in data.items():
@@ -192,7 +194,7 @@ _SHARES = (0.5, 0.9, 0.99, 0.999, 0.9999)
 
 def _distribution(runs: Sequence[RunView], columns: Columns, *, tail: bool) -> Chart:
     key, title = ("tail", "Tail") if tail else ("cdf", "Cumulative distribution")
-    points_max = max(120, DISTRIBUTION_POINTS_MAX // len(runs))
+    points_max = max(60, DISTRIBUTION_POINTS_MAX // len(runs))
     points_max = min(DISTRIBUTION_POINTS_MAX_PER_RUN, points_max)
     label = "requests that took longer" if tail else "requests that took no longer"
     y = axis(label, "share", log=True) if tail else axis(label, "share", min=0, max=1)
@@ -414,7 +416,7 @@ def _block_charts(
     charts = [
         _block_map(run, values, columns, scale, name=(key, i, unit), runs=len(runs))
         for i, (run, values) in enumerate(zip(runs, found, strict=True))
-        if len(values)
+        if len(values) and len(runs) <= RUNS_WITH_MAPS_MAX
     ]
     return [_block_histogram(runs, found, columns, scale, (key, title, unit)), *charts]
 
@@ -455,12 +457,13 @@ def _block_histogram(
         "series": lines,
     }
     header = ["Run", "Blocks", "Least", "Median", "Mean", "Largest", "Standard deviation"]
+    maps = "" if len(runs) <= RUNS_WITH_MAPS_MAX else " Maps are left out of so many runs."
     wide = f" A bar is {text.count(width)} wide." if width > 1 else ""
     when = "so far" if key == "erases" else "at the end of the run"
     return Chart(
         f"{key}-histogram",
         f"{title} of blocks",
-        f"Share of the blocks by their {unit} {when}.{wide}",
+        f"Share of the blocks by their {unit} {when}.{wide}{maps}",
         views=[view],
         table=Table(header, rows),
         left_out=_left_out(runs, drawn),

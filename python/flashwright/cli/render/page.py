@@ -304,6 +304,19 @@ def _side_by_side(results: Sequence[RunResult], columns: Sequence[_Column]) -> T
     return table
 
 
+def _ram_note(runs: Sequence[dict[str, Any]]) -> str | None:
+    """Where DFTL's RAM comes from, which it has as a setting and other schemes don't."""
+    of_dftl = [
+        run["config"]["ftl"]["dftl"] for run in runs if run["config"]["ftl"]["scheme"] == "dftl"
+    ]
+    if not any(dftl["ram"] == "0 B" and dftl["cmt-entries"] == 0 for dftl in of_dftl):
+        return None
+    return (
+        "table RAM: where ftl.dftl.ram is 0 B, DFTL's cache takes what FAST's tables would (log blocks by "
+        "ftl.dftl.log-share), and its directory comes on top; other schemes take what their tables need"
+    )
+
+
 def _natural_width(out: Console, table: Table) -> int:
     return out.measure(table, options=out.options.update(width=10_000)).maximum
 
@@ -326,6 +339,8 @@ def show_comparison(results: Sequence[RunResult], title: str, *, table_ram: bool
         out.print(_side_by_side(results, always))
         table = _side_by_side(results, extra)
     out.print(table)
+    if table_ram and (note := _ram_note(runs)):
+        out.print(note)
     for result in results:
         if result.json["note"]:
             out.print(f"{result.label}: {result.json['note']}")

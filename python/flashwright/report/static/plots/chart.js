@@ -149,7 +149,8 @@ class Chart {
     const own = this.view.x?.ticks?.filter(([at]) => at >= x[0] && at <= x[1]) ?? [];
     this.xTicks = isMap ? [] : own.length > 1 ? own : ticksOf(x, this.view.x.format, this.view.x.log, across);
     const longest = Math.max(0, ...this.yTicks.map(([, label]) => label.length));
-    const left = isMap ? 44 : this.spec.kind === "stack" ? 2 : Math.ceil(longest * CHAR) + 10;
+    // Panels below each other are aligned, whatever their labels.
+    const left = { map: 44, stack: 2, requests: 56 }[this.spec.kind] ?? Math.ceil(longest * CHAR) + 10;
     const area = { left, right: width - 16, top: 24, bottom: height - (isMap ? 48 : 42) };
     if (this.spec.kind === "stack") area.top = 4;
     this.area = area;
@@ -305,7 +306,7 @@ class Chart {
     this.readout.hidden = false;
     const beside = px + 14 + this.readout.offsetWidth > right ? px - 14 - this.readout.offsetWidth : px + 14;
     this.readout.style.left = `${Math.max(beside, 0)}px`;
-    this.readout.style.top = `${this.view.series ? top + 4 : py + 16}px`;
+    this.readout.style.top = `${this.view.y ? top + 4 : py + 16}px`;
   }
 
   hideReadout() {

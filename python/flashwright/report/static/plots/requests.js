@@ -9,24 +9,24 @@ const requests = {
     for (let i = 0; i < times[0].length; i += 1) yield times.map((values, k) => (kept[k] ? values[i] : 0));
   },
   bounds(chart) {
-    const numbers = chart.siblings().map((other) => columns[other.view.requests]);
-    const first = Math.min(...numbers.map((all) => all[0]));
-    const last = Math.max(...numbers.map((all) => all[all.length - 1]));
+    const views = chart.siblings().map((other) => other.view);
+    const first = Math.min(...views.map((view) => view.first));
+    const end = Math.max(...views.map((view) => view.first + columns[view.erases].length));
     let longest = 0;
-    for (const other of chart.siblings()) {
+    for (const other of chart.view.own ? [chart] : chart.siblings()) {
       for (const parts of requests.stacks(chart, other)) longest = Math.max(longest, parts[0] + parts[1]);
     }
-    return [chart.x ?? [first - 0.5, last + 0.5], chart.y ?? [0, (longest || 1) * 1.1]];
+    return [chart.x ?? [first - 0.5, end - 0.5], chart.y ?? [0, (longest || 1) * 1.1]];
   },
   paint(chart, group, sx, sy, area) {
     const { view } = chart;
-    const [numbers, erases] = [columns[view.requests], columns[view.erases]];
+    const erases = columns[view.erases];
     const paths = view.parts.map(() => []);
     const half = Math.min(0.4, 12 / (sx(1) - sx(0)));
     let i = 0;
     const marks = [];
     for (const parts of requests.stacks(chart)) {
-      const [left, right] = [sx(numbers[i] - half), sx(numbers[i] + half)].map((x) => x.toFixed(1));
+      const [left, right] = [sx(view.first + i - half), sx(view.first + i + half)].map((x) => x.toFixed(1));
       let at = 0;
       parts.forEach((value, k) => {
         if (value > 0) {
@@ -35,7 +35,7 @@ const requests = {
         }
         at += value;
       });
-      if (erases[i] > 0) marks.push(`M${sx(numbers[i]).toFixed(1)} ${(sy(at) - 2).toFixed(1)}l-3 -6h6z`);
+      if (erases[i] > 0) marks.push(`M${sx(view.first + i).toFixed(1)} ${(sy(at) - 2).toFixed(1)}l-3 -6h6z`);
       i += 1;
     }
     paths.forEach((path, k) => {
@@ -46,8 +46,8 @@ const requests = {
   read(chart, px, py, sx) {
     const { view } = chart;
     const wanted = Math.round(sx.invert(px));
-    const i = columns[view.requests].indexOf(wanted);
-    if (i < 0) return null;
+    const i = wanted - view.first;
+    if (columns[view.erases][i] === undefined) return null;
     const of = (name) => columns[view[name]][i];
     const rows = view.parts.map((part, k) => {
       return { colour: hue(part.colour), name: part.name, value: shown(columns[view.times[k]][i], "ns") };
