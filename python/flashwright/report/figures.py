@@ -337,7 +337,7 @@ def _merges(runs: Sequence[RunView], columns: Columns) -> list[Chart]:
         "y": axis("full merges that touch no more", "share", min=0, max=1),
         "series": lines,
     }
-    header = ["Run", "Full merges", "Mean", "50 %", "90 %", "Largest", "20 or more"]
+    header = ["Run", "Log blocks", "Mean", "50 %", "90 %", "Largest", "20 or more"]
     caption = (
         "Share of full merges by the number of data blocks that had to be merged to reclaim one log "
         "block (Gupta 2009, Figure 7); the larger, the longer a request waits for it."
