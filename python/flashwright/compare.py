@@ -261,7 +261,8 @@ def compare(
     Returns
     -------
     list of RunResult
-        One for each combination, labelled with what was set. A drive that wears out ends its own run only.
+        One for each combination, labelled with what was set, which is in ``varied`` too. A drive that wears
+        out ends its own run only. Settings of one translation layer are left out of the runs of the others.
 
     Examples
     --------

@@ -298,6 +298,17 @@ def test_a_close_up_of_every_run(command: Cli, small: str, tmp_path: Path) -> No
     assert drawn == [halves[1]["service_ns"].to_pylist(), halves[1]["queue_ns"].to_pylist()]
 
 
+def test_runs_that_no_setting_told_apart_are_named(command: Cli, small: str) -> None:
+    said = _compare(command, small, "--vary", "gc.victim=greedy,random")
+    assert re.search(
+        r"^alike in every request and in the end: ftl\.scheme=fast, gc\.victim=greedy; "
+        r"ftl\.scheme=fast, gc\.victim=random$",
+        said.out,
+        re.MULTILINE,
+    )
+    assert "alike" not in _shown(command, small, "ftl.scheme=page,fast")
+
+
 def test_where_dftl_has_its_ram_from(command: Cli, small: str) -> None:
     said = _shown(command, small, "ftl.scheme=fast,dftl")
     assert "DFTL's cache takes what FAST's tables would" in said

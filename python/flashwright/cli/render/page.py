@@ -304,6 +304,14 @@ def _side_by_side(results: Sequence[RunResult], columns: Sequence[_Column]) -> T
     return table
 
 
+def _alike(results: Sequence[RunResult]) -> list[list[str]]:
+    """Labels of runs that no setting told apart, such as those of a scheme that uses no victim policy."""
+    by_digest: dict[str, list[str]] = {}
+    for result in results:
+        by_digest.setdefault(result.json["digest"], []).append(result.label)
+    return [labels for labels in by_digest.values() if len(labels) > 1]
+
+
 def _ram_note(runs: Sequence[dict[str, Any]]) -> str | None:
     """Where DFTL's RAM comes from, which it has as a setting and other schemes don't."""
     of_dftl = [
@@ -341,6 +349,8 @@ def show_comparison(results: Sequence[RunResult], title: str, *, table_ram: bool
     out.print(table)
     if table_ram and (note := _ram_note(runs)):
         out.print(note)
+    for labels in _alike(results):
+        out.print(f"alike in every request and in the end: {'; '.join(labels)}")
     for result in results:
         if result.json["note"]:
             out.print(f"{result.label}: {result.json['note']}")
