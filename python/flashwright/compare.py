@@ -72,7 +72,8 @@ def variants(
     Returns
     -------
     list of Variant
-        The last key varies fastest; a combination that is named twice is there once.
+        The last key varies fastest; a combination that is named twice is there once. Settings of a translation
+        layer (``ftl.NAME.…``) are left out of the runs of another, which so is there once for all their values.
 
     Raises
     ------
@@ -99,6 +100,13 @@ def variants(
             ssd, base, settings or RunSettings(), dict(zip(vary, values, strict=True))
         )
         made.setdefault(variant.label, variant)
+    for key in vary:
+        if not any(key in variant.varied for variant in made.values()):
+            raise ConfigError(
+                f"{key}: found it varied under other translation layers only, expected "
+                f"ftl.scheme = {key.split('.')[1]}",
+                "all runs would be alike",
+            )
     return list(made.values())
 
 
@@ -127,14 +135,31 @@ def _variant(
         source = _with_keys(source, of_workload)
         _expect_an_effect(of_workload, settings)
     if of_drive:
-        ssd = ssd.with_(of_drive)
+        given, ssd = ssd, ssd.with_(of_drive)
+        for key in _of_other_schemes(ssd, of_drive):
+            del of_drive[key], varied[key]
+        ssd = given.with_(of_drive)
     ssd.check()
     variant = Variant(ssd, source, settings, varied)
-    if len(of_drive) < len(choice):
+    if len(of_drive) < len(varied):
         # What the drive itself can't take is for its own run to tell.
         with contextlib.suppress(DeviceError):
             variant.begin()
     return variant
+
+
+def _of_other_schemes(ssd: Ssd, keys: Iterable[str]) -> list[str]:
+    """The keys that are settings of a translation layer which the drive does not have."""
+    layers = ssd.config["ftl"]
+    named = ((key, key.split(".")) for key in keys)
+    return [
+        key
+        for key, (first, *rest) in named
+        if first == "ftl"
+        and len(rest) > 1
+        and rest[0] != layers["scheme"]
+        and isinstance(layers.get(rest[0]), dict)
+    ]
 
 
 def _source(value: object) -> workloads.Source:
@@ -236,7 +261,8 @@ def compare(
     Returns
     -------
     list of RunResult
-        One for each combination, labelled with what was set. A drive that wears out ends its own run only.
+        One for each combination, labelled with what was set, which is in ``varied`` too. A drive that wears
+        out ends its own run only. Settings of one translation layer are left out of the runs of the others.
 
     Examples
     --------
@@ -253,10 +279,13 @@ def compare(
     """
     made = variants(ssd, workload, vary, RunSettings(**settings))
     if each is None:
-        return [variant.begin().go(progress=progress, label=variant.label) for variant in made]
+        return [
+            variant.begin().go(progress=progress, label=variant.label).with_varied(variant.varied)
+            for variant in made
+        ]
     for key in vary:
         if key in ("workload", "depth", "time-scale") or key.startswith(_WORKLOAD):
             raise ConfigError(
                 f"{key}: found it varied together with each, expected keys of the drive only", ""
             )
-    return [each(variant.label, variant.ssd) for variant in made]
+    return [each(variant.label, variant.ssd).with_varied(variant.varied) for variant in made]

@@ -227,6 +227,7 @@ class Ssd:
         warmup: int = 0,
         window: str | None = None,
         keep_requests: bool = False,
+        closeup: tuple[int, int] | None = None,
         verify: bool = False,
         audit_every: int = 0,
         progress: Callable[[Progress], None] | None = None,
@@ -252,6 +253,9 @@ class Ssd:
             Length of the windows of the time series: ``"requests=N"``, ``"time=10ms"`` or ``"off"``.
         keep_requests : bool, optional
             Keep a row for every request (44 bytes each).
+        closeup : (int, int), optional
+            Keep rows of consecutive requests, in :attr:`RunResult.closeup`: the number of the first, from 0
+            where measuring begins, and how many.
         verify : bool, optional
             Check every read against what was last written, and the drive's state in the end.
         audit_every : int, optional
@@ -286,6 +290,7 @@ class Ssd:
             warmup=warmup,
             window=window,
             keep_requests=keep_requests,
+            closeup=closeup,
             verify=verify,
             audit_every=audit_every,
         )

@@ -107,11 +107,21 @@ class RunResult:
         What the verify mode found wrong; empty where all is well or nothing was verified.
     label : str
         What the run is called in comparisons.
+    varied : mapping
+        What a comparison set for this run, by the key that it varied.
+    closeup : pyarrow.Table or None
+        Consecutive requests in order of submission, where they were asked for: ``request`` (its number, from 0 where
+        measuring begins), ``arrival_ns``, ``queue_ns`` (arrival to start), ``service_ns`` (start to completion),
+        ``kind``, ``lpn`` (first page), ``pages``, ``flash_ops`` (set off by it, cleaning included), ``erases``.
 
     Examples
     --------
     >>> from flashwright import Ssd
-    >>> run = Ssd.named("default").play("uniform", requests=2_000, keep_requests=True)
+    >>> run = Ssd.named("default").play(
+    ...     "uniform", requests=2_000, keep_requests=True, closeup=(1_000, 100)
+    ... )
+    >>> run.closeup["request"][0].as_py(), run.closeup.num_rows
+    (1000, 100)
     >>> run
     RunResult(default: uniform, 2,000 requests, write amplification 1.000)
     >>> run.requests().column_names
@@ -125,6 +135,8 @@ class RunResult:
     response_distribution: dict[str, tuple[npt.NDArray[np.uint64], npt.NDArray[np.float64]]]
     violations: tuple[str, ...]
     label: str
+    varied: Mapping[str, object] = field(default_factory=dict)
+    closeup: pa.Table | None = field(default=None, repr=False)
     _requests: pa.Table | None = field(default=None, repr=False)
 
     @classmethod
@@ -140,6 +152,9 @@ class RunResult:
             response_distribution=dict(report["response_distribution"]),
             violations=tuple(report["violations"]),
             label=figures["config"]["name"] if label is None else label,
+            closeup=None
+            if report["closeup"] is None
+            else _described(_closeup_table(report["closeup"]), figures),
             _requests=None
             if report["requests"] is None
             else _described(_request_table(report["requests"]), figures),
@@ -148,6 +163,10 @@ class RunResult:
     def labelled(self, label: str) -> RunResult:
         """The same result under another name."""
         return replace(self, label=label)
+
+    def with_varied(self, varied: Mapping[str, object]) -> RunResult:
+        """The same result as one run of a comparison that set `varied`."""
+        return replace(self, varied=dict(varied))
 
     def with_violation(self, what: str) -> RunResult:
         """The same result with something more that is wrong."""
@@ -276,6 +295,20 @@ def _request_table(columns: Mapping[str, npt.NDArray[Any]]) -> pa.Table:
     arrays = {name: pa.array(values) for name, values in columns.items()}
     arrays["kind"] = pa.DictionaryArray.from_arrays(arrays["kind"].cast(pa.int8()), pa.array(KINDS))
     return pa.table(arrays)
+
+
+def _closeup_table(columns: Mapping[str, npt.NDArray[Any]]) -> pa.Table:
+    order = np.argsort(columns["request"], kind="stable")
+    rows = _request_table({name: values[order] for name, values in columns.items()})
+    start = columns["start_ns"][order]
+    times = {
+        "request": rows["request"],
+        "arrival_ns": rows["arrival_ns"],
+        "queue_ns": pa.array(start - columns["arrival_ns"][order]),
+        "service_ns": pa.array(columns["completion_ns"][order] - start),
+    }
+    rest = ("kind", "lpn", "pages", "flash_ops", "erases")
+    return pa.table(times | {name: rows[name] for name in rest})
 
 
 def _described(table: pa.Table, figures: dict[str, Any]) -> pa.Table:

@@ -58,6 +58,7 @@ class RunSettings:
     warmup: int = 0
     window: str | None = None
     keep_requests: bool = False
+    closeup: tuple[int, int] | None = None
     verify: bool = False
     audit_every: int = 0
 
@@ -83,6 +84,9 @@ class RunSettings:
             )
         _expect("warmup", self.warmup, 0, 2**63)
         _expect("audit", self.audit_every, 0, 2**63)
+        if self.closeup is not None:
+            _expect("closeup: first request", self.closeup[0], 0, 2**63)
+            _expect("closeup: requests", self.closeup[1], 1, 2**63)
         return json.dumps(
             {
                 "seed": self.seed,
@@ -93,6 +97,7 @@ class RunSettings:
                 "requests": self.requests,
                 "window": self._window(),
                 "keep_requests": self.keep_requests,
+                "closeup": self.closeup,
                 "verify": self.verify,
                 "audit_every": self.audit_every,
             }
@@ -217,6 +222,11 @@ class Run:
     def keeps_requests(self) -> bool:
         """Whether a row is kept for every request."""
         return self._core.keeps_requests()
+
+    @property
+    def keeps_closeup(self) -> bool:
+        """Whether rows of consecutive requests are kept."""
+        return self._core.keeps_closeup()
 
     def save(self, path: Path) -> None:
         """Write the whole state, beside the file first and then in its place."""

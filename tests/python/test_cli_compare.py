@@ -8,9 +8,10 @@ from pathlib import Path
 import pyarrow.parquet
 import pytest
 
-from conftest import Cli
+from conftest import Cli, Said
 from flashwright import Ssd, compare, errors, workloads
 from flashwright.cli.render import page
+from test_report import embedded
 
 RUN = ("--requests", 500, "--workload")
 
@@ -198,6 +199,122 @@ def test_rows_that_cant_be_written_are_found_out_before_any_run(
     )
     assert (said.status, said.out) == (2, "")
     assert said.err.startswith("error: ") and "no" in said.err
+
+
+RATES = (
+    "compare", "SMALL", "--requests", 400, "--workload", "uniform:rate=50", "--precondition", "sequential",
+    "--vary", "ftl.scheme=fast,dftl",
+)  # fmt: skip
+
+
+def _compare(command: Cli, small: str, *options: object) -> Said:
+    return command(*(small if word == "SMALL" else word for word in RATES), *options)
+
+
+def test_settings_of_a_layer_are_left_out_of_others(command: Cli, small: str) -> None:
+    ram = ("--vary", "ftl.dftl.ram=128 B,256 B", "--vary", "ftl.fast.log-fraction=0.05,0.1")
+    runs = _compare(command, small, *ram, "--json", "-").json["runs"]
+    assert [run["varied"] for run in runs] == [
+        {"ftl.scheme": "fast", "ftl.fast.log-fraction": 0.05},
+        {"ftl.scheme": "fast", "ftl.fast.log-fraction": 0.1},
+        {"ftl.scheme": "dftl", "ftl.dftl.ram": "128 B"},
+        {"ftl.scheme": "dftl", "ftl.dftl.ram": "256 B"},
+    ]
+    assert [run["config"]["ftl"]["dftl"]["ram"] for run in runs][:3] == ["0 B", "0 B", "128 B"]
+
+
+def test_settings_of_no_layer_in_play_are_refused(command: Cli, small: str) -> None:
+    said = _compare(command, small, "--vary", "ftl.bast.log-blocks=4,8")
+    assert (said.status, said.out) == (2, "")
+    assert said.err.startswith(
+        "error: ftl.bast.log-blocks: found it varied under other translation layers only, "
+        "expected ftl.scheme = bast\n"
+    )
+    alone = command("compare", small, *RUN, "uniform", "--vary", "ftl.dftl.ram=1KiB,2KiB")
+    assert alone.err.startswith("error: ftl.dftl.ram: found it varied under other")
+    wrong = _compare(command, small, "--vary", "ftl.dftl.ram=1KiB,x")
+    assert wrong.status == 2 and "ftl.dftl.ram" in wrong.err
+
+
+def test_a_grid_draws_lines_over_what_is_numeric(command: Cli, small: str, tmp_path: Path) -> None:
+    report = tmp_path / "page.html"
+    said = _compare(
+        command, small, "--vary", "workload.rate=20,40,80", "--vary", "ftl.dftl.ram=0 B,128 B,512 B",
+        "--quiet", "--report", report,
+    )  # fmt: skip
+    assert (said.status, said.err) == (0, "")
+    plots = embedded(report.read_text(encoding="utf-8"), "plots")
+    by_rate = plots["charts"]["sweep0-response"]["views"][0]
+    assert by_rate["x"]["label"] == "workload.rate, requests per second"
+    assert [line["part"] for line in by_rate["series"]] == [
+        "ftl.scheme=fast",
+        "ftl.scheme=dftl, ftl.dftl.ram=0 B",
+        "ftl.scheme=dftl, ftl.dftl.ram=128 B",
+        "ftl.scheme=dftl, ftl.dftl.ram=512 B",
+    ]
+    assert plots["columns"]["sweep0.x"] == [20, 40, 80]
+    assert not any(line["level"] for line in by_rate["series"])
+    by_ram = plots["charts"]["sweep1-hits"]["views"][0]
+    assert [tick for _, tick in by_ram["x"]["ticks"]] == ["128 B", "512 B"]
+    # FAST has no hit ratio; 0 B is a level line of its own, not a place on the axis.
+    levels = {line["part"]: line["level"] for line in by_ram["series"]}
+    assert levels["ftl.scheme=dftl, workload.rate=20"] is False
+    assert levels["ftl.scheme=dftl, workload.rate=20, ftl.dftl.ram=0 B"] is True
+    assert len(levels) == 6
+
+
+def test_merges_by_data_blocks(command: Cli, small: str, tmp_path: Path) -> None:
+    report, rows = tmp_path / "page.html", tmp_path / "runs.parquet"
+    runs = _compare(command, small, "--report", report, "--parquet", rows, "--json", "-").json[
+        "runs"
+    ]
+    counts = runs[0]["merges"]["full_by_data_blocks"]
+    assert sum(counts[1:]) > 0
+    plots = embedded(report.read_text(encoding="utf-8"), "plots")
+    assert [line["run"] for line in plots["charts"]["merges"]["views"][0]["series"]] == [0]
+    shares = plots["columns"]["0.merges"]
+    assert shares[0] == 0 and shares[-1] == 1
+    assert shares[2] == pytest.approx(sum(counts[1:3]) / sum(counts[1:]), abs=1e-4)
+    table = pyarrow.parquet.read_table(rows)
+    assert table["merges.full_by_data_blocks"].to_pylist() == [counts, None]
+
+
+def test_a_close_up_of_every_run(command: Cli, small: str, tmp_path: Path) -> None:
+    report, rows = tmp_path / "page.html", tmp_path / "requests.parquet"
+    said = _compare(
+        command, small, "--quiet", "--closeup", "100:50", "--closeup-out", rows, "--report", report
+    )
+    assert (said.status, said.err) == (0, "")
+    table = pyarrow.parquet.read_table(rows)
+    assert table.column_names[:3] == ["label", "ftl.scheme", "request"]
+    assert table["ftl.scheme"].to_pylist() == ["fast"] * 50 + ["dftl"] * 50
+    assert table["request"].to_pylist() == [*range(100, 150)] * 2
+    halves = [table.slice(0, 50), table.slice(50)]
+    for same in ("kind", "lpn", "pages"):
+        assert halves[0][same].to_pylist() == halves[1][same].to_pylist()
+    plots = embedded(report.read_text(encoding="utf-8"), "plots")
+    view = plots["charts"]["closeup-1"]["views"][0]
+    drawn = [plots["columns"][name] for name in view["times"]]
+    assert drawn == [halves[1]["service_ns"].to_pylist(), halves[1]["queue_ns"].to_pylist()]
+
+
+def test_runs_that_no_setting_told_apart_are_named(command: Cli, small: str) -> None:
+    said = _compare(command, small, "--vary", "gc.victim=greedy,random")
+    assert re.search(
+        r"^alike in every request and in the end: ftl\.scheme=fast, gc\.victim=greedy; "
+        r"ftl\.scheme=fast, gc\.victim=random$",
+        said.out,
+        re.MULTILINE,
+    )
+    assert "alike" not in _shown(command, small, "ftl.scheme=page,fast")
+
+
+def test_where_dftl_has_its_ram_from(command: Cli, small: str) -> None:
+    said = _shown(command, small, "ftl.scheme=fast,dftl")
+    assert "DFTL's cache takes what FAST's tables would" in said
+    assert "DFTL's cache" not in _shown(command, small, "ftl.scheme=page,fast")
+    set_ = _compare(command, small, "--set", "ftl.dftl.ram=1KiB")
+    assert set_.status == 0 and "DFTL's cache" not in set_.out
 
 
 def test_the_same_in_python(small: str) -> None:

@@ -78,6 +78,24 @@ OPTIONS: list[tuple[Sequence[str], str]] = [
         "hint: a window is the stretch that one point of the time series covers\n",
     ),
     (
+        ["--workload", "uniform", "--closeup", "100"],
+        "error: --closeup: found '100', expected FIRST:COUNT\n"
+        "hint: such as 4920:100, the hundred requests from number 4920 on, counted from 0\n",
+    ),
+    (
+        ["--workload", "uniform", "--closeup", "100:0", "--report", "run.html"],
+        "error: --closeup: found '100:0', expected FIRST:COUNT",
+    ),
+    (
+        ["--workload", "uniform", "--closeup", "100:10"],
+        "error: --closeup: found it alone, expected --report or --closeup-out beside it\n",
+    ),
+    (
+        ["--workload", "uniform", "--closeup-out", "rows.parquet"],
+        "error: --closeup-out: found it without --closeup, expected both\n"
+        "hint: say which requests, such as --closeup 4920:100\n",
+    ),
+    (
         ["--workload", "uniform", "--window", "time=10"],
         'error: found "10", expected a time with its unit, such as "200 us"\n' + WORKLOADS_HINT,
     ),

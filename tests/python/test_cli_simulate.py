@@ -175,6 +175,45 @@ def test_rows_for_requests_and_windows(command: Cli, small: str, tmp_path: Path)
     assert sum(windows["pages_written"].to_pylist()) == said.json["host"]["pages_written"]
 
 
+def test_a_close_up_has_the_rows_of_consecutive_requests(
+    command: Cli, small: str, tmp_path: Path
+) -> None:
+    rows, some = tmp_path / "rows.parquet", tmp_path / "some.parquet"
+    run = ("simulate", small, "--workload", "uniform:write=0.8,rate=3000", "--requests", 3000)
+    run = (*run, "--precondition", "random", "--warmup", 500, "--json", "-")
+    said = command(
+        *run, "--requests-out", rows, "--closeup", "2900:200", "--closeup-out", some
+    )  # fmt: skip
+    assert said.json["digest"] == command(*run).json["digest"]
+    found = pyarrow.parquet.read_table(some)
+    assert found["request"].to_pylist() == [
+        *range(2900, 3000)
+    ]  # the run ends before the last hundred
+    assert max(found["queue_ns"].to_pylist()) > 0
+    # Arrivals of an open loop rise, so they tell which row is which request.
+    by_arrival = pyarrow.parquet.read_table(rows).sort_by("arrival_ns").slice(2900)
+    for name in ("arrival_ns", "kind", "lpn", "pages", "flash_ops", "erases"):
+        assert found[name].to_pylist() == by_arrival[name].to_pylist()
+    arrival, start, end = (
+        by_arrival[name].to_numpy() for name in ("arrival_ns", "start_ns", "completion_ns")
+    )
+    assert found["queue_ns"].to_pylist() == (start - arrival).tolist()
+    assert found["service_ns"].to_pylist() == (end - start).tolist()
+
+
+def test_a_close_up_of_a_run_in_two_parts(command: Cli, small: str, tmp_path: Path) -> None:
+    saved, whole, parts = (tmp_path / name for name in ("run.saved", "whole.arrow", "parts.arrow"))
+    run = ("simulate", small, *UNIFORM, "--closeup", "7000:100", "--closeup-out")
+    command(*run, whole)
+    command(*run, parts, "--checkpoint", saved, "--stop-after", 7050)
+    assert pyarrow.feather.read_table(parts).num_rows == 46  # of four outstanding
+    assert command("simulate", "--resume", saved, "--closeup-out", parts).status == 0
+    assert pyarrow.feather.read_table(parts).equals(pyarrow.feather.read_table(whole))
+    command("simulate", small, *UNIFORM, "--checkpoint", saved, "--stop-after", 50)
+    said = command("simulate", "--resume", saved, "--closeup-out", parts)
+    assert said.err.startswith("error: --closeup-out: the saved run keeps no close-up\n")
+
+
 @pytest.mark.parametrize("stop", [1, 7_777, 19_999])
 def test_a_run_in_two_parts_is_the_same_run(
     command: Cli, small: str, tmp_path: Path, stop: int

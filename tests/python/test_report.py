@@ -37,6 +37,8 @@ class MadeUp:
     valid_per_block: np.ndarray[Any, np.dtype[np.uint32]]
     response_distribution: Mapping[str, tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]
     violations: Sequence[str] = field(default_factory=list)
+    varied: Mapping[str, object] = field(default_factory=dict)
+    closeup: pa.Table | None = None
 
 
 def times(count: int, middle: float) -> dict[str, float]:
@@ -209,6 +211,50 @@ def comparison() -> list[MadeUp]:
     ]
 
 
+def a_closeup(seed: int, slowest: float = 4e8, rows: int = 100) -> pa.Table:
+    """Requests of which every twentieth cleans, and the next four wait for it."""
+    rng = np.random.default_rng(seed)
+    at = np.arange(rows)
+    cleans = at % 20 == 7
+    service = np.where(cleans, slowest, 4e5).astype(np.uint64)
+    queue = np.where((at % 20 > 7) & (at % 20 < 12), slowest * (12 - at % 20) / 5, 0)
+    kinds = pa.array(rng.choice(["read", "write"], rows)).dictionary_encode()
+    return pa.table(
+        {
+            "request": (4920 + at).astype(np.uint64),
+            "arrival_ns": (at * 1e7).astype(np.uint64),
+            "queue_ns": queue.astype(np.uint64),
+            "service_ns": service,
+            "kind": kinds,
+            "lpn": at.astype(np.uint32),
+            "pages": np.full(rows, 2, dtype=np.uint32),
+            "flash_ops": np.where(cleans, 700, 2).astype(np.uint32),
+            "erases": np.where(cleans, 9, 0).astype(np.uint32),
+        }
+    )
+
+
+def schemes() -> list[MadeUp]:
+    """Two schemes by three rates, one of them by two sizes of its RAM too, looked at closely."""
+    found = []
+    for rate in (5, 20, 80):
+        for k, ram in enumerate((None, "4 KiB", "16 KiB")):
+            scheme = "dftl" if ram else "fast"
+            varied: dict[str, object] = {"ftl.scheme": scheme, "workload.rate": rate}
+            if ram:
+                varied["ftl.dftl.ram"] = ram
+            label = ", ".join(f"{key}={value}" for key, value in varied.items())
+            run = a_run(label, seed=len(found), amplification=4.0 - k, rows=200)
+            run.json["response_time_ns"]["all"] = times(1_250_000, 1e5 * rate * (3 - k))
+            if ram:
+                run.json["mapping_cache"] = {"lookups": 100, "hits": 30 * k, "hit_ratio": 0.3 * k}
+            else:
+                run.json["merges"] = {"full": 9, "full_by_data_blocks": [5, 1, 0, 2, 1]}
+            run.varied, run.closeup = varied, a_closeup(k, 4e8 / (k + 1))
+            found.append(run)
+    return found
+
+
 def written(tmp_path: Path, *shown: MadeUp, title: str = "A run") -> str:
     path = tmp_path / "report.html"
     write_report(path, shown, title)
@@ -280,6 +326,71 @@ def test_several_runs_stay_small(tmp_path: Path, count: int) -> None:
     assert len(written(tmp_path, *shown).encode()) < 1_000_000
 
 
+def test_sweeps_merges_and_close_ups(tmp_path: Path) -> None:
+    page = written(tmp_path, *schemes())
+    assert len(page.encode()) < 1_000_000
+    plots = embedded(page, "plots")
+    charts, columns = plots["charts"], plots["columns"]
+    sections = re.findall(r'<h2 id="(\w+)-title">(?:By )?([^<]*)<', page)
+    assert ("sweep0", "workload.rate") in sections and ("sweep1", "ftl.dftl.ram") in sections
+    # By rate: a line for each scheme and RAM; by RAM: FAST, which has none of it, is level.
+    parts = {key: [line["part"] for line in charts[key]["views"][0]["series"]] for key in charts
+             if key.startswith("sweep")}  # fmt: skip
+    assert parts["sweep0-wa"] == [
+        "ftl.scheme=fast",
+        "ftl.scheme=dftl, ftl.dftl.ram=4 KiB",
+        "ftl.scheme=dftl, ftl.dftl.ram=16 KiB",
+    ]
+    assert parts["sweep0-hits"] == parts["sweep0-wa"][1:]
+    levels = [line["level"] for line in charts["sweep1-wa"]["views"][0]["series"]]
+    assert levels == [True, False] * 3
+    assert columns["sweep0.x"] == [5, 20, 80] and columns["sweep1.x"] == [4096, 16384]
+    assert columns["sweep0.wa.1"] == [3, 3, 3]
+    assert columns["0.merges"] == [0, 0.25, 0.25, 0.75, 1]
+    assert [run["run"] for run in charts["merges"]["views"][0]["series"]] == [0, 3, 6]
+    assert "Without data for this: ftl.scheme=dftl" not in Tags(page).text
+    assert columns["0.closeup.service_ns"][7] == 4e8 and columns["0.closeup.erases"][7] == 9
+    assert len([key for key in charts if key.startswith("closeup")]) == 9
+
+
+def test_a_sweep_needs_numbers_of_one_kind(tmp_path: Path) -> None:
+    def sections_of(*values: object) -> list[str]:
+        shown = [a_run(f"k={value}", rows=9) for value in values]
+        for run, value in zip(shown, values, strict=True):
+            run.varied = {"k": value}
+        return [part.key for part in figures.sections(shown, figures.Columns())]
+
+    assert "sweep0" in sections_of(1, 2.5)
+    assert "sweep0" in sections_of("70%", "80 %")
+    assert "sweep0" in sections_of("10 ms", "1 s")
+    assert "sweep0" not in sections_of("greedy", "fifo")
+    assert "sweep0" not in sections_of(1, "1 KiB")
+    assert "sweep0" not in sections_of(3, 3)
+
+
+def test_a_long_close_up_is_cut_short_in_the_page_only(tmp_path: Path) -> None:
+    run = a_run()
+    run.closeup = a_closeup(1, rows=5000)
+    page = written(tmp_path, run)
+    assert len(embedded(page, "plots")["columns"]["0.closeup.erases"]) == 2000
+    assert "The first 2,000 of 5,000." in Tags(page).text
+    silent = a_run(timed=False)
+    silent.closeup = a_closeup(1)
+    assert "so no request waited" in written(tmp_path, silent)
+    run.closeup = a_closeup(1, rows=0)
+    assert "The run ended before these requests." in written(tmp_path, run)
+
+
+@pytest.mark.parametrize("count", [24, 60])
+def test_large_grids_stay_below_two_megabytes(tmp_path: Path, count: int) -> None:
+    shown = [a_run(f"k={k}", seed=k, rows=2000) for k in range(count)]
+    for k, run in enumerate(shown):
+        run.varied, run.closeup = {"k": k}, a_closeup(k, rows=1000)
+    page = written(tmp_path, *shown)
+    assert len(page.encode()) < 2_000_000
+    assert ("Maps are left out" in page) == (count > 24) == ("erases-map-0" not in page)
+
+
 def test_a_large_drive_stays_small(tmp_path: Path) -> None:
     run = a_run()
     geometry = run.json["config"]["geometry"]
@@ -312,7 +423,7 @@ def test_nothing_is_loaded(tmp_path: Path) -> None:
     assert policy and "default-src 'none'" in policy and "http" not in policy
     style = page[page.index("<style>") : page.index("</style>")]
     assert "url(" not in style and "@import" not in style
-    scripts = sorted((ROOT / "python/flashwright/report/static").glob("*.js"))
+    scripts = sorted((ROOT / "python/flashwright/report/static").rglob("*.js"))
     code = "".join(script.read_text(encoding="utf-8") for script in scripts)
     assert not re.search(r"fetch\(|XMLHttpRequest|import\(|WebSocket|sendBeacon", code)
     assert re.findall(r"https?://[^\"]*", code) == ["http://www.w3.org/2000/svg"]

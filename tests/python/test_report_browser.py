@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from flashwright.report import write_report
-from test_report import HOSTILE, MadeUp, a_run, comparison
+from test_report import HOSTILE, MadeUp, a_closeup, a_run, comparison, schemes
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright")
 
@@ -119,7 +119,7 @@ def test_no_time_and_nothing_at_all(opened: Open) -> None:
 
 @pytest.mark.parametrize("width", [1200, 390])
 def test_nothing_overlaps_or_sticks_out(opened: Open, width: int) -> None:
-    page = opened(*comparison(), width=width)
+    page = opened(*comparison(), *schemes(), width=width)
     sticks_out = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
     assert not page.evaluate(sticks_out)
     faults = page.evaluate(
@@ -141,6 +141,71 @@ def test_nothing_overlaps_or_sticks_out(opened: Open, width: int) -> None:
         })"""
     )
     assert faults == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_sweeps_merges_and_requests_are_drawn(opened: Open, scheme: str) -> None:
+    page = opened(*schemes(), scheme=scheme)
+    drawn = page.eval_on_selector_all(
+        ".plot",
+        "plots => Object.fromEntries(plots.map(p => [p.dataset.chart, "
+        "p.querySelectorAll('path.line, path.bar').length]))",
+    )
+    assert {key: drawn[key] for key in ("sweep0-wa", "sweep0-hits", "sweep1-wa", "merges")} == {
+        "sweep0-wa": 3, "sweep0-hits": 2, "sweep1-wa": 6, "merges": 3,
+    }  # fmt: skip
+    assert [drawn[f"closeup-{i}"] for i in range(9)] == [2] * 9
+    assert page.locator("#chart-sweep1-wa path.level").count() == 3
+    assert ticks(page, "sweep0-response")[-3:] == ["5", "20", "80"]
+    assert ticks(page, "sweep1-wa")[-2:] == ["4 KiB", "16 KiB"]
+    assert not_a_number(page) == 0
+
+
+def test_lines_of_a_sweep_hide_together(opened: Open) -> None:
+    page = opened(*schemes())
+    page.locator("#chart-sweep0-wa").get_by_role("button", name="ftl.scheme=fast").click()
+    assert page.locator("#chart-sweep0-wa path.line").count() == 2
+    assert page.locator("#chart-sweep0-response path.line").count() == 2
+    assert page.locator("#chart-sweep1-wa path.line").count() == 6
+    drag(page, "sweep0-wa", (0.55, 0.4), (0.98, 0.4))
+    assert not_a_number(page) == 0 and page.locator("#chart-sweep0-wa circle").count() == 6
+
+
+def test_panels_of_requests_share_zoom_and_scale(opened: Open) -> None:
+    page = opened(*schemes()[:3])
+    panels = [f"closeup-{i}" for i in range(3)]
+    before = [ticks(page, panel) for panel in panels]
+    assert before[0] == before[1] == before[2]
+    page.locator("#chart-closeup-1").get_by_role("button", name="each its own").click()
+    own = [ticks(page, panel) for panel in panels]
+    assert own[0] == before[0] and own[2] != before[2]
+    page.locator("#chart-closeup-2").get_by_role("button", name="common scale").click()
+    assert [ticks(page, panel) for panel in panels] == before
+    drag(page, "closeup-1", (0.4, 0.5), (0.5, 0.5))
+    after = [ticks(page, panel) for panel in panels]
+    assert after[0] == after[1] == after[2] != before[0]
+    page.locator("#chart-closeup-0 .plot").dblclick()
+    page.locator("#chart-closeup-0").get_by_role("button", name="queueing").click()
+    assert page.locator("#chart-closeup-2 path.bar[d='']").count() == 1
+    marks = page.locator("#chart-closeup-0 path.mark").get_attribute("d")
+    assert marks.count("z") == 5
+
+
+def test_a_request_can_be_read(opened: Open) -> None:
+    run = a_run()
+    run.closeup = a_closeup(1)
+    page = opened(run)
+    plot = page.locator("#chart-closeup-0 .plot")
+    plot.scroll_into_view_if_needed()
+    box = plot.bounding_box()
+    # The eighth of the hundred requests between the margins.
+    page.mouse.move(box["x"] + 56 + (box["width"] - 72) * 0.075, box["y"] + 60)
+    said = page.locator("#chart-closeup-0 .readout").text_content()
+    assert re.match(
+        r"request 4,927: (read|write), 2 pagesqueueing0 nsservice400 ms"
+        r"flash operations700erases9$",
+        said,
+    )
 
 
 def test_zoom_by_drag_is_shared_and_reset_by_double_click(opened: Open) -> None:

@@ -25,6 +25,7 @@ struct Settings {
     requests: Option<u64>,
     window: Window,
     keep_requests: bool,
+    closeup: Option<(u64, u64)>,
     verify: bool,
     audit_every: u64,
 }
@@ -72,7 +73,10 @@ fn open(config: &Config, source: &str, settings: &str) -> PyResult<State> {
         verify: given.verify,
         audit_every: given.audit_every,
     };
-    let run = flashwright_sim::Simulation::new(config, settings).map_err(|error| run_error(&error, false))?;
+    let mut run = flashwright_sim::Simulation::new(config, settings).map_err(|error| run_error(&error, false))?;
+    if let Some((first, count)) = given.closeup {
+        run.keep_closeup(first, count);
+    }
     Ok(State { run, source, text })
 }
 
@@ -131,6 +135,11 @@ impl Simulation {
         self.with(py, |state| Ok(state.run.settings().keep_requests))
     }
 
+    /// Whether rows of consecutive requests are kept.
+    fn keeps_closeup(&self, py: Python<'_>) -> PyResult<bool> {
+        self.with(py, |state| Ok(state.run.closeup().is_some()))
+    }
+
     /// The whole run, its source's description included.
     fn save(&self, py: Python<'_>) -> PyResult<Vec<u8>> {
         self.with(py, |state| {
@@ -185,6 +194,12 @@ fn as_dict(py: Python<'_>, report: RunReport) -> PyResult<Bound<'_, PyDict>> {
     dict.set_item("json", report.to_json())?;
     dict.set_item("windows", windows(py, &report.windows)?)?;
     dict.set_item("requests", report.requests.map(|columns| requests(py, columns)).transpose()?)?;
+    let closeup = report.closeup.map(|closeup| {
+        let columns = requests(py, closeup.rows)?;
+        columns.set_item("request", closeup.request.into_pyarray(py))?;
+        Ok::<_, PyErr>(columns)
+    });
+    dict.set_item("closeup", closeup.transpose()?)?;
     dict.set_item("erases_per_block", report.erases_per_block.into_pyarray(py))?;
     dict.set_item("valid_per_block", report.valid_per_block.into_pyarray(py))?;
     let distribution = PyDict::new(py);

@@ -1,7 +1,7 @@
 //! What is kept of a run while it goes: latencies, windows, and on demand a row for every request.
 
 use crate::latency::Latency;
-use flashwright_block::{Completion, RequestKind};
+use flashwright_block::{BlockDevice, Completion, RequestKind};
 use flashwright_ftl::{Cause, Counters, OpKind};
 use flashwright_ssd::Ssd;
 use serde::{Deserialize, Serialize};
@@ -60,6 +60,52 @@ pub struct RequestColumns {
     pub erases: Vec<u32>,
 }
 
+impl RequestColumns {
+    fn push(&mut self, completion: &Completion, (first, pages): (u32, u32)) {
+        self.arrival_ns.push(completion.request.arrival.0);
+        self.start_ns.push(completion.start.0);
+        self.completion_ns.push(completion.end.0);
+        self.kind.push(completion.request.kind as u8);
+        self.lpn.push(first);
+        self.pages.push(pages);
+        self.flash_ops.push(completion.flash_ops);
+        self.erases.push(completion.erases);
+    }
+}
+
+/// Rows of consecutive requests, in order of completion.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Closeup {
+    /// The numbers of the requests in order of submission, counted from 0 where measuring began.
+    pub request: Vec<u64>,
+    /// The rest of each row.
+    pub rows: RequestColumns,
+}
+
+/// Rows that were asked for.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Kept {
+    all: Option<RequestColumns>,
+    closeup: Option<Closeup>,
+    /// Tags of the requests in the close-up.
+    tags: std::ops::Range<u64>,
+    first_tag: u64,
+}
+
+impl Kept {
+    fn keep(&mut self, completion: &Completion, pages: (u32, u32)) {
+        if let Some(all) = &mut self.all {
+            all.push(completion, pages);
+        }
+        if let Some(closeup) = &mut self.closeup
+            && self.tags.contains(&completion.tag.0)
+        {
+            closeup.request.push(completion.tag.0 - self.first_tag);
+            closeup.rows.push(completion, pages);
+        }
+    }
+}
+
 /// Latencies of one kind of request.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Times {
@@ -112,7 +158,8 @@ pub(crate) struct Measurement {
     window_start: WindowStart,
     window_response: Latency,
     pub windows: Vec<WindowRow>,
-    pub requests_kept: Option<RequestColumns>,
+    /// One test a request where no rows are kept.
+    kept: Option<Box<Kept>>,
 }
 
 /// Counts at the start of the current window.
@@ -133,7 +180,19 @@ struct WindowStart {
 const WINDOWS_MAX: usize = 2000;
 
 impl Measurement {
-    pub fn new(ssd: &Ssd, now: u64, timed: bool, window: Window, keep_requests: bool) -> Self {
+    /// `closeup`: the first of the requests to look at closely, and how many.
+    pub fn new(ssd: &Ssd, timed: bool, window: Window, keep_requests: bool, closeup: Option<(u64, u64)>) -> Self {
+        let (now, first_tag) = (ssd.now().0, ssd.submitted());
+        let kept = (keep_requests || closeup.is_some()).then(|| {
+            let (first, count) = closeup.unwrap_or_default();
+            let start = first_tag.saturating_add(first);
+            Box::new(Kept {
+                all: keep_requests.then(RequestColumns::default),
+                closeup: closeup.map(|_| Closeup::default()),
+                tags: start..start.saturating_add(count),
+                first_tag,
+            })
+        });
         let mut measurement = Self {
             times: Default::default(),
             requests: 0,
@@ -148,7 +207,7 @@ impl Measurement {
             window_start: WindowStart::default(),
             window_response: Latency::default(),
             windows: Vec::new(),
-            requests_kept: keep_requests.then(RequestColumns::default),
+            kept,
         };
         measurement.window_start = measurement.counts(ssd);
         measurement
@@ -174,15 +233,8 @@ impl Measurement {
                 self.window_response.record(response);
             }
         }
-        if let Some(kept) = &mut self.requests_kept {
-            kept.arrival_ns.push(request.arrival.0);
-            kept.start_ns.push(completion.start.0);
-            kept.completion_ns.push(completion.end.0);
-            kept.kind.push(request.kind as u8);
-            kept.lpn.push(first);
-            kept.pages.push(pages);
-            kept.flash_ops.push(completion.flash_ops);
-            kept.erases.push(completion.erases);
+        if let Some(kept) = &mut self.kept {
+            kept.keep(completion, (first, pages));
         }
         let over = match self.window {
             Window::Off => false,
@@ -192,6 +244,16 @@ impl Measurement {
         if over {
             self.end_window(ssd);
         }
+    }
+
+    /// A row for every request, if it was asked for.
+    pub fn requests_kept(&self) -> Option<&RequestColumns> {
+        self.kept.as_ref()?.all.as_ref()
+    }
+
+    /// Rows of consecutive requests, if they were asked for.
+    pub fn closeup(&self) -> Option<&Closeup> {
+        self.kept.as_ref()?.closeup.as_ref()
     }
 
     /// Ends the last window, if anything fell into it.

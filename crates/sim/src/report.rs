@@ -1,7 +1,7 @@
 //! The result of a run, as programs read it: names, units and causes as the documented JSON has them.
 
 use crate::latency::{Latency, LatencySummary};
-use crate::measure::{RequestColumns, Times, WindowRow};
+use crate::measure::{Closeup, RequestColumns, Times, WindowRow};
 use crate::simulation::Simulation;
 use flashwright_block::BlockDevice;
 use flashwright_ftl::{Cause, Counters, MappingCache, Merges, OpKind};
@@ -31,6 +31,8 @@ pub struct RunReport {
     pub windows: Vec<WindowRow>,
     /// A row for every request, if it was asked for.
     pub requests: Option<RequestColumns>,
+    /// Rows of consecutive requests, if they were asked for.
+    pub closeup: Option<Closeup>,
     /// Erases of each block.
     pub erases_per_block: Vec<u32>,
     /// Valid pages of each block at the end.
@@ -119,7 +121,8 @@ impl RunReport {
         Self {
             json,
             windows: measured.windows.clone(),
-            requests: measured.requests_kept.clone(),
+            requests: measured.requests_kept().cloned(),
+            closeup: measured.closeup().cloned(),
             valid_per_block: blocks(ssd).map(|block| ssd.flash().pages_valid(block)).collect(),
             erases_per_block: erases,
             response_distribution: [

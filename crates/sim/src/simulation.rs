@@ -101,6 +101,7 @@ pub struct Simulation {
     preconditioning: Preconditioning,
     player: Option<Player>,
     measurement: Option<Measurement>,
+    closeup: Option<(u64, u64)>,
     phase: Phase,
     ended: Option<String>,
     cpu_s: f64,
@@ -120,10 +121,23 @@ impl Simulation {
             preconditioning,
             player: None,
             measurement: None,
+            closeup: None,
             phase: Phase::Precondition,
             ended: None,
             cpu_s: 0.0,
         })
+    }
+
+    /// Keeps rows of `count` consecutive requests from number `first` on, counted from 0 where measuring begins. To be
+    /// asked for before that.
+    pub fn keep_closeup(&mut self, first: u64, count: u64) {
+        self.closeup = Some((first, count));
+    }
+
+    /// The first request of which rows are kept, and how many.
+    #[must_use]
+    pub fn closeup(&self) -> Option<(u64, u64)> {
+        self.closeup
     }
 
     /// The drive.
@@ -219,13 +233,8 @@ impl Simulation {
     fn begin_measuring(&mut self) {
         self.ssd.reset_figures();
         let timed = self.is_timed();
-        self.measurement = Some(Measurement::new(
-            &self.ssd,
-            self.ssd.now().0,
-            timed,
-            self.settings.window,
-            self.settings.keep_requests,
-        ));
+        self.measurement =
+            Some(Measurement::new(&self.ssd, timed, self.settings.window, self.settings.keep_requests, self.closeup));
         self.phase = if self.ended.is_some() { Phase::Done } else { Phase::Measured };
     }
 

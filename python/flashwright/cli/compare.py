@@ -11,7 +11,14 @@ import pyarrow as pa
 import typer
 
 from flashwright import __version__, workloads
-from flashwright.cli.options import DEFAULT_TRACE, Device, OutputOptions, RunOptions, add_options
+from flashwright.cli.options import (
+    DEFAULT_TRACE,
+    Device,
+    OutputOptions,
+    RunOptions,
+    add_options,
+    check_closeup,
+)
 from flashwright.cli.progress import Bar
 from flashwright.cli.render import errors, page, put_json
 from flashwright.compare import Variant, variants
@@ -45,6 +52,7 @@ def compare(
 ) -> int:
     """Play a workload under several settings, side by side."""
     output.check(parquet)
+    check_closeup(run, output)
     varied = _varied(vary or [])
     ssd, settings = run.drive(device), run.settings()
     source = _source(run, varied)
@@ -60,12 +68,14 @@ def compare(
         try:
             begun = variant.begin()
             with Bar(False if output.quiet else output.progress, label) as bar:
-                results.append(begun.go(progress=bar.update, label=label))
+                results.append(
+                    begun.go(progress=bar.update, label=label).with_varied(variant.varied)
+                )
             played.append(variant)
         except RunInterrupted as stop:
             interrupted = True
             if stop.result is not None:
-                results.append(stop.result)
+                results.append(stop.result.with_varied(variant.varied))
                 played.append(variant)
             break
         except DeviceError as error:
@@ -155,6 +165,8 @@ def _write(
         return
     if parquet is not None:
         write_table(_table(results, played), parquet)
+    if output.closeup_out is not None:
+        write_table(_closeups(results), output.closeup_out)
     title = f"{ssd.name}: {', '.join(varied)}"
     if output.report is not None:
         from flashwright.report import write_report
@@ -174,6 +186,23 @@ def _table(results: Sequence[RunResult], played: Sequence[Variant]) -> pa.Table:
     return pa.table({name: _column([row.get(name) for row in rows]) for name in names})
 
 
+def _closeups(results: Sequence[RunResult]) -> pa.Table:
+    """The requests looked at closely: the runs' rows below each other, with label and what was varied."""
+    found = [(result, result.closeup) for result in results if result.closeup is not None]
+    keys = dict.fromkeys(key for result in results for key in result.varied)
+    columns: dict[str, object] = {
+        "label": [result.label for result, rows in found for _ in range(rows.num_rows)]
+    }
+    for key in keys:
+        values = _column([result.varied.get(key) for result, _ in found])
+        counts = (rows.num_rows for _, rows in found)
+        columns[key] = [
+            value for value, count in zip(values, counts, strict=True) for _ in range(count)
+        ]
+    together = pa.concat_tables([rows.replace_schema_metadata(None) for _, rows in found])
+    return pa.table(columns | {name: together[name] for name in together.column_names})
+
+
 def _column(values: list[object]) -> list[object]:
     """The values, as text where they are of several kinds, which no column can be."""
     kinds = {float if type(value) is int else type(value) for value in values if value is not None}
@@ -182,12 +211,15 @@ def _column(values: list[object]) -> list[object]:
     return [value if value is None else str(value) for value in values]
 
 
+_LISTS = ("merges.full_by_data_blocks",)
+
+
 def _flat(figures: dict[str, Any], prefix: str = "") -> dict[str, object]:
-    """All figures in one level, by dotted name; lists are left out."""
+    """All figures in one level, by dotted name; of lists only those of `_LISTS`."""
     flat: dict[str, object] = {}
     for key, value in figures.items():
         if isinstance(value, dict):
             flat.update(_flat(value, f"{prefix}{key}."))
-        elif not isinstance(value, list):
+        elif not isinstance(value, list) or prefix + key in _LISTS:
             flat[prefix + key] = value
     return flat

@@ -24,6 +24,7 @@ __all__ = [
     "RunOptions",
     "TraceOptions",
     "add_options",
+    "check_closeup",
     "find_drive",
 ]
 
@@ -136,6 +137,14 @@ class RunOptions(TraceOptions):
             metavar="SPEC", help="Windows of the time series: requests=N, time=10ms or off."
         ),
     ] = None
+    closeup: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FIRST:COUNT",
+            help="Look at consecutive requests one by one: the number of the first, from 0 after the "
+            "warm-up, and how many. Shown in --report, written by --closeup-out.",
+        ),
+    ] = None
     verify: Annotated[
         bool,
         typer.Option(
@@ -193,6 +202,7 @@ class RunOptions(TraceOptions):
             warmup=self.warmup,
             window=self.window,
             keep_requests=keep_requests,
+            closeup=None if self.closeup is None else _closeup(self.closeup),
             verify=self.verify or self.audit > 0,
             audit_every=self.audit,
         )
@@ -206,6 +216,16 @@ class RunOptions(TraceOptions):
         ]
 
 
+def _closeup(text: str) -> tuple[int, int]:
+    first, _, count = text.partition(":")
+    if not (first.isdecimal() and count.isdecimal() and int(count) > 0):
+        raise WorkloadError(
+            f"--closeup: found {text!r}, expected FIRST:COUNT",
+            "such as 4920:100, the hundred requests from number 4920 on, counted from 0",
+        )
+    return int(first), int(count)
+
+
 DEFAULT_TRACE = "bundled:pgbench"
 
 
@@ -217,6 +237,12 @@ class OutputOptions:
     report: Annotated[
         Path | None,
         typer.Option(metavar="FILE.html", help="A page of plots that needs nothing else."),
+    ] = None
+    closeup_out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="A row for each request of --closeup, as .parquet or .arrow."
+        ),
     ] = None
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No table and no progress bar.")] = (
         False
@@ -240,9 +266,29 @@ class OutputOptions:
 
     def check(self, *others: Path | None) -> None:
         """Find out before the run whether its files can be written."""
-        for path in (None if self.to_stdout else self.json, self.report, *others):
+        for path in (
+            None if self.to_stdout else self.json,
+            self.report,
+            self.closeup_out,
+            *others,
+        ):
             if path is not None:
                 check_writable(path)
+
+
+def check_closeup(run: RunOptions, output: OutputOptions) -> None:
+    """Refuse to look closely without a place for it, and a place without a look."""
+    if run.closeup is not None:
+        _closeup(run.closeup)
+    if run.closeup is not None and output.closeup_out is None and output.report is None:
+        raise WorkloadError(
+            "--closeup: found it alone, expected --report or --closeup-out beside it", ""
+        )
+    if run.closeup is None and output.closeup_out is not None:
+        raise WorkloadError(
+            "--closeup-out: found it without --closeup, expected both",
+            "say which requests, such as --closeup 4920:100",
+        )
 
 
 def find_drive(name: str) -> Ssd:

@@ -12,6 +12,7 @@ from flashwright.cli.options import (
     OutputOptions,
     RunOptions,
     add_options,
+    check_closeup,
     find_drive,
 )
 from flashwright.cli.progress import Bar
@@ -62,7 +63,7 @@ def simulate(
     _check(checkpoint, checkpoint_every, stop_after)
     output.check(requests_out, windows_out, checkpoint)
     made = (
-        _resume(resume, device, run, requests_out)
+        _resume(resume, device, run, output, requests_out)
         if resume is not None
         else _begin(device, run, output, requests_out)
     )
@@ -107,6 +108,7 @@ def _begin(
         raise WorkloadError(
             "DEVICE: found nothing, expected a drive", "such as `flashwright simulate default`"
         )
+    check_closeup(run, output)
     ssd, source = run.drive(device), run.source()
     settings = run.settings(keep_requests=requests_out is not None)
     made = Run.create(ssd.toml, ssd.preconditioning, source, settings)
@@ -115,7 +117,13 @@ def _begin(
     return made
 
 
-def _resume(path: Path, device: str | None, run: RunOptions, requests_out: Path | None) -> Run:
+def _resume(
+    path: Path,
+    device: str | None,
+    run: RunOptions,
+    output: OutputOptions,
+    requests_out: Path | None,
+) -> Run:
     if run.given():
         raise WorkloadError(
             f"{', '.join(run.given())}: found with --resume, expected none of what makes a run",
@@ -125,6 +133,10 @@ def _resume(path: Path, device: str | None, run: RunOptions, requests_out: Path 
     if device is not None and find_drive(device).toml != made.toml:
         raise WorkloadError(
             f"{device}: found with --resume of a run on another drive", "leave DEVICE out"
+        )
+    if output.closeup_out is not None and not made.keeps_closeup:
+        raise WorkloadError(
+            "--closeup-out: the saved run keeps no close-up", "give --closeup to its first part"
         )
     if requests_out is not None and not made.keeps_requests:
         raise WorkloadError(
@@ -142,6 +154,8 @@ def _write(
         write_table(result.windows, windows_out)
     if requests_out is not None:
         write_table(result.requests(), requests_out)
+    if output.closeup_out is not None and result.closeup is not None:
+        write_table(result.closeup, output.closeup_out)
     if output.report is not None:
         result.report(output.report)
     if not output.silent:

@@ -1,27 +1,18 @@
-"""The charts of a report, as data for ``static/plots.js``.
-
-A chart has one or more *views* that the reader switches between. A view names its axes and its
-series; series name columns of numbers, which are kept once in a `Columns` pool however many charts
-draw them::
-
-    chart ─► views ─► series ─► columns
-      kind     axes     run, part  numbers, null for a gap
-
-Kinds: ``lines`` (also histograms, as steps), ``bars`` (one value a die), ``stack`` (shares of a
-whole) and ``map`` (a cell a block). A chart without data says why instead.
-"""
+"""The charts of a report; what a chart is stands in `charts`."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from flashwright.report import text
+from flashwright.report.charts import NO_TIME, Chart, Columns, Section, axis, short
+from flashwright.report.closeup import closeups
 from flashwright.report.runs import (
     Floats,
     RunView,
@@ -31,6 +22,7 @@ from flashwright.report.runs import (
     number,
     series,
 )
+from flashwright.report.sweep import sweeps
 from flashwright.report.tables import Cell, Table, spread
 
 # Budgets for the whole file, shared among its runs: a report is to stay far below 2 MB.
@@ -39,80 +31,31 @@ WINDOWS_MAX_PER_RUN = 600
 DISTRIBUTION_POINTS_MAX = 1600
 DISTRIBUTION_POINTS_MAX_PER_RUN = 500
 MAP_CELLS_MAX = 64 * 1024
+# Of more runs there are no maps, two panels each: nobody compares fifty of them, and they are most of the file.
+RUNS_WITH_MAPS_MAX = 24
 BINS = 60
 DIES_IN_TABLE_MAX = 64
 
-NO_TIME = "No time was kept (<code>timing.model = none</code>)"
 NO_WINDOWS = "No time series was kept of this run."
 CAUSES = ("host", "gc", "merge", "translation", "padding", "wear")
 CAUSE_COLOURS = (6, 1, 5, 0, 2, 3)
 
 
-@dataclass(frozen=True)
-class Chart:
-    """A chart, or the reason why there is none.
-
-    `caption` and `missing` are HTML of our own; nothing of a run may stand in them unescaped.
-    """
-
-    key: str
-    title: str
-    caption: str
-    kind: Literal["lines", "bars", "stack", "map"] = "lines"
-    views: list[dict[str, Any]] = field(default_factory=list)
-    table: Table | None = None
-    missing: str | None = None
-    group: str | None = None
-    left_out: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Section:
-    """Charts that belong together."""
-
-    key: str
-    title: str
-    charts: Sequence[Chart]
-
-
-@dataclass
-class Columns:
-    """The numbers behind all charts, by name; five to seven significant digits suffice a plot."""
-
-    numbers: dict[str, list[float | int | None]] = field(default_factory=dict)
-
-    def add(self, name: str, values: Iterable[float], digits: int = 5) -> str:
-        """Keeps `values` under `name`; returns the name."""
-        self.numbers[name] = [_short(value, digits) for value in values]
-        return name
-
-
-def _short(value: float, digits: int) -> float | int | None:
-    if not math.isfinite(value):
-        return None
-    short = float(f"{value:.{digits}g}")
-    return int(short) if short.is_integer() else short
-
-
-def axis(label: str, show: str, **options: object) -> dict[str, Any]:
-    """An axis: its label, how its numbers read, and options such as ``log`` or ``zero``.
-
-    Numbers read as ``ns``, ``count``, ``share``, ``number`` or ``index`` (whole, never shortened).
-    """
-    return {"label": label, "format": show, **options}
-
-
 def sections(runs: Sequence[RunView], columns: Columns) -> list[Section]:
     """All charts of a report, in the order of its pages."""
     return [
+        *sweeps(runs, columns),
         Section("time", "Over time", over_time(runs, columns)),
         Section(
             "response",
             "Response times",
             [_distribution(runs, columns, tail=False), _distribution(runs, columns, tail=True)],
         ),
+        *closeups(runs, columns),
         Section(
-            "writes", "Where writes come from", [_causes(runs), *_preconditioning(runs, columns)]
+            "writes",
+            "Where writes come from",
+            [_causes(runs), *_merges(runs, columns), *_preconditioning(runs, columns)],
         ),
         Section(
             "blocks",
@@ -184,7 +127,7 @@ _TRENDS = (
 
 def over_time(runs: Sequence[RunView], columns: Columns) -> list[Chart]:
     """The time series; zoom and choice of the horizontal axis are common to them."""
-    points_max = min(WINDOWS_MAX_PER_RUN, max(100, WINDOWS_MAX // len(runs)))
+    points_max = min(WINDOWS_MAX_PER_RUN, max(40, WINDOWS_MAX // len(runs)))
     found = [series(run.windows, points_max) for run in runs]
     for i, (run, data) in enumerate(zip(runs, found, strict=True)):
         for name, values in data.items():
@@ -251,7 +194,7 @@ _SHARES = (0.5, 0.9, 0.99, 0.999, 0.9999)
 
 def _distribution(runs: Sequence[RunView], columns: Columns, *, tail: bool) -> Chart:
     key, title = ("tail", "Tail") if tail else ("cdf", "Cumulative distribution")
-    points_max = max(120, DISTRIBUTION_POINTS_MAX // len(runs))
+    points_max = max(60, DISTRIBUTION_POINTS_MAX // len(runs))
     points_max = min(DISTRIBUTION_POINTS_MAX_PER_RUN, points_max)
     label = "requests that took longer" if tail else "requests that took no longer"
     y = axis(label, "share", log=True) if tail else axis(label, "share", min=0, max=1)
@@ -335,7 +278,7 @@ def _causes(runs: Sequence[RunView]) -> Chart:
         "name": "",
         "x": axis("pages programmed per page that the host wrote", "number", zero=True),
         "parts": [{"name": CAUSES[k], "colour": CAUSE_COLOURS[k]} for k in used],
-        "rows": [{"run": i, "values": [_short(values[k], 5) for k in used]} for i, values in rows],
+        "rows": [{"run": i, "values": [short(values[k], 5) for k in used]} for i, values in rows],
     }
     table = Table(
         ["Run", *(CAUSES[k] for k in used), "total"],
@@ -356,6 +299,61 @@ def _causes(runs: Sequence[RunView]) -> Chart:
     return Chart(
         "causes", title, caption, kind="stack", views=[view], table=table, left_out=left_out
     )
+
+
+def _merges(runs: Sequence[RunView], columns: Columns) -> list[Chart]:
+    """What full merges cost, where a run has any; otherwise no chart."""
+    found = {
+        i: np.asarray(counts, dtype=np.float64)
+        for i, run in enumerate(runs)
+        # The first count is of log blocks that held nothing current and went without a merge.
+        if (counts := (dig(run.json, "merges.full_by_data_blocks") or [])) and sum(counts[1:]) > 0
+    }
+    if not found:
+        return []
+    most = max(int(np.flatnonzero(counts)[-1]) for counts in found.values())
+    x = columns.add("merges.x", range(most + 1))
+    lines = []
+    rows = []
+    for i, counts in found.items():
+        merges = np.zeros(most + 1)
+        merges[1 : len(counts)] = counts[1 : most + 1]
+        reached = np.cumsum(merges) / merges.sum()
+        y = columns.add(f"{i}.merges", reached)
+        lines.append({"run": i, "part": None, "x": x, "y": y, "step": True})
+        at = [float(np.searchsorted(reached, share - 1e-12)) for share in (0.5, 0.9, 1)]
+        mean = float(merges @ np.arange(most + 1) / merges.sum())
+        rows.append(
+            [
+                Cell(runs[i].label, runs[i].label),
+                Cell(text.count(merges.sum()), float(merges.sum())),
+                *(Cell(text.significant(value), value) for value in (mean, *at)),
+                Cell(text.share(merges[20:].sum() / merges.sum()), merges[20:].sum()),
+            ]
+        )
+    view = {
+        "name": "",
+        "x": axis("data blocks touched", "index"),
+        "y": axis("full merges that touch no more", "share", min=0, max=1),
+        "series": lines,
+    }
+    header = ["Run", "Log blocks", "Mean", "50 %", "90 %", "Largest", "20 or more"]
+    caption = (
+        "Share of full merges by the number of data blocks that had to be merged to reclaim one log "
+        "block (Gupta 2009, Figure 7); the larger, the longer a request waits for it."
+    )
+    # A run without full merges is named only where its scheme could have made some.
+    could = {i for i, run in enumerate(runs) if number(run.json, "merges.full") is None}
+    return [
+        Chart(
+            "merges",
+            "Full merges by data blocks",
+            caption,
+            views=[view],
+            table=Table(header, rows),
+            left_out=_left_out(runs, {*found, *could}),
+        )
+    ]
 
 
 def _preconditioning(runs: Sequence[RunView], columns: Columns) -> list[Chart]:
@@ -418,7 +416,7 @@ def _block_charts(
     charts = [
         _block_map(run, values, columns, scale, name=(key, i, unit), runs=len(runs))
         for i, (run, values) in enumerate(zip(runs, found, strict=True))
-        if len(values)
+        if len(values) and len(runs) <= RUNS_WITH_MAPS_MAX
     ]
     return [_block_histogram(runs, found, columns, scale, (key, title, unit)), *charts]
 
@@ -459,12 +457,13 @@ def _block_histogram(
         "series": lines,
     }
     header = ["Run", "Blocks", "Least", "Median", "Mean", "Largest", "Standard deviation"]
+    maps = "" if len(runs) <= RUNS_WITH_MAPS_MAX else " Maps are left out of so many runs."
     wide = f" A bar is {text.count(width)} wide." if width > 1 else ""
     when = "so far" if key == "erases" else "at the end of the run"
     return Chart(
         f"{key}-histogram",
         f"{title} of blocks",
-        f"Share of the blocks by their {unit} {when}.{wide}",
+        f"Share of the blocks by their {unit} {when}.{wide}{maps}",
         views=[view],
         table=Table(header, rows),
         left_out=_left_out(runs, drawn),

@@ -16,7 +16,8 @@ from typing import Any
 import jinja2
 
 from flashwright.report import text
-from flashwright.report.figures import Chart, Columns, sections
+from flashwright.report.charts import Chart, Columns
+from flashwright.report.figures import sections
 from flashwright.report.runs import RunView, dig, number
 from flashwright.report.tables import (
     KEY_FIGURES,
@@ -95,12 +96,22 @@ def _page(runs: Sequence[RunView], title: str) -> str:
         plots=_for_script(_plots(runs, charts, columns)),
         results=_for_script(_results(runs), indent=1),
         style=_own_file("static/report.css"),
-        scripts=[_own_file("static/page.js"), _own_file("static/plots.js")],
+        scripts=[_own_file("static/page.js"), _plot_script()],
     )
 
 
 def _own_file(name: str) -> str:
     return files("flashwright.report").joinpath(name).read_text(encoding="utf-8")
+
+
+# In the order in which they need each other.
+_PLOT_FILES = ("base", "lines", "bars", "stack", "map", "requests", "chart", "start")
+
+
+def _plot_script() -> str:
+    """The files of the charts as one script, whose names stay its own."""
+    parts = (_own_file(f"static/plots/{name}.js") for name in _PLOT_FILES)
+    return '"use strict";\n\n(() => {\n' + "\n".join(parts) + "})();\n"
 
 
 def _template() -> jinja2.Template:
@@ -111,7 +122,7 @@ def _template() -> jinja2.Template:
 
 
 def _plots(runs: Sequence[RunView], charts: Sequence[Chart], columns: Columns) -> dict[str, Any]:
-    """What ``plots.js`` reads."""
+    """What the scripts of the charts read."""
     return {
         "runs": [run.label for run in runs],
         "columns": columns.numbers,

@@ -30,6 +30,11 @@ class RunView(Protocol):
         share (0-1) of requests that took no longer. Empty arrays where nothing was timed.
     violations
         What the verify mode found, a line each.
+    varied
+        What a comparison set for this run, by the key that it varied; empty for a run alone.
+    closeup
+        Consecutive requests, a row each with ``request``, ``queue_ns``, ``service_ns``, ``kind``,
+        ``pages``, ``flash_ops`` and ``erases``; None where nobody asked for them.
     """
 
     @property
@@ -48,6 +53,10 @@ class RunView(Protocol):
     ) -> Mapping[str, tuple[npt.NDArray[Any], npt.NDArray[Any]]]: ...
     @property
     def violations(self) -> Sequence[str]: ...
+    @property
+    def varied(self) -> Mapping[str, object]: ...
+    @property
+    def closeup(self) -> pa.Table | None: ...
 
 
 def dig(json: Mapping[str, Any], path: str) -> Any:

@@ -304,6 +304,27 @@ def _side_by_side(results: Sequence[RunResult], columns: Sequence[_Column]) -> T
     return table
 
 
+def _alike(results: Sequence[RunResult]) -> list[list[str]]:
+    """Labels of runs that no setting told apart, such as those of a scheme that uses no victim policy."""
+    by_digest: dict[str, list[str]] = {}
+    for result in results:
+        by_digest.setdefault(result.json["digest"], []).append(result.label)
+    return [labels for labels in by_digest.values() if len(labels) > 1]
+
+
+def _ram_note(runs: Sequence[dict[str, Any]]) -> str | None:
+    """Where DFTL's RAM comes from, which it has as a setting and other schemes don't."""
+    of_dftl = [
+        run["config"]["ftl"]["dftl"] for run in runs if run["config"]["ftl"]["scheme"] == "dftl"
+    ]
+    if not any(dftl["ram"] == "0 B" and dftl["cmt-entries"] == 0 for dftl in of_dftl):
+        return None
+    return (
+        "table RAM: where ftl.dftl.ram is 0 B, DFTL's cache takes what FAST's tables would (log blocks by "
+        "ftl.dftl.log-share), and its directory comes on top; other schemes take what their tables need"
+    )
+
+
 def _natural_width(out: Console, table: Table) -> int:
     return out.measure(table, options=out.options.update(width=10_000)).maximum
 
@@ -326,6 +347,10 @@ def show_comparison(results: Sequence[RunResult], title: str, *, table_ram: bool
         out.print(_side_by_side(results, always))
         table = _side_by_side(results, extra)
     out.print(table)
+    if table_ram and (note := _ram_note(runs)):
+        out.print(note)
+    for labels in _alike(results):
+        out.print(f"alike in every request and in the end: {'; '.join(labels)}")
     for result in results:
         if result.json["note"]:
             out.print(f"{result.label}: {result.json['note']}")

@@ -1,0 +1,320 @@
+// A chart of any kind: axes, zoom, read-out, legend.
+
+const KINDS = { lines, bars, stack, map, requests };
+
+class Chart {
+  constructor(plot, spec) {
+    Object.assign(this, { plot, spec, kind: KINDS[spec.kind], index: 0, x: null, y: null });
+    this.hiddenParts = new Set();
+    this.view = spec.views[0];
+    const parts = (this.view.series ?? []).map((one) => one.part).filter(Boolean);
+    this.parts = this.view.parts?.map((part) => part.name) ?? [...new Set(parts)];
+    this.logY = Boolean(this.view.y?.log);
+    this.controls = plot.closest("figure").querySelector(".controls");
+    this.readout = html(plot, "div", "readout");
+    this.readout.setAttribute("role", "status");
+    this.readout.hidden = true;
+    plot.tabIndex = 0;
+    plot.setAttribute("role", "group");
+    plot.setAttribute("aria-label", `${spec.title}, chart`);
+    this.buildControls();
+    this.listen();
+    new ResizeObserver(() => this.draw()).observe(plot);
+  }
+
+  visible() {
+    return this.view.series.filter((one) => !hiddenRuns.has(one.run) && !this.hiddenParts.has(one.part));
+  }
+
+  rows() {
+    return this.view.rows.filter((row) => !hiddenRuns.has(row.run));
+  }
+
+  /** The shown values of a stacked bar, each with its part. */
+  kept(row) {
+    return row.values
+      .map((value, k) => [value ?? 0, this.view.parts[k]])
+      .filter(([value, part]) => value > 0 && !this.hiddenParts.has(part.name));
+  }
+
+  /** Series are of a run, or have a colour of their own; those of a run may have parts, which then are dashed. */
+  colourOf(line) {
+    return hue(line.colour ?? line.run);
+  }
+
+  lookOf(line) {
+    if (line.level) return "level";
+    if (line.colour === undefined && line.part && line.part !== this.parts[0]) return "dashed";
+    return (line.colour ?? line.run) >= HUES ? "again" : "";
+  }
+
+  nameOf(line) {
+    if (line.colour !== undefined) return line.part ?? this.view.y.label;
+    return [runs.length > 1 ? names[line.run] : null, line.part].filter(Boolean).join(", ") || this.view.y.label;
+  }
+
+  siblings() {
+    return this.spec.group ? charts.filter((other) => other.spec.group === this.spec.group) : [this];
+  }
+
+  // Controls
+
+  buildControls() {
+    const { spec, controls } = this;
+    if (spec.views.length > 1) {
+      const choices = html(controls, "span", "choices");
+      this.choices = spec.views.map((view, index) => button(choices, view.name, "", () => this.choose(index)));
+    }
+    this.legend = [];
+    const entry = (name, colour, look, isHidden, flip) => {
+      const element = button(controls, "", "legend", flip);
+      const swatch = html(element, "span", `swatch ${look}`);
+      if (colour) swatch.style.color = colour;
+      element.append(name);
+      this.legend.push([element, isHidden]);
+    };
+    const shownRuns = [...new Set((this.view.series ?? []).map((one) => one.run))].filter((run) => run !== undefined);
+    if (runs.length > 1) {
+      for (const run of shownRuns) {
+        entry(names[run], hue(run), run >= HUES ? "dashed" : "", () => hiddenRuns.has(run), () => {
+          flip(hiddenRuns, run);
+          charts.forEach((chart) => chart.draw());
+        });
+      }
+    }
+    this.parts.forEach((part, k) => {
+      const line = this.view.series?.find((one) => one.part === part && one.colour !== undefined);
+      const own = this.view.parts?.[k].colour ?? line?.colour;
+      const colour = own !== undefined ? hue(own) : runs.length > 1 ? null : hue(shownRuns[0]);
+      const look = line ? this.lookOf(line).replace("again", "dashed") : !this.view.parts && k > 0 ? "dashed" : "";
+      entry(part, colour, look, () => this.hiddenParts.has(part), () => {
+        const hide = !this.hiddenParts.has(part);
+        for (const chart of this.siblings()) {
+          if (hide) chart.hiddenParts.add(part);
+          else chart.hiddenParts.delete(part);
+          chart.draw();
+        }
+      });
+    });
+    if (spec.kind === "lines" && this.view.y.max === undefined) {
+      this.logButton = button(controls, "log scale", "option", () => {
+        this.logY = !this.logY;
+        this.y = null;
+        this.draw();
+      });
+    }
+    this.resetButton = button(controls, "reset zoom", "option reset", () => this.zoom(null, null));
+  }
+
+  choose(index) {
+    const name = this.spec.views[index].name;
+    for (const chart of this.siblings()) {
+      const own = chart.spec.views.findIndex((view) => view.name === name);
+      if (own >= 0) Object.assign(chart, { index: own, view: chart.spec.views[own], x: null, y: null });
+      chart.draw();
+    }
+  }
+
+  zoom(x, y) {
+    for (const chart of this.siblings()) {
+      if (chart.view.name !== this.view.name) continue;
+      chart.x = x;
+      if (chart === this || !x) chart.y = y;
+      chart.draw();
+    }
+  }
+
+  // Drawing
+
+  draw() {
+    const width = Math.floor(Chart.printWidth ?? this.plot.clientWidth);
+    if (!width) return;
+    const height = this.kind.height?.(this, width) ?? (Chart.printWidth ? 215 : 280);
+    this.area ??= {};
+    this.svg?.remove();
+    const viewBox = `0 0 ${width} ${height}`;
+    this.svg = svg(this.plot, "svg", { viewBox, role: "img", "aria-label": this.spec.title });
+    this.frame = svg(this.svg, "g");
+    const [x, y] = this.kind.bounds(this);
+    this.layOut(width, height, x, y);
+    this.paint();
+    this.updateControls();
+    this.hideReadout();
+  }
+
+  layOut(width, height, x, y) {
+    const isMap = this.spec.kind === "map";
+    const across = Math.max(3, Math.floor(width / 65));
+    this.yTicks = this.view.y ? ticksOf(y, this.view.y.format, this.logY, 6) : [];
+    const own = this.view.x?.ticks?.filter(([at]) => at >= x[0] && at <= x[1]) ?? [];
+    this.xTicks = isMap ? [] : own.length > 1 ? own : ticksOf(x, this.view.x.format, this.view.x.log, across);
+    const longest = Math.max(0, ...this.yTicks.map(([, label]) => label.length));
+    // Panels below each other are aligned, whatever their labels.
+    const left = { map: 44, stack: 2, requests: 56 }[this.spec.kind] ?? Math.ceil(longest * CHAR) + 10;
+    const area = { left, right: width - 16, top: 24, bottom: height - (isMap ? 48 : 42) };
+    if (this.spec.kind === "stack") area.top = 4;
+    this.area = area;
+    this.sx = scaleOf(x, this.view.x?.log, area.left, area.right);
+    const upward = ["lines", "bars", "requests"].includes(this.spec.kind);
+    const ends = upward ? [area.bottom, area.top] : [area.top, area.bottom];
+    this.sy = scaleOf(isMap ? [y[1], y[0]] : y, this.logY, ...ends);
+  }
+
+  paint() {
+    const { area, sx, sy, frame, view } = this;
+    for (const [at, label] of this.yTicks) {
+      const y = sy(at).toFixed(1);
+      svg(frame, "line", { x1: area.left, x2: area.right, y1: y, y2: y, class: "grid" });
+      svg(frame, "text", { x: area.left - 6, y: Number(y) + 4, class: "tick end" }, label);
+    }
+    let free = -Infinity;
+    for (const [at, label] of this.xTicks) {
+      const [x, half] = [sx(at), (label.length * CHAR) / 2];
+      svg(frame, "line", { x1: x, x2: x, y1: area.top, y2: area.bottom, class: "grid" });
+      if (x - half < free) continue;
+      const inside = Math.min(Math.max(x, half), area.right + 16 - half);
+      svg(frame, "text", { x: inside, y: area.bottom + 16, class: "tick middle" }, label);
+      free = inside + half + 6;
+    }
+    if (view.y) svg(frame, "text", { x: 0, y: 12, class: "label" }, view.y.label);
+    if (view.x) {
+      svg(frame, "line", { x1: area.left, x2: area.right, y1: area.bottom, y2: area.bottom, class: "base" });
+      svg(frame, "text", { x: area.right, y: area.bottom + 35, class: "label end" }, view.x.label);
+    }
+    const clip = `clip-${charts.indexOf(this)}`;
+    const size = { width: Math.max(area.right - area.left, 1), height: area.bottom - area.top + 2 };
+    const box = { x: area.left, y: area.top - 1, ...size };
+    svg(svg(this.svg, "clipPath", { id: clip }), "rect", box);
+    this.kind.paint(this, svg(this.svg, "g", { "clip-path": `url(#${clip})` }), sx, sy, area);
+    this.cursor = svg(this.svg, "line", { class: "cursor", y1: area.top, y2: area.bottom, visibility: "hidden" });
+    this.band = svg(this.svg, "rect", { class: "band", visibility: "hidden" });
+  }
+
+  updateControls() {
+    this.choices?.forEach((choice, index) => choice.setAttribute("aria-pressed", index === this.index));
+    for (const [element, isHidden] of this.legend) element.setAttribute("aria-pressed", !isHidden());
+    this.logButton?.setAttribute("aria-pressed", this.logY);
+    this.resetButton.hidden = !this.x && !this.y;
+  }
+
+  // Pointer and keys
+
+  at(event) {
+    const box = this.svg.getBoundingClientRect();
+    const shrunk = this.svg.viewBox.baseVal.width / box.width;
+    return [(event.clientX - box.left) * shrunk, (event.clientY - box.top) * shrunk];
+  }
+
+  listen() {
+    const { plot } = this;
+    let start = null;
+    plot.addEventListener("pointerdown", (event) => {
+      if (event.button !== 0) return;
+      start = this.at(event);
+      plot.setPointerCapture(event.pointerId);
+    });
+    plot.addEventListener("pointermove", (event) => {
+      const here = this.at(event);
+      if (start) this.showBand(start, here);
+      else this.showReadout(...here);
+    });
+    plot.addEventListener("pointerup", (event) => {
+      if (start) this.zoomTo(start, this.at(event));
+      start = null;
+    });
+    plot.addEventListener("pointercancel", () => {
+      start = null;
+      this.band?.setAttribute("visibility", "hidden");
+    });
+    plot.addEventListener("pointerleave", () => this.hideReadout());
+    plot.addEventListener("blur", () => this.hideReadout());
+    plot.addEventListener("dblclick", () => this.zoom(null, null));
+    plot.addEventListener("keydown", (event) => this.key(event));
+  }
+
+  /** The selected rectangle; a drag along one axis selects all of the other. */
+  selection([x0, y0], [x1, y1]) {
+    const { left, right, top, bottom } = this.area;
+    const within = (value, low, high) => Math.min(Math.max(value, low), high);
+    const xs = [x0, x1].map((x) => within(x, left, right)).sort((a, b) => a - b);
+    const ys = [y0, y1].map((y) => within(y, top, bottom)).sort((a, b) => a - b);
+    const [wide, tall] = [xs[1] - xs[0], ys[1] - ys[0]];
+    const both = this.spec.kind === "map";
+    const onX = wide > 8 && (both || wide > tall / 4);
+    const onY = tall > 8 && this.spec.kind !== "stack" && (both || tall > wide / 4);
+    return { onX, onY, xs: onX ? xs : [left, right], ys: onY ? ys : [top, bottom] };
+  }
+
+  showBand(start, here) {
+    const { onX, onY, xs, ys } = this.selection(start, here);
+    const box = { x: xs[0], y: ys[0], width: xs[1] - xs[0], height: ys[1] - ys[0] };
+    for (const [name, value] of Object.entries(box)) this.band.setAttribute(name, value);
+    this.band.setAttribute("visibility", onX || onY ? "visible" : "hidden");
+    this.hideReadout();
+  }
+
+  zoomTo(start, end) {
+    const { onX, onY, xs, ys } = this.selection(start, end);
+    this.band.setAttribute("visibility", "hidden");
+    if (!onX && !onY) return;
+    const byValue = (a, b) => a - b;
+    const y = onY ? ys.map(this.sy.invert).sort(byValue) : this.y;
+    if (onY && this.spec.kind === "map") y.reverse();
+    this.zoom(onX ? xs.map(this.sx.invert).sort(byValue) : this.x, y);
+  }
+
+  key(event) {
+    const { left, right } = this.area;
+    const here = Number(this.cursor.getAttribute("x1") ?? (left + right) / 2);
+    const step = (right - left) / 60;
+    const middle = (this.area.top + this.area.bottom) / 2;
+    const around = (share) => {
+      const half = ((right - left) / 2) * share;
+      this.zoom([here - half, here + half].map(this.sx.invert), this.y);
+    };
+    const acts = {
+      ArrowLeft: () => this.showReadout(Math.max(here - step, left), middle),
+      ArrowRight: () => this.showReadout(Math.min(here + step, right), middle),
+      "+": () => around(0.5),
+      "-": () => around(2),
+      Escape: () => this.zoom(null, null),
+    };
+    if (!acts[event.key] || event.target !== this.plot) return;
+    acts[event.key]();
+    event.preventDefault();
+  }
+
+  showReadout(px, py) {
+    const { left, right, top, bottom } = this.area;
+    const inside = px >= left && px <= right && py >= top && py <= bottom;
+    const found = inside && this.kind.read(this, px, py, this.sx, this.sy);
+    if (!found) return this.hideReadout();
+    this.cursor.setAttribute("x1", px);
+    this.cursor.setAttribute("x2", found.x ?? px);
+    if (found.x !== undefined) {
+      this.cursor.setAttribute("x1", found.x);
+      this.cursor.setAttribute("visibility", "visible");
+    }
+    this.readout.replaceChildren();
+    html(this.readout, "div", "title", found.title);
+    for (const { colour, name, value } of found.rows) {
+      const row = html(this.readout, "div", "row");
+      html(row, "span", "swatch").style.color = colour;
+      html(row, "span", "name", name);
+      html(row, "span", "value", value);
+    }
+    this.readout.hidden = false;
+    const beside = px + 14 + this.readout.offsetWidth > right ? px - 14 - this.readout.offsetWidth : px + 14;
+    this.readout.style.left = `${Math.max(beside, 0)}px`;
+    this.readout.style.top = `${this.view.y ? top + 4 : py + 16}px`;
+  }
+
+  hideReadout() {
+    this.readout.hidden = true;
+    this.cursor?.setAttribute("visibility", "hidden");
+  }
+}
+
+function flip(set, item) {
+  if (!set.delete(item)) set.add(item);
+}

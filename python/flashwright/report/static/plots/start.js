@@ -1,0 +1,22 @@
+// Finds the charts of the page and draws them.
+
+/** On paper charts get the width of a page, and the configuration is laid open. */
+function printing() {
+  const configuration = document.getElementById("configuration");
+  let wasOpen = configuration.open;
+  addEventListener("beforeprint", () => {
+    wasOpen = configuration.open;
+    configuration.open = true;
+    Chart.printWidth = 660;
+    charts.forEach((chart) => chart.draw());
+  });
+  addEventListener("afterprint", () => {
+    configuration.open = wasOpen;
+    Chart.printWidth = null;
+    charts.forEach((chart) => chart.draw());
+  });
+}
+
+for (const plot of document.querySelectorAll(".plot")) charts.push(new Chart(plot, specs[plot.dataset.chart]));
+charts.forEach((chart) => chart.draw());
+printing();
