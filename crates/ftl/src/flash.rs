@@ -40,6 +40,8 @@ pub struct Flash {
     nand: Nand,
     valid: Vec<u64>,
     pages_valid: Vec<u16>,
+    /// The stream of placement for which each block was opened last.
+    streams: Vec<u8>,
     /// Operations since the start, by kind and cause.
     counters: Counters,
     /// Host page writes so far: the clock by which schemes and policies count age.
@@ -66,6 +68,7 @@ impl Flash {
         Self {
             valid: vec![0; (pages as usize).div_ceil(64)],
             pages_valid: vec![0; blocks as usize],
+            streams: vec![0; blocks as usize],
             counters: Counters::default(),
             host_writes: 0,
             logging,
@@ -122,6 +125,18 @@ impl Flash {
     #[must_use]
     pub fn pages_valid(&self, block: BlockId) -> u32 {
         u32::from(self.pages_valid[block.index()])
+    }
+
+    /// The stream of placement for which `block` was opened last; 0 for schemes without streams.
+    #[inline(always)]
+    #[must_use]
+    pub fn stream_of(&self, block: BlockId) -> u8 {
+        self.streams[block.index()]
+    }
+    /// Notes for which stream of placement `block` is opened.
+    #[inline]
+    pub fn set_stream(&mut self, block: BlockId, stream: u8) {
+        self.streams[block.index()] = stream;
     }
 
     /// The valid pages of `block` in page order.

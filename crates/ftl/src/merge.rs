@@ -155,7 +155,7 @@ impl ErasedBlocks {
         flash.erase(block, cause);
         let plane = flash.geometry().plane_of(block);
         let (first, pool) = &mut self.planes[self.place[plane.index()] as usize];
-        pool.push(block.0 - first.0, flash.nand().erases(block));
+        pool.push(block.0 - first.0, flash.nand().wear_rank(block));
         self.len += 1;
     }
 

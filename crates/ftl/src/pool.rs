@@ -15,6 +15,9 @@ pub enum FreeBlockOrder {
     LeastWorn,
     /// The one with the most erases, ties to the lowest id.
     MostWorn,
+    /// By the stream that wants it: of r blocks from the most to the least worn, stream m of n gets number m r / n. Worn
+    /// blocks go to low streams, young ones to high streams (container-marking report).
+    Graded,
 }
 
 /// A pool of erased blocks.
@@ -29,6 +32,9 @@ pub enum BlockPool {
         /// Whether the most worn comes first.
         most_worn: bool,
     },
+    /// From the most worn to the least, ties to the lowest id: (complement of the rank, block). Kept sorted: a pool at
+    /// work is short.
+    Graded(Vec<(u32, u32)>),
 }
 
 impl BlockPool {
@@ -39,24 +45,37 @@ impl BlockPool {
             FreeBlockOrder::Fifo => Self::Fifo(VecDeque::new()),
             FreeBlockOrder::LeastWorn => Self::Ordered { heap: BinaryHeap::new(), most_worn: false },
             FreeBlockOrder::MostWorn => Self::Ordered { heap: BinaryHeap::new(), most_worn: true },
+            FreeBlockOrder::Graded => Self::Graded(Vec::new()),
         }
     }
 
-    /// Adds an erased block that has been erased `erases` times.
-    pub fn push(&mut self, block: u32, erases: u32) {
+    /// Adds an erased block; `wear` ranks it ([`flashwright_nand::Nand::wear_rank`]).
+    pub fn push(&mut self, block: u32, wear: u32) {
         match self {
             Self::Fifo(queue) => queue.push_back(block),
             Self::Ordered { heap, most_worn } => {
-                heap.push(Reverse((if *most_worn { u32::MAX - erases } else { erases }, block)));
+                heap.push(Reverse((if *most_worn { u32::MAX - wear } else { wear }, block)));
+            }
+            Self::Graded(sorted) => {
+                let entry = (u32::MAX - wear, block);
+                sorted.insert(sorted.partition_point(|other| *other < entry), entry);
             }
         }
     }
 
-    /// Takes the next block.
+    /// Takes the next block, whatever it is for.
     pub fn pop(&mut self) -> Option<u32> {
+        self.pop_for(0, 1)
+    }
+
+    /// Takes the next block for one of so many streams.
+    pub fn pop_for(&mut self, stream: u8, streams: u8) -> Option<u32> {
         match self {
             Self::Fifo(queue) => queue.pop_front(),
             Self::Ordered { heap, .. } => heap.pop().map(|Reverse((_, block))| block),
+            Self::Graded(sorted) => {
+                (!sorted.is_empty()).then(|| sorted.remove(usize::from(stream) * sorted.len() / usize::from(streams)).1)
+            }
         }
     }
 
@@ -67,6 +86,7 @@ impl BlockPool {
         match self {
             Self::Fifo(queue) => queue.len(),
             Self::Ordered { heap, .. } => heap.len(),
+            Self::Graded(sorted) => sorted.len(),
         }
     }
 
@@ -82,6 +102,7 @@ impl BlockPool {
         match self {
             Self::Fifo(queue) => queue.iter().copied().collect(),
             Self::Ordered { heap, .. } => heap.iter().map(|Reverse((_, block))| *block).collect(),
+            Self::Graded(sorted) => sorted.iter().map(|(_, block)| *block).collect(),
         }
     }
 }
@@ -104,5 +125,18 @@ mod tests {
         assert_eq!(drained(FreeBlockOrder::Fifo), [5, 3, 4]);
         assert_eq!(drained(FreeBlockOrder::LeastWorn), [3, 4, 5]);
         assert_eq!(drained(FreeBlockOrder::MostWorn), [5, 3, 4]);
+        assert_eq!(drained(FreeBlockOrder::Graded), [5, 3, 4]);
+    }
+
+    /// The example of the container-marking report's reading: 40 and 5 blocks, 16 streams.
+    #[test]
+    fn streams_get_blocks_of_their_grade() {
+        let taken = |blocks: u32, stream: u8| {
+            let mut pool = BlockPool::new(FreeBlockOrder::Graded);
+            (0..blocks).for_each(|block| pool.push(block, 1000 - block));
+            pool.pop_for(stream, 16).unwrap()
+        };
+        assert_eq!([0, 7, 15].map(|stream| taken(40, stream)), [0, 17, 37]);
+        assert_eq!([0, 1, 3, 7, 8, 14, 15].map(|stream| taken(5, stream)), [0, 0, 0, 2, 2, 4, 4]);
     }
 }

@@ -69,12 +69,14 @@ pub(crate) fn units(context: &SchemeContext, streams: usize, flash: &Flash) -> V
             let mut pool = BlockPool::new(context.wear.free_block);
             for local in 0..geometry.blocks_per_plane() {
                 if flash.nand().condition(BlockId(first_block.0 + local)) == Condition::Good {
-                    pool.push(local, 0);
+                    pool.push(local, flash.nand().wear_rank(BlockId(first_block.0 + local)));
                 }
             }
             let victim_context = VictimContext {
                 blocks: geometry.blocks_per_plane(),
                 pages_per_block: geometry.pages_per_block(),
+                streams: u8::try_from(streams).expect("streams are counted in 8 bits"),
+                logical_pages: context.logical_pages,
                 rng: context.seed.stream(&format!("gc.victim.{plane}")),
             };
             Unit {
@@ -121,8 +123,10 @@ pub(crate) fn out_of_space(units: &[Unit], flash: &Flash) -> OutOfSpace {
 
 impl Unit {
     /// Opens the next free block as the frontier of `stream`.
-    pub fn open(&mut self, stream: u8, flash: &Flash) {
-        let local = self.pool.pop().expect("a clean starts with a free block for its copies");
+    pub fn open(&mut self, stream: u8, flash: &mut Flash) {
+        let streams = u8::try_from(self.frontiers.len()).expect("streams are counted in 8 bits");
+        let local = self.pool.pop_for(stream, streams).expect("a clean starts with a free block for its copies");
+        flash.set_stream(BlockId(self.first_block.0 + local), stream);
         let first = flash.geometry().first_page(BlockId(self.first_block.0 + local)).0;
         self.frontiers[usize::from(stream)] = Frontier { next: first, end: first + flash.geometry().pages_per_block() };
     }
@@ -143,6 +147,27 @@ impl Unit {
         }
     }
 
+    /// A stream whose frontier has room: the one asked for, after opening a block if need be. Where one clean moves pages to
+    /// more streams than there are free blocks, it is the nearest that has room; a free block at the start of a clean is
+    /// room for all its pages.
+    #[inline]
+    fn with_room(&mut self, stream: usize, flash: &mut Flash) -> usize {
+        if self.frontiers[stream].room() == 0 {
+            if self.pool.is_empty() {
+                return self.nearest_with_room(stream);
+            }
+            self.open(u8::try_from(stream).expect("streams are counted in 8 bits"), flash);
+        }
+        stream
+    }
+
+    #[cold]
+    fn nearest_with_room(&self, stream: usize) -> usize {
+        let open = (0..self.frontiers.len()).filter(|other| self.frontiers[*other].room() > 0);
+        open.min_by_key(|other| (stream.abs_diff(*other), *other))
+            .expect("a clean starts with a free block for its copies")
+    }
+
     /// Copies pages to the frontier of a stream, opening blocks as needed, and tells `moved` each owner's new place. The
     /// sources stay valid.
     pub fn copy(
@@ -156,9 +181,7 @@ impl Unit {
         let Moving { from, lpns } = pages;
         let mut done = 0;
         while done < lpns.len() {
-            if self.frontiers[stream].room() == 0 {
-                self.open(u8::try_from(stream).expect("streams are counted in 8 bits"), flash);
-            }
+            let stream = self.with_room(stream, flash);
             let frontier = &mut self.frontiers[stream];
             let count = (lpns.len() - done).min(frontier.room() as usize);
             let first = frontier.next;
@@ -201,7 +224,7 @@ impl Unit {
 
     /// A block that was erased is free again.
     pub fn free(&mut self, block: BlockId, flash: &Flash) {
-        self.pool.push(block.0 - self.first_block.0, flash.nand().erases(block));
+        self.pool.push(block.0 - self.first_block.0, flash.nand().wear_rank(block));
     }
 
     /// Appends what contradicts in the states of the unit's blocks.

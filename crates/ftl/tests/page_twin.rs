@@ -134,6 +134,11 @@ impl Twin {
             FreeBlockOrder::Fifo => free.min_by_key(|block| self.blocks[*block].since),
             FreeBlockOrder::LeastWorn => free.min_by_key(|block| (self.blocks[*block].erases, *block)),
             FreeBlockOrder::MostWorn => free.min_by_key(|block| (u32::MAX - self.blocks[*block].erases, *block)),
+            FreeBlockOrder::Graded => {
+                let mut free: Vec<usize> = free.collect();
+                free.sort_by_key(|block| (u32::MAX - self.blocks[*block].erases, *block));
+                free.get(stream * free.len() / self.frontiers[plane].len()).copied()
+            }
         };
         let block = block.unwrap();
         self.blocks[block].free = false;
@@ -212,7 +217,9 @@ fn page_mapping_agrees_with_its_naive_twin() {
             order: pick(rng, &["CWDP", "WCPD"]).parse().unwrap(),
             ..PlacementConfig::default()
         };
-        let free_block = pick(rng, &[FreeBlockOrder::Fifo, FreeBlockOrder::LeastWorn, FreeBlockOrder::MostWorn]);
+        let orders =
+            [FreeBlockOrder::Fifo, FreeBlockOrder::LeastWorn, FreeBlockOrder::MostWorn, FreeBlockOrder::Graded];
+        let free_block = pick(rng, &orders);
         let wear = WearSettings { free_block, ..WearSettings::default() };
         let usable =
             geometry.planes() * (geometry.blocks_per_plane() - gc.free_blocks_min - 2) * geometry.pages_per_block();

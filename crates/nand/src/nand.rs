@@ -44,6 +44,9 @@ pub struct Nand {
     geometry: Geometry,
     order: ProgramOrder,
     limit: WearLimit,
+    /// Erases that a block stands in the mean and at most, where there is a limit.
+    cycles_mean: Option<f64>,
+    cycles_most: u32,
     /// The logical page number in each page's spare area; [`ERASED`] where nothing was programmed.
     spare: Vec<u32>,
     blocks: Vec<BlockState>,
@@ -58,6 +61,7 @@ impl Nand {
     /// If a block has more than 65,535 pages, or an id in `factory_bad` or the length of an individual wear limit
     /// does not fit the geometry.
     #[must_use]
+    #[allow(clippy::cast_precision_loss)] // cycles far below 2^53
     pub fn new(geometry: Geometry, order: ProgramOrder, limit: WearLimit, factory_bad: &[BlockId]) -> Self {
         assert!(geometry.pages_per_block() <= u32::from(u16::MAX), "a block has at most 65,535 pages");
         if let WearLimit::Each(limits) = &limit {
@@ -68,7 +72,23 @@ impl Nand {
         for block in factory_bad {
             blocks[block.index()].condition = Condition::FactoryBad;
         }
-        Self { geometry, order, limit, spare: table(ERASED, geometry.pages() as usize), blocks }
+        let (cycles_mean, cycles_most) = match &limit {
+            WearLimit::Unlimited => (None, 0),
+            WearLimit::Same(limit) => (Some(f64::from(*limit)), *limit),
+            WearLimit::Each(limits) => {
+                let sum: u64 = limits.iter().map(|limit| u64::from(*limit)).sum();
+                (Some(sum as f64 / limits.len() as f64), limits.iter().copied().max().unwrap_or(0))
+            }
+        };
+        Self {
+            geometry,
+            order,
+            limit,
+            cycles_mean,
+            cycles_most,
+            spare: table(ERASED, geometry.pages() as usize),
+            blocks,
+        }
     }
 
     /// The layout.
@@ -139,6 +159,22 @@ impl Nand {
             WearLimit::Each(limits) => limits[block.index()],
         };
         Some(limit - self.erases(block))
+    }
+
+    /// How worn a block is, for comparison with others of this chip: what it was erased, or, where blocks stand
+    /// different numbers of erases, what it has spent beyond the one that stands most.
+    #[must_use]
+    pub fn wear_rank(&self, block: BlockId) -> u32 {
+        match &self.limit {
+            WearLimit::Each(_) => self.cycles_most - self.cycles_left(block).unwrap_or(0),
+            _ => self.erases(block),
+        }
+    }
+
+    /// Erases that a block stands in the mean; none without a limit.
+    #[must_use]
+    pub fn cycles_mean(&self) -> Option<f64> {
+        self.cycles_mean
     }
 
     /// Programs `ppn` and puts `lpn` in its spare area.

@@ -300,7 +300,7 @@ fn odds_and_ends(rng: &mut Rng) -> Vec<String> {
         format!("gc.free-blocks-min={}", pick(rng, &[1, 2])),
         format!("placement.allocation={:?}", pick(rng, &["dynamic", "static"])),
         format!("placement.order={:?}", pick(rng, &["CWDP", "PDWC", "DPCW"])),
-        format!("wear.free-block={:?}", pick(rng, &["fifo", "least-worn", "most-worn"])),
+        format!("wear.free-block={:?}", pick(rng, &["fifo", "least-worn", "most-worn", "graded"])),
         format!("host.partial-pages={:?}", pick(rng, &["whole", "read-modify-write"])),
         format!("host.queue-depth={}", pick(rng, &[1, 3, 32])),
         format!("timing.pipelined={}", pick(rng, &[true, false])),

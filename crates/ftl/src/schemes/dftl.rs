@@ -116,8 +116,8 @@ impl Dftl {
     }
 
     /// Blocks that a unit keeps free: one for each frontier that a clean may have to open, and one more.
-    fn reserve(context: &SchemeContext) -> u32 {
-        u32::from(context.placement.policy.build(&context.placement.policies, ()).streams()) + 2
+    fn reserve(context: &SchemeContext, flash: &Flash) -> u32 {
+        u32::from(context.placement(flash).streams()) + 2
     }
 }
 
@@ -152,8 +152,8 @@ impl BuildScheme for Dftl {
                  capacity.utilization"
             ));
         }
-        let streams = u64::from(context.placement.policy.build(&context.placement.policies, ()).streams());
-        let kept = u64::from(context.gc.free_blocks_min.max(Self::reserve(context)));
+        let streams = u64::from(context.placement(flash).streams());
+        let kept = u64::from(context.gc.free_blocks_min.max(Self::reserve(context, flash)));
         let reserved = kept + streams + 1;
         let room = |plane| {
             good_blocks(flash, PlaneId(plane)).saturating_sub(reserved) * u64::from(geometry.pages_per_block())
@@ -187,7 +187,7 @@ impl BuildScheme for Dftl {
     fn new(context: &SchemeContext, flash: &mut Flash) -> Self {
         let settings = &context.ftl.schemes.dftl;
         let geometry = *flash.geometry();
-        let placement = context.placement.policy.build(&context.placement.policies, ());
+        let placement = context.placement(flash);
         let translation = usize::from(placement.streams());
         let capacity = settings.entries(context.logical_pages, geometry.pages_per_block());
         let policy = settings.replacement.build(&settings.replacements, MapCacheContext { entries: capacity });
@@ -200,8 +200,8 @@ impl BuildScheme for Dftl {
             translation,
             allocation: context.placement.allocation,
             invalidate: context.gc.invalidate,
-            free_blocks_min: context.gc.free_blocks_min.max(Self::reserve(context)) as usize,
-            reserve: Self::reserve(context) as usize,
+            free_blocks_min: context.gc.free_blocks_min.max(Self::reserve(context, flash)) as usize,
+            reserve: Self::reserve(context, flash) as usize,
             batch_on_evict: settings.batch_on_evict,
             share_reads: settings.same_page_read == SamePageRead::Shared,
             placement,
@@ -444,7 +444,7 @@ impl Dftl {
         let (slot, loaded) = self.translate(lpn, flash)?;
         let mapped = self.map.slots[slot as usize].ppn;
         let old = (mapped != NONE).then_some(Ppn(mapped));
-        let stream = self.placement.host(HostWrite { lpn, old, stream });
+        let stream = self.placement.host(HostWrite { lpn, old, stream, flash });
         if self.invalidate == InvalidateOrder::BeforeGc
             && let Some(old) = old
         {

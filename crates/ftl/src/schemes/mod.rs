@@ -27,6 +27,22 @@ pub struct SchemeContext<'a> {
     pub seed: Seed,
 }
 
+impl SchemeContext<'_> {
+    /// The placement policy that was chosen.
+    #[must_use]
+    pub(crate) fn placement(&self, flash: &Flash) -> crate::policies::placement::Placement {
+        let geometry = flash.geometry();
+        let context = crate::policies::placement::PlacementContext {
+            logical_pages: self.logical_pages,
+            physical_pages: geometry.pages(),
+            pages_per_block: geometry.pages_per_block(),
+            blocks: geometry.blocks(),
+            rng: self.seed.stream("placement"),
+        };
+        self.placement.policy.build(&self.placement.policies, context)
+    }
+}
+
 /// How a scheme is made and listed; beside [`crate::Ftl`].
 pub trait BuildScheme: Sized {
     /// What users write to choose it.

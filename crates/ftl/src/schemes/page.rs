@@ -52,7 +52,7 @@ impl BuildScheme for PageMap {
 
     fn faults(context: &SchemeContext, flash: &Flash) -> Vec<String> {
         let geometry = flash.geometry();
-        let streams = u64::from(context.placement.policy.build(&context.placement.policies, ()).streams());
+        let streams = u64::from(context.placement(flash).streams());
         let reserved = u64::from(context.gc.free_blocks_min.max(1)) + streams;
         let mut faults = Vec::new();
         let (mut usable, mut tightest) = (0, u64::MAX);
@@ -85,7 +85,7 @@ impl BuildScheme for PageMap {
 
     fn new(context: &SchemeContext, flash: &mut Flash) -> Self {
         let geometry = *flash.geometry();
-        let placement = context.placement.policy.build(&context.placement.policies, ());
+        let placement = context.placement(flash);
         let streams = usize::from(placement.streams());
         Self {
             l2p: table(UNMAPPED, context.logical_pages as usize),
@@ -181,7 +181,7 @@ impl PageMap {
     #[inline(always)]
     fn write_page(&mut self, lpn: Lpn, stream: u16, flash: &mut Flash) -> Result<(), OutOfSpace> {
         let mapped = self.lookup(lpn, flash);
-        let stream = self.placement.host(HostWrite { lpn, old: mapped, stream });
+        let stream = self.placement.host(HostWrite { lpn, old: mapped, stream, flash });
         if self.invalidate == InvalidateOrder::BeforeGc
             && let Some(old) = mapped
         {
@@ -295,7 +295,7 @@ impl PageMap {
         let spares = flash.nand().spares(block);
         for ppn in flash.valid_pages(block) {
             let lpn = spares[(ppn.0 - first) as usize];
-            let stream = self.placement.relocation(Relocation { lpn: Lpn(lpn), from: ppn });
+            let stream = self.placement.relocation(Relocation { lpn: Lpn(lpn), from: ppn, flash });
             prefetch(&self.l2p, lpn as usize);
             let moving = &mut self.moving[usize::from(stream)];
             moving.from.push(ppn.0);

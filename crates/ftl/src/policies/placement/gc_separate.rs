@@ -3,7 +3,7 @@
 //! What survived a clean is likely to stay, so the two kinds part by themselves. Amplification falls with skew and
 //! changes little under uniform writes.
 
-use super::{HostWrite, PlacementPolicy, Relocation};
+use super::{HostWrite, PlacementContext, PlacementPolicy, Relocation};
 use crate::registry::NoSettings;
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +16,7 @@ impl PlacementPolicy for GcSeparate {
     const ABOUT: &'static str = "host writes and cleaning each their own frontier (double write frontier; Van Houdt 2014)";
     type Settings = NoSettings;
 
-    fn new(_: &NoSettings, (): ()) -> Self {
+    fn new(_: &NoSettings, _: PlacementContext) -> Self {
         Self
     }
     fn streams(&self) -> u8 {

@@ -3,28 +3,79 @@
 //! A frontier is an open block per plane and stream. Streams are numbered from 0; a policy says how many it needs
 //! and names one for each page written by the host or moved by cleaning.
 
+use crate::Flash;
 use crate::registry::policies;
+use flashwright_block::Rng;
 use flashwright_nand::{Lpn, Ppn};
 use serde::{Deserialize, Serialize};
 
+/// What a policy is built for.
+#[derive(Clone, Debug)]
+pub struct PlacementContext {
+    /// Pages that the drive offers to the host.
+    pub logical_pages: u32,
+    /// Pages of the flash.
+    pub physical_pages: u32,
+    /// Pages of a block.
+    pub pages_per_block: u32,
+    /// Blocks of the flash.
+    pub blocks: u32,
+    /// A stream of its own.
+    pub rng: Rng,
+}
+
 /// A page that the host writes.
-#[derive(Clone, Copy, Debug)]
-pub struct HostWrite {
+#[derive(Clone, Copy)]
+pub struct HostWrite<'a> {
     /// Which page.
     pub lpn: Lpn,
     /// Where its old copy lies.
     pub old: Option<Ppn>,
-    /// The stream that the workload names.
+    /// The stream that the workload names; 0 where it names none.
     pub stream: u16,
+    /// The flash, for looking.
+    pub flash: &'a Flash,
+}
+
+impl HostWrite<'_> {
+    /// The stream of the block that holds the old copy.
+    #[inline(always)]
+    #[must_use]
+    pub fn old_stream(&self) -> Option<u8> {
+        self.old.map(|old| self.flash.stream_of(self.flash.geometry().block_of(old)))
+    }
+    /// The clock of ages: host page writes so far, this one included.
+    #[inline(always)]
+    #[must_use]
+    pub fn now(&self) -> u64 {
+        self.flash.host_writes()
+    }
 }
 
 /// A page that cleaning moves.
-#[derive(Clone, Copy, Debug)]
-pub struct Relocation {
+#[derive(Clone, Copy)]
+pub struct Relocation<'a> {
     /// Which page.
     pub lpn: Lpn,
     /// Where it lies now.
     pub from: Ppn,
+    /// The flash, for looking.
+    pub flash: &'a Flash,
+}
+
+impl Relocation<'_> {
+    /// The stream of the block that the page leaves.
+    #[inline(always)]
+    #[must_use]
+    pub fn old_stream(&self) -> u8 {
+        self.flash.stream_of(self.flash.geometry().block_of(self.from))
+    }
+    /// The clock of ages: host page writes so far.
+    #[inline(always)]
+    #[must_use]
+    pub fn now(&self) -> u64 {
+        self.flash.host_writes()
+    }
 }
 
 /// Names the frontier of each page.
@@ -37,7 +88,7 @@ pub trait PlacementPolicy: Sized {
     type Settings: Clone + std::fmt::Debug + Default + PartialEq + Serialize + for<'de> Deserialize<'de> + 'static;
 
     /// Builds it.
-    fn new(settings: &Self::Settings, context: ()) -> Self;
+    fn new(settings: &Self::Settings, context: PlacementContext) -> Self;
     /// Streams in use, at least 1.
     fn streams(&self) -> u8;
     /// The stream of a page that the host writes.
@@ -50,7 +101,7 @@ macro_rules! placements {
     ($($module:ident :: $policy:ident),+ $(,)?) => {
         policies! {
             key: "placement.policy", trait: PlacementPolicy, names: PlacementName, settings: PlacementSettings,
-            running: Placement, context: ();
+            running: Placement, context: PlacementContext;
             $($module::$policy),+
         }
 

@@ -1,6 +1,6 @@
 //! One frontier: what the host writes and what cleaning moves share a block.
 
-use super::{HostWrite, PlacementPolicy, Relocation};
+use super::{HostWrite, PlacementContext, PlacementPolicy, Relocation};
 use crate::registry::NoSettings;
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ impl PlacementPolicy for Single {
     const ABOUT: &'static str = "one frontier for host writes and cleaning (Gupta 2009's page-mapped baseline)";
     type Settings = NoSettings;
 
-    fn new(_: &NoSettings, (): ()) -> Self {
+    fn new(_: &NoSettings, _: PlacementContext) -> Self {
         Self
     }
     fn streams(&self) -> u8 {

@@ -17,6 +17,10 @@ pub struct VictimContext {
     pub blocks: u32,
     /// Pages of a block.
     pub pages_per_block: u32,
+    /// Streams of placement, each with a frontier.
+    pub streams: u8,
+    /// Pages that the drive offers to the host.
+    pub logical_pages: u32,
     /// A stream of its own.
     pub rng: Rng,
 }
@@ -49,6 +53,19 @@ impl<'a> UnitView<'a> {
     #[must_use]
     pub fn cycles_left(&self, block: u32) -> Option<u32> {
         self.flash.nand().cycles_left(self.id(block))
+    }
+    /// The stream of placement for which a block was opened.
+    #[inline]
+    #[must_use]
+    pub fn stream_of(&self, block: u32) -> u8 {
+        self.flash.stream_of(self.id(block))
+    }
+    /// The mean of [`UnitView::cycles_left`] over all blocks of the drive; none without a limit.
+    #[must_use]
+    pub fn cycles_left_mean(&self) -> Option<f64> {
+        let spent = self.flash.counters().total(crate::OpKind::Erase) as f64;
+        let blocks = f64::from(self.flash.geometry().blocks());
+        self.flash.nand().cycles_mean().map(|cycles| cycles - spent / blocks)
     }
     /// The clock of ages: host page writes so far.
     #[inline]

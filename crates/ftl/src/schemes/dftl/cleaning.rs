@@ -200,7 +200,7 @@ impl Dftl {
         } else {
             for ppn in flash.valid_pages(block) {
                 let lpn = spares[(ppn.0 - first) as usize];
-                let stream = self.placement.relocation(Relocation { lpn: Lpn(lpn), from: ppn });
+                let stream = self.placement.relocation(Relocation { lpn: Lpn(lpn), from: ppn, flash });
                 prefetch(&self.map.table, lpn as usize);
                 let moving = &mut self.moving[usize::from(stream)];
                 moving.from.push(ppn.0);
