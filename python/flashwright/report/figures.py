@@ -34,6 +34,7 @@ MAP_CELLS_MAX = 64 * 1024
 # Of more runs there are no maps, two panels each: nobody compares fifty of them, and they are most of the file.
 RUNS_WITH_MAPS_MAX = 24
 BINS = 60
+PARTITION_POINTS_MAX = 400
 DIES_IN_TABLE_MAX = 64
 
 NO_WINDOWS = "No time series was kept of this run."
@@ -45,7 +46,7 @@ def sections(runs: Sequence[RunView], columns: Columns) -> list[Section]:
     """All charts of a report, in the order of its pages."""
     return [
         *sweeps(runs, columns),
-        Section("time", "Over time", over_time(runs, columns)),
+        Section("time", "Over time", [*over_time(runs, columns), *_partition(runs, columns)]),
         Section(
             "response",
             "Response times",
@@ -181,6 +182,50 @@ def _over_time(runs: Sequence[RunView], found: Sequence[dict[str, Floats]], tren
         group="time",
         left_out=_left_out(runs, {i for i, _, _ in drawn}),
     )
+
+
+def _partition(runs: Sequence[RunView], columns: Columns) -> list[Chart]:
+    """How RAM was shared between buffer and mapping table, where a run shares it."""
+    found = {i: part for i, run in enumerate(runs) if (part := dig(run.json, "buffer.partition"))}
+    if not found:
+        return []
+    lines = []
+    rows = []
+    for i, part in found.items():
+        requests = np.asarray(part["requests"], dtype=np.float64)
+        pages = np.asarray(part["buffer_pages"], dtype=np.float64)
+        logical = [
+            number(runs[i].json, f"drive.logical_{unit}") or 1 for unit in ("bytes", "pages")
+        ]
+        size = pages * logical[0] / logical[1]
+        requests, size = _thinned(requests, size, PARTITION_POINTS_MAX)
+        x = columns.add(f"{i}.partition.x", requests, 7)
+        y = columns.add(f"{i}.partition.y", size, 7)
+        lines.append({"run": i, "part": None, "x": x, "y": y, "step": True})
+        shown = [float(value) for value in (size.min(), np.median(size), size.max(), size[-1])]
+        rows.append(
+            [
+                Cell(runs[i].label, runs[i].label),
+                *(Cell(text.size_bytes(value), value) for value in shown),
+            ]
+        )
+    view = {
+        "name": "",
+        "x": axis("requests completed", "count"),
+        "y": axis("RAM of the write buffer", "bytes", zero=True),
+        "series": lines,
+    }
+    return [
+        Chart(
+            "partition",
+            "Partition of the RAM",
+            "The share of the write buffer; the rest of the RAM holds entries of the mapping "
+            "table.",
+            views=[view],
+            table=Table(["Run", "Least", "Median", "Largest", "Last"], rows),
+            left_out=_left_out(runs, set(found)),
+        )
+    ]
 
 
 def _left_out(runs: Sequence[RunView], drawn: set[int]) -> tuple[str, ...]:

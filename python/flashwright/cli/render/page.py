@@ -158,6 +158,8 @@ def _figures(result: RunResult) -> RenderableType:
                 f"{units.share(cache['hit_ratio'])} of {units.count(cache['lookups'])} found",
             )
         )
+    if j["buffer"]["writes"] is not None:
+        rows.append(("buffer", _buffer(j["buffer"])))
     worn = j["wear"]["blocks_worn_out"]
     erases = f"{units.count(wear['min'])} to {units.count(wear['max'])}"
     spread = f"mean {units.number(wear['mean'], 2)}, stdev {units.number(wear['stdev'], 2)}"
@@ -172,6 +174,22 @@ def _cleaning(figures: dict[str, Any]) -> str:
         return "none: the drive began empty and had room for all of it (see --precondition)"
     of_pages = units.share(figures["gc"]["efficiency"])
     return f"{units.count(victims)} victims, {of_pages} of their pages invalid"
+
+
+def _buffer(figures: dict[str, Any]) -> str:
+    parts = []
+    for kind in ("write", "read"):
+        if figures[f"{kind}s"]:
+            parts.append(
+                f"{units.share(figures[f'{kind}_hit_ratio'])} of {units.count(figures[f'{kind}s'])} "
+                f"pages {'written' if kind == 'write' else 'read'} found"
+            )
+    if figures["destages"]:
+        mean = units.number(figures["pages_per_destage_mean"], 2)
+        parts.append(f"{units.count(figures['destages'])} destages of {mean} pages")
+    if figures["pages_padded"]:
+        parts.append(f"{units.count(figures['pages_padded'])} pages padded")
+    return ", ".join(parts) or "never used"
 
 
 def _operations(result: RunResult) -> RenderableType:
@@ -286,6 +304,13 @@ def _comparison(table_ram: bool) -> list[_Column]:
             for kind in ("switch", "partial", "full")
         ),
         _Column("hit ratio", units.share, _path("mapping_cache/hit_ratio"), always=False),
+        _Column("write hits", units.share, _path("buffer/write_hit_ratio"), always=False),
+        _Column(
+            "pages/destage",
+            lambda mean: units.number(mean, 2),
+            _path("buffer/pages_per_destage_mean"),
+            always=False,
+        ),
     ]
 
 
