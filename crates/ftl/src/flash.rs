@@ -1,7 +1,7 @@
 //! The only hand on the chip: legality, validity, counters by cause, the log of operations, and stamps.
 
 use crate::stamps::Stamps;
-use crate::{Cause, Counters, OpKind, Violation};
+use crate::{Cause, Counters, OP_KINDS, OpKind, Violation};
 use flashwright_nand::{BlockId, Condition, Geometry, Lpn, Nand, Ppn, prefetch};
 use serde::{Deserialize, Serialize};
 
@@ -51,6 +51,9 @@ pub struct Flash {
     log: Vec<FlashOp>,
     #[serde(skip)]
     next_after: u16,
+    /// Where in the log the work begins that the request does not wait for, and the totals of the counters there.
+    #[serde(skip)]
+    background: Option<(u32, [u64; OP_KINDS])>,
     /// Pages whose host program carries what a read before it brings.
     #[serde(skip)]
     host_awaits: Vec<Awaited>,
@@ -74,6 +77,7 @@ impl Flash {
             logging,
             log: Vec::new(),
             next_after: 0,
+            background: None,
             host_awaits: Vec::new(),
             awaits_next: 0,
             stamps: verify.then(|| Stamps::new(logical_pages, pages)),
@@ -415,6 +419,21 @@ impl Flash {
         }
     }
 
+    /// What follows is done in the background: the request at hand does not wait for it.
+    #[inline]
+    pub fn rest_in_background(&mut self) {
+        self.background.get_or_insert((self.mark(), self.counters.totals()));
+        self.next_after = 0;
+    }
+
+    /// Where the work in the background begins: the position in the log, and the totals of the counters; none if the
+    /// request at hand waits for all.
+    #[inline(always)]
+    #[must_use]
+    pub fn background(&self) -> Option<(usize, [u64; OP_KINDS])> {
+        self.background.map(|(at, totals)| (at as usize, totals))
+    }
+
     /// Makes the host program of `lpn` wait, within this request, for the end of the last operation: it carries what
     /// that one reads.
     pub fn host_program_waits(&mut self, lpn: Lpn) {
@@ -494,6 +513,7 @@ impl Flash {
     pub fn clear_log(&mut self) {
         self.log.clear();
         self.next_after = 0;
+        self.background = None;
         self.padding_done();
     }
 

@@ -13,7 +13,7 @@
 //! ```
 //!
 //! Time: an access to RAM adds `ram.latency` to its request; the flash work of making room belongs to the request that
-//! needs the room, which ends when the room is there.
+//! needs the room, which ends when the room is there. Only a read does not wait for the room that its copy takes.
 
 mod groups;
 mod index;

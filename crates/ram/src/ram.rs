@@ -204,6 +204,8 @@ impl Ram {
             scheme.read(missing, flash);
         }
         if self.manager.keeps_reads() {
+            // The host has its data; room for the copies is made behind its back.
+            flash.rest_in_background();
             self.keep_reads(run, scheme, flash);
         }
         self.request_done(RequestKind::Read, run, scheme, flash);

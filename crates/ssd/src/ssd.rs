@@ -388,11 +388,15 @@ impl Ssd {
         }
         let (mut start, mut end) = (start, start);
         if let Clock::Serial { alone, latency, free_at } = &mut self.clock {
-            let work: u64 = did.iter().zip(*alone).map(|(count, time)| count * time).sum();
-            let service = *latency + work;
+            let time_of = |from: &[u64; 4], to: &[u64; 4]| -> u64 {
+                (0..4).map(|kind| (to[kind] - from[kind]) * alone[kind]).sum()
+            };
+            let awaited = self.flash.background().map_or(after, |(_, totals)| totals);
+            let work = time_of(&before, &after);
+            let service = *latency + time_of(&before, &awaited);
             start = start.max(*free_at);
             end = start + service;
-            *free_at = end;
+            *free_at = end + time_of(&awaited, &after);
             self.busy += work;
         }
         let (flash_ops, erases) = (saturating_u32(did.iter().sum()), saturating_u32(did[OpKind::Erase as usize]));
@@ -408,12 +412,15 @@ impl Ssd {
             self.ready.push_back(Completion { tag, request, start, end, flash_ops, erases });
             return Ok(());
         };
-        let slot = clock.engine.issue(start.0, self.flash.log(), self.flash.geometry()) as usize;
-        if slot == clock.flights.len() {
-            clock.flights.push(Completion::default());
-        }
-        clock.flights[slot] = Completion { tag, request, start, end, flash_ops, erases };
+        let (log, geometry) = (self.flash.log(), self.flash.geometry());
+        let (awaited, background) = log.split_at(self.flash.background().map_or(log.len(), |(at, _)| at));
+        let slot = clock.engine.issue(start.0, awaited, geometry);
+        clock.takes_off(slot, Completion { tag, request, start, end, flash_ops, erases });
         clock.in_flight += 1;
+        if !background.is_empty() {
+            let slot = clock.engine.issue(start.0, background, geometry);
+            clock.takes_off(slot, Completion { tag: BACKGROUND, ..Completion::default() });
+        }
         Ok(())
     }
 
@@ -446,7 +453,21 @@ impl Ssd {
     #[inline(always)]
     fn advance(&mut self, until: u64, completion: &mut Completion) -> bool {
         let Clock::Parallel(clock) = &mut self.clock else { return false };
-        let Some((slot, end)) = clock.engine.next_completion(until) else { return false };
+        loop {
+            if clock.in_flight == 0 && until == u64::MAX {
+                return false; // the clock stands where the next request comes
+            }
+            let Some((slot, end)) = clock.engine.next_completion(until) else { return false };
+            if clock.flights[slot as usize].tag != BACKGROUND {
+                break self.lands(slot, end, completion);
+            }
+        }
+    }
+
+    /// A request has ended: its place goes to the next one of the driver.
+    #[inline(always)]
+    fn lands(&mut self, slot: u32, end: u64, completion: &mut Completion) -> bool {
+        let Clock::Parallel(clock) = &mut self.clock else { return false };
         completion.clone_from(&clock.flights[slot as usize]);
         completion.end = Nanos(end);
         clock.in_flight -= 1;
@@ -571,6 +592,20 @@ impl BlockDevice for Ssd {
             Ahead::Far => self.scheme.expect_far(lpn),
             Ahead::Near => self.scheme.expect_near(lpn, &self.flash),
         }
+    }
+}
+
+/// Stands for work that no request waits for.
+const BACKGROUND: Tag = Tag(u64::MAX);
+
+impl ParallelClock {
+    #[inline(always)]
+    fn takes_off(&mut self, slot: u32, flight: Completion) {
+        let slot = slot as usize;
+        if slot == self.flights.len() {
+            self.flights.push(Completion::default());
+        }
+        self.flights[slot] = flight;
     }
 }
 

@@ -365,7 +365,8 @@ impl Parallel {
     #[inline]
     fn make_cells(&mut self, ops: &[FlashOp], geometry: &Geometry) {
         self.cell_at.clear();
-        for (at, op) in ops.iter().enumerate().filter(|(_, op)| op.after > 0) {
+        // What was issued before needs no cell: on the same die the order serves, on others nothing may wait for it.
+        for (at, op) in ops.iter().enumerate().filter(|(at, op)| op.after > 0 && usize::from(op.after) <= *at) {
             let before = at - usize::from(op.after);
             if geometry.die_of(ops[before].ppn) == geometry.die_of(op.ppn) {
                 continue;
@@ -389,7 +390,7 @@ impl Parallel {
     /// The cells that operation `at` waits for and sets. One that waits for an operation on its own die waits for no
     /// cell, even if that operation has one for other dies: it was not counted among the cell's waiters.
     fn cells_of(&self, at: usize, ops: &[FlashOp], geometry: &Geometry) -> (u32, u32) {
-        let before = at - usize::from(ops[at].after);
+        let before = at.checked_sub(usize::from(ops[at].after)).unwrap_or(at);
         let same_die = geometry.die_of(ops[before].ppn) == geometry.die_of(ops[at].ppn);
         (if same_die { NONE } else { self.cell_at[before] }, self.cell_at[at])
     }
