@@ -44,8 +44,9 @@ pub struct LpnRun {
     pub first: Lpn,
     /// How many pages.
     pub pages: u32,
-    /// The stream the workload names for placement; 0 where it names none.
-    pub stream: u16,
+    /// The stream the workload names for placement; 0 where it names none. As wide as its neighbours: a narrower one stalls
+    /// the simulating machine when a run is copied.
+    pub stream: u32,
 }
 
 impl LpnRun {

@@ -249,7 +249,7 @@ impl Ssd {
         };
         let first = divide(request.first_sector);
         let last = divide(request.end_sector() - 1);
-        LpnRun { first: Lpn(first as u32), pages: (last - first + 1) as u32, stream: request.stream }
+        LpnRun { first: Lpn(first as u32), pages: (last - first + 1) as u32, stream: u32::from(request.stream) }
     }
 
     /// Hands a request to the translation layer, which leaves its operations in the flash's log and counts.
@@ -283,7 +283,7 @@ impl Ssd {
                 if let (Ok(first), Ok(pages)) = (u32::try_from(first), u32::try_from(end.saturating_sub(first)))
                     && pages > 0
                 {
-                    let run = LpnRun { first: Lpn(first), pages, stream: request.stream };
+                    let run = LpnRun { first: Lpn(first), pages, stream: u32::from(request.stream) };
                     for lpn in run.iter() {
                         self.flash.host_trims_page(lpn);
                     }

@@ -22,9 +22,9 @@
 //! an eviction set off. On a drive at its end that can't write a translation page any more, reads go past the cache, and
 //! trims enlarge it.
 //!
-//! Invariants: for each page the cached entry, else the stored one, names the valid copy; clean entries equal stored ones;
-//! every translation page has one valid copy, where the directory says. RAM of this program: 4 bytes a logical page
-//! beside the 4.1 bytes a physical page of the flash, and 32 bytes an entry cached.
+//! Invariants: for each page the cached entry, else the stored one, names the valid copy; every translation page has one
+//! valid copy, where the directory says. RAM of this program: 4 bytes a logical page beside the 4.1 bytes a physical page
+//! of the flash, and 24 bytes an entry cached.
 
 mod cleaning;
 mod mapping;
@@ -440,7 +440,7 @@ impl Dftl {
     }
 
     #[inline(always)]
-    fn write_page(&mut self, lpn: Lpn, stream: u16, flash: &mut Flash) -> Result<(), OutOfSpace> {
+    fn write_page(&mut self, lpn: Lpn, stream: u32, flash: &mut Flash) -> Result<(), OutOfSpace> {
         let (slot, loaded) = self.translate(lpn, flash)?;
         let mapped = self.map.slots[slot as usize].ppn;
         let old = (mapped != NONE).then_some(Ppn(mapped));

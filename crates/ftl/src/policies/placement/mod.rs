@@ -15,7 +15,7 @@ pub struct HostWrite {
     /// Where its old copy lies.
     pub old: Option<Ppn>,
     /// The stream that the workload names.
-    pub stream: u16,
+    pub stream: u32,
 }
 
 /// A page that cleaning moves.

@@ -65,6 +65,8 @@ pub struct CostBenefit {
     pending: Vec<(u32, State)>,
     /// Blocks without valid pages by seal number; those whose number has changed are passed over.
     dead: BinaryHeap<Reverse<(u64, u32)>>,
+    /// The host writes at the last pick, for a guess at the next one.
+    picked_at: f64,
     last_seal: u64,
     sealed: u32,
 }
@@ -180,6 +182,7 @@ impl VictimPolicy for CostBenefit {
             weights: (0..=context.pages_per_block).map(weight).collect(),
             pending: Vec::with_capacity(PENDING_MAX),
             dead: BinaryHeap::new(),
+            picked_at: 0.0,
             last_seal: 0,
             sealed: 0,
         }
@@ -220,6 +223,7 @@ impl VictimPolicy for CostBenefit {
             self.dead.pop();
         }
         let now = view.now() as f64;
+        self.picked_at = now;
         let highest = self.highest(now);
         // Where nothing has aged, or only full blocks have, all are compared.
         let least = if highest > 0.0 { highest * (1.0 - ERROR) } else { f64::NEG_INFINITY };
@@ -237,6 +241,17 @@ impl VictimPolicy for CostBenefit {
                 let ((a, b, seal), (c, d, other_seal)) = (exact(best), exact(other));
                 if (c * b, Reverse(other_seal)) > (a * d, Reverse(seal)) { other } else { best }
             })
+    }
+
+    fn likely_next(&self) -> Option<u32> {
+        if let Some(Reverse((_, block))) = self.dead.peek() {
+            return Some(*block);
+        }
+        let highest = self.highest(self.picked_at);
+        let score = |list: &usize| self.weights[*list] * (self.picked_at - self.oldest[*list]);
+        let list = (1..self.lists.len()).find(|list| score(list) >= highest)?;
+        let first = self.lists[list][0];
+        (first != NONE).then_some(first)
     }
 
     fn candidates(&self) -> u32 {
