@@ -28,7 +28,7 @@ pub use counters::{CAUSES, Cause, Counters, OP_KINDS, OpKind};
 pub use flash::{Flash, FlashOp};
 pub use policies::map_cache::{MapCacheName, MapCacheSettings};
 pub use policies::placement::{PlacementName, PlacementSettings};
-pub use policies::victim::{VictimName, VictimSettings};
+pub use policies::victim::{VictimChoice, VictimName, VictimSettings};
 pub use pool::{BlockPool, FreeBlockOrder};
 pub use registry::Listed;
 pub use schemes::{Scheme, SchemeName, SchemeSettings};

@@ -37,7 +37,7 @@ use crate::policies::map_cache::MapCacheContext;
 use crate::policies::placement::{HostWrite, Placement};
 use crate::units::{Moving, Unit, drop_copy, good_blocks, out_of_space, units};
 use crate::{
-    Allocation, Cause, Flash, Ftl, InvalidateOrder, LpnRun, MappingCache, OutOfSpace, SchemeFigures, Violation,
+    Allocation, Cause, Flash, Ftl, InvalidateOrder, LpnRun, MappingCache, OutOfSpace, SchemeFigures, VictimName, Violation,
 };
 use flashwright_nand::{BlockId, Lpn, PlaneId, Ppn, prefetch};
 use mapping::{Mapping, NONE};
@@ -124,6 +124,8 @@ impl Dftl {
 impl BuildScheme for Dftl {
     const NAME: &'static str = "dftl";
     const ABOUT: &'static str = "page mapping with the map on flash and a cache of entries in RAM (DFTL; Gupta 2009)";
+    /// "A simple cost-benefit analysis that we adapt from" Kawaguchi 1995 (Gupta 2009, 3.3).
+    const VICTIM: VictimName = VictimName::CostBenefit;
     type Settings = DftlSettings;
 
     fn faults(context: &SchemeContext, flash: &Flash) -> Vec<String> {

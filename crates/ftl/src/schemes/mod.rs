@@ -1,8 +1,8 @@
 //! Translation layers. A scheme is one file here and one line in the list below.
 
 use crate::{
-    Flash, FtlSettings, GcSettings, Listed, LpnRun, OutOfSpace, PlacementConfig, Progress, SchemeFigures, Violation,
-    WearSettings,
+    Flash, FtlSettings, GcSettings, Listed, LpnRun, OutOfSpace, PlacementConfig, Progress, SchemeFigures, VictimChoice,
+    VictimName, Violation, WearSettings,
 };
 use flashwright_block::Seed;
 use flashwright_nand::{Lpn, Ppn, ProgramOrder};
@@ -27,6 +27,17 @@ pub struct SchemeContext<'a> {
     pub seed: Seed,
 }
 
+impl SchemeContext<'_> {
+    /// The victim policy: as set, else the scheme's own.
+    #[must_use]
+    pub fn victim(&self) -> VictimName {
+        match self.gc.victim {
+            VictimChoice::Named(name) => name,
+            VictimChoice::Default => self.ftl.scheme.victim(),
+        }
+    }
+}
+
 /// How a scheme is made and listed; beside [`crate::Ftl`].
 pub trait BuildScheme: Sized {
     /// What users write to choose it.
@@ -35,6 +46,8 @@ pub trait BuildScheme: Sized {
     const ABOUT: &'static str;
     /// The program order that the scheme needs of the chip: `None` if it works with any.
     const NEEDS_ORDER: Option<ProgramOrder> = None;
+    /// The victim policy of its source, for `gc.victim = "default"`.
+    const VICTIM: VictimName = VictimName::Greedy;
     /// Its own settings, in a table of its name under `[ftl]`; `context.ftl.schemes` holds them.
     type Settings: Clone + std::fmt::Debug + Default + PartialEq + Serialize + for<'de> Deserialize<'de> + 'static;
 
@@ -83,6 +96,11 @@ macro_rules! schemes {
             #[must_use]
             pub fn needs_order(self) -> Option<ProgramOrder> {
                 match self { $(SchemeName::$name => $scheme::NEEDS_ORDER,)+ }
+            }
+            /// The victim policy of the scheme's source.
+            #[must_use]
+            pub fn victim(self) -> VictimName {
+                match self { $(SchemeName::$name => $scheme::VICTIM,)+ }
             }
             /// See [`BuildScheme::faults`].
             #[must_use]

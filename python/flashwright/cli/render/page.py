@@ -158,6 +158,8 @@ def _figures(result: RunResult) -> RenderableType:
                 f"{units.share(cache['hit_ratio'])} of {units.count(cache['lookups'])} found",
             )
         )
+    if (used := j["gc"]["block_utilization"]) is not None:
+        rows.append(("block utilization", f"{units.share(used)} of a block's pages at its erase"))
     worn = j["wear"]["blocks_worn_out"]
     erases = f"{units.count(wear['min'])} to {units.count(wear['max'])}"
     spread = f"mean {units.number(wear['mean'], 2)}, stdev {units.number(wear['stdev'], 2)}"
@@ -277,7 +279,10 @@ def _comparison(table_ram: bool) -> list[_Column]:
         _Column("victim invalid", units.share, _path("gc/efficiency")),
         _Column("max erases", units.count, _path("wear/erases_per_block/max")),
         *(
-            [_Column("table RAM", units.size, _path("scheme/ram_bytes"), always=False)]
+            [
+                _Column("block use", units.share, _path("gc/block_utilization"), always=False),
+                _Column("table RAM", units.size, _path("scheme/ram_bytes"), always=False),
+            ]
             if table_ram
             else []
         ),

@@ -330,4 +330,70 @@ mod tests {
             std::iter::from_fn(|| pick(&mut policy, &flash).inspect(|block| policy.removed(*block))).collect();
         assert_eq!(order, [2, 1, 0]);
     }
+
+    /// Random seals, invalidations and cleans, some of them many at the same time: every pick is the one of a search
+    /// through all sealed blocks by the definition.
+    #[test]
+    fn every_pick_is_that_of_a_full_search() {
+        const BLOCKS: u32 = 40;
+        let (mut flash, mut policy) = setup(BLOCKS);
+        let mut rng = Seed(5).stream("cost-benefit");
+        let mut draw = |n: u32| u32::try_from(flashwright_block::below(&mut rng, u64::from(n))).unwrap();
+        let mut seals = [0u64; BLOCKS as usize];
+        let mut changed = [0u64; BLOCKS as usize];
+        let (mut last_seal, mut dead, mut chosen) = (0, 0, 0);
+        for block in (0..BLOCKS).map(BlockId) {
+            flash.invalidate_block(block);
+            flash.erase(block, Cause::Gc);
+        }
+        for _ in 0..60_000 {
+            for _ in 0..draw(3) {
+                flash.host_writes_page(Lpn(0));
+            }
+            let block = draw(BLOCKS);
+            let at = block as usize;
+            let valid = flash.valid_pages(BlockId(block)).next();
+            if seals[at] == 0 {
+                for ppn in block * 64..(block + 1) * 64 {
+                    flash.program(Ppn(ppn), Lpn(ppn), Cause::Host);
+                }
+                last_seal += 1;
+                (seals[at], changed[at]) = (last_seal, flash.host_writes());
+                policy.sealed(block, UnitView::new(&flash, BlockId(0)));
+            } else if let Some(ppn) = valid {
+                let (_, left) = flash.invalidate(ppn);
+                changed[at] = flash.host_writes();
+                policy.invalidated(block, left, UnitView::new(&flash, BlockId(0)));
+            }
+            if draw(40) > 0 {
+                continue;
+            }
+            let better = |a: u32, b: u32| {
+                let of = |block: u32| {
+                    let valid = u128::from(flash.pages_valid(BlockId(block)));
+                    let age = u128::from(flash.host_writes() - changed[block as usize]);
+                    (valid, (64 - valid) * age, Reverse(seals[block as usize]))
+                };
+                let ((v, gain, seal), (w, other, other_seal)) = (of(a), of(b));
+                match (v, w) {
+                    (0, 0) => seal > other_seal,
+                    (0, _) | (_, 0) => v == 0,
+                    _ => (gain * w, seal) > (other * v, other_seal),
+                }
+            };
+            let sealed = (0..BLOCKS).filter(|block| seals[*block as usize] != 0);
+            let expected = sealed.reduce(|best, other| if better(other, best) { other } else { best });
+            let found = pick(&mut policy, &flash);
+            assert_eq!(found, expected);
+            if let Some(block) = found {
+                chosen += 1;
+                dead += u32::from(flash.pages_valid(BlockId(block)) == 0);
+                policy.removed(block);
+                seals[block as usize] = 0;
+                flash.invalidate_block(BlockId(block));
+                flash.erase(BlockId(block), Cause::Gc);
+            }
+        }
+        assert!(dead > 0 && chosen > dead, "{chosen} victims, {dead} of them dead");
+    }
 }

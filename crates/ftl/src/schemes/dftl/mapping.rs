@@ -222,11 +222,11 @@ mod tests {
         for lpn in 0..8 {
             map.fill(lpn, lpn);
         }
-        [0, 1, 5].map(|slot| map.change(slot, 9));
+        [0, 1, 5].into_iter().for_each(|slot| map.change(slot, 9));
         let dirty = |map: &Mapping| (0..8).filter(|slot| map.is_dirty(*slot)).collect::<Vec<_>>();
         assert_eq!((map.store_all(0), dirty(&map)), (2, vec![5]));
         map.directory[0].epoch = u32::MAX;
-        [0, 2].map(|slot| map.change(slot, 10));
+        [0, 2].into_iter().for_each(|slot| map.change(slot, 10));
         assert_eq!((map.store_all(0), map.directory[0].epoch, dirty(&map)), (2, CLEAN + 1, vec![5]));
         map.change(3, 11);
         map.store(3);
