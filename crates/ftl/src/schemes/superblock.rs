@@ -280,7 +280,11 @@ impl Ftl for Superblock {
 
     #[inline(always)]
     fn expect_far(&self, lpn: Lpn) {
+        let Places { group, directory, table } = self.places(lpn);
         prefetch(&self.map, lpn.index());
+        prefetch(&self.groups, group);
+        prefetch(&self.directories, directory);
+        prefetch(&self.tables, table);
     }
 
     #[inline(always)]
@@ -289,6 +293,7 @@ impl Ftl for Superblock {
         if ppn != NONE {
             flash.expect_invalidation(Ppn(ppn));
         }
+        self.expect_look_up(lpn, flash);
     }
 }
 
@@ -338,7 +343,17 @@ impl Superblock {
         }
     }
 
+    /// Warms the simulating machine's cache for the spare areas that a look-up reads.
+    #[inline(always)]
+    fn expect_look_up(&self, lpn: Lpn, flash: &Flash) {
+        let Places { group, directory, table } = self.places(lpn);
+        for carrier in [self.groups[group].last, self.directories[directory], self.tables[table]] {
+            flash.nand().expect_spare(Ppn(carrier));
+        }
+    }
+
     /// Reads the spare area of a page and answers what it carries.
+    #[inline]
     fn read_carrier(&mut self, page: u32, cause: Cause, flash: &mut Flash) -> Places {
         self.figures.oob_reads += 1;
         let owner = flash.read_oob(Ppn(page), cause).expect("a carrier is programmed");
@@ -466,12 +481,17 @@ impl Superblock {
         } else {
             self.reclaimable(at, false);
         }
+        flash.nand().expect_scan(block);
         let mut moving = std::mem::take(&mut self.moving);
         moving.clear();
         moving.extend(flash.valid_pages(block));
         self.figures.cleans += 1;
         self.figures.victim_pages_invalid += u64::from(flash.nand().next_page(block)) - moving.len() as u64;
         self.figures.dead += u64::from(moving.is_empty());
+        for lpn in moving.iter().filter_map(|from| flash.nand().spare(*from)) {
+            self.expect_look_up(lpn, flash);
+            prefetch(&self.map, lpn.index());
+        }
         for from in &moving {
             self.relocate(at, *from, flash);
         }
