@@ -112,6 +112,7 @@ impl RunReport {
                 "logical_pages": ssd.logical_pages(),
                 "physical_pages": ssd.flash().geometry().pages(),
                 "logical_bytes": ssd.info().capacity.0,
+                "cautions": ssd.cautions(),
                 "state_digest": format!("{:016x}", state_digest(ssd)),
             },
             "digest": format!("{:016x}", crate::measure::mix(measured.digest, state_digest(ssd))),

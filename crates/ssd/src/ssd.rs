@@ -30,6 +30,7 @@ pub enum SsdError {
 pub struct Ssd {
     #[serde(with = "as_toml")]
     config: Config,
+    cautions: Vec<String>,
     flash: Flash,
     scheme: Scheme,
     logical_pages: u32,
@@ -130,11 +131,13 @@ impl Ssd {
         if !faults.is_empty() {
             return Err(fail(faults).into());
         }
+        let cautions = config.ftl.scheme.cautions(&context, &flash);
         let scheme = config.ftl.scheme.build(&context, &mut flash);
         let sectors_per_page = g.page_size.0 / SECTOR_BYTES;
         Ok(Self {
             clock: Clock::new(config, &geometry),
             config: config.clone(),
+            cautions,
             flash,
             scheme,
             logical_pages,
@@ -152,6 +155,11 @@ impl Ssd {
     #[must_use]
     pub fn config(&self) -> &Config {
         &self.config
+    }
+    /// What of the configuration is allowed but costs far more than may be expected: one line each, for users.
+    #[must_use]
+    pub fn cautions(&self) -> &[String] {
+        &self.cautions
     }
     /// The flash, for looking.
     #[must_use]

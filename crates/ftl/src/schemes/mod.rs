@@ -53,6 +53,11 @@ pub trait BuildScheme: Sized {
 
     /// Checks what the scheme needs of drive and settings: one line for each fault, with the key and what to change.
     fn faults(context: &SchemeContext, flash: &Flash) -> Vec<String>;
+    /// What is allowed but costs far more than a user may expect: one line each, with the key and what to change.
+    fn cautions(context: &SchemeContext, flash: &Flash) -> Vec<String> {
+        let _ = (context, flash);
+        Vec::new()
+    }
     /// Builds the scheme over erased flash.
     fn new(context: &SchemeContext, flash: &mut Flash) -> Self;
 }
@@ -106,6 +111,11 @@ macro_rules! schemes {
             #[must_use]
             pub fn faults(self, context: &SchemeContext, flash: &Flash) -> Vec<String> {
                 match self { $(SchemeName::$name => $scheme::faults(context, flash),)+ }
+            }
+            /// See [`BuildScheme::cautions`].
+            #[must_use]
+            pub fn cautions(self, context: &SchemeContext, flash: &Flash) -> Vec<String> {
+                match self { $(SchemeName::$name => $scheme::cautions(context, flash),)+ }
             }
             /// Builds the scheme over erased flash.
             #[must_use]

@@ -73,6 +73,7 @@ def _head(result: RunResult) -> RenderableType:
     j = result.json
     rows = [("drive", _drive(j["config"], j["drive"])), ("workload", j["workload"])]
     rows.extend(("", note) for note in j["workload_notes"])
+    rows.extend(("caution", caution) for caution in j["drive"]["cautions"])
     rows.append(("pace", _pace(j["pace"])))
     rows.append(("precondition", _precondition(j["precondition"])))
     measured = f"{units.count(j['measured']['requests'])} requests"
@@ -320,6 +321,8 @@ def show_comparison(results: Sequence[RunResult], title: str, *, table_ram: bool
     head = [("compare", title), ("workload", _common([run["workload"] for run in runs]))]
     notes = dict.fromkeys(note for run in runs for note in run["workload_notes"])
     head.extend(("", note) for note in notes)
+    cautions = dict.fromkeys(caution for run in runs for caution in run["drive"]["cautions"])
+    head.extend(("caution", caution) for caution in cautions)
     head.append(("pace", _common([_pace(run["pace"]) for run in runs])))
     head.append(("precondition", _precondition(runs[0]["precondition"])))
     out.print(_grid([*head, ("seed", str(runs[0]["seed"]))]))
