@@ -149,7 +149,14 @@ def _shown(command: Cli, small: str, vary: str) -> str:
 
 
 def test_columns_of_translation_schemes(command: Cli, small: str) -> None:
-    extra = ("block use", "table RAM", "switch merges", "partial merges", "full merges", "hit ratio")
+    extra = (
+        "block use",
+        "table RAM",
+        "switch merges",
+        "partial merges",
+        "full merges",
+        "hit ratio",
+    )
     shown = _shown(command, small, "ftl.scheme=page,fast,dftl")
     assert all(name in shown for name in extra)
     assert re.search(r"ftl\.scheme=page .* [\d.]+ KiB +- +- +- +-", shown)

@@ -118,20 +118,37 @@ def test_the_table_names_everything_that_matters(command: Cli, small: str) -> No
 def test_the_scheme_chooses_the_victim_where_nobody_does(command: Cli, small: str) -> None:
     def victim(*settings: str) -> str:
         chosen = [text for setting in settings for text in ("--set", setting)]
-        said = command("simulate", small, *chosen, "--workload", "uniform", "--requests", 10, "--json", "-")
+        said = command(
+            "simulate", small, *chosen, "--workload", "uniform", "--requests", 10, "--json", "-"
+        )
         return str(said.json["config"]["gc"]["victim"])
 
     assert victim() == victim("ftl.scheme=fast") == "greedy"
-    assert victim("ftl.scheme=dftl") == victim("ftl.scheme=dftl", "gc.victim=default") == "cost-benefit"
+    assert (
+        victim("ftl.scheme=dftl")
+        == victim("ftl.scheme=dftl", "gc.victim=default")
+        == "cost-benefit"
+    )
     assert victim("ftl.scheme=dftl", "gc.victim=greedy") == "greedy"
 
 
 def test_cautions_are_shown(command: Cli, small: str) -> None:
-    short = ("simulate", small, "--set", "ftl.scheme=superblock", "--workload", "uniform", "--requests", 10)
+    short = (
+        "simulate",
+        small,
+        "--set",
+        "ftl.scheme=superblock",
+        "--workload",
+        "uniform",
+        "--requests",
+        10,
+    )
     said = command(*short, "--set", "ftl.superblock.blocks=1")
     assert said.status == 0
     assert "caution" in said.out and "raise ftl.superblock.blocks to" in said.out
-    found = command(*short, "--set", "ftl.superblock.blocks=1", "--json", "-").json["drive"]["cautions"]
+    found = command(*short, "--set", "ftl.superblock.blocks=1", "--json", "-").json["drive"][
+        "cautions"
+    ]
     assert len(found) == 1 and found[0].startswith("ftl.superblock: ")
     enough = command(*short, "--set", "capacity.utilization=0.5", "--json", "-").json
     assert enough["drive"]["cautions"] == []
@@ -147,7 +164,8 @@ def test_block_utilization_tells_pages_never_used(command: Cli, small: str) -> N
         scheme: command(*run, "--set", f"ftl.scheme={scheme}").json["gc"]["block_utilization"]
         for scheme in ("page", "block", "bast", "replacement")
     }
-    assert used["page"] == used["block"] == 1
+    # The last logical block has fewer pages than the others.
+    assert used["page"] == 1 and 0.99 < used["block"] < 1
     assert 0 < used["replacement"] < 1 and 0 < used["bast"] <= 1
 
 
