@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -123,8 +122,12 @@ class Ssd:
 
     @property
     def config(self) -> dict[str, Any]:
-        """The configuration as nested dicts; sizes and times are text with their unit."""
-        return tomllib.loads(self.toml)
+        """The configuration as nested dicts; sizes and times are text with their unit.
+
+        What the description leaves to the translation layer (``gc.victim = "default"``) has its name here.
+        """
+        config: dict[str, Any] = json.loads(_core.config_json(self.toml))
+        return config
 
     @property
     def name(self) -> str:

@@ -150,7 +150,14 @@ def _shown(command: Cli, small: str, vary: str) -> str:
 
 
 def test_columns_of_translation_schemes(command: Cli, small: str) -> None:
-    extra = ("table RAM", "switch merges", "partial merges", "full merges", "hit ratio")
+    extra = (
+        "block use",
+        "table RAM",
+        "switch merges",
+        "partial merges",
+        "full merges",
+        "hit ratio",
+    )
     shown = _shown(command, small, "ftl.scheme=page,fast,dftl")
     assert all(name in shown for name in extra)
     assert re.search(r"ftl\.scheme=page .* [\d.]+ KiB +- +- +- +-", shown)
@@ -160,7 +167,7 @@ def test_columns_of_translation_schemes(command: Cli, small: str) -> None:
 
 def test_columns_that_would_say_nothing_are_left_out(command: Cli, small: str) -> None:
     shown = _shown(command, small, "gc.victim=greedy,fifo")
-    for name in ("table RAM", "merges", "hit ratio"):
+    for name in ("block use", "table RAM", "merges", "hit ratio"):
         assert name not in shown
     schemes = _shown(command, small, "ftl.scheme=page,block")
     assert "table RAM" in schemes

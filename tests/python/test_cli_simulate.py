@@ -35,6 +35,7 @@ DOCUMENTED = [
     "write_amplification",
     "gc.collections",
     "gc.efficiency",
+    "gc.block_utilization",
     *(f"merges.{kind}" for kind in ("switch", "partial", "full")),
     *(f"mapping_cache.{what}" for what in ("lookups", "hits", "hit_ratio", "dirty_evictions")),
     *(
@@ -58,6 +59,7 @@ DOCUMENTED = [
     ),
     "throughput.iops",
     "throughput.bytes_per_s",
+    "drive.cautions",
     "run.cpu_s",
     "run.requests_per_cpu_s",
     "run.peak_rss_bytes",
@@ -111,6 +113,60 @@ def test_the_table_names_everything_that_matters(command: Cli, small: str) -> No
     ):
         assert words in said.out
     assert said.err == ""
+
+
+def test_the_scheme_chooses_the_victim_where_nobody_does(command: Cli, small: str) -> None:
+    def victim(*settings: str) -> str:
+        chosen = [text for setting in settings for text in ("--set", setting)]
+        said = command(
+            "simulate", small, *chosen, "--workload", "uniform", "--requests", 10, "--json", "-"
+        )
+        return str(said.json["config"]["gc"]["victim"])
+
+    assert victim() == victim("ftl.scheme=fast") == "greedy"
+    assert (
+        victim("ftl.scheme=dftl")
+        == victim("ftl.scheme=dftl", "gc.victim=default")
+        == "cost-benefit"
+    )
+    assert victim("ftl.scheme=dftl", "gc.victim=greedy") == "greedy"
+
+
+def test_cautions_are_shown(command: Cli, small: str) -> None:
+    short = (
+        "simulate",
+        small,
+        "--set",
+        "ftl.scheme=superblock",
+        "--workload",
+        "uniform",
+        "--requests",
+        10,
+    )
+    said = command(*short, "--set", "ftl.superblock.blocks=1")
+    assert said.status == 0
+    assert "caution" in said.out and "raise ftl.superblock.blocks to" in said.out
+    found = command(*short, "--set", "ftl.superblock.blocks=1", "--json", "-").json["drive"][
+        "cautions"
+    ]
+    assert len(found) == 1 and found[0].startswith("ftl.superblock: ")
+    enough = command(*short, "--set", "capacity.utilization=0.5", "--json", "-").json
+    assert enough["drive"]["cautions"] == []
+    assert enough["gc"]["block_utilization"] is None
+
+
+def test_block_utilization_tells_pages_never_used(command: Cli, small: str) -> None:
+    run = (
+        "simulate", small, "--workload", "uniform", "--requests", 5000, "--precondition", "sequential",
+        "--json", "-",
+    )  # fmt: skip
+    used = {
+        scheme: command(*run, "--set", f"ftl.scheme={scheme}").json["gc"]["block_utilization"]
+        for scheme in ("page", "block", "bast", "replacement")
+    }
+    # The last logical block has fewer pages than the others.
+    assert used["page"] == 1 and 0.99 < used["block"] < 1
+    assert 0 < used["replacement"] < 1 and 0 < used["bast"] <= 1
 
 
 def test_quiet_says_nothing(command: Cli, small: str, tmp_path: Path) -> None:

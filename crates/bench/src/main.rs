@@ -6,6 +6,7 @@
 //! ```text
 //! flashwright-bench                 the whole table
 //! flashwright-bench --quick         a tenth of the writes
+//! flashwright-bench --only TEXT     the cases with this in their name
 //! flashwright-bench --json FILE     the table for programs as well
 //! ```
 
@@ -13,6 +14,7 @@
 
 mod cpu;
 mod floor;
+mod streams;
 mod table;
 mod traces;
 
@@ -41,32 +43,65 @@ fn number<T: std::str::FromStr>(args: &[String], at: usize, what: &str) -> Resul
     text.parse().map_err(|_| format!("{what}: found {text:?}, expected a number"))
 }
 
-/// `floor BLOCKS PAGES_PER_BLOCK UTILISATION WRITES`
+/// `floor BLOCKS PAGES_PER_BLOCK UTILISATION WRITES [financial]`
 fn run_floor(args: &[String]) -> Result<(), String> {
     let (blocks, pages) = (number(args, 0, "blocks")?, number(args, 1, "pages per block")?);
-    let result = floor::run(blocks, pages, number(args, 2, "utilisation")?, number(args, 3, "writes")?);
+    let (utilisation, writes) = (number(args, 2, "utilisation")?, number(args, 3, "writes")?);
+    let result = match load(args.get(4))? {
+        Load::Uniform => floor::run(blocks, pages, utilisation, writes),
+        Load::Financial => floor::run_financial(blocks, pages, utilisation, writes)?,
+    };
     println!("write_amplification {:.4}", result.write_amplification);
     println!("host_writes_per_cpu_second {:.0}", 1e9 / result.nanos_per_write);
     Ok(())
 }
 
-/// `run WRITES DEPTH KEY=VALUE…`: a sequential fill, then uniform random writes, of which the second half is timed.
+/// Which writes are timed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Load {
+    /// Single pages, uniformly random.
+    Uniform,
+    /// The writes of the stand-in for Financial1.
+    Financial,
+}
+
+impl Load {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Uniform => "uniform",
+            Self::Financial => "financial",
+        }
+    }
+}
+
+fn load(name: Option<&String>) -> Result<Load, String> {
+    match name.map(String::as_str) {
+        None | Some("uniform") => Ok(Load::Uniform),
+        Some("financial") => Ok(Load::Financial),
+        Some(other) => Err(format!("load: found {other:?}, expected uniform or financial")),
+    }
+}
+
+/// `run LOAD WRITES DEPTH KEY=VALUE…`: a sequential fill, then writes, of which the second half is timed.
 fn run(args: &[String]) -> Result<(), String> {
-    let (writes, depth): (u64, u32) = (number(args, 0, "writes")?, number(args, 1, "depth")?);
-    let (writes_per_s, json) = play(writes, depth, &args[2..])?;
-    println!("host_writes_per_cpu_second {writes_per_s:.0}");
+    let (writes, depth): (u64, u32) = (number(args, 1, "writes")?, number(args, 2, "depth")?);
+    let (pages_per_s, json) = play(load(args.first())?, writes, depth, &args[3..])?;
+    println!("host_writes_per_cpu_second {pages_per_s:.0}");
     println!("write_amplification {}", json["write_amplification"]);
+    let kinds = ["reads", "programs", "erases", "oob_reads"];
+    let operations: f64 = kinds.iter().filter_map(|kind| json["flash"][kind]["total"].as_f64()).sum();
+    println!("operations_per_write {}", operations / json["host"]["pages_written"].as_f64().unwrap_or(f64::NAN));
     println!("peak_rss_bytes {}", json["run"]["peak_rss_bytes"]);
     println!("physical_pages {}", json["drive"]["physical_pages"]);
     println!("digest {}", json["digest"]);
     Ok(())
 }
 
-/// Host writes a CPU second, and the result.
-fn play<S: AsRef<str>>(writes: u64, depth: u32, changes: &[S]) -> Result<(f64, serde_json::Value), String> {
+/// Host page writes a CPU second, and the result.
+fn play<S: AsRef<str>>(load: Load, writes: u64, depth: u32, changes: &[S]) -> Result<(f64, serde_json::Value), String> {
     let config = flashwright_ssd::bundled("container-marking")?.with_settings(changes).map_err(|e| e.to_string())?;
     let settings = RunSettings {
-        workload: "uniform".to_owned(),
+        workload: if load == Load::Uniform { "uniform" } else { streams::FINANCIAL }.to_owned(),
         seed: Seed(1),
         precondition: Precondition::Sequential,
         pace: Pace::Closed { depth },
@@ -78,16 +113,30 @@ fn play<S: AsRef<str>>(writes: u64, depth: u32, changes: &[S]) -> Result<(f64, s
         audit_every: 0,
     };
     let mut simulation = Simulation::new(&config, settings).map_err(|e| e.to_string())?;
-    let spec = "uniform".parse().map_err(|e: flashwright_workload::generate::SpecError| e.to_string())?;
-    let mut source = SourceSpec::Workload(spec).open(simulation.ssd(), Seed(1)).map_err(|e| e.to_string())?;
-    while simulation.progress(&source).phase != Phase::Measured {
-        step(&mut simulation, &mut source)?;
+    let seconds = match load {
+        Load::Uniform => {
+            let spec = "uniform".parse().map_err(|e: flashwright_workload::generate::SpecError| e.to_string())?;
+            let mut source = SourceSpec::Workload(spec).open(simulation.ssd(), Seed(1)).map_err(|e| e.to_string())?;
+            timed(&mut simulation, &mut source)?
+        }
+        Load::Financial => {
+            let mut source = streams::Stream::financial(simulation.ssd().logical_pages(), writes)?;
+            timed(&mut simulation, &mut source)?
+        }
+    };
+    let report = simulation.report().ok_or("nothing was measured")?;
+    let pages = report.json["host"]["pages_written"].as_f64().ok_or("no pages were counted")?;
+    Ok((pages / seconds, report.json))
+}
+
+/// CPU seconds of the measured part.
+fn timed(simulation: &mut Simulation, source: &mut dyn RequestSource) -> Result<f64, String> {
+    while simulation.progress(source).phase != Phase::Measured {
+        step(simulation, source)?;
     }
     let started = cpu::cpu_seconds();
-    while !step(&mut simulation, &mut source)? {}
-    let seconds = cpu::cpu_seconds() - started;
-    let report = simulation.report().ok_or("nothing was measured")?;
-    Ok(((writes - writes / 2) as f64 / seconds, report.json))
+    while !step(simulation, source)? {}
+    Ok(cpu::cpu_seconds() - started)
 }
 
 fn step(simulation: &mut Simulation, source: &mut dyn RequestSource) -> Result<bool, String> {
@@ -104,7 +153,7 @@ mod tests {
     fn small_runs_keep_their_answers() {
         let mut answers = Vec::new();
         for case in table::CASES {
-            let (_, json) = play(200_000, case.depth, &table::small(case)).unwrap();
+            let (_, json) = play(case.load, case.small_writes(), case.depth, &table::small(case)).unwrap();
             let digest = json["digest"].as_str().unwrap_or_default();
             println!("{:<36} {digest}", case.name);
             answers.push((case.name, digest.to_owned()));

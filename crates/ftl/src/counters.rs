@@ -49,6 +49,8 @@ pub struct Counters {
     totals: [u64; OP_KINDS],
     /// Reads of pages that were never written or have been trimmed: no flash operation.
     pub reads_unmapped: u64,
+    /// Pages that were programmed in blocks when these were erased: over the erases, how far blocks are used.
+    pub pages_used_at_erase: u64,
 }
 
 impl Counters {
@@ -90,6 +92,7 @@ impl Counters {
             }
         }
         result.reads_unmapped -= earlier.reads_unmapped;
+        result.pages_used_at_erase -= earlier.pages_used_at_erase;
         result
     }
 

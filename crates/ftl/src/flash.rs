@@ -386,6 +386,7 @@ impl Flash {
     /// If the block holds a valid page, and as [`Nand::erase`].
     pub fn erase(&mut self, block: BlockId, cause: Cause) {
         assert!(self.pages_valid(block) == 0, "erase of block {} with valid pages", block.0);
+        self.counters.pages_used_at_erase += u64::from(self.nand.pages_programmed(block));
         self.nand.erase(block);
         self.counters.add(OpKind::Erase, cause, 1);
         self.note(self.geometry().first_page(block), OpKind::Erase, cause);

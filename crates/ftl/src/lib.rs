@@ -28,7 +28,7 @@ pub use counters::{CAUSES, Cause, Counters, OP_KINDS, OpKind};
 pub use flash::{Flash, FlashOp};
 pub use policies::map_cache::{MapCacheName, MapCacheSettings, SlotLists};
 pub use policies::placement::{PlacementName, PlacementSettings};
-pub use policies::victim::{VictimName, VictimSettings};
+pub use policies::victim::{VictimChoice, VictimName, VictimSettings};
 pub use pool::{BlockPool, FreeBlockOrder};
 pub use registry::{Listed, NoSettings, is_empty};
 pub use schemes::{Scheme, SchemeName, SchemeSettings};
@@ -44,8 +44,9 @@ pub struct LpnRun {
     pub first: Lpn,
     /// How many pages.
     pub pages: u32,
-    /// The stream the workload names for placement; 0 where it names none.
-    pub stream: u16,
+    /// The stream the workload names for placement; 0 where it names none. As wide as its neighbours: a narrower one stalls
+    /// the simulating machine when a run is copied.
+    pub stream: u32,
 }
 
 impl LpnRun {

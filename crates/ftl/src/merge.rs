@@ -504,11 +504,15 @@ pub(crate) fn log_faults(scheme: &str, log_blocks: u32, log_fraction: f64, least
     faults
 }
 
+/// Blocks of the drive that are in use.
+pub(crate) fn good_blocks(flash: &Flash) -> u64 {
+    let blocks = (0..flash.geometry().blocks()).map(BlockId);
+    blocks.filter(|block| flash.nand().condition(*block) == Condition::Good).count() as u64
+}
+
 /// The fault of a drive that has fewer good blocks than its data and `extra` take; `why` names those.
 pub(crate) fn spare_fault(context: &SchemeContext, flash: &Flash, extra: u64, why: &str) -> Option<String> {
-    let geometry = flash.geometry();
-    let blocks = (0..geometry.blocks()).map(BlockId);
-    let good = blocks.filter(|block| flash.nand().condition(*block) == Condition::Good).count() as u64;
+    let (geometry, good) = (flash.geometry(), good_blocks(flash));
     let data = u64::from(LogicalBlocks::new(context.logical_pages, geometry).count());
     if data + extra <= good {
         return None;

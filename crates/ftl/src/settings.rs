@@ -2,7 +2,7 @@
 
 use crate::{
     Allocation, AllocationOrder, FreeBlockOrder, PlacementName, PlacementSettings, SchemeName, SchemeSettings,
-    VictimName, VictimSettings,
+    VictimChoice, VictimSettings,
 };
 use serde::{Deserialize, Serialize};
 
@@ -40,8 +40,8 @@ pub enum InvalidateOrder {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct GcSettings {
-    /// Which sealed block is cleaned.
-    pub victim: VictimName,
+    /// Which sealed block is cleaned; `"default"` leaves it to the translation layer. Results show the policy's name.
+    pub victim: VictimChoice,
     /// Cleaning runs before a plane opens a block while it has this many free blocks or fewer.
     pub free_blocks_min: u32,
     /// When the old copy of an overwritten page turns invalid.
@@ -54,7 +54,7 @@ pub struct GcSettings {
 impl Default for GcSettings {
     fn default() -> Self {
         Self {
-            victim: VictimName::Greedy,
+            victim: VictimChoice::Default,
             free_blocks_min: 2,
             invalidate: InvalidateOrder::AtProgram,
             victims: VictimSettings::default(),

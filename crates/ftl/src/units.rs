@@ -83,7 +83,7 @@ pub(crate) fn units(context: &SchemeContext, streams: usize, flash: &Flash) -> V
                 first_block,
                 pool,
                 frontiers: vec![Frontier::default(); streams],
-                victim: context.gc.victim.build(&context.gc.victims, victim_context),
+                victim: context.victim().build(&context.gc.victims, victim_context),
                 sealed: 0,
                 last_stream: None,
             }

@@ -29,7 +29,7 @@ fn idle_work_ends_and_loses_nothing() {
 
 fn one(name: SchemeName, victim: VictimName, policy: PlacementName, order: ProgramOrder, seed: u64) {
     let label = format!("{name:?}, {victim:?}, {policy:?}, {order:?}");
-    let gc = GcSettings { victim, ..GcSettings::default() };
+    let gc = GcSettings { victim: victim.into(), ..GcSettings::default() };
     let placement = PlacementConfig { policy, ..PlacementConfig::default() };
     let (ftl, wear) = (FtlSettings::default(), WearSettings::default());
     // The first shape that the scheme takes, with 4 or 6 pages a block, and its logical pages.

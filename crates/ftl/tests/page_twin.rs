@@ -10,7 +10,7 @@ use flashwright_block::{Bytes, Rng, Seed, below, chance};
 use flashwright_ftl::schemes::SchemeContext;
 use flashwright_ftl::{
     Allocation, Flash, FreeBlockOrder, Ftl, FtlSettings, GcSettings, InvalidateOrder, LpnRun, OpKind, PlacementConfig,
-    PlacementName, SchemeName, VictimName, WearSettings,
+    PlacementName, SchemeName, VictimChoice, VictimName, WearSettings,
 };
 use flashwright_nand::{BlockId, Geometry, Lpn, Nand, ProgramOrder, WearLimit};
 
@@ -116,7 +116,7 @@ impl Twin {
                 let full = self.valid(victim).len() == self.np();
                 in_vain += u32::from(full);
                 // If the emptiest block is full, all are.
-                if full && self.gc.victim == VictimName::Greedy {
+                if full && self.gc.victim == VictimName::Greedy.into() {
                     return false;
                 }
                 self.clean(plane, victim);
@@ -161,8 +161,10 @@ impl Twin {
     fn victim(&self, plane: usize) -> usize {
         let sealed = self.blocks_of(plane).filter(|block| !self.blocks[*block].free && !self.blocks[*block].open);
         match self.gc.victim {
-            VictimName::Greedy => sealed.min_by_key(|block| (self.valid(*block).len(), self.blocks[*block].since)),
-            VictimName::Fifo => sealed.min_by_key(|block| self.blocks[*block].since),
+            VictimChoice::Named(VictimName::Greedy) => {
+                sealed.min_by_key(|block| (self.valid(*block).len(), self.blocks[*block].since))
+            }
+            VictimChoice::Named(VictimName::Fifo) => sealed.min_by_key(|block| self.blocks[*block].since),
             _ => unreachable!("chance decides"),
         }
         .unwrap()
@@ -206,7 +208,7 @@ fn page_mapping_agrees_with_its_naive_twin() {
             Bytes(4096),
         );
         let gc = GcSettings {
-            victim: pick(rng, &[VictimName::Greedy, VictimName::Fifo]),
+            victim: pick(rng, &[VictimName::Greedy, VictimName::Fifo]).into(),
             free_blocks_min: 1 + draw(rng, 3),
             invalidate: pick(rng, &[InvalidateOrder::AtProgram, InvalidateOrder::BeforeGc]),
             ..GcSettings::default()

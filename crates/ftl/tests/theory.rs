@@ -165,7 +165,7 @@ impl Drive {
     fn over(geometry: Geometry, logical: u32, victim: VictimName, placement: &PlacementConfig) -> Self {
         let nand = Nand::new(geometry, ProgramOrder::Ascending, WearLimit::Unlimited, &[]);
         let mut flash = Flash::new(nand, logical, false, false);
-        let gc = GcSettings { victim, free_blocks_min: 1, ..GcSettings::default() };
+        let gc = GcSettings { victim: victim.into(), free_blocks_min: 1, ..GcSettings::default() };
         let context = SchemeContext {
             logical_pages: logical,
             dies_per_way: 1,

@@ -136,6 +136,14 @@ impl Nand {
         u32::from(self.blocks[block.index()].next_page)
     }
 
+    /// Pages of `block` programmed since its last erase: fewer than [`Nand::next_page`] where some were left out.
+    #[must_use]
+    #[allow(clippy::cast_possible_truncation)] // a block has at most 65,535 pages
+    pub fn pages_programmed(&self, block: BlockId) -> u32 {
+        let spares = &self.spares(block)[..self.next_page(block) as usize];
+        spares.iter().filter(|spare| **spare != ERASED).count() as u32
+    }
+
     /// Erases that `block` has been through.
     #[inline(always)]
     #[must_use]
@@ -257,6 +265,12 @@ impl Nand {
         self.condition(block) == Condition::Good && self.cycles_left(block) != Some(0)
     }
 
+    /// Warms the simulating machine's cache for the spare area of `ppn`; a page past the end is ignored.
+    #[inline(always)]
+    pub fn expect_spare(&self, ppn: Ppn) {
+        prefetch(&self.spare, ppn.index());
+    }
+
     /// Warms the simulating machine's cache for the spare areas of `block`.
     #[inline]
     pub fn expect_scan(&self, block: BlockId) {
@@ -287,6 +301,7 @@ mod tests {
         nand.program(Ppn(1), Lpn(9));
         assert!(refuses(&mut nand, |n| n.program(Ppn(1), Lpn(9))));
         assert_eq!((nand.spare(Ppn(1)), nand.spare(Ppn(0))), (Some(Lpn(9)), None));
+        assert_eq!((nand.next_page(BlockId(0)), nand.pages_programmed(BlockId(0))), (2, 1));
         nand.erase(BlockId(0));
         assert_eq!((nand.spare(Ppn(1)), nand.erases(BlockId(0))), (None, 1));
         nand.program(Ppn(1), Lpn(3));

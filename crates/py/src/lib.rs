@@ -9,7 +9,7 @@ mod source;
 
 use errors::{ConfigError, TraceError, WorkloadError, guarded, interruptible};
 use flashwright_block::BlockDevice;
-use flashwright_ftl::{Listed, MapCacheName, PlacementName, SchemeName, VictimName};
+use flashwright_ftl::{Listed, MapCacheName, PlacementName, SchemeName, VictimChoice, VictimName};
 use flashwright_ssd::{Config, ManagerName, Ssd, bundled_devices};
 use flashwright_workload::generate::{WorkloadSpec, catalogue};
 use flashwright_workload::trace::{TraceInfo, TraceLabel, convert, formats};
@@ -47,11 +47,11 @@ fn config_with(text: &str, settings: Vec<String>) -> PyResult<String> {
     Ok(read(text, "config")?.with_settings(&settings).map_err(config_error)?.to_toml())
 }
 
-/// The configuration as JSON.
+/// The configuration as JSON, with the names of what it leaves to the translation layer.
 #[pyfunction]
 fn config_json(text: &str) -> PyResult<String> {
     let config = read(text, "config")?;
-    serde_json::to_string(&config).map_err(|error| ConfigError::new_err(error.to_string()))
+    serde_json::to_string(&config.resolved()).map_err(|error| ConfigError::new_err(error.to_string()))
 }
 
 /// Builds the drive once, to find what only shows then; gives its logical bytes and pages and its physical pages.
@@ -100,7 +100,7 @@ fn policies() -> String {
         listed.map(|listed| json!({ "key": listed.key, "name": listed.name, "about": listed.about }))
     }
     let all: Vec<Value> = rows(SchemeName::ALL.iter().map(|name| name.listed()))
-        .chain(rows(VictimName::ALL.iter().map(|name| name.listed())))
+        .chain(rows(VictimName::ALL.iter().map(|name| name.listed()).chain([VictimChoice::listed_default()])))
         .chain(rows(PlacementName::ALL.iter().map(|name| name.listed())))
         .chain(rows(MapCacheName::ALL.iter().map(|name| name.listed())))
         .chain(rows(ManagerName::ALL.iter().map(|name| name.listed())))

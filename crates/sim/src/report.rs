@@ -87,7 +87,7 @@ impl RunReport {
                 "reads_unmapped": counters.reads_unmapped,
             },
             "write_amplification": ratio(counters.total(OpKind::Program), measured.pages[1]),
-            "gc": gc(ssd),
+            "gc": gc(ssd, &counters),
             "merges": merges(ssd.figures().merges),
             "mapping_cache": mapping_cache(ssd.figures().mapping_cache),
             "buffer": buffer(ssd.ram_figures()),
@@ -108,6 +108,7 @@ impl RunReport {
                 "logical_pages": ssd.logical_pages(),
                 "physical_pages": ssd.flash().geometry().pages(),
                 "logical_bytes": ssd.info().capacity.0,
+                "cautions": ssd.cautions(),
                 "state_digest": format!("{:016x}", state_digest(ssd)),
             },
             "digest": format!("{:016x}", crate::measure::mix(measured.digest, state_digest(ssd))),
@@ -146,7 +147,7 @@ fn blocks(ssd: &Ssd) -> impl Iterator<Item = BlockId> {
 }
 
 fn toml_as_json(ssd: &Ssd) -> Value {
-    serde_json::to_value(ssd.config()).expect("a configuration is plain data")
+    serde_json::to_value(ssd.config().resolved()).expect("a configuration is plain data")
 }
 
 /// `a / b`, null where there is no `b`.
@@ -171,12 +172,18 @@ fn by_cause(counters: &Counters, kind: OpKind) -> Value {
     })
 }
 
-fn gc(ssd: &Ssd) -> Value {
+/// Block utilisation counts every erase, whatever its cause: what Gupta 2009 (sections 4 and 5) sets against schemes that
+/// erase blocks of which many pages were never used.
+fn gc(ssd: &Ssd, counters: &Counters) -> Value {
     let figures = ssd.figures();
     let victim_pages = figures.collections * u64::from(ssd.flash().geometry().pages_per_block());
     json!({
         "collections": figures.collections,
         "efficiency": ratio(figures.victim_pages_invalid, victim_pages),
+        "block_utilization": ratio(
+            counters.pages_used_at_erase,
+            counters.total(OpKind::Erase) * u64::from(ssd.flash().geometry().pages_per_block()),
+        ),
     })
 }
 

@@ -4,7 +4,7 @@
 //! `faults`; what the code runs on is derived in `ssd`.
 
 use flashwright_block::{Bytes, Nanos, UnitError};
-use flashwright_ftl::{FtlSettings, GcSettings, PlacementConfig, WearSettings};
+use flashwright_ftl::{FtlSettings, GcSettings, PlacementConfig, VictimChoice, WearSettings};
 use flashwright_nand::ProgramOrder;
 use flashwright_ram::RamSettings;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
@@ -37,6 +37,19 @@ pub struct Config {
     pub wear: WearSettings,
     /// The host's side of the drive.
     pub host: HostConfig,
+}
+
+impl Config {
+    /// The configuration with the name of everything that it leaves to the translation layer: what results show, and
+    /// what gives the same run whatever defaults become.
+    #[must_use]
+    pub fn resolved(&self) -> Self {
+        let mut config = self.clone();
+        if config.gc.victim == VictimChoice::Default {
+            config.gc.victim = config.ftl.scheme.victim().into();
+        }
+        config
+    }
 }
 
 /// `[geometry]`: the flash.

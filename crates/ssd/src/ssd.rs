@@ -31,6 +31,7 @@ pub enum SsdError {
 pub struct Ssd {
     #[serde(with = "as_toml")]
     config: Config,
+    cautions: Vec<String>,
     flash: Flash,
     scheme: Scheme,
     ram: Option<Ram>,
@@ -134,6 +135,7 @@ impl Ssd {
         if !faults.is_empty() {
             return Err(fail(faults).into());
         }
+        let cautions = config.ftl.scheme.cautions(&context, &flash);
         let mut scheme = config.ftl.scheme.build(&context, &mut flash);
         let ram = Ram::new(&config.ram, logical_pages, seed, &mut scheme, &mut flash)
             .map_err(|faults| fail(faults.into_iter().map(|what| Fault { key: String::new(), what }).collect()))?;
@@ -141,6 +143,7 @@ impl Ssd {
         Ok(Self {
             clock: Clock::new(config, &geometry),
             config: config.clone(),
+            cautions,
             flash,
             scheme,
             ram,
@@ -159,6 +162,11 @@ impl Ssd {
     #[must_use]
     pub fn config(&self) -> &Config {
         &self.config
+    }
+    /// What of the configuration is allowed but costs far more than may be expected: one line each, for users.
+    #[must_use]
+    pub fn cautions(&self) -> &[String] {
+        &self.cautions
     }
     /// The flash, for looking.
     #[must_use]
@@ -282,7 +290,7 @@ impl Ssd {
         };
         let first = divide(request.first_sector);
         let last = divide(request.end_sector() - 1);
-        LpnRun { first: Lpn(first as u32), pages: (last - first + 1) as u32, stream: request.stream }
+        LpnRun { first: Lpn(first as u32), pages: (last - first + 1) as u32, stream: u32::from(request.stream) }
     }
 
     /// Hands a request to the translation layer, which leaves its operations in the flash's log and counts.
@@ -323,7 +331,7 @@ impl Ssd {
                 if let (Ok(first), Ok(pages)) = (u32::try_from(first), u32::try_from(end.saturating_sub(first)))
                     && pages > 0
                 {
-                    let run = LpnRun { first: Lpn(first), pages, stream: request.stream };
+                    let run = LpnRun { first: Lpn(first), pages, stream: u32::from(request.stream) };
                     if let Some(ram) = &mut self.ram {
                         ram.trim(run, &mut self.scheme, &mut self.flash);
                         return Ok(());

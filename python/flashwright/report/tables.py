@@ -89,6 +89,7 @@ ALL_FIGURES = (
     Figure("Reads of pages never written", "flash.reads_unmapped"),
     Figure("Blocks cleaned", "gc.collections", text.count, "lower"),
     Figure("Cleaning efficiency", "gc.efficiency", text.share, "higher"),
+    Figure("Block utilization", "gc.block_utilization", text.share, "higher"),
     Figure("Merges: switch", "merges.switch"),
     Figure("Merges: partial", "merges.partial"),
     Figure("Merges: full", "merges.full", text.count, "lower"),

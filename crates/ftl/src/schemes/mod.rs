@@ -1,8 +1,8 @@
 //! Translation layers. A scheme is one file here and one line in the list below.
 
 use crate::{
-    Flash, FtlSettings, GcSettings, Listed, LpnRun, OutOfSpace, PlacementConfig, Progress, SchemeFigures, Violation,
-    WearSettings,
+    Flash, FtlSettings, GcSettings, Listed, LpnRun, OutOfSpace, PlacementConfig, Progress, SchemeFigures, VictimChoice,
+    VictimName, Violation, WearSettings,
 };
 use flashwright_block::Seed;
 use flashwright_nand::{Lpn, Ppn, ProgramOrder};
@@ -41,6 +41,15 @@ impl SchemeContext<'_> {
         };
         self.placement.policy.build(&self.placement.policies, context)
     }
+
+    /// The victim policy: as set, else the scheme's own.
+    #[must_use]
+    pub fn victim(&self) -> VictimName {
+        match self.gc.victim {
+            VictimChoice::Named(name) => name,
+            VictimChoice::Default => self.ftl.scheme.victim(),
+        }
+    }
 }
 
 /// How a scheme is made and listed; beside [`crate::Ftl`].
@@ -51,11 +60,18 @@ pub trait BuildScheme: Sized {
     const ABOUT: &'static str;
     /// The program order that the scheme needs of the chip: `None` if it works with any.
     const NEEDS_ORDER: Option<ProgramOrder> = None;
+    /// The victim policy of its source, for `gc.victim = "default"`.
+    const VICTIM: VictimName = VictimName::Greedy;
     /// Its own settings, in a table of its name under `[ftl]`; `context.ftl.schemes` holds them.
     type Settings: Clone + std::fmt::Debug + Default + PartialEq + Serialize + for<'de> Deserialize<'de> + 'static;
 
     /// Checks what the scheme needs of drive and settings: one line for each fault, with the key and what to change.
     fn faults(context: &SchemeContext, flash: &Flash) -> Vec<String>;
+    /// What is allowed but costs far more than a user may expect: one line each, with the key and what to change.
+    fn cautions(context: &SchemeContext, flash: &Flash) -> Vec<String> {
+        let _ = (context, flash);
+        Vec::new()
+    }
     /// Builds the scheme over erased flash.
     fn new(context: &SchemeContext, flash: &mut Flash) -> Self;
 }
@@ -100,10 +116,20 @@ macro_rules! schemes {
             pub fn needs_order(self) -> Option<ProgramOrder> {
                 match self { $(SchemeName::$name => $scheme::NEEDS_ORDER,)+ }
             }
+            /// The victim policy of the scheme's source.
+            #[must_use]
+            pub fn victim(self) -> VictimName {
+                match self { $(SchemeName::$name => $scheme::VICTIM,)+ }
+            }
             /// See [`BuildScheme::faults`].
             #[must_use]
             pub fn faults(self, context: &SchemeContext, flash: &Flash) -> Vec<String> {
                 match self { $(SchemeName::$name => $scheme::faults(context, flash),)+ }
+            }
+            /// See [`BuildScheme::cautions`].
+            #[must_use]
+            pub fn cautions(self, context: &SchemeContext, flash: &Flash) -> Vec<String> {
+                match self { $(SchemeName::$name => $scheme::cautions(context, flash),)+ }
             }
             /// Builds the scheme over erased flash.
             #[must_use]

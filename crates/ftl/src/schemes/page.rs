@@ -179,7 +179,7 @@ impl Ftl for PageMap {
 
 impl PageMap {
     #[inline(always)]
-    fn write_page(&mut self, lpn: Lpn, stream: u16, flash: &mut Flash) -> Result<(), OutOfSpace> {
+    fn write_page(&mut self, lpn: Lpn, stream: u32, flash: &mut Flash) -> Result<(), OutOfSpace> {
         let mapped = self.lookup(lpn, flash);
         let stream = self.placement.host(HostWrite { lpn, old: mapped, stream, flash });
         if self.invalidate == InvalidateOrder::BeforeGc

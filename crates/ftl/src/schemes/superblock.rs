@@ -28,7 +28,7 @@
 //! sealed block is programmed to its end; the page that carries a table, or a middle directory, newest, belongs to it.
 
 use super::{BuildScheme, SchemeContext};
-use crate::merge::{ErasedBlocks, LogicalBlocks, NONE, audit_map, spare_fault};
+use crate::merge::{ErasedBlocks, LogicalBlocks, NONE, audit_map, good_blocks, spare_fault};
 use crate::{Cause, Flash, Ftl, LpnRun, OutOfSpace, SchemeFigures, Violation};
 use flashwright_nand::{BlockId, Divisor, Lpn, Ppn, prefetch, table};
 use serde::{Deserialize, Serialize};
@@ -143,6 +143,29 @@ impl BuildScheme for Superblock {
             format!("ftl.superblock.reserve-blocks = {} for cleaning, and one to write to", settings.reserve_blocks);
         faults.extend(spare_fault(context, flash, extra, &why));
         faults
+    }
+
+    /// The papers set no limit: superblocks that are not written need no open block. Random writes open two in each.
+    fn cautions(context: &SchemeContext, flash: &Flash) -> Vec<String> {
+        let good = good_blocks(flash);
+        let data = u64::from(LogicalBlocks::new(context.logical_pages, flash.geometry()).count());
+        let wanted = |blocks: u64| data + 2 * data.div_ceil(blocks);
+        let blocks = u64::from(context.ftl.schemes.superblock.blocks);
+        if wanted(blocks) <= good {
+            return Vec::new();
+        }
+        // Its superblocks are fewer, and so are the blocks open.
+        let enough = (2 * data).div_ceil(good.saturating_sub(data).max(1));
+        let enough = (enough..=data).find(|blocks| wanted(*blocks) <= good);
+        let raise = enough.map_or(String::new(), |enough| format!("raise ftl.superblock.blocks to {enough}, or "));
+        let pages = (good * blocks / (blocks + 2)).saturating_sub(1) * u64::from(flash.geometry().pages_per_block());
+        let share = (pages as f64 / f64::from(flash.geometry().pages()) * 1000.0).floor() / 1000.0;
+        vec![format!(
+            "ftl.superblock: written at random, {} superblocks of {blocks} blocks open 2 blocks each and want {} in all; the \
+             drive has {good}, so nearly every page written moves a block; {raise}lower capacity.utilization to {share}",
+            data.div_ceil(blocks),
+            wanted(blocks),
+        )]
     }
 
     fn new(context: &SchemeContext, flash: &mut Flash) -> Self {
@@ -280,7 +303,11 @@ impl Ftl for Superblock {
 
     #[inline(always)]
     fn expect_far(&self, lpn: Lpn) {
+        let Places { group, directory, table } = self.places(lpn);
         prefetch(&self.map, lpn.index());
+        prefetch(&self.groups, group);
+        prefetch(&self.directories, directory);
+        prefetch(&self.tables, table);
     }
 
     #[inline(always)]
@@ -289,6 +316,7 @@ impl Ftl for Superblock {
         if ppn != NONE {
             flash.expect_invalidation(Ppn(ppn));
         }
+        self.expect_look_up(lpn, flash);
     }
 }
 
@@ -338,7 +366,17 @@ impl Superblock {
         }
     }
 
+    /// Warms the simulating machine's cache for the spare areas that a look-up reads.
+    #[inline(always)]
+    fn expect_look_up(&self, lpn: Lpn, flash: &Flash) {
+        let Places { group, directory, table } = self.places(lpn);
+        for carrier in [self.groups[group].last, self.directories[directory], self.tables[table]] {
+            flash.nand().expect_spare(Ppn(carrier));
+        }
+    }
+
     /// Reads the spare area of a page and answers what it carries.
+    #[inline]
     fn read_carrier(&mut self, page: u32, cause: Cause, flash: &mut Flash) -> Places {
         self.figures.oob_reads += 1;
         let owner = flash.read_oob(Ppn(page), cause).expect("a carrier is programmed");
@@ -466,12 +504,17 @@ impl Superblock {
         } else {
             self.reclaimable(at, false);
         }
+        flash.nand().expect_scan(block);
         let mut moving = std::mem::take(&mut self.moving);
         moving.clear();
         moving.extend(flash.valid_pages(block));
         self.figures.cleans += 1;
         self.figures.victim_pages_invalid += u64::from(flash.nand().next_page(block)) - moving.len() as u64;
         self.figures.dead += u64::from(moving.is_empty());
+        for lpn in moving.iter().filter_map(|from| flash.nand().spare(*from)) {
+            self.expect_look_up(lpn, flash);
+            prefetch(&self.map, lpn.index());
+        }
         for from in &moving {
             self.relocate(at, *from, flash);
         }
@@ -622,6 +665,7 @@ mod tests {
         flash: Flash,
         superblock: Superblock,
         pages: u32,
+        cautions: Vec<String>,
     }
 
     fn sized(blocks: u32, update_blocks: u32, reserve_blocks: u32) -> SuperblockSettings {
@@ -651,8 +695,9 @@ mod tests {
         if !faults.is_empty() {
             return Err(faults);
         }
+        let cautions = Superblock::cautions(&context, &flash);
         let superblock = Superblock::new(&context, &mut flash);
-        Ok(Bench { flash, superblock, pages })
+        Ok(Bench { flash, superblock, pages, cautions })
     }
 
     /// One plane of blocks of 4 pages, without limits.
@@ -833,6 +878,19 @@ mod tests {
         }
         assert!(ended > 20, "{ended} drives wore out");
         assert!(closed_early > 100 && cleans > 1000, "{closed_early} of {cleans}");
+    }
+
+    /// 16 logical blocks in superblocks of 4 want 16 + 2 * 4 blocks, in superblocks of 5 (4 of them) as many, of 6 22.
+    #[test]
+    fn a_drive_with_less_than_two_open_blocks_a_superblock_is_cautioned_against() {
+        assert_eq!(small(sized(4, 2, 1), 24, 16).cautions, [] as [String; 0]);
+        assert_eq!(
+            small(sized(4, 2, 1), 23, 16).cautions,
+            ["ftl.superblock: written at random, 4 superblocks of 4 blocks open 2 blocks each and want 24 in all; the drive \
+              has 23, so nearly every page written moves a block; raise ftl.superblock.blocks to 6, or lower \
+              capacity.utilization to 0.608"]
+        );
+        assert!(small(sized(16, 2, 1), 18, 16).cautions.is_empty());
     }
 
     #[test]

@@ -73,6 +73,7 @@ def _head(result: RunResult) -> RenderableType:
     j = result.json
     rows = [("drive", _drive(j["config"], j["drive"])), ("workload", j["workload"])]
     rows.extend(("", note) for note in j["workload_notes"])
+    rows.extend(("caution", caution) for caution in j["drive"]["cautions"])
     rows.append(("pace", _pace(j["pace"])))
     rows.append(("precondition", _precondition(j["precondition"])))
     measured = f"{units.count(j['measured']['requests'])} requests"
@@ -158,6 +159,8 @@ def _figures(result: RunResult) -> RenderableType:
                 f"{units.share(cache['hit_ratio'])} of {units.count(cache['lookups'])} found",
             )
         )
+    if (used := j["gc"]["block_utilization"]) is not None:
+        rows.append(("block utilization", f"{units.share(used)} of a block's pages at its erase"))
     if j["buffer"]["writes"] is not None:
         rows.append(("buffer", _buffer(j["buffer"])))
     worn = j["wear"]["blocks_worn_out"]
@@ -295,7 +298,10 @@ def _comparison(table_ram: bool) -> list[_Column]:
         _Column("victim invalid", units.share, _path("gc/efficiency")),
         _Column("max erases", units.count, _path("wear/erases_per_block/max")),
         *(
-            [_Column("table RAM", units.size, _path("scheme/ram_bytes"), always=False)]
+            [
+                _Column("block use", units.share, _path("gc/block_utilization"), always=False),
+                _Column("table RAM", units.size, _path("scheme/ram_bytes"), always=False),
+            ]
             if table_ram
             else []
         ),
@@ -361,6 +367,8 @@ def show_comparison(results: Sequence[RunResult], title: str, *, table_ram: bool
     head = [("compare", title), ("workload", _common([run["workload"] for run in runs]))]
     notes = dict.fromkeys(note for run in runs for note in run["workload_notes"])
     head.extend(("", note) for note in notes)
+    cautions = dict.fromkeys(caution for run in runs for caution in run["drive"]["cautions"])
+    head.extend(("caution", caution) for caution in cautions)
     head.append(("pace", _common([_pace(run["pace"]) for run in runs])))
     head.append(("precondition", _precondition(runs[0]["precondition"])))
     out.print(_grid([*head, ("seed", str(runs[0]["seed"]))]))

@@ -32,7 +32,7 @@ pub struct HostWrite<'a> {
     /// Where its old copy lies.
     pub old: Option<Ppn>,
     /// The stream that the workload names; 0 where it names none.
-    pub stream: u16,
+    pub stream: u32,
     /// The flash, for looking.
     pub flash: &'a Flash,
 }

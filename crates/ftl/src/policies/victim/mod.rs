@@ -4,11 +4,11 @@
 //! come in by [`VictimPolicy::sealed`] when their last page is programmed and leave by [`VictimPolicy::removed`].
 //! Ties go to the block sealed first unless a policy says otherwise.
 
-use crate::Flash;
 use crate::registry::policies;
+use crate::{Flash, Listed};
 use flashwright_block::Rng;
 use flashwright_nand::{BlockId, Lpn};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// What a policy is built for.
 #[derive(Clone, Debug)]
@@ -116,12 +116,64 @@ pub trait VictimPolicy: Sized {
     fn candidates(&self) -> u32;
 }
 
+/// What `gc.victim` takes: the name of a policy, or `"default"`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum VictimChoice {
+    /// The policy that the translation layer's own source uses.
+    #[default]
+    Default,
+    /// This one.
+    Named(VictimName),
+}
+
+impl VictimChoice {
+    const SCHEMES: &'static str = "default";
+
+    /// The catalogue entry of the choice that is no policy.
+    #[must_use]
+    pub fn listed_default() -> Listed {
+        let about = "what the translation layer's own source uses; greedy where it names none";
+        Listed { key: "gc.victim", name: Self::SCHEMES, about }
+    }
+}
+
+impl From<VictimName> for VictimChoice {
+    fn from(name: VictimName) -> Self {
+        Self::Named(name)
+    }
+}
+
+impl Serialize for VictimChoice {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Default => serializer.serialize_str(Self::SCHEMES),
+            Self::Named(name) => serializer.serialize_str(name.listed().name),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for VictimChoice {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        if text == Self::SCHEMES {
+            return Ok(Self::Default);
+        }
+        let named = VictimName::ALL.iter().find(|name| name.listed().name == text);
+        named.map(|name| Self::Named(*name)).ok_or_else(|| serde::de::Error::unknown_variant(&text, Self::NAMES))
+    }
+}
+
 macro_rules! victims {
     ($($module:ident :: $policy:ident),+ $(,)?) => {
         policies! {
             key: "gc.victim", trait: VictimPolicy, names: VictimName, settings: VictimSettings, running: Victim,
             context: VictimContext;
             $($module::$policy),+
+        }
+
+        impl VictimChoice {
+            /// What users may write.
+            const NAMES: &[&str] = &[$($policy::NAME,)+ VictimChoice::SCHEMES];
         }
 
         impl Victim {

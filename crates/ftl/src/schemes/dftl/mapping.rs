@@ -3,14 +3,15 @@
 //!
 //! ```text
 //!   table[lpn]: what the translation page on flash says, or the slot of the cached entry:
-//!               slots[slot]: stored ── what the translation page on flash says
-//!                            ppn ── what the cached entry says; newer than `stored` if dirty
-//!                            links ── the dirty entries of one translation page, for the batch update
-//!   directory[t]: ppn ── where translation page t lies;  dirty ── its first dirty entry in the cache
+//!               slots[slot]: ppn ── what the cached entry says; a clean one agrees with its translation page
+//!                            epoch ── dirty if it is that of the translation page
+//!   directory[t]: ppn ── where translation page t lies;  epoch ── a new one makes all its entries clean at once
+//!                 dirty ── its dirty entries in the cache
 //! ```
 //!
-//! 4 bytes a logical page, 20 bytes an entry cached. Nothing here touches the flash: `stored` is read after a read of the
-//! translation page, and written just before its new copy is programmed.
+//! What a translation page says of a dirty entry is kept nowhere: nothing asks for it before the entry is stored.
+//! 4 bytes a logical page, 12 bytes an entry cached. Nothing here touches the flash: the table is read after a read of the
+//! translation page, and entries become clean just before its new copy is programmed.
 
 use crate::policies::map_cache::MapCache;
 use crate::{Flash, Violation};
@@ -19,8 +20,8 @@ use serde::{Deserialize, Serialize};
 
 /// No page, no slot, the end of a list.
 pub(super) const NONE: u32 = u32::MAX;
-/// In `dirty_before` of a slot whose entry agrees with its translation page.
-const CLEAN: u32 = u32::MAX - 1;
+/// The epoch of an entry that agrees with its translation page. Those of translation pages begin above it.
+const CLEAN: u32 = 0;
 
 /// In the table: the rest is a slot. Physical page numbers lie below, and so many pages is the most that the scheme takes.
 pub(super) const CACHED: u32 = 1 << 31;
@@ -30,15 +31,14 @@ pub(super) const CACHED: u32 = 1 << 31;
 pub(super) struct Slot {
     pub lpn: u32,
     pub ppn: u32,
-    stored: u32,
-    dirty_before: u32,
-    dirty_after: u32,
+    epoch: u32,
 }
 
 /// A translation page.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Directory {
     pub ppn: u32,
+    epoch: u32,
     dirty: u32,
 }
 
@@ -60,7 +60,7 @@ impl Mapping {
         Self {
             table: table(NONE, logical_pages as usize),
             slots: Vec::with_capacity(capacity as usize),
-            directory: vec![Directory { ppn: NONE, dirty: NONE }; logical_pages.div_ceil(entries_per_page) as usize],
+            directory: vec![Directory { ppn: NONE, epoch: CLEAN + 1, dirty: 0 }; logical_pages.div_ceil(entries_per_page) as usize],
             policy,
             capacity,
             entries_per_page: Divisor::new(entries_per_page),
@@ -92,14 +92,15 @@ impl Mapping {
     /// Whether a cached entry is newer than its translation page.
     #[inline(always)]
     pub fn is_dirty(&self, slot: u32) -> bool {
-        self.slots[slot as usize].dirty_before != CLEAN
+        let Slot { lpn, epoch, .. } = self.slots[slot as usize];
+        epoch == self.directory[self.page_of(lpn) as usize].epoch
     }
 
     /// Loads the entry of `lpn` from its translation page into a slot that holds nothing.
     #[inline(always)]
     pub fn fill(&mut self, slot: u32, lpn: u32) {
         let stored = std::mem::replace(&mut self.table[lpn as usize], CACHED | slot);
-        let loaded = Slot { lpn, ppn: stored, stored, dirty_before: CLEAN, dirty_after: NONE };
+        let loaded = Slot { lpn, ppn: stored, epoch: CLEAN };
         match self.slots.get_mut(slot as usize) {
             Some(free) => *free = loaded,
             None => self.slots.push(loaded),
@@ -112,8 +113,8 @@ impl Mapping {
     pub fn drop_entry(&mut self, slot: u32) {
         debug_assert!(!self.is_dirty(slot), "a dirty entry dropped");
         self.policy.removed(slot);
-        let Slot { lpn, stored, .. } = self.slots[slot as usize];
-        self.table[lpn as usize] = stored;
+        let Slot { lpn, ppn, .. } = self.slots[slot as usize];
+        self.table[lpn as usize] = ppn;
     }
 
     /// Changes a cached entry, which is dirty from now on.
@@ -121,65 +122,58 @@ impl Mapping {
     pub fn change(&mut self, slot: u32, ppn: u32) {
         let entry = &mut self.slots[slot as usize];
         entry.ppn = ppn;
-        if entry.dirty_before == CLEAN {
-            let page = self.entries_per_page.of(entry.lpn) as usize;
-            let next = std::mem::replace(&mut self.directory[page].dirty, slot);
-            (entry.dirty_before, entry.dirty_after) = (NONE, next);
-            if next != NONE {
-                self.slots[next as usize].dirty_before = slot;
-            }
-        }
+        let directory = &mut self.directory[self.entries_per_page.of(entry.lpn) as usize];
+        directory.dirty += u32::from(entry.epoch != directory.epoch);
+        entry.epoch = directory.epoch;
     }
 
     /// Stores one dirty entry in its translation page; it becomes clean.
     pub fn store(&mut self, slot: u32) {
-        let Slot { lpn, ppn, dirty_before, dirty_after, .. } = self.slots[slot as usize];
-        match dirty_before {
-            NONE => self.directory[self.entries_per_page.of(lpn) as usize].dirty = dirty_after,
-            before => self.slots[before as usize].dirty_after = dirty_after,
-        }
-        if dirty_after != NONE {
-            self.slots[dirty_after as usize].dirty_before = dirty_before;
-        }
         let entry = &mut self.slots[slot as usize];
-        (entry.dirty_before, entry.stored) = (CLEAN, ppn);
+        entry.epoch = CLEAN;
+        self.directory[self.entries_per_page.of(entry.lpn) as usize].dirty -= 1;
     }
 
     /// Stores all dirty entries of a translation page, and says how many they were.
+    #[inline]
     pub fn store_all(&mut self, page: u32) -> u32 {
-        let mut at = std::mem::replace(&mut self.directory[page as usize].dirty, NONE);
-        let mut count = 0;
-        while at != NONE {
-            let slot = &mut self.slots[at as usize];
-            (slot.dirty_before, slot.stored) = (CLEAN, slot.ppn);
-            at = std::mem::replace(&mut slot.dirty_after, NONE);
-            count += 1;
+        let directory = &mut self.directory[page as usize];
+        directory.epoch = directory.epoch.wrapping_add(1);
+        let count = std::mem::take(&mut directory.dirty);
+        if directory.epoch == CLEAN {
+            self.begin_epochs_again(page);
         }
         count
+    }
+
+    /// The epochs of a translation page are used up: they begin again, and none of its entries may bear an old one.
+    #[cold]
+    fn begin_epochs_again(&mut self, page: u32) {
+        self.directory[page as usize].epoch = CLEAN + 1;
+        for slot in &mut self.slots {
+            if self.entries_per_page.of(slot.lpn) == page {
+                slot.epoch = CLEAN;
+            }
+        }
     }
 
     /// Warms the simulating machine's cache for the next eviction and the one after it.
     #[inline(always)]
     pub fn expect_eviction(&self) {
         if let Some(slot) = self.policy.victim() {
-            let Slot { lpn, dirty_before, .. } = self.slots[slot as usize];
-            prefetch(&self.table, lpn as usize);
-            if dirty_before != CLEAN {
-                // Its list is walked from the head; the oldest entry is at its end as a rule.
-                prefetch(&self.slots, self.directory[self.page_of(lpn) as usize].dirty as usize);
-                prefetch(&self.slots, dirty_before as usize);
-            }
+            prefetch(&self.table, self.slots[slot as usize].lpn as usize);
             if let Some(after) = self.policy.likely_after(slot) {
                 prefetch(&self.slots, after as usize);
             }
         }
     }
 
-    /// Appends what contradicts: cache and table inverse, clean entries equal to the table, dirty lists complete, every
-    /// translation page valid and where the directory says.
+    /// Appends what contradicts: cache and table inverse, dirty entries counted right, every translation page valid and
+    /// where the directory says.
     pub fn audit(&self, flash: &Flash, violations: &mut Vec<Violation>) {
         let mut report = |text: String| violations.push(Violation(text));
-        let (mut cached, mut dirty) = (0usize, 0usize);
+        let mut cached = 0usize;
+        let mut dirty = vec![0u32; self.directory.len()];
         for lpn in (0u32..).zip(&self.table).map(|(lpn, _)| lpn) {
             let at = self.slot_of(lpn);
             if at == NONE {
@@ -187,12 +181,7 @@ impl Mapping {
             }
             cached += 1;
             match self.slots.get(at as usize) {
-                Some(slot) if slot.lpn == lpn => {
-                    dirty += usize::from(slot.dirty_before != CLEAN);
-                    if slot.dirty_before == CLEAN && slot.ppn != slot.stored {
-                        report(format!("the clean entry of lpn {lpn} says {}, its page {}", slot.ppn, slot.stored));
-                    }
-                }
+                Some(slot) if slot.lpn == lpn => dirty[self.page_of(lpn) as usize] += u32::from(self.is_dirty(at)),
                 other => report(format!("lpn {lpn} is cached in slot {at}, which holds {other:?}")),
             }
         }
@@ -203,16 +192,9 @@ impl Mapping {
                 self.policy.entries()
             ));
         }
-        let mut listed = 0;
-        for (page, directory) in (0u32..).zip(&self.directory) {
-            let (mut at, mut before) = (directory.dirty, NONE);
-            while at != NONE && listed <= dirty {
-                let slot = self.slots[at as usize];
-                if self.page_of(slot.lpn) != page || slot.dirty_before != before {
-                    report(format!("lpn {} is in a wrong place on the dirty list of translation page {page}", slot.lpn));
-                }
-                listed += 1;
-                (before, at) = (at, slot.dirty_after);
+        for ((page, directory), dirty) in (0u32..).zip(&self.directory).zip(dirty) {
+            if directory.dirty != dirty {
+                report(format!("translation page {page} counts {} dirty entries, {dirty} are cached", directory.dirty));
             }
             let owner = Lpn(self.table.len() as u32 + page);
             if directory.ppn == NONE
@@ -222,8 +204,32 @@ impl Mapping {
                 report(format!("translation page {page} is not at page {}, where the directory says", directory.ppn));
             }
         }
-        if listed != dirty {
-            report(format!("{dirty} entries are dirty, {listed} are on the lists of their pages"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policies::map_cache::{MapCacheContext, MapCacheName, MapCacheSettings};
+
+    /// Two translation pages of 4 entries; those of page 0 are stored together at the last epoch, so that epochs begin
+    /// again, and none of its entries is taken for dirty.
+    #[test]
+    fn epochs_begin_again() {
+        let context = MapCacheContext { entries: 8 };
+        let policy = MapCacheName::Lru.build(&MapCacheSettings::default(), context);
+        let mut map = Mapping::new(8, 4, 8, policy);
+        for lpn in 0..8 {
+            map.fill(lpn, lpn);
         }
+        [0, 1, 5].into_iter().for_each(|slot| map.change(slot, 9));
+        let dirty = |map: &Mapping| (0..8).filter(|slot| map.is_dirty(*slot)).collect::<Vec<_>>();
+        assert_eq!((map.store_all(0), dirty(&map)), (2, vec![5]));
+        map.directory[0].epoch = u32::MAX;
+        [0, 2].into_iter().for_each(|slot| map.change(slot, 10));
+        assert_eq!((map.store_all(0), map.directory[0].epoch, dirty(&map)), (2, CLEAN + 1, vec![5]));
+        map.change(3, 11);
+        map.store(3);
+        assert_eq!((dirty(&map), map.store_all(0), map.store_all(1)), (vec![5], 0, 1));
     }
 }
