@@ -487,7 +487,9 @@ fn limits_of_the_clean_first_window() {
 fn table_2_3_counter_by_counter() {
     let settings = ["ram.manager=pud-lru".to_owned(), "ram.pud-lru.threshold=0.01".to_owned()];
     let mut ssd = drive(6, &settings);
-    let rows: [(u32, &[(u32, u32, u64, u64)]); 12] = [
+    /// Block, f, L, UD.
+    type Counters = (u32, u32, u64, u64);
+    let rows: [(u32, &[Counters]); 12] = [
         (0, &[(0, 1, 0, 0)]),
         (4, &[(0, 1, 0, 0), (1, 1, 1, 0)]),
         (1, &[(0, 2, 2, 1), (1, 1, 1, 0)]),
