@@ -8,10 +8,12 @@
 //! flashwright-bench --quick         a tenth of the writes
 //! flashwright-bench --only TEXT     the cases with this in their name
 //! flashwright-bench --json FILE     the table for programs as well
+//! flashwright-bench buffers         writes through RAM against the same without; takes --quick
 //! ```
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+mod buffers;
 mod cpu;
 mod floor;
 mod streams;
@@ -27,6 +29,8 @@ fn main() -> ExitCode {
     let result = match args.first().map(String::as_str) {
         Some("run") => run(&args[1..]),
         Some("floor") => run_floor(&args[1..]),
+        Some("buffers") => buffers::print(&args[1..]),
+        Some("buffered") => buffers::run(&args[1..]),
         _ => table::print(&args),
     };
     match result {

@@ -1,6 +1,9 @@
 //! A table of the pages that RAM holds, by the block that they belong to.
 
+use crate::Destage;
 use crate::index::Index;
+use crate::managers::RamContext;
+use flashwright_ftl::Violation;
 use flashwright_nand::Lpn;
 use serde::{Deserialize, Serialize};
 
@@ -77,7 +80,20 @@ impl Groups {
     pub fn block(&self, slot: u32) -> u32 {
         self.block[slot as usize]
     }
-    /// Pages of the group in a slot in use.
+    /// The first page of the block of the group in a slot in use, held or not.
+    #[inline(always)]
+    #[must_use]
+    pub fn first_page(&self, slot: u32) -> Lpn {
+        Lpn(self.block(slot) * self.pages_per_block)
+    }
+    /// The slot of the group that a destage of one block names.
+    #[inline(always)]
+    #[must_use]
+    pub fn slot_of_destage(&self, out: &Destage) -> Option<u32> {
+        let lpn = out.pages.first().or(out.dropped.first())?;
+        self.slot(self.place(Lpn(*lpn)).0)
+    }
+    /// Pages of the group in a slot; none if it is free.
     #[inline(always)]
     #[must_use]
     pub fn count(&self, slot: u32) -> u32 {
@@ -199,4 +215,41 @@ impl Groups {
         }
         out[from..].sort_unstable();
     }
+
+    /// Counts pages and blocks anew and appends what contradicts.
+    pub fn audit(&self, violations: &mut Vec<Violation>) {
+        let slots = || (0u32..).zip(&self.count).filter(|(_, count)| **count > 0);
+        if slots().map(|(_, count)| count).sum::<u32>() != self.pages || slots().count() != self.len() as usize {
+            violations.push(Violation(format!(
+                "the buffer counts {} pages of {} blocks, but finds {:?}",
+                self.pages,
+                self.len(),
+                slots().collect::<Vec<_>>()
+            )));
+        }
+        for (slot, count) in slots() {
+            if self.pages_of(slot).count() != *count as usize || self.slot(self.block(slot)) != Some(slot) {
+                violations.push(Violation(format!(
+                    "block {} counts {count} pages in slot {slot}, but holds {:?} in slot {:?}",
+                    self.block(slot),
+                    self.pages_of(slot).collect::<Vec<_>>(),
+                    self.slot(self.block(slot))
+                )));
+            }
+        }
+    }
+}
+
+/// The fault of RAM that holds less than a block, for managers that let go whole blocks.
+pub(crate) fn needs_a_block(name: &str, metadata_bytes: u64, context: &RamContext) -> Vec<String> {
+    let RamContext { pages, pages_per_block, page_bytes, .. } = *context;
+    if pages >= pages_per_block {
+        return Vec::new();
+    }
+    vec![format!(
+        "ram.size: found room for {pages} pages, but ram.manager = {name:?} needs a block of {pages_per_block}; set \
+         ram.size = \"{} B\" or more (\"{} B\" with ram.charge-metadata)",
+        u64::from(pages_per_block) * page_bytes,
+        u64::from(pages_per_block) * (page_bytes + metadata_bytes)
+    )]
 }

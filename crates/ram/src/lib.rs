@@ -15,7 +15,9 @@
 //! Time: an access to RAM adds `ram.latency` to its request; the flash work of making room belongs to the request that
 //! needs the room, which ends when the room is there. Only a read does not wait for the room that its copy takes.
 
+mod bits;
 mod groups;
+mod heaps;
 mod index;
 pub mod managers;
 mod pages;
@@ -24,7 +26,7 @@ mod registry;
 mod settings;
 
 pub use groups::Groups;
-pub use managers::{Manager, ManagerName, ManagerSettings, RamContext, RamManager, View};
+pub use managers::{BlockUpdates, Manager, ManagerName, ManagerSettings, RamContext, RamManager, View};
 pub use pages::Pages;
 pub use ram::{Destage, PartitionPoint, Ram, RamFigures};
 pub use settings::RamSettings;

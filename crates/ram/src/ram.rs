@@ -165,6 +165,11 @@ impl Ram {
     pub fn is_dirty(&self, lpn: Lpn) -> Option<bool> {
         self.manager.is_dirty(lpn)
     }
+    /// The manager, for looking.
+    #[must_use]
+    pub fn manager(&self) -> &Manager {
+        &self.manager
+    }
     /// Pages held now.
     #[must_use]
     pub fn pages(&self) -> u32 {

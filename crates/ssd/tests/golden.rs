@@ -38,10 +38,13 @@ struct Step {
     read_sectors: Option<[u32; 2]>,
     trim_sectors: Option<[u32; 2]>,
     #[serde(default)]
+    fua: bool,
+    #[serde(default)]
     flush: bool,
     idle: Option<Nanos>,
     expect: Option<Each<String>>,
     at: Option<Each<String>>,
+    ram: Option<Each<String>>,
     arrival: Option<Nanos>,
     start: Option<Each<Nanos>>,
     end: Option<Each<Nanos>>,
@@ -54,6 +57,7 @@ struct End {
     map: Option<Each<String>>,
     erases: Option<Each<Vec<u32>>>,
     figures: Option<Value>,
+    ram: Option<Value>,
 }
 
 #[derive(Clone, Copy, Deserialize)]
@@ -102,7 +106,7 @@ impl Step {
         let all: Vec<Request> = whole.chain(part).chain(flush).collect();
         let others = usize::from(self.precondition.is_some()) + usize::from(self.idle.is_some());
         assert_eq!(all.len() + others, 1, "a step does one thing");
-        all.first().map(|request| Request { arrival: self.arrival.unwrap_or_default(), ..*request })
+        all.first().map(|request| Request { arrival: self.arrival.unwrap_or_default(), fua: self.fua, ..*request })
     }
 }
 
@@ -175,6 +179,14 @@ fn assert_places(ssd: &Ssd, expected: &str, at: &str) {
     }
 }
 
+/// The logical pages in RAM.
+fn assert_held(ssd: &Ssd, expected: &str, at: &str) {
+    let ram = ssd.ram().unwrap_or_else(|| panic!("{at}: the drive has no RAM"));
+    let held: Vec<u32> = (0..ssd.logical_pages()).filter(|lpn| ram.is_dirty(Lpn(*lpn)).is_some()).collect();
+    let expected: Vec<u32> = expected.split_whitespace().map(|lpn| lpn.parse().unwrap()).collect();
+    assert_eq!(held, expected, "{at}: pages in RAM");
+}
+
 /// Whether `found` has all that `expected` names.
 fn assert_part(found: &Value, expected: &Value, at: &str) {
     match (found, expected) {
@@ -219,6 +231,9 @@ fn run(trace: &Trace, scheme: &str, column: &str, settings: &[String], label: &s
         if let Some(expected) = &step.at {
             assert_places(&ssd, expected.of(column), &at);
         }
+        if let Some(expected) = &step.ram {
+            assert_held(&ssd, expected.of(column), &at);
+        }
         assert_clean(&ssd, &at);
     }
     completions.extend(drain(&mut ssd).unwrap());
@@ -245,10 +260,15 @@ fn run(trace: &Trace, scheme: &str, column: &str, settings: &[String], label: &s
             .collect();
         assert_eq!(&found, expected.of(column), "{label}: erases by block");
     }
-    if let Some(expected) = &trace.end.figures {
-        let found = Value::try_from(ssd.figures()).unwrap();
-        let by_column = expected.get(column).filter(|_| trace.columns.contains_key(column));
-        assert_part(&found, by_column.unwrap_or(expected), &format!("{label}: figures"));
+    for (what, expected, found) in [
+        ("figures", &trace.end.figures, Value::try_from(ssd.figures()).ok()),
+        ("ram", &trace.end.ram, ssd.ram_figures().and_then(|figures| Value::try_from(figures).ok())),
+    ] {
+        if let Some(expected) = expected {
+            let found = found.unwrap_or_else(|| panic!("{label}: no {what}"));
+            let by_column = expected.get(column).filter(|_| trace.columns.contains_key(column));
+            assert_part(&found, by_column.unwrap_or(expected), &format!("{label}: {what}"));
+        }
     }
 }
 

@@ -84,7 +84,7 @@ pub trait RamManager: Sized {
     }
     /// Appends the pages newer than their copies on flash, in ascending order.
     fn dirty_pages(&self, out: &mut Vec<u32>);
-    /// A page that stays held was written to flash. Called for caches only.
+    /// A page that stays held was written to flash. Called for caches only, for all that `dirty_pages` names in one go.
     fn cleaned(&mut self, lpn: Lpn) {
         let _ = lpn;
     }
@@ -232,4 +232,13 @@ macro_rules! managers {
     };
 }
 
-managers! { fifo::Fifo, lru::Lru }
+pub use pud_lru::BlockUpdates;
+
+managers! {
+    fifo::Fifo,
+    lru::Lru,
+    cflru::Cflru,
+    fab::Fab,
+    bplru::Bplru,
+    pud_lru::PudLru,
+}

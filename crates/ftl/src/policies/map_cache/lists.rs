@@ -94,6 +94,23 @@ impl SlotLists {
         self.len[list as usize] += 1;
     }
 
+    /// Puts a slot that is on no list at the old end of one.
+    #[inline(always)]
+    #[allow(clippy::cast_possible_truncation)] // slots are counted in 32 bits
+    pub fn push_oldest(&mut self, list: u32, slot: u32) {
+        self.push(list, slot);
+        let node = self.node_of(slot) as u32;
+        let oldest = self.nodes[list as usize].newer;
+        if oldest != node {
+            let second = self.nodes[node as usize].older;
+            self.nodes[second as usize].newer = list;
+            self.nodes[list as usize].older = second;
+            self.nodes[node as usize] = Node { newer: oldest, older: list, list };
+            self.nodes[oldest as usize].older = node;
+            self.nodes[list as usize].newer = node;
+        }
+    }
+
     /// Takes a slot off its list.
     #[inline(always)]
     pub fn unlink(&mut self, slot: u32) {

@@ -1,0 +1,148 @@
+//! Flash-aware buffer (Jo et al., FAB, IEEE TCE 2006): a cache of blocks, of which the fullest leaves.
+//!
+//! Pages are grouped by logical block. A read or a write of a page makes its group the most recently used. When room is
+//! needed, the group with most pages leaves, among equals the least recently used: its pages newer than flash are
+//! written in order, the others dropped. Nothing is padded. A trim of a page held, or a write past the RAM, counts as a
+//! use of its group.
+//!
+//! One list by last use for each count of pages, and one bit a list that is not empty: O(1) a page, and for a victim a
+//! look at a word for each 64 pages of a block.
+
+use super::{RamContext, RamManager, View};
+use crate::bits::Bits;
+use crate::groups::needs_a_block;
+use crate::{Destage, Groups};
+use flashwright_ftl::{NoSettings, SlotLists, Violation};
+use flashwright_nand::Lpn;
+use serde::{Deserialize, Serialize};
+
+/// `ram.manager = "fab"`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Fab {
+    groups: Groups,
+    /// Groups by last use, on the list of their count of pages.
+    by_count: SlotLists,
+    /// Lists that are not empty.
+    filled: Bits,
+    capacity: u32,
+}
+
+impl Fab {
+    /// A group that had `before` pages was used, and has what it has now.
+    #[inline(always)]
+    fn used(&mut self, slot: u32, before: u32) {
+        if before > 0 {
+            self.by_count.unlink(slot);
+            self.filled.put(before, self.by_count.len(before) > 0);
+        }
+        let now = self.groups.count(slot);
+        if now > 0 {
+            self.by_count.push(now, slot);
+            self.filled.put(now, true);
+        }
+    }
+
+    #[inline(always)]
+    fn victim(&self) -> Option<u32> {
+        self.by_count.oldest(self.filled.last()?)
+    }
+}
+
+impl RamManager for Fab {
+    const NAME: &'static str = "fab";
+    const ABOUT: &'static str = "a cache by blocks, of which the one with most pages leaves (Jo 2006)";
+    const KEEPS_READS: bool = true;
+    const METADATA_BYTES: u64 = 12;
+    type Settings = NoSettings;
+
+    fn faults(_: &Self::Settings, context: &RamContext) -> Vec<String> {
+        needs_a_block(Self::NAME, Self::METADATA_BYTES, context)
+    }
+    fn new(_: &Self::Settings, context: RamContext) -> Self {
+        Self {
+            groups: Groups::new(context.pages_per_block),
+            by_count: SlotLists::new(context.pages_per_block + 1, context.pages),
+            filled: Bits::new(context.pages_per_block + 1),
+            capacity: context.pages,
+        }
+    }
+
+    #[inline(always)]
+    fn capacity(&self) -> u32 {
+        self.capacity
+    }
+    #[inline(always)]
+    fn pages(&self) -> u32 {
+        self.groups.pages()
+    }
+    #[inline(always)]
+    fn is_dirty(&self, lpn: Lpn) -> Option<bool> {
+        self.groups.find(lpn).map(|(slot, offset)| self.groups.is_dirty(slot, offset))
+    }
+
+    #[inline(always)]
+    fn overwrite(&mut self, lpn: Lpn) -> bool {
+        let Some((slot, offset)) = self.groups.find(lpn) else { return false };
+        self.groups.set_dirty(slot, offset, true);
+        self.used(slot, self.groups.count(slot));
+        true
+    }
+    #[inline(always)]
+    fn take_in(&mut self, lpn: Lpn, dirty: bool) {
+        let (slot, _) = self.groups.insert(lpn, dirty);
+        self.used(slot, self.groups.count(slot) - 1);
+    }
+    #[inline(always)]
+    fn read(&mut self, lpn: Lpn) -> bool {
+        let Some((slot, _)) = self.groups.find(lpn) else { return false };
+        self.used(slot, self.groups.count(slot));
+        true
+    }
+    #[inline(always)]
+    fn choose(&mut self, _: View, out: &mut Destage) {
+        let Some(slot) = self.victim() else { return };
+        for (lpn, dirty) in self.groups.pages_of(slot) {
+            let list = if dirty { &mut out.pages } else { &mut out.dropped };
+            list.push(lpn.0);
+        }
+    }
+    fn remove(&mut self, lpn: Lpn) -> bool {
+        let Some((slot, _)) = self.groups.remove(lpn) else { return false };
+        self.used(slot, self.groups.count(slot) + 1);
+        true
+    }
+    #[inline(always)]
+    fn left(&mut self, out: &Destage) {
+        let Some(slot) = self.groups.slot_of_destage(out) else { return };
+        let before = self.groups.count(slot);
+        self.groups.remove_group(slot);
+        self.used(slot, before);
+    }
+    fn dirty_pages(&self, out: &mut Vec<u32>) {
+        self.groups.dirty_pages(out);
+    }
+    fn cleaned(&mut self, lpn: Lpn) {
+        if let Some((slot, offset)) = self.groups.find(lpn) {
+            self.groups.set_dirty(slot, offset, false);
+        }
+    }
+    #[inline(always)]
+    fn likely_to_leave(&self) -> Option<Lpn> {
+        self.by_count.after(self.victim()?).map(|slot| self.groups.first_page(slot))
+    }
+
+    fn audit(&self, violations: &mut Vec<Violation>) {
+        self.groups.audit(violations);
+        let mut groups = 0;
+        for count in 0..=self.groups.pages_per_block() {
+            let slots = self.by_count.oldest_first(count);
+            groups += slots.len() as u32;
+            if slots.iter().any(|slot| self.groups.count(*slot) != count) || self.filled.has(count) == slots.is_empty() {
+                violations.push(Violation(format!("a block of other than {count} pages is listed with that count")));
+            }
+        }
+        if groups != self.groups.len() {
+            violations.push(Violation(format!("the buffer holds {} blocks, {groups} are listed", self.groups.len())));
+        }
+    }
+}

@@ -1,0 +1,715 @@
+//! PUD-LRU (Hu 2012, chapter 2): the fullest of the blocks that are not about to be written again leaves, padded.
+//!
+//! Positions count page writes. A block keeps three numbers: its updates f, the position of the last L, and the sum UD
+//! of its update distances (Eq. 2.1). With the average distance A = UD / (f - 1), 0 for one update (Eq. 2.2), and the
+//! recency degree RD, the distance from L to the latest completed update, its predicted update distance is
+//! PUD = (A + RD) / 2 (Eq. 2.3). Blocks with `PUD < threshold * (largest PUD - smallest PUD)` are the frequently updated
+//! group (FUG), the others the infrequently updated (IUG). The victim is the block of IUG with most pages; among equals
+//! that of larger PUD, then the older. It is padded as in BPLRU. Reads are served and change nothing.
+//!
+//! Algorithm 1 works out every PUD for each victim. Here nothing is recomputed: at position c, PUD = (A - L + c - 1) / 2,
+//! so blocks are ordered by A - L, which changes only when the block is written, and FUG is the lower end of that order.
+//! One heap holds the blocks of each count of pages, largest first; a tree over the heads of these heaps finds the
+//! largest of all and the fullest heap whose head is in IUG; one heap over all blocks holds the smallest. A write and a
+//! victim cost O(log n) each. Fractions are compared exactly, the threshold at nine decimals. With `pud = "alg1"` the
+//! order changes with c, and each victim costs a look at every block, as in Algorithm 1.
+//!
+//! # A threshold that tunes itself
+//!
+//! Hu 2012 leaves open how to find the threshold, which depends on workload and size (2.3.3). With `adaptive` it climbs
+//! over 1/10, 1/100 … 1/100,000, the steps of figure 2.8, towards fewer destages for each page written by the host: on a
+//! log-block scheme each padded destage is an erase, and the number holds both what makes a good victim (pages that left
+//! together) and what makes a bad one (a block that must leave again soon). A window of page writes, four times the
+//! pages held, passes with the threshold at hand, one with a neighbour, and one with the threshold at hand again. The
+//! neighbour is kept if its window saw fewer destages than either of the two around it, so that a drift of the workload
+//! does not pass for a gain; otherwise the neighbour on the other side is tried next. The first quarter of each window
+//! is not counted, since the blocks in it were kept by the threshold before. No randomness; O(1) a write. Ours.
+
+use super::{RamContext, RamManager, View};
+use crate::groups::needs_a_block;
+use crate::heaps::Heaps;
+use crate::{Destage, Groups};
+use flashwright_ftl::Violation;
+use flashwright_nand::Lpn;
+use serde::{Deserialize, Serialize};
+use std::cmp::{Ordering, Reverse};
+
+/// What predicts the next update.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Formula {
+    /// Eq. 2.3, which the text and table 2.3 of Hu 2012 use.
+    #[default]
+    Average,
+    /// Line 27 of Algorithm 1, (c + UD) / f, which contradicts them; each victim costs a look at every block.
+    Alg1,
+}
+
+/// Which update is the latest that RD counts to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Recency {
+    /// The latest completed one, as table 2.3 of Hu 2012 has it.
+    #[default]
+    Completed,
+    /// The write that needs the room.
+    Current,
+}
+
+/// Where FUG ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Frequent {
+    /// PUD below threshold x range, as Hu 2012 writes; almost always empty at 0.001.
+    #[default]
+    Range,
+    /// PUD below the smallest PUD + threshold x range.
+    AboveMin,
+}
+
+/// `[ram.pud-lru]`: settings of `ram.manager = "pud-lru"`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub struct PudLruSettings {
+    /// The share of the range of PUDs that parts FUG from IUG, 0 to 1, to nine decimals.
+    pub threshold: f64,
+    /// Whether the threshold tunes itself; it starts at the largest of 0.1, 0.01, 0.001, 0.0001, 0.00001 that is not
+    /// above `threshold`.
+    pub adaptive: bool,
+    /// What predicts the next update: `"average"` (Eq. 2.3) or `"alg1"` (line 27 of Algorithm 1).
+    pub pud: Formula,
+    /// Which update RD counts to: the latest `"completed"` or the `"current"` write. `pud = "alg1"` has no RD.
+    pub recency: Recency,
+    /// Where FUG ends: `"range"` or `"above-min"`.
+    pub fug: Frequent,
+    /// Whether a block that leaves is completed with its pages on flash.
+    pub padding: bool,
+}
+
+impl Default for PudLruSettings {
+    fn default() -> Self {
+        Self {
+            threshold: 0.001,
+            adaptive: false,
+            pud: Formula::Average,
+            recency: Recency::Completed,
+            fug: Frequent::Range,
+            padding: true,
+        }
+    }
+}
+
+/// A threshold of 1, in the unit that thresholds are kept in.
+const ONE: u64 = 1_000_000_000;
+/// The thresholds of figure 2.8 of Hu 2012.
+const STEPS: [u64; 5] = [ONE / 10, ONE / 100, ONE / 1000, ONE / 10_000, ONE / 100_000];
+
+/// A number as `whole + rem / den`, with `rem < den`; not reduced, and compared by value.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Fraction {
+    whole: i64,
+    rem: u32,
+    den: u32,
+}
+
+impl Ord for Fraction {
+    #[inline(always)]
+    fn cmp(&self, other: &Self) -> Ordering {
+        let part = |a: &Self, b: &Self| u64::from(a.rem) * u64::from(b.den);
+        self.whole.cmp(&other.whole).then_with(|| part(self, other).cmp(&part(other, self)))
+    }
+}
+
+impl PartialEq for Fraction {
+    #[inline(always)]
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Fraction {}
+
+impl PartialOrd for Fraction {
+    #[inline(always)]
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Fraction {
+    #[inline(always)]
+    #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)] // positions are far below 2^63
+    fn of(sum: u64, count: u32) -> Self {
+        let den = u64::from(count);
+        Self { whole: (sum / den) as i64, rem: (sum % den) as u32, den: count }
+    }
+    fn value(self) -> f64 {
+        self.whole as f64 + f64::from(self.rem) / f64::from(self.den)
+    }
+}
+
+/// What PUD-LRU notes of a block.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Updates {
+    /// f. Halved with `sum` at [`FREQUENCY_MAX`], which keeps the average.
+    frequency: u32,
+    /// L.
+    last: u64,
+    /// UD.
+    sum: u64,
+}
+
+const FREQUENCY_MAX: u32 = 1 << 31;
+
+impl Updates {
+    /// A - L.
+    #[inline(always)]
+    #[allow(clippy::cast_possible_wrap)] // positions are far below 2^63
+    fn key(&self) -> Fraction {
+        let average = Fraction::of(self.sum, (self.frequency - 1).max(1));
+        Fraction { whole: average.whole - self.last as i64, ..average }
+    }
+    /// The order of victims among blocks with as many pages.
+    #[inline(always)]
+    fn rank(&self) -> (Fraction, Reverse<u64>) {
+        (self.key(), Reverse(self.last))
+    }
+}
+
+/// The greatest key among the heads of heaps: a tree of which the leaves are the heaps.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Heads(Vec<Option<Fraction>>);
+
+impl Heads {
+    fn new(heaps: u32) -> Self {
+        Self(vec![None; 2 * heaps.next_power_of_two() as usize])
+    }
+    fn leaves(&self) -> usize {
+        self.0.len() / 2
+    }
+    #[inline(always)]
+    fn put(&mut self, heap: u32, key: Option<Fraction>) {
+        let mut at = self.leaves() + heap as usize;
+        if self.0[at] == key {
+            return;
+        }
+        self.0[at] = key;
+        while at > 1 {
+            at /= 2;
+            let greatest = self.0[2 * at].max(self.0[2 * at + 1]);
+            if self.0[at] == greatest {
+                return;
+            }
+            self.0[at] = greatest;
+        }
+    }
+    #[inline(always)]
+    fn greatest(&self) -> Option<Fraction> {
+        self.0[1]
+    }
+    /// The last heap whose head satisfies what every greater key satisfies as well.
+    #[inline(always)]
+    fn last_that(&self, holds: impl Fn(Fraction) -> bool) -> Option<u32> {
+        let mut at = 1;
+        if !self.0[at].is_some_and(&holds) {
+            return None;
+        }
+        while at < self.leaves() {
+            at = if self.0[2 * at + 1].is_some_and(&holds) { 2 * at + 1 } else { 2 * at };
+        }
+        u32::try_from(at - self.leaves()).ok()
+    }
+}
+
+/// Finds the threshold; see the head of this file.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Tuner {
+    /// Page writes of a window.
+    window: u64,
+    /// Page writes of this window so far.
+    writes: u64,
+    /// Destages that this window counts.
+    destages: u64,
+    /// The step at hand.
+    home: usize,
+    /// Whether smaller thresholds are tried.
+    down: bool,
+    phase: Phase,
+    /// Destages counted in the windows before.
+    before: u64,
+    tried: u64,
+    moves: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum Phase {
+    Before,
+    Try,
+    After,
+}
+
+impl Tuner {
+    fn new(start: u64, pages: u32) -> Self {
+        let home = STEPS.iter().position(|step| *step <= start).unwrap_or(STEPS.len() - 1);
+        Self {
+            window: 4 * u64::from(pages),
+            writes: 0,
+            destages: 0,
+            home,
+            down: true,
+            phase: Phase::Before,
+            before: 0,
+            tried: 0,
+            moves: 0,
+        }
+    }
+
+    fn neighbour(&self) -> usize {
+        if self.down { self.home + 1 } else { self.home - 1 }
+    }
+
+    /// Notes a page written; answers the threshold to use from now on where it changes.
+    #[inline(always)]
+    fn wrote(&mut self) -> Option<u64> {
+        self.writes += 1;
+        if self.writes == self.window / 4 {
+            self.destages = 0;
+        }
+        (self.writes == self.window).then(|| self.turn())
+    }
+
+    #[cold]
+    fn turn(&mut self) -> u64 {
+        let counted = std::mem::take(&mut self.destages);
+        self.writes = 0;
+        let step = match self.phase {
+            Phase::Before => {
+                (self.phase, self.before) = (Phase::Try, counted);
+                if self.home == 0 || self.home == STEPS.len() - 1 {
+                    self.down = self.home == 0;
+                }
+                self.neighbour()
+            }
+            Phase::Try => {
+                (self.phase, self.tried) = (Phase::After, counted);
+                self.home
+            }
+            Phase::After => {
+                self.phase = Phase::Before;
+                if self.tried < self.before.min(counted) {
+                    self.home = self.neighbour();
+                    self.moves += 1;
+                } else {
+                    self.down = !self.down;
+                }
+                self.home
+            }
+        };
+        STEPS[step]
+    }
+}
+
+/// What is known of FUG and IUG when blocks leave.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+struct Samples {
+    count: u64,
+    frequent: u64,
+    infrequent: u64,
+    /// The position from which the next is taken.
+    due: u64,
+}
+
+/// A block of the buffer, as [`PudLru::blocks`] shows it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BlockUpdates {
+    /// The logical block.
+    pub block: u32,
+    /// Its pages in RAM.
+    pub pages: u32,
+    /// Its updates, page writes, f.
+    pub frequency: u32,
+    /// The position of the last of them, in page writes, L.
+    pub last_update: u64,
+    /// The sum of its update distances, in page writes, UD.
+    pub update_distances: u64,
+    /// Its predicted update distance, in page writes, for a write that comes now.
+    pub pud: f64,
+    /// Whether it is in FUG.
+    pub frequent: bool,
+}
+
+/// `ram.manager = "pud-lru"`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PudLru {
+    groups: Groups,
+    updates: Vec<Updates>,
+    /// Blocks by count of pages, the largest A - L first.
+    by_count: Heaps<(Fraction, Reverse<u64>)>,
+    heads: Heads,
+    /// All blocks, the smallest A - L first.
+    smallest: Heaps<Reverse<Fraction>>,
+    capacity: u32,
+    settings: PudLruSettings,
+    /// In [`ONE`] parts.
+    threshold: u64,
+    tuner: Option<Tuner>,
+    /// The position of the next page write, c.
+    position: u64,
+    samples: Samples,
+}
+
+/// The only heap of `smallest`.
+const ALL: u32 = 0;
+
+/// What parts FUG from IUG at a time.
+#[derive(Clone, Copy)]
+struct Border {
+    smallest: Fraction,
+    largest: Fraction,
+    threshold: i128,
+    /// What makes keys twice the PUD.
+    shift: i64,
+    rule: Frequent,
+}
+
+impl Border {
+    /// Whether a block is in FUG: key + shift, or key - smallest, is below threshold x (largest - smallest).
+    #[inline(always)]
+    fn is_frequent(&self, key: Fraction) -> bool {
+        let (one, t) = (i128::from(ONE), self.threshold);
+        let (from, least) = match self.rule {
+            Frequent::Range => (-self.shift, t),
+            Frequent::AboveMin => (self.smallest.whole, t - one),
+        };
+        let wholes = i128::from(key.whole - from) * one - t * i128::from(self.largest.whole - self.smallest.whole);
+        // Three fractions below 1 add less than three times ONE.
+        match wholes {
+            _ if wholes >= 3 * one => false,
+            _ if wholes <= -3 * one => true,
+            _ => self.is_frequent_exactly(key, wholes, least),
+        }
+    }
+
+    /// The same where fractions decide: all terms times the three denominators, each at most 2^31.
+    #[cold]
+    fn is_frequent_exactly(&self, key: Fraction, wholes: i128, least: i128) -> bool {
+        let [k, l, s] = [key.den, self.largest.den, self.smallest.den].map(i128::from);
+        wholes * k * l * s + i128::from(ONE) * i128::from(key.rem) * l * s
+            - self.threshold * i128::from(self.largest.rem) * k * s
+            + least * i128::from(self.smallest.rem) * k * l
+            < 0
+    }
+}
+
+impl PudLru {
+    /// Adds to keys what makes them twice the PUD of Eq. 2.3 for a write at this position.
+    #[allow(clippy::cast_possible_wrap)] // positions are far below 2^63
+    fn shift(&self) -> i64 {
+        match (self.settings.pud, self.settings.recency) {
+            (Formula::Alg1, _) => 0,
+            (_, Recency::Completed) => self.position as i64 - 1,
+            (_, Recency::Current) => self.position as i64,
+        }
+    }
+
+    fn border(&self, smallest: Fraction, largest: Fraction) -> Border {
+        let threshold = i128::from(self.threshold);
+        Border { smallest, largest, threshold, shift: self.shift(), rule: self.settings.fug }
+    }
+
+    /// The order of a block among all: A - L, or the value of line 27.
+    fn key(&self, slot: u32) -> Fraction {
+        let updates = &self.updates[slot as usize];
+        match self.settings.pud {
+            Formula::Average => updates.key(),
+            Formula::Alg1 => Fraction::of(self.position + updates.sum, updates.frequency),
+        }
+    }
+
+    fn ordered(&self) -> bool {
+        self.settings.pud == Formula::Average
+    }
+
+    /// Notes a page write to the block in a slot that was noted before.
+    #[inline(always)]
+    fn update(&mut self, slot: u32) {
+        let updates = &mut self.updates[slot as usize];
+        updates.sum += self.position - updates.last - 1;
+        updates.frequency += 1;
+        updates.last = self.position;
+        if updates.frequency == FREQUENCY_MAX {
+            (updates.frequency, updates.sum) = (updates.frequency / 2, updates.sum / 2);
+        }
+    }
+
+    #[inline(always)]
+    fn head_changed(&mut self, count: u32) {
+        self.heads.put(count, self.by_count.top(count).map(|((key, _), _)| key));
+    }
+
+    /// Moves a block between the heaps of counts; 0 is no heap.
+    #[inline(always)]
+    fn recount(&mut self, slot: u32, before: u32, now: u32) {
+        if !self.ordered() {
+            return;
+        }
+        if before > 0 {
+            self.by_count.remove(before, slot);
+            self.head_changed(before);
+        }
+        if now > 0 {
+            self.by_count.push(now, slot, self.updates[slot as usize].rank());
+            self.head_changed(now);
+        }
+    }
+
+    /// The block of a slot is gone.
+    #[inline(always)]
+    fn forget(&mut self, slot: u32, before: u32) {
+        self.recount(slot, before, 0);
+        if self.ordered() {
+            self.smallest.remove(ALL, slot);
+        }
+    }
+
+    #[inline(always)]
+    fn wrote(&mut self) {
+        self.position += 1;
+        if let Some(threshold) = self.tuner.as_mut().and_then(Tuner::wrote) {
+            self.threshold = threshold;
+        }
+    }
+
+    #[inline(always)]
+    fn victim(&self) -> Option<(u32, Border)> {
+        if !self.ordered() {
+            return self.victim_by_look();
+        }
+        let (smallest, largest) = (self.smallest.top(ALL)?.0.0, self.heads.greatest()?);
+        let border = self.border(smallest, largest);
+        let count = self.heads.last_that(|key| !border.is_frequent(key))?;
+        self.by_count.top(count).map(|(_, slot)| (slot, border))
+    }
+
+    /// The same by a look at every block.
+    fn victim_by_look(&self) -> Option<(u32, Border)> {
+        let keys = || self.slots().map(|slot| self.key(slot));
+        let border = self.border(keys().min()?, keys().max()?);
+        self.slots()
+            .filter(|slot| !border.is_frequent(self.key(*slot)))
+            .max_by_key(|slot| (self.groups.count(*slot), self.key(*slot), Reverse(self.updates[*slot as usize].last)))
+            .map(|slot| (slot, border))
+    }
+
+    fn slots(&self) -> impl Iterator<Item = u32> {
+        (0u32..).take(self.updates.len()).filter(|slot| self.groups.count(*slot) > 0)
+    }
+
+    /// All blocks in RAM by number, as they stand for a write that comes now. For looking: works out every one anew.
+    #[must_use]
+    pub fn blocks(&self) -> Vec<BlockUpdates> {
+        let Some((_, border)) = self.victim_by_look() else { return Vec::new() };
+        let mut blocks: Vec<BlockUpdates> = self
+            .slots()
+            .map(|slot| {
+                let (key, updates) = (self.key(slot), self.updates[slot as usize]);
+                BlockUpdates {
+                    block: self.groups.block(slot),
+                    pages: self.groups.count(slot),
+                    frequency: updates.frequency,
+                    last_update: updates.last,
+                    update_distances: updates.sum,
+                    pud: match self.settings.pud {
+                        Formula::Average => (key.value() + self.shift() as f64) / 2.0,
+                        Formula::Alg1 => key.value(),
+                    },
+                    frequent: border.is_frequent(key),
+                }
+            })
+            .collect();
+        blocks.sort_unstable_by_key(|block| block.block);
+        blocks
+    }
+
+    /// The threshold in use.
+    #[must_use]
+    pub fn threshold(&self) -> f64 {
+        self.threshold as f64 / ONE as f64
+    }
+
+    /// Counts FUG. Once in as many page writes as there are blocks, so that its cost is O(1) a write.
+    #[cold]
+    fn sample(&mut self, border: Border) {
+        let blocks = self.groups.len();
+        let frequent = if self.ordered() {
+            self.smallest.count_while(ALL, |Reverse(key)| border.is_frequent(key))
+        } else {
+            self.slots().filter(|slot| border.is_frequent(self.key(*slot))).map(|_| 1).sum()
+        };
+        self.samples.count += 1;
+        self.samples.frequent += u64::from(frequent);
+        self.samples.infrequent += u64::from(blocks - frequent);
+        self.samples.due = self.position + u64::from(blocks);
+    }
+}
+
+impl RamManager for PudLru {
+    const NAME: &'static str = "pud-lru";
+    const ABOUT: &'static str =
+        "a write buffer by blocks; the fullest of those not soon written again leaves, padded (Hu 2012, 2)";
+    const METADATA_BYTES: u64 = 12;
+    type Settings = PudLruSettings;
+
+    fn faults(settings: &Self::Settings, context: &RamContext) -> Vec<String> {
+        let mut faults = needs_a_block(Self::NAME, Self::METADATA_BYTES, context);
+        if !(0.0..=1.0).contains(&settings.threshold) {
+            faults.push(format!(
+                "ram.pud-lru.threshold: found {}, expected a share from 0 to 1, such as ram.pud-lru.threshold = 0.001",
+                settings.threshold
+            ));
+        }
+        faults
+    }
+
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // 0 to 1, as `faults` saw to
+    fn new(settings: &Self::Settings, context: RamContext) -> Self {
+        let threshold = (settings.threshold * ONE as f64).round() as u64;
+        let tuner = settings.adaptive.then(|| Tuner::new(threshold, context.pages));
+        Self {
+            groups: Groups::new(context.pages_per_block),
+            updates: Vec::new(),
+            by_count: Heaps::new(context.pages_per_block + 1),
+            heads: Heads::new(context.pages_per_block + 1),
+            smallest: Heaps::new(1),
+            capacity: context.pages,
+            settings: settings.clone(),
+            threshold: tuner.as_ref().map_or(threshold, |tuner| STEPS[tuner.home]),
+            tuner,
+            position: 0,
+            samples: Samples::default(),
+        }
+    }
+
+    #[inline(always)]
+    fn capacity(&self) -> u32 {
+        self.capacity
+    }
+    #[inline(always)]
+    fn pages(&self) -> u32 {
+        self.groups.pages()
+    }
+    #[inline(always)]
+    fn is_dirty(&self, lpn: Lpn) -> Option<bool> {
+        self.groups.find(lpn).map(|_| true)
+    }
+
+    #[inline(always)]
+    fn overwrite(&mut self, lpn: Lpn) -> bool {
+        let Some((slot, _)) = self.groups.find(lpn) else { return false };
+        self.update(slot);
+        if self.ordered() {
+            let (updates, count) = (&self.updates[slot as usize], self.groups.count(slot));
+            self.by_count.change(count, slot, updates.rank());
+            self.smallest.change(ALL, slot, Reverse(updates.key()));
+            self.head_changed(count);
+        }
+        self.wrote();
+        true
+    }
+    #[inline(always)]
+    fn take_in(&mut self, lpn: Lpn, dirty: bool) {
+        let (slot, new) = self.groups.insert(lpn, dirty);
+        let count = self.groups.count(slot);
+        if new {
+            if slot as usize == self.updates.len() {
+                self.updates.push(Updates::default());
+            }
+            self.updates[slot as usize] = Updates { frequency: 1, last: self.position, sum: 0 };
+        } else {
+            self.update(slot);
+        }
+        self.recount(slot, count - 1, count);
+        if self.ordered() {
+            let key = Reverse(self.updates[slot as usize].key());
+            if new {
+                self.smallest.push(ALL, slot, key);
+            } else {
+                self.smallest.change(ALL, slot, key);
+            }
+        }
+        self.wrote();
+    }
+    #[inline(always)]
+    fn read(&mut self, lpn: Lpn) -> bool {
+        self.groups.find(lpn).is_some()
+    }
+    #[inline(always)]
+    fn choose(&mut self, _: View, out: &mut Destage) {
+        let Some((slot, border)) = self.victim() else { return };
+        out.pages.extend(self.groups.pages_of(slot).map(|(lpn, _)| lpn.0));
+        out.pad_block = self.settings.padding.then(|| self.groups.block(slot));
+        if self.position >= self.samples.due {
+            self.sample(border);
+        }
+    }
+    fn remove(&mut self, lpn: Lpn) -> bool {
+        let Some((slot, gone)) = self.groups.remove(lpn) else { return false };
+        let now = self.groups.count(slot);
+        if gone {
+            self.forget(slot, 1);
+        } else {
+            self.recount(slot, now + 1, now);
+        }
+        true
+    }
+    #[inline(always)]
+    fn left(&mut self, out: &Destage) {
+        let Some(slot) = self.groups.slot_of_destage(out) else { return };
+        let count = self.groups.count(slot);
+        self.groups.remove_group(slot);
+        self.forget(slot, count);
+        if let Some(tuner) = &mut self.tuner {
+            tuner.destages += 1;
+        }
+    }
+    fn dirty_pages(&self, out: &mut Vec<u32>) {
+        self.groups.dirty_pages(out);
+    }
+    fn figures(&self) -> Vec<(String, f64)> {
+        let Samples { count, frequent, infrequent, .. } = self.samples;
+        let mean = |sum: u64| if count == 0 { 0.0 } else { sum as f64 / count as f64 };
+        let mut figures = vec![
+            ("fug_mean_blocks".to_owned(), mean(frequent)),
+            ("iug_mean_blocks".to_owned(), mean(infrequent)),
+            ("threshold".to_owned(), self.threshold()),
+        ];
+        figures.extend(self.tuner.as_ref().map(|tuner| ("threshold_moves".to_owned(), tuner.moves as f64)));
+        figures
+    }
+    fn reset_figures(&mut self) {
+        self.samples = Samples { due: self.samples.due, ..Samples::default() };
+        self.tuner.iter_mut().for_each(|tuner| tuner.moves = 0);
+    }
+
+    fn audit(&self, violations: &mut Vec<Violation>) {
+        self.groups.audit(violations);
+        if !self.ordered() {
+            return;
+        }
+        let of = |slot: u32| &self.updates[slot as usize];
+        self.by_count.audit(|slot| of(slot).rank(), violations);
+        self.smallest.audit(|slot| Reverse(of(slot).key()), violations);
+        let counted: u32 = (1..=self.groups.pages_per_block()).map(|count| self.by_count.len(count)).sum();
+        if [counted, self.smallest.len(ALL)] != [self.groups.len(); 2] {
+            violations.push(Violation(format!(
+                "the buffer holds {} blocks, {counted} are in the heaps by count, {} in that of all",
+                self.groups.len(),
+                self.smallest.len(ALL)
+            )));
+        }
+        let (found, expected) = (self.victim().map(|(slot, _)| slot), self.victim_by_look().map(|(slot, _)| slot));
+        if found != expected {
+            violations.push(Violation(format!("the victim is slot {found:?}, a look at all blocks finds {expected:?}")));
+        }
+    }
+}
