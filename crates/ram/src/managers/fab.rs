@@ -81,6 +81,10 @@ impl RamManager for Fab {
     }
 
     #[inline(always)]
+    fn expect(&self, lpn: Lpn) {
+        self.groups.expect(lpn);
+    }
+    #[inline(always)]
     fn overwrite(&mut self, lpn: Lpn) -> bool {
         let Some((slot, offset)) = self.groups.find(lpn) else { return false };
         self.groups.set_dirty(slot, offset, true);
@@ -101,10 +105,7 @@ impl RamManager for Fab {
     #[inline(always)]
     fn choose(&mut self, _: View, out: &mut Destage) {
         let Some(slot) = self.victim() else { return };
-        for (lpn, dirty) in self.groups.pages_of(slot) {
-            let list = if dirty { &mut out.pages } else { &mut out.dropped };
-            list.push(lpn.0);
-        }
+        self.groups.name_all(slot, out);
     }
     fn remove(&mut self, lpn: Lpn) -> bool {
         let Some((slot, _)) = self.groups.remove(lpn) else { return false };

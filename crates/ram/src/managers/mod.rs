@@ -65,6 +65,11 @@ pub trait RamManager: Sized {
     fn pages(&self) -> u32;
     /// Whether a page is held, and then whether it is newer than its copy on flash. Free of effects.
     fn is_dirty(&self, lpn: Lpn) -> Option<bool>;
+    /// Warms the simulating machine's cache for a page that the host is about to name.
+    #[inline]
+    fn expect(&self, lpn: Lpn) {
+        let _ = lpn;
+    }
     /// The host writes a page: if it is held it is overwritten in place. Answers whether it is.
     fn overwrite(&mut self, lpn: Lpn) -> bool;
     /// A page that is not held comes in: written by the host (dirty), or read from flash.
@@ -160,6 +165,11 @@ macro_rules! managers {
             #[must_use]
             pub fn is_dirty(&self, lpn: Lpn) -> Option<bool> {
                 match self { $(Manager::$manager(manager) => manager.is_dirty(lpn),)+ }
+            }
+            /// See [`RamManager::expect`].
+            #[inline(always)]
+            pub fn expect(&self, lpn: Lpn) {
+                match self { $(Manager::$manager(manager) => manager.expect(lpn),)+ }
             }
             /// See [`RamManager::likely_to_leave`].
             #[inline(always)]
