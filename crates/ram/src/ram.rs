@@ -345,6 +345,11 @@ impl Ram {
         self.out.clear();
         self.manager.choose(View { scheme, flash }, &mut self.out);
         assert!(!self.out.pages.is_empty() || !self.out.dropped.is_empty(), "a manager names what leaves");
+        if self.out.pages.len() > 1 {
+            for lpn in &self.out.pages {
+                scheme.expect_near(Lpn(*lpn), flash); // their misses overlap
+            }
+        }
         if !self.out.pages.is_empty() {
             self.write_out(scheme, flash)?;
         }

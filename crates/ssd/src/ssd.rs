@@ -566,7 +566,7 @@ impl BlockDevice for Ssd {
             if ahead == Ahead::Far {
                 ram.expect(lpn);
             }
-            if request.kind == RequestKind::Write {
+            if request.kind == RequestKind::Write && !ram.manager().lets_go_new() {
                 return; // flash gets other pages
             }
         }

@@ -52,6 +52,7 @@ impl RamManager for Fab {
     const NAME: &'static str = "fab";
     const ABOUT: &'static str = "a cache by blocks, of which the one with most pages leaves (Jo 2006)";
     const KEEPS_READS: bool = true;
+    const LETS_GO_NEW: bool = true;
     const METADATA_BYTES: u64 = 12;
     type Settings = NoSettings;
 

@@ -42,6 +42,8 @@ pub trait RamManager: Sized {
     const ABOUT: &'static str;
     /// Whether pages read from flash are kept as well (a cache), or only written ones (a write buffer).
     const KEEPS_READS: bool = false;
+    /// Whether what leaves is often what came in last, so that hints of pages to come are worth passing to flash.
+    const LETS_GO_NEW: bool = false;
     /// Bytes of the manager's own tables for a page held, at most; what `ram.charge-metadata` deducts.
     const METADATA_BYTES: u64;
     /// Its own settings.
@@ -141,6 +143,12 @@ macro_rules! managers {
             #[must_use]
             pub fn keeps_reads(&self) -> bool {
                 match self { $(Manager::$manager(_) => $manager::KEEPS_READS,)+ }
+            }
+            /// See [`RamManager::LETS_GO_NEW`].
+            #[inline(always)]
+            #[must_use]
+            pub fn lets_go_new(&self) -> bool {
+                match self { $(Manager::$manager(_) => $manager::LETS_GO_NEW,)+ }
             }
             /// See [`RamManager::capacity`].
             #[inline(always)]

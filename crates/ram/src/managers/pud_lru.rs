@@ -582,6 +582,7 @@ impl RamManager for PudLru {
     const NAME: &'static str = "pud-lru";
     const ABOUT: &'static str =
         "a write buffer by blocks; the fullest of those not soon written again leaves, padded (Hu 2012, 2)";
+    const LETS_GO_NEW: bool = true;
     const METADATA_BYTES: u64 = 12;
     type Settings = PudLruSettings;
 
