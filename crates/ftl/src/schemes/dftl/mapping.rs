@@ -42,11 +42,27 @@ pub(super) struct Directory {
     dirty: u32,
 }
 
+impl Slot {
+    /// The next dirty entry of the same translation page.
+    pub fn next_dirty(&self) -> Option<u32> {
+        (self.dirty_after != NONE).then_some(self.dirty_after)
+    }
+}
+
+impl Directory {
+    /// The first dirty entry in the cache.
+    pub fn first_dirty(&self) -> Option<u32> {
+        (self.dirty != NONE).then_some(self.dirty)
+    }
+}
+
 /// The whole translation state.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Mapping {
     pub table: Vec<u32>,
     pub slots: Vec<Slot>,
+    /// Slots without an entry, all below the last one in use.
+    pub free: Vec<u32>,
     pub directory: Vec<Directory>,
     pub policy: MapCache,
     /// Entries that the cache holds.
@@ -60,6 +76,7 @@ impl Mapping {
         Self {
             table: table(NONE, logical_pages as usize),
             slots: Vec::with_capacity(capacity as usize),
+            free: Vec::new(),
             directory: vec![Directory { ppn: NONE, dirty: NONE }; logical_pages.div_ceil(entries_per_page) as usize],
             policy,
             capacity,
@@ -71,6 +88,11 @@ impl Mapping {
     #[inline(always)]
     pub fn page_of(&self, lpn: u32) -> u32 {
         self.entries_per_page.of(lpn)
+    }
+
+    /// Entries on a translation page.
+    pub fn entries_on_page(&self) -> u32 {
+        self.entries_per_page.get()
     }
 
     /// The slot of the cached entry of `lpn`, or [`NONE`].
@@ -104,7 +126,8 @@ impl Mapping {
             Some(free) => *free = loaded,
             None => self.slots.push(loaded),
         }
-        self.policy.inserted(slot);
+        let Self { policy, entries_per_page, .. } = self;
+        policy.loaded(slot, || entries_per_page.of(lpn));
     }
 
     /// Drops the clean entry of a slot.
@@ -128,6 +151,7 @@ impl Mapping {
             if next != NONE {
                 self.slots[next as usize].dirty_before = slot;
             }
+            self.policy.dirtied(slot);
         }
     }
 
@@ -147,6 +171,9 @@ impl Mapping {
 
     /// Stores all dirty entries of a translation page, and says how many they were.
     pub fn store_all(&mut self, page: u32) -> u32 {
+        if self.policy.groups() {
+            self.tell_cleaned(page);
+        }
         let mut at = std::mem::replace(&mut self.directory[page as usize].dirty, NONE);
         let mut count = 0;
         while at != NONE {
@@ -196,10 +223,10 @@ impl Mapping {
                 other => report(format!("lpn {lpn} is cached in slot {at}, which holds {other:?}")),
             }
         }
-        if cached != self.slots.len() || cached != self.policy.entries() as usize {
+        if cached != self.slots.len() - self.free.len() || cached != self.policy.entries() as usize {
             report(format!(
                 "{cached} entries are cached, {} slots are in use, the replacement policy knows {}",
-                self.slots.len(),
+                self.slots.len() - self.free.len(),
                 self.policy.entries()
             ));
         }
