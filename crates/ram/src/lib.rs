@@ -19,12 +19,16 @@ mod groups;
 mod index;
 pub mod managers;
 mod pages;
+mod partition;
 mod ram;
 mod registry;
 mod settings;
 
 pub use groups::Groups;
-pub use managers::{Manager, ManagerName, ManagerSettings, RamContext, RamManager, View};
+pub use managers::{
+    ApSettings, BlockDestage, GcArmSettings, Manager, ManagerName, ManagerSettings, RamContext, RamManager, Randomness,
+    View,
+};
 pub use pages::Pages;
-pub use ram::{Destage, PartitionPoint, Ram, RamFigures};
+pub use ram::{Destage, PartitionPoint, Ram, RamDrive, RamFigures};
 pub use settings::RamSettings;

@@ -132,7 +132,7 @@ impl Ftl for PageMap {
     }
 
     fn write_block(&mut self, lpns: &[u32], flash: &mut Flash) -> Result<(), OutOfSpace> {
-        let Some((unit, block)) = lpns.first().and_then(|first| self.own_block(Lpn(*first), flash)) else {
+        let Some((unit, block)) = (!lpns.is_empty()).then(|| self.own_block(flash)).flatten() else {
             return write_runs(lpns, |run| self.write(run, flash));
         };
         // The unit is set aside, since old copies may lie in others.
@@ -236,19 +236,20 @@ impl PageMap {
         Ok(())
     }
 
-    /// An erased block for a run of pages that begins with `lpn`, and its unit: the one whose turn it is, or with dynamic
-    /// allocation the next that has one beyond what cleaning needs.
-    fn own_block(&mut self, lpn: Lpn, flash: &mut Flash) -> Option<(usize, BlockId)> {
+    /// An erased block for a run of pages, and its unit: the one whose turn it is, or with dynamic
+    /// allocation the next that has one beyond what cleaning needs. None where static allocation binds the pages of a block to
+    /// several planes.
+    fn own_block(&mut self, flash: &mut Flash) -> Option<(usize, BlockId)> {
         let units = self.order.len();
-        let (turn, tries) = match self.allocation {
-            Allocation::Static => (lpn.index() % units, 1),
-            Allocation::Dynamic => {
+        let turn = match self.allocation {
+            Allocation::Static if units > 1 => return None,
+            _ => {
                 let mine = self.turn[0] as usize;
                 self.turn[0] = ((mine + 1) % units) as u32;
-                (mine, units)
+                mine
             }
         };
-        for step in 0..tries {
+        for step in 0..units {
             let unit = self.order[(turn + step) % units] as usize;
             if self.reclaim(unit, None, flash).is_ok()
                 && let Some(local) = self.units[unit].pool.pop()

@@ -159,16 +159,14 @@ impl Dftl {
         let lpn = self.map.slots[victim as usize].lpn;
         let own = run.contains(&lpn);
         let whole = self.map.policy.leaves_whole();
-        if !own && !(whole && self.map.is_dirty(victim) && self.map.page_of(lpn) == page) {
+        let own_group = whole && self.map.is_dirty(victim) && self.map.page_of(lpn) == page;
+        if !(own || own_group) {
             return self.evict(NONE, flash).is_ok();
         }
         // All clean entries are the run's, perhaps: then the largest group goes, if it is another one.
-        let group = self.map.policy.largest_group().filter(|group| whole && own && *group != page);
-        let Some(group) = group.filter(|group| !self.map.dirty_slots(*group).any(|slot| {
-            run.contains(&self.map.slots[slot as usize].lpn)
-        })) else {
-            return false;
-        };
+        let of_run = |slot: u32| run.contains(&self.map.slots[slot as usize].lpn);
+        let another = |group: &u32| whole && own && *group != page && !self.map.dirty_slots(*group).any(of_run);
+        let Some(group) = self.map.policy.largest_group().filter(another) else { return false };
         let slot = self.map.dirty_slots(group).next().expect("a group has an entry");
         self.evict_group(slot, group, NONE, flash).is_ok()
     }
@@ -201,7 +199,7 @@ impl Dftl {
             self.load_block(missing.into_iter().map(Lpn), &(first..last + 1), flash);
         }
         let all_cached = lpns.iter().all(|lpn| self.map.slot_of(*lpn) != NONE);
-        let own = lpns.first().filter(|_| all_cached).and_then(|first| self.own_block(Lpn(*first), flash));
+        let own = (all_cached && !lpns.is_empty()).then(|| self.own_block(flash)).flatten();
         let Some((unit, block)) = own else {
             return write_runs(lpns, |run| crate::Ftl::write(self, run, flash));
         };
@@ -235,19 +233,20 @@ impl Dftl {
         }
     }
 
-    /// An erased block for a run that begins with `lpn`, and its unit: the one whose turn it is, or with dynamic allocation
-    /// the next that has one beyond what cleaning needs.
-    fn own_block(&mut self, lpn: Lpn, flash: &mut Flash) -> Option<(usize, BlockId)> {
+    /// An erased block for a run, and its unit: the one whose turn it is, or with dynamic allocation
+    /// the next that has one beyond what cleaning needs. None where static allocation binds the pages of a block to several
+    /// planes.
+    fn own_block(&mut self, flash: &mut Flash) -> Option<(usize, BlockId)> {
         let units = self.order.len();
-        let (turn, tries) = match self.allocation {
-            Allocation::Static => (lpn.index() % units, 1),
-            Allocation::Dynamic => {
+        let turn = match self.allocation {
+            Allocation::Static if units > 1 => return None,
+            _ => {
                 let mine = self.turn[0] as usize;
                 self.turn[0] = ((mine + 1) % units) as u32;
-                (mine, units)
+                mine
             }
         };
-        for step in 0..tries {
+        for step in 0..units {
             let unit = self.order[(turn + step) % units] as usize;
             if self.reclaim(unit, None, flash).is_ok()
                 && let Some(local) = self.units[unit].pool.pop()
