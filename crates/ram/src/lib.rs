@@ -27,7 +27,7 @@ mod settings;
 pub use groups::Groups;
 pub use managers::{
     ApSettings, BlockDestage, GcArmSettings, Manager, ManagerName, ManagerSettings, RamContext, RamManager, Randomness,
-    View,
+    Tie, View,
 };
 pub use pages::Pages;
 pub use ram::{Destage, PartitionPoint, Ram, RamDrive, RamFigures};

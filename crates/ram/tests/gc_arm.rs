@@ -11,7 +11,7 @@ use flashwright_ftl::{Cause, Flash, Ftl, GcSettings, InvalidateOrder, OpKind, Sc
 use flashwright_nand::Lpn;
 use flashwright_ram::{
     BlockDestage, Destage, GcArmSettings, ManagerName, ManagerSettings, Ram, RamContext, RamDrive, RamSettings,
-    Randomness, View,
+    Randomness, Tie, View,
 };
 use std::collections::BTreeSet;
 
@@ -82,34 +82,44 @@ fn the_benefits_of_section_3_2_2() {
     assert_eq!(left(80), (32.0, 1));
 }
 
-/// Whole blocks in sequence over full flash. While every sealed block is valid, each departure is a block, padded with
-/// nothing. Written again and again, cleaning finds blocks without a valid page: no copies, all pages of a victim gained.
+/// Whole blocks in sequence, again and again: cleaning finds blocks without a valid page, so it copies nothing and gains all
+/// pages of a victim. Every departure is a block, padded with nothing; where ties go to pages, while every sealed block is
+/// valid.
 #[test]
 fn whole_blocks_in_sequence() {
-    for scheme in [SchemeName::Page, SchemeName::Dftl] {
+    for (scheme, tie) in
+        [SchemeName::Page, SchemeName::Dftl].into_iter().flat_map(|scheme| [(scheme, Tie::Page), (scheme, Tie::Block)])
+    {
         let np = 8;
         let (mut flash, mut scheme) = flash(scheme, 60, np, 400, 64, &GcSettings::default());
         // Something sealed, so that an erase has a value.
         (392..400).for_each(|lpn| flash.host_writes_page(Lpn(lpn)));
         scheme.write(run(392, np), &mut flash).unwrap();
-        let ram = GcArmSettings { step: Bytes(8 * PAGE), ..GcArmSettings::default() };
+        let ram = GcArmSettings { step: Bytes(8 * PAGE), tie, ..GcArmSettings::default() };
         let mut drive = Drive::new(&settings(64 * PAGE, ram), (flash, scheme), 400).unwrap();
+        let blocks_only = |drive: &Drive| {
+            let figures = drive.ram.figures();
+            assert!(figures.destages > 30);
+            assert_eq!((figures.block_destages, figures.pages_padded), (figures.destages, 0));
+            assert_eq!(figures.pages_destaged, u64::from(np) * figures.destages);
+            assert_eq!(drive.extra("benefit_block_mean_pages"), 8.0);
+        };
         (0..48).for_each(|block| drive.write(block * np, np));
-        let figures = drive.ram.figures();
-        assert!(figures.destages > 30);
-        assert_eq!((figures.block_destages, figures.pages_padded), (figures.destages, 0));
-        assert_eq!(figures.pages_destaged, u64::from(np) * figures.destages);
-        assert_eq!(drive.extra("benefit_block_mean_pages"), 8.0);
+        blocks_only(&drive);
         for _ in 0..10 {
             (0..50).for_each(|block| drive.write(block * np, np));
         }
         drive.assert_clean("afterwards");
+        if tie == Tie::Block {
+            blocks_only(&drive);
+        } else {
+            assert!(drive.extra("block_destages_share") < 0.5, "a victim without a valid page is worth as much");
+        }
         let figures = drive.scheme.figures();
-        let data_victims = figures.collections;
-        assert!(data_victims > 400);
+        assert!(figures.collections > 400);
         assert_eq!(drive.count(OpKind::Program, Cause::Gc), 0, "copies");
         if matches!(drive.scheme, Scheme::Page(_)) {
-            assert_eq!(figures.victim_pages_invalid, data_victims * u64::from(np), "GC efficiency");
+            assert_eq!(figures.victim_pages_invalid, figures.collections * u64::from(np), "GC efficiency");
         }
     }
 }

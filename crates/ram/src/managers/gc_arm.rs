@@ -12,8 +12,10 @@
 //!        the page written longest ago of those whose entries lie in the largest group of the table, if there is one
 //! ```
 //!
-//! **Readings.** B_block is the fullest block's, among equals that of the one written longest ago; a tie of both values lets
-//! go a page; B_page is a whole block while none is sealed. `block-destage = "append"` writes the pages of the block as a run
+//! **Readings.** B_block is the fullest block's, among equals that of the one written longest ago. B_page is a whole block
+//! while none is sealed. The text leaves a tie of both values open; a page leaves, or the block with `tie = "block"`. It
+//! matters for whole blocks: one that overwrites a whole block leaves a victim without a valid page, B_page is Np until that
+//! is cleaned, and so long no block has more. `block-destage = "append"` writes the pages of the block as a run
 //! at the open block, without padding, as in Figure 3.2; the values are the same. Reads are answered and leave no trace.
 //!
 //! **Partition** (3.2.3). Every `window` requests: D different blocks touched, W writes. With D of at least half the window
@@ -52,6 +54,17 @@ pub enum BlockDestage {
     Append,
 }
 
+/// What leaves where both values are equal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Tie {
+    /// A page.
+    #[default]
+    Page,
+    /// The block. Whole blocks in sequence then leave as blocks for ever, as the dissertation tells of TPC-E.
+    Block,
+}
+
 /// How the partition follows the workload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -69,6 +82,8 @@ pub enum Randomness {
 pub struct GcArmSettings {
     /// How a block leaves: `"own"` erase block with padding, or `"append"`.
     pub block_destage: BlockDestage,
+    /// What leaves where both values are equal: a `"page"` or the `"block"`.
+    pub tie: Tie,
     /// How the partition follows the workload: `"fixed"` thresholds, or `"measured"`.
     pub randomness: Randomness,
     /// Requests between two decisions on the partition.
@@ -81,6 +96,7 @@ impl Default for GcArmSettings {
     fn default() -> Self {
         Self {
             block_destage: BlockDestage::Own,
+            tie: Tie::Page,
             randomness: Randomness::Fixed,
             window: WINDOW,
             step: STEP,
@@ -105,6 +121,7 @@ pub struct GcArm {
     partition: Partition,
     balance: Option<Balance>,
     append: bool,
+    tie: Tie,
     window: u32,
     sample: Window,
     cost: PageCost,
@@ -246,6 +263,7 @@ impl RamManager for GcArm {
             balance: measured.then(|| Balance::new(partition.step().0, false, &context)),
             partition,
             append: settings.block_destage == BlockDestage::Append,
+            tie: settings.tie,
             window: settings.window,
             sample: Window { requests: 0, writes: 0, blocks: 0, number: 1, touched: vec![0; blocks as usize] },
             cost: PageCost::default(),
@@ -320,7 +338,8 @@ impl RamManager for GcArm {
         };
         let Some((Reverse(count), _, group)) = self.fullest.first().copied() else { return };
         let block_value = 2 * i64::from(count) - i64::from(pages_per_block);
-        let block = block_value as f64 > page_value;
+        let value = block_value as f64;
+        let block = value > page_value || self.tie == Tie::Block && value >= page_value;
         self.chosen = (page_value, block_value, block);
         if block {
             out.pages.extend(self.groups.pages_of(group).map(|(lpn, _)| lpn.0));

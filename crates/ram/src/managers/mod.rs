@@ -266,4 +266,4 @@ macro_rules! managers {
 managers! { fifo::Fifo, lru::Lru, ap::Ap, gc_arm::GcArm }
 
 pub use ap::ApSettings;
-pub use gc_arm::{BlockDestage, GcArmSettings, Randomness};
+pub use gc_arm::{BlockDestage, GcArmSettings, Randomness, Tie};
