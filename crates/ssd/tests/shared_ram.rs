@@ -51,7 +51,7 @@ fn drive(rng: &mut Rng, seed: u64, more: &[String]) -> Ssd {
     (16..channels * planes * blocks * np)
         .rev()
         .find_map(|logical| {
-            let size = vec![format!("capacity.logical=\"{} B\"", logical * 512)];
+            let size = [format!("capacity.logical=\"{} B\"", logical * 512)];
             Ssd::new(&config(&[&settings[..], &size[..]].concat()), Seed(seed), true).ok()
         })
         .unwrap_or_else(|| panic!("no size is taken: {settings:?}"))
