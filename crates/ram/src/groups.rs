@@ -8,7 +8,8 @@ use flashwright_nand::Lpn;
 use serde::{Deserialize, Serialize};
 
 /// Pages grouped by logical block. A group keeps its slot while a page of it is held; slots are reused, so policies can
-/// thread lists through them ([`flashwright_ftl::SlotLists`]). 28 bytes and two bits a page of the block, for each group.
+/// thread lists through them ([`flashwright_ftl::SlotLists`]). 16 bytes and two bits a page of the block, for each group, and 4
+/// bytes a logical block.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Groups {
     slots: Index,
@@ -28,9 +29,9 @@ pub struct Groups {
 impl Groups {
     /// An empty table of blocks of so many pages.
     #[must_use]
-    pub fn new(pages_per_block: u32) -> Self {
+    pub fn new(pages_per_block: u32, logical_pages: u32) -> Self {
         Self {
-            slots: Index::default(),
+            slots: Index::new(logical_pages.div_ceil(pages_per_block)),
             block: Vec::new(),
             count: Vec::new(),
             held: Vec::new(),

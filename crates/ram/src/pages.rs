@@ -5,7 +5,8 @@ use flashwright_nand::Lpn;
 use serde::{Deserialize, Serialize};
 
 /// Pages by number. A page keeps its slot while it is held; slots are reused, so policies can thread lists through them
-/// ([`flashwright_ftl::SlotLists`]). 25 bytes a page held.
+/// ([`flashwright_ftl::SlotLists`]). 13 bytes a page held, and 4 bytes a
+/// logical page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Pages {
     slots: Index,
@@ -15,10 +16,10 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// An empty table with memory for so many pages.
+    /// An empty table with memory for so many of the drive's logical pages.
     #[must_use]
-    pub fn new(pages: u32) -> Self {
-        let slots = Index::with_capacity(pages);
+    pub fn new(pages: u32, logical_pages: u32) -> Self {
+        let slots = Index::new(logical_pages);
         let pages = pages as usize;
         Self {
             slots,

@@ -381,6 +381,7 @@ impl Ram {
             scheme.expect_near(lpn, flash);
         }
         if let Some(lpn) = self.leaves_soon {
+            self.manager.expect(lpn);
             scheme.expect_far(lpn);
         }
         Ok(())

@@ -66,7 +66,7 @@ impl RamManager for Ap {
         let context = context.less(ghosts_bytes(settings.step, &context));
         let partition = Partition::new(settings.step, &context);
         Self {
-            pages: Pages::new(context.pages),
+            pages: Pages::new(context.pages, context.logical_pages),
             order: SlotLists::new(1, context.pages),
             balance: Balance::new(partition.step().0, settings.count_gc, &context),
             partition,

@@ -95,7 +95,7 @@ impl RamManager for Bplru {
     }
     fn new(settings: &Self::Settings, context: RamContext) -> Self {
         Self {
-            groups: Groups::new(context.pages_per_block),
+            groups: Groups::new(context.pages_per_block, context.logical_pages),
             order: SlotLists::new(1, context.pages),
             capacity: context.pages,
             settings: settings.clone(),

@@ -108,7 +108,7 @@ impl RamManager for Cflru {
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a share of the pages, which are 32 bits
     fn new(settings: &Self::Settings, context: RamContext) -> Self {
         Self {
-            pages: Pages::new(context.pages),
+            pages: Pages::new(context.pages, context.logical_pages),
             order: SlotLists::new(2, context.pages),
             clean: SlotLists::new(1, context.pages),
             listed: Vec::with_capacity(context.pages as usize),

@@ -61,7 +61,7 @@ impl RamManager for Fab {
     }
     fn new(_: &Self::Settings, context: RamContext) -> Self {
         Self {
-            groups: Groups::new(context.pages_per_block),
+            groups: Groups::new(context.pages_per_block, context.logical_pages),
             by_count: SlotLists::new(context.pages_per_block + 1, context.pages),
             filled: Bits::new(context.pages_per_block + 1),
             capacity: context.pages,

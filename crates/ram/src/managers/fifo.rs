@@ -48,7 +48,7 @@ impl RamManager for Fifo {
 
     fn new(settings: &Self::Settings, context: RamContext) -> Self {
         Self {
-            pages: Pages::new(context.pages),
+            pages: Pages::new(context.pages, context.logical_pages),
             order: SlotLists::new(1, context.pages),
             capacity: context.pages,
             flush_on_full: settings.flush_on_full,

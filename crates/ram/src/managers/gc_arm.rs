@@ -250,13 +250,13 @@ impl RamManager for GcArm {
         let blocks = context.logical_pages.div_ceil(context.pages_per_block);
         let measured = settings.randomness == Randomness::Measured && context.map_cache.is_some();
         Self {
-            pages: Pages::new(context.pages),
+            pages: Pages::new(context.pages, context.logical_pages),
             order: SlotLists::new(1, context.pages),
             by_table: context.map_cache.map(|cache| ByTable {
                 entries_per_page: cache.entries_per_page,
                 lists: SlotLists::new(context.logical_pages.div_ceil(cache.entries_per_page), context.pages),
             }),
-            groups: Groups::new(context.pages_per_block),
+            groups: Groups::new(context.pages_per_block, context.logical_pages),
             written: Vec::new(),
             fullest: BTreeSet::new(),
             writes: 0,

@@ -29,7 +29,7 @@ impl RamManager for Lru {
 
     fn new(_: &Self::Settings, context: RamContext) -> Self {
         Self {
-            pages: Pages::new(context.pages),
+            pages: Pages::new(context.pages, context.logical_pages),
             order: SlotLists::new(1, context.pages),
             capacity: context.pages,
         }

@@ -10,7 +10,8 @@
 //! Algorithm 1 works out every PUD for each victim. Here nothing is recomputed: at position c, PUD = (A - L + c - 1) / 2,
 //! so blocks are ordered by A - L, which changes only when the block is written, and FUG is the lower end of that order.
 //! One heap holds the blocks of each count of pages, largest first; a tree over the heads of these heaps finds the
-//! largest of all and the fullest heap whose head is in IUG. The smallest PUD is not kept: it lies between 0 and that of
+//! largest of all and the fullest heap whose head is in IUG. Blocks written once, whose order is that of their writes, are on
+//! a list instead of a heap. The smallest PUD is not kept: it lies between 0 and that of
 //! the block written last, and mostly both ends give the same group. Where they don't, the blocks are walked from the one
 //! written last until those left are older than twice the smallest PUD found, since RD alone puts them above it. A write
 //! and a victim cost O(log n) beside that walk. Fractions are compared exactly, the threshold at nine decimals. With
@@ -349,6 +350,8 @@ pub struct PudLru {
     /// Blocks by count of pages, the largest A - L first.
     by_count: Heaps<(Fraction, Reverse<u64>)>,
     heads: Heads,
+    /// Blocks of one update, which have one page and for which A - L is -L, by their update.
+    once: SlotLists,
     /// All blocks by last update.
     order: SlotLists,
     capacity: u32,
@@ -445,32 +448,49 @@ impl PudLru {
         }
     }
 
+    /// The first victim among the blocks of so many pages.
     #[inline(always)]
-    fn head_changed(&mut self, count: u32) {
-        self.heads.put(count, self.by_count.top(count).map(|((key, _), _)| key));
+    fn top(&self, count: u32) -> Option<((Fraction, Reverse<u64>), u32)> {
+        let heap = self.by_count.top(count);
+        if count != 1 {
+            return heap;
+        }
+        let once = self.once.oldest(ALL).map(|slot| (self.updates[slot as usize].rank(), slot));
+        if once.map(|(rank, _)| rank) > heap.map(|(rank, _)| rank) { once } else { heap }
     }
 
-    /// Moves a block between the heaps of counts; 0 is no heap.
     #[inline(always)]
-    fn recount(&mut self, slot: u32, before: u32, now: u32) {
+    fn head_changed(&mut self, count: u32) {
+        self.heads.put(count, self.top(count).map(|((key, _), _)| key));
+    }
+
+    /// Takes a block away from those of its count, before its updates change.
+    #[inline(always)]
+    fn leave(&mut self, slot: u32, count: u32) {
         if !self.ordered() {
             return;
         }
-        if before > 0 {
-            self.by_count.remove(before, slot);
-            self.head_changed(before);
+        if self.updates[slot as usize].frequency == 1 {
+            self.once.unlink(slot);
+        } else {
+            self.by_count.remove(count, slot);
         }
-        if now > 0 {
-            self.by_count.push(now, slot, self.updates[slot as usize].rank());
-            self.head_changed(now);
-        }
+        self.head_changed(count);
     }
 
-    /// The block of a slot is gone.
+    /// Puts a block among those of its count.
     #[inline(always)]
-    fn forget(&mut self, slot: u32, before: u32) {
-        self.recount(slot, before, 0);
-        self.order.unlink(slot);
+    fn enter(&mut self, slot: u32, count: u32) {
+        if !self.ordered() {
+            return;
+        }
+        let updates = &self.updates[slot as usize];
+        if updates.frequency == 1 {
+            self.once.push(ALL, slot);
+        } else {
+            self.by_count.push(count, slot, updates.rank());
+        }
+        self.head_changed(count);
     }
 
     #[inline(always)]
@@ -500,7 +520,7 @@ impl PudLru {
             exact.get_or_init(|| self.border(self.smallest(), largest)).is_frequent(key)
         };
         let count = self.heads.last_that(|key| !is_frequent(key))?;
-        self.by_count.top(count).map(|(_, slot)| slot)
+        self.top(count).map(|(_, slot)| slot)
     }
 
     /// The smallest A - L. The list must not be empty.
@@ -602,10 +622,11 @@ impl RamManager for PudLru {
         let threshold = (settings.threshold * ONE as f64).round() as u64;
         let tuner = settings.adaptive.then(|| Tuner::new(threshold, context.pages));
         Self {
-            groups: Groups::new(context.pages_per_block),
+            groups: Groups::new(context.pages_per_block, context.logical_pages),
             updates: Vec::new(),
             by_count: Heaps::new(context.pages_per_block + 1),
             heads: Heads::new(context.pages_per_block + 1),
+            once: SlotLists::new(1, 0),
             order: SlotLists::new(1, 0),
             capacity: context.pages,
             settings: settings.clone(),
@@ -636,13 +657,17 @@ impl RamManager for PudLru {
     #[inline(always)]
     fn overwrite(&mut self, lpn: Lpn) -> bool {
         let Some((slot, _)) = self.groups.find(lpn) else { return false };
-        self.update(slot);
-        self.order.move_to(ALL, slot);
-        if self.ordered() {
-            let (updates, count) = (&self.updates[slot as usize], self.groups.count(slot));
-            self.by_count.change(count, slot, updates.rank());
+        let count = self.groups.count(slot);
+        if self.ordered() && self.updates[slot as usize].frequency > 1 {
+            self.update(slot);
+            self.by_count.change(count, slot, self.updates[slot as usize].rank());
             self.head_changed(count);
+        } else {
+            self.leave(slot, count);
+            self.update(slot);
+            self.enter(slot, count);
         }
+        self.order.move_to(ALL, slot);
         self.wrote();
         true
     }
@@ -657,10 +682,11 @@ impl RamManager for PudLru {
             self.updates[slot as usize] = Updates { frequency: 1, last: self.position, sum: 0 };
             self.order.push(ALL, slot);
         } else {
+            self.leave(slot, count - 1);
             self.update(slot);
             self.order.move_to(ALL, slot);
         }
-        self.recount(slot, count - 1, count);
+        self.enter(slot, count);
         self.wrote();
     }
     #[inline(always)]
@@ -679,10 +705,11 @@ impl RamManager for PudLru {
     fn remove(&mut self, lpn: Lpn) -> bool {
         let Some((slot, gone)) = self.groups.remove(lpn) else { return false };
         let now = self.groups.count(slot);
+        self.leave(slot, now + 1);
         if gone {
-            self.forget(slot, 1);
+            self.order.unlink(slot);
         } else {
-            self.recount(slot, now + 1, now);
+            self.enter(slot, now);
         }
         true
     }
@@ -691,7 +718,8 @@ impl RamManager for PudLru {
         let Some(slot) = self.groups.slot_of_destage(out) else { return };
         let count = self.groups.count(slot);
         self.groups.remove_group(slot);
-        self.forget(slot, count);
+        self.leave(slot, count);
+        self.order.unlink(slot);
         if let Some(tuner) = &mut self.tuner {
             tuner.destages += 1;
         }
@@ -722,7 +750,8 @@ impl RamManager for PudLru {
         }
         let of = |slot: u32| &self.updates[slot as usize];
         self.by_count.audit(|slot| of(slot).rank(), violations);
-        let counted: u32 = (1..=self.groups.pages_per_block()).map(|count| self.by_count.len(count)).sum();
+        let heaps: u32 = (1..=self.groups.pages_per_block()).map(|count| self.by_count.len(count)).sum();
+        let counted = heaps + self.once.len(ALL);
         if [counted, self.order.len(ALL)] != [self.groups.len(); 2] {
             violations.push(Violation(format!(
                 "the buffer holds {} blocks, {counted} are in the heaps by count, {} in their order",
