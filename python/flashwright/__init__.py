@@ -14,7 +14,7 @@ from flashwright._core import __version__
 from flashwright.compare import compare
 from flashwright.device import Ssd, devices
 from flashwright.errors import FlashwrightError
-from flashwright.results import Latencies, RunResult
+from flashwright.results import Latencies, RunResult, Snapshots
 from flashwright.run import Progress, Run, RunInterrupted, RunSettings
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "RunInterrupted",
     "RunResult",
     "RunSettings",
+    "Snapshots",
     "Ssd",
     "__version__",
     "compare",

@@ -145,6 +145,14 @@ class RunOptions(TraceOptions):
             "warm-up, and how many. Shown in --report, written by --closeup-out.",
         ),
     ] = None
+    snapshots: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Keep at most N looks at all blocks, evenly over the run; --report shows erases and valid pages "
+            "as maps over time.",
+        ),
+    ] = None
     verify: Annotated[
         bool,
         typer.Option(
@@ -203,6 +211,7 @@ class RunOptions(TraceOptions):
             window=self.window,
             keep_requests=keep_requests,
             closeup=None if self.closeup is None else _closeup(self.closeup),
+            snapshots=self.snapshots,
             verify=self.verify or self.audit > 0,
             audit_every=self.audit,
         )
