@@ -27,6 +27,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     (),
     ("simulate",),
     ("compare",),
+    ("lifetime",),
     ("trace", "info"),
     ("trace", "convert"),
     ("trace", "record"),
