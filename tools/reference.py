@@ -27,6 +27,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     (),
     ("simulate",),
     ("compare",),
+    ("advise",),
     ("lifetime",),
     ("trace", "info"),
     ("trace", "convert"),

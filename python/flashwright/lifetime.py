@@ -33,6 +33,7 @@ __all__ = [
     "parse_size",
     "play_to_end",
     "residual",
+    "spare_share",
     "writable",
 ]
 
@@ -51,7 +52,8 @@ def writable(
 
     ``S (P + (1 - P) M)``: P S once, until every page is used; then (1 - P) S cost every block one erase.
     The model knows uniform random writes, a new drive, page mapping, no over-provisioning (all S is the
-    host's), and victims that hold the average of valid pages; it errs on the safe side, by up to 2.
+    host's), and victims that hold the average of valid pages. Under its own workload it errs on the safe side,
+    by up to 2; static data and uneven wear can turn that around (``experiments/lifetime``).
 
     Parameters
     ----------
@@ -518,8 +520,20 @@ def _logical_pages(run: Run) -> int:
     return _core.config_check(run.toml)[1]
 
 
-def _spare(run: Run) -> float:
-    """Share of the blocks that the drive can lose: all but those that hold the data or are kept for cleaning."""
+def spare_share(run: Run) -> float:
+    """Share of the blocks that a drive can lose: all but those that hold the data or are kept for cleaning.
+
+    Parameters
+    ----------
+    run : Run
+        A run of the drive.
+
+    Examples
+    --------
+    >>> ssd = Ssd.named("default").with_({"wear.pe-cycles-max": 9}, utilization=0.5)
+    >>> round(spare_share(begin(ssd, "uniform")), 3)
+    0.497
+    """
     config, blocks = Ssd(run.toml).config, len(run.erases_per_block)
     kept = blocks // config["geometry"]["blocks-per-plane"] * (config["gc"]["free-blocks-min"] + 1)
     data = _logical_pages(run) / config["geometry"]["pages-per-block"]
@@ -531,6 +545,7 @@ def forecast(
     *,
     progress: Callable[[Progress], None] | None = None,
     share_min: float = 0.1,
+    rounds_min: int = _STEADY_ROUNDS + 1,
 ) -> Forecast | None:
     """Play a run until its cleaning is steady, and extrapolate from there to the drive's end.
 
@@ -547,6 +562,8 @@ def forecast(
         As of :func:`play_to_end`.
     share_min : float, optional
         Share of the erase budget to use up at least before forecasting, 0-1; more is slower and nearer.
+    rounds_min : int, optional
+        Rounds to play at least before forecasting.
 
     Returns
     -------
@@ -566,11 +583,11 @@ def forecast(
     erases: list[npt.NDArray[np.uint32]] = []
     config = Ssd(run.toml).config
     cycles, pages = config["wear"]["pe-cycles-max"], config["geometry"]["pages-per-block"]
-    spare = _spare(run)
+    spare = spare_share(run)
     for _ in _rounds(run, progress):
         host_pages.append(run.wear[1])
         erases.append(run.erases_per_block)
-        if len(host_pages) <= _STEADY_ROUNDS:
+        if len(host_pages) < max(rounds_min, _STEADY_ROUNDS + 1):
             continue
         made = extrapolate(
             host_pages,

@@ -16,6 +16,7 @@ from flashwright.cli.options import (
     OutputOptions,
     RunOptions,
     add_options,
+    check_snapshots,
     find_drive,
 )
 from flashwright.cli.progress import Bar
@@ -335,6 +336,7 @@ def _begin(
             f"{option}: found it with --simulate, expected it without: the drive's end ends the run",
             "--stop-after with --checkpoint stops on the way",
         )
+    check_snapshots(run, output)
     ssd = run.drive(device)
     if cycles is not None:
         ssd = ssd.with_({"wear.pe-cycles-max": cycles})

@@ -25,6 +25,7 @@ __all__ = [
     "TraceOptions",
     "add_options",
     "check_closeup",
+    "check_snapshots",
     "find_drive",
 ]
 
@@ -298,6 +299,12 @@ def check_closeup(run: RunOptions, output: OutputOptions) -> None:
             "--closeup-out: found it without --closeup, expected both",
             "say which requests, such as --closeup 4920:100",
         )
+
+
+def check_snapshots(run: RunOptions, output: OutputOptions) -> None:
+    """Refuse to look at all blocks without a page that shows them."""
+    if run.snapshots is not None and output.report is None:
+        raise WorkloadError("--snapshots: found it alone, expected --report beside it", "")
 
 
 def find_drive(name: str) -> Ssd:

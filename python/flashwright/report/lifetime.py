@@ -106,8 +106,9 @@ def write_formula(
             table=Table(header, rows),
             explained=[
                 "RL = 1 - A / (S (P + (1 - P) M)). It knows uniform random writes and victims that hold the average "
-                "of valid pages, and errs on the safe side, by up to 2: cleaning that chooses its victims does "
-                "better. experiments/lifetime holds it against drives played to their end."
+                "of valid pages. Under uniform writes it errs on the safe side, by up to 2, for cleaning that chooses "
+                "its victims does better; static data and uneven wear can turn that around. experiments/lifetime "
+                "holds it against drives played to their end."
             ],
             sections=[Section("formula", "Over the reserved range", [chart])],
             columns=columns,
