@@ -41,14 +41,15 @@ def test_the_knee_of_curves_with_a_known_one() -> None:
 
 def test_write_amplification_follows_theory_and_the_knee_is_there() -> None:
     """FIFO on uniform writes has a closed form: 1.255, 1.876, 2.693, 5.179 at 0.5, 0.7, 0.8, 0.9."""
+    shape = {
+        "gc.victim": "fifo",
+        "geometry.channels": 1,
+        "geometry.dies-per-channel": 1,
+        "geometry.blocks-per-plane": 2048,
+        "geometry.pages-per-block": 32,
+    }
     found = advise.advise(
-        drive(
-            **{
-                "gc.victim": "fifo",
-                "geometry.blocks-per-plane": 256,
-                "geometry.pages-per-block": 32,
-            }
-        ),
+        drive(**shape),
         "uniform",
         utilizations=[0.9, 0.5, 0.7, 0.8],
         settings=RunSettings(requests=400_000, warmup=400_000),
@@ -113,7 +114,6 @@ def test_targets_about_time_and_life(command: Cli, tmp_path: Path) -> None:
     assert parts[:3] == ["mean", "99 %", "99.9 %"]
     assert "recommended" in parts and "p99<=75ms" in parts
     assert embedded(page, "results") == said.json
-    assert "http" not in page.split("</style>")[0]
 
 
 def test_life_agrees_with_the_drive_played_to_its_end(command: Cli) -> None:
