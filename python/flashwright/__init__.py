@@ -9,7 +9,7 @@ Examples
 ()
 """
 
-from flashwright import errors, tracefiles, workloads
+from flashwright import advise, errors, lifetime, smart, tracefiles, workloads
 from flashwright._core import __version__
 from flashwright.compare import compare
 from flashwright.device import Ssd, devices
@@ -28,9 +28,12 @@ __all__ = [
     "Snapshots",
     "Ssd",
     "__version__",
+    "advise",
     "compare",
     "devices",
     "errors",
+    "lifetime",
+    "smart",
     "tracefiles",
     "workloads",
 ]

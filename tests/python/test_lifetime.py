@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -242,6 +244,17 @@ def test_by_formula_for_a_drive(command: Cli) -> None:
             ("lifetime", "default", "--simulate", "--fast-forward", "--stop-after", "9"),
             "--stop-after: found it with --fast-forward",
         ),
+        (
+            ("lifetime", "default", "--cycles", "9", "--workload", "zipf"),
+            "--workload: found it with",
+        ),
+        (
+            ("lifetime", "default", "--cycles", "9", "--write-rate", "1MB/s"),
+            "--write-rate: found it",
+        ),
+        (("lifetime", "default", "--smart", "x"), "DEVICE: found it with --smart"),
+        (("lifetime", "--smart", "x", "--seed", "2"), "--seed: found it with --smart"),
+        (("lifetime", "--smart", "x", "--report", "r.html"), "--report: found it with --smart"),
         (("lifetime", "--simulate", "--resume", "none.saved"), "none.saved"),
         (("lifetime", "--resume", "none.saved", "--seed", "2"), "--seed: found with --resume"),
     ],
@@ -410,3 +423,13 @@ def test_every_fixture_says_that_it_is_made_up() -> None:
     for path in files:
         assert path.name.startswith("made-up-")
         assert json.loads(path.read_text())["comment"].startswith("Made up by hand")
+
+
+def test_smart_data_from_standard_input() -> None:
+    command = (sys.executable, "-m", "flashwright", "lifetime", "--smart", "-", "--json", "-")
+    text = (SMART / "made-up-smartctl-nvme.json").read_text()
+    good = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+    assert (good.returncode, json.loads(good.stdout)["years_left"]) == (0, pytest.approx(19))
+    bad = subprocess.run(command, input="{", capture_output=True, text=True, check=False)
+    assert bad.returncode == 2
+    assert bad.stderr.startswith("error: standard input: not whole JSON: line 1")

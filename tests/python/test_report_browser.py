@@ -16,7 +16,11 @@ from typing import Any
 
 import pytest
 
+from flashwright import Ssd, advise
 from flashwright.report import write_report
+from flashwright.report.advise import write_advice
+from flashwright.report.lifetime import write_formula
+from flashwright.run import RunSettings
 from test_report import HOSTILE, MadeUp, a_closeup, a_run, comparison, looks, schemes
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright")
@@ -471,6 +475,57 @@ def test_printing_changes_nothing_for_good(opened: Open) -> None:
     before = page.locator("#chart-wa svg").get_attribute("viewBox")
     assert page.pdf(format="A4").startswith(b"%PDF")
     assert page.locator("#chart-wa svg").get_attribute("viewBox") == before
+
+
+def advice(path: Path) -> None:
+    """The page of `flashwright advise` for a small drive."""
+    ssd = Ssd.named("default").with_(blocks_per_plane=32).precondition("random")
+    found = advise.advise(
+        ssd,
+        "uniform:write=1,depth=4",
+        utilizations=[0.5, 0.65, 0.8, 0.85],
+        targets=["write-amplification<=2"],
+        settings=RunSettings(requests=8000),
+    )
+    document = {"workload": HOSTILE, "precondition": "random", "seed": 1, "notes": [HOSTILE]}
+    write_advice(path, found, document | {"targets": [t.text for t in found.targets]})
+
+
+def formula(path: Path) -> None:
+    """The page of Equation 1."""
+    row = {"reserved": 0.5, "writable_bytes": 5e14, "residual": [0.9, 0.8]}
+    write_formula(
+        path, {"rows": [row]}, capacity=1e11, cycles=10_000, written=[5e13, 1e14], factor=1
+    )
+
+
+@pytest.mark.parametrize(("write", "charts"), [(advice, 3), (formula, 1)])
+@pytest.mark.parametrize("width", [1200, 390])
+def test_pages_about_no_run(
+    browser: Any, tmp_path: Path, write: Callable[[Path], None], charts: int, width: int
+) -> None:
+    path = tmp_path / "page.html"
+    write(path)
+    complaints: list[str] = []
+    page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme="dark")
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.goto(path.as_uri())
+    page.wait_for_selector(".plot svg")
+    assert page.locator(".plot svg").count() == charts
+    assert not_a_number(page) == 0
+    assert page.locator("img").count() == 0
+    sticks_out = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
+    assert not page.evaluate(sticks_out)
+    first = page.locator("path.line").count()
+    page.locator(".chart .legend").first.click()
+    assert page.locator("path.line").count() < first
+    page.locator(".chart .legend").first.click()
+    page.locator(".plot").first.hover()
+    assert page.locator(".readout .value").first.is_visible()
+    assert page.pdf(format="A4").startswith(b"%PDF")
+    page.close()
+    assert complaints == []
 
 
 def test_hostile_text_stays_text(opened: Open) -> None:

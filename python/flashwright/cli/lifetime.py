@@ -149,6 +149,7 @@ def lifetime(
                 "--checkpoint": checkpoint,
                 "--checkpoint-every": checkpoint_every,
                 "--stop-after": stop_after,
+                "--write-rate": write_rate,
             },
             "--smart": {"--endurance": endurance},
             "the formula": {
@@ -161,6 +162,8 @@ def lifetime(
         },
     )
     output.check(checkpoint)
+    if smart_file is not None or (not simulate and resume is None):
+        _refuse_run(run, device, cycles, output, smart_file is not None)
     if smart_file is not None:
         return _from_smart(smart_file, endurance, output)
     if not simulate and resume is None:
@@ -205,6 +208,21 @@ def _refuse(chosen: dict[str, bool], own: dict[str, dict[str, object]]) -> None:
                 raise WorkloadError(
                     f"{option}: found it with {ways[0]}, expected it with {way} only", ""
                 )
+
+
+def _refuse_run(
+    run: RunOptions, device: str | None, cycles: int | None, output: OutputOptions, smart: bool
+) -> None:
+    """Refuse what makes a run where nothing is played; a formula takes a drive with its settings."""
+    given = [option for option in run.given() if smart or option != "--set"]
+    if smart:
+        others = {"DEVICE": device, "--cycles": cycles, "--report": output.report}
+        given += [name for name, value in others.items() if value is not None]
+    for option in given:
+        way = "--smart" if smart else "the formula"
+        raise WorkloadError(
+            f"{option}: found it with {way}, expected it without", "--simulate plays a drive"
+        )
 
 
 # By formula ---------------------------------------------------------------------------------------
@@ -523,8 +541,6 @@ def _from_smart(path: Path, endurance: str | None, output: OutputOptions) -> int
         "missing": [{"field": name, "run": command} for name, command in found.missing],
     }
     put_json(document, output.json)
-    if output.report is not None:
-        raise WorkloadError("--report: found it with --smart, expected it without", "")
     if not output.silent:
         page.console().print(page.grid(_smart_rows(found, rating)))
     if not output.quiet:
