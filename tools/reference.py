@@ -27,6 +27,8 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     (),
     ("simulate",),
     ("compare",),
+    ("advise",),
+    ("lifetime",),
     ("trace", "info"),
     ("trace", "convert"),
     ("trace", "record"),

@@ -9,12 +9,12 @@ Examples
 ()
 """
 
-from flashwright import errors, tracefiles, workloads
+from flashwright import advise, errors, lifetime, smart, tracefiles, workloads
 from flashwright._core import __version__
 from flashwright.compare import compare
 from flashwright.device import Ssd, devices
 from flashwright.errors import FlashwrightError
-from flashwright.results import Latencies, RunResult
+from flashwright.results import Latencies, RunResult, Snapshots
 from flashwright.run import Progress, Run, RunInterrupted, RunSettings
 
 __all__ = [
@@ -25,11 +25,15 @@ __all__ = [
     "RunInterrupted",
     "RunResult",
     "RunSettings",
+    "Snapshots",
     "Ssd",
     "__version__",
+    "advise",
     "compare",
     "devices",
     "errors",
+    "lifetime",
+    "smart",
     "tracefiles",
     "workloads",
 ]

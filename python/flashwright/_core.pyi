@@ -29,6 +29,13 @@ __version__: str
 _Phase: TypeAlias = Literal["precondition", "warmup", "measured", "done"]
 _Points: TypeAlias = tuple[npt.NDArray[np.uint64], npt.NDArray[np.float64]]
 
+class _Snapshots(TypedDict):
+    joined: int
+    requests_end: npt.NDArray[np.uint64]
+    time_end_ns: npt.NDArray[np.uint64]
+    erases: npt.NDArray[np.float32]
+    valid: npt.NDArray[np.float32]
+
 class _Report(TypedDict):
     json: str
     windows: dict[str, npt.NDArray[np.uint64] | npt.NDArray[np.float64]]
@@ -38,6 +45,7 @@ class _Report(TypedDict):
     closeup: (
         dict[str, npt.NDArray[np.uint64] | npt.NDArray[np.uint32] | npt.NDArray[np.uint8]] | None
     )
+    snapshots: _Snapshots | None
     erases_per_block: npt.NDArray[np.uint32]
     valid_per_block: npt.NDArray[np.uint32]
     response_distribution: dict[str, _Points]
@@ -52,6 +60,8 @@ class Simulation:
     def config(self) -> str: ...
     def keeps_requests(self) -> bool: ...
     def keeps_closeup(self) -> bool: ...
+    def wear(self) -> tuple[int, int]: ...
+    def erases_per_block(self) -> npt.NDArray[np.uint32]: ...
     def save(self) -> bytes: ...
     @staticmethod
     def load(bytes: bytes, path: str) -> Simulation: ...

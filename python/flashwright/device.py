@@ -231,6 +231,7 @@ class Ssd:
         window: str | None = None,
         keep_requests: bool = False,
         closeup: tuple[int, int] | None = None,
+        snapshots: int | None = None,
         verify: bool = False,
         audit_every: int = 0,
         progress: Callable[[Progress], None] | None = None,
@@ -259,6 +260,9 @@ class Ssd:
         closeup : (int, int), optional
             Keep rows of consecutive requests, in :attr:`RunResult.closeup`: the number of the first, from 0
             where measuring begins, and how many.
+        snapshots : int, optional
+            Keep at most so many looks at all blocks (2 to 1,000), in :attr:`RunResult.snapshots`, spaced evenly
+            over the measurement; needs a time series.
         verify : bool, optional
             Check every read against what was last written, and the drive's state in the end.
         audit_every : int, optional
@@ -294,6 +298,7 @@ class Ssd:
             window=window,
             keep_requests=keep_requests,
             closeup=closeup,
+            snapshots=snapshots,
             verify=verify,
             audit_every=audit_every,
         )

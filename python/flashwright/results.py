@@ -20,7 +20,7 @@ from flashwright import _core
 from flashwright.errors import WorkloadError
 from flashwright.files import write_beside
 
-__all__ = ["Latencies", "RunResult", "write_table"]
+__all__ = ["Latencies", "RunResult", "Snapshots", "write_table"]
 
 KINDS = ("read", "write", "trim", "flush")
 """Kinds of request, in the order of their numbers."""
@@ -90,6 +90,36 @@ class Latencies:
 
 
 @dataclass(frozen=True, eq=False)
+class Snapshots:
+    """All blocks at moments of a run, spaced evenly; the first where measuring begins, the last at the end.
+
+    Attributes
+    ----------
+    joined : int
+        Neighbouring blocks of a plane that one cell stands for; the last cell of a plane may stand for fewer.
+    requests_end : array of uint64, shape (moments,)
+        Requests completed by then.
+    time_end_ns : array of uint64, shape (moments,)
+        The drive's clock.
+    erases, valid : array of float32, shape (moments, cells)
+        Erases since the drive was new, and valid pages: means of each cell's blocks, cells in order of block.
+
+    Examples
+    --------
+    >>> from flashwright import Ssd
+    >>> run = Ssd.named("default").play("uniform", requests=20_000, snapshots=5)
+    >>> run.snapshots.requests_end, run.snapshots.valid.sum(axis=1).max() <= 20_000
+    (array([    0,  6400, 12800, 19200, 20000], dtype=uint64), np.True_)
+    """
+
+    joined: int
+    requests_end: npt.NDArray[np.uint64]
+    time_end_ns: npt.NDArray[np.uint64]
+    erases: npt.NDArray[np.float32]
+    valid: npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
 class RunResult:
     """What a run found, with all it takes to run it again.
 
@@ -114,6 +144,9 @@ class RunResult:
         measuring begins), ``arrival_ns``, ``queue_ns`` (arrival to start), ``service_ns`` (start to completion),
         ``kind``, ``lpn`` (first page), ``pages``, ``flash_ops`` (set off by it, cleaning included), ``erases``.
 
+    snapshots : Snapshots or None
+        All blocks at moments of the run, where they were asked for.
+
     Examples
     --------
     >>> from flashwright import Ssd
@@ -137,6 +170,7 @@ class RunResult:
     label: str
     varied: Mapping[str, object] = field(default_factory=dict)
     closeup: pa.Table | None = field(default=None, repr=False)
+    snapshots: Snapshots | None = field(default=None, repr=False)
     _requests: pa.Table | None = field(default=None, repr=False)
 
     @classmethod
@@ -155,6 +189,7 @@ class RunResult:
             closeup=None
             if report["closeup"] is None
             else _described(_closeup_table(report["closeup"]), figures),
+            snapshots=None if report["snapshots"] is None else Snapshots(**report["snapshots"]),
             _requests=None
             if report["requests"] is None
             else _described(_request_table(report["requests"]), figures),

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
+import numpy.typing as npt
+
 from flashwright import _core
 from flashwright.errors import SavedStateError, VerifyError, WorkloadError
 from flashwright.files import write_beside
@@ -59,6 +62,7 @@ class RunSettings:
     window: str | None = None
     keep_requests: bool = False
     closeup: tuple[int, int] | None = None
+    snapshots: int | None = None
     verify: bool = False
     audit_every: int = 0
 
@@ -87,6 +91,13 @@ class RunSettings:
         if self.closeup is not None:
             _expect("closeup: first request", self.closeup[0], 0, 2**63)
             _expect("closeup: requests", self.closeup[1], 1, 2**63)
+        if self.snapshots is not None:
+            _expect("snapshots", self.snapshots, 2, 1000)
+            if self.window == "off":
+                raise WorkloadError(
+                    "snapshots: found them with window=off, expected a time series",
+                    "a snapshot is taken where a window ends",
+                )
         return json.dumps(
             {
                 "seed": self.seed,
@@ -98,6 +109,7 @@ class RunSettings:
                 "window": self._window(),
                 "keep_requests": self.keep_requests,
                 "closeup": self.closeup,
+                "snapshots": self.snapshots,
                 "verify": self.verify,
                 "audit_every": self.audit_every,
             }
@@ -131,7 +143,8 @@ _TIME_SCALE_HINT = "arrival times are multiplied by it: 0.5 plays twice as fast"
 
 def _expect(name: str, value: int, least: int, most: int) -> None:
     if not least <= value <= most:
-        raise WorkloadError(f"{name}: found {value}, expected a whole number from {least} up", "")
+        limit = f"{least} to {most:,}" if most < 2**20 else f"{least} up"
+        raise WorkloadError(f"{name}: found {value}, expected a whole number from {limit}", "")
 
 
 class RunInterrupted(KeyboardInterrupt):
@@ -227,6 +240,37 @@ class Run:
     def keeps_closeup(self) -> bool:
         """Whether rows of consecutive requests are kept."""
         return self._core.keeps_closeup()
+
+    @property
+    def wear(self) -> tuple[int, int]:
+        """Erases of all blocks, and pages that the host has written, both since the drive was new."""
+        return self._core.wear()
+
+    @property
+    def erases_per_block(self) -> npt.NDArray[np.uint32]:
+        """Erases of each block since the drive was new."""
+        return self._core.erases_per_block()
+
+    def step(self, count: int) -> bool:
+        """Go on by about so many requests (pages while preconditioning).
+
+        Returns
+        -------
+        bool
+            Whether the run has come to its end.
+
+        Examples
+        --------
+        >>> from flashwright import Ssd, workloads
+        >>> run = Run.create(
+        ...     Ssd.named("default").toml, "empty", workloads.uniform(), RunSettings(requests=1000)
+        ... )
+        >>> while not run.step(400):
+        ...     pass
+        >>> run.wear
+        (0, 1000)
+        """
+        return self._core.step(count)
 
     def save(self, path: Path) -> None:
         """Write the whole state, beside the file first and then in its place."""

@@ -12,11 +12,14 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow.feather
 import pyarrow.parquet
 import pytest
 
 from conftest import Cli
+from flashwright import Ssd
+from test_report import embedded
 
 UNIFORM = ("--workload", "uniform:write=0.8,depth=4", "--requests", 20_000)
 
@@ -397,3 +400,47 @@ def test_ctrl_c_before_anything_is_measured(tmp_path: Path) -> None:
     done = interrupt(run, 4.0)
     assert done.returncode == 130
     assert done.stderr == "note: interrupted before anything was measured\n"
+
+
+def test_snapshots_are_shown_and_survive_a_saved_run(
+    command: Cli, small: str, tmp_path: Path
+) -> None:
+    saved, report = tmp_path / "run.saved", tmp_path / "run.html"
+    run = (small, "--workload", "uniform", "--requests", 20_000, "--snapshots", 8)
+    alone = command("simulate", *run)
+    assert alone.status == 2 and "--snapshots: found it alone" in alone.err
+    command("simulate", *run, "--report", report, "--stop-after", 9000, "--checkpoint", saved)
+    command("simulate", "--resume", saved, "--report", report)
+    rest = embedded(report.read_text(encoding="utf-8"), "plots")
+    command("simulate", *run, "--report", report)
+    whole = embedded(report.read_text(encoding="utf-8"), "plots")
+    films = [key for key in whole["charts"] if key.startswith("film")]
+    assert films == ["film-erases-0", "film-valid-0"]
+    for key in films:
+        assert rest["charts"][key]["views"] == whole["charts"][key]["views"]
+    moments = whole["columns"]["0.erases.film.requests"]
+    assert 4 <= len(moments) <= 8
+    assert (moments[0], moments[-1]) == (0, 20_000)
+
+
+@pytest.mark.parametrize("arguments", [("--snapshots", 1), ("--snapshots", 5, "--window", "off")])
+def test_snapshots_that_make_no_sense(
+    command: Cli, small: str, tmp_path: Path, arguments: tuple[object, ...]
+) -> None:
+    said = command(
+        "simulate", small, "--workload", "uniform", *arguments, "--report", tmp_path / "r.html"
+    )
+    assert said.status == 2 and "snapshots: found" in said.err
+
+
+def test_snapshots_are_what_the_run_ends_with(small: str) -> None:
+    run = Ssd.from_toml(small).play("uniform", requests=20_000, snapshots=5)
+    taken = run.snapshots
+    assert taken is not None and taken.joined == 1
+    assert np.array_equal(taken.erases[-1], run.erases_per_block)
+    assert np.array_equal(taken.valid[-1], run.valid_per_block)
+    assert taken.erases[0].sum() == 0
+    assert (np.diff(taken.erases, axis=0) >= 0).all()
+    assert (
+        run.json["digest"] == Ssd.from_toml(small).play("uniform", requests=20_000).json["digest"]
+    )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html.parser
 import json
+import math
 import re
 import stat
 from collections.abc import Mapping, Sequence
@@ -19,7 +20,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from flashwright.report import figures, runs, tables, text, write_report
+from flashwright.report import figures, film, runs, tables, text, write_report
+from flashwright.results import Snapshots
 
 ROOT = Path(__file__).resolve().parents[2]
 CHANNELS, DIES, PLANES, BLOCKS, PAGES = 4, 2, 1, 1024, 128
@@ -39,6 +41,7 @@ class MadeUp:
     violations: Sequence[str] = field(default_factory=list)
     varied: Mapping[str, object] = field(default_factory=dict)
     closeup: pa.Table | None = None
+    snapshots: Snapshots | None = None
 
 
 def times(count: int, middle: float) -> dict[str, float]:
@@ -234,6 +237,21 @@ def a_closeup(seed: int, slowest: float = 4e8, rows: int = 100) -> pa.Table:
     )
 
 
+def looks(run: MadeUp, moments: int = 20, joined: int = 1, requests: int = 1_250_000) -> Snapshots:
+    """Looks at the blocks of a run, whose wear grows evenly to what it is in the end."""
+    share = np.linspace(0, 1, moments)
+    ends = [run.erases_per_block, run.valid_per_block]
+    rows = [np.asarray(end, dtype=np.float32).reshape(-1, BLOCKS) for end in ends]
+    cells = -(-BLOCKS // joined)
+    starts = np.arange(0, BLOCKS, joined)
+    counts = np.add.reduceat(np.ones(BLOCKS), starts)
+    means = [(np.add.reduceat(row, starts, axis=1) / counts).ravel() for row in rows]
+    assert len(means[0]) == CHANNELS * DIES * PLANES * cells
+    erases, valid = (np.floor(np.outer(share, mean)).astype(np.float32) for mean in means)
+    times = (share * requests * 21_000).astype(np.uint64)
+    return Snapshots(joined, (share * requests).astype(np.uint64), times, erases, valid)
+
+
 def schemes() -> list[MadeUp]:
     """Two schemes by three rates, one of them by two sizes of its RAM too, looked at closely."""
     found = []
@@ -379,6 +397,78 @@ def test_a_long_close_up_is_cut_short_in_the_page_only(tmp_path: Path) -> None:
     assert "so no request waited" in written(tmp_path, silent)
     run.closeup = a_closeup(1, rows=0)
     assert "The run ended before these requests." in written(tmp_path, run)
+
+
+def decoded(view: dict[str, Any]) -> np.ndarray[Any, Any]:
+    """The cells of a film as its script reads them, a row a moment."""
+    levels = {letter: level for level, letter in enumerate(view["alphabet"])}
+    low, high = view["scale"]
+    frames = np.asarray([[levels[letter] for letter in frame] for frame in view["frames"]])
+    return low + frames * (high - low) / (len(levels) - 1)
+
+
+def test_a_film_holds_what_was_looked_at(tmp_path: Path) -> None:
+    run = a_run()
+    run.snapshots = looks(run, moments=5)
+    plots = embedded(written(tmp_path, run), "plots")
+    view = plots["charts"]["film-erases-0"]["views"][0]
+    assert plots["columns"][view["requests"]] == [0, 312_500, 625_000, 937_500, 1_250_000]
+    low, high = view["scale"]
+    assert (low, high) == (0, int(run.erases_per_block.max()))
+    half_a_level = (high - low) / 63 / 2
+    assert np.abs(decoded(view) - run.snapshots.erases).max() <= half_a_level + 1e-9
+    valid = plots["charts"]["film-valid-0"]["views"][0]
+    assert np.abs(decoded(valid) - run.snapshots.valid).max() <= PAGES / 63 / 2 + 1e-9
+    # Few levels are told exactly.
+    few = a_run()
+    few.erases_per_block = few.erases_per_block % 41
+    few.snapshots = looks(few)
+    plots = embedded(written(tmp_path, few), "plots")
+    view = plots["charts"]["film-erases-0"]["views"][0]
+    assert view["exact"]
+    assert np.array_equal(np.rint(decoded(view)), few.snapshots.erases)
+
+
+def test_no_film_without_looks(tmp_path: Path) -> None:
+    charts = embedded(written(tmp_path, a_run()), "plots")["charts"]
+    assert not any(key.startswith("film") for key in charts)
+
+
+@pytest.mark.parametrize(("count", "moments"), [(1, 1000), (3, 200), (24, 100)])
+def test_films_fit_the_budget(tmp_path: Path, count: int, moments: int) -> None:
+    shown = [a_run(f"seed = {seed}", seed=seed) for seed in range(count)]
+    for run in shown:
+        run.snapshots = looks(run, moments)
+    page = written(tmp_path, *shown)
+    assert len(page) < 2_000_000
+    views = [chart["views"][0] for chart in embedded(page, "plots")["charts"].values()]
+    films = [view for view in views if "frames" in view]
+    assert len(films) == 2 * count
+    letters = sum(len(frame) for view in films for frame in view["frames"])
+    assert 0.3 * film.CHARACTERS_MAX < letters <= film.CHARACTERS_MAX
+    first = films[0]
+    cells = CHANNELS * DIES * PLANES * first["cells"]
+    assert all(len(frame) == cells for frame in first["frames"])
+    # Both ends are kept, and a joined cell is the mean of its blocks.
+    taken = shown[0].snapshots
+    assert taken is not None
+    last = taken.erases[-1].reshape(CHANNELS * DIES, BLOCKS)
+    starts = np.arange(0, BLOCKS, first["joined"])
+    wanted = np.add.reduceat(last, starts, axis=1) / np.add.reduceat(np.ones(BLOCKS), starts)
+    low, high = first["scale"]
+    assert np.abs(decoded(first)[-1] - wanted.ravel()).max() <= (high - low) / 63 / 2 + 1e-4
+
+
+def test_cells_that_the_simulator_joined_are_joined_further(tmp_path: Path) -> None:
+    run = a_run()
+    run.snapshots = looks(run, moments=900, joined=3)
+    view = embedded(written(tmp_path, run), "plots")["charts"]["film-valid-0"]["views"][0]
+    assert view["joined"] % 3 == 0 and view["joined"] > 3
+    assert view["cells"] == math.ceil(math.ceil(BLOCKS / 3) / (view["joined"] // 3))
+    whole = run.valid_per_block.mean()
+    shares = np.minimum(view["joined"], BLOCKS - view["joined"] * np.arange(view["cells"]))
+    last = decoded(view)[-1].reshape(-1, view["cells"])
+    assert (last @ shares).sum() / len(run.valid_per_block) == pytest.approx(whole, rel=0.03)
 
 
 @pytest.mark.parametrize("count", [24, 60])

@@ -16,8 +16,12 @@ from typing import Any
 
 import pytest
 
+from flashwright import Ssd, advise
 from flashwright.report import write_report
-from test_report import HOSTILE, MadeUp, a_closeup, a_run, comparison, schemes
+from flashwright.report.advise import write_advice
+from flashwright.report.lifetime import write_formula
+from flashwright.run import RunSettings
+from test_report import HOSTILE, MadeUp, a_closeup, a_run, comparison, looks, schemes
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright")
 
@@ -208,6 +212,97 @@ def test_a_request_can_be_read(opened: Open) -> None:
     )
 
 
+def fills(page: Any, chart: str) -> list[str]:
+    """The colours of a map with the shapes that have them."""
+    shown: list[str] = page.eval_on_selector_all(
+        f"#chart-{chart} path.cells",
+        "paths => paths.map(path => path.getAttribute('fill') + path.getAttribute('d'))",
+    )
+    return shown
+
+
+def moment(page: Any, chart: str) -> str:
+    text: str = page.locator(f"#chart-{chart} .moment").text_content()
+    return text
+
+
+def test_a_film_can_be_wound_through(opened: Open) -> None:
+    run, other = a_run("k = 1"), a_run("k = 2", seed=2)
+    run.snapshots, other.snapshots = looks(run, 21), looks(other, 11)
+    page = opened(run, other)
+    films = ("film-erases-0", "film-valid-0", "film-erases-1", "film-valid-1")
+    assert [moment(page, key) for key in films] == ["1,250,000 requests, 26.25 s"] * 4
+    # The last moment is the still map of the end, but for the scale.
+    slider = page.locator("#chart-film-erases-0 input")
+    end = fills(page, "film-erases-0")
+    slider.focus()
+    page.keyboard.press("Home")
+    assert [moment(page, key) for key in films] == ["0 requests, 0 ns"] * 4
+    assert page.locator("#chart-film-erases-0 path.cells").count() == 1
+    for _ in range(10):
+        page.keyboard.press("ArrowRight")
+    assert [moment(page, key) for key in films] == ["625,000 requests, 13.13 s"] * 4
+    assert slider.get_attribute("aria-valuetext") == "625,000 requests, 13.13 s"
+    assert fills(page, "film-erases-0") != end
+    page.keyboard.press("End")
+    assert fills(page, "film-erases-0") == end
+    box = page.locator("#chart-film-valid-0 .plot").bounding_box()
+    page.mouse.move(box["x"] + box["width"] * 0.14, box["y"] + box["height"] * 0.11)
+    page.locator("#chart-film-valid-0 .plot").hover(
+        position={"x": box["width"] * 0.14, "y": box["height"] * 0.2}
+    )
+    said = page.locator("#chart-film-valid-0 .readout").text_content()
+    assert re.match(r"channel 0, die \dblocks \d+–\d+, meanabout \d[\d.]* valid pages$", said)
+
+
+def test_a_film_plays_to_its_end_and_stops(opened: Open) -> None:
+    run = a_run()
+    run.snapshots = looks(run, 8)
+    page = opened(run)
+    play = page.locator("#chart-film-erases-0 .play")
+    assert play.text_content() == "▶ play"
+    page.clock.install()
+    play.click()
+    assert (moment(page, "film-valid-0"), play.text_content()) == ("0 requests, 0 ns", "❚❚ pause")
+    page.clock.run_for(3 * 750 + 10)
+    assert moment(page, "film-valid-0").startswith("535,714 requests")
+    page.locator("#chart-film-valid-0 .play").click()
+    page.clock.run_for(3000)
+    assert moment(page, "film-erases-0").startswith("535,714 requests")
+    play.click()
+    page.clock.run_for(10_000)
+    assert moment(page, "film-erases-0").startswith("1,250,000 requests")
+    assert play.get_attribute("aria-pressed") == "false"
+
+
+@pytest.mark.parametrize("width", [1200, 390])
+def test_a_film_fits_any_width_and_paper(opened: Open, width: int) -> None:
+    run = a_run()
+    run.snapshots = looks(run, 8)
+    page = opened(run, width=width, scheme="dark")
+    sticks_out = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
+    assert not page.evaluate(sticks_out)
+    frame = page.locator("#chart-film-valid-0 svg").bounding_box()
+    texts = page.locator("#chart-film-valid-0 svg text")
+    boxes = [texts.nth(k).bounding_box() for k in range(texts.count())]
+    for k, box in enumerate(boxes):
+        assert box["x"] >= frame["x"] - 1
+        assert box["x"] + box["width"] <= frame["x"] + frame["width"] + 1
+        assert box["y"] + box["height"] <= frame["y"] + frame["height"] + 2
+        for other in boxes[k + 1 :]:
+            apart = (
+                box["x"] + box["width"] <= other["x"] + 1
+                or other["x"] + other["width"] <= box["x"] + 1
+                or box["y"] + box["height"] <= other["y"] + 3
+                or other["y"] + other["height"] <= box["y"] + 3
+            )
+            assert apart
+    page.emulate_media(media="print")
+    assert page.locator("#chart-film-erases-0 input").is_hidden()
+    assert moment(page, "film-erases-0").startswith("1,250,000 requests")
+    assert page.pdf(format="A4").startswith(b"%PDF")
+
+
 def test_zoom_by_drag_is_shared_and_reset_by_double_click(opened: Open) -> None:
     page = opened(a_run())
     before = {key: ticks(page, key) for key in ("wa", "iops", "cdf")}
@@ -380,6 +475,57 @@ def test_printing_changes_nothing_for_good(opened: Open) -> None:
     before = page.locator("#chart-wa svg").get_attribute("viewBox")
     assert page.pdf(format="A4").startswith(b"%PDF")
     assert page.locator("#chart-wa svg").get_attribute("viewBox") == before
+
+
+def advice(path: Path) -> None:
+    """The page of `flashwright advise` for a small drive."""
+    ssd = Ssd.named("default").with_(blocks_per_plane=32).precondition("random")
+    found = advise.advise(
+        ssd,
+        "uniform:write=1,depth=4",
+        utilizations=[0.5, 0.65, 0.8, 0.85],
+        targets=["write-amplification<=2"],
+        settings=RunSettings(requests=8000),
+    )
+    document = {"workload": HOSTILE, "precondition": "random", "seed": 1, "notes": [HOSTILE]}
+    write_advice(path, found, document | {"targets": [t.text for t in found.targets]})
+
+
+def formula(path: Path) -> None:
+    """The page of Equation 1."""
+    row = {"reserved": 0.5, "writable_bytes": 5e14, "residual": [0.9, 0.8]}
+    write_formula(
+        path, {"rows": [row]}, capacity=1e11, cycles=10_000, written=[5e13, 1e14], factor=1
+    )
+
+
+@pytest.mark.parametrize(("write", "charts"), [(advice, 3), (formula, 1)])
+@pytest.mark.parametrize("width", [1200, 390])
+def test_pages_about_no_run(
+    browser: Any, tmp_path: Path, write: Callable[[Path], None], charts: int, width: int
+) -> None:
+    path = tmp_path / "page.html"
+    write(path)
+    complaints: list[str] = []
+    page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme="dark")
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.goto(path.as_uri())
+    page.wait_for_selector(".plot svg")
+    assert page.locator(".plot svg").count() == charts
+    assert not_a_number(page) == 0
+    assert page.locator("img").count() == 0
+    sticks_out = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
+    assert not page.evaluate(sticks_out)
+    first = page.locator("path.line").count()
+    page.locator(".chart .legend").first.click()
+    assert page.locator("path.line").count() < first
+    page.locator(".chart .legend").first.click()
+    page.locator(".plot").first.hover()
+    assert page.locator(".readout .value").first.is_visible()
+    assert page.pdf(format="A4").startswith(b"%PDF")
+    page.close()
+    assert complaints == []
 
 
 def test_hostile_text_stays_text(opened: Open) -> None:

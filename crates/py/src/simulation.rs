@@ -4,10 +4,11 @@ use crate::errors::{SavedStateError, WorkloadError, guarded, interruptible, run_
 use crate::source::{SourceText, open_error};
 use flashwright_block::Seed;
 use flashwright_sim::{
-    Pace, Phase, Precondition, RequestColumns, RunError, RunReport, RunSettings, Source, Window, WindowRow,
+    Pace, Phase, Precondition, RequestColumns, RunError, RunReport, RunSettings, Snapshot, Snapshots, Source, Window,
+    WindowRow,
 };
 use flashwright_ssd::{Config, Ssd};
-use numpy::IntoPyArray;
+use numpy::{IntoPyArray, PyArray1, PyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde::Deserialize;
@@ -26,6 +27,7 @@ struct Settings {
     window: Window,
     keep_requests: bool,
     closeup: Option<(u64, u64)>,
+    snapshots: Option<usize>,
     verify: bool,
     audit_every: u64,
 }
@@ -76,6 +78,9 @@ fn open(config: &Config, source: &str, settings: &str) -> PyResult<State> {
     let mut run = flashwright_sim::Simulation::new(config, settings).map_err(|error| run_error(&error, false))?;
     if let Some((first, count)) = given.closeup {
         run.keep_closeup(first, count);
+    }
+    if let Some(most) = given.snapshots {
+        run.keep_snapshots(most);
     }
     Ok(State { run, source, text })
 }
@@ -140,6 +145,16 @@ impl Simulation {
         self.with(py, |state| Ok(state.run.closeup().is_some()))
     }
 
+    /// Erases of all blocks since the drive was new, and pages that the host has written since then.
+    fn wear(&self, py: Python<'_>) -> PyResult<(u64, u64)> {
+        self.with(py, |state| Ok(state.run.wear()))
+    }
+
+    /// Erases of each block since the drive was new.
+    fn erases_per_block<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        Ok(self.with(py, |state| Ok(state.run.erases_per_block()))?.into_pyarray(py))
+    }
+
     /// The whole run, its source's description included.
     fn save(&self, py: Python<'_>) -> PyResult<Vec<u8>> {
         self.with(py, |state| {
@@ -200,6 +215,7 @@ fn as_dict(py: Python<'_>, report: RunReport) -> PyResult<Bound<'_, PyDict>> {
         Ok::<_, PyErr>(columns)
     });
     dict.set_item("closeup", closeup.transpose()?)?;
+    dict.set_item("snapshots", report.snapshots.map(|found| snapshots(py, &found)).transpose()?)?;
     dict.set_item("erases_per_block", report.erases_per_block.into_pyarray(py))?;
     dict.set_item("valid_per_block", report.valid_per_block.into_pyarray(py))?;
     let distribution = PyDict::new(py);
@@ -209,6 +225,19 @@ fn as_dict(py: Python<'_>, report: RunReport) -> PyResult<Bound<'_, PyDict>> {
     }
     dict.set_item("response_distribution", distribution)?;
     dict.set_item("violations", report.violations)?;
+    Ok(dict)
+}
+
+/// Blocks of a cell, the moments, and a row of cells for each of them.
+fn snapshots<'py>(py: Python<'py>, found: &Snapshots) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    let rows =
+        |of: fn(&Snapshot) -> &Vec<f32>| -> Vec<Vec<f32>> { found.taken.iter().map(|one| of(one).clone()).collect() };
+    dict.set_item("joined", found.joined)?;
+    dict.set_item("requests_end", found.taken.iter().map(|one| one.requests_end).collect::<Vec<_>>().into_pyarray(py))?;
+    dict.set_item("time_end_ns", found.taken.iter().map(|one| one.time_end_ns).collect::<Vec<_>>().into_pyarray(py))?;
+    dict.set_item("erases", PyArray2::from_vec2(py, &rows(|one| &one.erases)).expect("rows are of one length"))?;
+    dict.set_item("valid", PyArray2::from_vec2(py, &rows(|one| &one.valid)).expect("rows are of one length"))?;
     Ok(dict)
 }
 

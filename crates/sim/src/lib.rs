@@ -11,7 +11,7 @@ mod simulation;
 mod source;
 
 pub use latency::{Latency, LatencySummary};
-pub use measure::{Closeup, RequestColumns, Window, WindowRow};
+pub use measure::{Closeup, RequestColumns, Snapshot, Snapshots, Window, WindowRow};
 pub use player::{Pace, PlayError, Player, Step};
 pub use precondition::{Precondition, Preconditioning, is_steady};
 pub use report::{Ended, RunReport};

@@ -3,6 +3,7 @@
 use crate::latency::Latency;
 use flashwright_block::{BlockDevice, Completion, RequestKind};
 use flashwright_ftl::{Cause, Counters, OpKind};
+use flashwright_nand::BlockId;
 use flashwright_ssd::Ssd;
 use serde::{Deserialize, Serialize};
 
@@ -106,6 +107,77 @@ impl Kept {
     }
 }
 
+/// What every block had at one moment of the measurement.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// Requests completed by then.
+    pub requests_end: u64,
+    /// The drive's clock.
+    pub time_end_ns: u64,
+    /// Erases since the drive was new: the mean of each cell's blocks.
+    pub erases: Vec<f32>,
+    /// Valid pages: the mean of each cell's blocks.
+    pub valid: Vec<f32>,
+}
+
+/// Snapshots spaced evenly over the measurement, the first where it begins. A cell stands for [`Snapshots::joined`]
+/// neighbouring blocks of a plane; the last cell of a plane may stand for fewer. Cells are in order of their blocks.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Snapshots {
+    /// Blocks of a cell.
+    pub joined: u32,
+    /// In order of time.
+    pub taken: Vec<Snapshot>,
+    most: usize,
+    /// Windows from one snapshot to the next, a power of two.
+    every: usize,
+}
+
+/// Cells of a snapshot at most, so that a series of a large drive stays within some megabytes.
+const CELLS_MAX: u32 = 8192;
+
+impl Snapshots {
+    fn new(ssd: &Ssd, most: usize) -> Self {
+        let geometry = ssd.flash().geometry();
+        let planes = geometry.blocks() / geometry.blocks_per_plane();
+        let joined = geometry.blocks().div_ceil(CELLS_MAX.max(planes));
+        Self { joined, taken: Vec::new(), most: most.max(2), every: 1 }
+    }
+
+    /// What every block has now.
+    #[allow(clippy::cast_precision_loss)] // erases and pages of a block
+    fn look(&self, ssd: &Ssd, requests_end: u64, time_end_ns: u64) -> Snapshot {
+        let (flash, geometry) = (ssd.flash(), ssd.flash().geometry());
+        let means = |of: &dyn Fn(BlockId) -> u32| -> Vec<f32> {
+            let ids: Vec<u32> = (0..geometry.blocks()).collect();
+            let planes = ids.chunks(geometry.blocks_per_plane() as usize);
+            let cells = planes.flat_map(|plane| plane.chunks(self.joined as usize));
+            cells.map(|cell| cell.iter().map(|id| of(BlockId(*id)) as f32).sum::<f32>() / cell.len() as f32).collect()
+        };
+        let (erases, valid) = (means(&|block| flash.nand().erases(block)), means(&|block| flash.pages_valid(block)));
+        Snapshot { requests_end, time_end_ns, erases, valid }
+    }
+
+    /// Takes one if it is due after so many windows. One place is kept free for the end of the run.
+    fn window_ended(&mut self, windows: usize, ssd: &Ssd, requests_end: u64, time_end_ns: u64) {
+        if !windows.is_multiple_of(self.every) {
+            return;
+        }
+        if self.taken.len() + 1 >= self.most {
+            let mut nth = 0;
+            self.taken.retain(|_| {
+                nth += 1;
+                nth % 2 == 1
+            });
+            self.every *= 2;
+            if !windows.is_multiple_of(self.every) {
+                return;
+            }
+        }
+        self.taken.push(self.look(ssd, requests_end, time_end_ns));
+    }
+}
+
 /// Latencies of one kind of request.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Times {
@@ -160,6 +232,7 @@ pub(crate) struct Measurement {
     pub windows: Vec<WindowRow>,
     /// One test a request where no rows are kept.
     kept: Option<Box<Kept>>,
+    snapshots: Option<Box<Snapshots>>,
 }
 
 /// Counts at the start of the current window.
@@ -208,9 +281,29 @@ impl Measurement {
             window_response: Latency::default(),
             windows: Vec::new(),
             kept,
+            snapshots: None,
         };
         measurement.window_start = measurement.counts(ssd);
         measurement
+    }
+
+    /// Keeps at most so many snapshots of all blocks, taken where windows end.
+    pub fn keep_snapshots(&mut self, most: usize, ssd: &Ssd) {
+        let mut snapshots = Snapshots::new(ssd, most);
+        let first = snapshots.look(ssd, self.requests, self.end_ns);
+        snapshots.taken.push(first);
+        self.snapshots = Some(Box::new(snapshots));
+    }
+
+    /// The snapshots, if they were asked for, with the state as it is now as the last one.
+    pub fn snapshots(&self, ssd: &Ssd) -> Option<Snapshots> {
+        let mut found = self.snapshots.as_deref()?.clone();
+        let now = found.look(ssd, self.requests, self.end_ns);
+        if found.taken.last().is_some_and(|last| last.requests_end == self.requests) {
+            found.taken.pop();
+        }
+        found.taken.push(now);
+        Some(found)
     }
 
     #[inline(always)]
@@ -305,6 +398,9 @@ impl Measurement {
             iops: (nanos > 0).then(|| (now.requests - start.requests) as f64 * 1e9 / nanos as f64),
         });
         self.window_response.clear();
+        if let Some(snapshots) = &mut self.snapshots {
+            snapshots.window_ended(self.windows.len(), ssd, self.requests, self.end_ns);
+        }
         if self.windows.len() == WINDOWS_MAX {
             self.widen();
         }
@@ -318,6 +414,9 @@ impl Measurement {
             Window::Requests(length) => Window::Requests(length * 2),
             Window::Nanos(length) => Window::Nanos(length * 2),
         };
+        if let Some(snapshots) = &mut self.snapshots {
+            snapshots.every = (snapshots.every / 2).max(1);
+        }
     }
 }
 
@@ -361,4 +460,52 @@ const DIGEST_START: u64 = 0xcbf2_9ce4_8422_2325;
 #[inline(always)]
 pub(crate) fn mix(digest: u64, value: u64) -> u64 {
     (digest.rotate_left(5) ^ value).wrapping_mul(0x517c_c1b7_2722_0a95)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flashwright_block::Seed;
+    use flashwright_ssd::Config;
+
+    /// The moments of snapshots in a run of so many windows, joined ones counted as often as they were joined.
+    fn snapshots(ssd: &Ssd, most: usize, windows: u64) -> Vec<u64> {
+        let mut measurement = Measurement::new(ssd, false, Window::Requests(10), false, None);
+        measurement.keep_snapshots(most, ssd);
+        while measurement.requests < 10 * windows {
+            let Window::Requests(length) = measurement.window else { unreachable!("as it was made") };
+            measurement.requests = (10 * windows).min(measurement.requests + length);
+            measurement.end_window(ssd);
+        }
+        measurement.snapshots(ssd).expect("asked for").taken.iter().map(|taken| taken.requests_end).collect()
+    }
+
+    #[test]
+    fn snapshots_are_even_whatever_the_length_of_the_run() {
+        let text = "[geometry]\nchannels = 1\ndies-per-channel = 1\nblocks-per-plane = 32";
+        let config = Config::from_toml(text, "test").expect("a drive");
+        let ssd = Ssd::new(&config, Seed(1), false).expect("a drive");
+        assert_eq!(snapshots(&ssd, 6, 0), [0]);
+        assert_eq!(snapshots(&ssd, 6, 4), [0, 10, 20, 30, 40]);
+        assert_eq!(snapshots(&ssd, 6, 9), [0, 20, 40, 60, 80, 90]);
+        for most in [2, 3, 7, 60] {
+            // Long enough that windows are joined, twice.
+            let found = snapshots(&ssd, most, 5555);
+            assert!(found.len() <= most && found.len() >= most.div_ceil(2), "{most}: {found:?}");
+            assert_eq!((found[0], found[found.len() - 1]), (0, 55_550));
+            let steps: Vec<u64> = found.windows(2).map(|pair| pair[1] - pair[0]).collect();
+            assert!(steps[..steps.len() - 1].iter().all(|step| *step == steps[0]), "{most}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn cells_are_means_of_blocks_of_one_plane() {
+        let text = "[geometry]\nchannels = 2\ndies-per-channel = 1\nblocks-per-plane = 5003\npages-per-block = 4";
+        let config = Config::from_toml(text, "test").expect("a drive");
+        let ssd = Ssd::new(&config, Seed(1), false).expect("a drive");
+        let found = Snapshots::new(&ssd, 2);
+        let look = found.look(&ssd, 0, 0);
+        assert_eq!((found.joined, look.erases.len()), (2, 2 * 2502));
+        assert!(look.valid.iter().all(|pages| *pages == 0.0));
+    }
 }

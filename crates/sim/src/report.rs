@@ -1,7 +1,7 @@
 //! The result of a run, as programs read it: names, units and causes as the documented JSON has them.
 
 use crate::latency::{Latency, LatencySummary};
-use crate::measure::{Closeup, RequestColumns, Times, WindowRow};
+use crate::measure::{Closeup, RequestColumns, Snapshots, Times, WindowRow};
 use crate::simulation::Simulation;
 use flashwright_block::BlockDevice;
 use flashwright_ftl::{Cause, Counters, MappingCache, Merges, OpKind};
@@ -33,6 +33,8 @@ pub struct RunReport {
     pub requests: Option<RequestColumns>,
     /// Rows of consecutive requests, if they were asked for.
     pub closeup: Option<Closeup>,
+    /// All blocks at moments of the run, if it was asked for.
+    pub snapshots: Option<Snapshots>,
     /// Erases of each block.
     pub erases_per_block: Vec<u32>,
     /// Valid pages of each block at the end.
@@ -58,7 +60,7 @@ impl RunReport {
         let verified = ssd.flash().stamps().is_some();
         let violations: Vec<String> =
             if verified { ssd.audit().into_iter().map(|violation| violation.0).collect() } else { Vec::new() };
-        let erases: Vec<u32> = blocks(ssd).map(|block| ssd.flash().nand().erases(block)).collect();
+        let erases: Vec<u32> = simulation.erases_per_block();
         let json = json!({
             "version": env!("CARGO_PKG_VERSION"),
             "config": toml_as_json(ssd),
@@ -124,6 +126,7 @@ impl RunReport {
             windows: measured.windows.clone(),
             requests: measured.requests_kept().cloned(),
             closeup: measured.closeup().cloned(),
+            snapshots: measured.snapshots(ssd),
             valid_per_block: blocks(ssd).map(|block| ssd.flash().pages_valid(block)).collect(),
             erases_per_block: erases,
             response_distribution: [
@@ -250,6 +253,7 @@ fn wear(ssd: &Ssd, erases: &[u32]) -> Value {
             "stdev": variance.sqrt(),
         },
         "blocks_worn_out": worn_out,
+        "host_pages_written": ssd.flash().host_writes(),
         "endurance_efficiency": ratio(ssd.flash().host_writes(), budget),
     })
 }

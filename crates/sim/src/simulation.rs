@@ -10,6 +10,8 @@ use crate::player::{Pace, PlayError, Player, Step};
 use crate::precondition::{Precondition, Preconditioning};
 use crate::report::{Cost, Ended, RunReport};
 use flashwright_block::{BlockDevice, IoError, RequestSource, Seed};
+use flashwright_ftl::OpKind;
+use flashwright_nand::BlockId;
 use flashwright_ssd::{Config, Ssd, SsdError, TimingModel};
 use serde::{Deserialize, Serialize};
 
@@ -102,6 +104,7 @@ pub struct Simulation {
     player: Option<Player>,
     measurement: Option<Measurement>,
     closeup: Option<(u64, u64)>,
+    snapshots: Option<usize>,
     phase: Phase,
     ended: Option<String>,
     cpu_s: f64,
@@ -122,6 +125,7 @@ impl Simulation {
             player: None,
             measurement: None,
             closeup: None,
+            snapshots: None,
             phase: Phase::Precondition,
             ended: None,
             cpu_s: 0.0,
@@ -140,11 +144,31 @@ impl Simulation {
         self.closeup
     }
 
+    /// Keeps at most so many snapshots of all blocks, spaced evenly over the measurement, both its ends included. To be
+    /// asked for before that, with a time series; 2 are the least.
+    pub fn keep_snapshots(&mut self, most: usize) {
+        self.snapshots = Some(most);
+    }
+
     /// The drive.
     #[must_use]
     pub fn ssd(&self) -> &Ssd {
         &self.ssd
     }
+    /// Erases of all blocks since the drive was new, and pages that the host has written since then.
+    #[must_use]
+    pub fn wear(&self) -> (u64, u64) {
+        let flash = self.ssd.flash();
+        (flash.counters().total(OpKind::Erase), flash.host_writes())
+    }
+
+    /// Erases of each block since the drive was new.
+    #[must_use]
+    pub fn erases_per_block(&self) -> Vec<u32> {
+        let nand = self.ssd.flash().nand();
+        (0..self.ssd.flash().geometry().blocks()).map(|block| nand.erases(BlockId(block))).collect()
+    }
+
     /// What the run is made of.
     #[must_use]
     pub fn settings(&self) -> &RunSettings {
@@ -233,8 +257,12 @@ impl Simulation {
     fn begin_measuring(&mut self) {
         self.ssd.reset_figures();
         let timed = self.is_timed();
-        self.measurement =
-            Some(Measurement::new(&self.ssd, timed, self.settings.window, self.settings.keep_requests, self.closeup));
+        let mut measurement =
+            Measurement::new(&self.ssd, timed, self.settings.window, self.settings.keep_requests, self.closeup);
+        if let Some(most) = self.snapshots {
+            measurement.keep_snapshots(most, &self.ssd);
+        }
+        self.measurement = Some(measurement);
         self.phase = if self.ended.is_some() { Phase::Done } else { Phase::Measured };
     }
 

@@ -18,6 +18,7 @@ from flashwright.cli.options import (
     RunOptions,
     add_options,
     check_closeup,
+    check_snapshots,
 )
 from flashwright.cli.progress import Bar
 from flashwright.cli.render import errors, page, put_json
@@ -53,6 +54,7 @@ def compare(
     """Play a workload under several settings, side by side."""
     output.check(parquet)
     check_closeup(run, output)
+    check_snapshots(run, output)
     varied = _varied(vary or [])
     ssd, settings = run.drive(device), run.settings()
     source = _source(run, varied)

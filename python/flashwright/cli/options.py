@@ -25,6 +25,7 @@ __all__ = [
     "TraceOptions",
     "add_options",
     "check_closeup",
+    "check_snapshots",
     "find_drive",
 ]
 
@@ -145,6 +146,14 @@ class RunOptions(TraceOptions):
             "warm-up, and how many. Shown in --report, written by --closeup-out.",
         ),
     ] = None
+    snapshots: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Keep at most N looks at all blocks, evenly over the run; --report shows erases and valid pages "
+            "as maps over time.",
+        ),
+    ] = None
     verify: Annotated[
         bool,
         typer.Option(
@@ -203,6 +212,7 @@ class RunOptions(TraceOptions):
             window=self.window,
             keep_requests=keep_requests,
             closeup=None if self.closeup is None else _closeup(self.closeup),
+            snapshots=self.snapshots,
             verify=self.verify or self.audit > 0,
             audit_every=self.audit,
         )
@@ -289,6 +299,12 @@ def check_closeup(run: RunOptions, output: OutputOptions) -> None:
             "--closeup-out: found it without --closeup, expected both",
             "say which requests, such as --closeup 4920:100",
         )
+
+
+def check_snapshots(run: RunOptions, output: OutputOptions) -> None:
+    """Refuse to look at all blocks without a page that shows them."""
+    if run.snapshots is not None and output.report is None:
+        raise WorkloadError("--snapshots: found it alone, expected --report beside it", "")
 
 
 def find_drive(name: str) -> Ssd:

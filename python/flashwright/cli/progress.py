@@ -32,10 +32,13 @@ class Bar:
         Whether it is shown; None shows it where somebody watches.
     label : str
         What stands before the phase.
+    unit : str
+        What the rate of the measured phase counts.
     """
 
-    def __init__(self, wanted: bool | None, label: str = "") -> None:
+    def __init__(self, wanted: bool | None, label: str = "", unit: str = "requests/s") -> None:
         self._wanted = sys.stderr.isatty() if wanted is None else wanted
+        self._unit = unit
         self._label = f"{label}: " if label else ""
         self._began = time.monotonic()
         self._bar: Progress | None = None
@@ -81,6 +84,6 @@ class Bar:
         if total is None and now.share is not None:
             done, total = now.share * 1e6, 1e6
         elapsed = clock - self._phase_began[1]
-        unit = _UNITS.get(now.phase, "requests/s")
+        unit = _UNITS.get(now.phase, self._unit)
         rate = f"{(now.done - self._phase_began[0]) / elapsed:,.0f} {unit}" if elapsed > 0.2 else ""
         self._bar.update(self._task, completed=done, total=total, rate=rate)

@@ -13,6 +13,7 @@ from flashwright.cli.options import (
     RunOptions,
     add_options,
     check_closeup,
+    check_snapshots,
     find_drive,
 )
 from flashwright.cli.progress import Bar
@@ -109,6 +110,7 @@ def _begin(
             "DEVICE: found nothing, expected a drive", "such as `flashwright simulate default`"
         )
     check_closeup(run, output)
+    check_snapshots(run, output)
     ssd, source = run.drive(device), run.source()
     settings = run.settings(keep_requests=requests_out is not None)
     made = Run.create(ssd.toml, ssd.preconditioning, source, settings)

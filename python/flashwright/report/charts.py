@@ -8,8 +8,8 @@ draw them::
       kind     axes     run, part  numbers, null for a gap
 
 Kinds: ``lines`` (also histograms, as steps), ``bars`` (one value a die), ``stack`` (shares of a
-whole), ``map`` (a cell a block) and ``requests`` (a bar a request). A chart without data says why
-instead.
+whole), ``map`` (a cell a block), ``film`` (maps of several moments) and ``requests`` (a bar a
+request). A chart without data says why instead.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Chart:
     key: str
     title: str
     caption: str
-    kind: Literal["lines", "bars", "stack", "map", "requests"] = "lines"
+    kind: Literal["lines", "bars", "stack", "map", "film", "requests"] = "lines"
     views: list[dict[str, Any]] = field(default_factory=list)
     table: Table | None = None
     missing: str | None = None
@@ -79,3 +79,11 @@ def axis(label: str, show: str, **options: object) -> dict[str, Any]:
     shortened). ``ticks`` are pairs of a value and its label.
     """
     return {"label": label, "format": show, **options}
+
+
+def cells_across(channels: int, rows: int, cells: int) -> int:
+    """Cells in a row of a plane, so that the whole map is about twice as wide as it is high."""
+    ideal = min(cells, max(1.0, math.sqrt(2 * rows * cells / channels)))
+    exact = [n for n in range(1, cells + 1) if cells % n == 0]
+    nearest = min(exact, key=lambda n: abs(math.log(n / ideal)))
+    return nearest if abs(math.log(nearest / ideal)) < 0.4 else round(ideal)

@@ -11,8 +11,17 @@ import numpy as np
 import numpy.typing as npt
 
 from flashwright.report import text
-from flashwright.report.charts import NO_TIME, Chart, Columns, Section, axis, short
+from flashwright.report.charts import (
+    NO_TIME,
+    Chart,
+    Columns,
+    Section,
+    axis,
+    cells_across,
+    short,
+)
 from flashwright.report.closeup import closeups
+from flashwright.report.film import films
 from flashwright.report.runs import (
     Floats,
     RunView,
@@ -66,6 +75,7 @@ def sections(runs: Sequence[RunView], columns: Columns) -> list[Section]:
                 *_block_charts(runs, columns, "valid", "Valid pages", "valid pages"),
             ],
         ),
+        *films(runs, columns),
         Section("busy", "Dies and channels", [_busy(runs, columns)]),
     ]
 
@@ -541,7 +551,7 @@ def _block_map(
         "dies": dies,
         "planes": planes,
         "cells": cells,
-        "across": _cells_across(channels, dies * planes, cells),
+        "across": cells_across(channels, dies * planes, cells),
         "joined": joined,
         "perPlane": per_plane,
         "values": columns.add(f"{i}.{key}.map", means.ravel(), 4),
@@ -571,14 +581,6 @@ def _by_die(values: npt.NDArray[Any], dies: int) -> Table | None:
         shown = [Cell(text.count(float(value)), float(value)) for value in figures]
         rows.append([Cell(name, name), *shown])
     return Table(["Die", "Least", "Median", "Mean", "Largest"], rows)
-
-
-def _cells_across(channels: int, rows: int, cells: int) -> int:
-    """Cells in a row of a plane, so that the whole map is about twice as wide as it is high."""
-    ideal = min(cells, max(1.0, math.sqrt(2 * rows * cells / channels)))
-    exact = [n for n in range(1, cells + 1) if cells % n == 0]
-    nearest = min(exact, key=lambda n: abs(math.log(n / ideal)))
-    return nearest if abs(math.log(nearest / ideal)) < 0.4 else round(ideal)
 
 
 # Dies and channels --------------------------------------------------------------------------------

@@ -16,11 +16,12 @@ from typing import Any
 import jinja2
 
 from flashwright.report import text
-from flashwright.report.charts import Chart, Columns
+from flashwright.report.charts import Chart, Columns, Section
 from flashwright.report.figures import sections
 from flashwright.report.runs import RunView, dig, number
 from flashwright.report.tables import (
     KEY_FIGURES,
+    Table,
     all_figures,
     cells,
     configuration,
@@ -73,7 +74,7 @@ def _page(runs: Sequence[RunView], title: str) -> str:
     several = len(runs) > 1
     badges = [_badges(run) for run in runs]
     charts = [chart for part in parts for chart in part.charts if chart.views]
-    return _template().render(
+    return _template("report").render(
         title=title,
         runs=runs,
         several=several,
@@ -93,11 +94,84 @@ def _page(runs: Sequence[RunView], title: str) -> str:
         violations=[(run.label, list(run.violations)) for run in runs if run.violations],
         violations_shown=VIOLATIONS_SHOWN,
         commands=_commands(runs),
-        plots=_for_script(_plots(runs, charts, columns)),
+        plots=_for_script(_plots([run.label for run in runs], charts, columns)),
         results=_for_script(_results(runs), indent=1),
-        style=_own_file("static/report.css"),
-        scripts=[_own_file("static/page.js"), _plot_script()],
+        **_own_files(),
     )
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What a page says that is about no single run: a table, charts, and what they rest on.
+
+    Attributes
+    ----------
+    title
+        The heading.
+    facts
+        Names and values for the header.
+    tiles
+        Key figures, as names and values.
+    table
+        The figures.
+    explained
+        Paragraphs below the table.
+    notes
+        Remarks that nobody should miss.
+    sections, columns
+        Charts, and the numbers that they draw. Their series have colours of their own (``colour``), not a run's.
+    document
+        What the reader can download as JSON.
+    """
+
+    title: str
+    facts: Sequence[tuple[str, str]]
+    tiles: Sequence[tuple[str, str]]
+    table: Table
+    explained: Sequence[str]
+    sections: Sequence[Section]
+    columns: Columns
+    document: Mapping[str, Any]
+    notes: Sequence[str] = ()
+
+
+def write_findings(path: Path, found: Findings) -> None:
+    """Writes one self-contained HTML file, as :func:`write_report`, about what is no run.
+
+    Parameters
+    ----------
+    path
+        The file to write; an older one is replaced. Its folder must exist.
+    found
+        What stands in it.
+
+    Raises
+    ------
+    OSError
+        If the file can't be written.
+    """
+    charts = [chart for part in found.sections for chart in part.charts if chart.views]
+    page = _template("findings").render(
+        title=found.title,
+        facts=found.facts,
+        tiles=found.tiles,
+        table=found.table,
+        explained=found.explained,
+        notes=found.notes,
+        sections=found.sections,
+        plots=_for_script(_plots([found.title], charts, found.columns)),
+        results=_for_script(found.document, indent=1),
+        **_own_files(),
+    )
+    _write_beside_and_rename(Path(path), page)
+
+
+def _own_files() -> dict[str, object]:
+    """Styles and scripts of every page."""
+    return {
+        "style": _own_file("static/report.css"),
+        "scripts": [_own_file("static/page.js"), _plot_script()],
+    }
 
 
 def _own_file(name: str) -> str:
@@ -105,7 +179,7 @@ def _own_file(name: str) -> str:
 
 
 # In the order in which they need each other.
-_PLOT_FILES = ("base", "lines", "bars", "stack", "map", "requests", "chart", "start")
+_PLOT_FILES = ("base", "lines", "bars", "stack", "map", "film", "requests", "chart", "start")
 
 
 def _plot_script() -> str:
@@ -114,17 +188,21 @@ def _plot_script() -> str:
     return '"use strict";\n\n(() => {\n' + "\n".join(parts) + "})();\n"
 
 
-def _template() -> jinja2.Template:
+def _template(name: str) -> jinja2.Template:
     environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        autoescape=True,
+        loader=jinja2.FunctionLoader(lambda file: _own_file(f"templates/{file}")),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
-    return environment.from_string(_own_file("templates/report.html.j2"))
+    return environment.get_template(f"{name}.html.j2")
 
 
-def _plots(runs: Sequence[RunView], charts: Sequence[Chart], columns: Columns) -> dict[str, Any]:
+def _plots(labels: Sequence[str], charts: Sequence[Chart], columns: Columns) -> dict[str, Any]:
     """What the scripts of the charts read."""
     return {
-        "runs": [run.label for run in runs],
+        "runs": labels,
         "columns": columns.numbers,
         "charts": {
             chart.key: {

@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from flashwright.results import Snapshots
+
 Floats = npt.NDArray[np.float64]
 
 
@@ -35,6 +37,8 @@ class RunView(Protocol):
     closeup
         Consecutive requests, a row each with ``request``, ``queue_ns``, ``service_ns``, ``kind``,
         ``pages``, ``flash_ops`` and ``erases``; None where nobody asked for them.
+    snapshots
+        All blocks at moments of the run; None where nobody asked for them.
     """
 
     @property
@@ -57,6 +61,8 @@ class RunView(Protocol):
     def varied(self) -> Mapping[str, object]: ...
     @property
     def closeup(self) -> pa.Table | None: ...
+    @property
+    def snapshots(self) -> Snapshots | None: ...
 
 
 def dig(json: Mapping[str, Any], path: str) -> Any:

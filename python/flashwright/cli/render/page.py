@@ -15,7 +15,7 @@ from rich.table import Table
 from flashwright.cli.render import units
 from flashwright.results import RunResult
 
-__all__ = ["console", "plain_table", "show_comparison", "show_run"]
+__all__ = ["console", "grid", "plain_table", "show_comparison", "show_run"]
 
 _CAUSES = ("host", "gc", "merge", "padding", "translation", "wear")
 # Without a terminal, lines are as long as they need to be: what reads them can cut.
@@ -50,7 +50,8 @@ def show_run(result: RunResult) -> None:
             out.print(part)
 
 
-def _grid(rows: Sequence[tuple[str, str]]) -> Table:
+def grid(rows: Sequence[tuple[str, str]]) -> Table:
+    """Names and what they have, a row each."""
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="bold", no_wrap=True)
     grid.add_column(overflow="fold")
@@ -91,7 +92,7 @@ def _head(result: RunResult) -> RenderableType:
                 "the drive falls behind the arrivals: response times are mostly waiting (see --depth)",
             )
         )
-    return _grid(rows)
+    return grid(rows)
 
 
 def _falls_behind(figures: dict[str, Any]) -> bool:
@@ -168,7 +169,7 @@ def _figures(result: RunResult) -> RenderableType:
     spread = f"mean {units.number(wear['mean'], 2)}, stdev {units.number(wear['stdev'], 2)}"
     end = f"; {units.count(worn)} blocks worn out" if worn else ""
     rows.append(("erases per block", f"{erases}, {spread}{end}"))
-    return _grid(rows)
+    return grid(rows)
 
 
 def _cleaning(figures: dict[str, Any]) -> str:
@@ -251,7 +252,7 @@ def _foot(result: RunResult) -> RenderableType:
     if cost["peak_rss_bytes"] is not None:
         text += f", {units.size(cost['peak_rss_bytes'])} of memory at most"
     rows.extend([("simulator", text), ("digest", j["digest"])])
-    return _grid(rows)
+    return grid(rows)
 
 
 @dataclass(frozen=True)
@@ -371,7 +372,7 @@ def show_comparison(results: Sequence[RunResult], title: str, *, table_ram: bool
     head.extend(("caution", caution) for caution in cautions)
     head.append(("pace", _common([_pace(run["pace"]) for run in runs])))
     head.append(("precondition", _precondition(runs[0]["precondition"])))
-    out.print(_grid([*head, ("seed", str(runs[0]["seed"]))]))
+    out.print(grid([*head, ("seed", str(runs[0]["seed"]))]))
     always = [column for column in _comparison(table_ram) if column.always]
     extra = [column for column in _comparison(table_ram) if column.extra(runs)]
     table = _side_by_side(results, [*always, *extra])

@@ -1,6 +1,6 @@
 // A chart of any kind: axes, zoom, read-out, legend.
 
-const KINDS = { lines, bars, stack, map, requests };
+const KINDS = { lines, bars, stack, map, film, requests };
 
 class Chart {
   constructor(plot, spec) {
@@ -103,6 +103,7 @@ class Chart {
         this.draw();
       });
     }
+    this.kind.controls?.(this);
     this.resetButton = button(controls, "reset zoom", "option reset", () => this.zoom(null, null));
   }
 
@@ -143,15 +144,15 @@ class Chart {
   }
 
   layOut(width, height, x, y) {
-    const isMap = this.spec.kind === "map";
+    const isMap = Boolean(this.kind.isMap);
     const across = Math.max(3, Math.floor(width / 65));
     this.yTicks = this.view.y ? ticksOf(y, this.view.y.format, this.logY, 6) : [];
     const own = this.view.x?.ticks?.filter(([at]) => at >= x[0] && at <= x[1]) ?? [];
     this.xTicks = isMap ? [] : own.length > 1 ? own : ticksOf(x, this.view.x.format, this.view.x.log, across);
     const longest = Math.max(0, ...this.yTicks.map(([, label]) => label.length));
     // Panels below each other are aligned, whatever their labels.
-    const left = { map: 44, stack: 2, requests: 56 }[this.spec.kind] ?? Math.ceil(longest * CHAR) + 10;
-    const area = { left, right: width - 16, top: 24, bottom: height - (isMap ? 48 : 42) };
+    const left = { map: 44, film: 44, stack: 2, requests: 56 }[this.spec.kind] ?? Math.ceil(longest * CHAR) + 10;
+    const area = { left, right: width - 16, top: 24, bottom: height - (this.kind.below ?? 42) };
     if (this.spec.kind === "stack") area.top = 4;
     this.area = area;
     this.sx = scaleOf(x, this.view.x?.log, area.left, area.right);
@@ -239,7 +240,7 @@ class Chart {
     const xs = [x0, x1].map((x) => within(x, left, right)).sort((a, b) => a - b);
     const ys = [y0, y1].map((y) => within(y, top, bottom)).sort((a, b) => a - b);
     const [wide, tall] = [xs[1] - xs[0], ys[1] - ys[0]];
-    const both = this.spec.kind === "map";
+    const both = Boolean(this.kind.isMap);
     const onX = wide > 8 && (both || wide > tall / 4);
     const onY = tall > 8 && this.spec.kind !== "stack" && (both || tall > wide / 4);
     return { onX, onY, xs: onX ? xs : [left, right], ys: onY ? ys : [top, bottom] };
@@ -259,7 +260,7 @@ class Chart {
     if (!onX && !onY) return;
     const byValue = (a, b) => a - b;
     const y = onY ? ys.map(this.sy.invert).sort(byValue) : this.y;
-    if (onY && this.spec.kind === "map") y.reverse();
+    if (onY && this.kind.isMap) y.reverse();
     this.zoom(onX ? xs.map(this.sx.invert).sort(byValue) : this.x, y);
   }
 

@@ -48,7 +48,7 @@ const lines = {
       if (!line.points || line.level) continue;
       columns[line.x].forEach((x, i) => {
         const y = columns[line.y][i];
-        if (usable(y)) svg(group, "circle", { cx: sx(x), cy: sy(y), r: 3, fill: colour });
+        if (usable(y)) svg(group, "circle", { cx: sx(x), cy: sy(y), r: line.big ? 6 : 3, fill: colour });
       });
     }
   },

@@ -32,6 +32,8 @@ function layoutOf(view) {
 }
 
 const map = {
+  isMap: true,
+  below: 48,
   height(chart, width) {
     const { width: across, height: down } = layoutOf(chart.view);
     return Math.min(Math.max(((width - 60) * down) / across, 90), 420) + 84;
@@ -116,7 +118,8 @@ const map = {
     const plane = view.planes > 1 ? `, plane ${found.plane}` : "";
     const title = `channel ${found.channel}, die ${found.die}${plane}`;
     const share = (found.value - view.scale[0]) / (view.scale[1] - view.scale[0] || 1);
-    const value = `${shown(found.value, "count")} ${view.unit}`;
+    const about = view.exact === false ? "about " : "";
+    const value = `${about}${shown(found.value, "count")} ${view.unit}`;
     return { title, rows: [{ colour: ramp(share), name: blocks, value }] };
   },
 };

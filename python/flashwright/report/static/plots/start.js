@@ -3,15 +3,17 @@
 /** On paper charts get the width of a page, and the configuration is laid open. */
 function printing() {
   const configuration = document.getElementById("configuration");
-  let wasOpen = configuration.open;
+  let wasOpen = false;
   addEventListener("beforeprint", () => {
-    wasOpen = configuration.open;
-    configuration.open = true;
+    if (configuration) {
+      wasOpen = configuration.open;
+      configuration.open = true;
+    }
     Chart.printWidth = 660;
     charts.forEach((chart) => chart.draw());
   });
   addEventListener("afterprint", () => {
-    configuration.open = wasOpen;
+    if (configuration) configuration.open = wasOpen;
     Chart.printWidth = null;
     charts.forEach((chart) => chart.draw());
   });

@@ -1,0 +1,532 @@
+"""How much space to reserve: what a drive's utilisation costs a workload, where it turns steep, what meets a target."""
+
+from __future__ import annotations
+
+import multiprocessing
+import re
+import signal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from flashwright import _core, lifetime, workloads
+from flashwright.compare import Variant, variants
+from flashwright.device import Ssd
+from flashwright.errors import ConfigError, FlashwrightError, WorkloadError
+from flashwright.results import RunResult
+from flashwright.run import RunSettings
+
+__all__ = ["METRICS", "UTILIZATIONS", "Advice", "Point", "Target", "advise", "knee"]
+
+UTILIZATIONS = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
+"""Shares of the flash that the host may use, by default."""
+
+_KEY = "capacity.utilization"
+_TOLERANCE = 0.005
+# Rounds of wear from which a life is extrapolated: enough to see how the spread of the erases grows.
+_ROUNDS = 20
+
+
+@dataclass(frozen=True)
+class _Metric:
+    """A figure that can be a target: whether less is better, and how its values are written."""
+
+    less: bool
+    example: str
+    read: Callable[[str], float]
+
+
+def _plain(text: str) -> float:
+    return float(text.replace("_", ""))
+
+
+def _time(text: str) -> float:
+    return float(_core.time_read(text))
+
+
+def _rate(text: str) -> float:
+    return lifetime.parse_rate(text, name="throughput")
+
+
+def _years(text: str) -> float:
+    found = re.fullmatch(r"\s*([0-9.]+)\s*(y|years?|d|days?)\s*", text)
+    if found is None:
+        raise ValueError(text)
+    return float(found[1]) * (1 if found[2].startswith("y") else 1 / 365.25)
+
+
+_METRICS = {
+    "write-amplification": _Metric(True, "2", _plain),
+    "mean": _Metric(True, "500us", _time),
+    "p99": _Metric(True, "5ms", _time),
+    "p99.9": _Metric(True, "20ms", _time),
+    "iops": _Metric(False, "10000", _plain),
+    "throughput": _Metric(False, "100MB/s", _rate),
+    "life": _Metric(False, "5y", _years),
+}
+
+METRICS = tuple(_METRICS)
+"""What a target can be about."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A limit that a figure is to keep.
+
+    Attributes
+    ----------
+    metric : str
+        One of :data:`METRICS`.
+    limit : float
+        Nanoseconds for times, bytes a second for throughput, years for life.
+    text : str
+        As it was written.
+
+    Examples
+    --------
+    >>> Target.parse("p99 <= 5ms")
+    Target(metric='p99', limit=5000000.0, text='p99<=5ms')
+    >>> Target.parse("life>=5y").allows(4.9), Target.parse("write-amplification<=2").allows(1.9)
+    (False, True)
+    """
+
+    metric: str
+    limit: float
+    text: str
+
+    @classmethod
+    def parse(cls, text: str) -> Target:
+        """A target as the command line takes it.
+
+        Raises
+        ------
+        ConfigError
+            If it is none, or its limit is on the wrong side.
+        """
+        found = re.fullmatch(r"\s*([a-z0-9.-]+)\s*(<=|>=)\s*(.+?)\s*", text)
+        metric = None if found is None else _METRICS.get(found[1])
+        if found is None or metric is None:
+            raise ConfigError(
+                f"--target: found {text!r}, expected FIGURE<=LIMIT or FIGURE>=LIMIT",
+                f"figures are {', '.join(_METRICS)}; such as write-amplification<=2, p99<=5ms, life>=5y",
+            )
+        if (found[2] == "<=") != metric.less:
+            raise ConfigError(
+                f"--target: found {text!r}, expected {found[1]}{'<=' if metric.less else '>='}LIMIT",
+                f"{'less' if metric.less else 'more'} of it is better",
+            )
+        try:
+            limit = metric.read(found[3])
+        except (ValueError, FlashwrightError):
+            limit = float("nan")
+        if not 0 < limit < float("inf"):
+            raise ConfigError(
+                f"--target: found {text!r}, expected a limit such as {found[1]}{found[2]}{metric.example}",
+                "",
+            )
+        return cls(found[1], limit, "".join(text.split()))
+
+    @property
+    def less(self) -> bool:
+        """Whether less is better."""
+        return _METRICS[self.metric].less
+
+    def allows(self, value: float | None) -> bool:
+        """Whether the figure keeps the limit; a figure that there is not does not."""
+        if value is None:
+            return False
+        return value <= self.limit if self.less else value >= self.limit
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """What one utilisation costs.
+
+    Attributes
+    ----------
+    utilization : float
+        Logical over physical space, 0-1.
+    result : RunResult
+        The run at this very utilisation.
+    life_bytes : float or None
+        Host bytes until the drive's end by :func:`flashwright.lifetime.forecast`; None where erases are not
+        limited or nothing is written.
+    write_rate : float or None
+        Bytes a second that the host writes, for the years.
+    """
+
+    utilization: float
+    result: RunResult
+    life_bytes: float | None
+    write_rate: float | None = None
+
+    @property
+    def reserved(self) -> float:
+        """Share of the flash that the host may not use, 0-1."""
+        return round(1 - self.utilization, 10)
+
+    @property
+    def life_years(self) -> float | None:
+        """Years until the drive's end at the write rate."""
+        if self.life_bytes is None or self.write_rate is None:
+            return None
+        return self.life_bytes / self.write_rate / lifetime.YEAR_S
+
+    def value(self, metric: str) -> float | None:
+        """A figure by the name that targets use."""
+        j = self.result.json
+        times = j["response_time_ns"]["all"]
+        found: dict[str, float | None] = {
+            "write-amplification": j["write_amplification"],
+            "mean": times["mean"],
+            "p99": times["p99"],
+            "p99.9": times["p99_9"],
+            "iops": j["throughput"]["iops"],
+            "throughput": j["throughput"]["bytes_per_s"],
+            "life": self.life_years,
+        }
+        return found[metric]
+
+    def meets(self, targets: Sequence[Target]) -> bool:
+        """Whether all targets are met."""
+        return all(target.allows(self.value(target.metric)) for target in targets)
+
+    def figures(self) -> dict[str, Any]:
+        """The documented figures."""
+        return {
+            "utilization": self.utilization,
+            "reserved": self.reserved,
+            "write_amplification": self.value("write-amplification"),
+            "iops": self.value("iops"),
+            "bytes_per_s": self.value("throughput"),
+            "mean_ns": self.value("mean"),
+            "p99_ns": self.value("p99"),
+            "p99_9_ns": self.value("p99.9"),
+            "life_bytes": self.life_bytes,
+            "life_years": self.life_years,
+            "ended": self.result.json["ended"],
+            "digest": self.result.json["digest"],
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Advice:
+    """What utilisation costs, and what to choose.
+
+    Attributes
+    ----------
+    points : list of Point
+        By rising utilisation, those of the search included.
+    targets : tuple of Target
+        What was asked for.
+    knee : Point or None
+        Where write amplification turns steep, by :func:`knee`.
+    recommended : Point or None
+        The most utilisation, so the least reservation, that meets all targets; None if none does or there are none.
+    failures : mapping
+        Why there is no run, by utilisation.
+    finished : bool
+        Whether all that was asked for was played.
+    """
+
+    points: list[Point]
+    targets: tuple[Target, ...]
+    knee: Point | None
+    recommended: Point | None
+    failures: Mapping[float, str] = field(default_factory=dict)
+    finished: bool = True
+
+    @property
+    def nearest(self) -> list[tuple[Target, float | None, float | None]]:
+        """How near the best point comes to each target that no point meets: the target, its figure, its utilisation.
+
+        Where each target is met somewhere, but not all at once, those missed by the point that misses the fewest.
+        """
+        if self.recommended is not None or not self.points:
+            return []
+        lost = [t for t in self.targets if not any(p.meets([t]) for p in self.points)]
+        if lost:
+            return [(target, *self._best(target)) for target in lost]
+        point = min(self.points, key=lambda p: sum(not p.meets([t]) for t in self.targets))
+        return [
+            (t, point.value(t.metric), point.utilization)
+            for t in self.targets
+            if not point.meets([t])
+        ]
+
+    def _best(self, target: Target) -> tuple[float | None, float | None]:
+        known = [
+            (value, point.utilization)
+            for point in self.points
+            if (value := point.value(target.metric)) is not None
+        ]
+        if not known:
+            return None, None
+        return min(known) if target.less else max(known, key=lambda pair: (pair[0], -pair[1]))
+
+
+def knee(x: Sequence[float], y: Sequence[float]) -> int | None:
+    """Where a rising, convex curve turns steep.
+
+    Both axes are scaled to 0-1 over the points; the knee is the point farthest below the straight line from the
+    first point to the last, where ``x - y`` is largest. That is the rule of Kneedle for such curves, without its
+    smoothing. There is none where the curve rises by less than a twentieth of its least value, or nowhere lies
+    a twentieth below the line.
+
+    Parameters
+    ----------
+    x, y : sequence of float, same length
+        The points, by rising `x`.
+
+    Returns
+    -------
+    int or None
+        The number of the point.
+
+    References
+    ----------
+    Satopaa, Albrecht, Irwin, Raghavan: Finding a "Kneedle" in a Haystack, ICDCS Workshops 2011, section III.
+
+    Examples
+    --------
+    >>> knee([0.5, 0.6, 0.7, 0.8, 0.9], [1.24, 1.45, 1.84, 2.62, 4.9])
+    3
+    >>> knee([0.5, 0.7, 0.9], [1.0, 1.01, 1.02]) is None
+    True
+    """
+    if len(x) < 3:
+        return None
+    xs, ys = (np.asarray(values, dtype=np.float64) for values in (x, y))
+    low, high = float(ys.min()), float(ys.max())
+    if high - low < 0.05 * low:
+        return None
+    below = (xs - xs[0]) / (xs[-1] - xs[0]) - (ys - low) / (high - low)
+    at = int(np.argmax(below))
+    return at if below[at] >= 0.05 else None
+
+
+@dataclass(frozen=True)
+class _Job:
+    """One run, as a process gets it."""
+
+    utilization: float
+    variant: Variant
+    cycles: int
+
+
+def _play(job: _Job) -> tuple[float, RunResult, float | None] | tuple[float, str, None]:
+    """Play one point, and where life is asked for some rounds of wear too; text where the drive can't do it."""
+    try:
+        result = job.variant.begin().go(label=job.variant.label).with_varied(job.variant.varied)
+        return job.utilization, result, _life(job) if job.cycles else None
+    except FlashwrightError as error:
+        return job.utilization, str(error), None
+
+
+def _life(job: _Job) -> float | None:
+    """Host bytes until the drive's end, from rounds of wear without time; None for a workload that writes nothing."""
+    ssd = job.variant.ssd.with_({"wear.pe-cycles-max": job.cycles, "timing.model": "none"})
+    settings = RunSettings(seed=job.variant.settings.seed, depth=job.variant.settings.depth)
+    run = lifetime.begin(ssd, job.variant.source, settings)
+    try:
+        made = lifetime.forecast(run, share_min=0.0, rounds_min=_ROUNDS)
+    except WorkloadError:
+        return None
+    result = run.result()
+    if result is None:
+        return None
+    return lifetime.Endurance.of(result, None if made is None else made.host_pages).host_bytes
+
+
+def _quiet_process() -> None:
+    # Ctrl-C is for the process that hands out the work.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+class _Players:
+    """Plays jobs, several at a time."""
+
+    def __init__(self, jobs: int) -> None:
+        self._pool = multiprocessing.get_context().Pool(jobs, _quiet_process) if jobs > 1 else None
+
+    def __enter__(self) -> _Players:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._pool is not None:
+            self._pool.terminate()
+            self._pool.join()
+
+    def play(self, jobs: Sequence[_Job]) -> Iterator[Any]:
+        if self._pool is None:
+            yield from map(_play, jobs)
+        else:
+            yield from self._pool.imap_unordered(_play, jobs)
+
+
+def advise(
+    ssd: Ssd,
+    workload: workloads.Source | str,
+    *,
+    utilizations: Sequence[float] = UTILIZATIONS,
+    targets: Sequence[Target | str] = (),
+    settings: RunSettings | None = None,
+    cycles: int | None = None,
+    write_rate: float | None = None,
+    jobs: int = 1,
+    progress: Callable[[int, int], None] | None = None,
+) -> Advice:
+    """Play a workload on a drive with more and less space for the host, and say what to reserve.
+
+    Parameters
+    ----------
+    ssd : Ssd
+        The drive; give it a :meth:`Ssd.precondition`, for on an empty drive nothing is cleaned at first.
+    workload : Workload, Trace or str
+        What is played.
+    utilizations : sequence of float, optional
+        Values of ``capacity.utilization`` to try.
+    targets : sequence of Target or str, optional
+        What is to be met. Between the highest utilisation tried that meets all and the next one, more are
+        played until they are within 0.005, so that the answer is a run of its own.
+    settings : RunSettings, optional
+        All else that makes the runs.
+    cycles : int, optional
+        Erases that a block takes; by default the drive's ``wear.pe-cycles-max``. The runs themselves are played
+        without a limit. Where there is one, each point is worn for some twenty erases a block more, without
+        time, to tell its life.
+    write_rate : float, optional
+        Bytes a second that the host writes, for years.
+    jobs : int, optional
+        Processes.
+    progress : callable, optional
+        Called with the runs done and those known to be needed.
+
+    Returns
+    -------
+    Advice
+        Its ``finished`` is False where Ctrl-C cut it short.
+
+    Raises
+    ------
+    ConfigError
+        If no utilisation makes a drive, or a target is about life and no life can be told.
+
+    Examples
+    --------
+    >>> ssd = Ssd.named("default").with_({"timing.model": "none"}, blocks_per_plane=64)
+    >>> found = advise(
+    ...     ssd.precondition("random"),
+    ...     "uniform:write=1",
+    ...     utilizations=[0.5, 0.7, 0.85],
+    ...     targets=["write-amplification<=2"],
+    ...     settings=RunSettings(requests=100_000),
+    ... )
+    >>> 0.7 <= found.recommended.utilization < 0.75, found.recommended.result.write_amplification <= 2
+    (True, True)
+    """
+    wanted = tuple(t if isinstance(t, Target) else Target.parse(t) for t in targets)
+    grid = sorted({round(float(u), 6) for u in utilizations})
+    if not grid or not all(0 < u < 1 for u in grid):
+        raise ConfigError(
+            f"utilization: found {', '.join(map(str, utilizations)) or 'nothing'}, expected shares above 0 and below 1",
+            "",
+        )
+    config = ssd.config
+    limit = config["wear"]["pe-cycles-max"] if cycles is None else cycles
+    if any(target.metric == "life" for target in wanted):
+        for name, value, hint in (
+            ("--write-rate", write_rate, "years need the rate at which the host writes"),
+            ("--cycles", limit or None, "or --set wear.pe-cycles-max=3000"),
+        ):
+            if value is None:
+                raise ConfigError(f"{name}: found nothing, expected it with a target of life", hint)
+    if any(t.metric in ("mean", "p99", "p99.9", "iops", "throughput") for t in wanted) and (
+        config["timing"]["model"] == "none"
+    ):
+        raise ConfigError(
+            "timing.model: found none, expected serial or parallel with a target about time", ""
+        )
+    base = ssd.with_({"wear.pe-cycles-max": 0, "capacity.logical": "0 B"})
+    made = settings or RunSettings()
+    source = workloads.find(workload) if isinstance(workload, str) else workload
+    points: dict[float, Point] = {}
+    failures: dict[float, str] = {}
+
+    def job(u: float) -> _Job | None:
+        try:
+            return _Job(u, variants(base, source, {_KEY: [u]}, made)[0], limit)
+        except ConfigError as error:
+            failures[u] = str(error)
+            return None
+
+    finished, done, needed = True, 0, len(grid)
+    with _Players(jobs) as players:
+
+        def play(values: Sequence[float]) -> None:
+            nonlocal done
+            for u, found, life in players.play(
+                [one for u in values if (one := job(u)) is not None]
+            ):
+                done += 1
+                if isinstance(found, RunResult):
+                    points[u] = Point(u, found, life, write_rate)
+                else:
+                    failures[u] = found
+                if progress is not None:
+                    progress(done, needed)
+
+        try:
+            play(grid)
+            while wanted and (between := _bracket(points, wanted)) is not None:
+                low, high = between
+                count = max(1, jobs)
+                values = [
+                    round(low + (high - low) * (k + 1) / (count + 1), 4) for k in range(count)
+                ]
+                needed += len(values)
+                before = len(points)
+                play(values)
+                if len(points) == before:
+                    break
+        except KeyboardInterrupt:
+            finished = False
+    if not points and finished:
+        raise ConfigError(next(iter(failures.values())), "no utilization asked for makes a drive")
+    ordered = [points[u] for u in sorted(points)]
+    return Advice(
+        ordered,
+        wanted,
+        _knee_of([points[u] for u in grid if u in points]),
+        _most(ordered, wanted),
+        failures,
+        finished,
+    )
+
+
+def _most(points: Sequence[Point], targets: Sequence[Target]) -> Point | None:
+    meeting = [point for point in points if targets and point.meets(targets)]
+    return max(meeting, key=lambda point: point.utilization, default=None)
+
+
+def _bracket(
+    points: Mapping[float, Point], targets: Sequence[Target]
+) -> tuple[float, float] | None:
+    """The highest utilisation that meets the targets and the next one, while they are far apart."""
+    best = _most(list(points.values()), targets)
+    above = [] if best is None else [u for u in points if u > best.utilization]
+    if best is None or not above or min(above) - best.utilization <= _TOLERANCE + 1e-9:
+        return None
+    return best.utilization, min(above)
+
+
+def _knee_of(points: Sequence[Point]) -> Point | None:
+    known = [
+        (point, value)
+        for point in points
+        if (value := point.value("write-amplification")) is not None
+    ]
+    at = knee([point.utilization for point, _ in known], [value for _, value in known])
+    return None if at is None else known[at][0]

@@ -1,0 +1,234 @@
+"""``flashwright advise``: how much space to reserve for a workload on a drive."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import Annotated, Any
+
+import typer
+
+from flashwright import __version__, _core, lifetime
+from flashwright.advise import UTILIZATIONS, Advice, Point, Target
+from flashwright.advise import advise as find
+from flashwright.cli.options import (
+    DEFAULT_TRACE,
+    Device,
+    OutputOptions,
+    RunOptions,
+    add_options,
+)
+from flashwright.cli.progress import Bar
+from flashwright.cli.render import errors, page, put_json, units
+from flashwright.errors import ConfigError, WorkloadError
+from flashwright.run import Progress
+from flashwright.workloads import Workload
+
+__all__ = ["advise"]
+
+_PRECONDITION = "random"
+
+
+@add_options
+def advise(
+    device: Device,
+    run: RunOptions,
+    output: OutputOptions,
+    target: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FIGURE<=LIMIT",
+            help="What is to be met: write-amplification<=2, mean, p99 or p99.9<=5ms, iops>=9000, throughput>=90MB/s, "
+            "life>=5y. Repeatable.",
+        ),
+    ] = None,
+    utilizations: Annotated[
+        str | None,
+        typer.Option(
+            metavar="U,U,...",
+            help="Values of capacity.utilization to try; default 0.5 to 0.95 in steps of 0.05.",
+        ),
+    ] = None,
+    write_rate: Annotated[
+        str | None,
+        typer.Option(metavar="RATE", help="For years of life: 20MB/s, 2TB/day or 0.5dwpd."),
+    ] = None,
+    cycles: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Erases that a block takes; by default wear.pe-cycles-max."),
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(metavar="N", help="Runs at a time; by default one a core.")
+    ] = None,
+) -> int:
+    """Say how much space to reserve: what it costs, where it turns steep, the least that meets a target."""
+    output.check()
+    for option in run.given(["closeup", "snapshots"]):
+        raise WorkloadError(f"{option}: found it with advise, expected it with simulate", "")
+    if jobs is not None and not 1 <= jobs <= 256:
+        raise ConfigError(f"--jobs: found {jobs}, expected 1 to 256", "")
+    if cycles is not None and cycles < 1:
+        raise ConfigError(f"--cycles: found {cycles}, expected 1 or more", "")
+    targets = [Target.parse(text) for text in target or []]
+    notes = []
+    if run.precondition == "empty":
+        run = replace(run, precondition=_PRECONDITION)
+        notes.append(
+            f"the drive is filled first (--precondition {_PRECONDITION}): an empty one cleans nothing"
+        )
+    if run.workload is None and run.trace is None:
+        notes.append(f"neither --trace nor --workload: playing {DEFAULT_TRACE}")
+    ssd, source, settings = run.drive(device), run.source(), run.settings()
+    rate = None
+    if write_rate is not None:
+        rate = lifetime.parse_rate(write_rate, _core.config_check(ssd.toml)[0], "--write-rate")
+    if ssd.config["capacity"]["logical"] != "0 B":
+        notes.append("capacity.logical is left out of the runs: utilization says the size")
+    if not output.quiet:
+        for note in notes:
+            errors.note(note)
+    with Bar(False if output.quiet else output.progress, "advise", "runs/s") as bar:
+        found = find(
+            ssd,
+            source,
+            utilizations=_utilizations(utilizations),
+            targets=targets,
+            settings=settings,
+            cycles=cycles,
+            write_rate=rate,
+            jobs=jobs or os.cpu_count() or 1,
+            progress=lambda done, total: bar.update(Progress("measured", done, total, None, 0)),
+        )
+    document = _document(found, run, source.spec if isinstance(source, Workload) else source.path)
+    document["notes"] = notes
+    put_json(document, output.json)
+    if found.points:
+        if output.report is not None:
+            from flashwright.report.advise import write_advice
+
+            write_advice(output.report, found, document)
+        if not output.silent:
+            _show(found, document)
+    if not output.quiet:
+        for u, why in found.failures.items():
+            errors.note(f"utilization {u:g} left out: {why.splitlines()[0]}")
+    if not found.finished:
+        errors.note(f"interrupted; {len(found.points)} runs were finished")
+        return 130
+    if targets and found.recommended is None:
+        errors.fault(_unmet(found))
+        return 1
+    return 1 if any(point.result.violations for point in found.points) else 0
+
+
+def _utilizations(text: str | None) -> list[float]:
+    if text is None:
+        return list(UTILIZATIONS)
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise ConfigError(
+            f"--utilizations: found {text!r}, expected shares above 0 and below 1",
+            "such as 0.6,0.7,0.8",
+        ) from None
+
+
+def _document(found: Advice, run: RunOptions, workload: str) -> dict[str, Any]:
+    return {
+        "version": __version__,
+        "config": found.points[0].result.json["config"] if found.points else None,
+        "workload": found.points[0].result.json["workload"] if found.points else workload,
+        "precondition": run.precondition,
+        "seed": run.seed,
+        "targets": [target.text for target in found.targets],
+        "points": [point.figures() for point in found.points],
+        "knee": None if found.knee is None else found.knee.figures(),
+        "knee_rule": "write amplification farthest below the chord, both axes scaled to 0-1 (Kneedle)",
+        "recommended": None if found.recommended is None else found.recommended.figures(),
+        "nearest": [
+            {"target": target.text, "value": value, "utilization": at}
+            for target, value, at in found.nearest
+        ],
+        "failures": {f"{u:g}": why for u, why in found.failures.items()},
+    }
+
+
+def _shown(metric: str, value: float | None) -> str:
+    if metric in ("mean", "p99", "p99.9"):
+        return units.time(value)
+    if metric == "throughput":
+        return units.rate(value)
+    if metric == "iops":
+        return units.count(value)
+    text = units.number(value)
+    return f"{text} years" if metric == "life" and value is not None else text
+
+
+def _unmet(found: Advice) -> str:
+    parts = []
+    for target, value, at in found.nearest:
+        if value is None:
+            parts.append(f"{target.text}: no run has that figure")
+        else:
+            parts.append(
+                f"{target.text}: the best comes to {_shown(target.metric, value)}, at utilization {at:g}"
+            )
+    together = "" if len(found.nearest) != len(found.targets) or len(found.targets) == 1 else "all "
+    return f"no reservation meets {together}{'; '.join(parts)}"
+
+
+def _show(found: Advice, document: dict[str, Any]) -> None:
+    out = page.console()
+    config = document["config"]
+    rows = [
+        ("advise", f"{config['name']}, {document['workload']}"),
+        ("precondition", f"{document['precondition']}; seed {document['seed']}"),
+    ]
+    out.print(page.grid(rows))
+    names = ["utilization", "WA", "IOPS", "mean", "p99", "p99.9", "data till end", "years"]
+    table = page.plain_table("reserved", *names, "", right=names)
+    for point in found.points:
+        table.add_row(
+            units.share(point.reserved),
+            f"{point.utilization:g}",
+            *(
+                _shown(metric, point.value(metric))
+                for metric in ("write-amplification", "iops", "mean", "p99", "p99.9")
+            ),
+            units.size(point.life_bytes) if point.life_bytes is not None else "-",
+            units.number(point.life_years, 2),
+            _marks(found, point),
+        )
+    out.print(table)
+    rows = [("knee", _knee(found))]
+    if found.recommended is not None:
+        best = found.recommended
+        figures = ", ".join(
+            f"{t.metric} {_shown(t.metric, best.value(t.metric))}" for t in found.targets
+        )
+        rows.append(
+            (
+                "reserve",
+                f"{units.share(best.reserved)} (capacity.utilization={best.utilization:g}), the least that meets "
+                f"{', '.join(t.text for t in found.targets)}: {figures} in a run at that very point",
+            )
+        )
+    out.print(page.grid(rows))
+
+
+def _marks(found: Advice, point: Point) -> str:
+    marks = []
+    if point is found.knee:
+        marks.append("knee")
+    if point is found.recommended:
+        marks.append("meets the target" if len(found.targets) == 1 else "meets the targets")
+    return ", ".join(marks)
+
+
+def _knee(found: Advice) -> str:
+    if found.knee is None:
+        return "none: write amplification does not turn steep in this range"
+    return (
+        f"{units.share(found.knee.reserved)} reserved (capacity.utilization={found.knee.utilization:g}): "
+        "beyond it write amplification turns steep"
+    )

@@ -1,0 +1,615 @@
+"""``flashwright lifetime``: by formula, played to the end of life, or from SMART data."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from flashwright import __version__, _core, smart
+from flashwright import lifetime as life
+from flashwright.cli.options import (
+    DEFAULT_TRACE,
+    OutputOptions,
+    RunOptions,
+    add_options,
+    check_snapshots,
+    find_drive,
+)
+from flashwright.cli.progress import Bar
+from flashwright.cli.render import errors, page, put_json, units
+from flashwright.device import Ssd
+from flashwright.errors import ConfigError, WorkloadError
+from flashwright.report.lifetime import decimal, write_formula
+from flashwright.results import RunResult
+from flashwright.run import Run, RunInterrupted
+
+__all__ = ["lifetime"]
+
+_RESERVED = "0.5,0.6,0.7,0.8,0.9,0.95"
+_WRITTEN_SHARES = (0.01, 0.05, 0.1, 0.25, 0.5)
+
+
+@add_options
+def lifetime(
+    run: RunOptions,
+    output: OutputOptions,
+    device: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[DEVICE]", help="A bundled drive (`flashwright devices`) or a TOML file."
+        ),
+    ] = None,
+    capacity: Annotated[
+        str | None,
+        typer.Option(metavar="SIZE", help="By formula: S, such as 100GB; by default DEVICE's."),
+    ] = None,
+    cycles: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="M, erases that a block takes; by default DEVICE's wear.pe-cycles-max.",
+        ),
+    ] = None,
+    reserved: Annotated[
+        str | None,
+        typer.Option(
+            metavar="P,P,...", help=f"By formula: shares of the space in use; default {_RESERVED}."
+        ),
+    ] = None,
+    written: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE,...", help="By formula: data written so far, such as 50TB,100TB."
+        ),
+    ] = None,
+    effective: Annotated[
+        bool,
+        typer.Option(
+            "--effective",
+            help="By formula: count over-provisioning: S is the flash, P times logical over physical size.",
+        ),
+    ] = False,
+    physical: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE", help="With --effective: size of the flash; by default DEVICE's."
+        ),
+    ] = None,
+    simulate: Annotated[
+        bool, typer.Option("--simulate", help="Play the workload until the drive can't be written.")
+    ] = False,
+    write_rate: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RATE", help="For years: 20MB/s, 2TB/day or 0.5dwpd (drive writes a day)."
+        ),
+    ] = None,
+    fast_forward: Annotated[
+        bool,
+        typer.Option(
+            "--fast-forward",
+            help="With --simulate: stop once cleaning is steady, and extrapolate to the end.",
+        ),
+    ] = False,
+    measure_share: Annotated[
+        float,
+        typer.Option(
+            metavar="SHARE",
+            help="With --fast-forward: share of the erase budget to play at least.",
+        ),
+    ] = 0.1,
+    against_full: Annotated[
+        bool,
+        typer.Option(
+            "--against-full", help="With --fast-forward: play on to the end and say the error."
+        ),
+    ] = False,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Where the run is saved if it stops before its end."),
+    ] = None,
+    checkpoint_every: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Save the run every so often too.")
+    ] = None,
+    stop_after: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Stop after so many requests in all, to go on later."),
+    ] = None,
+    resume: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Go on with a saved run.")
+    ] = None,
+    smart_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--smart",
+            metavar="FILE",
+            help="Output of `smartctl -j -a` or `nvme smart-log -o json`; - is standard input.",
+        ),
+    ] = None,
+    endurance: Annotated[
+        str | None,
+        typer.Option(metavar="SIZE", help="With --smart: the drive's rating (TBW), such as 600TB."),
+    ] = None,
+) -> int:
+    """Say how long a drive lasts: by formula, played to its end (--simulate), or from its SMART data (--smart)."""
+    _refuse(
+        {
+            "--smart": smart_file is not None,
+            "--simulate": simulate or resume is not None,
+            "the formula": smart_file is None and not simulate and resume is None,
+        },
+        {
+            "--simulate": {
+                "--fast-forward": fast_forward,
+                "--against-full": against_full,
+                "--checkpoint": checkpoint,
+                "--checkpoint-every": checkpoint_every,
+                "--stop-after": stop_after,
+                "--write-rate": write_rate,
+            },
+            "--smart": {"--endurance": endurance},
+            "the formula": {
+                "--capacity": capacity,
+                "--reserved": reserved,
+                "--written": written,
+                "--effective": effective,
+                "--physical": physical,
+            },
+        },
+    )
+    output.check(checkpoint)
+    if smart_file is not None or (not simulate and resume is None):
+        _refuse_run(run, device, cycles, output, smart_file is not None)
+    if smart_file is not None:
+        return _from_smart(smart_file, endurance, output)
+    if not simulate and resume is None:
+        return _by_formula(
+            run, output, device, capacity, cycles, reserved, written, physical, effective
+        )
+    if fast_forward:
+        for name, value in (
+            ("--checkpoint", checkpoint),
+            ("--resume", resume),
+            ("--stop-after", stop_after),
+        ):
+            if value is not None:
+                raise WorkloadError(
+                    f"{name}: found it with --fast-forward, expected it without",
+                    "a fast-forward plays a part of the life only",
+                )
+    elif against_full:
+        raise WorkloadError(
+            "--against-full: found it without --fast-forward, expected both",
+            "without it the whole life is played anyway",
+        )
+    if write_rate is not None:
+        life.parse_rate(write_rate, 1.0, "--write-rate")
+    made = _begin(run, output, device, cycles, resume)
+    rate = None
+    if write_rate is not None:
+        rate = life.parse_rate(write_rate, _core.config_check(made.toml)[0], "--write-rate")
+    if fast_forward:
+        return _fast_forward(made, output, rate, measure_share, against_full)
+    return _to_the_end(made, output, rate, checkpoint, checkpoint_every, stop_after)
+
+
+def _refuse(chosen: dict[str, bool], own: dict[str, dict[str, object]]) -> None:
+    """Refuse two ways at once, and options of a way that was not chosen."""
+    ways = [way for way, wanted in chosen.items() if wanted]
+    if len(ways) > 1:
+        raise WorkloadError(f"{' and '.join(ways)}: found both, expected one of them", "")
+    for way, options in own.items():
+        for option, value in options.items():
+            if value not in (None, False) and not chosen[way]:
+                raise WorkloadError(
+                    f"{option}: found it with {ways[0]}, expected it with {way} only", ""
+                )
+
+
+def _refuse_run(
+    run: RunOptions, device: str | None, cycles: int | None, output: OutputOptions, smart: bool
+) -> None:
+    """Refuse what makes a run where nothing is played; a formula takes a drive with its settings."""
+    given = [option for option in run.given() if smart or option != "--set"]
+    if smart:
+        others = {"DEVICE": device, "--cycles": cycles, "--report": output.report}
+        given += [name for name, value in others.items() if value is not None]
+    for option in given:
+        way = "--smart" if smart else "the formula"
+        raise WorkloadError(
+            f"{option}: found it with {way}, expected it without", "--simulate plays a drive"
+        )
+
+
+# By formula ---------------------------------------------------------------------------------------
+
+
+def _by_formula(
+    run: RunOptions,
+    output: OutputOptions,
+    device: str | None,
+    capacity: str | None,
+    cycles: int | None,
+    reserved: str | None,
+    written: str | None,
+    physical: str | None,
+    effective: bool,
+) -> int:
+    logical, flash = (
+        None if text is None else life.parse_size(text, name)
+        for text, name in ((capacity, "--capacity"), (physical, "--physical"))
+    )
+    if device is not None:
+        ssd = run.drive(device)
+        drive_bytes, drive_pages, flash_pages = _core.config_check(ssd.toml)
+        logical = drive_bytes if logical is None else logical
+        flash = flash_pages * (drive_bytes / drive_pages) if flash is None else flash
+        cycles = cycles or ssd.config["wear"]["pe-cycles-max"] or None
+    for name, value, hint in (
+        ("--capacity", logical, "name a DEVICE, or give --capacity 100GB"),
+        ("--cycles", cycles, "erases that a block takes, such as --cycles 3000"),
+    ):
+        if value is None:
+            raise ConfigError(f"{name}: found nothing, expected it or a DEVICE that has it", hint)
+    assert logical is not None and cycles is not None
+    factor, s = 1.0, logical
+    if effective:
+        if flash is None:
+            raise ConfigError(
+                "--physical: found nothing, expected the size of the flash with --effective",
+                "name a DEVICE, or give --physical 128GiB",
+            )
+        factor, s = float(life.effective_range(1.0, logical, flash)), flash
+    shares = [_share(text) for text in (reserved or _RESERVED).split(",")]
+    amounts = (
+        [share * s * cycles for share in _WRITTEN_SHARES]
+        if written is None
+        else [life.parse_size(text, "--written") for text in written.split(",")]
+    )
+    document: dict[str, Any] = {
+        "version": __version__,
+        "method": "formula",
+        "capacity_bytes": s,
+        "pe_cycles_max": cycles,
+        "effective": effective,
+        "reserved_factor": factor,
+        "written_bytes": amounts,
+        "rows": [
+            {
+                "reserved": p,
+                "writable_bytes": life.writable(s, p * factor, cycles),
+                "residual": [life.residual(a, s, p * factor, cycles) for a in amounts],
+            }
+            for p in shares
+        ],
+    }
+    put_json(document, output.json)
+    if output.report is not None:
+        write_formula(
+            output.report, document, capacity=s, cycles=cycles, written=amounts, factor=factor
+        )
+    if not output.silent:
+        names = [f"left after {decimal(amount)}" for amount in amounts]
+        table = page.plain_table("reserved", "writable", *names, right=["writable", *names])
+        for row in document["rows"]:
+            table.add_row(
+                units.share(row["reserved"]),
+                decimal(row["writable_bytes"]),
+                *(units.share(left) for left in row["residual"]),
+            )
+        out = page.console()
+        of = f"S = {decimal(s)}, M = {cycles:,}" + (f", P times {factor:.4f}" if effective else "")
+        out.print(f"Equation 1 of Hu, Jiang, Manden (2012), {of}")
+        out.print(table)
+    return 0
+
+
+def _share(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ConfigError(
+            f"--reserved: found {text!r}, expected shares above 0 and below 1", "such as 0.5,0.9"
+        ) from None
+
+
+# Played to the end --------------------------------------------------------------------------------
+
+
+def _begin(
+    run: RunOptions,
+    output: OutputOptions,
+    device: str | None,
+    cycles: int | None,
+    resume: Path | None,
+) -> Run:
+    if resume is not None:
+        if run.given() or cycles is not None:
+            raise WorkloadError(
+                f"{', '.join(run.given() or ['--cycles'])}: found with --resume, expected none of what makes a run",
+                "a saved run goes on as it was begun",
+            )
+        made = Run.load(resume)
+        if device is not None and find_drive(device).toml != made.toml:
+            raise WorkloadError(
+                f"{device}: found with --resume of a run on another drive", "leave DEVICE out"
+            )
+        if Ssd(made.toml).config["wear"]["pe-cycles-max"] == 0:
+            raise WorkloadError(
+                f"{resume}: the saved run's drive has no limit of erases, expected one of `flashwright lifetime`",
+                "",
+            )
+        return made
+    if device is None:
+        raise WorkloadError(
+            "DEVICE: found nothing, expected a drive",
+            "such as `flashwright lifetime default --simulate`",
+        )
+    for option in run.given(["requests", "closeup"]):
+        raise WorkloadError(
+            f"{option}: found it with --simulate, expected it without: the drive's end ends the run",
+            "--stop-after with --checkpoint stops on the way",
+        )
+    check_snapshots(run, output)
+    ssd = run.drive(device)
+    if cycles is not None:
+        ssd = ssd.with_({"wear.pe-cycles-max": cycles})
+    made = life.begin(ssd, run.source(), run.settings())
+    if run.workload is None and run.trace is None and not output.quiet:
+        errors.note(f"neither --trace nor --workload: playing {DEFAULT_TRACE}, again and again")
+    return made
+
+
+def _to_the_end(
+    made: Run,
+    output: OutputOptions,
+    rate: float | None,
+    checkpoint: Path | None,
+    checkpoint_every: float | None,
+    stop_after: int | None,
+) -> int:
+    interrupted = False
+    try:
+        with Bar(False if output.quiet else output.progress, "life", "erases/s") as bar:
+            result = life.play_to_end(
+                made,
+                progress=bar.update,
+                stop_after=stop_after,
+                checkpoint=checkpoint,
+                checkpoint_every=checkpoint_every,
+            )
+    except RunInterrupted as stop:
+        interrupted = True
+        if stop.result is None:
+            errors.note("interrupted before anything was measured")
+            return 130
+        result = stop.result
+    end = life.Endurance.of(result)
+    ended = result.json["ended"] == "worn-out"
+    used = _used(result, end)
+    document = {
+        "version": __version__,
+        "method": "simulated",
+        "ended": result.json["ended"],
+        "budget_used": used,
+        **life.figures(end, rate),
+        "run": result.json,
+    }
+    put_json(document, output.json)
+    if output.report is not None:
+        result.report(output.report)
+    if not output.silent:
+        head = "until its end" if ended else f"so far ({units.share(used)} of its erases)"
+        _show(result, end, rate, [("written", head)])
+    if interrupted:
+        errors.note("interrupted; the figures cover what was finished")
+        return 130
+    return 1 if result.violations else 0
+
+
+def _used(result: RunResult, end: life.Endurance) -> float:
+    """Share of the erase budget that is used up."""
+    return float(result.erases_per_block.mean()) / end.cycles
+
+
+def _show(
+    result: RunResult,
+    end: life.Endurance,
+    rate: float | None,
+    head: list[tuple[str, str]],
+) -> None:
+    wear = result.json["wear"]["erases_per_block"]
+    rows = [
+        ("drive", f"{result.json['config']['name']}, {end.cycles:,} erases a block"),
+        ("workload", result.json["workload"]),
+        *head,
+        ("data endurance", f"{decimal(end.host_bytes)} of host writes"),
+        ("drive writes", units.number(end.drive_writes, 1)),
+        ("endurance efficiency", units.number(end.efficiency)),
+        ("write amplification", units.number(result.write_amplification)),
+        (
+            "erases per block",
+            f"{units.count(wear['min'])} to {units.count(wear['max'])}, mean {units.number(wear['mean'], 1)}, "
+            f"stdev {units.number(wear['stdev'], 1)}; {units.count(result.json['wear']['blocks_worn_out'])} worn out",
+        ),
+    ]
+    if rate is not None:
+        rows.append(("life", f"{_years(end.years(rate))} at {decimal(rate)}/s"))
+    page.console().print(page.grid(rows))
+
+
+def _years(years: float) -> str:
+    return (
+        f"{units.number(years, 1 if years < 100 else 0)} years"
+        if years >= 0.05
+        else f"{years * 365.25:.2g} days"
+    )
+
+
+def _fast_forward(
+    made: Run, output: OutputOptions, rate: float | None, share: float, against_full: bool
+) -> int:
+    if not 0 <= share < 1:
+        raise WorkloadError(f"--measure-share: found {share}, expected 0 to below 1", "")
+    quiet = False if output.quiet else output.progress
+    try:
+        with Bar(quiet, "life", "erases/s") as bar:
+            found = life.forecast(made, progress=bar.update, share_min=share)
+        result = made.result()
+        assert result is not None
+        full = None
+        if against_full:
+            with Bar(quiet, "to the end", "erases/s") as bar:
+                full = life.Endurance.of(life.play_to_end(made, progress=bar.update))
+    except KeyboardInterrupt:
+        errors.note("interrupted before there was a forecast")
+        return 130
+    if found is None:
+        errors.note(
+            "the drive came to its end before its cleaning was steady: this is no extrapolation"
+        )
+    end = life.Endurance.of(result, None if found is None else found.host_pages)
+    error = None if full is None else end.host_pages / full.host_pages - 1
+    document = {
+        "version": __version__,
+        "method": "simulated" if found is None else "extrapolated",
+        **life.figures(end, rate),
+        "forecast": None if found is None else asdict(found),
+        "full": None if full is None else life.figures(full, rate),
+        "error": error,
+        "run": result.json,
+    }
+    put_json(document, output.json)
+    if output.report is not None:
+        result.report(output.report)
+    if not output.silent:
+        head = []
+        if found is not None:
+            steady = "steady" if found.steady else "NOT steady"
+            head = [
+                (
+                    "extrapolated",
+                    f"from {units.share(found.share)} of its erases; cleaning {steady}",
+                ),
+                (
+                    "by",
+                    f"write amplification {units.number(found.write_amplification)}, erases' stdev "
+                    f"{units.number(found.spread, 2)}, its square growing as their mean to the "
+                    f"{units.number(found.growth, 2)}: {units.number(found.unused, 1)} erases a block unused",
+                ),
+            ]
+        if full is not None and error is not None:
+            head.append(
+                (
+                    "played to the end",
+                    f"{decimal(full.host_bytes)}: the forecast is off by {error * 100:+.1f} %",
+                )
+            )
+        _show(result, end, rate, head)
+    return 0
+
+
+# From SMART data ----------------------------------------------------------------------------------
+
+
+def _from_smart(path: Path, endurance: str | None, output: OutputOptions) -> int:
+    rating = None if endurance is None else life.parse_size(endurance, "--endurance")
+    found = _read(path)
+    in_range = found.years_left_range
+    document = {
+        "version": __version__,
+        "method": "smart",
+        "model": found.model,
+        "protocol": found.protocol,
+        "capacity_bytes": found.capacity,
+        "power_on_hours": found.power_on_hours,
+        "host_bytes_written": found.bytes_written,
+        "write_rate_bytes_per_s": found.bytes_per_s,
+        "used": found.used,
+        "used_from": found.used_from,
+        "write_amplification": found.write_amplification,
+        "endurance_bytes": found.endurance_bytes,
+        "years_left": found.years_left,
+        "years_left_min": None if in_range is None else in_range[0],
+        "years_left_max": None if in_range is None else in_range[1],
+        "rating_bytes": rating,
+        "years_to_rating": None if rating is None else found.years_to(rating),
+        "missing": [{"field": name, "run": command} for name, command in found.missing],
+    }
+    put_json(document, output.json)
+    if not output.silent:
+        page.console().print(page.grid(_smart_rows(found, rating)))
+    if not output.quiet:
+        for name, command in found.missing:
+            errors.note(
+                f"{name}: not in the file; `{command}` as root prints it where the drive tells it"
+            )
+    return 0
+
+
+def _read(path: Path) -> smart.Smart:
+    if path != Path("-"):
+        return smart.read(path)
+    with tempfile.NamedTemporaryFile(suffix=".json") as file:
+        file.write(typer.get_binary_stream("stdin").read())
+        file.flush()
+        try:
+            return smart.read(Path(file.name))
+        except smart.SmartError as error:
+            raise smart.SmartError(
+                str(error).replace(file.name, "standard input"), error.hint
+            ) from None
+
+
+def _smart_rows(found: smart.Smart, rating: float | None) -> list[tuple[str, str]]:
+    rows = [("drive", found.model or f"a drive over {found.protocol}")]
+    if found.power_on_hours is not None:
+        years = found.power_on_hours / smart.HOURS_A_YEAR
+        rows.append(
+            ("power-on time", f"{units.count(found.power_on_hours)} hours, {years:.2f} years")
+        )
+    if found.bytes_written is not None:
+        text = decimal(found.bytes_written)
+        if found.bytes_per_s is not None:
+            text += f", {decimal(found.bytes_per_s * 86400)} a day under power"
+        rows.append(("written by the host", text))
+    if found.write_amplification is not None:
+        rows.append(("write amplification", units.number(found.write_amplification, 2)))
+    if found.used is not None:
+        rows.append(("life used", f"{units.share(found.used)} ({found.used_from})"))
+    rows.extend(_life_left(found))
+    if found.endurance_bytes is not None:
+        rows.append(("whole life", f"{decimal(found.endurance_bytes)} at this wear"))
+    if rating is not None:
+        years_to = found.years_to(rating)
+        rows.append(
+            (
+                "to the rating",
+                "not to be told"
+                if years_to is None
+                else f"{_years(years_to)} until {decimal(rating)}",
+            )
+        )
+    return rows
+
+
+def _life_left(found: smart.Smart) -> list[tuple[str, str]]:
+    in_range = found.years_left_range
+    if in_range is None:
+        return []
+    low, high = in_range
+    if found.used is not None and found.used >= 1:
+        return [("life left", "none: the rated life is used up")]
+    if found.years_left is None:
+        return [("life left", f"more than {_years(low)} of power-on time: less than 1 % is used")]
+    upper = "more" if high is None else f"{high:.1f}"
+    return [
+        (
+            "life left",
+            f"{_years(found.years_left)} of power-on time at this rate ({low:.1f} to {upper}: wear is told in whole %)",
+        )
+    ]

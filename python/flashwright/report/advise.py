@@ -1,0 +1,250 @@
+"""The page of ``flashwright advise``: what a drive's utilisation costs, its knee, and what meets the targets."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from flashwright.advise import Advice, Point
+from flashwright.report import text
+from flashwright.report.charts import Chart, Columns, Section, axis
+from flashwright.report.page import Findings, write_findings
+from flashwright.report.tables import Cell, Table
+
+
+@dataclass(frozen=True)
+class _Curve:
+    key: str
+    title: str
+    label: str
+    format: str
+    show: Callable[[float], str]
+    lines: tuple[tuple[str, Callable[[Point], float | None]], ...]
+    metrics: tuple[str, ...]
+    log: bool = False
+
+
+def _of(metric: str) -> Callable[[Point], float | None]:
+    return lambda point: point.value(metric)
+
+
+_CURVES = (
+    _Curve(
+        "wa",
+        "Write amplification",
+        "pages programmed per page written",
+        "number",
+        text.significant,
+        (("write amplification", _of("write-amplification")),),
+        ("write-amplification",),
+    ),
+    _Curve(
+        "tail",
+        "Response time",
+        "response time",
+        "ns",
+        text.time_ns,
+        (("mean", _of("mean")), ("99 %", _of("p99")), ("99.9 %", _of("p99.9"))),
+        ("mean", "p99", "p99.9"),
+        log=True,
+    ),
+    _Curve(
+        "iops",
+        "Throughput",
+        "requests per second",
+        "count",
+        text.count,
+        (("requests per second", _of("iops")),),
+        ("iops",),
+    ),
+    _Curve(
+        "life",
+        "Life",
+        "host data until the drive's end",
+        "bytes",
+        text.size_bytes,
+        (("data until the end", lambda point: point.life_bytes),),
+        (),
+    ),
+)
+_KNEE, _RECOMMENDED = 1, 2
+
+
+def write_advice(path: Path, found: Advice, document: Mapping[str, Any]) -> None:
+    """Writes the page.
+
+    Parameters
+    ----------
+    path
+        The file to write.
+    found
+        What was played.
+    document
+        The figures, as ``flashwright advise --json`` writes them.
+    """
+    columns = Columns()
+    x = columns.add("utilization", [point.utilization for point in found.points], 7)
+    charts = [chart for curve in _CURVES if (chart := _chart(curve, found, x, columns)) is not None]
+    config = found.points[0].result.json["config"]
+    tiles = []
+    if found.knee is not None:
+        tiles.append(("Knee", text.share(found.knee.reserved)))
+    if found.recommended is not None:
+        tiles.append(("Reserve", text.share(found.recommended.reserved)))
+    write_findings(
+        path,
+        Findings(
+            title=f"Spare space: {config['name']}",
+            facts=[
+                ("drive", str(config["name"])),
+                ("workload", str(document["workload"])),
+                ("precondition", str(document["precondition"])),
+                ("seed", str(document["seed"])),
+                *([("targets", ", ".join(document["targets"]))] if document["targets"] else []),
+            ],
+            tiles=tiles,
+            table=_table(found),
+            explained=[
+                "Reserved is the share of the flash that the host may not use, 1 - capacity.utilization. The knee is "
+                "the point of write amplification farthest below the straight line between its ends, both axes scaled "
+                "to 0-1 (Kneedle; Satopaa et al. 2011).",
+                "Life, where erases are limited, is extrapolated from some twenty erases a block, by write "
+                "amplification and by how far the blocks' erases lie apart.",
+            ],
+            sections=[Section("curves", "Over utilisation", charts)],
+            columns=columns,
+            document=document,
+            notes=list(document["notes"]),
+        ),
+    )
+
+
+def _chart(curve: _Curve, found: Advice, x: str, columns: Columns) -> Chart | None:
+    rows = [(name, [_known(of(point)) for point in found.points]) for name, of in curve.lines]
+    known = [value for _, values in rows for value in values if math.isfinite(value)]
+    if not known:
+        return None
+    series: list[dict[str, Any]] = [
+        {
+            "part": name,
+            "colour": (0, 3, 5)[k],
+            "x": x,
+            "y": columns.add(f"{curve.key}.{k}", values),
+            "points": True,
+        }
+        for k, (name, values) in enumerate(rows)
+        if any(math.isfinite(value) for value in values)
+    ]
+    of_first = rows[0][1]
+    for name, colour, point in (
+        ("knee", _KNEE, found.knee),
+        ("recommended", _RECOMMENDED, found.recommended),
+    ):
+        if point is None:
+            continue
+        only = [
+            value if each is point else math.nan
+            for each, value in zip(found.points, of_first, strict=True)
+        ]
+        series.append(
+            {
+                "part": name,
+                "colour": colour,
+                "x": x,
+                "y": columns.add(f"{curve.key}.{name}", only),
+                "points": True,
+                "big": True,
+            }
+        )
+    ends = found.points[0].utilization, found.points[-1].utilization
+    for k, target in enumerate(t for t in found.targets if t.metric in curve.metrics):
+        at = columns.add(f"{curve.key}.target.x", ends, 7)
+        series.append(
+            {
+                "part": target.text,
+                "colour": 6,
+                "x": at,
+                "y": columns.add(f"{curve.key}.target.{k}", [target.limit] * 2),
+                "level": True,
+            }
+        )
+    log = curve.log and min(known) > 0 and max(known) / min(known) > 20
+    view = {
+        "name": "",
+        "x": axis("capacity.utilization, logical over physical space", "share"),
+        "y": axis(curve.label, curve.format, **({"log": True} if log else {"zero": True})),
+        "series": series,
+    }
+    header = ["Utilisation", *(text.share(point.utilization) for point in found.points)]
+    table = Table(
+        header,
+        [
+            [
+                Cell(name, name),
+                *(
+                    Cell(curve.show(v), v) if math.isfinite(v) else Cell(text.ABSENT)
+                    for v in values
+                ),
+            ]
+            for name, values in rows
+        ],
+    )
+    return Chart(
+        f"advise-{curve.key}",
+        curve.title,
+        "A point a run.",
+        views=[view],
+        table=table,
+        group="advise",
+    )
+
+
+def _known(value: float | None) -> float:
+    return math.nan if value is None else value
+
+
+def _table(found: Advice) -> Table:
+    header = [
+        "Reserved",
+        "Utilisation",
+        "WA",
+        "IOPS",
+        "Mean",
+        "99 %",
+        "99.9 %",
+        "Life",
+        "Years",
+        "",
+    ]
+    shows: tuple[tuple[str, Callable[[float], str]], ...] = (
+        ("write-amplification", text.significant),
+        ("iops", text.count),
+        ("mean", text.time_ns),
+        ("p99", text.time_ns),
+        ("p99.9", text.time_ns),
+    )
+
+    def cell(value: float | None, show: Callable[[float], str]) -> Cell:
+        return Cell(text.ABSENT) if value is None else Cell(show(value), value)
+
+    rows = []
+    for point in found.points:
+        marks = [
+            name
+            for name, other in (("knee", found.knee), ("recommended", found.recommended))
+            if other is point
+        ]
+        rows.append(
+            [
+                Cell(text.share(point.reserved), point.reserved),
+                Cell(text.share(point.utilization), point.utilization),
+                *(cell(point.value(metric), show) for metric, show in shows),
+                cell(point.life_bytes, text.size_bytes),
+                cell(point.life_years, text.significant),
+                Cell(", ".join(marks), ", ".join(marks), best="recommended" in marks),
+            ]
+        )
+    return Table(header, rows)

@@ -1,0 +1,219 @@
+"""Advice on spare space: curves, the knee, targets that are met and that are not, several processes."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from conftest import Cli
+from flashwright import Ssd, advise, errors
+from flashwright.advise import Target, knee
+from flashwright.run import RunSettings
+from test_report import embedded
+
+UNTIMED = (
+    "--set",
+    "timing.model=none",
+    "--set",
+    "geometry.blocks-per-plane=64",
+    "--workload",
+    "uniform",
+)
+
+
+def drive(**settings: object) -> Ssd:
+    base = {"timing.model": "none", "geometry.blocks-per-plane": 64}
+    return Ssd.named("default").with_(base | settings).precondition("random")
+
+
+def test_the_knee_of_curves_with_a_known_one() -> None:
+    x = [k / 100 for k in range(101)]
+    # The slope of x^n equals that of the chord where n x^(n-1) = 1.
+    assert knee(x, [value**5 for value in x]) == round(100 * 0.2**0.25)
+    # Scales don't matter.
+    assert knee(x, [3 + 7e9 * value**5 for value in x]) == 67
+    assert knee(x, [5 + value for value in x]) is None
+    assert knee(x, [5.0] * 101) is None
+    assert knee([0, 1], [0, 1]) is None
+
+
+def test_write_amplification_follows_theory_and_the_knee_is_there() -> None:
+    """FIFO on uniform writes has a closed form: 1.255, 1.876, 2.693, 5.179 at 0.5, 0.7, 0.8, 0.9."""
+    shape = {
+        "gc.victim": "fifo",
+        "geometry.channels": 1,
+        "geometry.dies-per-channel": 1,
+        "geometry.blocks-per-plane": 2048,
+        "geometry.pages-per-block": 32,
+    }
+    found = advise.advise(
+        drive(**shape),
+        "uniform",
+        utilizations=[0.9, 0.5, 0.7, 0.8],
+        settings=RunSettings(requests=400_000, warmup=400_000),
+    )
+    curve = [point.value("write-amplification") for point in found.points]
+    assert [point.utilization for point in found.points] == [0.5, 0.7, 0.8, 0.9]
+    assert curve == pytest.approx([1.255, 1.876, 2.693, 5.179], rel=0.05)
+    assert found.knee is found.points[2]
+    assert (found.recommended, found.nearest) == (None, [])
+
+
+def test_the_recommended_point_is_a_run_and_the_least_reservation(command: Cli) -> None:
+    said = command(
+        "advise", "default", *UNTIMED, "--requests", 60_000, "--utilizations", "0.5,0.7,0.9",
+        "--target", "write-amplification<=1.9", "--json", "-", "--jobs", 2,
+    )  # fmt: skip
+    assert said.status == 0
+    best = said.json["recommended"]
+    assert best["write_amplification"] <= 1.9
+    above = [p for p in said.json["points"] if p["utilization"] > best["utilization"]]
+    assert above[0]["write_amplification"] > 1.9
+    assert above[0]["utilization"] - best["utilization"] <= 0.005 + 1e-9
+    alone = command(
+        "simulate", "default", *UNTIMED, "--requests", 60_000, "--precondition", "random",
+        "--set", f"capacity.utilization={best['utilization']}", "--json", "-",
+    ).json  # fmt: skip
+    assert alone["digest"] == best["digest"]
+    assert "the drive is filled first" in said.err
+
+
+def test_processes_change_nothing() -> None:
+    def run(jobs: int) -> list[str]:
+        found = advise.advise(
+            drive(),
+            "zipf",
+            utilizations=[0.6, 0.75, 0.9],
+            settings=RunSettings(requests=20_000),
+            jobs=jobs,
+        )
+        return [point.result.json["digest"] for point in found.points]
+
+    assert run(1) == run(3)
+
+
+def test_targets_about_time_and_life(command: Cli, tmp_path: Path) -> None:
+    report = tmp_path / "advice.html"
+    said = command(
+        "advise", "default", "--set", "geometry.blocks-per-plane=32", "--workload",
+        "uniform:write=1,depth=8", "--requests", 30_000, "--utilizations", "0.5,0.7,0.85",
+        "--target", "p99<=75ms", "--target", "life>=1.2y", "--target", "iops>=900", "--cycles", 3000,
+        "--write-rate", "1dwpd", "--report", report, "--json", "-",
+    )  # fmt: skip
+    assert said.status == 0, said.err
+    best, points = said.json["recommended"], said.json["points"]
+    assert best["p99_ns"] <= 75e6 and best["life_years"] >= 1.2 and best["iops"] >= 900
+    lives = [point["life_bytes"] for point in points]
+    assert lives == sorted(lives, reverse=True)
+    page = report.read_text(encoding="utf-8")
+    charts = embedded(page, "plots")["charts"]
+    assert set(charts) == {"advise-wa", "advise-tail", "advise-iops", "advise-life"}
+    parts = [line["part"] for line in charts["advise-tail"]["views"][0]["series"]]
+    assert parts[:3] == ["mean", "99 %", "99.9 %"]
+    assert "recommended" in parts and "p99<=75ms" in parts
+    assert embedded(page, "results") == said.json
+
+
+def test_life_agrees_with_the_drive_played_to_its_end(command: Cli) -> None:
+    arguments = ("default", *UNTIMED, "--cycles", 100, "--precondition", "random")
+    point = command(
+        "advise", *arguments, "--utilizations", "0.8", "--requests", 1000, "--json", "-"
+    ).json["points"][0]  # fmt: skip
+    full = command(
+        "lifetime", *arguments, "--simulate", "--set", "capacity.utilization=0.8", "--json", "-"
+    ).json
+    assert point["life_bytes"] == pytest.approx(full["host_bytes"], rel=0.06)
+
+
+def test_what_no_reservation_meets_exits_with_one_and_says_how_near(command: Cli) -> None:
+    arguments = ("advise", "default", *UNTIMED, "--requests", 40_000, "--utilizations", "0.6,0.8")
+    said = command(*arguments, "--target", "write-amplification<=1.0")
+    assert said.status == 1
+    faults = [line for line in said.err.splitlines() if line.startswith("error: ")]
+    assert len(faults) == 1
+    assert "no reservation meets write-amplification<=1.0: the best comes to 1." in faults[0]
+    assert faults[0].endswith("at utilization 0.6")
+    near = command(*arguments, "--target", "write-amplification<=1.0", "--json", "-").json
+    assert near["recommended"] is None
+    assert near["nearest"][0]["utilization"] == 0.6
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["", "p99", "p99<5ms", "p98<=5ms", "p99<=5", "p99<=-5ms", "p99>=5ms", "iops<=9", "life<=5y",
+     "life>=5", "write-amplification<=x", "write-amplification<=0", "throughput>=9", "p99<=5ms;"],
+)  # fmt: skip
+def test_bad_targets_are_one_line(command: Cli, target: str) -> None:
+    said = command("advise", "default", *UNTIMED, "--target", target)
+    assert said.status == 2
+    faults = [line for line in said.err.splitlines() if line.startswith("error: ")]
+    assert len(faults) == 1 and repr(target) in faults[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--utilizations", "a"), "--utilizations: found 'a'"),
+        (("--utilizations", "0.5,1"), "utilization: found 0.5, 1.0"),
+        (("--utilizations", "0.999"), "capacity"),
+        (("--jobs", "0"), "--jobs: found 0"),
+        (("--target", "life>=1y", "--cycles", "9"), "--write-rate: found nothing"),
+        (("--target", "life>=1y", "--write-rate", "1MB/s"), "--cycles: found nothing"),
+        (("--target", "p99<=1ms"), "timing.model: found none"),
+        (("--closeup", "0:5"), "--closeup: found it with advise"),
+        (("--snapshots", "5"), "--snapshots: found it with advise"),
+    ],
+)
+def test_what_does_not_fit_is_refused(command: Cli, arguments: tuple[str, ...], says: str) -> None:
+    said = command("advise", "default", *UNTIMED, *arguments, "-q")
+    assert said.status == 2 and says in said.err
+
+
+def test_a_utilization_that_makes_no_drive_is_left_out(command: Cli) -> None:
+    said = command(
+        "advise",
+        "default",
+        *UNTIMED,
+        "--requests",
+        2000,
+        "--utilizations",
+        "0.6,0.99",
+        "--json",
+        "-",
+    )
+    assert said.status == 0
+    assert [point["utilization"] for point in said.json["points"]] == [0.6]
+    assert "0.99" in said.json["failures"] and "utilization 0.99 left out" in said.err
+
+
+def test_ctrl_c_keeps_what_was_finished() -> None:
+    def stop(done: int, total: int) -> None:
+        if done == 2:
+            signal.raise_signal(signal.SIGINT)
+
+    found = advise.advise(
+        drive(),
+        "uniform",
+        utilizations=[0.5, 0.6, 0.7, 0.8],
+        settings=RunSettings(requests=5000),
+        progress=stop,
+    )
+    assert not found.finished
+    assert [point.utilization for point in found.points] == [0.5, 0.6]
+
+
+def test_targets_met_apart_but_not_together() -> None:
+    found = advise.advise(
+        drive(**{"timing.model": "parallel"}),
+        "uniform:write=1,depth=8",
+        utilizations=[0.5, 0.85],
+        targets=["write-amplification<=1.3", "iops>=1"],
+        settings=RunSettings(requests=20_000),
+    )
+    assert found.recommended is not None
+    point = found.points[-1]
+    assert Target.parse("iops>=1").allows(point.value("iops"))
+    with pytest.raises(errors.ConfigError):
+        Target.parse("iops<=1")
