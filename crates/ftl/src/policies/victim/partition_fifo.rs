@@ -2,9 +2,10 @@
 //! Wu and Zwaenepoel, ASPLOS 1994, as the container-marking report, section V, describes it).
 //!
 //! A stream that takes a block beyond its share gives up its oldest, so that streams keep the same number of blocks
-//! whatever is written to them, and each comes to a utilisation of its own. Companion of `placement.policy = "envy"`; with
-//! one stream it is FIFO. Ties between streams go to the block sealed first. Seal: O(1); pick: O(streams). State: 20 bytes a
-//! block.
+//! whatever is written to them, and each comes to a utilisation of its own. A stream whose sealed blocks hold less than a
+//! block's worth of invalid pages is passed over, for going round it would gain nothing; if all do, the one with most
+//! invalid pages is cleaned (ours). Companion of `placement.policy = "envy"`; with one stream it is FIFO. Ties between streams
+//! go to the block sealed first. Seal and invalidation: O(1); pick: O(streams). State: 24 bytes a block.
 
 use super::{UnitView, VictimContext, VictimPolicy};
 use crate::SlotLists;
@@ -17,17 +18,24 @@ use std::cmp::Reverse;
 pub struct PartitionFifo {
     /// The sealed blocks of each stream.
     lists: SlotLists,
+    /// The number under which a block was sealed, from 1; 0 for one that is not sealed.
     sealed_as: Vec<u64>,
     last_seal: u64,
-    streams: u32,
+    /// Valid pages of the sealed blocks, and invalid ones by stream.
+    valid: Vec<u32>,
+    invalid: Vec<u64>,
+    pages_per_block: u32,
 }
 
 impl PartitionFifo {
     fn oldest_of_largest(&self) -> Option<u32> {
-        (0..self.streams)
-            .filter_map(|stream| {
+        (0u32..)
+            .zip(&self.invalid)
+            .filter_map(|(stream, invalid)| {
                 let oldest = self.lists.oldest(stream)?;
-                Some((Reverse(self.lists.len(stream)), self.sealed_as[oldest as usize], oldest))
+                let worth = *invalid >= u64::from(self.pages_per_block);
+                let size = if worth { u64::from(self.lists.len(stream)) } else { *invalid };
+                Some((Reverse((worth, size)), self.sealed_as[oldest as usize], oldest))
             })
             .min()
             .map(|(_, _, block)| block)
@@ -44,15 +52,30 @@ impl VictimPolicy for PartitionFifo {
             lists: SlotLists::new(u32::from(context.streams), context.blocks),
             sealed_as: vec![0; context.blocks as usize],
             last_seal: 0,
-            streams: u32::from(context.streams),
+            valid: vec![0; context.blocks as usize],
+            invalid: vec![0; usize::from(context.streams)],
+            pages_per_block: context.pages_per_block,
         }
     }
     fn sealed(&mut self, block: u32, view: UnitView) {
         self.last_seal += 1;
         self.sealed_as[block as usize] = self.last_seal;
-        self.lists.push(u32::from(view.stream_of(block)), block);
+        let (stream, valid) = (view.stream_of(block), view.pages_valid(block));
+        self.lists.push(u32::from(stream), block);
+        self.valid[block as usize] = valid;
+        self.invalid[usize::from(stream)] += u64::from(self.pages_per_block - valid);
+    }
+    #[inline(always)]
+    fn invalidated(&mut self, block: u32, pages_valid: u32, view: UnitView) {
+        if self.sealed_as[block as usize] != 0 {
+            self.valid[block as usize] = pages_valid;
+            self.invalid[usize::from(view.stream_of(block))] += 1;
+        }
     }
     fn removed(&mut self, block: u32) {
+        let stream = self.lists.list_of(block) as usize;
+        self.invalid[stream] -= u64::from(self.pages_per_block - self.valid[block as usize]);
+        self.sealed_as[block as usize] = 0;
         self.lists.unlink(block);
     }
     fn pick(&mut self, _: UnitView) -> Option<u32> {

@@ -183,9 +183,14 @@ impl Twin {
                 fewest(&mut self.sealed.iter().filter(ripe)).or_else(|| fewest(&mut self.sealed.iter()))
             }
             VictimName::PartitionFifo => {
-                let stream = |sealed: &Sealed| view.stream_of(sealed.block);
-                let size = |sealed: &Sealed| self.sealed.iter().filter(|other| stream(other) == stream(sealed)).count();
-                self.sealed.iter().min_by_key(|sealed| (Reverse(size(sealed)), sealed.seal)).map(|sealed| sealed.block)
+                let of = |stream: u8| self.sealed.iter().filter(move |sealed| view.stream_of(sealed.block) == stream);
+                let invalid = |stream| of(stream).map(|sealed| NP - view.pages_valid(sealed.block)).sum::<u32>();
+                let best = (0..streams).filter(|stream| of(*stream).next().is_some()).min_by_key(|stream| {
+                    let (worth, oldest) = (invalid(*stream) >= NP, of(*stream).next().unwrap());
+                    let size = if worth { of(*stream).count() } else { invalid(*stream) as usize };
+                    (Reverse((worth, size)), oldest.seal)
+                });
+                best.and_then(|stream| of(stream).next()).map(|sealed| sealed.block)
             }
             VictimName::ContainerMarking => {
                 let s = &settings.container_marking;
