@@ -33,9 +33,7 @@ MARKING = ("marking, per-list", "marking, each-list")
 PLAIN = ("fifo", "windowed greedy", "greedy")
 
 
-def drive(
-    policy: str, blocks: int, u: float, *, levels: int = 8, demotion: str = "table"
-) -> Ssd:
+def drive(policy: str, blocks: int, u: float, *, levels: int = 8, demotion: str = "table") -> Ssd:
     """The scaled drive; windows and the cleaning threshold shrink with the number of blocks."""
     window = math.ceil(100 * blocks / FULL_BLOCKS)
     settings: dict[str, object] = {
@@ -128,7 +126,8 @@ def jobs(quick: bool) -> list[dict[str, Any]]:
         }
         listed += [one | {"demotion": demotion} for demotion in ("table", "always")]
         listed.append(
-            one | {"part": "greedy", "load": UNIFORM, "policy": "greedy", "demotion": "table"}
+            one
+            | {"part": "greedy", "load": UNIFORM, "policy": "greedy", "demotion": "table"}
             | {"drive_writes": 16}
         )
     listed += [
@@ -180,110 +179,145 @@ def judge(rows: list[dict[str, Any]]) -> list[list[str]]:
     def gain(load: str, u: float, policy: str) -> float:
         return 1 - wa(load, u, policy) / wa(load, u, "windowed greedy")
 
-    ratios = {s: [wa(load, u, "fifo") / closed_form(u) for u in us] for load, s in ((D30, 30), (D70, 70))}
+    ratios = {
+        s: [wa(load, u, "fifo") / closed_form(u) for u in us] for load, s in ((D30, 30), (D70, 70))
+    }
     excess = max(abs(r - 1) for r in ratios[30])
-    table.append([
-        "M1",
-        "FIFO can't use static data; separated, u(1 - s)/(1 - us) counts",
-        f"FIFO over its uniform value: 30 % static {', '.join(f'{r:.3f}' for r in ratios[30])}; 70 % "
-        f"{', '.join(f'{r:.3f}' for r in ratios[70])} (u = {', '.join(map(str, us))}); separation within 0.2 % in the theory tests",
-        GOOD if excess <= 0.05 and min(ratios[70]) > 0.98 else PARTLY,
-    ])
+    table.append(
+        [
+            "M1",
+            "FIFO can't use static data; separated, u(1 - s)/(1 - us) counts",
+            f"FIFO over its uniform value: 30 % static {', '.join(f'{r:.3f}' for r in ratios[30])}; 70 % "
+            f"{', '.join(f'{r:.3f}' for r in ratios[70])} (u = {', '.join(map(str, us))}); separation: theory tests",
+            GOOD if excess <= 0.05 and min(ratios[70]) > 0.98 else PARTLY,
+        ]
+    )
     near = {u: wa(UNIFORM, u, "fifo") for u in (0.8, 0.9)}
     full = {r["u"]: r["write_amplification"] for r in rows if r["part"] == "greedy"}
     over = [near[u] / full[u] - 1 for u in (0.8, 0.9)]
-    table.append([
-        "M2",
-        "FIFO nearly equals greedy on uniform writes",
-        f"FIFO above greedy by {over[0]:.1%} (u = 0.8), {over[1]:.1%} (0.9)",
-        GOOD if max(over) <= 0.07 else PARTLY,
-    ])
+    table.append(
+        [
+            "M2",
+            "FIFO nearly equals greedy on uniform writes",
+            f"FIFO above greedy by {over[0]:.1%} (u = 0.8), {over[1]:.1%} (0.9)",
+            GOOD if max(over) <= 0.07 else PARTLY,
+        ]
+    )
     table.append(["M3", "Table I: markers and p(u)", "unit tests of the placement policy", GOOD])
     mib = 300e9 / (PAGES * 4096) * 4
-    table.append([
-        "M4",
-        "32 bits a block; 300 GB: about 4.8 MiB",
-        f"{mib / 1e6:.2f} MB of 300 x 10^9 B, {300 * 2**30 / (PAGES * 4096) * 4 / 2**20:.2f} MiB of 300 GiB",
-        GOOD,
-    ])
+    table.append(
+        [
+            "M4",
+            "32 bits a block; 300 GB: about 4.8 MiB",
+            f"{mib / 1e6:.2f} MB of 300 x 10^9 B, {300 * 2**30 / (PAGES * 4096) * 4 / 2**20:.2f} MiB of 300 GiB",
+            GOOD,
+        ]
+    )
     hits = [wa(load, u, "windowed greedy") < wa(load, u, "fifo") for load in skewed for u in us]
     gaps = [1 - wa(load, u, "windowed greedy") / wa(load, u, "fifo") for load in skewed for u in us]
     held, verdict = share(hits)
-    table.append([
-        "M5",
-        "windowed greedy a little better than FIFO everywhere",
-        f"at {held:.0%} of the points, by {min(gaps):.1%} to {max(gaps):.1%}",
-        verdict,
-    ])
+    table.append(
+        [
+            "M5",
+            "windowed greedy a little better than FIFO everywhere",
+            f"at {held:.0%} of the points, by {min(gaps):.1%} to {max(gaps):.1%}",
+            verdict,
+        ]
+    )
     for reading in MARKING:
         points = [(load, u) for load in skewed for u in us]
         better = [gain(load, u, reading) > 0 for load, u in points]
         held, verdict = share(better)
-        worse = [f"{load} at {u}" for (load, u), good in zip(points, better, strict=True) if not good]
-        table.append([
-            f"M6 ({reading})",
-            "marking better than both everywhere",
-            f"at {held:.0%} of the points" + (f"; not at {', '.join(worse)}" if worse else ""),
-            verdict,
-        ])
+        worse = [
+            f"{load} at {u}" for (load, u), good in zip(points, better, strict=True) if not good
+        ]
+        table.append(
+            [
+                f"M6 ({reading})",
+                "marking better than both everywhere",
+                f"at {held:.0%} of the points" + (f"; not at {', '.join(worse)}" if worse else ""),
+                verdict,
+            ]
+        )
         high = [u for u in us if u >= 0.7]
         orders = [gain(D70, u, reading) > gain(D30, u, reading) for u in high]
         orders += [gain(Z95, u, reading) > gain(Z80, u, reading) for u in high]
         held, verdict = share(orders)
-        table.append([
-            f"M7 ({reading})",
-            "the gap grows with the static share and with skew",
-            "; ".join(
-                f"u = {u}: {', '.join(f'{load} {gain(load, u, reading):.0%}' for load in skewed)}" for u in high
-            ),
-            verdict,
-        ])
+        table.append(
+            [
+                f"M7 ({reading})",
+                "the gap grows with the static share and with skew",
+                "; ".join(
+                    f"u = {u}: {', '.join(f'{load} {gain(load, u, reading):.0%}' for load in skewed)}"
+                    for u in high
+                ),
+                verdict,
+            ]
+        )
         static, zipf = gain(D70, 0.8, reading), gain(Z95, 0.8, reading)
         good = 0.2 <= static <= 0.6 and 0.4 <= zipf <= 0.6
-        table.append([
-            f"M8 ({reading})",
-            "u = 0.8: -36 % (D&S 70 %), -51 % (Zipf 95/20) against windowed greedy",
-            f"-{static:.0%} and -{zipf:.0%} over the last fifth of 160 drive writes",
-            GOOD if good else PARTLY if static > 0 and zipf > 0 else BAD,
-        ])
+        table.append(
+            [
+                f"M8 ({reading})",
+                "u = 0.8: -36 % (D&S 70 %), -51 % (Zipf 95/20) against windowed greedy",
+                f"-{static:.0%} and -{zipf:.0%} over the last fifth of 160 drive writes",
+                GOOD if good else PARTLY if static > 0 and zipf > 0 else BAD,
+            ]
+        )
     by_level = {r["levels"]: r["write_amplification"] for r in rows if r["part"] == "levels"}
     known = {level: value for level, value in by_level.items() if value is not None}
-    rising = [known[a] > known[b] for a, b in itertools.pairwise([x for x in (1, 2, 4, 8) if x in known])]
+    rising = [
+        known[a] > known[b] for a, b in itertools.pairwise([x for x in (1, 2, 4, 8) if x in known])
+    ]
     flat = 16 in known and abs(known[16] / known[8] - 1) < 0.1
-    table.append([
-        "M9",
-        "gain rises with L up to 8, flat beyond",
-        "Zipf 95/20, u = 0.8, L: amplification " + ", ".join(f"{a}: {b:.2f}" for a, b in known.items()),
-        GOOD if all(rising) and flat else PARTLY if rising and rising[0] else BAD,
-    ])
+    table.append(
+        [
+            "M9",
+            "gain rises with L up to 8, flat beyond",
+            "Zipf 95/20, u = 0.8, L: amplification "
+            + ", ".join(f"{a}: {b:.2f}" for a, b in known.items()),
+            GOOD if all(rising) and flat else PARTLY if rising and rising[0] else BAD,
+        ]
+    )
     table.append(["M10, M11", "endurance efficiency", "left to the experiments on wear", NOT])
     pairs = {}
     for row in rows:
         if row["part"] == "probability":
             pairs[row["u"], row["demotion"]] = row["write_amplification"]
     told = {u: (pairs[u, "table"], pairs[u, "always"]) for u in (0.8, 0.9)}
-    table.append([
-        "M12",
-        "without the probability the gain goes at high u",
-        "Zipf 95/20, p(u) against p = 1: " + ", ".join(f"u = {u}: {a:.2f}, {b:.2f}" for u, (a, b) in told.items()),
-        GOOD if all(b > 1.15 * a for a, b in told.values()) else PARTLY if any(b > a for a, b in told.values()) else BAD,
-    ])
+    table.append(
+        [
+            "M12",
+            "without the probability the gain goes at high u",
+            "Zipf 95/20, p(u) against p = 1: "
+            + ", ".join(f"u = {u}: {a:.2f}, {b:.2f}" for u, (a, b) in told.items()),
+            GOOD
+            if all(b > 1.15 * a for a, b in told.values())
+            else PARTLY
+            if any(b > a for a, b in told.values())
+            else BAD,
+        ]
+    )
     table.append(["M13-M15", "traces, Table III and IV", "the whole traces are not at hand", NOT])
     zipf_all = [gain(Z95, u, per_list) for u in us if 0.7 <= u <= 0.8]
-    table.append([
-        "M16",
-        "Zipf 95/20, u 0.7-0.8: amplification halved, lifetime doubled",
-        f"amplification -{', -'.join(f'{g:.0%}' for g in zipf_all)}; lifetime left to the experiments on wear",
-        GOOD if all(g >= 0.4 for g in zipf_all) else PARTLY,
-    ])
+    table.append(
+        [
+            "M16",
+            "Zipf 95/20, u 0.7-0.8: amplification halved, lifetime doubled",
+            f"amplification -{', -'.join(f'{g:.0%}' for g in zipf_all)}; lifetime left to the experiments on wear",
+            GOOD if all(g >= 0.4 for g in zipf_all) else PARTLY,
+        ]
+    )
     table.append(["M17", "Table II", "bundled drive container-marking", GOOD])
     windowed = [wa(UNIFORM, u, "windowed greedy") / full[u] - 1 for u in (0.8, 0.9)]
-    table.append([
-        "M18",
-        "a window of 100 costs greedy nothing noticeable",
-        f"above full greedy by {windowed[0]:.1%} (u = 0.8), {windowed[1]:.1%} (0.9)",
-        GOOD if max(windowed) <= 0.07 else PARTLY,
-    ])
+    table.append(
+        [
+            "M18",
+            "a window of 100 costs greedy nothing noticeable",
+            f"above full greedy by {windowed[0]:.1%} (u = 0.8), {windowed[1]:.1%} (0.9)",
+            GOOD if max(windowed) <= 0.07 else PARTLY,
+        ]
+    )
     _ = each_list
     return table
 
@@ -300,7 +334,19 @@ def main() -> None:
         rows = list(pool.map(play, jobs(given.quick), chunksize=1))
     out = Path(given.out)
     out.mkdir(parents=True, exist_ok=True)
-    columns = "part load u policy blocks drive_writes levels demotion write_amplification series error".split()
+    columns = [
+        "part",
+        "load",
+        "u",
+        "policy",
+        "blocks",
+        "drive_writes",
+        "levels",
+        "demotion",
+        "write_amplification",
+        "series",
+        "error",
+    ]
     with (out / "results.csv").open("w", newline="") as file:
         writer = csv.DictWriter(file, columns, extrasaction="ignore", lineterminator="\n")
         writer.writeheader()
@@ -320,7 +366,9 @@ def main() -> None:
     for claim, report, ours, verdict in table:
         print(f"\n{claim}  report: {report}\n    ours: {ours}\n      -> {verdict}")
     cpu = sum(r.get("cpu_s", 0) for r in rows)
-    print(f"\n{len(rows)} runs, {cpu:.0f} s of CPU, {time.monotonic() - began:.0f} s in all with {given.jobs} processes")
+    print(
+        f"\n{len(rows)} runs, {cpu:.0f} s of CPU, {time.monotonic() - began:.0f} s in all with {given.jobs} processes"
+    )
 
 
 if __name__ == "__main__":
