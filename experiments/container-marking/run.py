@@ -294,7 +294,7 @@ def judge(rows: list[dict[str, Any]]) -> list[list[str]]:
             GOOD
             if all(b > 1.15 * a for a, b in told.values())
             else PARTLY
-            if any(b > a for a, b in told.values())
+            if any(b > 1.05 * a for a, b in told.values())
             else BAD,
         ]
     )

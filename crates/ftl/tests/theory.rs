@@ -409,7 +409,8 @@ fn d_choices_follow_their_mean_field() {
 #[test]
 fn two_classes_follow_their_models() {
     let (blocks, b) = (4096, 32);
-    let expected: [(&str, GcSettings, f64, &dyn Fn(f64, Hot) -> f64); 5] = [
+    type Model<'a> = &'a dyn Fn(f64, Hot) -> f64;
+    let expected: [(&str, GcSettings, f64, Model); 5] = [
         ("fifo", cleaning(VictimName::Fifo), 0.01, &|u, hot| fifo_of_classes(u, hot)),
         ("random", cleaning(VictimName::Random), 0.02, &|u, _| 1.0 / (1.0 - u)),
         ("d = 2", d_choices(2), 0.02, &|u, hot| choices_of_classes(u, b, 2.0, hot)),
