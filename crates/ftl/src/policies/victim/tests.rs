@@ -331,7 +331,7 @@ fn settings(round: u64) -> VictimSettings {
     c.window_blocks = pick(&[16, 3, 9, 40]);
     c.beta = f64::from(pick(&[0, 1, 1, 2]));
     c.cycles_threshold = pick(&[10, 1000]);
-    c.sep_alternate = round % 2 == 0;
+    c.sep_alternate = round.is_multiple_of(2);
     s
 }
 
@@ -404,7 +404,8 @@ fn what_a_plane_has_no_blocks_for_is_refused_in_a_line() {
         name.fault(&s, &context(128, 16)).unwrap_or_default()
     };
     use VictimName::{AgeThreshold, Cat, ContainerMarking, DChoices, Random, WindowedGreedy};
-    let cases: [(VictimName, &dyn Fn(&mut VictimSettings), &str); 12] = [
+    type Change<'a> = &'a dyn Fn(&mut VictimSettings);
+    let cases: [(VictimName, Change, &str); 12] = [
         (
             WindowedGreedy,
             &|s| s.windowed_greedy.window = 129,
