@@ -113,6 +113,8 @@ def test_every_listed_choice_can_be_made(command: Cli, small: str) -> None:
             for item in items:
                 # Room for the windows and frontiers that policies have by default.
                 roomy = {"geometry.blocks-per-plane": 256, key: item["name"]}
+                if key == "ram.manager":
+                    roomy["ram.size"] = "64 KiB"
                 ssd = flashwright.Ssd.from_toml(small).with_(roomy)
                 assert ssd.play("uniform", requests=100).json["ended"] == "complete"
     for item in found["--precondition"]:
