@@ -111,7 +111,11 @@ def test_every_listed_choice_can_be_made(command: Cli, small: str) -> None:
     for key, items in found.items():
         if "." in key and key != "ftl.scheme":
             for item in items:
-                ssd = flashwright.Ssd.from_toml(small).with_({key: item["name"]})
+                # Room for the windows and frontiers that policies have by default.
+                roomy = {"geometry.blocks-per-plane": 256, key: item["name"]}
+                if key == "ram.manager":
+                    roomy["ram.size"] = "64 KiB"
+                ssd = flashwright.Ssd.from_toml(small).with_(roomy)
                 assert ssd.play("uniform", requests=100).json["ended"] == "complete"
     for item in found["--precondition"]:
         run = ("simulate", small, "--workload", "uniform", "--requests", 100, "--quiet")

@@ -9,6 +9,7 @@
 //! flashwright-bench --only TEXT     the cases with this in their name
 //! flashwright-bench --json FILE     the table for programs as well
 //! flashwright-bench buffers         writes through RAM against the same without; takes --quick
+//! flashwright-bench policies        victim and placement policies against greedy cleaning
 //! ```
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
@@ -16,6 +17,7 @@
 mod buffers;
 mod cpu;
 mod floor;
+mod policies;
 mod streams;
 mod table;
 mod traces;
@@ -31,6 +33,7 @@ fn main() -> ExitCode {
         Some("floor") => run_floor(&args[1..]),
         Some("buffers") => buffers::print(&args[1..]),
         Some("buffered") => buffers::run(&args[1..]),
+        Some("policies") => policies::print(&args[1..]),
         _ => table::print(&args),
     };
     match result {
@@ -164,5 +167,18 @@ mod tests {
         }
         let expected: Vec<_> = table::CASES.iter().map(|case| (case.name, case.small_digest.to_owned())).collect();
         assert_eq!(answers, expected);
+    }
+
+    /// Every line of the table of policies runs, on a small drive, and is a run of its own; but for partition FIFO, which is FIFO
+    /// with one frontier, and for the age threshold, which under uniform writes takes greedy's blocks.
+    #[test]
+    fn every_policy_has_a_line_that_runs() {
+        let mut digests = Vec::new();
+        for case in policies::cases() {
+            let (_, json) = play(Load::Uniform, 100_000, 1, &[policies::drive(1024), case.settings].concat()).unwrap();
+            digests.push(json["digest"].as_str().unwrap_or_default().to_owned());
+        }
+        let different: std::collections::BTreeSet<&String> = digests.iter().collect();
+        assert_eq!(different.len(), digests.len() - 2, "two lines are the same run");
     }
 }

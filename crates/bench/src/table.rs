@@ -464,10 +464,11 @@ const FLOOR_WRITES_MIN: u64 = 10_000_000;
 const BYTES_PER_PAGE_MAX: f64 = 10.0;
 const BYTES_FIXED: f64 = 64.0 * 1024.0 * 1024.0;
 
+/// What a child reported.
 #[derive(Default, Clone)]
-struct Outcome {
-    writes_per_s: f64,
-    write_amplification: f64,
+pub(crate) struct Outcome {
+    pub writes_per_s: f64,
+    pub write_amplification: f64,
     operations: f64,
     rss: f64,
     pages: f64,
@@ -594,8 +595,15 @@ fn run_floor(case: &Case, floor: Option<&Path>, writes: u64) -> Result<Outcome, 
 }
 
 fn run_ours(case: &Case, writes: u64) -> Result<Outcome, String> {
-    let numbers = ["run".to_owned(), case.load.name().to_owned(), writes.to_string(), case.depth.to_string()];
-    run(Command::new(own_path()?).args(numbers).arg("gc.free-blocks-min=1").args(case.settings))
+    let settings: Vec<String> =
+        std::iter::once("gc.free-blocks-min=1").chain(case.settings.iter().copied()).map(str::to_owned).collect();
+    play_in_child(case.load.name(), writes, case.depth, &settings)
+}
+
+/// A run in a process of its own.
+pub(crate) fn play_in_child(load: &str, writes: u64, depth: u32, settings: &[String]) -> Result<Outcome, String> {
+    let numbers = ["run".to_owned(), load.to_owned(), writes.to_string(), depth.to_string()];
+    run(Command::new(own_path()?).args(numbers).args(settings))
 }
 
 fn own_path() -> Result<PathBuf, String> {

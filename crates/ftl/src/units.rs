@@ -8,7 +8,7 @@
 //!                                        └─ erase budget spent ──► retired
 //! ```
 
-use crate::policies::victim::{UnitView, Victim, VictimContext};
+use crate::policies::victim::{UnitView, Victim};
 use crate::schemes::SchemeContext;
 use crate::{BlockPool, Cause, Flash, OutOfSpace, Violation};
 use flashwright_nand::{BlockId, Condition, Lpn, PlaneId, Ppn};
@@ -124,18 +124,13 @@ pub(crate) fn units(context: &SchemeContext, streams: usize, flash: &Flash) -> V
                     pool.push(local, flash.nand().wear_rank(BlockId(first_block.0 + local)));
                 }
             }
-            let victim_context = VictimContext {
-                blocks: geometry.blocks_per_plane(),
-                pages_per_block: geometry.pages_per_block(),
-                streams: u8::try_from(streams).expect("streams are counted in 8 bits"),
-                logical_pages: context.logical_pages,
-                rng: context.seed.stream(&format!("gc.victim.{plane}")),
-            };
+            let streams_u8 = u8::try_from(streams).expect("streams are counted in 8 bits");
+            let victim = context.victim_context(plane, streams_u8, flash);
             Unit {
                 first_block,
                 pool,
                 frontiers: vec![Frontier::default(); streams],
-                victim: context.victim().build(&context.gc.victims, victim_context),
+                victim: context.victim().build(&context.gc.victims, victim),
                 sealed: 0,
                 fewest: None,
                 last_stream: None,

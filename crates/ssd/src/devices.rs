@@ -27,6 +27,7 @@ devices! {
     "dftl-large-block",
     "hu-2012",
     "container-marking",
+    "container-marking-scaled",
 }
 
 /// All bundled drives, in the order of the list.

@@ -153,3 +153,27 @@ fn poisson_gaps_are_exponential() {
     assert!((mean / 1e6 - 1.0).abs() < 0.015 && (below - 0.632).abs() < 0.006, "{mean} {below}");
     assert!((variance.sqrt() / 1e6 - 1.0).abs() < 0.03, "{variance}");
 }
+
+/// Requests name the class of their place where they are asked to, and change in nothing else.
+#[test]
+fn classes_are_named_as_streams() {
+    for (text, hot) in [
+        ("hot-cold:hot-space=0.1,hot-access=0.9", 100),
+        ("hot-cold:hot-space=0.1,hot-access=0.9,placement=scattered", 100),
+        ("zipf:accesses=0.8,space=0.2,chunk=16KiB,write=0.5", 200),
+        ("zipf:accesses=0.8,space=0.2,chunk=16KiB,placement=identity", 200),
+        ("dynamic-static:static=0.7", 300),
+    ] {
+        let plain = draw(text, 1000, 20_000);
+        let named = draw(&format!("{text},streams=class"), 1000, 20_000);
+        assert!(plain.iter().all(|request| request.stream == 0), "{text}");
+        let mut classes = [0u16; 1000];
+        for (plain, named) in plain.iter().zip(&named) {
+            assert_eq!(*plain, flashwright_block::Request { stream: 0, ..*named }, "{text}");
+            let class = &mut classes[usize::try_from(named.first_sector / 8).unwrap()];
+            assert!([1, 2].contains(&named.stream) && [0, named.stream].contains(class), "{text}: one class a page");
+            *class = named.stream;
+        }
+        assert_eq!(classes.iter().filter(|class| **class == 2).count(), hot, "{text}: hot pages");
+    }
+}

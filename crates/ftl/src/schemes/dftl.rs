@@ -139,6 +139,7 @@ impl BuildScheme for Dftl {
     fn faults(context: &SchemeContext, flash: &Flash) -> Vec<String> {
         let (geometry, logical) = (flash.geometry(), u64::from(context.logical_pages));
         let mut faults = context.ftl.schemes.dftl.faults(context.logical_pages);
+        faults.extend(context.policy_faults(context.placement(flash).streams() + 1, flash));
         let per_page = Self::entries_per_page(context, flash);
         if per_page == 0 {
             faults.push(format!(
@@ -253,7 +254,7 @@ impl Ftl for Dftl {
     #[inline]
     fn write(&mut self, run: LpnRun, flash: &mut Flash) -> Result<(), OutOfSpace> {
         for lpn in run.iter() {
-            self.write_page(lpn, run.stream, flash)?;
+            self.write_page(lpn, run, flash)?;
         }
         Ok(())
     }
@@ -498,11 +499,11 @@ impl Dftl {
     }
 
     #[inline(always)]
-    fn write_page(&mut self, lpn: Lpn, stream: u32, flash: &mut Flash) -> Result<(), OutOfSpace> {
+    fn write_page(&mut self, lpn: Lpn, run: LpnRun, flash: &mut Flash) -> Result<(), OutOfSpace> {
         let (slot, loaded) = self.translate(lpn, flash)?;
         let mapped = self.map.slots[slot as usize].ppn;
         let old = (mapped != NONE).then_some(Ppn(mapped));
-        let stream = self.placement.host(HostWrite { lpn, old, stream, flash });
+        let stream = self.placement.host(HostWrite { lpn, old, stream: run.stream, run_pages: run.pages, flash });
         if self.invalidate == InvalidateOrder::BeforeGc
             && let Some(old) = old
         {

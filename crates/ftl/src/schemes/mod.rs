@@ -50,6 +50,29 @@ impl SchemeContext<'_> {
             VictimChoice::Default => self.ftl.scheme.victim(),
         }
     }
+
+    /// What the victim policy of a plane is built for, with so many streams.
+    pub(crate) fn victim_context(
+        &self,
+        plane: u32,
+        streams: u8,
+        flash: &Flash,
+    ) -> crate::policies::victim::VictimContext {
+        let geometry = flash.geometry();
+        crate::policies::victim::VictimContext {
+            blocks: geometry.blocks_per_plane(),
+            pages_per_block: geometry.pages_per_block(),
+            streams,
+            logical_pages: self.logical_pages,
+            rng: self.seed.stream(&format!("gc.victim.{plane}")),
+        }
+    }
+
+    /// What is wrong with the settings of the policies that were chosen, for so many streams.
+    pub(crate) fn policy_faults(&self, streams: u8, flash: &Flash) -> Vec<String> {
+        let victim = self.victim().fault(&self.gc.victims, &self.victim_context(0, streams, flash));
+        victim.into_iter().chain(self.placement.policy.fault(&self.placement.policies)).collect()
+    }
 }
 
 /// How a scheme is made and listed; beside [`crate::Ftl`].

@@ -56,7 +56,7 @@ impl BuildScheme for PageMap {
         let geometry = flash.geometry();
         let streams = u64::from(context.placement(flash).streams());
         let reserved = u64::from(context.gc.free_blocks_min.max(1)) + streams;
-        let mut faults = Vec::new();
+        let mut faults = context.policy_faults(context.placement(flash).streams(), flash);
         let (mut usable, mut tightest) = (0, u64::MAX);
         for plane in 0..geometry.planes() {
             let first = geometry.first_block(PlaneId(plane)).0;
@@ -110,7 +110,7 @@ impl Ftl for PageMap {
     #[inline]
     fn write(&mut self, run: LpnRun, flash: &mut Flash) -> Result<(), OutOfSpace> {
         for lpn in run.iter() {
-            self.write_page(lpn, run.stream, flash)?;
+            self.write_page(lpn, run, flash)?;
         }
         Ok(())
     }
@@ -213,9 +213,9 @@ impl Ftl for PageMap {
 
 impl PageMap {
     #[inline(always)]
-    fn write_page(&mut self, lpn: Lpn, stream: u32, flash: &mut Flash) -> Result<(), OutOfSpace> {
+    fn write_page(&mut self, lpn: Lpn, run: LpnRun, flash: &mut Flash) -> Result<(), OutOfSpace> {
         let mapped = self.lookup(lpn, flash);
-        let stream = self.placement.host(HostWrite { lpn, old: mapped, stream, flash });
+        let stream = self.placement.host(HostWrite { lpn, old: mapped, stream: run.stream, run_pages: run.pages, flash });
         if self.invalidate == InvalidateOrder::BeforeGc
             && let Some(old) = mapped
         {

@@ -8,7 +8,7 @@ use super::generator::Pattern;
 use super::hot_cold::share_of;
 use super::permutation::Permutation;
 use super::settings::settings;
-use super::value::Share;
+use super::value::{Share, Streams};
 use super::{Describe, Fault, Workload};
 use flashwright_block::{RequestKind, RequestSource, Rng, below};
 
@@ -16,6 +16,7 @@ settings! {
     /// Settings of `dynamic-static`.
     pub struct DynamicStatic {
         "static" static_share: Share = "0.7", "Share of the space that is never written, below 1.";
+        "streams" streams: Streams = "none", "Streams that requests name: none, or the class (2, for only what is hot is written).";
     }
 }
 
@@ -42,6 +43,7 @@ impl Workload for DynamicStatic {
             dynamic,
             slots: plan.slots,
             align_sectors: plan.align_sectors,
+            stream: if self.streams == Streams::Class { 2 } else { 0 },
         }))
     }
 }
@@ -52,6 +54,7 @@ struct Dynamic {
     dynamic: u64,
     slots: u64,
     align_sectors: u64,
+    stream: u16,
 }
 
 impl Pattern for Dynamic {
@@ -59,5 +62,9 @@ impl Pattern for Dynamic {
     fn next(&mut self, kind: RequestKind) -> u64 {
         let bound = if kind == RequestKind::Read { self.slots } else { self.dynamic };
         self.permutation.at(below(&mut self.rng, bound)) * self.align_sectors
+    }
+    #[inline]
+    fn stream(&self) -> u16 {
+        self.stream
     }
 }

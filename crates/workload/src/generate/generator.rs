@@ -11,6 +11,11 @@ use libm::log;
 pub(crate) trait Pattern: Send {
     /// First sector of the next request.
     fn next(&mut self, kind: RequestKind) -> u64;
+    /// The stream of the request just drawn; 0 names none.
+    #[inline]
+    fn stream(&self) -> u16 {
+        0
+    }
 }
 
 /// Draws what a request asks for.
@@ -135,16 +140,19 @@ impl<P: Pattern> RequestSource for Generator<P> {
         let template = self.template;
         // Iterators of known length let `extend` write without a check of the capacity for each request.
         match (&mut self.clock, self.mix.only()) {
-            (Clock::Closed, Some(kind)) => {
-                batch.extend((0..count).map(|_| Request { kind, first_sector: self.pattern.next(kind), ..template }))
-            }
+            (Clock::Closed, Some(kind)) => batch.extend((0..count).map(|_| {
+                let first_sector = self.pattern.next(kind);
+                Request { kind, first_sector, stream: self.pattern.stream(), ..template }
+            })),
             (Clock::Closed, None) => batch.extend((0..count).map(|_| {
                 let kind = self.mix.next();
-                Request { kind, first_sector: self.pattern.next(kind), ..template }
+                let first_sector = self.pattern.next(kind);
+                Request { kind, first_sector, stream: self.pattern.stream(), ..template }
             })),
             (clock, _) => batch.extend((0..count).map(|_| {
                 let kind = self.mix.next();
-                Request { arrival: clock.next(), kind, first_sector: self.pattern.next(kind), ..template }
+                let first_sector = self.pattern.next(kind);
+                Request { arrival: clock.next(), kind, first_sector, stream: self.pattern.stream(), ..template }
             })),
         }
         Ok(count)

@@ -4,7 +4,7 @@ use super::common::{Common, Plan};
 use super::generator::Pattern;
 use super::permutation::Permutation;
 use super::settings::settings;
-use super::value::{Placement, Share};
+use super::value::{Placement, Share, Streams};
 use super::{Describe, Fault, Workload};
 use flashwright_block::{RequestKind, RequestSource, Rng, below, chance};
 
@@ -14,6 +14,7 @@ settings! {
         "hot-space" hot_space: Share = "0.2", "Share of the space that is hot, above 0 and below 1.";
         "hot-access" hot_access: Share = "0.8", "Share of requests that go to the hot part.";
         "placement" placement: Placement = "identity", "Hot part at the front (identity) or spread by a seeded permutation (scattered).";
+        "streams" streams: Streams = "none", "Streams that requests name: none, or the class (1 cold, 2 hot).";
     }
 }
 
@@ -41,6 +42,8 @@ impl Workload for HotCold {
             hot,
             slots: plan.slots,
             align_sectors: plan.align_sectors,
+            named: self.streams == Streams::Class,
+            stream: 0,
         };
         Ok(match self.placement {
             Placement::Identity => plan.run(places),
@@ -64,12 +67,17 @@ struct TwoParts {
     hot: u64,
     slots: u64,
     align_sectors: u64,
+    /// Whether requests name their class, and that of the last one.
+    named: bool,
+    stream: u16,
 }
 
 impl TwoParts {
     #[inline]
     fn slot(&mut self) -> u64 {
-        if chance(&mut self.rng, self.hot_access) {
+        let hot = chance(&mut self.rng, self.hot_access);
+        self.stream = if self.named { 1 + u16::from(hot) } else { 0 };
+        if hot {
             below(&mut self.rng, self.hot)
         } else {
             self.hot + below(&mut self.rng, self.slots - self.hot)
@@ -82,6 +90,10 @@ impl Pattern for TwoParts {
     fn next(&mut self, _: RequestKind) -> u64 {
         self.slot() * self.align_sectors
     }
+    #[inline]
+    fn stream(&self) -> u16 {
+        self.stream
+    }
 }
 
 struct Scattered {
@@ -93,5 +105,9 @@ impl Pattern for Scattered {
     #[inline]
     fn next(&mut self, _: RequestKind) -> u64 {
         self.permutation.at(self.places.slot()) * self.places.align_sectors
+    }
+    #[inline]
+    fn stream(&self) -> u16 {
+        self.places.stream
     }
 }

@@ -137,6 +137,16 @@ choice! {
 }
 
 choice! {
+    /// What streams requests name for placement.
+    pub enum Streams {
+        /// None.
+        None = "none",
+        /// The class of the place: 1 for cold, 2 for hot.
+        Class = "class",
+    }
+}
+
+choice! {
     /// How an open loop spaces its arrivals.
     pub enum ArrivalKind {
         /// Exponential gaps.

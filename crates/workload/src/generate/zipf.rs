@@ -8,7 +8,7 @@ use super::alias::AliasTable;
 use super::common::{Common, Plan, sectors};
 use super::generator::Pattern;
 use super::settings::settings;
-use super::value::{Placement, Share};
+use super::value::{Placement, Share, Streams};
 use super::{Describe, Fault, Workload};
 use flashwright_block::{Bytes, RequestKind, RequestSource, Rng, SECTOR_BYTES, below};
 use libm::{expm1, log, pow};
@@ -20,6 +20,7 @@ settings! {
         "space" space: Share = "0.2", "The hottest part, as a share of the space; above 0 and below 1.";
         "chunk" chunk: Bytes = "256KiB", "Popularity is constant within chunks of this size.";
         "placement" placement: Placement = "scattered", "Chunks in random order (scattered) or hottest first (identity).";
+        "streams" streams: Streams = "none", "Streams that requests name: none, or the class (1, or 2 for the hottest part).";
     }
 }
 
@@ -58,11 +59,17 @@ impl Workload for Zipf {
             let least = Bytes(plan.space_sectors.div_ceil(CHUNKS_MAX) * SECTOR_BYTES);
             Fault::new("chunk", self.chunk, format!("chunks of at least {least} on this drive"))
         })?;
+        let coldest_hot = weights[usize::try_from(hottest_of(self.space.0, chunks)).unwrap_or(usize::MAX).min(weights.len()) - 1];
         if self.placement == Placement::Scattered {
             shuffle(&mut weights, &mut plan.layout());
         }
         Ok(plan.run(Chunks {
             rng: plan.addresses(),
+            streams: match self.streams {
+                Streams::None => Vec::new(),
+                Streams::Class => weights.iter().map(|weight| 1 + u16::from(*weight >= coldest_hot)).collect(),
+            },
+            stream: 0,
             table: AliasTable::new(&weights),
             chunk_sectors: chunk,
             slots: (chunk - u64::from(plan.size_sectors)) / plan.align_sectors + 1,
@@ -73,6 +80,9 @@ impl Workload for Zipf {
 
 struct Chunks {
     rng: Rng,
+    /// The stream of each chunk; empty where requests name none. Then that of the last request.
+    streams: Vec<u16>,
+    stream: u16,
     /// Draws the chunk: the permutation is in the order of its weights.
     table: AliasTable,
     chunk_sectors: u64,
@@ -84,8 +94,13 @@ struct Chunks {
 impl Pattern for Chunks {
     #[inline]
     fn next(&mut self, _: RequestKind) -> u64 {
-        let chunk = self.table.draw(&mut self.rng) as u64;
-        chunk * self.chunk_sectors + below(&mut self.rng, self.slots) * self.align_sectors
+        let chunk = self.table.draw(&mut self.rng);
+        self.stream = self.streams.get(chunk).copied().unwrap_or(0);
+        chunk as u64 * self.chunk_sectors + below(&mut self.rng, self.slots) * self.align_sectors
+    }
+    #[inline]
+    fn stream(&self) -> u16 {
+        self.stream
     }
 }
 
@@ -106,11 +121,17 @@ pub(crate) fn shuffle<T>(items: &mut [T], rng: &mut Rng) {
     }
 }
 
+/// The chunks of the hottest part: `space` of `n`, rounded, at least one.
+#[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+fn hottest_of(space: f64, n: u64) -> u64 {
+    ((space * n as f64).round() as u64).max(1)
+}
+
 /// The alpha at which the hottest `space` (rounded, at least one) of `n` chunks get `accesses`, to 1e-6; none
 /// when no alpha up to [`ALPHA_MAX`] reaches that.
-#[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+#[allow(clippy::cast_precision_loss)]
 pub(crate) fn solve_alpha(accesses: f64, space: f64, n: u64) -> Option<f64> {
-    let hottest = ((space * n as f64).round() as u64).max(1);
+    let hottest = hottest_of(space, n);
     let share = |alpha| power_sum(hottest, alpha) / power_sum(n, alpha);
     if hottest >= n || share(0.0) >= accesses {
         return Some(0.0); // one chunk, or a part that rounds up to more than it should: no skew needed

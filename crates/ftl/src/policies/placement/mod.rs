@@ -33,6 +33,8 @@ pub struct HostWrite<'a> {
     pub old: Option<Ppn>,
     /// The stream that the workload names; 0 where it names none.
     pub stream: u32,
+    /// Pages of the run that it is part of: a host request, or what leaves the RAM at once.
+    pub run_pages: u32,
     /// The flash, for looking.
     pub flash: &'a Flash,
 }
@@ -89,6 +91,12 @@ pub trait PlacementPolicy: Sized {
 
     /// Builds it.
     fn new(settings: &Self::Settings, context: PlacementContext) -> Self;
+    /// What is wrong with its settings, if anything: the setting's name, what was found and what is expected. With a
+    /// fault the policy must still be possible to build, so that all faults are found at once.
+    fn fault(settings: &Self::Settings) -> Option<String> {
+        let _ = settings;
+        None
+    }
     /// Streams in use, at least 1.
     fn streams(&self) -> u8;
     /// The stream of a page that the host writes.
@@ -103,6 +111,17 @@ macro_rules! placements {
             key: "placement.policy", trait: PlacementPolicy, names: PlacementName, settings: PlacementSettings,
             running: Placement, context: PlacementContext;
             $($module::$policy),+
+        }
+
+        impl PlacementName {
+            /// See [`PlacementPolicy::fault`]; with the key of the policy's table.
+            #[must_use]
+            pub fn fault(self, settings: &PlacementSettings) -> Option<String> {
+                match self {
+                    $(PlacementName::$policy => $policy::fault(&settings.$module)
+                        .map(|fault| format!("placement.{}.{fault}", $policy::NAME)),)+
+                }
+            }
         }
 
         impl Placement {
@@ -125,4 +144,23 @@ macro_rules! placements {
     };
 }
 
-placements! { single::Single, gc_separate::GcSeparate }
+placements! {
+    single::Single,
+    gc_separate::GcSeparate,
+    hot_cold::HotCold,
+    dac::Dac,
+    envy::Envy,
+    multi_stream::MultiStream,
+    container_marking::ContainerMarking,
+}
+
+pub use container_marking::{ContainerMarkingSettings, Demotion};
+pub use dac::DacSettings;
+pub use envy::EnvySettings;
+pub use hot_cold::{Detector, GcClass, HotColdSettings};
+pub use multi_stream::MultiStreamSettings;
+
+/// The fault of a number of frontiers that lies out of its range.
+fn count_fault(name: &str, found: u8, least: u8, most: u8) -> Option<String> {
+    (!(least..=most).contains(&found)).then(|| format!("{name}: found {found}, expected {least} to {most}"))
+}

@@ -10,6 +10,10 @@ use flashwright_block::Rng;
 use flashwright_nand::{BlockId, Lpn};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+mod sep;
+#[cfg(test)]
+mod tests;
+
 /// What a policy is built for.
 #[derive(Clone, Debug)]
 pub struct VictimContext {
@@ -96,6 +100,12 @@ pub trait VictimPolicy: Sized {
 
     /// Builds it for one unit.
     fn new(settings: &Self::Settings, context: VictimContext) -> Self;
+    /// What is wrong with its settings for such a unit, if anything: the setting's name, what was found and what is
+    /// expected.
+    fn fault(settings: &Self::Settings, context: &VictimContext) -> Option<String> {
+        let _ = (settings, context);
+        None
+    }
     /// A block was filled and may be cleaned from now on.
     fn sealed(&mut self, block: u32, view: UnitView);
     /// A page of a block became invalid; `pages_valid` are left. The block may be an open one: then nothing is due.
@@ -176,6 +186,17 @@ macro_rules! victims {
             const NAMES: &[&str] = &[$($policy::NAME,)+ VictimChoice::SCHEMES];
         }
 
+        impl VictimName {
+            /// See [`VictimPolicy::fault`]; with the key of the policy's table.
+            #[must_use]
+            pub fn fault(self, settings: &VictimSettings, context: &VictimContext) -> Option<String> {
+                match self {
+                    $(VictimName::$policy => $policy::fault(&settings.$module, context)
+                        .map(|fault| format!("gc.{}.{fault}", $policy::NAME)),)+
+                }
+            }
+        }
+
         impl Victim {
             /// See [`VictimPolicy::sealed`].
             #[inline]
@@ -216,4 +237,28 @@ macro_rules! victims {
     };
 }
 
-victims! { greedy::Greedy, fifo::Fifo, random::Random, cost_benefit::CostBenefit }
+victims! {
+    greedy::Greedy,
+    fifo::Fifo,
+    random::Random,
+    cost_benefit::CostBenefit,
+    windowed_greedy::WindowedGreedy,
+    d_choices::DChoices,
+    cat::Cat,
+    age_threshold::AgeThreshold,
+    partition_fifo::PartitionFifo,
+    container_marking::ContainerMarking,
+}
+
+pub use age_threshold::AgeThresholdSettings;
+pub use cat::CatSettings;
+pub use container_marking::{ContainerMarkingSettings, Rotate, Window};
+pub use d_choices::DChoicesSettings;
+pub use random::RandomSettings;
+pub use windowed_greedy::WindowedGreedySettings;
+
+/// The fault of a window or a number of choices that a unit has no blocks for.
+fn blocks_fault(name: &str, found: u32, context: &VictimContext) -> Option<String> {
+    (found == 0 || found > context.blocks)
+        .then(|| format!("{name}: found {found}, expected 1 to {}, the blocks of a plane", context.blocks))
+}

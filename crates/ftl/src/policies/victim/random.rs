@@ -1,50 +1,109 @@
 //! Random: any sealed block, each with the same chance. The worst bound that still makes sense.
 //!
-//! Pick: O(1). State: 8 bytes a block.
+//! `invalid-min` makes it MQSim's RANDOM_P (1: not a block without an invalid page) and RANDOM_PP (more: MQSim takes a
+//! fraction of the over-provisioning). If no block has that many, it is any with at least one, then any.
+//!
+//! Pick: O(1); O(1) for an invalidation. State: 8 bytes a block, and 1.
 
 use super::{UnitView, VictimContext, VictimPolicy};
-use crate::registry::NoSettings;
 use flashwright_block::{Rng, below};
 use serde::{Deserialize, Serialize};
 
 const NONE: u32 = u32::MAX;
 
+/// Settings of `gc.victim = "random"`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct RandomSettings {
+    /// Invalid pages that a victim must have: 0 to the pages of a block.
+    pub invalid_min: u32,
+}
+
 /// `gc.victim = "random"`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Random {
-    sealed: Vec<u32>,
+    /// Sealed blocks with `invalid_min` invalid pages, those with some, those with none.
+    sealed: [Vec<u32>; 3],
+    class: Vec<u8>,
     position: Vec<u32>,
+    /// Blocks with so many valid pages or fewer are of the first class.
+    valid_max: u32,
+    pages_per_block: u32,
     rng: Rng,
+}
+
+impl Random {
+    fn class_of(&self, pages_valid: u32) -> u8 {
+        if pages_valid <= self.valid_max {
+            0
+        } else if pages_valid < self.pages_per_block {
+            1
+        } else {
+            2
+        }
+    }
+    fn enter(&mut self, block: u32, class: u8) {
+        let list = &mut self.sealed[usize::from(class)];
+        self.class[block as usize] = class;
+        self.position[block as usize] = u32::try_from(list.len()).expect("block ids are 32 bits");
+        list.push(block);
+    }
 }
 
 impl VictimPolicy for Random {
     const NAME: &'static str = "random";
     const ABOUT: &'static str = "any sealed block with the same chance (d-choices with d = 1; Van Houdt, SIGMETRICS 2013)";
-    type Settings = NoSettings;
+    type Settings = RandomSettings;
 
-    fn new(_: &NoSettings, context: VictimContext) -> Self {
+    fn new(settings: &RandomSettings, context: VictimContext) -> Self {
         Self {
-            sealed: Vec::with_capacity(context.blocks as usize),
+            sealed: [Vec::with_capacity(context.blocks as usize), Vec::new(), Vec::new()],
+            class: vec![0; context.blocks as usize],
             position: vec![NONE; context.blocks as usize],
+            valid_max: context.pages_per_block - settings.invalid_min,
+            pages_per_block: context.pages_per_block,
             rng: context.rng,
         }
     }
-    fn sealed(&mut self, block: u32, _: UnitView) {
-        self.position[block as usize] = self.candidates();
-        self.sealed.push(block);
+    fn fault(settings: &RandomSettings, context: &VictimContext) -> Option<String> {
+        (settings.invalid_min > context.pages_per_block).then(|| {
+            format!(
+                "invalid-min: found {}, expected 0 to {}, the pages of a block",
+                settings.invalid_min, context.pages_per_block
+            )
+        })
+    }
+    fn sealed(&mut self, block: u32, view: UnitView) {
+        self.enter(block, self.class_of(view.pages_valid(block)));
+    }
+    #[inline(always)]
+    fn invalidated(&mut self, block: u32, pages_valid: u32, _: UnitView) {
+        // A block changes class with its first invalid page, and with the last that it needs.
+        if (pages_valid == self.valid_max || pages_valid + 1 == self.pages_per_block)
+            && self.position[block as usize] != NONE
+        {
+            let class = self.class_of(pages_valid);
+            if class != self.class[block as usize] {
+                self.removed(block);
+                self.enter(block, class);
+            }
+        }
     }
     fn removed(&mut self, block: u32) {
         let at = std::mem::replace(&mut self.position[block as usize], NONE);
-        self.sealed.swap_remove(at as usize);
-        if let Some(moved) = self.sealed.get(at as usize) {
+        let list = &mut self.sealed[usize::from(self.class[block as usize])];
+        list.swap_remove(at as usize);
+        if let Some(moved) = list.get(at as usize) {
             self.position[*moved as usize] = at;
         }
     }
     fn pick(&mut self, _: UnitView) -> Option<u32> {
-        let drawn = below(&mut self.rng, self.sealed.len() as u64);
-        self.sealed.get(usize::try_from(drawn).expect("an index of a list in memory")).copied()
+        let list = self.sealed.iter().find(|list| !list.is_empty())?;
+        let drawn = below(&mut self.rng, list.len() as u64);
+        list.get(usize::try_from(drawn).expect("an index of a list in memory")).copied()
     }
     fn candidates(&self) -> u32 {
-        u32::try_from(self.sealed.len()).expect("block ids are 32 bits")
+        let sealed: usize = self.sealed.iter().map(Vec::len).sum();
+        u32::try_from(sealed).expect("block ids are 32 bits")
     }
 }

@@ -1,0 +1,209 @@
+//! The victim of container marking (Hu, Haas, Eleftheriou, IBM Research, section III.C): the fewest valid pages, weighted
+//! by SEP, in a window of the oldest blocks of each marker.
+//!
+//! Sealed blocks lie on one list per marker (stream) in seal order. The report has one window of s = 100 "oldest" blocks and
+//! does not say how the lists share it; three readings:
+//!
+//! * `per-list`: the s / 2L oldest of each list, rounded up (7 of 16 lists). By itself this stalls, once the heads of the
+//!   lists are static and full; so after each clean the blocks that were looked at, not taken and at least `rotate-share`
+//!   valid go to the tail of their list (ours).
+//! * `each-list`: the s oldest of each list.
+//! * `global`: the s oldest of all.
+//!
+//! SEP (equations 1 and 2) takes `v - beta * w`: w is what a block's cycles left exceed their mean by, if that is more than
+//! `cycles-threshold`, or, for a marker below L - 1, if it is more than 0. `sep-alternate` (ours) lets a clean that SEP
+//! alone has chosen be followed by one without it, so that moves for wear can't stop reclaiming.
+//!
+//! Markers are streams counted from 1; L is half the streams. Seal: O(1); pick: O(window). State: 20 bytes a block.
+
+use super::sep::Sep;
+use super::{UnitView, VictimContext, VictimPolicy, blocks_fault};
+use crate::SlotLists;
+use serde::{Deserialize, Serialize};
+
+/// How the lists share the window: see the module.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Window {
+    /// An equal part of the window for each list.
+    #[default]
+    PerList,
+    /// The whole window for each list.
+    EachList,
+    /// The oldest blocks whatever their list.
+    Global,
+}
+
+/// Which blocks of the window go to the tail of their list when another was taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Rotate {
+    /// None.
+    None,
+    /// Those without an invalid page.
+    Full,
+    /// Those with at least `rotate-share` of their pages valid.
+    #[default]
+    Share,
+}
+
+/// Settings of `gc.victim = "container-marking"`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct ContainerMarkingSettings {
+    /// How the lists share the window.
+    pub window: Window,
+    /// Blocks of the window, the s of the report: 1 to the blocks of a plane.
+    pub window_blocks: u32,
+    /// Which blocks of the window go to the tail of their list when another was taken.
+    pub rotate: Rotate,
+    /// Share of a block's pages that must be valid for `rotate = "share"`, 0 to 1.
+    pub rotate_share: f64,
+    /// Valid pages that a cycle weighs under SEP; 0 turns it off, and so does `wear.pe-cycles-max = 0`.
+    pub beta: f64,
+    /// Cycles above the mean from which a block is young whatever its marker.
+    pub cycles_threshold: u32,
+    /// Whether a clean that only SEP has chosen is followed by one without it.
+    pub sep_alternate: bool,
+}
+
+impl Default for ContainerMarkingSettings {
+    fn default() -> Self {
+        Self {
+            window: Window::PerList,
+            window_blocks: 100,
+            rotate: Rotate::Share,
+            rotate_share: 0.75,
+            beta: 0.1,
+            cycles_threshold: 200,
+            sep_alternate: true,
+        }
+    }
+}
+
+/// `gc.victim = "container-marking"`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ContainerMarking {
+    /// One list per marker, or one of all.
+    lists: SlotLists,
+    list_count: u32,
+    /// Blocks of a list in the window.
+    per_list: u32,
+    sealed_as: Vec<u64>,
+    last_seal: u64,
+    /// The least number of valid pages with which a block rotates.
+    rotates_from: u32,
+    sep: Sep,
+    sep_alternate: bool,
+    /// Markers below this one make a young block's data aged: L - 1.
+    aged_below: u32,
+    /// The victim named last, the blocks that rotate once it is taken, and whether SEP alone has chosen it.
+    picked: Option<u32>,
+    rotating: Vec<u32>,
+    by_sep: bool,
+    /// The next clean is without SEP.
+    plain_next: bool,
+}
+
+impl ContainerMarking {
+    fn list_of(&self, block: u32, view: UnitView) -> u32 {
+        if self.list_count == 1 { 0 } else { u32::from(view.stream_of(block)) }
+    }
+}
+
+impl VictimPolicy for ContainerMarking {
+    const NAME: &'static str = "container-marking";
+    const ABOUT: &'static str = "fewest valid pages, weighted by wear, of the oldest blocks of each marker (container marking)";
+    type Settings = ContainerMarkingSettings;
+
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a share from 0 to 1 of a number of pages
+    fn new(settings: &ContainerMarkingSettings, context: VictimContext) -> Self {
+        let (streams, pages) = (u32::from(context.streams), context.pages_per_block);
+        let list_count = if settings.window == Window::Global { 1 } else { streams };
+        Self {
+            lists: SlotLists::new(list_count, context.blocks),
+            list_count,
+            per_list: match settings.window {
+                Window::PerList => settings.window_blocks.div_ceil(streams),
+                Window::EachList | Window::Global => settings.window_blocks,
+            },
+            sealed_as: vec![0; context.blocks as usize],
+            last_seal: 0,
+            rotates_from: match settings.rotate {
+                Rotate::None => pages + 1,
+                Rotate::Full => pages,
+                Rotate::Share => (f64::from(pages) * settings.rotate_share).ceil() as u32,
+            },
+            sep: Sep::new(settings.beta, settings.cycles_threshold),
+            sep_alternate: settings.sep_alternate,
+            aged_below: (streams / 2).saturating_sub(1),
+            picked: None,
+            rotating: Vec::new(),
+            by_sep: false,
+            plain_next: false,
+        }
+    }
+
+    fn fault(settings: &ContainerMarkingSettings, context: &VictimContext) -> Option<String> {
+        let share = settings.rotate_share;
+        blocks_fault("window-blocks", settings.window_blocks, context)
+            .or_else(|| {
+                (!(0.0..=1.0).contains(&share))
+                    .then(|| format!("rotate-share: found {share}, expected a share of a block's pages, 0 to 1"))
+            })
+            .or_else(|| Sep::fault(settings.beta))
+    }
+
+    fn sealed(&mut self, block: u32, view: UnitView) {
+        self.last_seal += 1;
+        self.sealed_as[block as usize] = self.last_seal;
+        self.lists.push(self.list_of(block, view), block);
+    }
+
+    fn removed(&mut self, block: u32) {
+        self.lists.unlink(block);
+        if self.picked.take() == Some(block) {
+            for other in self.rotating.drain(..) {
+                self.lists.move_to(self.lists.list_of(other), other);
+            }
+            self.plain_next = self.sep_alternate && self.by_sep;
+        }
+    }
+
+    fn pick(&mut self, view: UnitView) -> Option<u32> {
+        let mean = if self.plain_next { None } else { self.sep.mean(view) };
+        self.rotating.clear();
+        let mut best: Option<(f64, u64, u32)> = None;
+        let mut fewest = u32::MAX;
+        for list in 0..self.list_count {
+            let mut next = self.lists.oldest(list);
+            for _ in 0..self.per_list {
+                let Some(block) = next else { break };
+                let valid = view.pages_valid(block);
+                fewest = fewest.min(valid);
+                let weighted = mean.map_or(f64::from(valid), |mean| {
+                    let aged = u32::from(view.stream_of(block)) + 1 < self.aged_below;
+                    self.sep.weighted(block, mean, aged, view)
+                });
+                let found = (weighted, self.sealed_as[block as usize], block);
+                if best.is_none_or(|best| (found.0, found.1) < (best.0, best.1)) {
+                    best = Some(found);
+                }
+                if valid >= self.rotates_from {
+                    self.rotating.push(block);
+                }
+                next = self.lists.after(block);
+            }
+        }
+        self.picked = best.map(|(_, _, block)| block);
+        if let Some(block) = self.picked {
+            self.rotating.retain(|other| *other != block);
+            self.by_sep = view.pages_valid(block) > fewest;
+        }
+        self.picked
+    }
+
+    fn candidates(&self) -> u32 {
+        self.lists.total()
+    }
+}
