@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,6 +33,9 @@ def check_writable(path: Path) -> None:
         )
     if path.exists() and not os.access(path, os.W_OK):
         raise OutputError(f"{path}: permission denied")
+    if _is_special(path):
+        return
+    path = path.resolve()
     try:
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}."):
             pass
@@ -42,6 +46,9 @@ def check_writable(path: Path) -> None:
 @contextlib.contextmanager
 def write_beside(path: Path) -> Iterator[Path]:
     """Give the name of a file beside `path`, which takes its place once the block is left without an error.
+
+    What is no regular file, such as a pipe or ``/dev/null``, keeps its place and gets the content; a link stays a link,
+    and the file that it points to is replaced.
 
     Parameters
     ----------
@@ -56,15 +63,26 @@ def write_beside(path: Path) -> Iterator[Path]:
     ...     [(file.name, file.read_text()) for file in Path(folder).iterdir()]
     [('out.txt', 'done')]
     """
-    part = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    special = _is_special(path)
+    real = path.resolve()
+    folder = Path(tempfile.gettempdir()) if special else real.parent
+    part = folder / f".{real.name}.{os.getpid()}.partial"
     try:
         yield part
-        part.replace(path)
+        if special:
+            with part.open("rb") as content, path.open("wb") as target:
+                shutil.copyfileobj(content, target)
+        else:
+            part.replace(real)
     except OSError as error:
         raise OutputError(f"{path}: can't be written: {_why(error)}") from None
     finally:
         with contextlib.suppress(OSError):
             part.unlink()
+
+
+def _is_special(path: Path) -> bool:
+    return path.exists() and not path.is_file()
 
 
 def _why(error: OSError) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
 import subprocess
 import sys
 import tomllib
@@ -261,3 +263,25 @@ def test_words_in_brackets_are_shown_as_they_are(command: Cli, spc: Path, tmp_pa
     out = tmp_path / "out.fwt"
     command("trace", "convert", spc, out, "--label", "[bold]made[/] up :smile:")
     assert "[bold]made[/] up :smile:" in command("trace", "info", out).out
+
+
+def test_only_plain_files_are_replaced(command: Cli, tmp_path: Path, small: str) -> None:
+    run = ("simulate", small, "--workload", "uniform", "--requests", 10, "--quiet", "--json")
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        assert command(*run, pipe).status == 0
+        assert stat.S_ISFIFO(pipe.stat().st_mode)
+        assert json.loads(os.read(reader, 1 << 16))["measured"]["requests"] == 10
+    finally:
+        os.close(reader)
+    assert command(*run, os.devnull).status == 0
+    assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
+    target, link = tmp_path / "target", tmp_path / "link"
+    target.write_text("old")
+    link.symlink_to(target)
+    assert command(*run, link).status == 0
+    assert link.is_symlink()
+    assert json.loads(target.read_text())["ended"] == "complete"
+    assert sorted(file.name for file in tmp_path.iterdir() if file.name.startswith(".")) == []

@@ -159,6 +159,27 @@ fn a_failed_conversion_leaves_the_target_alone() {
     assert!(formats().iter().filter(|format| format.writable()).count() == 5);
 }
 
+/// A device keeps its place, and a link stays a link to the file that is replaced.
+#[test]
+#[cfg(unix)]
+fn only_plain_files_are_replaced() {
+    use std::os::unix::fs::FileTypeExt;
+    let folder = Folder::new();
+    let source = folder.file("0,0,512,w,0\n");
+    let to =
+        |target: &std::path::Path| convert(&source, target, &TraceOptions::default(), "spc", &TraceLabel::default());
+    let error = to(std::path::Path::new("/dev/null")).unwrap_err().to_string();
+    assert!(error.contains("/dev/null") && error.contains("no plain file"), "{error}");
+    assert!(fs::metadata("/dev/null").unwrap().file_type().is_char_device());
+    let (file, link) = (folder.path("file"), folder.path("link"));
+    fs::write(&file, "old").unwrap();
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    to(link.as_ref()).unwrap();
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    assert_eq!(fs::read_to_string(&file).unwrap(), fs::read_to_string(&link).unwrap());
+    assert!(fs::read_to_string(&file).unwrap().starts_with("0,0,512,"));
+}
+
 #[test]
 fn what_a_format_cannot_hold_is_counted() {
     let folder = Folder::new();

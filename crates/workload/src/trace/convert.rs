@@ -70,14 +70,19 @@ impl TraceWriter {
         if target.is_dir() {
             return Err(TraceError::Directory { path: target.to_owned() });
         }
-        let path = partial_path(target).map_err(fail)?;
+        // The file that is written takes the target's place: a pipe or a device must not lose its own.
+        if target.exists() && !target.is_file() {
+            return Err(fail(std::io::Error::other("no plain file; name a file to write")));
+        }
+        let real = fs::canonicalize(target).unwrap_or_else(|_| target.to_owned());
+        let path = partial_path(&real).map_err(fail)?;
         let file = File::options().write(true).create_new(true).open(&path).map_err(fail)?;
         let partial = Partial { path };
         let mut out = BufWriter::with_capacity(1 << 18, file);
         let mut encoder = (writing.encoder)();
         encoder.begin(about, &mut out).map_err(fail)?;
         Ok(TraceWriter {
-            target: target.to_owned(),
+            target: real,
             partial,
             out,
             encoder,
