@@ -14,10 +14,10 @@ mod common;
 
 use common::*;
 use flashwright_block::{BlockDevice, IoError, Nanos, Request, RequestKind, Rng, Seed, chance};
-use flashwright_ftl::{CAUSES, Ftl, LpnRun, OpKind, PlacementName, SchemeName, VictimName};
-use flashwright_nand::{Lpn, ProgramOrder};
+use flashwright_ftl::{CAUSES, Cause, Ftl, LpnRun, OpKind, PlacementName, SchemeName, VictimName, WearName};
+use flashwright_nand::{BlockId, Lpn, ProgramOrder};
 use flashwright_ssd::{Config, ManagerName, Ssd};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// Steps over all streams of [`random_streams`]: shared out among the cases, so that the lists may grow.
@@ -34,12 +34,14 @@ struct Case {
     victim: VictimName,
     placement: PlacementName,
     ram: Option<ManagerName>,
+    wear: Option<WearName>,
     order: ProgramOrder,
     timing: &'static str,
 }
 
 impl Case {
-    /// Schemes with every victim and placement policy, and with every manager of RAM.
+    /// Schemes with every victim and placement policy, with every manager of RAM, and those that level wear with every
+    /// wear policy.
     fn all() -> Vec<Self> {
         let mut cases = Vec::new();
         for scheme in SchemeName::ALL.iter().copied() {
@@ -49,12 +51,15 @@ impl Case {
                 }
                 for timing in ["none", "serial", "parallel"] {
                     let (victim, placement) = (VictimName::ALL[0], PlacementName::ALL[0]);
-                    let plain = Self { scheme, victim, placement, ram: None, order, timing };
+                    let plain = Self { scheme, victim, placement, ram: None, wear: None, order, timing };
                     for victim in VictimName::ALL.iter().copied() {
                         let placements = PlacementName::ALL.iter().copied();
                         cases.extend(placements.map(|placement| Self { victim, placement, ..plain }));
                     }
                     cases.extend(ManagerName::ALL.iter().map(|ram| Self { ram: Some(*ram), ..plain }));
+                    if scheme.levels_wear() {
+                        cases.extend(WearName::ALL.iter().map(|wear| Self { wear: Some(*wear), ..plain }));
+                    }
                 }
             }
         }
@@ -73,11 +78,12 @@ impl Case {
 
     fn name(self) -> String {
         format!(
-            "{}/{}/{}/{}/{}/{}",
+            "{}/{}/{}/{}/{}/{}/{}",
             self.scheme.listed().name,
             self.victim.listed().name,
             self.placement.listed().name,
             self.ram.map_or("none", |ram| ram.listed().name),
+            self.wear.map_or("none", |wear| wear.listed().name),
             order_name(self.order),
             self.timing
         )
@@ -92,6 +98,20 @@ impl Case {
             format!("timing.model={:?}", self.timing),
         ];
         settings.extend(self.ram.map(|ram| format!("ram.manager={:?}", ram.listed().name)));
+        if let Some(wear) = self.wear {
+            settings.push(format!("wear.policy={:?}", wear.listed().name));
+            // So that tiny drives see much of it.
+            let eager = [
+                "pe-cycles-max=2000",
+                "threshold.gap=1",
+                "dual-pool.threshold=1",
+                "static.threshold=2",
+                "random.every=2",
+                "rate-limit.skip-below=1.0",
+                "rate-limit.migrate-below=1.0",
+            ];
+            settings.extend(eager.map(|setting| format!("wear.{setting}")));
+        }
         settings
     }
 
@@ -313,6 +333,7 @@ fn random_streams() {
     let cases = Case::all();
     let steps = (STEPS / cases.len()).clamp(200, 8_000);
     println!("{} cases of {steps} steps", cases.len());
+    let recycled = std::cell::RefCell::new(BTreeMap::new());
     for_each_case("random_streams", &cases, |case, seed| {
         // Four streams a case, so that zero weights and odd settings of one do not hide another's states.
         for part in 0..4 {
@@ -320,12 +341,20 @@ fn random_streams() {
             let mut rng = Seed(stream).stream("odds");
             let more = odds_and_ends(&mut rng);
             let shape = usize::try_from(stream).unwrap();
-            random_stream(case.drive(shape, &more, Seed(stream)), Mix::new(stream), steps / 4, &format!("part {part}"));
+            let drive = case.drive(shape, &more, Seed(stream));
+            let erases = random_stream(drive, Mix::new(stream), steps / 4, &format!("part {part}"));
+            if let Some(wear) = case.wear {
+                *recycled.borrow_mut().entry((case.scheme.listed().name, wear.listed().name)).or_insert(0) += erases;
+            }
         }
     });
+    let recycled = recycled.into_inner();
+    println!("blocks recycled: {recycled:?}");
+    assert!(recycled.values().all(|erases| *erases > 0), "a wear policy that never acted: {recycled:?}");
 }
 
-fn random_stream(mut ssd: Ssd, mut mix: Mix, steps: usize, label: &str) {
+/// Answers the erases for the sake of wear.
+fn random_stream(mut ssd: Ssd, mut mix: Mix, steps: usize, label: &str) -> u64 {
     let (logical, grain) = (ssd.logical_pages(), ssd.sectors_per_page());
     let depth = ssd.config().host.queue_depth as usize;
     let mut model = Model::new();
@@ -360,6 +389,7 @@ fn random_stream(mut ssd: Ssd, mut mix: Mix, steps: usize, label: &str) {
     drain(&mut ssd).unwrap().into_iter().for_each(&mut note);
     assert_eq!(completed.len() as u64, submitted, "{label}: every request completes once");
     model.read_back(&mut ssd, label);
+    ssd.flash().counters().get(OpKind::Erase, Cause::Wear)
 }
 
 /// Kind, first page and number of pages of each request.
@@ -424,6 +454,7 @@ fn drives_end_well() {
             format!("wear.pe-cycles-max={}", 2 + seed % 7),
             format!("wear.factory-bad={}", [0.0, 0.05, 0.1][usize::try_from(seed % 3).unwrap()]),
             format!("wear.free-block={:?}", ["least-worn", "fifo"][usize::try_from(seed % 2).unwrap()]),
+            format!("wear.pe-cycles-spread={}", [0.0, 0.3][usize::try_from(seed / 2 % 2).unwrap()]),
         ];
         more.extend(case.small_ram());
         let mut ssd = case.drive(usize::try_from(seed).unwrap(), &more, Seed(seed));
@@ -432,7 +463,8 @@ fn drives_end_well() {
         let (mut model, mut rng) = (Model::new(), rng(seed));
         let mut ended = 0;
         // Each block is filled once more than it is erased.
-        let budget = u64::from(geometry.pages()) * (3 + seed % 7);
+        let cycles = (0..geometry.blocks()).map(|block| ssd.flash().nand().cycles_left(BlockId(block)).unwrap());
+        let budget = cycles.map(|cycles| u64::from(cycles + 1) * u64::from(geometry.pages_per_block())).sum::<u64>();
         while ended < 20 {
             let first = draw(&mut rng, logical);
             let request = pages(&ssd, RequestKind::Write, first, 1 + draw(&mut rng, 3.min(logical - first)));
@@ -697,6 +729,25 @@ fn a_drive_that_is_built_can_be_filled() {
     });
 }
 
+/// A scheme that levels no wear says so, and which ones do.
+#[test]
+fn schemes_without_wear_levelling_refuse_a_policy_in_a_line() {
+    for scheme in SchemeName::ALL.iter().filter(|scheme| !scheme.levels_wear()) {
+        let case = Case::all().into_iter().find(|case| case.scheme == *scheme).unwrap();
+        let config = case.drive(0, &[], Seed(1)).config().clone();
+        let error = Ssd::new(&config.with_settings(&["wear.policy=dual-pool"]).unwrap(), Seed(1), true).unwrap_err();
+        let name = scheme.listed().name;
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "{}: wear.policy: found \"dual-pool\", but ftl.scheme = \"{name}\" takes only \"none\"; a wear policy works \
+                 with page, dftl",
+                config.name
+            )
+        );
+    }
+}
+
 /// What a request may not do: reach past the end, or change anything when refused.
 #[test]
 fn requests_past_the_end_are_refused_and_change_nothing() {
@@ -765,7 +816,9 @@ fn what_is_flushed_is_on_flash() {
 fn the_lists_are_covered() {
     let cases = Case::all();
     let policies = VictimName::ALL.len() * PlacementName::ALL.len() + ManagerName::ALL.len();
-    assert!(cases.len() >= SchemeName::ALL.len() * policies * 3);
+    let leveling = SchemeName::ALL.iter().filter(|scheme| scheme.levels_wear()).count();
+    assert!(cases.len() >= (SchemeName::ALL.len() * policies + leveling * WearName::ALL.len()) * 3);
+    assert!(leveling >= 2, "page mapping and DFTL level wear");
     assert_eq!(common::CAUSE.len(), CAUSES);
     assert!(common::CAUSE.iter().enumerate().all(|(at, cause)| *cause as usize == at));
 }
