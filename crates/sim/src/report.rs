@@ -241,16 +241,19 @@ fn wear(ssd: &Ssd, erases: &[u32]) -> Value {
     let mean = erases.iter().map(|e| f64::from(*e)).sum::<f64>() / n;
     let variance = erases.iter().map(|e| (f64::from(*e) - mean).powi(2)).sum::<f64>() / n;
     let worn_out = blocks(ssd).filter(|block| ssd.flash().nand().condition(*block) == Condition::Retired).count();
-    let budget = u64::from(ssd.config().wear.pe_cycles_max) * u64::from(ssd.flash().geometry().pages());
+    let nand = ssd.flash().nand();
+    let budget = nand.cycles_mean().map_or(0.0, |cycles| cycles * f64::from(ssd.flash().geometry().pages()));
+    let written = ssd.flash().host_writes() as f64;
     json!({
         "erases_per_block": {
             "min": erases.iter().min(),
             "max": erases.iter().max(),
             "mean": mean,
             "stdev": variance.sqrt(),
+            "coefficient_of_variation": if mean > 0.0 { json!(variance.sqrt() / mean) } else { Value::Null },
         },
         "blocks_worn_out": worn_out,
-        "endurance_efficiency": ratio(ssd.flash().host_writes(), budget),
+        "endurance_efficiency": if budget > 0.0 { json!(written / budget) } else { Value::Null },
     })
 }
 
