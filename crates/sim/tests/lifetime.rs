@@ -154,6 +154,21 @@ fn blocks_retire_full_and_spent_and_stay_readable() {
     }
 }
 
+/// The time series shows blocks retire: none at first, never fewer than before, all in the end.
+#[test]
+fn windows_tell_of_retired_blocks() {
+    let config = drive(64, 16, 30, &["wear.pe-cycles-spread=0.2"]);
+    let (whole, mut source) = begin(&config, "uniform", false);
+    let settings = RunSettings { window: Window::Requests(500), ..whole.settings().clone() };
+    let mut simulation = Simulation::new(&config, settings).unwrap();
+    while !simulation.step(&mut source, 1 << 20).unwrap() {}
+    let report = simulation.report().unwrap();
+    let retired: Vec<u64> = report.windows.iter().map(|row| row.blocks_worn_out).collect();
+    assert!(retired[0] == 0 && retired.is_sorted() && retired.len() > 10, "{retired:?}");
+    assert!(retired.iter().collect::<std::collections::BTreeSet<_>>().len() > 5, "one by one: {retired:?}");
+    assert_eq!(*retired.last().unwrap(), life(&mut simulation).retired);
+}
+
 /// Stopped in the middle of its life, saved, loaded: the same end.
 #[test]
 fn a_life_that_was_interrupted_ends_alike() {
