@@ -265,7 +265,7 @@ impl Unit {
 
     /// What the wear policy wants recycled next, where the unit has more free blocks than `reserve`; `nth` counts from the
     /// last clean. A policy that names something else than a sealed block and a free one is at fault.
-    pub fn to_recycle(&mut self, nth: u32, reserve: usize, flash: &Flash) -> Option<Recycle> {
+    pub fn next_recycling(&mut self, nth: u32, reserve: usize, flash: &Flash) -> Option<Recycle> {
         if self.pool.len() <= reserve || nth >= flash.geometry().blocks_per_plane() {
             return None;
         }

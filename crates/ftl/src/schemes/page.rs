@@ -294,7 +294,7 @@ impl PageMap {
         let Self { units, l2p, .. } = self;
         let unit = &mut units[unit];
         let mut done = 0;
-        while let Some(recycle) = unit.to_recycle(done, 0, flash) {
+        while let Some(recycle) = unit.next_recycling(done, 0, flash) {
             unit.recycle(recycle, flash, |lpn, ppn| l2p[lpn as usize] = ppn);
             done += 1;
         }

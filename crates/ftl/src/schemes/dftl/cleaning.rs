@@ -127,7 +127,7 @@ impl Dftl {
     fn level_wear(&mut self, unit: usize, flash: &mut Flash) {
         let mut done = 0;
         // One block more than the reserve: the translation pages may take it.
-        while let Some(recycle) = self.units[unit].to_recycle(done, self.reserve, flash) {
+        while let Some(recycle) = self.units[unit].next_recycling(done, self.reserve, flash) {
             let Self { units, map, figures, touched, .. } = self;
             let logical_pages = map.table.len();
             touched.clear();
