@@ -110,13 +110,12 @@ def test_policies_lists_everything(command: Cli) -> None:
 
 def test_every_listed_choice_can_be_made(command: Cli, small: str) -> None:
     found = command("policies", "--json", "-").json
+    needs = {"wear.policy": {"wear.pe-cycles-max": 1000}, "ram.manager": {"ram.size": "1 MiB"}}
     for key, items in found.items():
         if "." in key and key != "ftl.scheme":
             for item in items:
                 # Room for the windows and frontiers that policies have by default.
-                roomy = {"geometry.blocks-per-plane": 256, key: item["name"]}
-                if key == "ram.manager":
-                    roomy["ram.size"] = "64 KiB"
+                roomy = {"geometry.blocks-per-plane": 256} | needs.get(key, {}) | {key: item["name"]}
                 ssd = flashwright.Ssd.from_toml(small).with_(roomy)
                 assert ssd.play("uniform", requests=100).json["ended"] == "complete"
     for item in found["--precondition"]:

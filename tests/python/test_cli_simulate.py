@@ -51,7 +51,10 @@ DOCUMENTED = [
             "pages_padded",
         )
     ),
-    *(f"wear.erases_per_block.{what}" for what in ("min", "max", "mean", "stdev")),
+    *(
+        f"wear.erases_per_block.{what}"
+        for what in ("min", "max", "mean", "stdev", "coefficient_of_variation")
+    ),
     "wear.blocks_worn_out",
     "wear.endurance_efficiency",
     *(

@@ -547,6 +547,14 @@ impl Flash {
             }
             erases += u64::from(self.nand.erases(block));
         }
+        let retired = (0..self.geometry().blocks()).map(BlockId);
+        let retired = retired.filter(|block| self.nand.condition(*block) == Condition::Retired).count();
+        if retired != self.nand.blocks_retired() as usize {
+            violations.push(Violation(format!(
+                "{retired} blocks are retired, the chip counts {}",
+                self.nand.blocks_retired()
+            )));
+        }
         if erases != self.counters.total(OpKind::Erase) {
             violations.push(Violation(format!(
                 "blocks count {erases} erases, causes count {}",

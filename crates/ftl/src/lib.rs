@@ -31,6 +31,7 @@ pub use ghosts::Ghosts;
 pub use policies::map_cache::{MapCacheName, MapCacheSettings, SlotLists};
 pub use policies::placement::{PlacementName, PlacementSettings};
 pub use policies::victim::{VictimChoice, VictimName, VictimSettings};
+pub use policies::wear::{WearName, WearPolicySettings};
 pub use pool::{BlockPool, FreeBlockOrder};
 pub use registry::{Listed, NoSettings, is_empty};
 pub use schemes::{Scheme, SchemeName, SchemeSettings};

@@ -79,6 +79,17 @@ impl BlockPool {
         }
     }
 
+    /// Takes a certain block out; answers whether it was there. Costs time in proportion to the pool.
+    pub fn take(&mut self, block: u32) -> bool {
+        let before = self.len();
+        match self {
+            Self::Fifo(queue) => queue.retain(|other| *other != block),
+            Self::Ordered { heap, .. } => heap.retain(|Reverse((_, other))| *other != block),
+            Self::Graded(sorted) => sorted.retain(|(_, other)| *other != block),
+        }
+        self.len() < before
+    }
+
     /// Blocks in the pool.
     #[inline]
     #[must_use]
@@ -126,6 +137,19 @@ mod tests {
         assert_eq!(drained(FreeBlockOrder::LeastWorn), [3, 4, 5]);
         assert_eq!(drained(FreeBlockOrder::MostWorn), [5, 3, 4]);
         assert_eq!(drained(FreeBlockOrder::Graded), [5, 3, 4]);
+    }
+
+    #[test]
+    fn a_certain_block_is_taken_and_the_others_keep_their_order() {
+        use FreeBlockOrder::{Fifo, Graded, LeastWorn, MostWorn};
+        for (order, left) in [(Fifo, [5, 4]), (LeastWorn, [4, 5]), (MostWorn, [5, 4]), (Graded, [5, 4])] {
+            let mut pool = BlockPool::new(order);
+            for (block, erases) in [(5, 2), (3, 1), (4, 1)] {
+                pool.push(block, erases);
+            }
+            assert!(pool.take(3) && !pool.take(3));
+            assert_eq!([pool.pop(), pool.pop(), pool.pop()], [Some(left[0]), Some(left[1]), None]);
+        }
     }
 
     /// The example of the container-marking report's reading: 40 and 5 blocks, 16 streams.

@@ -2,7 +2,7 @@
 
 use crate::{
     Allocation, AllocationOrder, FreeBlockOrder, PlacementName, PlacementSettings, SchemeName, SchemeSettings,
-    VictimChoice, VictimSettings,
+    VictimChoice, VictimSettings, WearName, WearPolicySettings,
 };
 use serde::{Deserialize, Serialize};
 
@@ -92,16 +92,63 @@ impl Default for PlacementConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct WearSettings {
-    /// Erases that a block stands; 0 means no limit.
+    /// Erases that a block stands, in the mean where blocks differ; 0 means no limit.
     pub pe_cycles_max: u32,
+    /// Relative standard deviation of the blocks' budgets, normal, 0 to 0.5; 0 gives all the same.
+    pub pe_cycles_spread: f64,
+    /// Shape of the Weibull distribution of the blocks' budgets, 1 to 100, the larger the closer together; 0 gives all
+    /// the same.
+    pub pe_cycles_weibull: f64,
+    /// Which block gives its data away so that blocks wear alike; `"none"` for no wear levelling but by the order of
+    /// free blocks.
+    #[serde(with = "named_or_none")]
+    pub policy: Option<WearName>,
     /// Which erased block is opened next.
     pub free_block: FreeBlockOrder,
     /// Share of blocks that are bad since the factory, drawn at random, 0 to 0.5.
     pub factory_bad: f64,
+    /// Settings of the wear policies, each in a table of its name.
+    #[serde(flatten)]
+    pub policies: WearPolicySettings,
 }
 
 impl Default for WearSettings {
     fn default() -> Self {
-        Self { pe_cycles_max: 0, free_block: FreeBlockOrder::LeastWorn, factory_bad: 0.0 }
+        Self {
+            pe_cycles_max: 0,
+            pe_cycles_spread: 0.0,
+            pe_cycles_weibull: 0.0,
+            policy: None,
+            free_block: FreeBlockOrder::LeastWorn,
+            factory_bad: 0.0,
+            policies: WearPolicySettings::default(),
+        }
+    }
+}
+
+/// A policy's name, or `"none"`.
+mod named_or_none {
+    use super::WearName;
+    use serde::de::value::{Error as PlainError, StrDeserializer};
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _, de::IntoDeserializer};
+
+    #[allow(clippy::ref_option)] // serde's signature
+    pub fn serialize<S: Serializer>(name: &Option<WearName>, serializer: S) -> Result<S::Ok, S::Error> {
+        match name {
+            None => serializer.serialize_str("none"),
+            Some(name) => name.serialize(serializer),
+        }
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<WearName>, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        if text == "none" {
+            return Ok(None);
+        }
+        let plain: StrDeserializer<PlainError> = text.as_str().into_deserializer();
+        WearName::deserialize(plain).map(Some).map_err(|_| {
+            let names: Vec<String> = WearName::ALL.iter().map(|name| format!("`{}`", name.listed().name)).collect();
+            D::Error::custom(format!("unknown variant `{text}`, expected one of `none`, {}", names.join(", ")))
+        })
     }
 }

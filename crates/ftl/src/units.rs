@@ -7,8 +7,11 @@
 //!   free ── open ──► a frontier ── last page programmed: seal ──► sealed ── a clean: erase ──► free
 //!                                        └─ erase budget spent ──► retired
 //! ```
+//!
+//! A recycling for the sake of wear takes a free block straight to sealed, with the valid pages of a sealed one.
 
 use crate::policies::victim::{UnitView, Victim};
+use crate::policies::wear::{BlockUse, Leveler, Recycle, WearContext};
 use crate::schemes::SchemeContext;
 use crate::{BlockPool, Cause, Flash, OutOfSpace, Violation};
 use flashwright_nand::{BlockId, Condition, Lpn, PlaneId, Ppn};
@@ -27,6 +30,8 @@ pub(crate) struct Unit {
     pub fewest: Option<Fewest>,
     /// The sealed blocks of the last stream, where the scheme wants to find them.
     pub last_stream: Option<Vec<BlockId>>,
+    /// Wear levelling, where there is a policy.
+    pub leveler: Option<Box<Leveler>>,
 }
 
 /// Sealed blocks of a unit by valid pages, whatever the victim policy. 1 byte a block. O(1) a page.
@@ -119,13 +124,21 @@ pub(crate) fn units(context: &SchemeContext, streams: usize, flash: &Flash) -> V
         .map(|plane| {
             let first_block = geometry.first_block(PlaneId(plane));
             let mut pool = BlockPool::new(context.wear.free_block);
-            for local in 0..geometry.blocks_per_plane() {
-                if flash.nand().condition(BlockId(first_block.0 + local)) == Condition::Good {
-                    pool.push(local, flash.nand().wear_rank(BlockId(first_block.0 + local)));
-                }
+            let wear = |local: u32| flash.nand().wear_rank(BlockId(first_block.0 + local));
+            let good: Vec<u32> = (0..geometry.blocks_per_plane())
+                .filter(|local| flash.nand().condition(BlockId(first_block.0 + local)) == Condition::Good)
+                .collect();
+            for local in good.iter().copied() {
+                pool.push(local, wear(local));
             }
             let streams_u8 = u8::try_from(streams).expect("streams are counted in 8 bits");
             let victim = context.victim_context(plane, streams_u8, flash);
+            let wear_context = WearContext {
+                blocks: geometry.blocks_per_plane(),
+                good,
+                rng: context.seed.stream(&format!("wear.policy.{plane}")),
+            };
+            let leveler = context.wear.policy;
             Unit {
                 first_block,
                 pool,
@@ -134,6 +147,7 @@ pub(crate) fn units(context: &SchemeContext, streams: usize, flash: &Flash) -> V
                 sealed: 0,
                 fewest: None,
                 last_stream: None,
+                leveler: leveler.map(|name| Box::new(Leveler::new(name, &context.wear.policies, wear_context, wear))),
             }
         })
         .collect()
@@ -172,11 +186,17 @@ pub(crate) fn out_of_space(units: &[Unit], flash: &Flash) -> OutOfSpace {
     }
 }
 
+/// Victims that the wear policy may pass over in one clean.
+const PASSED_OVER_MAX: usize = 8;
+
 impl Unit {
     /// Opens the next free block as the frontier of `stream`.
     pub fn open(&mut self, stream: u8, flash: &mut Flash) {
         let streams = u8::try_from(self.frontiers.len()).expect("streams are counted in 8 bits");
         let local = self.pool.pop_for(stream, streams).expect("a clean starts with a free block for its copies");
+        if let Some(leveler) = &mut self.leveler {
+            leveler.opened(local);
+        }
         flash.set_stream(BlockId(self.first_block.0 + local), stream);
         let first = flash.geometry().first_page(BlockId(self.first_block.0 + local)).0;
         self.frontiers[usize::from(stream)] = Frontier { next: first, end: first + flash.geometry().pages_per_block() };
@@ -273,6 +293,9 @@ impl Unit {
     /// Programs pages into an erased block of their own, in order, and tells `placed` each owner's place. Then the block is
     /// sealed, even if not full: pages that were not programmed are what a clean of it gains.
     pub fn fill_own(&mut self, block: BlockId, lpns: &[u32], flash: &mut Flash, mut placed: impl FnMut(u32, Ppn)) {
+        if let Some(leveler) = &mut self.leveler {
+            leveler.opened(block.0 - self.first_block.0);
+        }
         for (lpn, page) in lpns.iter().zip(0..) {
             let ppn = flash.geometry().page_at(block, page);
             flash.program(ppn, Lpn(*lpn), Cause::Host);
@@ -283,11 +306,15 @@ impl Unit {
 
     /// The last page of an open block was programmed: it becomes a candidate, or retires if its budget is spent.
     pub fn seal(&mut self, stream: usize, block: BlockId, flash: &mut Flash) {
+        let local = block.0 - self.first_block.0;
         if flash.nand().can_erase(block) {
             self.sealed += 1;
-            self.victim.sealed(block.0 - self.first_block.0, UnitView::new(flash, self.first_block));
+            self.victim.sealed(local, UnitView::new(flash, self.first_block));
             if let Some(fewest) = &mut self.fewest {
-                fewest.seal(block.0 - self.first_block.0, flash.pages_valid(block));
+                fewest.seal(local, flash.pages_valid(block));
+            }
+            if let Some(leveler) = &mut self.leveler {
+                leveler.sealed(local);
             }
             if stream + 1 == self.frontiers.len()
                 && let Some(kept) = &mut self.last_stream
@@ -296,7 +323,89 @@ impl Unit {
             }
         } else {
             flash.retire(block);
+            if let Some(leveler) = &mut self.leveler {
+                leveler.retired(local);
+            }
         }
+    }
+
+    /// The next victim: what the victim policy names, unless the wear policy passes it over for the one named next. One
+    /// without an old page never takes the place of another.
+    pub fn pick(&mut self, flash: &Flash) -> Option<u32> {
+        let view = UnitView::new(flash, self.first_block);
+        let first = self.victim.pick(view)?;
+        let Some(leveler) = &mut self.leveler else { return Some(first) };
+        let pages = flash.geometry().pages_per_block();
+        let (mut chosen, mut passed) = (first, Vec::new());
+        while passed.len() < PASSED_OVER_MAX && leveler.passes_over(chosen, view) {
+            self.victim.removed(chosen);
+            passed.push(chosen);
+            match self.victim.pick(view).filter(|next| view.pages_valid(*next) < pages) {
+                Some(next) => chosen = next,
+                None => {
+                    chosen = first;
+                    break;
+                }
+            }
+        }
+        for block in passed {
+            self.victim.sealed(block, view);
+        }
+        Some(chosen)
+    }
+
+    /// What the wear policy wants recycled next, where the unit has more free blocks than `reserve`; `nth` counts from the
+    /// last clean. A policy that names something else than a sealed block and a free one is at fault.
+    pub fn next_recycling(&mut self, nth: u32, reserve: usize, flash: &Flash) -> Option<Recycle> {
+        if self.pool.len() <= reserve || nth >= flash.geometry().blocks_per_plane() {
+            return None;
+        }
+        let leveler = self.leveler.as_mut()?;
+        let recycle = leveler.recycle(nth, UnitView::new(flash, self.first_block))?;
+        let used = leveler.ledger().used_as(recycle.block);
+        assert!(matches!(used, BlockUse::Sealed | BlockUse::Free), "{recycle:?}: the block is {used:?}");
+        if let Some(into) = recycle.into {
+            assert_eq!(leveler.ledger().used_as(into), BlockUse::Free, "{recycle:?}");
+        }
+        Some(recycle)
+    }
+
+    /// Moves the valid pages of a block to a free one, which keeps them alone and is sealed, and erases the block. `moved`
+    /// is told each owner's new place.
+    pub fn recycle(&mut self, recycle: Recycle, flash: &mut Flash, mut moved: impl FnMut(u32, u32)) {
+        let block = BlockId(self.first_block.0 + recycle.block);
+        if self.pool.take(recycle.block) {
+            if let Some(leveler) = &mut self.leveler {
+                leveler.opened(recycle.block);
+            }
+        } else {
+            self.remove(block, flash);
+        }
+        let mut pages = Moving::default();
+        let first = flash.geometry().first_page(block).0;
+        for ppn in flash.valid_pages(block) {
+            pages.from.push(ppn.0);
+            pages.lpns.push(flash.nand().spares(block)[(ppn.0 - first) as usize]);
+        }
+        if !pages.from.is_empty() {
+            let to = match recycle.into {
+                Some(into) => self.pool.take(into).then_some(into),
+                None => self.pool.pop(),
+            };
+            let to = to.expect("a recycling starts with a free block");
+            if let Some(leveler) = &mut self.leveler {
+                leveler.opened(to);
+            }
+            let (to, stream) = (BlockId(self.first_block.0 + to), flash.stream_of(block));
+            flash.set_stream(to, stream);
+            let first = flash.geometry().first_page(to);
+            flash.copy_run(&pages.from, &pages.lpns, first, Cause::Wear);
+            pages.lpns.iter().zip(first.0..).for_each(|(lpn, ppn)| moved(*lpn, ppn));
+            self.seal(usize::from(stream), to, flash);
+        }
+        flash.invalidate_block(block);
+        flash.erase(block, Cause::Wear);
+        self.free(block, flash);
     }
 
     /// Takes a sealed block away from the victim policy, to be cleaned.
@@ -304,6 +413,9 @@ impl Unit {
         self.victim.removed(block.0 - self.first_block.0);
         if let Some(fewest) = &mut self.fewest {
             fewest.remove(block.0 - self.first_block.0, flash.pages_valid(block));
+        }
+        if let Some(leveler) = &mut self.leveler {
+            leveler.opened(block.0 - self.first_block.0);
         }
         self.sealed -= 1;
         if let Some(kept) = &mut self.last_stream
@@ -315,7 +427,11 @@ impl Unit {
 
     /// A block that was erased is free again.
     pub fn free(&mut self, block: BlockId, flash: &Flash) {
-        self.pool.push(block.0 - self.first_block.0, flash.nand().wear_rank(block));
+        let (local, wear) = (block.0 - self.first_block.0, flash.nand().wear_rank(block));
+        self.pool.push(local, wear);
+        if let Some(leveler) = &mut self.leveler {
+            leveler.erased(local, wear, UnitView::new(flash, self.first_block));
+        }
     }
 
     /// Appends what contradicts in the states of the unit's blocks.
@@ -352,6 +468,15 @@ impl Unit {
                 violations.push(Violation(format!(
                     "plane {plane}: {:?} valid pages are counted as the fewest, a search finds {least:?}",
                     fewest.fewest()
+                )));
+            }
+        }
+        if let Some(leveler) = &self.leveler {
+            let known = [BlockUse::Free, BlockUse::Open, BlockUse::Sealed].map(|used| leveler.count(used));
+            let found = [self.pool.len(), open, self.sealed as usize];
+            if known != found {
+                violations.push(Violation(format!(
+                    "plane {plane}: wear levelling knows {known:?} free, open and sealed blocks of {found:?}"
                 )));
             }
         }

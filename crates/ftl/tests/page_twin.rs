@@ -10,7 +10,7 @@ use flashwright_block::{Bytes, Rng, Seed, below, chance};
 use flashwright_ftl::schemes::SchemeContext;
 use flashwright_ftl::{
     Allocation, Flash, FreeBlockOrder, Ftl, FtlSettings, GcSettings, InvalidateOrder, LpnRun, OpKind, PlacementConfig,
-    PlacementName, SchemeName, VictimChoice, VictimName, WearSettings,
+    PlacementName, SchemeName, VictimChoice, VictimName, WearName, WearSettings,
 };
 use flashwright_nand::{BlockId, Geometry, Lpn, Nand, ProgramOrder, WearLimit};
 
@@ -38,6 +38,7 @@ struct Twin {
     lies: Vec<Option<(usize, usize)>>,
     events: u64,
     copies: u64,
+    recycled: u64,
 }
 
 impl Twin {
@@ -61,6 +62,7 @@ impl Twin {
             lies: vec![None; logical as usize],
             events: blocks as u64,
             copies: 0,
+            recycled: 0,
         }
     }
 
@@ -107,7 +109,7 @@ impl Twin {
 
     /// Cleans until the host's frontier has room; no once cleaning has gone round all blocks twice in vain.
     fn makes_room(&mut self, plane: usize) -> bool {
-        let mut in_vain = 0;
+        let (mut in_vain, mut cleaned) = (0, false);
         while self.frontiers[plane][0].is_none() {
             if self.free_blocks(plane) > self.gc.free_blocks_min as usize {
                 self.open(plane, 0);
@@ -120,12 +122,48 @@ impl Twin {
                     return false;
                 }
                 self.clean(plane, victim);
+                cleaned = true;
                 if in_vain > 2 * self.geometry.blocks_per_plane() {
                     return false;
                 }
             }
         }
+        if cleaned && self.wear.policy == Some(WearName::Threshold) {
+            self.level_wear(plane);
+        }
         true
+    }
+
+    /// Where the gap of erases is above the threshold, the least worn full block gives its pages to the most worn free one.
+    fn level_wear(&mut self, plane: usize) {
+        let erases = |block: &usize| self.blocks[*block].erases;
+        let most = self.blocks_of(plane).map(|block| erases(&block)).max().unwrap();
+        let full = self.blocks_of(plane).filter(|block| !self.blocks[*block].free && !self.blocks[*block].open);
+        let free = self.blocks_of(plane).filter(|block| self.blocks[*block].free);
+        let from = full.min_by_key(|block| (erases(block), *block));
+        let into = free.min_by_key(|block| (u32::MAX - erases(block), *block));
+        let (Some(from), Some(into)) = (from, into) else { return };
+        if most - erases(&from) <= self.wear.policies.threshold.gap || erases(&into) <= erases(&from) {
+            return;
+        }
+        let moving = self.valid(from);
+        if !moving.is_empty() {
+            for (page, lpn) in moving.iter().enumerate() {
+                self.lies[*lpn as usize] = Some((into, page));
+            }
+            self.copies += moving.len() as u64;
+            self.blocks[into] =
+                Block { holds: moving, erases: self.blocks[into].erases, since: self.events, ..Block::default() };
+            self.events += 1;
+        }
+        self.erase(from);
+        self.recycled += 1;
+    }
+
+    fn erase(&mut self, block: usize) {
+        let erases = self.blocks[block].erases + 1;
+        self.blocks[block] = Block { erases, free: true, since: self.events, ..Block::default() };
+        self.events += 1;
     }
 
     fn open(&mut self, plane: usize, stream: usize) {
@@ -179,9 +217,7 @@ impl Twin {
             self.append(plane, stream, lpn);
             self.copies += 1;
         }
-        let block = &mut self.blocks[victim];
-        *block = Block { erases: block.erases + 1, free: true, since: self.events, ..Block::default() };
-        self.events += 1;
+        self.erase(victim);
     }
 }
 
@@ -195,7 +231,7 @@ fn pick<T: Copy>(rng: &mut Rng, from: &[T]) -> T {
 
 #[test]
 fn page_mapping_agrees_with_its_naive_twin() {
-    let (mut writes, mut copies) = (0u64, 0);
+    let (mut writes, mut copies, mut recycled) = (0u64, 0, 0);
     for seed in 0..160 {
         let mut rng = Seed(seed).stream("test");
         let rng = &mut rng;
@@ -222,7 +258,9 @@ fn page_mapping_agrees_with_its_naive_twin() {
         let orders =
             [FreeBlockOrder::Fifo, FreeBlockOrder::LeastWorn, FreeBlockOrder::MostWorn, FreeBlockOrder::Graded];
         let free_block = pick(rng, &orders);
-        let wear = WearSettings { free_block, ..WearSettings::default() };
+        let mut wear = WearSettings { free_block, ..WearSettings::default() };
+        wear.policy = pick(rng, &[None, Some(WearName::Threshold)]);
+        wear.policies.threshold.gap = 1 + draw(rng, 4);
         let usable =
             geometry.planes() * (geometry.blocks_per_plane() - gc.free_blocks_min - 2) * geometry.pages_per_block();
         // Room for planes that static allocation fills unevenly.
@@ -274,7 +312,9 @@ fn page_mapping_agrees_with_its_naive_twin() {
         let programs = flash.counters().total(OpKind::Program);
         assert_eq!(programs, flash.host_writes() + twin.copies, "seed {seed}: write amplification");
         copies += twin.copies;
+        recycled += twin.recycled;
     }
-    println!("{writes} writes, {copies} copies");
+    println!("{writes} writes, {copies} copies, {recycled} blocks recycled for wear");
+    assert!(recycled > 1_000, "hardly any wear levelling");
     assert!(copies > writes / 4, "{copies} copies for {writes} writes: hardly any cleaning");
 }

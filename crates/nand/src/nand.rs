@@ -47,6 +47,7 @@ pub struct Nand {
     /// Erases that a block stands in the mean and at most, where there is a limit.
     cycles_mean: Option<f64>,
     cycles_most: u32,
+    retired: u32,
     /// The logical page number in each page's spare area; [`ERASED`] where nothing was programmed.
     spare: Vec<u32>,
     blocks: Vec<BlockState>,
@@ -86,6 +87,7 @@ impl Nand {
             limit,
             cycles_mean,
             cycles_most,
+            retired: 0,
             spare: table(ERASED, geometry.pages() as usize),
             blocks,
         }
@@ -185,6 +187,12 @@ impl Nand {
         self.cycles_mean
     }
 
+    /// Blocks that were taken out of use.
+    #[must_use]
+    pub fn blocks_retired(&self) -> u32 {
+        self.retired
+    }
+
     /// Programs `ppn` and puts `lpn` in its spare area.
     ///
     /// # Panics
@@ -255,6 +263,7 @@ impl Nand {
     pub fn retire(&mut self, block: BlockId) {
         let state = &mut self.blocks[block.index()];
         assert!(state.condition != Condition::FactoryBad, "block {} is bad since the factory", block.0);
+        self.retired += u32::from(state.condition != Condition::Retired);
         state.condition = Condition::Retired;
     }
 
@@ -336,6 +345,8 @@ mod tests {
         nand.retire(BlockId(0));
         assert!(refuses(&mut nand, |n| n.program(Ppn(1), Lpn(1))));
         assert_eq!(nand.spare(Ppn(0)), Some(Lpn(1)), "still readable");
+        nand.retire(BlockId(0));
+        assert_eq!(nand.blocks_retired(), 1, "counted once");
         assert!(refuses(&mut nand, |n| n.program(Ppn(8), Lpn(1))), "factory bad");
         assert!(refuses(&mut nand, |n| _ = n.erase(BlockId(2))), "factory bad");
     }

@@ -9,7 +9,7 @@ mod source;
 
 use errors::{ConfigError, TraceError, WorkloadError, guarded, interruptible};
 use flashwright_block::BlockDevice;
-use flashwright_ftl::{Listed, MapCacheName, PlacementName, SchemeName, VictimChoice, VictimName};
+use flashwright_ftl::{Listed, MapCacheName, PlacementName, SchemeName, VictimChoice, VictimName, WearName};
 use flashwright_ssd::{Config, ManagerName, Ssd, bundled_devices};
 use flashwright_workload::generate::{WorkloadSpec, catalogue};
 use flashwright_workload::trace::{TraceInfo, TraceLabel, convert, formats};
@@ -102,6 +102,7 @@ fn policies() -> String {
     let all: Vec<Value> = rows(SchemeName::ALL.iter().map(|name| name.listed()))
         .chain(rows(VictimName::ALL.iter().map(|name| name.listed()).chain([VictimChoice::listed_default()])))
         .chain(rows(PlacementName::ALL.iter().map(|name| name.listed())))
+        .chain(rows(WearName::ALL.iter().map(|name| name.listed())))
         .chain(rows(MapCacheName::ALL.iter().map(|name| name.listed())))
         .chain(rows(ManagerName::ALL.iter().map(|name| name.listed())))
         .collect();

@@ -274,6 +274,7 @@ fn windows<'py>(py: Python<'py>, rows: &[WindowRow]) -> PyResult<Bound<'py, PyDi
     let p99: Vec<f64> = rows.iter().map(|row| row.response_p99_ns.map_or(f64::NAN, |nanos| nanos as f64)).collect();
     dict.set_item("response_p99_ns", p99.into_pyarray(py))?;
     figures!(iops);
+    counts!(blocks_worn_out);
     Ok(dict)
 }
 

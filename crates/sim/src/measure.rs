@@ -43,6 +43,8 @@ pub struct WindowRow {
     pub response_p99_ns: Option<u64>,
     /// None where no time passed.
     pub iops: Option<f64>,
+    /// Blocks retired up to the end of the window, in all.
+    pub blocks_worn_out: u64,
 }
 
 /// A row for every request, column by column.
@@ -396,6 +398,7 @@ impl Measurement {
             response_mean_ns: self.window_response.mean(),
             response_p99_ns: self.window_response.quantile(0.99),
             iops: (nanos > 0).then(|| (now.requests - start.requests) as f64 * 1e9 / nanos as f64),
+            blocks_worn_out: u64::from(ssd.flash().nand().blocks_retired()),
         });
         self.window_response.clear();
         if let Some(snapshots) = &mut self.snapshots {
@@ -451,6 +454,7 @@ fn join(a: WindowRow, b: &WindowRow) -> WindowRow {
         response_mean_ns: weighted(a.response_mean_ns, a.requests, b.response_mean_ns, b.requests),
         response_p99_ns: a.response_p99_ns.max(b.response_p99_ns),
         iops: (time > 0.0).then(|| (a.requests + b.requests) as f64 / time),
+        blocks_worn_out: b.blocks_worn_out,
     }
 }
 

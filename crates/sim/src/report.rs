@@ -5,7 +5,7 @@ use crate::measure::{Closeup, RequestColumns, Snapshots, Times, WindowRow};
 use crate::simulation::Simulation;
 use flashwright_block::BlockDevice;
 use flashwright_ftl::{Cause, Counters, MappingCache, Merges, OpKind};
-use flashwright_nand::{BlockId, Condition};
+use flashwright_nand::BlockId;
 use flashwright_ssd::{BusyTimes, RamFigures, Ssd};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -243,18 +243,20 @@ fn wear(ssd: &Ssd, erases: &[u32]) -> Value {
     let n = erases.len() as f64;
     let mean = erases.iter().map(|e| f64::from(*e)).sum::<f64>() / n;
     let variance = erases.iter().map(|e| (f64::from(*e) - mean).powi(2)).sum::<f64>() / n;
-    let worn_out = blocks(ssd).filter(|block| ssd.flash().nand().condition(*block) == Condition::Retired).count();
-    let budget = u64::from(ssd.config().wear.pe_cycles_max) * u64::from(ssd.flash().geometry().pages());
+    let nand = ssd.flash().nand();
+    let budget = nand.cycles_mean().map_or(0.0, |cycles| cycles * f64::from(ssd.flash().geometry().pages()));
+    let written = ssd.flash().host_writes() as f64;
     json!({
         "erases_per_block": {
             "min": erases.iter().min(),
             "max": erases.iter().max(),
             "mean": mean,
             "stdev": variance.sqrt(),
+            "coefficient_of_variation": if mean > 0.0 { json!(variance.sqrt() / mean) } else { Value::Null },
         },
-        "blocks_worn_out": worn_out,
+        "blocks_worn_out": nand.blocks_retired(),
         "host_pages_written": ssd.flash().host_writes(),
-        "endurance_efficiency": ratio(ssd.flash().host_writes(), budget),
+        "endurance_efficiency": if budget > 0.0 { json!(written / budget) } else { Value::Null },
     })
 }
 

@@ -200,6 +200,40 @@ impl Config {
         );
         let bad = self.wear.factory_bad;
         check((0.0..=0.5).contains(&bad), "wear.factory-bad", bad.to_string(), "a share of the blocks, 0 to 0.5");
+        let (limited, spread, weibull) =
+            (self.wear.pe_cycles_max > 0, self.wear.pe_cycles_spread, self.wear.pe_cycles_weibull);
+        check(
+            (0.0..=0.5).contains(&spread),
+            "wear.pe-cycles-spread",
+            spread.to_string(),
+            "a standard deviation over wear.pe-cycles-max, 0 to 0.5",
+        );
+        check(
+            weibull == 0.0 || (1.0..=100.0).contains(&weibull),
+            "wear.pe-cycles-weibull",
+            weibull.to_string(),
+            "a shape of 1 to 100, or 0 for none",
+        );
+        check(
+            spread == 0.0 || weibull == 0.0,
+            "wear.pe-cycles-weibull",
+            weibull.to_string(),
+            "0 beside wear.pe-cycles-spread: budgets are normal or Weibull, not both",
+        );
+        check(
+            limited || (spread == 0.0 && weibull == 0.0),
+            "wear.pe-cycles-max",
+            "0 (no limit)".to_owned(),
+            "the mean number of erases, which wear.pe-cycles-spread and wear.pe-cycles-weibull need",
+        );
+        if let Some(policy) = self.wear.policy.filter(|policy| policy.needs_limit()) {
+            let what =
+                format!("the number of erases that a block stands: wear.policy = {:?} needs it", policy.listed().name);
+            check(limited, "wear.pe-cycles-max", "0 (no limit)".to_owned(), &what);
+        }
+        for (policy, fault) in self.wear.policies.faults() {
+            check(false, &format!("wear.{policy}.{}", fault.key), fault.found, fault.expected);
+        }
         check((1..=64).contains(&self.ftl.entry_bytes), "ftl.entry-bytes", self.ftl.entry_bytes.to_string(), "1 to 64");
         check(
             self.gc.free_blocks_min >= 1 && self.gc.free_blocks_min < g.blocks_per_plane,
@@ -319,6 +353,38 @@ mod tests {
              ssd.toml: timing.bus-rat: unknown key; did you mean bus-rate? (known here: bus-rate, command, erase, model, \
              oob-read, pipelined, program, read, transfer-spare)\n\
              ssd.toml: timing.program: found 600, expected a time with its unit, such as \"200 us\"",
+        );
+    }
+
+    #[test]
+    fn wear_that_makes_no_sense_is_said_in_a_line_each() {
+        let text = "[wear]\npolicy = \"rate-limit\"\npe-cycles-spread = 0.1\npe-cycles-weibull = 0.5\n\
+                    [wear.threshold]\ngap = 0\n[wear.static]\nthreshold = 1\nset-bits = 17\n\
+                    [wear.rate-limit]\nskip-below = 0.0\nmigrate-below = 1.5\n[wear.random]\nevery = 0\n\
+                    [wear.dual-pool]\nthreshold = 0\n";
+        assert_eq!(
+            message(text).replace("ssd.toml: wear.", ""),
+            "dual-pool.threshold: found 0, expected 1 erase or more\n\
+             pe-cycles-max: found 0 (no limit), expected the mean number of erases, which wear.pe-cycles-spread and \
+             wear.pe-cycles-weibull need\n\
+             pe-cycles-max: found 0 (no limit), expected the number of erases that a block stands: wear.policy = \
+             \"rate-limit\" needs it\n\
+             pe-cycles-weibull: found 0.5, expected a shape of 1 to 100, or 0 for none\n\
+             pe-cycles-weibull: found 0.5, expected 0 beside wear.pe-cycles-spread: budgets are normal or Weibull, not \
+             both\n\
+             random.every: found 0, expected 1 erase or more\n\
+             rate-limit.migrate-below: found 1.5, expected a share of the mean remaining life, 0 to 1\n\
+             rate-limit.skip-below: found 0, expected a share of the mean remaining life, above 0 and at most 1\n\
+             static.set-bits: found 17, expected 0 to 16\n\
+             static.threshold: found 1, expected 2 erases a set or more\n\
+             threshold.gap: found 0, expected 1 erase or more",
+        );
+        assert_eq!(
+            message("[wear]\npolicy = \"dualpool\"\nthreshold = 3\n[wear.dual-pool]\ngap = 3\n"),
+            "ssd.toml: wear.dual-pool.gap: unknown key (known here: reset-on-resize, threshold)\n\
+             ssd.toml: wear.policy: found \"dualpool\", expected none, threshold, dual-pool, static, random, rate-limit; did \
+             you mean \"dual-pool\"?\n\
+             ssd.toml: wear.threshold: found 3, expected a table with gap",
         );
     }
 

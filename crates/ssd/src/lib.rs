@@ -6,6 +6,7 @@
 //!   Completion ◄────────────────────────────── engine: none, serial, or channels and dies
 //! ```
 
+mod budgets;
 mod config;
 mod devices;
 mod engine;

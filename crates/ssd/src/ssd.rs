@@ -8,8 +8,8 @@ use flashwright_block::{
     below,
 };
 use flashwright_ftl::schemes::SchemeContext;
-use flashwright_ftl::{Flash, Ftl, LpnRun, OpKind, OutOfSpace, Scheme, SchemeFigures, Violation};
-use flashwright_nand::{BlockId, Geometry, Lpn, Nand, WearLimit};
+use flashwright_ftl::{Flash, Ftl, LpnRun, OpKind, OutOfSpace, Scheme, SchemeFigures, SchemeName, Violation};
+use flashwright_nand::{BlockId, Geometry, Lpn, Nand};
 use flashwright_ram::{Ram, RamDrive, RamFigures};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -99,10 +99,7 @@ impl Ssd {
             g.page_size,
         );
         let logical_pages = logical_pages(config, &geometry);
-        let limit = match config.wear.pe_cycles_max {
-            0 => WearLimit::Unlimited,
-            cycles => WearLimit::Same(cycles),
-        };
+        let limit = crate::budgets::limit(&config.wear, geometry.blocks(), seed);
         let nand = Nand::new(geometry, g.program_order, limit, &factory_bad(config, &geometry, seed));
         let logging = config.timing.model == TimingModel::Parallel;
         let mut flash = Flash::new(nand, logical_pages, logging, verify);
@@ -129,6 +126,19 @@ impl Ssd {
                     "ftl.scheme = {:?} needs flash with program order {order:?}; set geometry.program-order or choose \
                      another scheme",
                     config.ftl.scheme.listed().name
+                ),
+            });
+        }
+        if let Some(policy) = config.wear.policy.filter(|_| !config.ftl.scheme.levels_wear()) {
+            let takes_one = SchemeName::ALL.iter().filter(|scheme| scheme.levels_wear());
+            let names: Vec<&str> = takes_one.map(|scheme| scheme.listed().name).collect();
+            faults.push(Fault {
+                key: "wear.policy".to_owned(),
+                what: format!(
+                    "found {:?}, but ftl.scheme = {:?} takes only \"none\"; a wear policy works with {}",
+                    policy.listed().name,
+                    config.ftl.scheme.listed().name,
+                    names.join(", ")
                 ),
             });
         }

@@ -14,10 +14,10 @@ mod common;
 
 use common::*;
 use flashwright_block::{BlockDevice, IoError, Nanos, Request, RequestKind, Rng, Seed, chance};
-use flashwright_ftl::{CAUSES, Ftl, LpnRun, OpKind, PlacementName, SchemeName, VictimName};
-use flashwright_nand::{Lpn, ProgramOrder};
+use flashwright_ftl::{CAUSES, Cause, Ftl, LpnRun, OpKind, PlacementName, SchemeName, VictimName, WearName};
+use flashwright_nand::{BlockId, Lpn, ProgramOrder};
 use flashwright_ssd::{Config, ManagerName, Ssd};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// Steps over all streams of [`random_streams`]: shared out among the cases, so that the lists may grow.
@@ -26,15 +26,6 @@ const STEPS: usize = 240_000;
 const ONLY: &str = "FLASHWRIGHT_CASE";
 /// Set to a number to run every case that often, each time with another seed.
 const ROUNDS: &str = "FLASHWRIGHT_ROUNDS";
-
-/// Policies whose defaults are for larger drives: windows and numbers of frontiers that the shapes have blocks for.
-const SMALL: [&str; 5] = [
-    "gc.windowed-greedy.window=7",
-    "gc.container-marking.window-blocks=9",
-    "placement.container-marking.levels=2",
-    "placement.envy.partitions=3",
-    "placement.multi-stream.streams=3",
-];
 
 /// Policies made for each other.
 const COMPANIONS: [(VictimName, PlacementName); 2] =
@@ -53,13 +44,15 @@ struct Case {
     victim: VictimName,
     placement: PlacementName,
     ram: Option<ManagerName>,
+    wear: Option<WearName>,
     order: ProgramOrder,
     timing: &'static str,
 }
 
 impl Case {
     /// Schemes with every manager of RAM; those that leave cleaning and placement to policies with every policy by itself, and
-    /// each victim policy with another placement policy than the first, so that all meet.
+    /// each victim policy with another placement policy than the first, so that all meet; and with
+    /// every wear policy where they level wear.
     fn all() -> Vec<Self> {
         let mut cases = Vec::new();
         for scheme in SchemeName::ALL.iter().copied() {
@@ -69,7 +62,15 @@ impl Case {
                 }
                 for timing in ["none", "serial", "parallel"] {
                     let (victims, placements) = (VictimName::ALL, PlacementName::ALL);
-                    let plain = Self { scheme, victim: victims[0], placement: placements[0], ram: None, order, timing };
+                    let plain = Self {
+                        scheme,
+                        victim: victims[0],
+                        placement: placements[0],
+                        ram: None,
+                        wear: None,
+                        order,
+                        timing,
+                    };
                     cases.push(plain);
                     cases.extend(ManagerName::ALL.iter().map(|ram| Self { ram: Some(*ram), ..plain }));
                     if has_log_blocks(scheme) {
@@ -85,6 +86,9 @@ impl Case {
                     }));
                     cases.extend(COMPANIONS.map(|(victim, placement)| Self { victim, placement, ..plain }));
                     cases.dedup();
+                    if scheme.levels_wear() {
+                        cases.extend(WearName::ALL.iter().map(|wear| Self { wear: Some(*wear), ..plain }));
+                    }
                 }
             }
         }
@@ -103,11 +107,12 @@ impl Case {
 
     fn name(self) -> String {
         format!(
-            "{}/{}/{}/{}/{}/{}",
+            "{}/{}/{}/{}/{}/{}/{}",
             self.scheme.listed().name,
             self.victim.listed().name,
             self.placement.listed().name,
             self.ram.map_or("none", |ram| ram.listed().name),
+            self.wear.map_or("none", |wear| wear.listed().name),
             order_name(self.order),
             self.timing
         )
@@ -126,6 +131,20 @@ impl Case {
         let needs = self.ram.iter().flat_map(|ram| ram.needs());
         let needs = needs.filter(|(scheme, ..)| *scheme == self.scheme.listed().name);
         settings.extend(needs.map(|(_, key, value)| format!("{key}={value}")));
+        if let Some(wear) = self.wear {
+            settings.push(format!("wear.policy={:?}", wear.listed().name));
+            // So that tiny drives see much of it.
+            let eager = [
+                "pe-cycles-max=2000",
+                "threshold.gap=1",
+                "dual-pool.threshold=1",
+                "static.threshold=2",
+                "random.every=2",
+                "rate-limit.skip-below=1.0",
+                "rate-limit.migrate-below=1.0",
+            ];
+            settings.extend(eager.map(|setting| format!("wear.{setting}")));
+        }
         settings
     }
 
@@ -355,6 +374,7 @@ fn random_streams() {
     let cases = Case::all();
     let steps = (STEPS / cases.len()).clamp(200, 8_000);
     println!("{} cases of {steps} steps", cases.len());
+    let recycled = std::cell::RefCell::new(BTreeMap::new());
     for_each_case("random_streams", &cases, |case, seed| {
         // Four streams a case, so that zero weights and odd settings of one do not hide another's states.
         for part in 0..4 {
@@ -362,12 +382,20 @@ fn random_streams() {
             let mut rng = Seed(stream).stream("odds");
             let more = odds_and_ends(&mut rng);
             let shape = usize::try_from(stream).unwrap();
-            random_stream(case.drive(shape, &more, Seed(stream)), Mix::new(stream), steps / 4, &format!("part {part}"));
+            let drive = case.drive(shape, &more, Seed(stream));
+            let erases = random_stream(drive, Mix::new(stream), steps / 4, &format!("part {part}"));
+            if let Some(wear) = case.wear {
+                *recycled.borrow_mut().entry((case.scheme.listed().name, wear.listed().name)).or_insert(0) += erases;
+            }
         }
     });
+    let recycled = recycled.into_inner();
+    println!("blocks recycled: {recycled:?}");
+    assert!(recycled.values().all(|erases| *erases > 0), "a wear policy that never acted: {recycled:?}");
 }
 
-fn random_stream(mut ssd: Ssd, mut mix: Mix, steps: usize, label: &str) {
+/// Answers the erases for the sake of wear.
+fn random_stream(mut ssd: Ssd, mut mix: Mix, steps: usize, label: &str) -> u64 {
     let (logical, grain) = (ssd.logical_pages(), ssd.sectors_per_page());
     let depth = ssd.config().host.queue_depth as usize;
     let mut model = Model::new();
@@ -402,6 +430,7 @@ fn random_stream(mut ssd: Ssd, mut mix: Mix, steps: usize, label: &str) {
     drain(&mut ssd).unwrap().into_iter().for_each(&mut note);
     assert_eq!(completed.len() as u64, submitted, "{label}: every request completes once");
     model.read_back(&mut ssd, label);
+    ssd.flash().counters().get(OpKind::Erase, Cause::Wear)
 }
 
 /// Kind, first page and number of pages of each request.
@@ -466,6 +495,7 @@ fn drives_end_well() {
             format!("wear.pe-cycles-max={}", 2 + seed % 7),
             format!("wear.factory-bad={}", [0.0, 0.05, 0.1][usize::try_from(seed % 3).unwrap()]),
             format!("wear.free-block={:?}", ["least-worn", "fifo"][usize::try_from(seed % 2).unwrap()]),
+            format!("wear.pe-cycles-spread={}", [0.0, 0.3][usize::try_from(seed / 2 % 2).unwrap()]),
         ];
         more.extend(case.small_ram());
         let mut ssd = case.drive(usize::try_from(seed).unwrap(), &more, Seed(seed));
@@ -474,7 +504,8 @@ fn drives_end_well() {
         let (mut model, mut rng) = (Model::new(), rng(seed));
         let mut ended = 0;
         // Each block is filled once more than it is erased.
-        let budget = u64::from(geometry.pages()) * (3 + seed % 7);
+        let cycles = (0..geometry.blocks()).map(|block| ssd.flash().nand().cycles_left(BlockId(block)).unwrap());
+        let budget = cycles.map(|cycles| u64::from(cycles + 1) * u64::from(geometry.pages_per_block())).sum::<u64>();
         while ended < 20 {
             let first = draw(&mut rng, logical);
             let request = pages(&ssd, RequestKind::Write, first, 1 + draw(&mut rng, 3.min(logical - first)));
@@ -741,6 +772,25 @@ fn a_drive_that_is_built_can_be_filled() {
     });
 }
 
+/// A scheme that levels no wear says so, and which ones do.
+#[test]
+fn schemes_without_wear_levelling_refuse_a_policy_in_a_line() {
+    for scheme in SchemeName::ALL.iter().filter(|scheme| !scheme.levels_wear()) {
+        let case = Case::all().into_iter().find(|case| case.scheme == *scheme).unwrap();
+        let config = case.drive(0, &[], Seed(1)).config().clone();
+        let error = Ssd::new(&config.with_settings(&["wear.policy=dual-pool"]).unwrap(), Seed(1), true).unwrap_err();
+        let name = scheme.listed().name;
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "{}: wear.policy: found \"dual-pool\", but ftl.scheme = \"{name}\" takes only \"none\"; a wear policy works \
+                 with page, dftl",
+                config.name
+            )
+        );
+    }
+}
+
 /// What a request may not do: reach past the end, or change anything when refused.
 #[test]
 fn requests_past_the_end_are_refused_and_change_nothing() {
@@ -826,6 +876,12 @@ fn the_lists_are_covered() {
         let has = |ram| cases.iter().any(|case| case.scheme == scheme && case.ram == ram);
         assert!(has(None) && ManagerName::ALL.iter().all(|ram| has(Some(*ram))), "{scheme:?}");
     }
+    let leveling = SchemeName::ALL.iter().copied().filter(|scheme| scheme.levels_wear());
+    for scheme in leveling.clone() {
+        let has = |wear| cases.iter().any(|case| case.scheme == scheme && case.wear == Some(wear));
+        assert!(WearName::ALL.iter().all(|wear| has(*wear)), "{scheme:?}");
+    }
+    assert!(leveling.count() >= 2, "page mapping and DFTL level wear");
     assert_eq!(common::CAUSE.len(), CAUSES);
     assert!(common::CAUSE.iter().enumerate().all(|(at, cause)| *cause as usize == at));
 }

@@ -47,14 +47,15 @@ fn fullest(rng: &mut Rng, seed: u64, more: &[String]) -> Ssd {
         format!("wear.free-block={}", pick(rng, &["fifo", "least-worn"])),
     ];
     let all = channels * planes * blocks * pages;
+    let small = SMALL.map(str::to_owned);
     (16..all)
         .rev()
         .find_map(|logical| {
-            let settings = [&tiny(channels, planes, blocks, pages, logical), &odds[..], more].concat();
+            let settings = [&tiny(channels, planes, blocks, pages, logical), &small[..], &odds[..], more].concat();
             Ssd::new(&config(&settings), Seed(seed), true).ok()
         })
         .unwrap_or_else(|| {
-            let settings = [&tiny(1, 1, 24, 8, 60), &odds[..], more].concat();
+            let settings = [&tiny(1, 1, 24, 8, 60), &small[..], &odds[..], more].concat();
             Ssd::new(&config(&settings), Seed(seed), true).unwrap()
         })
 }

@@ -3,3 +3,4 @@
 pub mod map_cache;
 pub mod placement;
 pub mod victim;
+pub mod wear;

@@ -134,6 +134,7 @@ impl BuildScheme for Dftl {
     const ABOUT: &'static str = "page mapping with the map on flash and a cache of entries in RAM (DFTL; Gupta 2009)";
     /// "A simple cost-benefit analysis that we adapt from" Kawaguchi 1995 (Gupta 2009, 3.3).
     const VICTIM: VictimName = VictimName::CostBenefit;
+    const LEVELS_WEAR: bool = true;
     type Settings = DftlSettings;
 
     fn faults(context: &SchemeContext, flash: &Flash) -> Vec<String> {

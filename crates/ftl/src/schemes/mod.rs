@@ -85,6 +85,8 @@ pub trait BuildScheme: Sized {
     const NEEDS_ORDER: Option<ProgramOrder> = None;
     /// The victim policy of its source, for `gc.victim = "default"`.
     const VICTIM: VictimName = VictimName::Greedy;
+    /// Whether it recycles blocks for a `wear.policy`.
+    const LEVELS_WEAR: bool = false;
     /// Its own settings, in a table of its name under `[ftl]`; `context.ftl.schemes` holds them.
     type Settings: Clone + std::fmt::Debug + Default + PartialEq + Serialize + for<'de> Deserialize<'de> + 'static;
 
@@ -138,6 +140,11 @@ macro_rules! schemes {
             #[must_use]
             pub fn needs_order(self) -> Option<ProgramOrder> {
                 match self { $(SchemeName::$name => $scheme::NEEDS_ORDER,)+ }
+            }
+            /// See [`BuildScheme::LEVELS_WEAR`].
+            #[must_use]
+            pub fn levels_wear(self) -> bool {
+                match self { $(SchemeName::$name => $scheme::LEVELS_WEAR,)+ }
             }
             /// The victim policy of the scheme's source.
             #[must_use]

@@ -15,7 +15,6 @@
 
 use super::{BuildScheme, SchemeContext};
 use crate::policies::placement::{HostWrite, Placement, Relocation};
-use crate::policies::victim::UnitView;
 use crate::registry::NoSettings;
 use crate::units::{Exhausted, Moving, Unit, drop_copy, out_of_space, reclaimable_pages, units};
 use crate::{
@@ -50,6 +49,7 @@ pub struct PageMap {
 impl BuildScheme for PageMap {
     const NAME: &'static str = "page";
     const ABOUT: &'static str = "page mapping, the whole map in RAM (the ideal page FTL of Gupta 2009)";
+    const LEVELS_WEAR: bool = true;
     type Settings = NoSettings;
 
     fn faults(context: &SchemeContext, flash: &Flash) -> Vec<String> {
@@ -303,7 +303,7 @@ impl PageMap {
 
     /// As [`PageMap::make_room`], or without a stream gets a free block beyond the minimum of the pool.
     fn reclaim(&mut self, unit: usize, stream: Option<u8>, flash: &mut Flash) -> Result<(), Exhausted> {
-        let mut fruitless = 0;
+        let (mut fruitless, mut cleaned) = (0, false);
         while stream.is_none_or(|stream| self.units[unit].frontiers[usize::from(stream)].room() == 0) {
             if self.units[unit].pool.len() > self.free_blocks_min {
                 if let Some(stream) = stream {
@@ -311,6 +311,7 @@ impl PageMap {
                 }
                 break;
             }
+            cleaned = true;
             if self.clean(unit, flash)? == 0 {
                 // FIFO and random policies may name full blocks; going round all of them twice without a gain means
                 // that there is none.
@@ -320,13 +321,16 @@ impl PageMap {
                 }
             }
         }
+        if cleaned && self.units[unit].leveler.is_some() {
+            self.level_wear(unit, flash);
+        }
         Ok(())
     }
 
     /// Cleans one victim and says how many of its pages were invalid.
     fn clean(&mut self, unit_index: usize, flash: &mut Flash) -> Result<u32, Exhausted> {
         let unit = &mut self.units[unit_index];
-        let victim = unit.victim.pick(UnitView::new(flash, unit.first_block)).ok_or(Exhausted)?;
+        let victim = unit.pick(flash).ok_or(Exhausted)?;
         let block = BlockId(unit.first_block.0 + victim);
         let invalid = flash.geometry().pages_per_block() - flash.pages_valid(block);
         if invalid == 0 && unit.victim.picks_fewest() {
@@ -347,6 +351,18 @@ impl PageMap {
             flash.nand().expect_scan(BlockId(unit.first_block.0 + next));
         }
         Ok(invalid)
+    }
+
+    /// Recycles what the wear policy names, once cleaning has made room.
+    #[cold]
+    fn level_wear(&mut self, unit: usize, flash: &mut Flash) {
+        let Self { units, l2p, .. } = self;
+        let unit = &mut units[unit];
+        let mut done = 0;
+        while let Some(recycle) = unit.next_recycling(done, 0, flash) {
+            unit.recycle(recycle, flash, |lpn, ppn| l2p[lpn as usize] = ppn);
+            done += 1;
+        }
     }
 
     /// Lists the valid pages of a victim by the stream that they go to.

@@ -11,6 +11,15 @@ pub const CAUSE: [Cause; CAUSES] =
     [Cause::Host, Cause::Gc, Cause::Merge, Cause::Padding, Cause::Translation, Cause::GcTranslation, Cause::Wear];
 pub const KIND: [OpKind; 4] = [OpKind::Read, OpKind::Program, OpKind::Erase, OpKind::OobRead];
 
+/// Policies whose defaults are for larger drives: windows and numbers of frontiers that the shapes have blocks for.
+pub const SMALL: [&str; 5] = [
+    "gc.windowed-greedy.window=7",
+    "gc.container-marking.window-blocks=9",
+    "placement.container-marking.levels=2",
+    "placement.envy.partitions=3",
+    "placement.multi-stream.streams=3",
+];
+
 /// The default drive with `settings` laid over, as `--set` takes them.
 pub fn config<S: AsRef<str>>(settings: &[S]) -> Config {
     Config::default().with_settings(settings).unwrap()

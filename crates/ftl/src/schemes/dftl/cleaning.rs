@@ -11,6 +11,10 @@
 //! a victim that loses room is passed over for the translation block with the fewest valid pages, and only where no
 //! translation page is old, for the data block with the fewest. Nothing here calls itself, and cleans without a gain are
 //! counted.
+//!
+//! **Wear levelling.** A recycling of data writes translation pages too, at most a block of them, and their old copies are
+//! got back as above. So it runs once in the making of room, before a block is opened, and only while that leaves the
+//! reserve free.
 
 use super::{Dftl, NONE};
 use crate::policies::placement::Relocation;
@@ -41,6 +45,7 @@ impl Dftl {
         let geometry = flash.geometry();
         let patience = 2 * (geometry.blocks_per_plane() + geometry.pages_per_block());
         let (mut best, mut fruitless) = (0, 0);
+        let (mut cleaned, mut leveled) = (false, self.units[unit].leveler.is_none());
         self.passed_over = None;
         self.desperate = false;
         loop {
@@ -50,6 +55,11 @@ impl Dftl {
                 return Ok(());
             }
             if !room && free > self.free_blocks_min {
+                if cleaned && !std::mem::replace(&mut leveled, true) {
+                    self.level_wear(unit, flash);
+                    (best, fruitless) = (0, 0);
+                    continue;
+                }
                 if let Some(stream) = stream {
                     self.units[unit].open(stream, flash);
                 }
@@ -60,6 +70,7 @@ impl Dftl {
                 self.desperate = true;
                 (best, fruitless) = (0, 0);
             }
+            cleaned = true;
             if fruitless > patience || self.clean(unit, flash).is_err() {
                 // Blocks that were lost to wear can leave the reserve short for good; a frontier with room still serves.
                 let room = stream.is_some_and(|stream| self.has_room(unit, stream));
@@ -105,7 +116,7 @@ impl Dftl {
             for stream in 0..self.translation {
                 self.relocate_data(unit, stream, flash);
             }
-            self.update_translation_pages(unit, flash);
+            self.update_translation_pages(unit, Cause::GcTranslation, flash);
             Cause::Gc
         };
         flash.invalidate_block(block);
@@ -116,6 +127,37 @@ impl Dftl {
             flash.nand().expect_scan(BlockId(unit.first_block.0 + next));
         }
         Ok(())
+    }
+
+    /// Recycles what the wear policy names. The translation pages of entries that aren't cached are written as after a
+    /// clean of data, under cause wear.
+    #[cold]
+    fn level_wear(&mut self, unit: usize, flash: &mut Flash) {
+        let mut done = 0;
+        // One block more than the reserve: the translation pages may take it.
+        while let Some(recycle) = self.units[unit].next_recycling(done, self.reserve, flash) {
+            let Self { units, map, figures, touched, .. } = self;
+            let logical_pages = map.table.len();
+            touched.clear();
+            units[unit].recycle(recycle, flash, |owner, ppn| match (owner as usize).checked_sub(logical_pages) {
+                Some(page) => map.directory[page].ppn = ppn,
+                None => match map.slot_of(owner) {
+                    NONE => {
+                        map.table[owner as usize] = ppn;
+                        figures.gc_updates += 1;
+                        touched.push(map.page_of(owner));
+                    }
+                    slot => {
+                        map.change(slot, ppn);
+                        figures.lazy_updates += 1;
+                    }
+                },
+            });
+            touched.sort_unstable();
+            touched.dedup();
+            self.update_translation_pages(unit, Cause::Wear, flash);
+            done += 1;
+        }
     }
 
     /// Whether a block that was written holds translation pages.
@@ -131,8 +173,10 @@ impl Dftl {
         let (first, free) = (chosen.first_block, chosen.pool.len());
         let scarce = free < *reserve;
         let full_is_hopeless = chosen.victim.picks_fewest();
+        let view = UnitView::new(flash, first);
+        let local = if scarce { chosen.victim.pick(view) } else { chosen.pick(flash) };
         if !self.desperate
-            && let Some(local) = chosen.victim.pick(UnitView::new(flash, first))
+            && let Some(local) = local
         {
             let block = BlockId(first.0 + local);
             if !scarce || self.passed_over != Some(block) {
@@ -273,7 +317,7 @@ impl Dftl {
     /// Writes the listed translation pages, whose entries were changed: each in the plane where it lies if that one takes
     /// it without a clean, else in the victim's, which has kept room for all of them. So they don't gather where cleaning
     /// is.
-    fn update_translation_pages(&mut self, unit: usize, flash: &mut Flash) {
+    fn update_translation_pages(&mut self, unit: usize, cause: Cause, flash: &mut Flash) {
         let (pages, stream) = (std::mem::take(&mut self.touched), super::stream_id(self.translation));
         for page in &pages {
             let old = Ppn(self.map.directory[*page as usize].ppn);
@@ -283,9 +327,9 @@ impl Dftl {
             if !self.has_room(unit, stream) {
                 self.units[unit].open(stream, flash);
             }
-            flash.read_internal(old, Cause::GcTranslation);
+            flash.read_internal(old, cause);
             flash.next_waits_for_mark(flash.mark());
-            self.program_translation(unit, *page, Cause::GcTranslation, flash);
+            self.program_translation(unit, *page, cause, flash);
         }
         self.figures.gc_update_pages += pages.len() as u64;
         self.touched = pages;

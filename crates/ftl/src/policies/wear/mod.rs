@@ -1,0 +1,410 @@
+//! Wear levelling: which block gives its data away so that it wears with the others. A policy is one file here and one
+//! line in the list below.
+//!
+//! One instance serves one cleaning unit (a plane), as victim policies do, and knows its blocks by their number within the
+//! unit. It is told of every erase; once cleaning has made room for a write it is asked what to *recycle*: the scheme moves
+//! the block's valid pages to a free block of their own, erases it, and counts both under cause wear. It may also have a
+//! victim *passed over*.
+//!
+//! **Cost.** The [`Ledger`] keeps the states of blocks and orders them by wear: O(log blocks) for each opening, seal and
+//! erase, and O(1) to ask for the ends of an order; nothing looks at the whole drive. 5 bytes a block, and some 12 for its
+//! place in an order. A drive without a policy has none of it.
+//!
+//! **Progress.** A recycling takes one free block and gives one back, and as many pages are valid in sealed blocks as
+//! before, so what cleaning can gain stays what it was: pages that were old are now not programmed. It runs only once there
+//! is room for the write at hand and while the pool has a block; where it costs more (DFTL's translation pages) the scheme
+//! asks for so many more free blocks. Recyclings of one round are counted, at most as many as the unit has blocks, and a
+//! round comes only after a clean that a host write needed. So wear levelling can neither use up space nor run forever.
+//! Passing over a victim never puts a fully valid one in its place.
+//!
+//! A block whose budget is spent when its recycled data arrive retires with them, as it would have with others.
+
+use crate::policies::victim::UnitView;
+use crate::registry::policies;
+use flashwright_block::Rng;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What a policy is built for.
+#[derive(Clone, Debug)]
+pub struct WearContext {
+    /// Blocks of the unit, bad ones included.
+    pub blocks: u32,
+    /// Those that are not bad from the start.
+    pub good: Vec<u32>,
+    /// A stream of its own.
+    pub rng: Rng,
+}
+
+/// What is to be recycled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Recycle {
+    /// A sealed block, or a free one, which is just erased.
+    pub block: u32,
+    /// The free block that takes the valid pages; none for the one that the pool gives.
+    pub into: Option<u32>,
+}
+
+/// A setting that is out of range.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RangeFault {
+    /// The setting within the policy's table.
+    pub key: &'static str,
+    /// What was found.
+    pub found: String,
+    /// What is allowed.
+    pub expected: &'static str,
+}
+
+impl RangeFault {
+    /// A fault unless `ok`.
+    pub(crate) fn unless(ok: bool, key: &'static str, found: impl ToString, expected: &'static str) -> Vec<Self> {
+        if ok { Vec::new() } else { vec![Self { key, found: found.to_string(), expected }] }
+    }
+}
+
+/// What a block is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum BlockUse {
+    /// Erased, in the pool.
+    Free,
+    /// A frontier, or being cleaned.
+    Open,
+    /// Full, a candidate for cleaning.
+    Sealed,
+    /// Retired or bad.
+    Gone,
+}
+
+/// The blocks of a unit by use and wear. Wear is what [`flashwright_nand::Nand::wear_rank`] says: erases, or, where budgets
+/// differ, what was spent beyond the block with the largest budget.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Ledger {
+    uses: Vec<BlockUse>,
+    wear: Vec<u32>,
+    /// By wear, how many blocks have it that are not gone: few keys where wear is even.
+    live: BTreeMap<u32, u32>,
+    /// (wear, block).
+    sealed: BTreeSet<(u32, u32)>,
+    /// (complement of wear, block).
+    free: BTreeSet<(u32, u32)>,
+}
+
+impl Ledger {
+    fn new(blocks: u32) -> Self {
+        Self {
+            uses: vec![BlockUse::Gone; blocks as usize],
+            wear: vec![0; blocks as usize],
+            live: BTreeMap::new(),
+            sealed: BTreeSet::new(),
+            free: BTreeSet::new(),
+        }
+    }
+
+    /// What a block is used for.
+    #[inline]
+    #[must_use]
+    pub fn used_as(&self, block: u32) -> BlockUse {
+        self.uses[block as usize]
+    }
+    /// How worn a block is.
+    #[inline]
+    #[must_use]
+    pub fn wear(&self, block: u32) -> u32 {
+        self.wear[block as usize]
+    }
+    /// The wear of the most worn block that is not gone.
+    #[must_use]
+    pub fn wear_max(&self) -> Option<u32> {
+        self.live.last_key_value().map(|(wear, _)| *wear)
+    }
+    /// The least worn sealed block, ties to the lowest id.
+    #[must_use]
+    pub fn least_worn_sealed(&self) -> Option<u32> {
+        self.sealed.first().map(|(_, block)| *block)
+    }
+    /// The most worn free block, ties to the lowest id.
+    #[must_use]
+    pub fn most_worn_free(&self) -> Option<u32> {
+        self.free.first().map(|(_, block)| *block)
+    }
+
+    fn set(&mut self, block: u32, used_as: BlockUse) {
+        let (wear, old) = (self.wear(block), self.used_as(block));
+        match old {
+            BlockUse::Free => _ = self.free.remove(&(u32::MAX - wear, block)),
+            BlockUse::Sealed => _ = self.sealed.remove(&(wear, block)),
+            BlockUse::Open | BlockUse::Gone => {}
+        }
+        self.uses[block as usize] = used_as;
+        match used_as {
+            BlockUse::Free => _ = self.free.insert((u32::MAX - wear, block)),
+            BlockUse::Sealed => _ = self.sealed.insert((wear, block)),
+            BlockUse::Open => {}
+            BlockUse::Gone => self.forget(wear),
+        }
+        if old == BlockUse::Gone {
+            *self.live.entry(wear).or_insert(0) += 1;
+        }
+    }
+
+    /// One block less has this wear.
+    fn forget(&mut self, wear: u32) {
+        let count = self.live.get_mut(&wear).expect("the wear of a block in use");
+        *count -= 1;
+        if *count == 0 {
+            self.live.remove(&wear);
+        }
+    }
+
+    /// The wear of a block that is neither free nor sealed.
+    fn set_wear(&mut self, block: u32, wear: u32) {
+        self.forget(self.wear(block));
+        self.wear[block as usize] = wear;
+        *self.live.entry(wear).or_insert(0) += 1;
+    }
+}
+
+/// The blocks of one unit with their wear, for looking.
+#[derive(Clone, Copy)]
+pub struct WearView<'a> {
+    /// Uses and orders.
+    pub blocks: &'a Ledger,
+    unit: UnitView<'a>,
+}
+
+impl WearView<'_> {
+    /// What a block may still be erased, over the mean of the drive's blocks; none without a limit.
+    #[must_use]
+    pub fn life_left(&self, block: u32) -> Option<f64> {
+        let mean = self.unit.cycles_left_mean()?;
+        self.unit.cycles_left(block).map(|left| if mean > 0.0 { f64::from(left) / mean } else { 1.0 })
+    }
+    /// Whether a block may be erased once more.
+    #[must_use]
+    pub fn can_erase(&self, block: u32) -> bool {
+        self.unit.cycles_left(block) != Some(0)
+    }
+}
+
+/// Says which blocks give their data away.
+pub trait WearPolicy: Sized {
+    /// What users write to choose it.
+    const NAME: &'static str;
+    /// What it does, in a line, with its source.
+    const ABOUT: &'static str;
+    /// Whether it means nothing on a drive without `wear.pe-cycles-max`.
+    const NEEDS_LIMIT: bool = false;
+    /// Its own settings.
+    type Settings: Clone + std::fmt::Debug + Default + PartialEq + Serialize + for<'de> Deserialize<'de> + 'static;
+
+    /// Settings out of range.
+    fn faults(settings: &Self::Settings) -> Vec<RangeFault>;
+    /// Builds it for one unit of erased blocks.
+    fn new(settings: &Self::Settings, context: WearContext) -> Self;
+    /// A block was erased, for whatever cause, and is free.
+    fn erased(&mut self, block: u32, view: WearView);
+    /// A block is out of use for good.
+    fn retired(&mut self, block: u32) {
+        let _ = block;
+    }
+    /// What to recycle next; asked after cleaning until it names nothing. `nth` counts what was recycled since.
+    fn recycle(&mut self, nth: u32, view: WearView) -> Option<Recycle>;
+    /// Whether a victim that the victim policy named is passed over this time.
+    fn passes_over(&mut self, victim: u32, view: WearView) -> bool {
+        let _ = (victim, view);
+        false
+    }
+}
+
+macro_rules! wears {
+    ($($module:ident :: $policy:ident),+ $(,)?) => {
+        policies! {
+            key: "wear.policy", trait: WearPolicy, names: WearName, settings: WearPolicySettings, running: Wear,
+            context: WearContext;
+            $($module::$policy),+
+        }
+
+        impl WearName {
+            /// See [`WearPolicy::NEEDS_LIMIT`].
+            #[must_use]
+            pub fn needs_limit(self) -> bool {
+                match self { $(WearName::$policy => $policy::NEEDS_LIMIT,)+ }
+            }
+        }
+
+        impl WearPolicySettings {
+            /// Settings out of range, each with the name of its policy.
+            #[must_use]
+            pub fn faults(&self) -> Vec<(&'static str, RangeFault)> {
+                let mut faults = Vec::new();
+                $(faults.extend($policy::faults(&self.$module).into_iter().map(|fault| ($policy::NAME, fault)));)+
+                faults
+            }
+        }
+
+        impl Wear {
+            /// See [`WearPolicy::erased`].
+            pub fn erased(&mut self, block: u32, view: WearView) {
+                match self { $(Wear::$policy(policy) => policy.erased(block, view),)+ }
+            }
+            /// See [`WearPolicy::retired`].
+            pub fn retired(&mut self, block: u32) {
+                match self { $(Wear::$policy(policy) => policy.retired(block),)+ }
+            }
+            /// See [`WearPolicy::recycle`].
+            pub fn recycle(&mut self, nth: u32, view: WearView) -> Option<Recycle> {
+                match self { $(Wear::$policy(policy) => policy.recycle(nth, view),)+ }
+            }
+            /// See [`WearPolicy::passes_over`].
+            pub fn passes_over(&mut self, victim: u32, view: WearView) -> bool {
+                match self { $(Wear::$policy(policy) => policy.passes_over(victim, view),)+ }
+            }
+        }
+    };
+}
+
+wears! {
+    threshold::Threshold, dual_pool::DualPool, r#static::Static, random::Random, rate_limit::RateLimit,
+}
+
+pub use dual_pool::DualPoolSettings;
+pub use random::RandomSettings;
+pub use rate_limit::RateLimitSettings;
+pub use r#static::StaticSettings;
+pub use threshold::ThresholdSettings;
+
+/// A unit's wear policy with its ledger.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Leveler {
+    policy: Wear,
+    ledger: Ledger,
+}
+
+impl Leveler {
+    /// For a unit whose blocks `good` are free and as worn as `wear` says.
+    pub fn new(name: WearName, settings: &WearPolicySettings, context: WearContext, wear: impl Fn(u32) -> u32) -> Self {
+        let mut ledger = Ledger::new(context.blocks);
+        for block in context.good.iter().copied() {
+            ledger.wear[block as usize] = wear(block);
+            ledger.set(block, BlockUse::Free);
+        }
+        Self { policy: name.build(settings, context), ledger }
+    }
+
+    /// What the blocks are used for.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+    /// Blocks of a use, counted one by one, for audits.
+    pub fn count(&self, used_as: BlockUse) -> usize {
+        self.ledger.uses.iter().filter(|known| **known == used_as).count()
+    }
+    /// A block left the pool, or the candidates for cleaning.
+    pub fn opened(&mut self, block: u32) {
+        self.ledger.set(block, BlockUse::Open);
+    }
+    pub fn sealed(&mut self, block: u32) {
+        self.ledger.set(block, BlockUse::Sealed);
+    }
+    pub fn retired(&mut self, block: u32) {
+        self.ledger.set(block, BlockUse::Gone);
+        self.policy.retired(block);
+    }
+    pub fn erased(&mut self, block: u32, wear: u32, unit: UnitView) {
+        self.ledger.set_wear(block, wear);
+        self.ledger.set(block, BlockUse::Free);
+        self.policy.erased(block, WearView { blocks: &self.ledger, unit });
+    }
+    pub fn recycle(&mut self, nth: u32, unit: UnitView) -> Option<Recycle> {
+        self.policy.recycle(nth, WearView { blocks: &self.ledger, unit })
+    }
+    pub fn passes_over(&mut self, victim: u32, unit: UnitView) -> bool {
+        self.policy.passes_over(victim, WearView { blocks: &self.ledger, unit })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Cause, Flash};
+    use flashwright_block::{Bytes, Seed};
+    use flashwright_nand::{BlockId, Geometry, Nand, ProgramOrder, WearLimit};
+
+    /// A unit of blocks without pages of interest: what policies see of it.
+    pub struct Bench {
+        pub leveler: Leveler,
+        flash: Flash,
+    }
+
+    impl Bench {
+        /// All blocks sealed, erased so often.
+        pub fn new(name: WearName, settings: &WearPolicySettings, erases: &[u32], limit: WearLimit) -> Self {
+            let blocks = u32::try_from(erases.len()).unwrap();
+            let nand = Nand::new(Geometry::new(1, 1, 1, blocks, 4, Bytes(4096)), ProgramOrder::Ascending, limit, &[]);
+            let flash = Flash::new(nand, 1, false, false);
+            let context = WearContext { blocks, good: (0..blocks).collect(), rng: Seed(1).stream("test") };
+            let mut bench = Self { leveler: Leveler::new(name, settings, context, |_| 0), flash };
+            for (block, count) in (0..).zip(erases) {
+                (0..*count).for_each(|_| bench.erase(block));
+                bench.leveler.sealed(block);
+            }
+            bench
+        }
+
+        /// Erases a block, which is then free.
+        pub fn erase(&mut self, block: u32) {
+            self.leveler.opened(block);
+            self.flash.erase(BlockId(block), Cause::Gc);
+            let wear = self.flash.nand().wear_rank(BlockId(block));
+            self.leveler.erased(block, wear, UnitView::new(&self.flash, BlockId(0)));
+        }
+
+        /// What the policy wants recycled after a clean, each carried out.
+        pub fn round(&mut self) -> Vec<Recycle> {
+            let mut done = Vec::new();
+            while let Some(next) = self.next(done.len() as u32) {
+                if let Some(into) = next.into {
+                    assert_eq!(self.leveler.ledger().used_as(into), BlockUse::Free);
+                    self.leveler.opened(into);
+                    self.leveler.sealed(into);
+                }
+                self.erase(next.block);
+                self.leveler.sealed(next.block);
+                done.push(next);
+            }
+            done
+        }
+
+        /// What the policy wants recycled next; nothing is carried out.
+        pub fn next(&mut self, nth: u32) -> Option<Recycle> {
+            self.leveler.recycle(nth, UnitView::new(&self.flash, BlockId(0)))
+        }
+
+        pub fn passes_over(&mut self, victim: u32) -> bool {
+            self.leveler.passes_over(victim, UnitView::new(&self.flash, BlockId(0)))
+        }
+    }
+
+    #[test]
+    fn the_ledger_keeps_its_orders() {
+        let settings = WearPolicySettings::default();
+        let mut bench = Bench::new(WearName::Threshold, &settings, &[3, 1, 4, 1], WearLimit::Unlimited);
+        let ends = |bench: &Bench| {
+            let ledger = bench.leveler.ledger();
+            (ledger.wear_max(), ledger.least_worn_sealed(), ledger.most_worn_free())
+        };
+        assert_eq!(ends(&bench), (Some(4), Some(1), None));
+        bench.erase(1);
+        bench.erase(0);
+        assert_eq!(ends(&bench), (Some(4), Some(3), Some(0)));
+        bench.leveler.opened(3);
+        bench.leveler.retired(3);
+        bench.leveler.opened(2);
+        bench.leveler.retired(2);
+        assert_eq!(ends(&bench), (Some(4), None, Some(0)));
+        bench.leveler.opened(0);
+        bench.leveler.retired(0);
+        assert_eq!(ends(&bench), (Some(2), None, Some(1)));
+    }
+}

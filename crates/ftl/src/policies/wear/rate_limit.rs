@@ -1,0 +1,122 @@
+//! Rate limit and migration (Agrawal et al., USENIX ATC 2008, section 3.5; the DiskSim SSD extension).
+//!
+//! A victim whose remaining life is below a share X of the drive's mean is passed over with probability
+//! 1 - (remaining / mean) / X, so that it is erased the less the more it is worn. A block that falls below a further share
+//! takes the data of a cold block when it is erased, and rests under them.
+//!
+//! Readings: the victim policy then names the next one, at most eight times a clean; a block that was passed over comes
+//! back as if sealed anew, which is the end of the queue for FIFO and of its equals for greedy. The cold block is the least
+//! worn sealed one. The shares are of the mean over all blocks of the drive, as the paper has it; the migration share is
+//! ours.
+//!
+//! Cost: passing over costs no flash operation but worse victims; a migration the copies of one block and an erase, at most
+//! one a clean. Asking is O(1), passing over two changes of the victim policy's order. State: none beside the ledger.
+
+use super::{BlockUse, RangeFault, Recycle, WearContext, WearPolicy, WearView};
+use flashwright_block::{Rng, chance};
+use serde::{Deserialize, Serialize};
+
+/// `[wear.rate-limit]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
+pub struct RateLimitSettings {
+    /// X: the share of the mean remaining life below which a victim may be passed over.
+    pub skip_below: f64,
+    /// The share below which a block takes cold data; 0 for never.
+    pub migrate_below: f64,
+}
+
+impl Default for RateLimitSettings {
+    fn default() -> Self {
+        Self { skip_below: 0.8, migrate_below: 0.7 }
+    }
+}
+
+/// `wear.policy = "rate-limit"`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RateLimit {
+    skip_below: f64,
+    migrate_below: f64,
+    /// The last block that was erased and is to take cold data.
+    worn: Option<u32>,
+    rng: Rng,
+}
+
+impl WearPolicy for RateLimit {
+    const NAME: &'static str = "rate-limit";
+    const ABOUT: &'static str =
+        "worn victims are passed over with a probability, still more worn ones take cold data (Agrawal, ATC 2008)";
+    const NEEDS_LIMIT: bool = true;
+    type Settings = RateLimitSettings;
+
+    fn faults(settings: &RateLimitSettings) -> Vec<RangeFault> {
+        let (skip, migrate) = (settings.skip_below, settings.migrate_below);
+        let mut faults = RangeFault::unless(
+            skip > 0.0 && skip <= 1.0,
+            "skip-below",
+            skip,
+            "a share of the mean remaining life, above 0 and at most 1",
+        );
+        faults.extend(RangeFault::unless(
+            (0.0..=1.0).contains(&migrate),
+            "migrate-below",
+            migrate,
+            "a share of the mean remaining life, 0 to 1",
+        ));
+        faults
+    }
+    fn new(settings: &RateLimitSettings, context: WearContext) -> Self {
+        Self { skip_below: settings.skip_below, migrate_below: settings.migrate_below, worn: None, rng: context.rng }
+    }
+    fn erased(&mut self, block: u32, view: WearView) {
+        if view.life_left(block).is_some_and(|left| left < self.migrate_below) {
+            self.worn = Some(block);
+        }
+    }
+    fn recycle(&mut self, nth: u32, view: WearView) -> Option<Recycle> {
+        if nth > 0 {
+            return None;
+        }
+        let worn = self.worn.take().filter(|worn| view.blocks.used_as(*worn) == BlockUse::Free)?;
+        let cold = view.blocks.least_worn_sealed()?;
+        let younger = view.blocks.wear(cold) < view.blocks.wear(worn);
+        younger.then_some(Recycle { block: cold, into: Some(worn) })
+    }
+    fn passes_over(&mut self, victim: u32, view: WearView) -> bool {
+        let Some(left) = view.life_left(victim) else { return false };
+        left < self.skip_below && chance(&mut self.rng, 1.0 - left / self.skip_below)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::policies::wear::tests::Bench;
+    use crate::policies::wear::{Recycle, WearName, WearPolicySettings};
+    use flashwright_nand::WearLimit;
+
+    /// Budgets of 100: 40 erases on each of nine blocks, and 64 on the last leave 57.6 in the mean and 36 to that one.
+    fn bench() -> Bench {
+        let mut erases = [40; 10];
+        erases[9] = 64;
+        Bench::new(WearName::RateLimit, &WearPolicySettings::default(), &erases, WearLimit::Same(100))
+    }
+
+    #[test]
+    fn a_worn_victim_is_passed_over_with_its_probability() {
+        let mut bench = bench();
+        let passed = (0..20_000).filter(|_| bench.passes_over(9)).count();
+        // 1 - (36 / 57.6) / 0.8
+        assert!((passed as f64 / 20_000.0 - 0.21875).abs() < 0.01, "{passed}");
+        assert!(!(0..1_000).any(|_| bench.passes_over(0)), "a block like the others is not");
+    }
+
+    #[test]
+    fn a_block_worn_still_more_takes_the_data_of_a_young_one() {
+        let mut bench = bench();
+        bench.erase(3);
+        assert_eq!(bench.round(), [], "41 of 100 erases are not many");
+        bench.erase(9);
+        assert_eq!(bench.round(), [Recycle { block: 0, into: Some(9) }]);
+        assert_eq!(bench.round(), [], "once");
+    }
+}
