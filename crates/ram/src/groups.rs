@@ -8,7 +8,7 @@ use flashwright_nand::Lpn;
 use serde::{Deserialize, Serialize};
 
 /// Pages grouped by logical block. A group keeps its slot while a page of it is held; slots are reused, so policies can
-/// thread lists through them ([`flashwright_ftl::SlotLists`]). 16 bytes and two bits a page of the block, for each group.
+/// thread lists through them ([`flashwright_ftl::SlotLists`]). 28 bytes and two bits a page of the block, for each group.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Groups {
     slots: Index,
@@ -20,6 +20,8 @@ pub struct Groups {
     free: Vec<u32>,
     pages: u32,
     pages_per_block: u32,
+    /// The shift that divides by `pages_per_block`, where it is a power of two.
+    shift: Option<u32>,
     words: usize,
 }
 
@@ -36,6 +38,7 @@ impl Groups {
             free: Vec::new(),
             pages: 0,
             pages_per_block,
+            shift: pages_per_block.is_power_of_two().then(|| pages_per_block.trailing_zeros()),
             words: pages_per_block.div_ceil(64) as usize,
         }
     }
@@ -60,7 +63,15 @@ impl Groups {
     #[inline(always)]
     #[must_use]
     pub fn place(&self, lpn: Lpn) -> (u32, u32) {
-        (lpn.0 / self.pages_per_block, lpn.0 % self.pages_per_block)
+        match self.shift {
+            Some(shift) => (lpn.0 >> shift, lpn.0 & (self.pages_per_block - 1)),
+            None => (lpn.0 / self.pages_per_block, lpn.0 % self.pages_per_block),
+        }
+    }
+    /// Warms the simulating machine's cache for a page.
+    #[inline(always)]
+    pub fn expect(&self, lpn: Lpn) {
+        self.slots.expect(self.place(lpn).0);
     }
     /// Pages of a block.
     #[inline(always)]
@@ -182,13 +193,32 @@ impl Groups {
     }
 
     /// Lets a whole group go.
+    #[inline(always)]
     pub fn remove_group(&mut self, slot: u32) {
         let at = slot as usize;
-        self.held[at * self.words..][..self.words].fill(0);
-        self.dirty[at * self.words..][..self.words].fill(0);
+        for word in at * self.words..(at + 1) * self.words {
+            (self.held[word], self.dirty[word]) = (0, 0);
+        }
         self.pages -= std::mem::take(&mut self.count[at]);
         self.slots.remove(self.block[at]);
         self.free.push(slot);
+    }
+
+    /// Appends the pages of a group to those that are written, the clean ones to those that are dropped; in ascending
+    /// order.
+    #[inline(always)]
+    pub fn name_all(&self, slot: u32, out: &mut Destage) {
+        let mut first = self.block(slot) * self.pages_per_block;
+        for word in slot as usize * self.words..(slot as usize + 1) * self.words {
+            let mut bits = self.held[word];
+            while bits != 0 {
+                let bit = bits.trailing_zeros();
+                bits &= bits - 1;
+                let list = if self.dirty[word] >> bit & 1 == 1 { &mut out.pages } else { &mut out.dropped };
+                list.push(first + bit);
+            }
+            first += 64;
+        }
     }
 
     /// The pages of a group in ascending order, each with whether it is newer than its copy on flash.

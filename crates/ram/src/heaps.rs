@@ -93,19 +93,6 @@ impl<R: Copy + Ord + std::fmt::Debug> Heaps<R> {
         self.place[node.1 as usize] = at as u32;
     }
 
-    /// Counts the slots of a heap whose ranks satisfy what all greater ranks satisfy as well, by walking those alone.
-    pub fn count_while(&self, heap: u32, holds: impl Fn(R) -> bool) -> u32 {
-        let nodes = &self.heaps[heap as usize];
-        let (mut found, mut left) = (0, vec![0]);
-        while let Some(at) = left.pop() {
-            if at < nodes.len() && holds(nodes[at].0) {
-                found += 1;
-                left.extend(at * ARITY + 1..=at * ARITY + ARITY);
-            }
-        }
-        found
-    }
-
     /// Checks order and places, and that the ranks are those given by slot; appends what contradicts.
     pub fn audit(&self, rank: impl Fn(u32) -> R, violations: &mut Vec<Violation>) {
         for (heap, nodes) in self.heaps.iter().enumerate() {

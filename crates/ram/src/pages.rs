@@ -5,7 +5,7 @@ use flashwright_nand::Lpn;
 use serde::{Deserialize, Serialize};
 
 /// Pages by number. A page keeps its slot while it is held; slots are reused, so policies can thread lists through them
-/// ([`flashwright_ftl::SlotLists`]). 13 bytes a page held.
+/// ([`flashwright_ftl::SlotLists`]). 25 bytes a page held.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Pages {
     slots: Index,
@@ -45,6 +45,11 @@ impl Pages {
     pub fn slot(&self, lpn: Lpn) -> Option<u32> {
         self.slots.get(lpn.0)
     }
+    /// Warms the simulating machine's cache for a page.
+    #[inline(always)]
+    pub fn expect(&self, lpn: Lpn) {
+        self.slots.expect(lpn.0);
+    }
     /// The page in a slot in use.
     #[inline(always)]
     #[must_use]
@@ -75,8 +80,7 @@ impl Pages {
             self.dirty.push(dirty);
             self.lpn.len() as u32 - 1
         };
-        let before = self.slots.insert(lpn.0, slot);
-        debug_assert!(before.is_none(), "page {} taken in twice", lpn.0);
+        self.slots.insert(lpn.0, slot);
         slot
     }
 

@@ -87,6 +87,9 @@ pub struct Ram {
     stuck: bool,
     /// Requests between two points of the partition.
     partition_step: u64,
+    /// The page that was last said to leave soon.
+    #[serde(skip)]
+    leaves_soon: Option<Lpn>,
     #[serde(skip)]
     out: Destage,
     /// Pages of the destage at hand with those that complete the block.
@@ -153,6 +156,7 @@ impl Ram {
             requests: 0,
             stuck: false,
             partition_step: 1,
+            leaves_soon: None,
             out: Destage::default(),
             padded: Vec::new(),
         };
@@ -187,6 +191,12 @@ impl Ram {
         self.partition_step = 1;
         self.manager.reset_figures();
         self.note_partition();
+    }
+
+    /// Warms the simulating machine's cache for a page that the host is about to name.
+    #[inline(always)]
+    pub fn expect(&self, lpn: Lpn) {
+        self.manager.expect(lpn);
     }
 
     /// The host reads a run: pages held are answered from RAM, the others from flash.
@@ -337,6 +347,11 @@ impl Ram {
         self.out.clear();
         self.manager.choose(View { scheme, flash }, &mut self.out);
         assert!(!self.out.pages.is_empty() || !self.out.dropped.is_empty(), "a manager names what leaves");
+        if self.out.pages.len() > 1 {
+            for lpn in &self.out.pages {
+                scheme.expect_near(Lpn(*lpn), flash); // their misses overlap
+            }
+        }
         if !self.out.pages.is_empty() {
             self.write_out(scheme, flash)?;
         }
@@ -345,7 +360,10 @@ impl Ram {
         for lpn in self.out.pages.iter().chain(&self.out.dropped) {
             flash.ram_lets_go(Lpn(*lpn));
         }
-        if let Some(lpn) = self.manager.likely_to_leave() {
+        if let Some(lpn) = std::mem::replace(&mut self.leaves_soon, self.manager.likely_to_leave()) {
+            scheme.expect_near(lpn, flash);
+        }
+        if let Some(lpn) = self.leaves_soon {
             scheme.expect_far(lpn);
         }
         Ok(())

@@ -596,6 +596,14 @@ impl BlockDevice for Ssd {
             return;
         }
         let lpn = self.run_of(request).first;
+        if let Some(ram) = &self.ram {
+            if ahead == Ahead::Far {
+                ram.expect(lpn);
+            }
+            if request.kind == RequestKind::Write && !ram.manager().lets_go_new() {
+                return; // flash gets other pages
+            }
+        }
         match ahead {
             Ahead::Far => self.scheme.expect_far(lpn),
             Ahead::Near => self.scheme.expect_near(lpn, &self.flash),

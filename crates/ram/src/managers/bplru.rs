@@ -119,6 +119,10 @@ impl RamManager for Bplru {
     }
 
     #[inline(always)]
+    fn expect(&self, lpn: Lpn) {
+        self.groups.expect(lpn);
+    }
+    #[inline(always)]
     fn overwrite(&mut self, lpn: Lpn) -> bool {
         let Some((slot, _)) = self.groups.find(lpn) else { return false };
         self.written(slot, lpn);
@@ -143,7 +147,7 @@ impl RamManager for Bplru {
     #[inline(always)]
     fn choose(&mut self, _: View, out: &mut Destage) {
         let Some(slot) = self.order.oldest(ALL) else { return };
-        out.pages.extend(self.groups.pages_of(slot).map(|(lpn, _)| lpn.0));
+        self.groups.name_all(slot, out);
         out.pad_block = self.settings.padding.then(|| self.groups.block(slot));
     }
     fn remove(&mut self, lpn: Lpn) -> bool {

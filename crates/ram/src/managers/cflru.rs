@@ -5,7 +5,7 @@
 //! costs of reads and writes; that rule is not offered.
 //!
 //! The border of the window moves by one page with each use, and the clean pages inside have a list of their own: O(1) a
-//! page, 42 bytes a page held.
+//! page, 54 bytes a page held.
 
 use super::{RamContext, RamManager, View};
 use crate::{Destage, Pages};
@@ -130,6 +130,10 @@ impl RamManager for Cflru {
         self.pages.slot(lpn).map(|slot| self.pages.is_dirty(slot))
     }
 
+    #[inline(always)]
+    fn expect(&self, lpn: Lpn) {
+        self.pages.expect(lpn);
+    }
     #[inline(always)]
     fn overwrite(&mut self, lpn: Lpn) -> bool {
         let Some(slot) = self.pages.slot(lpn) else { return false };

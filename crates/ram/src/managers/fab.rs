@@ -52,6 +52,7 @@ impl RamManager for Fab {
     const NAME: &'static str = "fab";
     const ABOUT: &'static str = "a cache by blocks, of which the one with most pages leaves (Jo 2006)";
     const KEEPS_READS: bool = true;
+    const LETS_GO_NEW: bool = true;
     const METADATA_BYTES: u64 = 12;
     type Settings = NoSettings;
 
@@ -81,6 +82,10 @@ impl RamManager for Fab {
     }
 
     #[inline(always)]
+    fn expect(&self, lpn: Lpn) {
+        self.groups.expect(lpn);
+    }
+    #[inline(always)]
     fn overwrite(&mut self, lpn: Lpn) -> bool {
         let Some((slot, offset)) = self.groups.find(lpn) else { return false };
         self.groups.set_dirty(slot, offset, true);
@@ -101,10 +106,7 @@ impl RamManager for Fab {
     #[inline(always)]
     fn choose(&mut self, _: View, out: &mut Destage) {
         let Some(slot) = self.victim() else { return };
-        for (lpn, dirty) in self.groups.pages_of(slot) {
-            let list = if dirty { &mut out.pages } else { &mut out.dropped };
-            list.push(lpn.0);
-        }
+        self.groups.name_all(slot, out);
     }
     fn remove(&mut self, lpn: Lpn) -> bool {
         let Some((slot, _)) = self.groups.remove(lpn) else { return false };

@@ -1,6 +1,6 @@
 //! A write buffer that lets go in the order of first writes (Kim 2011, 4.3: "flush in FIFO order once full").
 //!
-//! A rewrite changes the data, not the place. Reads are served from the buffer and change nothing. O(1) a page, 29 bytes
+//! A rewrite changes the data, not the place. Reads are served from the buffer and change nothing. O(1) a page, 41 bytes
 //! a page held.
 
 use super::{RamContext, RamManager, View};
@@ -68,6 +68,10 @@ impl RamManager for Fifo {
         self.pages.slot(lpn).map(|_| true)
     }
 
+    #[inline(always)]
+    fn expect(&self, lpn: Lpn) {
+        self.pages.expect(lpn);
+    }
     #[inline(always)]
     fn overwrite(&mut self, lpn: Lpn) -> bool {
         self.pages.slot(lpn).is_some()

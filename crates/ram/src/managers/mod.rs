@@ -42,6 +42,8 @@ pub trait RamManager: Sized {
     const ABOUT: &'static str;
     /// Whether pages read from flash are kept as well (a cache), or only written ones (a write buffer).
     const KEEPS_READS: bool = false;
+    /// Whether what leaves is often what came in last, so that hints of pages to come are worth passing to flash.
+    const LETS_GO_NEW: bool = false;
     /// Bytes of the manager's own tables for a page held, at most; what `ram.charge-metadata` deducts.
     const METADATA_BYTES: u64;
     /// Its own settings.
@@ -65,6 +67,11 @@ pub trait RamManager: Sized {
     fn pages(&self) -> u32;
     /// Whether a page is held, and then whether it is newer than its copy on flash. Free of effects.
     fn is_dirty(&self, lpn: Lpn) -> Option<bool>;
+    /// Warms the simulating machine's cache for a page that the host is about to name.
+    #[inline]
+    fn expect(&self, lpn: Lpn) {
+        let _ = lpn;
+    }
     /// The host writes a page: if it is held it is overwritten in place. Answers whether it is.
     fn overwrite(&mut self, lpn: Lpn) -> bool;
     /// A page that is not held comes in: written by the host (dirty), or read from flash.
@@ -137,6 +144,12 @@ macro_rules! managers {
             pub fn keeps_reads(&self) -> bool {
                 match self { $(Manager::$manager(_) => $manager::KEEPS_READS,)+ }
             }
+            /// See [`RamManager::LETS_GO_NEW`].
+            #[inline(always)]
+            #[must_use]
+            pub fn lets_go_new(&self) -> bool {
+                match self { $(Manager::$manager(_) => $manager::LETS_GO_NEW,)+ }
+            }
             /// See [`RamManager::capacity`].
             #[inline(always)]
             #[must_use]
@@ -160,6 +173,11 @@ macro_rules! managers {
             #[must_use]
             pub fn is_dirty(&self, lpn: Lpn) -> Option<bool> {
                 match self { $(Manager::$manager(manager) => manager.is_dirty(lpn),)+ }
+            }
+            /// See [`RamManager::expect`].
+            #[inline(always)]
+            pub fn expect(&self, lpn: Lpn) {
+                match self { $(Manager::$manager(manager) => manager.expect(lpn),)+ }
             }
             /// See [`RamManager::likely_to_leave`].
             #[inline(always)]

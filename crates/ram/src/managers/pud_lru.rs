@@ -10,9 +10,11 @@
 //! Algorithm 1 works out every PUD for each victim. Here nothing is recomputed: at position c, PUD = (A - L + c - 1) / 2,
 //! so blocks are ordered by A - L, which changes only when the block is written, and FUG is the lower end of that order.
 //! One heap holds the blocks of each count of pages, largest first; a tree over the heads of these heaps finds the
-//! largest of all and the fullest heap whose head is in IUG; one heap over all blocks holds the smallest. A write and a
-//! victim cost O(log n) each. Fractions are compared exactly, the threshold at nine decimals. With `pud = "alg1"` the
-//! order changes with c, and each victim costs a look at every block, as in Algorithm 1.
+//! largest of all and the fullest heap whose head is in IUG. The smallest PUD is not kept: it lies between 0 and that of
+//! the block written last, and mostly both ends give the same group. Where they don't, the blocks are walked from the one
+//! written last until those left are older than twice the smallest PUD found, since RD alone puts them above it. A write
+//! and a victim cost O(log n) beside that walk. Fractions are compared exactly, the threshold at nine decimals. With
+//! `pud = "alg1"` the order changes with c, and each victim costs a look at every block, as in Algorithm 1.
 //!
 //! # A threshold that tunes itself
 //!
@@ -29,9 +31,10 @@ use super::{RamContext, RamManager, View};
 use crate::groups::needs_a_block;
 use crate::heaps::Heaps;
 use crate::{Destage, Groups};
-use flashwright_ftl::Violation;
+use flashwright_ftl::{SlotLists, Violation};
 use flashwright_nand::Lpn;
 use serde::{Deserialize, Serialize};
+use std::cell::OnceCell;
 use std::cmp::{Ordering, Reverse};
 
 /// What predicts the next update.
@@ -346,8 +349,8 @@ pub struct PudLru {
     /// Blocks by count of pages, the largest A - L first.
     by_count: Heaps<(Fraction, Reverse<u64>)>,
     heads: Heads,
-    /// All blocks, the smallest A - L first.
-    smallest: Heaps<Reverse<Fraction>>,
+    /// All blocks by last update.
+    order: SlotLists,
     capacity: u32,
     settings: PudLruSettings,
     /// In [`ONE`] parts.
@@ -358,7 +361,7 @@ pub struct PudLru {
     samples: Samples,
 }
 
-/// The only heap of `smallest`.
+/// The only list of `order`.
 const ALL: u32 = 0;
 
 /// What parts FUG from IUG at a time.
@@ -467,9 +470,7 @@ impl PudLru {
     #[inline(always)]
     fn forget(&mut self, slot: u32, before: u32) {
         self.recount(slot, before, 0);
-        if self.ordered() {
-            self.smallest.remove(ALL, slot);
-        }
+        self.order.unlink(slot);
     }
 
     #[inline(always)]
@@ -480,25 +481,52 @@ impl PudLru {
         }
     }
 
+    /// The slot of the block that leaves next.
     #[inline(always)]
-    fn victim(&self) -> Option<(u32, Border)> {
+    fn victim(&self) -> Option<u32> {
         if !self.ordered() {
             return self.victim_by_look();
         }
-        let (smallest, largest) = (self.smallest.top(ALL)?.0.0, self.heads.greatest()?);
-        let border = self.border(smallest, largest);
-        let count = self.heads.last_that(|key| !border.is_frequent(key))?;
-        self.by_count.top(count).map(|(_, slot)| (slot, border))
+        let largest = self.heads.greatest()?;
+        // No PUD is below 0, and the smallest is not above that of the block written last.
+        let low = self.border(Fraction { whole: -self.shift(), rem: 0, den: 1 }, largest);
+        let high = self.border(self.key(self.order.newest(ALL)?), largest);
+        let exact = OnceCell::new();
+        let is_frequent = |key| {
+            let frequent = low.is_frequent(key);
+            if frequent == high.is_frequent(key) {
+                return frequent;
+            }
+            exact.get_or_init(|| self.border(self.smallest(), largest)).is_frequent(key)
+        };
+        let count = self.heads.last_that(|key| !is_frequent(key))?;
+        self.by_count.top(count).map(|(_, slot)| slot)
+    }
+
+    /// The smallest A - L. The list must not be empty.
+    #[cold]
+    #[allow(clippy::cast_possible_wrap)] // positions are far below 2^63
+    fn smallest(&self) -> Fraction {
+        let mut least = Fraction { whole: i64::MAX, rem: 0, den: 1 };
+        let mut at = self.order.newest(ALL);
+        while let Some(slot) = at.filter(|slot| -(self.updates[*slot as usize].last as i64) <= least.whole) {
+            least = least.min(self.key(slot));
+            at = self.order.before(slot);
+        }
+        least
     }
 
     /// The same by a look at every block.
-    fn victim_by_look(&self) -> Option<(u32, Border)> {
-        let keys = || self.slots().map(|slot| self.key(slot));
-        let border = self.border(keys().min()?, keys().max()?);
+    fn victim_by_look(&self) -> Option<u32> {
+        let border = self.border_by_look()?;
         self.slots()
             .filter(|slot| !border.is_frequent(self.key(*slot)))
             .max_by_key(|slot| (self.groups.count(*slot), self.key(*slot), Reverse(self.updates[*slot as usize].last)))
-            .map(|slot| (slot, border))
+    }
+
+    fn border_by_look(&self) -> Option<Border> {
+        let keys = || self.slots().map(|slot| self.key(slot));
+        Some(self.border(keys().min()?, keys().max()?))
     }
 
     fn slots(&self) -> impl Iterator<Item = u32> {
@@ -508,7 +536,7 @@ impl PudLru {
     /// All blocks in RAM by number, as they stand for a write that comes now. For looking: works out every one anew.
     #[must_use]
     pub fn blocks(&self) -> Vec<BlockUpdates> {
-        let Some((_, border)) = self.victim_by_look() else { return Vec::new() };
+        let Some(border) = self.border_by_look() else { return Vec::new() };
         let mut blocks: Vec<BlockUpdates> = self
             .slots()
             .map(|slot| {
@@ -537,19 +565,16 @@ impl PudLru {
         self.threshold as f64 / ONE as f64
     }
 
-    /// Counts FUG. Once in as many page writes as there are blocks, so that its cost is O(1) a write.
+    /// Counts FUG by a look at every block. Once in as many page writes as there are slots, so that its cost is O(1) a
+    /// write.
     #[cold]
-    fn sample(&mut self, border: Border) {
-        let blocks = self.groups.len();
-        let frequent = if self.ordered() {
-            self.smallest.count_while(ALL, |Reverse(key)| border.is_frequent(key))
-        } else {
-            self.slots().filter(|slot| border.is_frequent(self.key(*slot))).map(|_| 1).sum()
-        };
+    fn sample(&mut self) {
+        let Some(border) = self.border_by_look() else { return };
+        let frequent = self.slots().filter(|slot| border.is_frequent(self.key(*slot))).count() as u64;
         self.samples.count += 1;
-        self.samples.frequent += u64::from(frequent);
-        self.samples.infrequent += u64::from(blocks - frequent);
-        self.samples.due = self.position + u64::from(blocks);
+        self.samples.frequent += frequent;
+        self.samples.infrequent += u64::from(self.groups.len()) - frequent;
+        self.samples.due = self.position + self.updates.len() as u64;
     }
 }
 
@@ -557,6 +582,7 @@ impl RamManager for PudLru {
     const NAME: &'static str = "pud-lru";
     const ABOUT: &'static str =
         "a write buffer by blocks; the fullest of those not soon written again leaves, padded (Hu 2012, 2)";
+    const LETS_GO_NEW: bool = true;
     const METADATA_BYTES: u64 = 12;
     type Settings = PudLruSettings;
 
@@ -580,7 +606,7 @@ impl RamManager for PudLru {
             updates: Vec::new(),
             by_count: Heaps::new(context.pages_per_block + 1),
             heads: Heads::new(context.pages_per_block + 1),
-            smallest: Heaps::new(1),
+            order: SlotLists::new(1, 0),
             capacity: context.pages,
             settings: settings.clone(),
             threshold: tuner.as_ref().map_or(threshold, |tuner| STEPS[tuner.home]),
@@ -604,13 +630,17 @@ impl RamManager for PudLru {
     }
 
     #[inline(always)]
+    fn expect(&self, lpn: Lpn) {
+        self.groups.expect(lpn);
+    }
+    #[inline(always)]
     fn overwrite(&mut self, lpn: Lpn) -> bool {
         let Some((slot, _)) = self.groups.find(lpn) else { return false };
         self.update(slot);
+        self.order.move_to(ALL, slot);
         if self.ordered() {
             let (updates, count) = (&self.updates[slot as usize], self.groups.count(slot));
             self.by_count.change(count, slot, updates.rank());
-            self.smallest.change(ALL, slot, Reverse(updates.key()));
             self.head_changed(count);
         }
         self.wrote();
@@ -625,18 +655,12 @@ impl RamManager for PudLru {
                 self.updates.push(Updates::default());
             }
             self.updates[slot as usize] = Updates { frequency: 1, last: self.position, sum: 0 };
+            self.order.push(ALL, slot);
         } else {
             self.update(slot);
+            self.order.move_to(ALL, slot);
         }
         self.recount(slot, count - 1, count);
-        if self.ordered() {
-            let key = Reverse(self.updates[slot as usize].key());
-            if new {
-                self.smallest.push(ALL, slot, key);
-            } else {
-                self.smallest.change(ALL, slot, key);
-            }
-        }
         self.wrote();
     }
     #[inline(always)]
@@ -645,11 +669,11 @@ impl RamManager for PudLru {
     }
     #[inline(always)]
     fn choose(&mut self, _: View, out: &mut Destage) {
-        let Some((slot, border)) = self.victim() else { return };
-        out.pages.extend(self.groups.pages_of(slot).map(|(lpn, _)| lpn.0));
+        let Some(slot) = self.victim() else { return };
+        self.groups.name_all(slot, out);
         out.pad_block = self.settings.padding.then(|| self.groups.block(slot));
         if self.position >= self.samples.due {
-            self.sample(border);
+            self.sample();
         }
     }
     fn remove(&mut self, lpn: Lpn) -> bool {
@@ -698,16 +722,15 @@ impl RamManager for PudLru {
         }
         let of = |slot: u32| &self.updates[slot as usize];
         self.by_count.audit(|slot| of(slot).rank(), violations);
-        self.smallest.audit(|slot| Reverse(of(slot).key()), violations);
         let counted: u32 = (1..=self.groups.pages_per_block()).map(|count| self.by_count.len(count)).sum();
-        if [counted, self.smallest.len(ALL)] != [self.groups.len(); 2] {
+        if [counted, self.order.len(ALL)] != [self.groups.len(); 2] {
             violations.push(Violation(format!(
-                "the buffer holds {} blocks, {counted} are in the heaps by count, {} in that of all",
+                "the buffer holds {} blocks, {counted} are in the heaps by count, {} in their order",
                 self.groups.len(),
-                self.smallest.len(ALL)
+                self.order.len(ALL)
             )));
         }
-        let (found, expected) = (self.victim().map(|(slot, _)| slot), self.victim_by_look().map(|(slot, _)| slot));
+        let (found, expected) = (self.victim(), self.victim_by_look());
         if found != expected {
             violations.push(Violation(format!("the victim is slot {found:?}, a look at all blocks finds {expected:?}")));
         }

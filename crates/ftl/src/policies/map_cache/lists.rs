@@ -73,6 +73,22 @@ impl SlotLists {
         newer.checked_sub(self.len.len() as u32)
     }
 
+    /// The most recent slot of a list.
+    #[inline(always)]
+    #[allow(clippy::cast_possible_truncation)] // lists are counted in 32 bits
+    #[must_use]
+    pub fn newest(&self, list: u32) -> Option<u32> {
+        self.nodes[list as usize].older.checked_sub(self.len.len() as u32)
+    }
+
+    /// The slot that is the next most recent of its list before this one.
+    #[inline(always)]
+    #[allow(clippy::cast_possible_truncation)] // lists are counted in 32 bits
+    #[must_use]
+    pub fn before(&self, slot: u32) -> Option<u32> {
+        self.nodes[self.node_of(slot)].older.checked_sub(self.len.len() as u32)
+    }
+
     /// Warms the simulating machine's cache for a move of a slot.
     #[inline(always)]
     pub fn expect(&self, slot: u32) {
