@@ -49,9 +49,12 @@ STAND_INS = {
 }
 # Heads of real traces: file, requests, how often they are played before measuring and measured.
 HEADS = {
-    "Financial1 head": ("financial1-first50k.flashsim.zst", "flashsim", 50_000, 12, 12),
+    "Financial1 head 10k": ("financial1-first10k.spc.zst", "spc", 10_000, 60, 60),
+    "Financial1 head 50k": ("financial1-first50k.flashsim.zst", "flashsim", 50_000, 12, 12),
     "MSN head": ("msn-fs-150k.disksim.zst", "disksim", 149_999, 4, 4),
 }
+# They write 14, 33 and 169 MiB, so the first two call for less RAM.
+HEAD_SIZES = (2, 4, 8, 16, 24, 32)
 # The TPC-E trace as section 3.3.2 tells of it: writes fill a block in random order, almost wholly, then go to the next.
 TOLD = "TPC-E as told"
 CHAPTER_2 = ("Financial1", "Financial2", "Exchange", "Build", "TPC-E")
@@ -59,7 +62,11 @@ CHAPTER_3 = ("Financial1", "Financial2", "Exchange", "MSN", "TPC-E")
 FIGURES_2 = dict(zip(("2.3", "2.4", "2.5", "2.6", "2.7"), CHAPTER_2, strict=True))
 FIGURES_3 = dict(zip(("3.6", "3.7", "3.8", "3.9", "3.10"), CHAPTER_3, strict=True))
 WRITES_3 = dict(zip(("3.11", "3.12", "3.13", "3.14", "3.15"), CHAPTER_3, strict=True))
-ALSO = {"Financial1": "Financial1 head", "MSN": "MSN head", "TPC-E": TOLD}
+ALSO = {
+    "Financial1": ["Financial1 head 10k", "Financial1 head 50k"],
+    "MSN": ["MSN head"],
+    "TPC-E": [TOLD],
+}
 
 Job = dict[str, Any]
 Row = dict[str, Any]
@@ -230,6 +237,7 @@ def tell(path: Path, blocks: int, requests: int) -> None:
 def jobs(figure: str, sources: dict[str, Job], quick: bool) -> list[Job]:
     """The runs of a figure."""
     sizes = FEW if quick else SIZES
+    larger = FEW if quick else SIZES_3
     few = (8, 32) if quick else FEW
     made: list[Job] = []
 
@@ -241,38 +249,50 @@ def jobs(figure: str, sources: dict[str, Job], quick: bool) -> list[Job]:
             for name in names
             if name in sources
             for scheme in schemes
-            for size in ram
+            for size in sizes_for(name, ram)
         )
 
+    def sizes_for(name: str, ram: Iterable[float]) -> Iterable[float]:
+        if not name.startswith("Financial1 head"):
+            return ram
+        if ram in (sizes, larger):
+            return HEAD_SIZES
+        if ram == few:
+            return (2, 4, 8, 16)
+        return (4,) if ram == (16,) and name.endswith("10k") else ram
+
+    also = [name for names in ALSO.values() for name in names]
+
     def both(name: str) -> list[str]:
-        return [name, *([ALSO[name]] if name in ALSO else [])]
+        return [name, *ALSO.get(name, [])]
 
     if figure == "table-2.1":
-        add(both("Financial1"), ["bplru"], [31.4375])
-        add(both("Financial1"), ["page"], [0])
+        names = ["Financial1", "Financial1 head 50k"]
+        add(names, ["bplru"], [31.4375])
+        add(names, ["page"], [0])
     elif figure in FIGURES_2:
         names = both(FIGURES_2[figure])
         add(names, ["page"], [0])
         add(names, ["bplru", "pud-lru", "dftl"], sizes)
     elif figure == "2.8":
-        names = [*CHAPTER_2, *ALSO.values()]
-        add(names, ["bplru", *(f"pud-lru {t}" for t in THRESHOLDS if t != 0.001), "pud-lru"], [16])
+        names = [*CHAPTER_2, *also]
+        add(names, ["bplru", *(f"pud-lru {t}" for t in THRESHOLDS if t != 0.001), "pud-lru"], (16,))
     elif figure == "2.9":
-        add([*CHAPTER_2, *ALSO.values()], ["bplru", "pud-lru"], sizes)
+        add([*CHAPTER_2, *also], ["bplru", "pud-lru"], sizes)
     elif figure in FIGURES_3 or figure in WRITES_3:
         names = both((FIGURES_3 | WRITES_3)[figure])
         add(names, ["page"], [0])
-        add(names, ["bplru", "dftl", "ap", "gc-arm"], FEW if quick else SIZES_3)
+        add(names, ["bplru", "dftl", "ap", "gc-arm"], larger)
     elif figure == "adaptive":
-        add([*STAND_INS, *ALSO.values()], ["pud-lru", "pud-lru adaptive"], few)
-        add([*CHAPTER_3, *ALSO.values()], ["gc-arm", "gc-arm measured"], few)
+        add([*STAND_INS, *also], ["pud-lru", "pud-lru adaptive"], few)
+        add([*CHAPTER_3, *also], ["gc-arm", "gc-arm measured"], few)
     elif figure == "spare":
         names = ["Financial1", "TPC-E", TOLD]
         for given in SPARE:
             add(names, ["page"], [0], **given)
             add(names, ["bplru", "pud-lru", "dftl", "gc-arm"], [16], **given)
     elif figure == "caches":  # D1.8 and D1.9
-        add(["Financial1", "Exchange", "TPC-E"], ["cflru", "fab", "bplru"], [16])
+        add(["Financial1", "Exchange", "TPC-E"], ["cflru", "fab", "bplru"], (16,))
     elif (
         figure == "whole-map"
     ):  # D3.11: the blocks of the table beside, so that both have the same spare space
@@ -483,6 +503,8 @@ def main() -> None:
         found = [by_key[key_of(m)] for m in made if key_of(m) in by_key]
         name = f"figure-{figure}" if figure[0].isdigit() else figure
         show(name.removeprefix("figure-"), found, out / f"{name}.csv")
+    if given.what in ("claims", "adaptive"):
+        claims.adaptive(rows, out)
     if given.what == "claims":
         claims.tell(rows, folder, out)
     print(
