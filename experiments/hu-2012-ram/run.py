@@ -292,7 +292,8 @@ def jobs(figure: str, sources: dict[str, Job], quick: bool) -> list[Job]:
             add(names, ["page"], [0], **given)
             add(names, ["bplru", "pud-lru", "dftl", "gc-arm"], [16], **given)
     elif figure == "caches":  # D1.8 and D1.9
-        add(["Financial1", "Exchange", "TPC-E"], ["cflru", "fab", "bplru"], (16,))
+        names = ["Financial1", "Financial1 head 10k", "Exchange", "TPC-E"]
+        add(names, ["cflru", "fab", "bplru"], (16,))
     elif (
         figure == "whole-map"
     ):  # D3.11: the blocks of the table beside, so that both have the same spare space
