@@ -33,7 +33,7 @@ BLOCKS = 65_536  # 32 GiB of 512 KiB blocks: 64 MiB of table at 8 B a page
 LOGS = 655  # 1 % of the blocks, rounded down
 KEPT_ERASED = 4  # blocks that cleaning and merging keep erased, beside the spare space
 SIZES = (8, 16, 24, 32, 48, 64)
-SIZES_3 = (*SIZES, 80)  # chapter 3 looks beyond the 64 MiB of the whole table
+SIZES_3 = (8, 16, 32, 48, 64, 80)  # chapter 3 looks beyond the 64 MiB of the whole table
 FEW = (8, 16, 32, 64)
 QUICK = 16  # by what --quick divides drive, RAM and requests
 THRESHOLDS = (0.1, 0.01, 0.001, 0.0001, 0.00001)
@@ -54,11 +54,12 @@ HEADS = {
     "MSN head": ("msn-fs-150k.disksim.zst", "disksim", 149_999, 4, 4),
 }
 # They write 14, 33 and 169 MiB, so the first two call for less RAM.
-HEAD_SIZES = (2, 4, 8, 16, 24, 32)
+HEAD_SIZES = (2, 4, 8, 16, 24, 32)  # chapter 3: the first four
 # The TPC-E trace as section 3.3.2 tells of it: writes fill a block in random order, almost wholly, then go to the next.
 TOLD = "TPC-E as told"
 # The same on a drive that was filled in random order; added after the fill had turned out to decide (figure `spare`).
 TOLD_RANDOM = f"{TOLD}, random fill"
+SHORT = ", short"  # a tenth: caches that let single pages go merge for each of them
 CHAPTER_2 = ("Financial1", "Financial2", "Exchange", "Build", "TPC-E")
 CHAPTER_3 = ("Financial1", "Financial2", "Exchange", "MSN", "TPC-E")
 FIGURES_2 = dict(zip(("2.3", "2.4", "2.5", "2.6", "2.7"), CHAPTER_2, strict=True))
@@ -211,6 +212,10 @@ def sources_of(folder: Path | None, scratch: Path, quick: bool) -> dict[str, Job
                 "requests": measured * length,
                 "spec": None,
             }
+    for name in ("Financial1", "Financial1 head 10k", "Exchange", "TPC-E"):
+        if name in found:
+            shorter = {k: max(1, found[name][k] // 10) for k in ("warmup", "requests")}
+            found[name + SHORT] = found[name] | shorter
     return {name: source | {"scale": scale} for name, source in found.items()}
 
 
@@ -258,13 +263,15 @@ def jobs(figure: str, sources: dict[str, Job], quick: bool) -> list[Job]:
     def sizes_for(name: str, ram: Iterable[float]) -> Iterable[float]:
         if name == TOLD_RANDOM:
             return (16, 64) if ram in (sizes, larger) else ram  # each takes minutes
-        if not name.startswith("Financial1 head"):
+        if quick or not name.startswith("Financial1 head"):
             return ram
-        if ram in (sizes, larger):
+        if ram == sizes:
             return HEAD_SIZES
-        if ram == few:
+        if ram in (few, larger):
             return (2, 4, 8, 16)
-        return (4,) if ram == (16,) and name.endswith("10k") else ram
+        if ram == few[::2]:
+            return (2, 8)
+        return (4,) if ram == (16,) and "10k" in name else ram
 
     also = [name for names in ALSO.values() for name in names if name != TOLD_RANDOM]
 
@@ -290,15 +297,16 @@ def jobs(figure: str, sources: dict[str, Job], quick: bool) -> list[Job]:
         add(names, ["bplru", "dftl", "ap", "gc-arm"], larger)
     elif figure == "adaptive":
         add([*STAND_INS, *also], ["pud-lru", "pud-lru adaptive"], few)
-        add([*CHAPTER_3, *also], ["gc-arm", "gc-arm measured"], few)
+        add([*CHAPTER_3, *also], ["gc-arm", "gc-arm measured"], few[::2])
     elif figure == "spare":
-        names = ["Financial1", "TPC-E", TOLD]
+        schemes = ["bplru", "pud-lru", "dftl", "gc-arm"]
         for given in SPARE:
+            told = TOLD_RANDOM if given.get("state") == "random" else TOLD
+            names = ["Financial1", "TPC-E", told]
             add(names, ["page"], [0], **given)
-            add(names, ["bplru", "pud-lru", "dftl", "gc-arm"], [16], **given)
+            add(names, schemes, [16], **given)
     elif figure == "caches":  # D1.8 and D1.9
-        names = ["Financial1", "Financial1 head 10k", "Exchange", "TPC-E"]
-        add(names, ["cflru", "fab", "bplru"], (16,))
+        add([name for name in sources if name.endswith(SHORT)], ["cflru", "fab", "bplru"], (16,))
     elif (
         figure == "whole-map"
     ):  # D3.11: the blocks of the table beside, so that both have the same spare space
