@@ -14,6 +14,7 @@
 mod allocation;
 mod counters;
 mod flash;
+mod ghosts;
 mod merge;
 pub mod policies;
 mod pool;
@@ -26,6 +27,7 @@ mod units;
 pub use allocation::{Allocation, AllocationOrder};
 pub use counters::{CAUSES, Cause, Counters, OP_KINDS, OpKind};
 pub use flash::{Flash, FlashOp};
+pub use ghosts::Ghosts;
 pub use policies::map_cache::{MapCacheName, MapCacheSettings, SlotLists};
 pub use policies::placement::{PlacementName, PlacementSettings};
 pub use policies::victim::{VictimChoice, VictimName, VictimSettings};
@@ -145,15 +147,37 @@ pub struct MapCacheView {
     /// Whether an entry is held that flash holds as well, and which could leave without a write; where the replacement
     /// policy knows.
     pub has_clean: Option<bool>,
-    /// First logical page and number of pages of the group of entries that would be written together next; where the
-    /// replacement policy has groups.
-    pub largest_group: Option<LpnRun>,
+    /// The page of the table with most entries that would be written together; where the replacement policy has groups.
+    pub largest_group: Option<u32>,
     /// Translations not found in RAM that a larger cache would have found; 0 where nobody asked for that count.
     pub ghost_hits: u64,
     /// Entries that left, and of them those that had to be written.
     pub evictions: u64,
     /// See `evictions`.
     pub dirty_evictions: u64,
+    /// The key that fixed the size, if the user set one.
+    pub set_by: Option<&'static str>,
+}
+
+/// What a manager of RAM wants to be told. Keeping these counts costs time, so they are off unless asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Watch {
+    /// [`Ftl::reclaimable_pages`].
+    pub reclaimable: bool,
+    /// [`MapCacheView::ghost_hits`] for a cache larger by so many entries.
+    pub map_ghosts: u32,
+}
+
+/// Hands over pages in ascending order, as runs where they are neighbours.
+///
+/// # Errors
+/// The first of `write`; pages after it are not handed over.
+pub fn write_runs(lpns: &[u32], mut write: impl FnMut(LpnRun) -> Result<(), OutOfSpace>) -> Result<(), OutOfSpace> {
+    for run in lpns.chunk_by(|a, b| a + 1 == *b) {
+        let pages = u32::try_from(run.len()).expect("logical pages are counted in 32 bits");
+        write(LpnRun { first: Lpn(run[0]), pages, stream: 0 })?;
+    }
+    Ok(())
 }
 
 /// A translation layer: a state machine over pages without clock or channels.
@@ -198,14 +222,29 @@ pub trait Ftl {
     /// # Errors
     /// As [`Ftl::write`].
     fn write_block(&mut self, lpns: &[u32], flash: &mut Flash) -> Result<(), OutOfSpace> {
-        for run in lpns.chunk_by(|a, b| a + 1 == *b) {
-            let pages = u32::try_from(run.len()).expect("logical pages are counted in 32 bits");
-            self.write(LpnRun { first: Lpn(run[0]), pages, stream: 0 }, flash)?;
-        }
-        Ok(())
+        write_runs(lpns, |run| self.write(run, flash))
     }
 
-    /// Pages that the next clean would free beyond those it moves; none while there is nothing to clean.
+    /// Tells what a manager of RAM will ask for. Called once, before the first request.
+    fn watch(&mut self, watch: Watch, flash: &Flash) {
+        let _ = (watch, flash);
+    }
+
+    /// The pages of a logical block are about to be read or written: where the map lies on flash, what is missing of it is
+    /// loaded with one read for each page of the table.
+    fn look_up_block(&mut self, run: LpnRun, flash: &mut Flash) {
+        let _ = (run, flash);
+    }
+
+    /// Pages are about to be written together: under [`InvalidateOrder::BeforeGc`] their old copies turn invalid now, as far
+    /// as the map at hand knows them.
+    fn supersede(&mut self, lpns: &[u32], flash: &mut Flash) {
+        let _ = (lpns, flash);
+    }
+
+    /// Pages not valid of the block that greedy cleaning would pick now, over all units (Hu 2012, Eq. 3.1): what an erase
+    /// would free. A whole block while none is sealed. Only after [`Watch::reclaimable`]; none where the scheme has no
+    /// units to clean and can't tell.
     fn reclaimable_pages(&self, flash: &Flash) -> Option<u32> {
         let _ = flash;
         None

@@ -11,7 +11,7 @@
 use crate::policies::victim::{UnitView, Victim, VictimContext};
 use crate::schemes::SchemeContext;
 use crate::{BlockPool, Cause, Flash, OutOfSpace, Violation};
-use flashwright_nand::{BlockId, Condition, PlaneId, Ppn};
+use flashwright_nand::{BlockId, Condition, Lpn, PlaneId, Ppn};
 use serde::{Deserialize, Serialize};
 
 /// One plane.
@@ -23,8 +23,60 @@ pub(crate) struct Unit {
     pub frontiers: Vec<Frontier>,
     pub victim: Victim,
     pub sealed: u32,
+    /// How many pages are valid in which of the sealed blocks, where somebody asked.
+    pub fewest: Option<Fewest>,
     /// The sealed blocks of the last stream, where the scheme wants to find them.
     pub last_stream: Option<Vec<BlockId>>,
+}
+
+/// Sealed blocks of a unit by valid pages, whatever the victim policy. 1 byte a block. O(1) a page.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Fewest {
+    /// By block: whether it is sealed.
+    sealed: Vec<bool>,
+    /// By valid pages: sealed blocks.
+    blocks_with: Vec<u32>,
+    /// No sealed block has fewer valid pages.
+    least: u32,
+}
+
+impl Fewest {
+    fn seal(&mut self, local: u32, valid: u32) {
+        self.sealed[local as usize] = true;
+        self.blocks_with[valid as usize] += 1;
+        self.least = self.least.min(valid);
+    }
+    /// A page of a block turned invalid; `left` are valid.
+    #[inline]
+    fn invalidated(&mut self, local: u32, left: u32) {
+        if self.sealed[local as usize] {
+            self.blocks_with[left as usize + 1] -= 1;
+            self.blocks_with[left as usize] += 1;
+            self.least = self.least.min(left);
+        }
+    }
+    fn remove(&mut self, local: u32, valid: u32) {
+        self.sealed[local as usize] = false;
+        self.blocks_with[valid as usize] -= 1;
+        while self.blocks_with.get(self.least as usize) == Some(&0) {
+            self.least += 1;
+        }
+    }
+    /// The fewest valid pages of a sealed block, if one is sealed.
+    fn fewest(&self) -> Option<u32> {
+        ((self.least as usize) < self.blocks_with.len()).then_some(self.least)
+    }
+}
+
+/// Pages not valid of the sealed block with the fewest valid ones, over all units; a whole block while none is sealed. None
+/// if nobody asked for the count. O(units).
+pub(crate) fn reclaimable_pages(units: &[Unit], flash: &Flash) -> Option<u32> {
+    let pages = flash.geometry().pages_per_block();
+    let mut fewest = None;
+    for unit in units {
+        fewest = fewest.into_iter().chain(unit.fewest.as_ref()?.fewest()).min();
+    }
+    Some(pages - fewest.unwrap_or(0))
 }
 
 /// An open block: the next page to program and one past the last. Both 0 where no block is open.
@@ -85,6 +137,7 @@ pub(crate) fn units(context: &SchemeContext, streams: usize, flash: &Flash) -> V
                 frontiers: vec![Frontier::default(); streams],
                 victim: context.victim().build(&context.gc.victims, victim_context),
                 sealed: 0,
+                fewest: None,
                 last_stream: None,
             }
         })
@@ -104,6 +157,9 @@ pub(crate) fn good_blocks(flash: &Flash, plane: PlaneId) -> u64 {
 pub(crate) fn drop_copy(units: &mut [Unit], old: Ppn, flash: &mut Flash) {
     let (block, left) = flash.invalidate(old);
     let unit = &mut units[flash.geometry().plane_of(block).index()];
+    if let Some(fewest) = &mut unit.fewest {
+        fewest.invalidated(block.0 - unit.first_block.0, left);
+    }
     unit.victim.invalidated(block.0 - unit.first_block.0, left, UnitView::new(flash, unit.first_block));
 }
 
@@ -196,11 +252,48 @@ impl Unit {
         }
     }
 
+    /// Starts to count the sealed blocks by valid pages.
+    pub fn watch_fewest(&mut self, flash: &Flash) {
+        let geometry = flash.geometry();
+        let (blocks, pages) = (geometry.blocks_per_plane(), geometry.pages_per_block());
+        let mut fewest =
+            Fewest { sealed: vec![false; blocks as usize], blocks_with: vec![0; pages as usize + 1], least: pages + 1 };
+        for local in 0..blocks {
+            let block = BlockId(self.first_block.0 + local);
+            if self.is_sealed(block, flash) {
+                fewest.seal(local, flash.pages_valid(block));
+            }
+        }
+        self.fewest = Some(fewest);
+    }
+
+    /// Whether a block may be cleaned: written, not open, not retired.
+    pub fn is_sealed(&self, block: BlockId, flash: &Flash) -> bool {
+        let open = |frontier: &Frontier| frontier.room() > 0 && flash.geometry().block_of(Ppn(frontier.next)) == block;
+        flash.nand().condition(block) == Condition::Good
+            && flash.nand().next_page(block) > 0
+            && !self.frontiers.iter().any(open)
+    }
+
+    /// Programs pages into an erased block of their own, in order, and tells `placed` each owner's place. Then the block is
+    /// sealed, even if not full: pages that were not programmed are what a clean of it gains.
+    pub fn fill_own(&mut self, block: BlockId, lpns: &[u32], flash: &mut Flash, mut placed: impl FnMut(u32, Ppn)) {
+        for (lpn, page) in lpns.iter().zip(0..) {
+            let ppn = flash.geometry().page_at(block, page);
+            flash.program(ppn, Lpn(*lpn), Cause::Host);
+            placed(*lpn, ppn);
+        }
+        self.seal(0, block, flash);
+    }
+
     /// The last page of an open block was programmed: it becomes a candidate, or retires if its budget is spent.
     pub fn seal(&mut self, stream: usize, block: BlockId, flash: &mut Flash) {
         if flash.nand().can_erase(block) {
             self.sealed += 1;
             self.victim.sealed(block.0 - self.first_block.0, UnitView::new(flash, self.first_block));
+            if let Some(fewest) = &mut self.fewest {
+                fewest.seal(block.0 - self.first_block.0, flash.pages_valid(block));
+            }
             if stream + 1 == self.frontiers.len()
                 && let Some(kept) = &mut self.last_stream
             {
@@ -212,8 +305,11 @@ impl Unit {
     }
 
     /// Takes a sealed block away from the victim policy, to be cleaned.
-    pub fn remove(&mut self, block: BlockId) {
+    pub fn remove(&mut self, block: BlockId, flash: &Flash) {
         self.victim.removed(block.0 - self.first_block.0);
+        if let Some(fewest) = &mut self.fewest {
+            fewest.remove(block.0 - self.first_block.0, flash.pages_valid(block));
+        }
         self.sealed -= 1;
         if let Some(kept) = &mut self.last_stream
             && let Some(at) = kept.iter().position(|known| *known == block)
@@ -252,6 +348,17 @@ impl Unit {
                 self.victim.candidates(),
                 self.sealed
             )));
+        }
+        if let Some(fewest) = &self.fewest {
+            let sealed = (self.first_block.0..self.first_block.0 + blocks).map(BlockId);
+            let sealed = sealed.filter(|block| self.is_sealed(*block, flash));
+            let least = sealed.map(|block| flash.pages_valid(block)).min();
+            if fewest.fewest() != least {
+                violations.push(Violation(format!(
+                    "plane {plane}: {:?} valid pages are counted as the fewest, a search finds {least:?}",
+                    fewest.fewest()
+                )));
+            }
         }
         for block in self.pool.blocks().into_iter().map(|local| BlockId(self.first_block.0 + local)) {
             if flash.nand().next_page(block) != 0 || flash.pages_valid(block) != 0 {

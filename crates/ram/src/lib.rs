@@ -21,12 +21,16 @@ mod heaps;
 mod index;
 pub mod managers;
 mod pages;
+mod partition;
 mod ram;
 mod registry;
 mod settings;
 
 pub use groups::Groups;
-pub use managers::{BlockUpdates, Manager, ManagerName, ManagerSettings, RamContext, RamManager, View};
+pub use managers::{
+    ApSettings, BlockDestage, BlockUpdates, GcArmSettings, Manager, ManagerName, ManagerSettings, RamContext,
+    RamManager, Randomness, Tie, View,
+};
 pub use pages::Pages;
-pub use ram::{Destage, PartitionPoint, Ram, RamFigures};
+pub use ram::{Destage, PartitionPoint, Ram, RamDrive, RamFigures};
 pub use settings::RamSettings;

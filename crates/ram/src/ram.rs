@@ -2,8 +2,8 @@
 
 use crate::managers::{Manager, RamContext, View};
 use crate::settings::RamSettings;
-use flashwright_block::{RequestKind, Seed};
-use flashwright_ftl::{Cause, Flash, Ftl, LpnRun, OutOfSpace, Scheme, Violation};
+use flashwright_block::{Nanos, RequestKind, Seed};
+use flashwright_ftl::{Cause, Flash, Ftl, LpnRun, OutOfSpace, Scheme, Violation, write_runs};
 use flashwright_nand::Lpn;
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +26,19 @@ impl Destage {
         self.dropped.clear();
         (self.pad_block, self.own_block) = (None, false);
     }
+}
+
+/// What the RAM has to know of its drive.
+#[derive(Clone, Copy, Debug)]
+pub struct RamDrive {
+    /// Pages that the drive offers to the host.
+    pub logical_pages: u32,
+    /// Array time of a page read.
+    pub read: Nanos,
+    /// Array time of a page program.
+    pub program: Nanos,
+    /// The seed of the run.
+    pub seed: Seed,
 }
 
 /// How the RAM was parted at some time.
@@ -105,11 +118,11 @@ impl Ram {
     /// Each fault with its key and what to change.
     pub fn new(
         settings: &RamSettings,
-        logical_pages: u32,
-        seed: Seed,
+        drive: RamDrive,
         scheme: &mut Scheme,
         flash: &mut Flash,
     ) -> Result<Option<Self>, Vec<String>> {
+        let RamDrive { logical_pages, read, program, seed } = drive;
         let Some(name) = settings.manager else {
             return if settings.size.0 == 0 {
                 Ok(None)
@@ -128,6 +141,9 @@ impl Ram {
             pages_per_block: flash.geometry().pages_per_block(),
             logical_pages,
             map_cache: scheme.map_cache(),
+            read,
+            program,
+            charged: settings.charge_metadata,
             seed,
         };
         if context.pages == 0 {
@@ -144,6 +160,7 @@ impl Ram {
             return Err(faults);
         }
         let manager = name.build(&settings.managers, context);
+        scheme.watch(manager.watch(), flash);
         if let Some(entries) = manager.map_entries() {
             scheme.resize_map_cache(entries, flash);
         }
@@ -375,6 +392,15 @@ impl Ram {
         figures.destages += 1;
         figures.block_destages += u64::from(out.own_block || out.pad_block.is_some());
         figures.pages_destaged += out.pages.len() as u64;
+        if out.own_block || out.pad_block.is_some() {
+            let first = out.pad_block.map_or(out.pages[0], |block| block * self.pages_per_block);
+            let end = out.pad_block.map_or(out.pages[out.pages.len() - 1] + 1, |_| first + self.pages_per_block);
+            let pages = end.min(self.logical_pages) - first;
+            scheme.look_up_block(LpnRun { first: Lpn(first), pages, stream: 0 }, flash);
+        }
+        if out.pages.len() > 1 {
+            scheme.supersede(&out.pages, flash);
+        }
         let pages = match out.pad_block {
             None => &out.pages,
             Some(block) => {
@@ -394,7 +420,11 @@ impl Ram {
                 padded
             }
         };
-        let result = if out.own_block { scheme.write_block(pages, flash) } else { write_runs(pages, scheme, flash) };
+        let result = if out.own_block {
+            scheme.write_block(pages, flash)
+        } else {
+            write_runs(pages, |run| scheme.write(run, flash))
+        };
         flash.padding_done();
         result
     }
@@ -455,13 +485,4 @@ impl Ram {
             )));
         }
     }
-}
-
-/// Writes pages in ascending order, as runs where they are neighbours.
-fn write_runs(pages: &[u32], scheme: &mut Scheme, flash: &mut Flash) -> Result<(), OutOfSpace> {
-    for run in pages.chunk_by(|a, b| a + 1 == *b) {
-        let pages = u32::try_from(run.len()).expect("logical pages are counted in 32 bits");
-        scheme.write(LpnRun { first: Lpn(run[0]), pages, stream: 0 }, flash)?;
-    }
-    Ok(())
 }

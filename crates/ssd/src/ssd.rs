@@ -10,7 +10,7 @@ use flashwright_block::{
 use flashwright_ftl::schemes::SchemeContext;
 use flashwright_ftl::{Flash, Ftl, LpnRun, OpKind, OutOfSpace, Scheme, SchemeFigures, Violation};
 use flashwright_nand::{BlockId, Geometry, Lpn, Nand, WearLimit};
-use flashwright_ram::{Ram, RamFigures};
+use flashwright_ram::{Ram, RamDrive, RamFigures};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
@@ -137,7 +137,8 @@ impl Ssd {
         }
         let cautions = config.ftl.scheme.cautions(&context, &flash);
         let mut scheme = config.ftl.scheme.build(&context, &mut flash);
-        let ram = Ram::new(&config.ram, logical_pages, seed, &mut scheme, &mut flash)
+        let drive = RamDrive { logical_pages, read: config.timing.read, program: config.timing.program, seed };
+        let ram = Ram::new(&config.ram, drive, &mut scheme, &mut flash)
             .map_err(|faults| fail(faults.into_iter().map(|what| Fault { key: String::new(), what }).collect()))?;
         let sectors_per_page = g.page_size.0 / SECTOR_BYTES;
         Ok(Self {

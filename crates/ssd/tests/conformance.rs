@@ -92,6 +92,9 @@ impl Case {
             format!("timing.model={:?}", self.timing),
         ];
         settings.extend(self.ram.map(|ram| format!("ram.manager={:?}", ram.listed().name)));
+        let needs = self.ram.iter().flat_map(|ram| ram.needs());
+        let needs = needs.filter(|(scheme, ..)| *scheme == self.scheme.listed().name);
+        settings.extend(needs.map(|(_, key, value)| format!("{key}={value}")));
         settings
     }
 
@@ -107,16 +110,23 @@ impl Case {
 
     /// A drive of this case: the first shape from `from` on, going round, that the scheme takes.
     fn drive(self, from: usize, more: &[String], seed: Seed) -> Ssd {
-        let (shapes, mut more) = (shapes(), more.to_vec());
+        let mut ram = Vec::new();
         if self.ram.is_some() && !more.iter().any(|setting| setting.starts_with("ram.size")) {
             let mut rng = seed.stream("ram");
             // From a block of the largest shape to more than some shapes have pages.
-            more.push(format!("ram.size=\"{} KiB\"", pick(&mut rng, &[32, 36, 68, 256])));
-            more.push(format!("ram.power-protected={}", pick(&mut rng, &[true, false])));
-            more.push(format!("ram.charge-metadata={}", pick(&mut rng, &[true, false, false])));
+            ram.push(format!("ram.size=\"{} KiB\"", pick(&mut rng, &[32, 36, 68, 256])));
+            ram.push(format!("ram.power-protected={}", pick(&mut rng, &[true, false])));
+            ram.push(format!("ram.charge-metadata={}", pick(&mut rng, &[true, false, false])));
         }
+        let shapes = shapes();
+        let build = |step: usize, ram: &[String]| {
+            let shape = &shapes[(from + step) % shapes.len()];
+            Ssd::new(&self.over(shape, &[more, ram].concat()), seed, true).ok()
+        };
+        // A manager whose own tables fill the RAM that was drawn gets it without them.
         (0..shapes.len())
-            .find_map(|step| Ssd::new(&self.over(&shapes[(from + step) % shapes.len()], &more), seed, true).ok())
+            .find_map(|step| build(step, &ram))
+            .or_else(|| (0..shapes.len()).find_map(|step| build(step, ram.get(..2)?)))
             .unwrap_or_else(|| panic!("{} takes none of the shapes", self.name()))
     }
 }

@@ -29,19 +29,22 @@
 mod cleaning;
 mod mapping;
 mod settings;
+mod shared;
 
 pub use settings::{DftlSettings, SamePageRead};
 
 use super::{BuildScheme, SchemeContext};
 use crate::policies::map_cache::MapCacheContext;
 use crate::policies::placement::{HostWrite, Placement};
-use crate::units::{Moving, Unit, drop_copy, good_blocks, out_of_space, units};
+use crate::units::{Moving, Unit, drop_copy, good_blocks, out_of_space, reclaimable_pages, units};
 use crate::{
-    Allocation, Cause, Flash, Ftl, InvalidateOrder, LpnRun, MappingCache, OutOfSpace, SchemeFigures, VictimName, Violation,
+    Allocation, Cause, Flash, Ftl, Ghosts, InvalidateOrder, LpnRun, MapCacheView, MappingCache, OutOfSpace, SchemeFigures,
+    VictimName, Violation, Watch,
 };
 use flashwright_nand::{BlockId, Lpn, PlaneId, Ppn, prefetch};
 use mapping::{Mapping, NONE};
 use serde::{Deserialize, Serialize};
+use settings::SizeKey;
 
 /// `ftl.scheme = "dftl"`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -65,6 +68,9 @@ pub struct Dftl {
     placement: Placement,
     entry_bytes: u32,
     figures: Figures,
+    /// Entries that lately left the cache, where somebody asked.
+    ghosts: Option<Ghosts>,
+    size_key: Option<SizeKey>,
     /// Pages of the victim at hand by stream, kept to spare the allocation.
     #[serde(skip)]
     moving: Vec<Moving>,
@@ -103,6 +109,8 @@ struct Figures {
     cleans_full: u64,
     /// Cleans of translation blocks.
     cleans_translation: u64,
+    /// Translation pages written through with the entries of a block, which the cache could not hold.
+    written_through: u64,
 }
 
 /// Blocks' worth of translation pages for which a plane has room beyond its share of them.
@@ -191,9 +199,10 @@ impl BuildScheme for Dftl {
         let geometry = *flash.geometry();
         let placement = context.placement(flash);
         let translation = usize::from(placement.streams());
-        let capacity = settings.entries(context.logical_pages, geometry.pages_per_block());
-        let policy = settings.replacement.build(&settings.replacements, MapCacheContext { entries: capacity });
         let entries_per_page = Self::entries_per_page(context, flash);
+        let capacity = settings.entries(context.logical_pages, geometry.pages_per_block());
+        let policy = settings.replacement.build(&settings.replacements, MapCacheContext { entries: capacity, entries_per_page });
+        let policy_groups = policy.groups();
         let mut scheme = Self {
             map: Mapping::new(context.logical_pages, entries_per_page, capacity, policy),
             units: units(context, translation + 1, flash),
@@ -204,11 +213,13 @@ impl BuildScheme for Dftl {
             invalidate: context.gc.invalidate,
             free_blocks_min: context.gc.free_blocks_min.max(Self::reserve(context, flash)) as usize,
             reserve: Self::reserve(context, flash) as usize,
-            batch_on_evict: settings.batch_on_evict,
+            batch_on_evict: settings.batch_on_evict || policy_groups,
             share_reads: settings.same_page_read == SamePageRead::Shared,
             placement,
             entry_bytes: context.ftl.entry_bytes,
             figures: Figures::default(),
+            ghosts: None,
+            size_key: settings.size_key(),
             moving: Vec::new(),
             touched: Vec::new(),
             seen: Vec::new(),
@@ -247,13 +258,58 @@ impl Ftl for Dftl {
         Ok(())
     }
 
+    fn fetch(&mut self, lpn: Lpn, cause: Cause, flash: &mut Flash) -> bool {
+        let (ppn, loaded) = match self.translate(lpn, flash) {
+            Ok((slot, loaded)) => (self.map.slots[slot as usize].ppn, loaded),
+            Err(_) => self.consult(lpn, flash),
+        };
+        if ppn != NONE {
+            flash.next_waits_for_mark(loaded);
+            flash.read_internal(Ppn(ppn), cause);
+        }
+        ppn != NONE
+    }
+
+    fn look_up_block(&mut self, run: LpnRun, flash: &mut Flash) {
+        self.load_block(run.iter(), &(run.first.0..run.first.0 + run.pages), flash);
+    }
+
+    fn write_block(&mut self, lpns: &[u32], flash: &mut Flash) -> Result<(), OutOfSpace> {
+        self.write_own_block(lpns, flash)
+    }
+
+    fn supersede(&mut self, lpns: &[u32], flash: &mut Flash) {
+        if self.invalidate == InvalidateOrder::BeforeGc {
+            self.drop_cached_copies(lpns, flash);
+        }
+    }
+
+    fn watch(&mut self, watch: Watch, flash: &Flash) {
+        if watch.reclaimable {
+            self.units.iter_mut().for_each(|unit| unit.watch_fewest(flash));
+        }
+        self.ghosts = (watch.map_ghosts > 0).then(|| Ghosts::new(watch.map_ghosts));
+    }
+
+    fn reclaimable_pages(&self, flash: &Flash) -> Option<u32> {
+        reclaimable_pages(&self.units, flash)
+    }
+
+    fn map_cache(&self) -> Option<MapCacheView> {
+        Some(self.view())
+    }
+
+    fn resize_map_cache(&mut self, entries: u32, flash: &mut Flash) {
+        self.resize(entries, flash);
+    }
+
     fn trim(&mut self, run: LpnRun, flash: &mut Flash) {
         for lpn in run.iter() {
             let slot = match self.translate(lpn, flash) {
                 Ok((slot, _)) => slot,
                 Err(_) => {
                     self.consult(lpn, flash);
-                    let slot = u32::try_from(self.map.slots.len()).expect("fewer slots than logical pages");
+                    let slot = self.map.spare_slot();
                     self.map.fill(slot, lpn.0);
                     slot
                 }
@@ -323,6 +379,7 @@ impl Ftl for Dftl {
             ("evict_updates", self.figures.evict_updates),
             ("gc_updates", self.figures.gc_updates),
             ("gc_update_pages", self.figures.gc_update_pages),
+            ("written_through_pages", self.figures.written_through),
             ("cmt_entries", capacity),
             ("translation_pages", self.map.directory.len() as u64),
         ];
@@ -393,15 +450,14 @@ impl Dftl {
     /// Loads the entry of `lpn` from its translation page, after making room for it.
     fn load(&mut self, lpn: Lpn, flash: &mut Flash) -> Result<(u32, u32), OutOfSpace> {
         let page = self.map.page_of(lpn.0);
-        let (mut slot, mut shared) = (self.map.slots.len() as u32, None);
-        if slot >= self.map.capacity {
-            slot = self.map.policy.victim().expect("a full cache has a victim");
-            if self.map.is_dirty(slot) {
-                shared = self.write_back(slot, page, flash)?;
-            }
-            self.map.drop_entry(slot);
-            self.figures.cache.evictions += 1;
+        if let Some(ghosts) = &mut self.ghosts {
+            ghosts.wanted(lpn.0);
         }
+        let mut shared = None;
+        while self.map.cached() >= self.map.capacity {
+            shared = self.evict(page, flash)?;
+        }
+        let slot = self.map.spare_slot();
         let mark = shared.unwrap_or_else(|| self.read_translation(page, flash));
         self.map.fill(slot, lpn.0);
         self.map.expect_eviction();

@@ -160,6 +160,15 @@ macro_rules! schemes {
             fn write_block(&mut self, lpns: &[u32], flash: &mut Flash) -> Result<(), OutOfSpace> {
                 match self { $(Scheme::$name(scheme) => scheme.write_block(lpns, flash),)+ }
             }
+            fn watch(&mut self, watch: crate::Watch, flash: &Flash) {
+                match self { $(Scheme::$name(scheme) => scheme.watch(watch, flash),)+ }
+            }
+            fn look_up_block(&mut self, run: LpnRun, flash: &mut Flash) {
+                match self { $(Scheme::$name(scheme) => scheme.look_up_block(run, flash),)+ }
+            }
+            fn supersede(&mut self, lpns: &[u32], flash: &mut Flash) {
+                match self { $(Scheme::$name(scheme) => scheme.supersede(lpns, flash),)+ }
+            }
             fn reclaimable_pages(&self, flash: &Flash) -> Option<u32> {
                 match self { $(Scheme::$name(scheme) => scheme.reclaimable_pages(flash),)+ }
             }

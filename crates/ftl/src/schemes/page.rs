@@ -17,8 +17,10 @@ use super::{BuildScheme, SchemeContext};
 use crate::policies::placement::{HostWrite, Placement, Relocation};
 use crate::policies::victim::UnitView;
 use crate::registry::NoSettings;
-use crate::units::{Exhausted, Moving, Unit, drop_copy, out_of_space, units};
-use crate::{Allocation, Cause, Flash, Ftl, InvalidateOrder, LpnRun, OutOfSpace, SchemeFigures, Violation};
+use crate::units::{Exhausted, Moving, Unit, drop_copy, out_of_space, reclaimable_pages, units};
+use crate::{
+    Allocation, Cause, Flash, Ftl, InvalidateOrder, LpnRun, OutOfSpace, SchemeFigures, Violation, Watch, write_runs,
+};
 use flashwright_nand::{BlockId, Condition, Lpn, PlaneId, Ppn, prefetch, table};
 use serde::{Deserialize, Serialize};
 
@@ -113,6 +115,38 @@ impl Ftl for PageMap {
         Ok(())
     }
 
+    fn watch(&mut self, watch: Watch, flash: &Flash) {
+        if watch.reclaimable {
+            self.units.iter_mut().for_each(|unit| unit.watch_fewest(flash));
+        }
+    }
+
+    fn reclaimable_pages(&self, flash: &Flash) -> Option<u32> {
+        reclaimable_pages(&self.units, flash)
+    }
+
+    fn supersede(&mut self, lpns: &[u32], flash: &mut Flash) {
+        if self.invalidate == InvalidateOrder::BeforeGc {
+            lpns.iter().for_each(|lpn| self.trim(LpnRun { first: Lpn(*lpn), pages: 1, stream: 0 }, flash));
+        }
+    }
+
+    fn write_block(&mut self, lpns: &[u32], flash: &mut Flash) -> Result<(), OutOfSpace> {
+        let Some((unit, block)) = (!lpns.is_empty()).then(|| self.own_block(flash)).flatten() else {
+            return write_runs(lpns, |run| self.write(run, flash));
+        };
+        // The unit is set aside, since old copies may lie in others.
+        let mut places = Vec::with_capacity(lpns.len());
+        self.units[unit].fill_own(block, lpns, flash, |lpn, ppn| places.push((lpn, ppn)));
+        for (lpn, ppn) in places {
+            let old = std::mem::replace(&mut self.l2p[lpn as usize], ppn.0);
+            if old != UNMAPPED {
+                drop_copy(&mut self.units, Ppn(old), flash);
+            }
+        }
+        Ok(())
+    }
+
     fn trim(&mut self, run: LpnRun, flash: &mut Flash) {
         for lpn in run.iter() {
             let old = std::mem::replace(&mut self.l2p[lpn.index()], UNMAPPED);
@@ -202,6 +236,30 @@ impl PageMap {
         Ok(())
     }
 
+    /// An erased block for a run of pages, and its unit: the one whose turn it is, or with dynamic
+    /// allocation the next that has one beyond what cleaning needs. None where static allocation binds the pages of a block to
+    /// several planes.
+    fn own_block(&mut self, flash: &mut Flash) -> Option<(usize, BlockId)> {
+        let units = self.order.len();
+        let turn = match self.allocation {
+            Allocation::Static if units > 1 => return None,
+            _ => {
+                let mine = self.turn[0] as usize;
+                self.turn[0] = ((mine + 1) % units) as u32;
+                mine
+            }
+        };
+        for step in 0..units {
+            let unit = self.order[(turn + step) % units] as usize;
+            if self.reclaim(unit, None, flash).is_ok()
+                && let Some(local) = self.units[unit].pool.pop()
+            {
+                return Some((unit, BlockId(self.units[unit].first_block.0 + local)));
+            }
+        }
+        None
+    }
+
     /// The unit that takes the page, with room in the frontier of `stream`.
     #[inline(always)]
     fn unit_with_room(&mut self, lpn: Lpn, stream: u8, flash: &mut Flash) -> Result<usize, OutOfSpace> {
@@ -240,10 +298,17 @@ impl PageMap {
 
     /// Gets room in a frontier: opens a block, after cleaning while the pool is at its minimum.
     fn make_room(&mut self, unit: usize, stream: u8, flash: &mut Flash) -> Result<(), Exhausted> {
+        self.reclaim(unit, Some(stream), flash)
+    }
+
+    /// As [`PageMap::make_room`], or without a stream gets a free block beyond the minimum of the pool.
+    fn reclaim(&mut self, unit: usize, stream: Option<u8>, flash: &mut Flash) -> Result<(), Exhausted> {
         let mut fruitless = 0;
-        while self.units[unit].frontiers[usize::from(stream)].room() == 0 {
+        while stream.is_none_or(|stream| self.units[unit].frontiers[usize::from(stream)].room() == 0) {
             if self.units[unit].pool.len() > self.free_blocks_min {
-                self.units[unit].open(stream, flash);
+                if let Some(stream) = stream {
+                    self.units[unit].open(stream, flash);
+                }
                 break;
             }
             if self.clean(unit, flash)? == 0 {
@@ -267,7 +332,7 @@ impl PageMap {
         if invalid == 0 && unit.victim.picks_fewest() {
             return Err(Exhausted); // no sealed block has an invalid page
         }
-        unit.remove(block);
+        unit.remove(block, flash);
         self.collect(block, flash);
         for stream in 0..self.moving.len() {
             self.relocate(unit_index, stream, flash);

@@ -222,6 +222,20 @@ impl Ftl for Superblock {
         }
     }
 
+    fn fetch(&mut self, lpn: Lpn, cause: Cause, flash: &mut Flash) -> bool {
+        self.look_up(lpn, cause, flash);
+        match self.map[lpn.index()] {
+            NONE => {
+                flash.next_waits_for(0);
+                false
+            }
+            ppn => {
+                flash.read_internal(Ppn(ppn), cause);
+                true
+            }
+        }
+    }
+
     #[inline]
     fn write(&mut self, run: LpnRun, flash: &mut Flash) -> Result<(), OutOfSpace> {
         for lpn in run.iter() {

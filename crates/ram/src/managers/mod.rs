@@ -1,8 +1,8 @@
 //! What manages the RAM of a drive. A manager is one file here and one line in the list below.
 
 use crate::ram::Destage;
-use flashwright_block::{RequestKind, Seed};
-use flashwright_ftl::{Flash, LpnRun, MapCacheView, Scheme, Violation, policies};
+use flashwright_block::{Nanos, RequestKind, Seed};
+use flashwright_ftl::{Flash, LpnRun, MapCacheView, Scheme, Violation, Watch, policies};
 use flashwright_nand::Lpn;
 use serde::{Deserialize, Serialize};
 
@@ -19,8 +19,23 @@ pub struct RamContext {
     pub logical_pages: u32,
     /// The cached mapping table of the translation layer, if it has one.
     pub map_cache: Option<MapCacheView>,
+    /// Array time of a page read.
+    pub read: Nanos,
+    /// Array time of a page program.
+    pub program: Nanos,
+    /// Whether the managers' own tables are deducted from the RAM. What [`RamManager::METADATA_BYTES`] says already is.
+    pub charged: bool,
     /// The seed of the run.
     pub seed: Seed,
+}
+
+impl RamContext {
+    /// With so many bytes of RAM less.
+    #[must_use]
+    pub fn less(self, bytes: u64) -> Self {
+        let pages = u32::try_from(bytes.div_ceil(self.page_bytes)).unwrap_or(u32::MAX);
+        Self { pages: self.pages.saturating_sub(pages), ..self }
+    }
 }
 
 /// What a manager may look at when it decides.
@@ -46,6 +61,8 @@ pub trait RamManager: Sized {
     const LETS_GO_NEW: bool = false;
     /// Bytes of the manager's own tables for a page held, at most; what `ram.charge-metadata` deducts.
     const METADATA_BYTES: u64;
+    /// Settings that it needs under certain schemes: name of the scheme, key and value.
+    const NEEDS: &'static [(&'static str, &'static str, &'static str)] = &[];
     /// Its own settings.
     type Settings: Clone + std::fmt::Debug + Default + PartialEq + Serialize + for<'de> Deserialize<'de> + 'static;
 
@@ -57,6 +74,10 @@ pub trait RamManager: Sized {
     /// Builds it for empty RAM.
     fn new(settings: &Self::Settings, context: RamContext) -> Self;
 
+    /// What it wants the translation layer to count for it.
+    fn watch(&self) -> Watch {
+        Watch::default()
+    }
     /// Pages that it may hold now.
     fn capacity(&self) -> u32;
     /// Entries of the cached mapping table that it leaves room for; none if it does not share the RAM with the table.
@@ -130,6 +151,11 @@ macro_rules! managers {
             pub fn faults(self, settings: &ManagerSettings, context: &RamContext) -> Vec<String> {
                 match self { $(ManagerName::$manager => $manager::faults(&settings.$module, context),)+ }
             }
+            /// See [`RamManager::NEEDS`].
+            #[must_use]
+            pub fn needs(self) -> &'static [(&'static str, &'static str, &'static str)] {
+                match self { $(ManagerName::$manager => $manager::NEEDS,)+ }
+            }
             /// See [`RamManager::METADATA_BYTES`].
             #[must_use]
             pub fn metadata_bytes(self) -> u64 {
@@ -149,6 +175,11 @@ macro_rules! managers {
             #[must_use]
             pub fn lets_go_new(&self) -> bool {
                 match self { $(Manager::$manager(_) => $manager::LETS_GO_NEW,)+ }
+            }
+            /// See [`RamManager::watch`].
+            #[must_use]
+            pub fn watch(&self) -> Watch {
+                match self { $(Manager::$manager(manager) => manager.watch(),)+ }
             }
             /// See [`RamManager::capacity`].
             #[inline(always)]
@@ -250,6 +281,8 @@ macro_rules! managers {
     };
 }
 
+pub use ap::ApSettings;
+pub use gc_arm::{BlockDestage, GcArmSettings, Randomness, Tie};
 pub use pud_lru::BlockUpdates;
 
 managers! {
@@ -259,4 +292,6 @@ managers! {
     fab::Fab,
     bplru::Bplru,
     pud_lru::PudLru,
+    ap::Ap,
+    gc_arm::GcArm,
 }

@@ -29,6 +29,7 @@ impl Default for FlashsimTwoListSettings {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FlashsimTwoList {
     lists: SlotLists,
+    larger: f64,
     larger_max: u32,
 }
 
@@ -51,6 +52,7 @@ impl MapCachePolicy for FlashsimTwoList {
     fn new(settings: &FlashsimTwoListSettings, context: MapCacheContext) -> Self {
         Self {
             lists: SlotLists::new(2, context.entries),
+            larger: settings.larger,
             larger_max: share_of(context.entries, settings.larger).max(1),
         }
     }
@@ -83,6 +85,12 @@ impl MapCachePolicy for FlashsimTwoList {
     fn expect(&self, slot: u32) {
         self.lists.expect(slot);
     }
+    fn resized(&mut self, entries: u32) {
+        self.larger_max = share_of(entries, self.larger).max(1);
+        while self.lists.len(LARGER) > self.larger_max {
+            self.overflow();
+        }
+    }
     fn entries(&self) -> u32 {
         self.lists.total()
     }
@@ -97,7 +105,7 @@ mod tests {
     #[test]
     fn hits_come_back_to_the_larger_list() {
         let settings = FlashsimTwoListSettings { larger: 0.6 };
-        let mut policy = FlashsimTwoList::new(&settings, MapCacheContext { entries: 5 });
+        let mut policy = FlashsimTwoList::new(&settings, MapCacheContext { entries: 5, entries_per_page: 8 });
         (0..5).for_each(|slot| policy.inserted(slot));
         assert_eq!(policy.lists.oldest_first(LARGER), [2, 3, 4]);
         assert_eq!(policy.lists.oldest_first(SECOND), [0, 1]);

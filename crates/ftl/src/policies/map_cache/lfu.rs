@@ -59,7 +59,7 @@ mod tests {
     /// Uses: slot 0 three, slot 1 two, slot 2 two (later than slot 1), slot 3 one.
     #[test]
     fn fewest_uses_go_first_then_the_oldest() {
-        let mut lfu = Lfu::new(&NoSettings {}, MapCacheContext { entries: 4 });
+        let mut lfu = Lfu::new(&NoSettings {}, MapCacheContext { entries: 4, entries_per_page: 8 });
         (0..4).for_each(|slot| lfu.inserted(slot));
         [0, 1, 2, 0].into_iter().for_each(|slot| lfu.touched(slot));
         let order: Vec<u32> = std::iter::from_fn(|| lfu.victim().inspect(|slot| lfu.removed(*slot))).collect();

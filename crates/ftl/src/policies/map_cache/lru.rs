@@ -54,7 +54,7 @@ mod tests {
     /// Slots 0, 1, 2 in turn, then 0 again: from the oldest on 1, 2, 0.
     #[test]
     fn a_use_makes_recent() {
-        let mut lru = Lru::new(&NoSettings {}, MapCacheContext { entries: 3 });
+        let mut lru = Lru::new(&NoSettings {}, MapCacheContext { entries: 3, entries_per_page: 8 });
         (0..3).for_each(|slot| lru.inserted(slot));
         lru.touched(0);
         assert_eq!(lru.0.oldest_first(0), [1, 2, 0]);

@@ -14,6 +14,8 @@ pub use lists::SlotLists;
 pub struct MapCacheContext {
     /// Entries that the cache holds.
     pub entries: u32,
+    /// Entries on a page of the table.
+    pub entries_per_page: u32,
 }
 
 /// Chooses the entry that leaves.
@@ -34,8 +36,52 @@ pub trait MapCachePolicy: Sized {
     }
     /// An entry was loaded into a slot.
     fn inserted(&mut self, slot: u32);
+    /// An entry was loaded into a slot; `page` tells the page of the table that it belongs to.
+    #[inline(always)]
+    fn loaded(&mut self, slot: u32, page: impl FnOnce() -> u32) {
+        let _ = page;
+        self.inserted(slot);
+    }
     /// The entry of a slot was looked up and found.
     fn touched(&mut self, slot: u32);
+    /// The entry of a slot became newer than its page of the table.
+    #[inline(always)]
+    fn dirtied(&mut self, slot: u32) {
+        let _ = slot;
+    }
+    /// The entry of a slot was written to its page of the table. Called only where [`MapCachePolicy::GROUPS`], in the
+    /// order in which the entries of the page were dirtied.
+    #[inline(always)]
+    fn cleaned(&mut self, slot: u32) {
+        let _ = slot;
+    }
+    /// Whether it knows which entries are dirty and which page of the table they belong to.
+    const GROUPS: bool = false;
+    /// Whether all entries of a page of the table leave when one of them has to be written.
+    #[inline]
+    fn leaves_whole(&self) -> bool {
+        false
+    }
+    /// Whether an entry is held that could leave without a write, where it knows.
+    #[inline]
+    fn has_clean(&self) -> Option<bool> {
+        None
+    }
+    /// The page of the table with most entries cached, where it knows.
+    #[inline]
+    fn largest_group(&self) -> Option<u32> {
+        None
+    }
+    /// The slots of the dirty entries of a page of the table, the one dirtied last first; asked for only where
+    /// [`MapCachePolicy::GROUPS`].
+    fn group(&self, page: u32) -> Vec<u32> {
+        let _ = page;
+        Vec::new()
+    }
+    /// The cache may hold another number of entries from now on; what no longer fits is removed right after.
+    fn resized(&mut self, entries: u32) {
+        let _ = entries;
+    }
     /// The entry of a slot left the cache.
     fn removed(&mut self, slot: u32);
     /// The slot whose entry is to leave next; none if the cache is empty.
@@ -75,10 +121,50 @@ macro_rules! map_caches {
         }
 
         impl MapCache {
-            /// See [`MapCachePolicy::inserted`].
+            /// See [`MapCachePolicy::loaded`].
             #[inline(always)]
-            pub fn inserted(&mut self, slot: u32) {
-                match self { $(MapCache::$policy(policy) => policy.inserted(slot),)+ }
+            pub fn loaded(&mut self, slot: u32, page: impl FnOnce() -> u32) {
+                match self { $(MapCache::$policy(policy) => policy.loaded(slot, page),)+ }
+            }
+            /// See [`MapCachePolicy::dirtied`].
+            #[inline(always)]
+            pub fn dirtied(&mut self, slot: u32) {
+                match self { $(MapCache::$policy(policy) => policy.dirtied(slot),)+ }
+            }
+            /// See [`MapCachePolicy::cleaned`].
+            #[inline(always)]
+            pub fn cleaned(&mut self, slot: u32) {
+                match self { $(MapCache::$policy(policy) => policy.cleaned(slot),)+ }
+            }
+            /// See [`MapCachePolicy::group`].
+            #[must_use]
+            pub fn group(&self, page: u32) -> Vec<u32> {
+                match self { $(MapCache::$policy(policy) => policy.group(page),)+ }
+            }
+            /// See [`MapCachePolicy::GROUPS`].
+            #[inline(always)]
+            #[must_use]
+            pub fn groups(&self) -> bool {
+                match self { $(MapCache::$policy(_) => $policy::GROUPS,)+ }
+            }
+            /// See [`MapCachePolicy::leaves_whole`].
+            #[must_use]
+            pub fn leaves_whole(&self) -> bool {
+                match self { $(MapCache::$policy(policy) => policy.leaves_whole(),)+ }
+            }
+            /// See [`MapCachePolicy::has_clean`].
+            #[must_use]
+            pub fn has_clean(&self) -> Option<bool> {
+                match self { $(MapCache::$policy(policy) => policy.has_clean(),)+ }
+            }
+            /// See [`MapCachePolicy::largest_group`].
+            #[must_use]
+            pub fn largest_group(&self) -> Option<u32> {
+                match self { $(MapCache::$policy(policy) => policy.largest_group(),)+ }
+            }
+            /// See [`MapCachePolicy::resized`].
+            pub fn resized(&mut self, entries: u32) {
+                match self { $(MapCache::$policy(policy) => policy.resized(entries),)+ }
             }
             /// See [`MapCachePolicy::touched`].
             #[inline(always)]
@@ -116,7 +202,7 @@ macro_rules! map_caches {
     };
 }
 
-map_caches! { segmented_lru::SegmentedLru, lru::Lru, lfu::Lfu, flashsim_two_list::FlashsimTwoList }
+map_caches! { segmented_lru::SegmentedLru, lru::Lru, lfu::Lfu, flashsim_two_list::FlashsimTwoList, grouped::Grouped }
 
 /// `share` of `entries`, rounded down.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a share from 0 to 1

@@ -33,6 +33,7 @@ impl Default for SegmentedLruSettings {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SegmentedLru {
     lists: SlotLists,
+    protected: f64,
     protected_max: u32,
 }
 
@@ -44,6 +45,7 @@ impl MapCachePolicy for SegmentedLru {
     fn new(settings: &SegmentedLruSettings, context: MapCacheContext) -> Self {
         Self {
             lists: SlotLists::new(2, context.entries),
+            protected: settings.protected,
             protected_max: share_of(context.entries, settings.protected),
         }
     }
@@ -79,6 +81,14 @@ impl MapCachePolicy for SegmentedLru {
     fn expect(&self, slot: u32) {
         self.lists.expect(slot);
     }
+    fn resized(&mut self, entries: u32) {
+        self.protected_max = share_of(entries, self.protected);
+        while self.lists.len(PROTECTED) > self.protected_max
+            && let Some(oldest) = self.lists.oldest(PROTECTED)
+        {
+            self.lists.move_to(PROBATION, oldest);
+        }
+    }
     fn entries(&self) -> u32 {
         self.lists.total()
     }
@@ -93,7 +103,7 @@ mod tests {
     /// room and evicts 1; 6 evicts 4.
     #[test]
     fn the_worked_example() {
-        let mut policy = SegmentedLru::new(&SegmentedLruSettings { protected: 0.5 }, MapCacheContext { entries: 4 });
+        let mut policy = SegmentedLru::new(&SegmentedLruSettings { protected: 0.5 }, MapCacheContext { entries: 4, entries_per_page: 8 });
         let mut cached: Vec<u32> = Vec::new(); // page by slot
         let mut evicted = Vec::new();
         let mut access = |policy: &mut SegmentedLru, page: u32| {
@@ -124,7 +134,7 @@ mod tests {
     /// With one entry nothing can be protected: the hit entry overflows at once and is the next victim.
     #[test]
     fn one_entry_is_its_own_victim() {
-        let mut policy = SegmentedLru::new(&SegmentedLruSettings::default(), MapCacheContext { entries: 1 });
+        let mut policy = SegmentedLru::new(&SegmentedLruSettings::default(), MapCacheContext { entries: 1, entries_per_page: 8 });
         policy.inserted(0);
         policy.touched(0);
         assert_eq!((policy.victim(), policy.lists.len(PROTECTED)), (Some(0), 0));
@@ -133,7 +143,7 @@ mod tests {
     /// With everything protected the victims come from the protected segment once probation is empty.
     #[test]
     fn an_empty_probation_gives_no_victim() {
-        let mut policy = SegmentedLru::new(&SegmentedLruSettings { protected: 1.0 }, MapCacheContext { entries: 2 });
+        let mut policy = SegmentedLru::new(&SegmentedLruSettings { protected: 1.0 }, MapCacheContext { entries: 2, entries_per_page: 8 });
         (0..2).for_each(|slot| policy.inserted(slot));
         (0..2).for_each(|slot| policy.touched(slot));
         assert_eq!(policy.victim(), Some(0));

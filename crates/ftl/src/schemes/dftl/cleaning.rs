@@ -17,7 +17,7 @@ use crate::policies::placement::Relocation;
 use crate::policies::victim::UnitView;
 use crate::units::{Exhausted, Frontier, Moving, drop_copy};
 use crate::{Cause, Flash};
-use flashwright_nand::{BlockId, Condition, Lpn, Ppn, prefetch};
+use flashwright_nand::{BlockId, Lpn, Ppn, prefetch};
 
 /// What a clean of a block would take.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +33,11 @@ struct Cost {
 impl Dftl {
     /// Gets room in a frontier of a unit that has none: opens a block, after cleaning while free blocks are few.
     pub(super) fn make_room(&mut self, unit: usize, stream: u8, flash: &mut Flash) -> Result<(), Exhausted> {
+        self.reclaim(unit, Some(stream), flash)
+    }
+
+    /// As [`Dftl::make_room`], or without a stream gets a free block beyond the minimum.
+    pub(super) fn reclaim(&mut self, unit: usize, stream: Option<u8>, flash: &mut Flash) -> Result<(), Exhausted> {
         let geometry = flash.geometry();
         let patience = 2 * (geometry.blocks_per_plane() + geometry.pages_per_block());
         let (mut best, mut fruitless) = (0, 0);
@@ -40,12 +45,14 @@ impl Dftl {
         self.desperate = false;
         loop {
             let free = self.units[unit].pool.len();
-            let room = self.has_room(unit, stream);
+            let room = stream.is_some_and(|stream| self.has_room(unit, stream));
             if room && free >= self.reserve {
                 return Ok(());
             }
             if !room && free > self.free_blocks_min {
-                self.units[unit].open(stream, flash);
+                if let Some(stream) = stream {
+                    self.units[unit].open(stream, flash);
+                }
                 return Ok(());
             }
             if fruitless > patience && !self.desperate {
@@ -55,7 +62,8 @@ impl Dftl {
             }
             if fruitless > patience || self.clean(unit, flash).is_err() {
                 // Blocks that were lost to wear can leave the reserve short for good; a frontier with room still serves.
-                return if self.has_room(unit, stream) { Ok(()) } else { Err(Exhausted) };
+                let room = stream.is_some_and(|stream| self.has_room(unit, stream));
+                return if room { Ok(()) } else { Err(Exhausted) };
             }
             let pages = self.free_pages(unit, flash);
             fruitless = if pages > best { 0 } else { fruitless + 1 };
@@ -79,7 +87,7 @@ impl Dftl {
     /// Cleans one victim.
     fn clean(&mut self, unit: usize, flash: &mut Flash) -> Result<(), Exhausted> {
         let (block, cost) = self.pick(unit, flash).ok_or(Exhausted)?;
-        self.units[unit].remove(block);
+        self.units[unit].remove(block, flash);
         let pages = flash.geometry().pages_per_block();
         let figures = &mut self.figures;
         figures.collections += 1;
@@ -168,17 +176,10 @@ impl Dftl {
 
     /// The blocks of a unit that may be cleaned.
     fn sealed_blocks<'a>(&'a self, unit: usize, flash: &'a Flash) -> impl Iterator<Item = BlockId> + 'a {
-        let Self { units, .. } = self;
-        let unit = &units[unit];
-        let open = |block: BlockId| {
-            unit.frontiers
-                .iter()
-                .any(|frontier| frontier.room() > 0 && flash.geometry().block_of(Ppn(frontier.next)) == block)
-        };
+        let unit = &self.units[unit];
         (unit.first_block.0..unit.first_block.0 + flash.geometry().blocks_per_plane())
             .map(BlockId)
-            .filter(|block| flash.nand().condition(*block) == Condition::Good && flash.nand().next_page(*block) > 0)
-            .filter(move |block| !open(*block))
+            .filter(move |block| unit.is_sealed(*block, flash))
     }
 
     /// Lists the valid pages of a block by the stream that they go to, and the translation pages that a clean of it

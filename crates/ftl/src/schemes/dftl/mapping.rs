@@ -47,6 +47,8 @@ pub(super) struct Directory {
 pub(super) struct Mapping {
     pub table: Vec<u32>,
     pub slots: Vec<Slot>,
+    /// Slots without an entry, all below the last one in use.
+    pub free: Vec<u32>,
     pub directory: Vec<Directory>,
     pub policy: MapCache,
     /// Entries that the cache holds.
@@ -60,6 +62,7 @@ impl Mapping {
         Self {
             table: table(NONE, logical_pages as usize),
             slots: Vec::with_capacity(capacity as usize),
+            free: Vec::new(),
             directory: vec![Directory { ppn: NONE, epoch: CLEAN + 1, dirty: 0 }; logical_pages.div_ceil(entries_per_page) as usize],
             policy,
             capacity,
@@ -71,6 +74,11 @@ impl Mapping {
     #[inline(always)]
     pub fn page_of(&self, lpn: u32) -> u32 {
         self.entries_per_page.of(lpn)
+    }
+
+    /// Entries on a translation page.
+    pub fn entries_on_page(&self) -> u32 {
+        self.entries_per_page.get()
     }
 
     /// The slot of the cached entry of `lpn`, or [`NONE`].
@@ -105,7 +113,8 @@ impl Mapping {
             Some(free) => *free = loaded,
             None => self.slots.push(loaded),
         }
-        self.policy.inserted(slot);
+        let Self { policy, entries_per_page, .. } = self;
+        policy.loaded(slot, || entries_per_page.of(lpn));
     }
 
     /// Drops the clean entry of a slot.
@@ -123,8 +132,11 @@ impl Mapping {
         let entry = &mut self.slots[slot as usize];
         entry.ppn = ppn;
         let directory = &mut self.directory[self.entries_per_page.of(entry.lpn) as usize];
-        directory.dirty += u32::from(entry.epoch != directory.epoch);
-        entry.epoch = directory.epoch;
+        if entry.epoch != directory.epoch {
+            directory.dirty += 1;
+            entry.epoch = directory.epoch;
+            self.policy.dirtied(slot);
+        }
     }
 
     /// Stores one dirty entry in its translation page; it becomes clean.
@@ -137,6 +149,9 @@ impl Mapping {
     /// Stores all dirty entries of a translation page, and says how many they were.
     #[inline]
     pub fn store_all(&mut self, page: u32) -> u32 {
+        if self.policy.groups() {
+            self.tell_cleaned(page);
+        }
         let directory = &mut self.directory[page as usize];
         directory.epoch = directory.epoch.wrapping_add(1);
         let count = std::mem::take(&mut directory.dirty);
@@ -185,10 +200,10 @@ impl Mapping {
                 other => report(format!("lpn {lpn} is cached in slot {at}, which holds {other:?}")),
             }
         }
-        if cached != self.slots.len() || cached != self.policy.entries() as usize {
+        if cached != self.slots.len() - self.free.len() || cached != self.policy.entries() as usize {
             report(format!(
                 "{cached} entries are cached, {} slots are in use, the replacement policy knows {}",
-                self.slots.len(),
+                self.slots.len() - self.free.len(),
                 self.policy.entries()
             ));
         }
@@ -216,7 +231,7 @@ mod tests {
     /// again, and none of its entries is taken for dirty.
     #[test]
     fn epochs_begin_again() {
-        let context = MapCacheContext { entries: 8 };
+        let context = MapCacheContext { entries: 8, entries_per_page: 4 };
         let policy = MapCacheName::Lru.build(&MapCacheSettings::default(), context);
         let mut map = Mapping::new(8, 4, 8, policy);
         for lpn in 0..8 {

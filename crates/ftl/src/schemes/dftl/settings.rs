@@ -20,6 +20,13 @@ pub enum SamePageRead {
     Shared,
 }
 
+/// Which setting fixed the size of the cached mapping table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum SizeKey {
+    Entries,
+    Ram,
+}
+
 /// `[ftl.dftl]`: settings of `ftl.scheme = "dftl"`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
@@ -66,6 +73,15 @@ impl DftlSettings {
             (entries, _) => u64::from(entries),
         };
         u32::try_from(entries).unwrap_or(u32::MAX).clamp(1, logical_pages)
+    }
+
+    /// The setting that fixes the size, if one is set.
+    pub(super) fn size_key(&self) -> Option<SizeKey> {
+        match (self.cmt_entries, self.ram) {
+            (0, Bytes(0)) => None,
+            (0, _) => Some(SizeKey::Ram),
+            _ => Some(SizeKey::Entries),
+        }
     }
 
     /// RAM that FAST needs for its tables over the logical space: the block map and the page map of the log blocks.

@@ -1,0 +1,251 @@
+//! What managers of RAM ask of the scheme: the cached table as it stands, another size for it, and blocks written whole.
+//!
+//! **A block** (Hu 2012, section 3.2.2). Its entries are loaded with one read of each translation page, before its pages
+//! are read for padding or written. The run takes an erased block of its own, which is then sealed, and its entries turn
+//! dirty in the cache. A cache that can't hold the entries beside each other keeps those too many in RAM until the run is
+//! written, and then writes the translation page through: one program, with the read made before.
+
+use super::mapping::{Mapping, NONE};
+use super::settings::SizeKey;
+use super::{Dftl, stream_id};
+use crate::units::drop_copy;
+use crate::{Allocation, Cause, Flash, MapCacheView, OutOfSpace, write_runs};
+use flashwright_nand::{BlockId, Lpn, Ppn};
+use std::ops::Range;
+
+impl Mapping {
+    /// Entries cached.
+    #[inline(always)]
+    pub fn cached(&self) -> u32 {
+        (self.slots.len() - self.free.len()) as u32
+    }
+
+    /// A slot that holds nothing, to be filled next.
+    #[inline(always)]
+    pub fn spare_slot(&mut self) -> u32 {
+        self.free.pop().unwrap_or(self.slots.len() as u32)
+    }
+
+    /// Drops the clean entry of a slot, which is free then. Answers whose entry it was.
+    #[inline(always)]
+    pub fn release(&mut self, slot: u32) -> u32 {
+        self.drop_entry(slot);
+        self.free.push(slot);
+        self.slots[slot as usize].lpn
+    }
+
+    /// Tells the replacement policy that the dirty entries of a translation page are clean from now on.
+    pub fn tell_cleaned(&mut self, page: u32) {
+        self.policy.group(page).into_iter().rev().for_each(|slot| self.policy.cleaned(slot));
+    }
+}
+
+impl Dftl {
+    /// Makes an entry leave the cache, or with a policy of groups all that have to leave with it. Answers the mark of a read
+    /// that serves the load of an entry of `wanted` as well.
+    #[inline(always)]
+    pub(super) fn evict(&mut self, wanted: u32, flash: &mut Flash) -> Result<Option<u32>, OutOfSpace> {
+        let mut slot = self.map.policy.victim().expect("a full cache has a victim");
+        let mut shared = None;
+        if self.map.is_dirty(slot) {
+            if self.map.policy.groups() {
+                let page = self.map.page_of(self.map.slots[slot as usize].lpn);
+                shared = self.evict_group(slot, page, wanted, flash)?;
+                if self.map.policy.leaves_whole() {
+                    return Ok(shared);
+                }
+                slot = self.map.policy.victim().expect("a group was just written");
+            } else {
+                shared = self.write_back(slot, wanted, flash)?;
+            }
+        }
+        self.let_go(slot);
+        Ok(shared)
+    }
+
+    /// The clean entry of a slot leaves.
+    #[inline(always)]
+    fn let_go(&mut self, slot: u32) {
+        let lpn = self.map.release(slot);
+        self.figures.cache.evictions += 1;
+        if let Some(ghosts) = &mut self.ghosts {
+            ghosts.push(lpn);
+        }
+    }
+
+    /// Writes all dirty entries of a translation page, one of them in `slot`; they leave if the policy has them leave whole.
+    fn evict_group(
+        &mut self,
+        slot: u32,
+        page: u32,
+        wanted: u32,
+        flash: &mut Flash,
+    ) -> Result<Option<u32>, OutOfSpace> {
+        // Cleaning for the write finds no entry of the page clean, for that one would have left first; so it adds none.
+        let group = self.map.policy.group(page);
+        let shared = self.write_back(slot, wanted, flash)?;
+        if self.map.policy.leaves_whole() {
+            self.figures.cache.dirty_evictions += group.len() as u64 - 1;
+            group.into_iter().for_each(|slot| self.let_go(slot));
+        }
+        Ok(shared)
+    }
+
+    /// How the cache stands.
+    pub(super) fn view(&self) -> MapCacheView {
+        MapCacheView {
+            capacity: self.map.capacity,
+            capacity_limits: (1, self.map.table.len() as u32),
+            entries_per_page: self.map.entries_on_page(),
+            has_clean: self.map.policy.has_clean(),
+            largest_group: self.map.policy.largest_group(),
+            ghost_hits: self.ghosts.as_ref().map_or(0, crate::Ghosts::hits),
+            evictions: self.figures.cache.evictions,
+            dirty_evictions: self.figures.cache.dirty_evictions,
+            set_by: self.size_key.map(|key| match key {
+                SizeKey::Entries => "ftl.dftl.cmt-entries",
+                SizeKey::Ram => "ftl.dftl.ram",
+            }),
+        }
+    }
+
+    /// Gives the cache another size. Entries that no longer fit leave, at the cost of any eviction; on a drive at its end
+    /// that can't write them they stay.
+    pub(super) fn resize(&mut self, entries: u32, flash: &mut Flash) {
+        self.map.capacity = entries.clamp(1, self.map.table.len() as u32);
+        self.map.policy.resized(self.map.capacity);
+        while self.map.cached() > self.map.capacity && self.evict(NONE, flash).is_ok() {}
+    }
+
+    /// Looks up pages in ascending order and loads the entries that the cache lacks, with one read of each translation
+    /// page. Entries that would push out those of pages in `keep` come on top.
+    pub(super) fn load_block(&mut self, lpns: impl Iterator<Item = Lpn>, keep: &Range<u32>, flash: &mut Flash) {
+        let mut read_of = NONE;
+        for lpn in lpns {
+            self.figures.cache.lookups += 1;
+            match self.map.slot_of(lpn.0) {
+                NONE => {
+                    let page = self.map.page_of(lpn.0);
+                    if let Some(ghosts) = &mut self.ghosts {
+                        ghosts.wanted(lpn.0);
+                    }
+                    while self.map.cached() >= self.map.capacity && self.evict_for(page, keep, flash) {}
+                    if read_of != page {
+                        self.read_translation(page, flash);
+                        read_of = page;
+                    }
+                    let slot = self.map.spare_slot();
+                    self.map.fill(slot, lpn.0);
+                }
+                slot => {
+                    self.figures.cache.hits += 1;
+                    self.map.policy.touched(slot);
+                }
+            }
+        }
+    }
+
+    /// Makes room for an entry of a run on translation page `page`, unless that takes an entry of the run away.
+    fn evict_for(&mut self, page: u32, run: &Range<u32>, flash: &mut Flash) -> bool {
+        let Some(victim) = self.map.policy.victim() else { return false };
+        let lpn = self.map.slots[victim as usize].lpn;
+        let own = run.contains(&lpn);
+        let whole = self.map.policy.leaves_whole();
+        let own_group = whole && self.map.is_dirty(victim) && self.map.page_of(lpn) == page;
+        if !(own || own_group) {
+            return self.evict(NONE, flash).is_ok();
+        }
+        // All clean entries are the run's, perhaps: then the largest group goes, if it is another one.
+        let of_run = |slot: u32| run.contains(&self.map.slots[slot as usize].lpn);
+        let another = |group: &u32| whole && own && *group != page && !self.map.policy.group(*group).into_iter().any(of_run);
+        let Some(group) = self.map.policy.largest_group().filter(another) else { return false };
+        let slot = *self.map.policy.group(group).first().expect("a group has an entry");
+        self.evict_group(slot, group, NONE, flash).is_ok()
+    }
+
+    /// Drops the old copies of pages whose entries are cached, which then say that there is none.
+    pub(super) fn drop_cached_copies(&mut self, lpns: &[u32], flash: &mut Flash) {
+        for slot in lpns.iter().map(|lpn| self.map.slot_of(*lpn)).collect::<Vec<_>>() {
+            if slot != NONE {
+                self.replace_entry(slot, NONE, flash);
+            }
+        }
+    }
+
+    /// Changes a cached entry and drops the copy that it named.
+    fn replace_entry(&mut self, slot: u32, ppn: u32, flash: &mut Flash) {
+        let old = self.map.slots[slot as usize].ppn;
+        if old != ppn {
+            self.map.change(slot, ppn);
+        }
+        if old != NONE {
+            drop_copy(&mut self.units, Ppn(old), flash);
+        }
+    }
+
+    /// Writes pages of one logical block into an erase block of their own; like any write where none is to be had.
+    pub(super) fn write_own_block(&mut self, lpns: &[u32], flash: &mut Flash) -> Result<(), OutOfSpace> {
+        // What was looked up with its block is cached as a rule, and not looked up again.
+        let missing: Vec<u32> = lpns.iter().copied().filter(|lpn| self.map.slot_of(*lpn) == NONE).collect();
+        if let [first, .., last] | [first @ last] = *lpns {
+            self.load_block(missing.into_iter().map(Lpn), &(first..last + 1), flash);
+        }
+        let all_cached = lpns.iter().all(|lpn| self.map.slot_of(*lpn) != NONE);
+        let own = (all_cached && !lpns.is_empty()).then(|| self.own_block(flash)).flatten();
+        let Some((unit, block)) = own else {
+            return write_runs(lpns, |run| crate::Ftl::write(self, run, flash));
+        };
+        let mut places = Vec::with_capacity(lpns.len());
+        self.units[unit].fill_own(block, lpns, flash, |lpn, ppn| places.push((lpn, ppn)));
+        for (lpn, ppn) in places {
+            let slot = self.map.slot_of(lpn);
+            self.replace_entry(slot, ppn.0, flash);
+        }
+        let mut pages: Vec<u32> = lpns.iter().map(|lpn| self.map.page_of(*lpn)).collect();
+        pages.dedup();
+        for page in pages {
+            if self.map.cached() > self.map.capacity {
+                self.write_through(page, lpns, flash);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the dirty entries of a translation page, which was read before, and lets go those of a run until the cache is
+    /// full no more. A drive at its end that can't write keeps them.
+    fn write_through(&mut self, page: u32, lpns: &[u32], flash: &mut Flash) {
+        let Ok(unit) = self.unit_with_room(None, stream_id(self.translation), flash) else { return };
+        self.figures.evict_updates += u64::from(self.map.store_all(page));
+        self.program_translation(unit, page, Cause::Translation, flash);
+        self.figures.written_through += 1;
+        for lpn in lpns.iter().rev().filter(|lpn| self.map.page_of(**lpn) == page).copied().collect::<Vec<_>>() {
+            if self.map.cached() > self.map.capacity {
+                self.let_go(self.map.slot_of(lpn));
+            }
+        }
+    }
+
+    /// An erased block for a run, and its unit: the one whose turn it is, or with dynamic allocation
+    /// the next that has one beyond what cleaning needs. None where static allocation binds the pages of a block to several
+    /// planes.
+    fn own_block(&mut self, flash: &mut Flash) -> Option<(usize, BlockId)> {
+        let units = self.order.len();
+        let turn = match self.allocation {
+            Allocation::Static if units > 1 => return None,
+            _ => {
+                let mine = self.turn[0] as usize;
+                self.turn[0] = ((mine + 1) % units) as u32;
+                mine
+            }
+        };
+        for step in 0..units {
+            let unit = self.order[(turn + step) % units] as usize;
+            if self.reclaim(unit, None, flash).is_ok()
+                && let Some(local) = self.units[unit].pool.pop()
+            {
+                return Some((unit, BlockId(self.units[unit].first_block.0 + local)));
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,182 @@
+//! Adaptive partitioning (AP): a page cache and the cached mapping table share the RAM, and ghosts of what either lately
+//! evicted tell which of them to enlarge (Shim et al., MSST 2010, as far as Hu 2012, 1.2.2 and 3.1.3, tell of it).
+//!
+//! **A reconstruction.** The published formulas could not be had; those of [`crate::partition`] are ours, and so are figures
+//! from this manager. Pages read and written are kept, the least recently used leaves. Every `window` requests the side whose
+//! ghosts would have saved more time takes `step` bytes from the other; each side keeps a step. Ghosts are as many as a step
+//! holds. Over a scheme without a cached mapping table all RAM is page cache, and nothing moves.
+//!
+//! O(log n) a page in the size of a ghost list. 29 bytes a page held.
+
+use super::{RamContext, RamManager, View};
+use crate::partition::{Balance, Better, Partition, STEP, WINDOW, ghosts_bytes};
+use crate::{Destage, Pages};
+use flashwright_block::{Bytes, RequestKind};
+use flashwright_ftl::{LpnRun, SlotLists, Violation, Watch};
+use flashwright_nand::Lpn;
+use serde::{Deserialize, Serialize};
+
+/// `[ram.ap]`: settings of `ram.manager = "ap"`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct ApSettings {
+    /// Requests between two decisions.
+    pub window: u32,
+    /// RAM that moves at a time, rounded down to whole pages; both sides keep as much.
+    pub step: Bytes,
+    /// Whether a program that the buffer would have saved counts with the copies of cleaning that go with it.
+    pub count_gc: bool,
+}
+
+impl Default for ApSettings {
+    fn default() -> Self {
+        Self { window: WINDOW, step: STEP, count_gc: false }
+    }
+}
+
+/// `ram.manager = "ap"`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Ap {
+    pages: Pages,
+    order: SlotLists,
+    partition: Partition,
+    balance: Balance,
+    window: u32,
+    /// Requests of the window so far.
+    requests: u32,
+    /// Windows that moved the border towards the table, and towards the buffer.
+    moves: [u64; 2],
+}
+
+/// The only list: all pages, by last use.
+const ALL: u32 = 0;
+
+impl RamManager for Ap {
+    const NAME: &'static str = "ap";
+    const ABOUT: &'static str = "a page cache and the mapping table share the RAM by their ghosts (after Shim 2010; ours)";
+    const KEEPS_READS: bool = true;
+    const METADATA_BYTES: u64 = 12;
+    type Settings = ApSettings;
+
+    fn faults(settings: &Self::Settings, context: &RamContext) -> Vec<String> {
+        Partition::faults(Self::NAME, settings.step, settings.window, &context.less(ghosts_bytes(settings.step, context)))
+    }
+
+    fn new(settings: &Self::Settings, context: RamContext) -> Self {
+        let context = context.less(ghosts_bytes(settings.step, &context));
+        let partition = Partition::new(settings.step, &context);
+        Self {
+            pages: Pages::new(context.pages),
+            order: SlotLists::new(1, context.pages),
+            balance: Balance::new(partition.step().0, settings.count_gc, &context),
+            partition,
+            window: settings.window,
+            requests: 0,
+            moves: [0; 2],
+        }
+    }
+
+    fn watch(&self) -> Watch {
+        Watch { map_ghosts: self.partition.step().1, ..Watch::default() }
+    }
+    #[inline(always)]
+    fn capacity(&self) -> u32 {
+        self.partition.buffer_pages()
+    }
+    fn map_entries(&self) -> Option<u32> {
+        self.partition.map_entries()
+    }
+    #[inline(always)]
+    fn pages(&self) -> u32 {
+        self.pages.len()
+    }
+    #[inline(always)]
+    fn is_dirty(&self, lpn: Lpn) -> Option<bool> {
+        self.pages.slot(lpn).map(|slot| self.pages.is_dirty(slot))
+    }
+
+    #[inline(always)]
+    fn overwrite(&mut self, lpn: Lpn) -> bool {
+        let Some(slot) = self.pages.slot(lpn) else { return false };
+        self.pages.set_dirty(slot, true);
+        self.order.move_to(ALL, slot);
+        true
+    }
+    fn take_in(&mut self, lpn: Lpn, dirty: bool) {
+        self.balance.wanted(lpn, dirty);
+        let slot = self.pages.insert(lpn, dirty);
+        self.order.push(ALL, slot);
+    }
+    #[inline(always)]
+    fn read(&mut self, lpn: Lpn) -> bool {
+        let Some(slot) = self.pages.slot(lpn) else { return false };
+        self.order.move_to(ALL, slot);
+        true
+    }
+    #[inline(always)]
+    fn choose(&mut self, _: View, out: &mut Destage) {
+        if let Some(slot) = self.order.oldest(ALL) {
+            let list = if self.pages.is_dirty(slot) { &mut out.pages } else { &mut out.dropped };
+            list.push(self.pages.lpn(slot).0);
+        }
+    }
+    fn remove(&mut self, lpn: Lpn) -> bool {
+        self.balance.forget(lpn);
+        self.pages.remove(lpn).inspect(|slot| self.order.unlink(*slot)).is_some()
+    }
+    fn left(&mut self, out: &Destage) {
+        for lpn in out.pages.iter().chain(&out.dropped).map(|lpn| Lpn(*lpn)) {
+            self.remove(lpn);
+            self.balance.left(lpn);
+        }
+    }
+    fn dirty_pages(&self, out: &mut Vec<u32>) {
+        self.pages.dirty_pages(out);
+    }
+    fn cleaned(&mut self, lpn: Lpn) {
+        if let Some(slot) = self.pages.slot(lpn) {
+            self.pages.set_dirty(slot, false);
+        }
+    }
+    #[inline(always)]
+    fn likely_to_leave(&self) -> Option<Lpn> {
+        let oldest = self.order.oldest(ALL)?;
+        self.order.after(oldest).map(|slot| self.pages.lpn(slot))
+    }
+
+    fn request_done(&mut self, _: RequestKind, _: LpnRun, view: View) -> bool {
+        self.requests += 1;
+        if self.requests < self.window {
+            return false;
+        }
+        self.requests = 0;
+        let moved = match self.balance.weigh(view) {
+            Better::Map => self.partition.grow_map().then_some(0),
+            Better::Buffer => self.partition.grow_buffer().then_some(1),
+            Better::Neither => None,
+        };
+        moved.inspect(|side: &usize| self.moves[*side] += 1).is_some()
+    }
+
+    fn figures(&self) -> Vec<(String, f64)> {
+        vec![
+            ("ghost_buffer_hits".to_owned(), self.balance.hits[0] as f64),
+            ("ghost_map_hits".to_owned(), self.balance.hits[1] as f64),
+            ("map_grown_steps".to_owned(), self.moves[0] as f64),
+            ("buffer_grown_steps".to_owned(), self.moves[1] as f64),
+        ]
+    }
+    fn reset_figures(&mut self) {
+        (self.balance.hits, self.moves) = ([0; 2], [0; 2]);
+    }
+
+    fn audit(&self, violations: &mut Vec<Violation>) {
+        if self.order.total() != self.pages.len() {
+            violations.push(Violation(format!(
+                "the page cache holds {} pages, {} are in its order",
+                self.pages.len(),
+                self.order.total()
+            )));
+        }
+    }
+}
