@@ -298,6 +298,7 @@ def jobs(figure: str, sources: dict[str, Job], quick: bool) -> list[Job]:
     elif figure == "adaptive":
         add([*STAND_INS, *also], ["pud-lru", "pud-lru adaptive"], few)
         add([*CHAPTER_3, *also], ["gc-arm", "gc-arm measured"], few[::2])
+        add([TOLD_RANDOM], ["gc-arm", "gc-arm measured"], [16])
     elif figure == "spare":
         schemes = ["bplru", "pud-lru", "dftl", "gc-arm"]
         for given in SPARE:
@@ -373,7 +374,14 @@ def write(path: Path, rows: Iterable[Row]) -> None:
         writer = csv.DictWriter(file, columns, extrasaction="ignore", lineterminator="\n")
         writer.writeheader()
         for row in rows:
-            writer.writerow({k: f"{v:.6g}" if isinstance(v, float) else v for k, v in row.items()})
+            writer.writerow({k: plain(v) for k, v in row.items()})
+
+
+def plain(value: Any) -> Any:
+    """Counts whole, the rest to six digits."""
+    if not isinstance(value, float):
+        return value
+    return int(value) if value.is_integer() else f"{value:.6g}"
 
 
 def run_all(listed: list[Job], out: Path, processes: int, reuse: bool) -> list[Row]:
@@ -400,7 +408,7 @@ def run_all(listed: list[Job], out: Path, processes: int, reuse: bool) -> list[R
 def show(figure: str, rows: list[Row], path: Path) -> None:
     """The figure as a table, normalized to page mapping where the dissertation does so; also as CSV."""
     out: list[list[str]] = []
-    chapter_3 = figure in FIGURES_3 or figure in WRITES_3
+    shares = figure in WRITES_3
     order = ("page", "dftl", "ap", "gc-arm", "bplru", "pud-lru")
     names = sorted({r["workload"] for r in rows})
     for row in sorted(
@@ -438,9 +446,9 @@ def show(figure: str, rows: list[Row], path: Path) -> None:
             f"{row['service_ms'] / base['service_ms']:.3f}" if base else "",
             f"{row['gc_efficiency_pages'] or 0:.1f}",
         ]
-        if chapter_3:
+        if shares:
             total = row["programs"] or 1
-            line += [
+            line[5:] = [
                 f"{row['programs']:.0f}",
                 *(
                     f"{100 * row['programs_' + c] / total:.1f}"
@@ -461,8 +469,8 @@ def show(figure: str, rows: list[Row], path: Path) -> None:
         "service_to_page",
         "pages_freed_or_destaged",
     ]
-    if chapter_3:
-        head += ["programs", "data_%", "gc_%", "translation_%"]
+    if shares:
+        head[5:] = ["programs", "data_%", "gc_%", "translation_%"]
     widths = [max(len(line[i]) for line in [head, *out]) for i in range(len(head))]
     print(f"\n{figure}")
     for line in [head, *out]:
