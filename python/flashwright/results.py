@@ -192,7 +192,7 @@ class RunResult:
             snapshots=None if report["snapshots"] is None else Snapshots(**report["snapshots"]),
             _requests=None
             if report["requests"] is None
-            else _described(_request_table(report["requests"]), figures),
+            else _described(request_table(report["requests"]), figures),
         )
 
     def labelled(self, label: str) -> RunResult:
@@ -326,7 +326,8 @@ def _table(columns: Mapping[str, npt.NDArray[Any]]) -> pa.Table:
     return pa.table(arrays)
 
 
-def _request_table(columns: Mapping[str, npt.NDArray[Any]]) -> pa.Table:
+def request_table(columns: Mapping[str, npt.NDArray[Any]]) -> pa.Table:
+    """Columns of requests as a table, their kinds by name."""
     arrays = {name: pa.array(values) for name, values in columns.items()}
     arrays["kind"] = pa.DictionaryArray.from_arrays(arrays["kind"].cast(pa.int8()), pa.array(KINDS))
     return pa.table(arrays)
@@ -334,7 +335,7 @@ def _request_table(columns: Mapping[str, npt.NDArray[Any]]) -> pa.Table:
 
 def _closeup_table(columns: Mapping[str, npt.NDArray[Any]]) -> pa.Table:
     order = np.argsort(columns["request"], kind="stable")
-    rows = _request_table({name: values[order] for name, values in columns.items()})
+    rows = request_table({name: values[order] for name, values in columns.items()})
     start = columns["start_ns"][order]
     times = {
         "request": rows["request"],

@@ -7,10 +7,14 @@ import os
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from flashwright import _core
+from flashwright.errors import WorkloadError
+from flashwright.results import request_table
 from flashwright.workloads import Trace, trace
 
-__all__ = ["convert", "formats", "info"]
+__all__ = ["columns", "convert", "formats", "info"]
 
 
 def formats() -> dict[str, str]:
@@ -45,6 +49,34 @@ def info(source: Trace | str | os.PathLike[str]) -> dict[str, Any]:
     """
     found: dict[str, Any] = json.loads(_core.trace_info(_as_trace(source).spec_json()))
     return found
+
+
+def columns(source: Trace | str | os.PathLike[str], *, requests: int | None = None) -> pa.Table:
+    """The requests of a trace as a table, for analyses of one's own.
+
+    Parameters
+    ----------
+    source : Trace or path
+        The trace. Its addresses are the trace's, devices end to end or laid over each other as it says; how they would
+        be fitted to a drive, and `repeat`, play no part.
+    requests : int, optional
+        Only so many from the start.
+
+    Returns
+    -------
+    pyarrow.Table
+        A row for each request in the order of the trace: ``arrival_ns``, ``kind``, ``first_sector`` and ``sectors``
+        (of 512 B).
+
+    Examples
+    --------
+    >>> found = columns("bundled:pgbench", requests=1000)
+    >>> found.num_rows, found.column_names
+    (1000, ['arrival_ns', 'kind', 'first_sector', 'sectors'])
+    """
+    if requests is not None and requests < 1:
+        raise WorkloadError(f"requests: found {requests}, expected 1 or more")
+    return request_table(_core.trace_columns(_as_trace(source).spec_json(), requests))
 
 
 def convert(

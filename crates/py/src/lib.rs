@@ -12,8 +12,10 @@ use flashwright_block::BlockDevice;
 use flashwright_ftl::{Listed, MapCacheName, PlacementName, SchemeName, VictimChoice, VictimName, WearName};
 use flashwright_ssd::{Config, ManagerName, Ssd, bundled_devices};
 use flashwright_workload::generate::{WorkloadSpec, catalogue};
-use flashwright_workload::trace::{TraceInfo, TraceLabel, convert, formats};
+use flashwright_workload::trace::{TraceInfo, TraceLabel, TraceReader, convert, formats};
+use numpy::IntoPyArray;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use serde_json::{Value, json};
 use source::TraceText;
 
@@ -157,6 +159,43 @@ fn trace_convert(py: Python<'_>, spec: &str, to: &str, format: &str, label: Stri
     })
 }
 
+/// Requests read at once.
+const BATCH: usize = 4096;
+
+/// The requests of a trace, or the first `most` of them, as columns.
+#[pyfunction]
+fn trace_columns<'py>(py: Python<'py>, spec: &str, most: Option<u64>) -> PyResult<Bound<'py, PyDict>> {
+    let spec = TraceText::read(spec)?;
+    let (arrival, kind, first, sectors) = interruptible(py, move || {
+        let wrong = |error: flashwright_workload::trace::TraceError| TraceError::new_err(error.to_string());
+        let mut reader = TraceReader::open(&spec.path, &spec.options()).map_err(wrong)?;
+        let (mut arrival, mut kind, mut first, mut sectors) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let mut batch = Vec::new();
+        let mut left = most.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
+        while left > 0 {
+            batch.clear();
+            let read = reader.read(&mut batch, BATCH.min(left)).map_err(wrong)?;
+            if read == 0 {
+                break;
+            }
+            left -= read;
+            for request in &batch {
+                arrival.push(request.arrival.0);
+                kind.push(request.kind as u8);
+                first.push(request.first_sector);
+                sectors.push(request.sectors);
+            }
+        }
+        Ok((arrival, kind, first, sectors))
+    })?;
+    let dict = PyDict::new(py);
+    dict.set_item("arrival_ns", arrival.into_pyarray(py))?;
+    dict.set_item("kind", kind.into_pyarray(py))?;
+    dict.set_item("first_sector", first.into_pyarray(py))?;
+    dict.set_item("sectors", sectors.into_pyarray(py))?;
+    Ok(dict)
+}
+
 #[pymodule]
 mod _core {
     #[pymodule_export]
@@ -164,7 +203,7 @@ mod _core {
     #[pymodule_export]
     use super::{
         config_bundled, config_check, config_json, config_read, config_with, devices, policies, precondition_read,
-        time_read, trace_convert, trace_formats, trace_info, workload_read, workloads,
+        time_read, trace_columns, trace_convert, trace_formats, trace_info, workload_read, workloads,
     };
     use pyo3::prelude::*;
 
