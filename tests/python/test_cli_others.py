@@ -115,7 +115,9 @@ def test_every_listed_choice_can_be_made(command: Cli, small: str) -> None:
         if "." in key and key != "ftl.scheme":
             for item in items:
                 # Room for the windows and frontiers that policies have by default.
-                roomy = {"geometry.blocks-per-plane": 256} | needs.get(key, {}) | {key: item["name"]}
+                roomy = (
+                    {"geometry.blocks-per-plane": 256} | needs.get(key, {}) | {key: item["name"]}
+                )
                 ssd = flashwright.Ssd.from_toml(small).with_(roomy)
                 assert ssd.play("uniform", requests=100).json["ended"] == "complete"
     for item in found["--precondition"]:
