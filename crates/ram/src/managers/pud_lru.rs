@@ -170,6 +170,9 @@ impl Updates {
     #[inline(always)]
     #[allow(clippy::cast_possible_wrap)] // positions are far below 2^63
     fn key(&self) -> Fraction {
+        if self.sum == 0 {
+            return Fraction { whole: -(self.last as i64), rem: 0, den: 1 }; // without a division
+        }
         let average = Fraction::of(self.sum, (self.frequency - 1).max(1));
         Fraction { whole: average.whole - self.last as i64, ..average }
     }
@@ -585,8 +588,8 @@ impl PudLru {
         self.threshold as f64 / ONE as f64
     }
 
-    /// Counts FUG by a look at every block. Once in as many page writes as there are slots, so that its cost is O(1) a
-    /// write.
+    /// Counts FUG by a look at every block. Once in eight times as many page writes as there are slots, so that its
+    /// cost is O(1) a write and small.
     #[cold]
     fn sample(&mut self) {
         let Some(border) = self.border_by_look() else { return };
@@ -594,7 +597,7 @@ impl PudLru {
         self.samples.count += 1;
         self.samples.frequent += frequent;
         self.samples.infrequent += u64::from(self.groups.len()) - frequent;
-        self.samples.due = self.position + self.updates.len() as u64;
+        self.samples.due = self.position + 8 * self.updates.len() as u64;
     }
 }
 
