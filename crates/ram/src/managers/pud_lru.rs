@@ -588,8 +588,8 @@ impl PudLru {
         self.threshold as f64 / ONE as f64
     }
 
-    /// Counts FUG by a look at every block. Once in eight times as many page writes as there are slots, so that its
-    /// cost is O(1) a write and small.
+    /// Counts FUG by a look at every block. Once in as many page writes as there are slots, in large buffers eight
+    /// times as many, so that its cost is O(1) a write and small.
     #[cold]
     fn sample(&mut self) {
         let Some(border) = self.border_by_look() else { return };
@@ -597,7 +597,8 @@ impl PudLru {
         self.samples.count += 1;
         self.samples.frequent += frequent;
         self.samples.infrequent += u64::from(self.groups.len()) - frequent;
-        self.samples.due = self.position + 8 * self.updates.len() as u64;
+        let slots = self.updates.len() as u64;
+        self.samples.due = self.position + slots * if slots > 64 { 8 } else { 1 };
     }
 }
 
