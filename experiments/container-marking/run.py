@@ -324,7 +324,7 @@ def judge(rows: list[dict[str, Any]]) -> list[list[str]]:
             [
                 f"M8 ({reading})",
                 "u = 0.8: -36 % (D&S 70 %), -51 % (Zipf 95/20) against windowed greedy",
-                f"-{static:.0%} and -{zipf:.0%} over the last fifth of 160 drive writes",
+                f"{-static:+.0%} and {-zipf:+.0%} over the last fifth of 160 drive writes",
                 GOOD if good else PARTLY if static > 0 and zipf > 0 else BAD,
             ]
         )
