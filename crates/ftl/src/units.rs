@@ -27,7 +27,7 @@ pub(crate) struct Unit {
     pub victim: Victim,
     pub sealed: u32,
     /// How many pages are valid in which of the sealed blocks, where somebody asked.
-    pub fewest: Option<Fewest>,
+    pub fewest: Option<Box<Fewest>>,
     /// The sealed blocks of the last stream, where the scheme wants to find them.
     pub last_stream: Option<Vec<BlockId>>,
     /// Wear levelling, where there is a policy.
@@ -166,8 +166,8 @@ pub(crate) fn good_blocks(flash: &Flash, plane: PlaneId) -> u64 {
 pub(crate) fn drop_copy(units: &mut [Unit], old: Ppn, flash: &mut Flash) {
     let (block, left) = flash.invalidate(old);
     let unit = &mut units[flash.geometry().plane_of(block).index()];
-    if let Some(fewest) = &mut unit.fewest {
-        fewest.invalidated(block.0 - unit.first_block.0, left);
+    if unit.fewest.is_some() {
+        unit.count_invalidated(block, left);
     }
     unit.victim.invalidated(block.0 - unit.first_block.0, left, UnitView::new(flash, unit.first_block));
 }
@@ -267,6 +267,13 @@ impl Unit {
         }
     }
 
+    #[inline(never)] // drives where nobody asks are not to pay for it
+    fn count_invalidated(&mut self, block: BlockId, left: u32) {
+        if let Some(fewest) = &mut self.fewest {
+            fewest.invalidated(block.0 - self.first_block.0, left);
+        }
+    }
+
     /// Starts to count the sealed blocks by valid pages.
     pub fn watch_fewest(&mut self, flash: &Flash) {
         let geometry = flash.geometry();
@@ -279,7 +286,7 @@ impl Unit {
                 fewest.seal(local, flash.pages_valid(block));
             }
         }
-        self.fewest = Some(fewest);
+        self.fewest = Some(Box::new(fewest));
     }
 
     /// Whether a block may be cleaned: written, not open, not retired.

@@ -131,13 +131,24 @@ macro_rules! placements {
                 match self { $(Placement::$policy(policy) => policy.streams(),)+ }
             }
             /// See [`PlacementPolicy::host`].
+            ///
+            /// One frontier is settled on the spot; all others are a call away, for together they would fill the registers
+            /// of every write.
             #[inline(always)]
             pub fn host(&mut self, write: HostWrite) -> u8 {
+                if let Placement::Single(policy) = self { policy.host(write) } else { self.host_called(write) }
+            }
+            #[inline(never)]
+            fn host_called(&mut self, write: HostWrite) -> u8 {
                 match self { $(Placement::$policy(policy) => policy.host(write),)+ }
             }
-            /// See [`PlacementPolicy::relocation`].
+            /// See [`PlacementPolicy::relocation`]; as [`Placement::host`].
             #[inline(always)]
             pub fn relocation(&mut self, page: Relocation) -> u8 {
+                if let Placement::Single(policy) = self { policy.relocation(page) } else { self.relocation_called(page) }
+            }
+            #[inline(never)]
+            fn relocation_called(&mut self, page: Relocation) -> u8 {
                 match self { $(Placement::$policy(policy) => policy.relocation(page),)+ }
             }
         }

@@ -204,8 +204,18 @@ macro_rules! victims {
                 match self { $(Victim::$policy(policy) => policy.sealed(block, view),)+ }
             }
             /// See [`VictimPolicy::invalidated`].
+            ///
+            /// Greedy's is inlined, the others' are a call away.
             #[inline(always)]
             pub fn invalidated(&mut self, block: u32, pages_valid: u32, view: UnitView) {
+                if let Victim::Greedy(policy) = self {
+                    policy.invalidated(block, pages_valid, view);
+                } else {
+                    self.invalidated_called(block, pages_valid, view);
+                }
+            }
+            #[inline(never)]
+            fn invalidated_called(&mut self, block: u32, pages_valid: u32, view: UnitView) {
                 match self { $(Victim::$policy(policy) => policy.invalidated(block, pages_valid, view),)+ }
             }
             /// See [`VictimPolicy::removed`].
