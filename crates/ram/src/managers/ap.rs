@@ -6,13 +6,13 @@
 //! ghosts would have saved more time takes `step` bytes from the other; each side keeps a step. Ghosts are as many as a step
 //! holds. Over a scheme without a cached mapping table all RAM is page cache, and nothing moves.
 //!
-//! O(log n) a page in the size of a ghost list. 29 bytes a page held.
+//! O(log n) a page in the size of a ghost list. 25 bytes a page held, 4 a logical page.
 
-use super::{RamContext, RamManager, View};
+use super::{Lru, RamContext, RamManager, View};
 use crate::partition::{Balance, Better, Partition, STEP, WINDOW, ghosts_bytes};
-use crate::{Destage, Pages};
+use crate::Destage;
 use flashwright_block::{Bytes, RequestKind};
-use flashwright_ftl::{LpnRun, SlotLists, Violation, Watch};
+use flashwright_ftl::{LpnRun, NoSettings, Violation, Watch};
 use flashwright_nand::Lpn;
 use serde::{Deserialize, Serialize};
 
@@ -37,8 +37,8 @@ impl Default for ApSettings {
 /// `ram.manager = "ap"`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Ap {
-    pages: Pages,
-    order: SlotLists,
+    /// The buffer; how much of it may be used says `partition`.
+    cache: Lru,
     partition: Partition,
     balance: Balance,
     window: u32,
@@ -47,9 +47,6 @@ pub struct Ap {
     /// Windows that moved the border towards the table, and towards the buffer.
     moves: [u64; 2],
 }
-
-/// The only list: all pages, by last use.
-const ALL: u32 = 0;
 
 impl RamManager for Ap {
     const NAME: &'static str = "ap";
@@ -66,9 +63,8 @@ impl RamManager for Ap {
         let context = context.less(ghosts_bytes(settings.step, &context));
         let partition = Partition::new(settings.step, &context);
         Self {
-            pages: Pages::new(context.pages, context.logical_pages),
-            order: SlotLists::new(1, context.pages),
             balance: Balance::new(partition.step().0, settings.count_gc, &context),
+            cache: Lru::new(&NoSettings {}, context),
             partition,
             window: settings.window,
             requests: 0,
@@ -88,41 +84,32 @@ impl RamManager for Ap {
     }
     #[inline(always)]
     fn pages(&self) -> u32 {
-        self.pages.len()
+        self.cache.pages()
     }
     #[inline(always)]
     fn is_dirty(&self, lpn: Lpn) -> Option<bool> {
-        self.pages.slot(lpn).map(|slot| self.pages.is_dirty(slot))
+        self.cache.is_dirty(lpn)
     }
 
     #[inline(always)]
     fn overwrite(&mut self, lpn: Lpn) -> bool {
-        let Some(slot) = self.pages.slot(lpn) else { return false };
-        self.pages.set_dirty(slot, true);
-        self.order.move_to(ALL, slot);
-        true
+        self.cache.overwrite(lpn)
     }
     fn take_in(&mut self, lpn: Lpn, dirty: bool) {
         self.balance.wanted(lpn, dirty);
-        let slot = self.pages.insert(lpn, dirty);
-        self.order.push(ALL, slot);
+        self.cache.take_in(lpn, dirty);
     }
     #[inline(always)]
     fn read(&mut self, lpn: Lpn) -> bool {
-        let Some(slot) = self.pages.slot(lpn) else { return false };
-        self.order.move_to(ALL, slot);
-        true
+        self.cache.read(lpn)
     }
     #[inline(always)]
-    fn choose(&mut self, _: View, out: &mut Destage) {
-        if let Some(slot) = self.order.oldest(ALL) {
-            let list = if self.pages.is_dirty(slot) { &mut out.pages } else { &mut out.dropped };
-            list.push(self.pages.lpn(slot).0);
-        }
+    fn choose(&mut self, view: View, out: &mut Destage) {
+        self.cache.choose(view, out);
     }
     fn remove(&mut self, lpn: Lpn) -> bool {
         self.balance.forget(lpn);
-        self.pages.remove(lpn).inspect(|slot| self.order.unlink(*slot)).is_some()
+        self.cache.remove(lpn)
     }
     fn left(&mut self, out: &Destage) {
         for lpn in out.pages.iter().chain(&out.dropped).map(|lpn| Lpn(*lpn)) {
@@ -131,17 +118,14 @@ impl RamManager for Ap {
         }
     }
     fn dirty_pages(&self, out: &mut Vec<u32>) {
-        self.pages.dirty_pages(out);
+        self.cache.dirty_pages(out);
     }
     fn cleaned(&mut self, lpn: Lpn) {
-        if let Some(slot) = self.pages.slot(lpn) {
-            self.pages.set_dirty(slot, false);
-        }
+        self.cache.cleaned(lpn);
     }
     #[inline(always)]
     fn likely_to_leave(&self) -> Option<Lpn> {
-        let oldest = self.order.oldest(ALL)?;
-        self.order.after(oldest).map(|slot| self.pages.lpn(slot))
+        self.cache.likely_to_leave()
     }
 
     fn request_done(&mut self, _: RequestKind, _: LpnRun, view: View) -> bool {
@@ -171,12 +155,6 @@ impl RamManager for Ap {
     }
 
     fn audit(&self, violations: &mut Vec<Violation>) {
-        if self.order.total() != self.pages.len() {
-            violations.push(Violation(format!(
-                "the page cache holds {} pages, {} are in its order",
-                self.pages.len(),
-                self.order.total()
-            )));
-        }
+        self.cache.audit(violations);
     }
 }

@@ -1,7 +1,7 @@
 //! A write buffer that lets go in the order of first writes (Kim 2011, 4.3: "flush in FIFO order once full").
 //!
-//! A rewrite changes the data, not the place. Reads are served from the buffer and change nothing. O(1) a page, 41 bytes
-//! a page held.
+//! A rewrite changes the data, not the place. Reads are served from the buffer and change nothing. O(1) a page, 25 bytes
+//! a page held, 4 a logical page.
 
 use super::{RamContext, RamManager, View};
 use crate::{Destage, Pages};
