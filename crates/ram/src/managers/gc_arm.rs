@@ -31,7 +31,7 @@
 //! from each one's departure to the next departure of anything, both halved every 1,024 pages; a whole block while no erase
 //! was seen. Pages of blocks less than half full leave alone whatever it says, so the value goes on being measured.
 //!
-//! O(log n) a page in the blocks held. 62 bytes a page held, 4 a block of the drive, 16 a page of the mapping table.
+//! O(log n) a page in the blocks held. 62 bytes a page held, 4 a logical page and block, 16 a page of the mapping table.
 
 use super::{RamContext, RamManager, View};
 use crate::partition::{Balance, Better, Partition, STEP, WINDOW, ghosts_bytes};
