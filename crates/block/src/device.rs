@@ -20,7 +20,7 @@ pub struct DeviceInfo {
 pub struct Tag(pub u64);
 
 /// What can go wrong with one request or with the device under it.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub enum IoError {
     /// The request reaches past the end of the device.
