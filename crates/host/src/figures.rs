@@ -12,14 +12,14 @@ pub struct DispatchedCounts {
     pub requests: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Those that begin at a multiple of the clustered page; 0 where that is unknown.
-    pub aligned_at_start: u64,
-    /// Those that begin and end at one.
-    pub aligned_at_both_ends: u64,
-    /// Those no longer than the drive's buffer of their direction; 0 where that is unknown or absent.
-    pub within_buffer: u64,
-    /// Those longer.
-    pub above_buffer: u64,
+    /// Those that begin at a multiple of the clustered page; none where that is unknown.
+    pub aligned_at_start: Option<u64>,
+    /// Those that begin and end at one; none where that is unknown.
+    pub aligned_at_both_ends: Option<u64>,
+    /// Those no longer than the drive's buffer of their direction; none where that is unknown or absent.
+    pub within_buffer: Option<u64>,
+    /// Those longer; none where that is unknown or absent.
+    pub above_buffer: Option<u64>,
 }
 
 /// How long requests waited in the filter before they were handed on.
@@ -79,7 +79,29 @@ impl Yardstick {
     }
 }
 
+impl DispatchedCounts {
+    fn new(page: Option<u64>, buffer: Option<u64>) -> Self {
+        let (aligned, buffered) = (page.map(|_| 0), buffer.map(|_| 0));
+        Self {
+            aligned_at_start: aligned,
+            aligned_at_both_ends: aligned,
+            within_buffer: buffered,
+            above_buffer: buffered,
+            ..Self::default()
+        }
+    }
+}
+
 impl LayerFigures {
+    pub(crate) fn new(scheduler: String, yardstick: &Yardstick) -> Self {
+        Self {
+            scheduler,
+            reads: DispatchedCounts::new(yardstick.page, yardstick.buffers[0]),
+            writes: DispatchedCounts::new(yardstick.page, yardstick.buffers[1]),
+            ..Self::default()
+        }
+    }
+
     #[inline]
     pub(crate) fn handed_on(&mut self, queued: &Queued, now: Nanos, yardstick: &Yardstick) {
         let (counts, waits, buffer) = match queued.kind {
@@ -92,16 +114,16 @@ impl LayerFigures {
         };
         counts.requests += 1;
         counts.bytes += queued.sectors() * flashwright_block::SECTOR_BYTES;
-        if let Some(page) = yardstick.page
+        if let (Some(page), Some(start), Some(both)) =
+            (yardstick.page, &mut counts.aligned_at_start, &mut counts.aligned_at_both_ends)
             && queued.first_sector.is_multiple_of(page)
         {
-            counts.aligned_at_start += 1;
-            counts.aligned_at_both_ends += u64::from(queued.end_sector.is_multiple_of(page));
+            *start += 1;
+            *both += u64::from(queued.end_sector.is_multiple_of(page));
         }
-        if let Some(buffer) = buffer {
-            let within = queued.sectors() <= buffer;
-            counts.within_buffer += u64::from(within);
-            counts.above_buffer += u64::from(!within);
+        if let (Some(buffer), Some(within), Some(above)) = (buffer, &mut counts.within_buffer, &mut counts.above_buffer)
+        {
+            *(if queued.sectors() <= buffer { within } else { above }) += 1;
         }
         let waited = now.0 - queued.queued_at.0;
         waits.total_ns += waited;

@@ -93,7 +93,7 @@ impl<D: BlockDevice> Filter<D> {
             ask_at: NEVER,
             ready: VecDeque::new(),
             failures: VecDeque::new(),
-            figures: LayerFigures { scheduler: name.to_owned(), ..LayerFigures::default() },
+            figures: LayerFigures::new(name.to_owned(), &yardstick),
         }
     }
 
@@ -122,8 +122,7 @@ impl<D: BlockDevice> Filter<D> {
 
     /// Sets the counts to zero, for the end of a warm-up. What the scheduler counts itself goes on.
     pub fn reset_figures(&mut self) {
-        self.figures =
-            LayerFigures { scheduler: std::mem::take(&mut self.figures.scheduler), ..LayerFigures::default() };
+        self.figures = LayerFigures::new(std::mem::take(&mut self.figures.scheduler), &self.yardstick);
     }
 
     /// A request of the host joins the queue, or waits for an earlier one.
