@@ -73,9 +73,59 @@ struct Link {
     next: u32,
 }
 
-/// Sectors of a region, whose outstanding requests are counted, as a shift: 64 KiB.
-const REGION_SHIFT: u32 = 7;
+/// Sectors of a region, whose outstanding requests are counted, as a shift: 4 KiB.
+const REGION_SHIFT: u32 = 3;
 const REGIONS: usize = 4096;
+/// Regions of a request that are counted one by one; a longer request is looked at by every later one.
+const REGIONS_COUNTED: u64 = 32;
+
+/// A request of the host that may conflict with later ones; beside the others in memory, since all are looked through.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Live {
+    first_sector: u64,
+    end_sector: u64,
+    tag: u64,
+    host: u32,
+    reads: bool,
+}
+
+/// Outstanding requests by region, folded: one whose regions are all at zero overlaps nothing.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Regions {
+    /// All requests, and those that change something.
+    counts: [Vec<u16>; 2],
+    /// Requests too long to be counted by region, likewise.
+    long: [u32; 2],
+}
+
+impl Regions {
+    fn new() -> Self {
+        Self { counts: [vec![0; REGIONS], vec![0; REGIONS]], long: [0; 2] }
+    }
+
+    /// The regions of a request, or none if it is too long.
+    fn of(request: &Request) -> Option<impl Iterator<Item = usize>> {
+        let (first, last) = (request.first_sector >> REGION_SHIFT, (request.end_sector() - 1) >> REGION_SHIFT);
+        let fold = |region: u64| usize::try_from(region % REGIONS as u64).expect("a small remainder");
+        (last - first < REGIONS_COUNTED).then(|| (first..=last).map(fold))
+    }
+
+    fn change(&mut self, request: &Request, by: impl Fn(&mut u16), by_long: impl Fn(&mut u32)) {
+        for list in 0..=usize::from(request.kind != RequestKind::Read) {
+            match Self::of(request) {
+                Some(regions) => regions.for_each(|region| by(&mut self.counts[list][region])),
+                None => by_long(&mut self.long[list]),
+            }
+        }
+    }
+
+    /// Whether a request may overlap an outstanding one in a way that matters.
+    fn may_conflict(&self, request: &Request) -> bool {
+        let list = usize::from(request.kind == RequestKind::Read);
+        self.long[list] > 0
+            || Self::of(request).is_none_or(|mut regions| regions.any(|region| self.counts[list][region] > 0))
+    }
+}
 
 /// Arena of requests of one filter.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -86,10 +136,8 @@ pub struct Pool {
     free_links: Vec<u32>,
     hosts: Vec<HostRequest>,
     free_hosts: Vec<u32>,
-    /// Requests of the host that may conflict with later ones.
-    live: Vec<u32>,
-    /// Outstanding requests by region, folded; a request whose regions are all at zero overlaps nothing.
-    regions: Vec<u16>,
+    live: Vec<Live>,
+    regions: Regions,
     /// Queued requests that may grow, by end and by start; the lowest two bits are the kind.
     by_end: FxHashMap<u64, u32>,
     by_start: FxHashMap<u64, u32>,
@@ -111,7 +159,7 @@ impl Pool {
             hosts: Vec::new(),
             free_hosts: Vec::new(),
             live: Vec::new(),
-            regions: vec![0; REGIONS],
+            regions: Regions::new(),
             by_end: FxHashMap::default(),
             by_start: FxHashMap::default(),
             keeps_starts,
@@ -288,11 +336,17 @@ impl Pool {
             return None; // a flush covers what was acknowledged, and that is below already
         }
         let conflict = self.conflict(host);
-        for region in regions(&request) {
-            self.regions[region] = self.regions[region].saturating_add(1);
-        }
+        // A count at its greatest stays there, which costs time only.
+        self.regions.change(&request, |count| *count = count.saturating_add(1), |long| *long += 1);
+        let Completion { tag, .. } = self.hosts[host as usize].completion;
         self.hosts[host as usize].live_at = u32::try_from(self.live.len()).expect("fewer than 2^32 requests wait");
-        self.live.push(host);
+        self.live.push(Live {
+            first_sector: request.first_sector,
+            end_sector: request.end_sector(),
+            tag: tag.0,
+            host,
+            reads: request.kind == RequestKind::Read,
+        });
         conflict
     }
 
@@ -300,17 +354,17 @@ impl Pool {
     /// for it.
     pub(crate) fn conflict(&mut self, host: u32) -> Option<u32> {
         let Completion { request, tag, .. } = self.hosts[host as usize].completion;
-        if regions(&request).all(|region| self.regions[region] == 0) {
+        if !self.regions.may_conflict(&request) {
             return None;
         }
-        let found = self.live.iter().copied().filter(|other| {
-            let Completion { request: other, tag: earlier, .. } = &self.hosts[*other as usize].completion;
-            *earlier < tag
-                && other.first_sector < request.end_sector()
-                && request.first_sector < other.end_sector()
-                && (other.kind != RequestKind::Read || request.kind != RequestKind::Read)
+        let (end, reads) = (request.end_sector(), request.kind == RequestKind::Read);
+        let conflicts = self.live.iter().filter(|other| {
+            other.first_sector < end
+                && request.first_sector < other.end_sector
+                && other.tag < tag.0
+                && !(reads && other.reads)
         });
-        let found = found.max_by_key(|other| self.hosts[*other as usize].completion.tag)?;
+        let found = conflicts.max_by_key(|other| other.tag)?.host;
         self.hosts[found as usize].waited_for = true;
         Some(found)
     }
@@ -367,21 +421,11 @@ impl Pool {
         }
         self.live.swap_remove(live_at as usize);
         if let Some(moved) = self.live.get(live_at as usize) {
-            self.hosts[*moved as usize].live_at = live_at;
+            self.hosts[moved.host as usize].live_at = live_at;
         }
-        for region in regions(&completion.request) {
-            // One that has reached its greatest count stays there, which costs time only.
-            if self.regions[region] != u16::MAX {
-                self.regions[region] -= 1;
-            }
-        }
+        let less = |count: &mut u16| *count -= u16::from(*count != u16::MAX);
+        self.regions.change(&completion.request, less, |long| *long -= 1);
     }
-}
-
-/// The regions that a request touches, each once.
-fn regions(request: &Request) -> impl Iterator<Item = usize> {
-    let (first, last) = (request.first_sector >> REGION_SHIFT, (request.end_sector() - 1) >> REGION_SHIFT);
-    (first..=last).take(REGIONS).map(|region| usize::try_from(region % REGIONS as u64).expect("a small remainder"))
 }
 
 /// Index of the last of `len` entries.
