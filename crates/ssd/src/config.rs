@@ -3,6 +3,7 @@
 //! The one schema: kebab-case keys, values with units, defaults visible in `impl Default`. Reading and checking is in
 //! `faults`; what the code runs on is derived in `ssd`.
 
+use crate::controller::ControllerConfig;
 use flashwright_block::{Bytes, Nanos, UnitError};
 use flashwright_ftl::{FtlSettings, GcSettings, PlacementConfig, VictimChoice, WearSettings};
 use flashwright_nand::ProgramOrder;
@@ -37,6 +38,8 @@ pub struct Config {
     pub wear: WearSettings,
     /// The host's side of the drive.
     pub host: HostConfig,
+    /// What stands between the drive's interface and its flash.
+    pub controller: ControllerConfig,
 }
 
 impl Config {

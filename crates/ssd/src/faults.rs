@@ -251,6 +251,9 @@ impl Config {
         for (policy, fault) in self.wear.policies.faults() {
             check(false, &format!("wear.{policy}.{}", fault.key), fault.found, fault.expected);
         }
+        for (key, found, expected) in self.controller.faults() {
+            check(false, &format!("controller.{key}"), found, &expected);
+        }
         check((1..=64).contains(&self.ftl.entry_bytes), "ftl.entry-bytes", self.ftl.entry_bytes.to_string(), "1 to 64");
         check(
             self.gc.free_blocks_min >= 1 && self.gc.free_blocks_min < g.blocks_per_plane,
