@@ -108,12 +108,6 @@ impl<D: BlockDevice> Filter<D> {
         &mut self.inner
     }
 
-    /// Requests taken so far, which is the tag of the next.
-    #[must_use]
-    pub fn submitted(&self) -> u64 {
-        self.tag
-    }
-
     /// What it did since the start or the last [`Filter::reset_figures`].
     #[must_use]
     pub fn figures(&self) -> LayerFigures {

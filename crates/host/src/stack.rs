@@ -145,15 +145,6 @@ impl<D: BlockDevice> Stack<D> {
             at = filter.device_mut();
         }
     }
-
-    /// Requests that the uppermost filter has taken, which is the tag of the next; none without a filter.
-    #[must_use]
-    pub fn submitted(&self) -> Option<u64> {
-        match self {
-            Self::Bare(_) => None,
-            Self::Filtered(filter) => Some(filter.submitted()),
-        }
-    }
 }
 
 impl<D: BlockDevice> BlockDevice for Stack<D> {

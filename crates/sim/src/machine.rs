@@ -1,25 +1,27 @@
-//! What a workload is played on: the drive, or the host's schedulers before it.
+//! What a workload is played on: the drive's flash with its translation layer, with a controller before it where the drive
+//! has one, and the host's schedulers before that.
 
 use crate::player::{PlayError, Player, Step};
 use flashwright_block::{BlockDevice, Completion, Nanos, RequestSource};
 use flashwright_host::{LayerFigures, Stack};
-use flashwright_ssd::{Config, Ssd};
+use flashwright_ssd::{Config, Controller, ControllerFigures, Ssd};
 use serde::{Deserialize, Serialize};
 
-/// A drive with what lies before it. Without a scheduler the player meets the drive itself, and pays nothing.
+/// A drive with what lies before it. Where nothing does, the player meets the flash itself, and pays nothing.
 #[derive(Debug, Serialize, Deserialize)]
 #[allow(clippy::large_enum_variant)] // one a run
 pub(crate) enum Machine {
     Plain(Ssd),
-    Layered(Box<Stack<Ssd>>),
+    Layered(Box<Stack<Controller<Ssd>>>),
 }
 
 impl Machine {
     pub fn new(config: &Config, ssd: Ssd) -> Self {
-        if config.host.stack.scheduler.0.is_empty() {
+        if config.host.stack.scheduler.0.is_empty() && config.controller.is_off() {
             return Self::Plain(ssd);
         }
-        let stack = Stack::new(&config.host.stack, ssd).expect("a configuration that was read is sound");
+        let drive = Controller::new(&config.controller, ssd);
+        let stack = Stack::new(&config.host.stack, drive).expect("a configuration that was read is sound");
         Self::Layered(Box::new(stack))
     }
 
@@ -27,27 +29,22 @@ impl Machine {
     pub fn ssd(&self) -> &Ssd {
         match self {
             Self::Plain(ssd) => ssd,
-            Self::Layered(stack) => stack.device(),
+            Self::Layered(stack) => stack.device().device(),
         }
     }
 
     pub fn ssd_mut(&mut self) -> &mut Ssd {
         match self {
             Self::Plain(ssd) => ssd,
-            Self::Layered(stack) => stack.device_mut(),
-        }
-    }
-
-    /// Requests that the host has submitted, which is the tag of the next.
-    pub fn submitted(&self) -> u64 {
-        match self {
-            Self::Plain(ssd) => ssd.submitted(),
-            Self::Layered(stack) => stack.submitted().unwrap_or_else(|| stack.device().submitted()),
+            Self::Layered(stack) => stack.device_mut().device_mut(),
         }
     }
 
     pub fn now(&self) -> Nanos {
-        self.ssd().now()
+        match self {
+            Self::Plain(ssd) => ssd.now(),
+            Self::Layered(stack) => stack.now(),
+        }
     }
 
     /// What the layers before the drive did, from the host down.
@@ -58,9 +55,18 @@ impl Machine {
         }
     }
 
+    /// What the drive's controller did, if it has one.
+    pub fn controller(&self) -> Option<ControllerFigures> {
+        match self {
+            Self::Layered(stack) if !stack.device().config().is_off() => Some(stack.device().figures()),
+            _ => None,
+        }
+    }
+
     pub fn reset_figures(&mut self) {
         self.ssd_mut().reset_figures();
         if let Self::Layered(stack) = self {
+            stack.device_mut().reset_figures();
             stack.reset_figures();
         }
     }
@@ -78,7 +84,7 @@ impl Machine {
         match self {
             Self::Plain(ssd) => player.play(ssd, source, until_submitted, finish, done),
             Self::Layered(stack) => player.play(&mut **stack, source, until_submitted, finish, |completion, stack| {
-                done(completion, stack.device());
+                done(completion, stack.device().device());
             }),
         }
     }

@@ -102,6 +102,7 @@ impl RunReport {
             "response_time_ns": latencies(simulation, Times::response),
             "service_time_ns": latencies(simulation, Times::service),
             "throughput": throughput(simulation),
+            "controller": simulation.controller(),
             "host_layers": simulation.layers().iter().map(host_layer).collect::<Vec<_>>(),
             "busy": busy(ssd.busy_times(), measured.end_ns),
             "verify": {

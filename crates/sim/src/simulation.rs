@@ -14,7 +14,7 @@ use flashwright_block::{IoError, RequestSource, Seed};
 use flashwright_ftl::OpKind;
 use flashwright_host::LayerFigures;
 use flashwright_nand::BlockId;
-use flashwright_ssd::{Config, Ssd, SsdError, TimingModel};
+use flashwright_ssd::{Config, ControllerFigures, Ssd, SsdError, TimingModel};
 use serde::{Deserialize, Serialize};
 
 /// What a run is made of, beside the drive and the source of requests.
@@ -157,6 +157,11 @@ impl Simulation {
     pub fn ssd(&self) -> &Ssd {
         self.machine.ssd()
     }
+    /// What the drive's controller did since measuring began, if it has one.
+    #[must_use]
+    pub fn controller(&self) -> Option<ControllerFigures> {
+        self.machine.controller()
+    }
     /// What the layers between the workload and the drive did since measuring began, from the host down.
     #[must_use]
     pub fn layers(&self) -> Vec<LayerFigures> {
@@ -264,7 +269,9 @@ impl Simulation {
     fn begin_measuring(&mut self) {
         self.machine.reset_figures();
         let timed = self.is_timed();
-        let (ssd, first_tag) = (self.machine.ssd(), self.machine.submitted());
+        // Nobody else submits, so the tag of the next request is their number.
+        let first_tag = self.player.as_ref().map_or(0, Player::submitted);
+        let ssd = self.machine.ssd();
         let RunSettings { window, keep_requests, .. } = self.settings;
         let mut measurement = Measurement::new(ssd, first_tag, timed, window, keep_requests, self.closeup);
         if let Some(most) = self.snapshots {

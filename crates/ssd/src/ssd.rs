@@ -199,11 +199,6 @@ impl Ssd {
     pub fn sectors_per_page(&self) -> u64 {
         self.sectors_per_page
     }
-    /// Requests taken so far, which is the tag of the next.
-    #[must_use]
-    pub fn submitted(&self) -> u64 {
-        self.tag
-    }
     /// What the scheme counted since the start or the last [`Ssd::reset_figures`].
     #[must_use]
     pub fn figures(&self) -> SchemeFigures {
