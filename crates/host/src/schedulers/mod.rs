@@ -1,9 +1,10 @@
 //! I/O schedulers. A scheduler is one file here and one line in the list below.
 
+use crate::cut::{Unit, WithoutBuffer};
 use crate::pool::{Id, Pool, Queued};
 use crate::profile::Profile;
-use flashwright_block::Nanos;
 use flashwright_block::registry::policies;
+use flashwright_block::{Nanos, Request};
 use serde::{Deserialize, Serialize};
 
 /// What a scheduler is built for.
@@ -29,9 +30,9 @@ pub enum Splitting {
     #[default]
     None,
     /// At the size of the drive's buffer (PAS).
-    Size,
-    /// At multiples of the clustered page, then at the size of the buffer (PASA).
-    AlignedSize,
+    Size(WithoutBuffer),
+    /// At multiples of a unit, then at the size of the buffer (PASA).
+    AlignedSize(Unit, WithoutBuffer),
 }
 
 /// At which ends queued requests may grow.
@@ -80,10 +81,6 @@ pub trait Scheduler: Sized {
     const ABOUT: &'static str;
     /// At which ends queued requests may grow.
     const MERGES: Merges = Merges::Both;
-    /// Whether merging goes beyond the block layer's longest request, since the scheduler cuts requests itself.
-    const LIFTS_MAX: bool = false;
-    /// How it cuts requests, for filters below.
-    const SPLITTING: Splitting = Splitting::None;
     /// Whether plugging makes sense above it: it does not for those of multi-queue kernels.
     const PLUGS: bool = true;
     /// Its own settings.
@@ -93,6 +90,17 @@ pub trait Scheduler: Sized {
     fn faults(settings: &Self::Settings, context: &SchedulerContext) -> Vec<(String, String)> {
         let _ = (settings, context);
         Vec::new()
+    }
+    /// Longest request that merging makes, in sectors: the block layer's, unless the scheduler has its own rule. No
+    /// more than 2^30 are taken.
+    fn max_sectors(settings: &Self::Settings, context: &SchedulerContext) -> u64 {
+        let _ = settings;
+        context.max_sectors
+    }
+    /// How it cuts requests, for filters below.
+    fn splitting(settings: &Self::Settings) -> Splitting {
+        let _ = settings;
+        Splitting::None
     }
     /// Builds it, empty.
     fn new(settings: &Self::Settings, context: SchedulerContext) -> Self;
@@ -110,6 +118,11 @@ pub trait Scheduler: Sized {
     }
     /// A queued request is about to become part of `into`, which stays.
     fn swallowed(&mut self, id: Id, into: Id, pool: &Pool);
+    /// A later request overlaps this one of the host, or a part of it that is queued here, and waits until it has
+    /// completed: it had better not linger. Told to any scheduler, whether or not it still has a part of it.
+    fn hurry(&mut self, request: &Request, pool: &mut Pool) {
+        let _ = (request, pool);
+    }
     /// What goes to the device, of which `in_flight` requests of this filter wait below.
     fn dispatch(&mut self, now: Nanos, in_flight: u32, pool: &mut Pool) -> Choice;
     /// A request that was handed on has completed.
@@ -141,15 +154,15 @@ macro_rules! schedulers {
             pub fn merges(self) -> Merges {
                 match self { $(SchedulerName::$scheduler => $scheduler::MERGES,)+ }
             }
-            /// See [`Scheduler::LIFTS_MAX`].
+            /// See [`Scheduler::max_sectors`].
             #[must_use]
-            pub fn lifts_max(self) -> bool {
-                match self { $(SchedulerName::$scheduler => $scheduler::LIFTS_MAX,)+ }
+            pub fn max_sectors(self, settings: &SchedulerSettings, context: &SchedulerContext) -> u64 {
+                match self { $(SchedulerName::$scheduler => $scheduler::max_sectors(&settings.$module, context),)+ }
             }
-            /// See [`Scheduler::SPLITTING`].
+            /// See [`Scheduler::splitting`].
             #[must_use]
-            pub fn splitting(self) -> Splitting {
-                match self { $(SchedulerName::$scheduler => $scheduler::SPLITTING,)+ }
+            pub fn splitting(self, settings: &SchedulerSettings) -> Splitting {
+                match self { $(SchedulerName::$scheduler => $scheduler::splitting(&settings.$module),)+ }
             }
             /// See [`Scheduler::PLUGS`].
             #[must_use]
@@ -179,6 +192,10 @@ macro_rules! schedulers {
             #[inline]
             pub fn swallowed(&mut self, id: Id, into: Id, pool: &Pool) {
                 match self { $(Running::$scheduler(scheduler) => scheduler.swallowed(id, into, pool),)+ }
+            }
+            /// See [`Scheduler::hurry`].
+            pub fn hurry(&mut self, request: &Request, pool: &mut Pool) {
+                match self { $(Running::$scheduler(scheduler) => scheduler.hurry(request, pool),)+ }
             }
             /// See [`Scheduler::dispatch`].
             #[inline]
