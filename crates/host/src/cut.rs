@@ -7,6 +7,8 @@
 //!  PASA      ├─┼────B'──┼────B'────┼────┤             the next multiple of A, then pieces of B' = floor(B / A) A
 //! ```
 
+use crate::lists::{List, Lists};
+use crate::pool::{Id, Pool};
 use crate::profile::{Finding, Profile};
 use crate::schedulers::Splitting;
 use flashwright_block::RequestKind;
@@ -145,6 +147,54 @@ impl CutRule {
     #[must_use]
     pub fn longest(&self, kind: RequestKind) -> u64 {
         self.longest[usize::from(kind != RequestKind::Read)]
+    }
+}
+
+/// First in, first out, and cut on the way out: the pieces of a request leave one after another, the rest of it waits at
+/// the head. Once its first piece has left a request grows no more, so an endless run cannot keep others waiting.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct CuttingQueue {
+    rule: CutRule,
+    lists: Lists,
+    queue: List,
+    /// What is left of the request whose first pieces have gone.
+    rest: Option<Id>,
+    requests_cut: u64,
+    pieces: u64,
+}
+
+impl CuttingQueue {
+    pub fn new(rule: CutRule) -> Self {
+        Self { rule, lists: Lists::default(), queue: List::default(), rest: None, requests_cut: 0, pieces: 0 }
+    }
+
+    #[inline]
+    pub fn push(&mut self, id: Id) {
+        self.lists.push(&mut self.queue, id);
+    }
+
+    pub fn remove(&mut self, id: Id) {
+        self.lists.remove(&mut self.queue, id);
+    }
+
+    /// The next piece or whole request.
+    #[inline]
+    pub fn pop(&mut self, pool: &mut Pool) -> Option<Id> {
+        let rest = self.rest.take();
+        let id = rest.or_else(|| self.lists.pop(&mut self.queue))?;
+        let queued = pool.get(id);
+        if let Some(at) = self.rule.cut(queued.kind, queued.first_sector, queued.end_sector) {
+            self.rest = Some(pool.split(id, at));
+            self.requests_cut += u64::from(rest.is_none());
+            self.pieces += 1;
+        } else {
+            self.pieces += u64::from(rest.is_some());
+        }
+        Some(id)
+    }
+
+    pub fn figures(&self) -> Vec<(String, f64)> {
+        vec![("cut_requests".to_owned(), self.requests_cut as f64), ("cut_pieces".to_owned(), self.pieces as f64)]
     }
 }
 

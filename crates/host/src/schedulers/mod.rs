@@ -72,8 +72,9 @@ pub enum Choice {
 /// Decides in which order queued requests go to the device.
 ///
 /// Merging is the filter's: it asks [`Scheduler::may_merge`] and tells what grew. A request that overlaps an earlier one
-/// is not added before that has completed, so no order that a scheduler chooses can change what is read. Time comes in as an argument: there
-/// is no other clock.
+/// is not added before that has completed (above another filter: before all of it was handed on, since that one keeps the
+/// order too), so no order that a scheduler chooses can change what is read. Time comes in as an argument: there is no
+/// other clock.
 pub trait Scheduler: Sized {
     /// What users write to choose it.
     const NAME: &'static str;
@@ -219,4 +220,6 @@ macro_rules! schedulers {
 schedulers! {
     noop::Noop,
     deadline::Deadline,
+    pas::Pas,
+    pasa::Pasa,
 }
