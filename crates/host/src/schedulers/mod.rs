@@ -222,4 +222,5 @@ schedulers! {
     deadline::Deadline,
     pas::Pas,
     pasa::Pasa,
+    pai::Pai,
 }
