@@ -223,4 +223,5 @@ schedulers! {
     pas::Pas,
     pasa::Pasa,
     pai::Pai,
+    ssd_friendly::SsdFriendly,
 }
