@@ -168,6 +168,9 @@ fn each_scheduler_stacks_on_each() {
             check(&format!("{above}+{under}"), 4, 12, 3_000, false);
         }
     }
+    // What is cut and lies in several queues, above a filter.
+    check("pas+pai+noop", 2, 14, 30_000, true);
+    check("pasa+pai+deadline", 2, 15, 30_000, true);
     check(&names().join("+"), 2, 12, 3_000, true);
     check(&names().join("+"), 2, 13, 3_000, false);
 }
