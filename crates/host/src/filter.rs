@@ -137,16 +137,16 @@ impl<D: BlockDevice> Filter<D> {
             Some(blocker) => {
                 self.figures.held_for_order += 1;
                 self.held.push(Held { host, blocker });
-                self.hurry(blocker);
+                self.hurry(blocker, now);
             }
             None => self.enqueue(host, now),
         }
     }
 
     /// A request of the host is waited for.
-    fn hurry(&mut self, host: u32) {
+    fn hurry(&mut self, host: u32, now: Nanos) {
         let request = *self.pool.request_of(host);
-        self.scheduler.hurry(&request, &mut self.pool);
+        self.scheduler.hurry(&request, &mut self.pool, now);
         self.ask_at = Nanos(0);
     }
 
@@ -187,7 +187,7 @@ impl<D: BlockDevice> Filter<D> {
         let fits = |pool: &Pool, other: Id| pool.get(other).sectors() + new.sectors() <= self.rules.max_sectors;
         if let Some(front) = self.pool.ending_at(new.first_sector, new.kind)
             && fits(&self.pool, front)
-            && self.scheduler.may_merge(front, &self.pool)
+            && self.scheduler.may_grow_by(front, &new, &self.pool)
         {
             self.pool.join(front, id, front);
             self.figures.back_merges += 1;
@@ -197,7 +197,7 @@ impl<D: BlockDevice> Filter<D> {
         if self.rules.fronts
             && let Some(back) = self.pool.starting_at(new.end_sector, new.kind)
             && fits(&self.pool, back)
-            && self.scheduler.may_merge(back, &self.pool)
+            && self.scheduler.may_grow_by(back, &new, &self.pool)
         {
             let was = self.pool.get(back).first_sector;
             self.pool.join(id, back, back);
@@ -226,8 +226,8 @@ impl<D: BlockDevice> Filter<D> {
         let (Some(front), Some(back)) = (front, back) else { return };
         let sectors = self.pool.get(front).sectors() + self.pool.get(back).sectors();
         if sectors > self.rules.max_sectors
-            || !self.scheduler.may_merge(front, &self.pool)
-            || !self.scheduler.may_merge(back, &self.pool)
+            || !self.scheduler.may_grow_by(front, self.pool.get(back), &self.pool)
+            || !self.scheduler.may_grow_by(back, self.pool.get(front), &self.pool)
         {
             return;
         }
@@ -333,14 +333,14 @@ impl<D: BlockDevice> Filter<D> {
             match self.pool.conflict(host) {
                 Some(other) => {
                     self.held[at].blocker = other;
-                    self.hurry(other);
+                    self.hurry(other, now);
                     at += 1;
                 }
                 None => {
                     self.held.remove(at);
                     self.enqueue(host, now);
                     if self.pool.is_waited_for(host) {
-                        self.hurry(host);
+                        self.hurry(host, now);
                     }
                 }
             }

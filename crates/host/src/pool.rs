@@ -48,12 +48,6 @@ impl Queued {
         self.end_sector - self.first_sector
     }
 
-    /// Whether it may still grow.
-    #[must_use]
-    pub fn is_open(&self) -> bool {
-        self.open
-    }
-
     /// Whether someone waits for it at once, as schedulers of Linux 2.6 mean it: a read. Whether a write was direct no
     /// trace tells.
     #[must_use]

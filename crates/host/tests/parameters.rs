@@ -39,9 +39,12 @@ fn extra(layer: &LayerFigures, name: &str) -> f64 {
 
 #[test]
 fn nothing_pends_longer_than_the_timeout_and_each_that_pended_is_counted_once() {
-    for (chain, timeout_ms) in [("pai", 1), ("pas+pai", 5), ("pasa+pai", 5), ("pasa+pai", 10)] {
+    let cases =
+        [("pai", 1, "pending"), ("pas+pai", 5, "pending"), ("pasa+pai", 5, "pending"), ("pasa+pai", 10, "well-formed")];
+    for (chain, timeout_ms, merge) in cases {
         let text = format!(
-            "scheduler = \"{chain}\"\npai = {{ timeout = \"{timeout_ms} ms\" }}\n[block-layer]\nplug-requests = 0\n\
+            "scheduler = \"{chain}\"\npai = {{ timeout = \"{timeout_ms} ms\", merge = \"{merge}\" }}\n\
+             [block-layer]\nplug-requests = 0\n\
              [profile]\nclustered-page = \"8 KiB\"\nread-buffer = \"64 KiB\"\nwrite-buffer = \"63 KiB\"\n"
         );
         // Deep enough that what has expired never finds the drive full.

@@ -58,10 +58,11 @@ impl Host {
     }
 }
 
-/// Settings under which every chain can be built.
+/// Settings under which every chain can be built; what stands behind `with` is set, too.
 fn settings(chain: &str, merge: bool) -> StackSettings {
+    let (chain, more) = chain.split_once(" with ").unwrap_or((chain, ""));
     let text = format!(
-        "scheduler = \"{chain}\"\n[block-layer]\nmax-request = \"64 KiB\"\nmerge = {merge}\nqueue-requests = 32\n\
+        "scheduler = \"{chain}\"\n{more}\n[block-layer]\nmax-request = \"64 KiB\"\nmerge = {merge}\nqueue-requests = 32\n\
          [profile]\nclustered-page = \"8 KiB\"\nclustered-block = \"256 KiB\"\nread-buffer = \"32 KiB\"\nwrite-buffer = \"31 KiB\"\n"
     );
     toml::from_str(&text).expect("sound settings")
@@ -173,6 +174,20 @@ fn each_scheduler_stacks_on_each() {
     check("pasa+pai+deadline", 2, 15, 30_000, true);
     check(&names().join("+"), 2, 12, 3_000, true);
     check(&names().join("+"), 2, 13, 3_000, false);
+}
+
+#[test]
+fn options_lose_nothing_and_change_no_order_either() {
+    for chain in [
+        "pas+pai+noop with pai.merge = 'well-formed'",
+        "pai with pai = { merge = 'well-formed', idle-dispatch = true, unit = 'block' }",
+        "pasa+pai with pasa = { unit = 'block', without-buffer = 'page' }",
+        "ssd-friendly with ssd-friendly = { zones = 3, span = '1 MiB', per-zone = 'all', barrier = false }",
+        "ssd-friendly with ssd-friendly = { share = 'adaptive', max-merge = '8 KiB' }",
+        "ssd-friendly with ssd-friendly = { reads = 3, writes = 2, zones = 1 }",
+    ] {
+        check(chain, 4, 16, 10_000, true);
+    }
 }
 
 #[test]

@@ -113,6 +113,11 @@ pub trait Scheduler: Sized {
         let _ = (id, pool);
         true
     }
+    /// Whether a queued request may grow by this one, which adjoins it.
+    fn may_grow_by(&self, id: Id, other: &Queued, pool: &Pool) -> bool {
+        let _ = other;
+        self.may_merge(id, pool)
+    }
     /// A queued request has grown. The scheduler may cut it ([`Pool::split`]).
     fn grown(&mut self, id: Id, grew: Grew, pool: &mut Pool, now: Nanos) {
         let _ = (id, grew, pool, now);
@@ -121,8 +126,8 @@ pub trait Scheduler: Sized {
     fn swallowed(&mut self, id: Id, into: Id, pool: &Pool);
     /// A later request overlaps this one of the host, or a part of it that is queued here, and waits until it has
     /// completed: it had better not linger. Told to any scheduler, whether or not it still has a part of it.
-    fn hurry(&mut self, request: &Request, pool: &mut Pool) {
-        let _ = (request, pool);
+    fn hurry(&mut self, request: &Request, pool: &mut Pool, now: Nanos) {
+        let _ = (request, pool, now);
     }
     /// What goes to the device, of which `in_flight` requests of this filter wait below.
     fn dispatch(&mut self, now: Nanos, in_flight: u32, pool: &mut Pool) -> Choice;
@@ -178,11 +183,11 @@ macro_rules! schedulers {
             pub fn add(&mut self, id: Id, pool: &mut Pool, now: Nanos) {
                 match self { $(Running::$scheduler(scheduler) => scheduler.add(id, pool, now),)+ }
             }
-            /// See [`Scheduler::may_merge`].
+            /// See [`Scheduler::may_grow_by`].
             #[inline]
             #[must_use]
-            pub fn may_merge(&self, id: Id, pool: &Pool) -> bool {
-                match self { $(Running::$scheduler(scheduler) => scheduler.may_merge(id, pool),)+ }
+            pub fn may_grow_by(&self, id: Id, other: &Queued, pool: &Pool) -> bool {
+                match self { $(Running::$scheduler(scheduler) => scheduler.may_grow_by(id, other, pool),)+ }
             }
             /// See [`Scheduler::grown`].
             #[inline]
@@ -195,8 +200,8 @@ macro_rules! schedulers {
                 match self { $(Running::$scheduler(scheduler) => scheduler.swallowed(id, into, pool),)+ }
             }
             /// See [`Scheduler::hurry`].
-            pub fn hurry(&mut self, request: &Request, pool: &mut Pool) {
-                match self { $(Running::$scheduler(scheduler) => scheduler.hurry(request, pool),)+ }
+            pub fn hurry(&mut self, request: &Request, pool: &mut Pool, now: Nanos) {
+                match self { $(Running::$scheduler(scheduler) => scheduler.hurry(request, pool, now),)+ }
             }
             /// See [`Scheduler::dispatch`].
             #[inline]

@@ -16,7 +16,8 @@
 //! A request that overlaps a pending one cannot go before it, so that one goes at once: not in the paper, but it would
 //! cost both the whole timeout. Writes that are to be durable, trims and flushes never pend: they join nothing.
 //!
-//! A queued request is open (may grow) exactly while it is pending.
+//! Joining pending requests only, as the section describes it, sends a run of small aligned requests one by one; the
+//! kernel's elevator below it would join those too. `merge = "well-formed"` does, as long as the result stays so.
 
 use super::{Choice, Grew, Merges, Scheduler, SchedulerContext, Splitting};
 use crate::cut::{CutRule, Unit};
@@ -24,6 +25,17 @@ use crate::lists::{List, Lists};
 use crate::pool::{Id, Pool, Queued};
 use flashwright_block::{Nanos, Request, RequestKind};
 use serde::{Deserialize, Serialize};
+
+/// Which queued requests grow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PaiMerge {
+    /// Pending ones.
+    #[default]
+    Pending,
+    /// Normal ones too, while they stay well-formed.
+    WellFormed,
+}
 
 /// `[host.pai]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -34,6 +46,9 @@ pub struct PaiSettings {
     /// Whether the oldest pending request goes when there is no other and nothing is below. Off, the drive idles: the
     /// paper's requests "stay in the pending queue for a while".
     pub idle_dispatch: bool,
+    /// Which requests new ones join: `"pending"` ones, as the paper describes, or `"well-formed"` ones too, as far as the
+    /// result is.
+    pub merge: PaiMerge,
     /// What well-formed requests begin and end at: the clustered `"page"` or the clustered `"block"`. Below `pasa` its
     /// unit goes.
     pub unit: Unit,
@@ -41,7 +56,7 @@ pub struct PaiSettings {
 
 impl Default for PaiSettings {
     fn default() -> Self {
-        Self { timeout: Nanos(5_000_000), idle_dispatch: false, unit: Unit::Page }
+        Self { timeout: Nanos(5_000_000), idle_dispatch: false, merge: PaiMerge::Pending, unit: Unit::Page }
     }
 }
 
@@ -68,6 +83,8 @@ pub struct Pai {
     pending: List,
     /// Was pending until someone waited for it; goes first.
     hurried: List,
+    /// Whether a request is in the pending queue, by number.
+    pends: Vec<bool>,
     pending_max: u32,
     expired: u64,
     joined: u64,
@@ -81,14 +98,19 @@ pub struct Pai {
 
 impl Pai {
     #[inline]
-    fn is_well_formed(&self, queued: &Queued) -> bool {
-        queued.first_sector.is_multiple_of(self.unit)
-            && queued.end_sector.is_multiple_of(self.unit)
-            && queued.sectors() <= self.rule.longest(queued.kind)
+    fn is_well_formed(&self, kind: RequestKind, first_sector: u64, end_sector: u64) -> bool {
+        first_sector.is_multiple_of(self.unit)
+            && end_sector.is_multiple_of(self.unit)
+            && end_sector - first_sector <= self.rule.longest(kind)
     }
 
-    /// Cuts a request that is new or has grown, and puts its pieces where they belong.
-    fn sort_in(&mut self, id: Id, mut was_pending: bool, pool: &mut Pool, now: Nanos) {
+    #[inline]
+    fn pends(&self, id: Id) -> bool {
+        self.pends.get(id.0 as usize).is_some_and(|pends| *pends)
+    }
+
+    /// Cuts a request that is new or was pending and has grown, and puts its pieces where they belong.
+    fn sort_in(&mut self, id: Id, pool: &mut Pool, now: Nanos) {
         let mut piece = Some(id);
         while let Some(id) = piece {
             let queued = pool.get(id);
@@ -96,18 +118,20 @@ impl Pai {
                 .rule
                 .cut(queued.kind, queued.first_sector, queued.end_sector)
                 .map(|at| pool.split(id, at));
-            if self.is_well_formed(pool.get(id)) {
-                if was_pending {
-                    self.lists.remove(&mut self.pending, id);
-                    self.leaves_pending(pool.get(id), now);
+            let queued = *pool.get(id);
+            if self.is_well_formed(queued.kind, queued.first_sector, queued.end_sector) {
+                if self.pends(id) {
+                    self.leave_pending(id, pool, now);
                 }
-                pool.close(id);
+                match self.settings.merge {
+                    PaiMerge::Pending => pool.close(id),
+                    PaiMerge::WellFormed => pool.reopen(id),
+                }
                 self.lists.push(&mut self.normal, id);
-            } else if !was_pending {
+            } else if !self.pends(id) {
                 pool.reopen(id);
                 self.pend(id, pool);
             }
-            was_pending = false;
         }
     }
 
@@ -122,27 +146,31 @@ impl Pai {
             before = self.lists.before(other);
         }
         self.lists.insert_behind(&mut self.pending, before, id);
+        if self.pends.len() <= id.0 as usize {
+            self.pends.resize(id.0 as usize + 1, false);
+        }
+        self.pends[id.0 as usize] = true;
         self.pending_max = self.pending_max.max(self.pending.len());
     }
 
-    fn leaves_pending(&mut self, queued: &Queued, now: Nanos) {
-        let pended_ns = now.0.saturating_sub(queued.queued_at.0);
+    fn leave_pending(&mut self, id: Id, pool: &Pool, now: Nanos) {
+        self.drop_pending(id);
+        let pended_ns = now.0.saturating_sub(pool.get(id).queued_at.0);
         self.left += 1;
         self.pended_ns += pended_ns;
         self.pended_ns_max = self.pended_ns_max.max(pended_ns);
     }
 
-    /// The oldest pending request goes to the device.
-    fn send_pending(&mut self, id: Id, pool: &Pool, now: Nanos) -> Choice {
+    /// Takes a request out of the pending queue uncounted: its waiting goes on elsewhere.
+    fn drop_pending(&mut self, id: Id) {
         self.lists.remove(&mut self.pending, id);
-        self.leaves_pending(pool.get(id), now);
-        Choice::Send(id)
+        self.pends[id.0 as usize] = false;
     }
 }
 
 impl Scheduler for Pai {
     const NAME: &'static str = "pai";
-    const ABOUT: &'static str = "requests aligned to the drive's unit first; the others wait for neighbours to join, up to a \
+    const ABOUT: &'static str = "requests aligned to the drive's unit first; the others wait for neighbours up to a \
                                  timeout (Kim et al., section 5.3)";
     const MERGES: Merges = Merges::Both;
     type Settings = PaiSettings;
@@ -171,6 +199,7 @@ impl Scheduler for Pai {
             normal: List::default(),
             pending: List::default(),
             hurried: List::default(),
+            pends: Vec::new(),
             pending_max: 0,
             expired: 0,
             joined: 0,
@@ -188,30 +217,39 @@ impl Scheduler for Pai {
             pool.close(id);
             self.lists.push(&mut self.normal, id);
         } else {
-            self.sort_in(id, false, pool, now);
+            self.sort_in(id, pool, now);
         }
     }
 
     #[inline]
-    fn may_merge(&self, id: Id, pool: &Pool) -> bool {
-        pool.get(id).is_open()
+    fn may_grow_by(&self, id: Id, other: &Queued, pool: &Pool) -> bool {
+        let queued = pool.get(id);
+        let (first, end) = (queued.first_sector.min(other.first_sector), queued.end_sector.max(other.end_sector));
+        self.pends(id) || self.is_well_formed(queued.kind, first, end)
     }
 
     fn grown(&mut self, id: Id, _: Grew, pool: &mut Pool, now: Nanos) {
-        self.joined += 1;
-        self.sort_in(id, true, pool, now);
+        // What is in the normal queue stays there: it is well-formed still.
+        if self.pends(id) {
+            self.joined += 1;
+            self.sort_in(id, pool, now);
+        }
     }
 
     fn swallowed(&mut self, id: Id, into: Id, pool: &Pool) {
+        if !self.pends(id) {
+            self.lists.remove(&mut self.normal, id);
+            return;
+        }
         // The joined request has the earlier deadline, and the place that goes with it.
-        if pool.get(id).queued_at < pool.get(into).queued_at {
+        if self.pends(into) && pool.get(id).queued_at < pool.get(into).queued_at {
             self.lists.remove(&mut self.pending, into);
             self.lists.insert_behind(&mut self.pending, Some(id), into);
         }
-        self.lists.remove(&mut self.pending, id);
+        self.drop_pending(id);
     }
 
-    fn hurry(&mut self, request: &Request, pool: &mut Pool) {
+    fn hurry(&mut self, request: &Request, pool: &mut Pool, now: Nanos) {
         let mut at = self.pending.first();
         while let Some(id) = at {
             at = self.lists.next(id);
@@ -221,7 +259,7 @@ impl Scheduler for Pai {
                 && request.first_sector < queued.end_sector
             {
                 pool.close(id);
-                self.lists.remove(&mut self.pending, id);
+                self.leave_pending(id, pool, now);
                 self.lists.push(&mut self.hurried, id);
                 self.hurried_total += 1;
             }
@@ -230,34 +268,34 @@ impl Scheduler for Pai {
 
     fn dispatch(&mut self, now: Nanos, in_flight: u32, pool: &mut Pool) -> Choice {
         if let Some(id) = self.lists.pop(&mut self.hurried) {
-            self.leaves_pending(pool.get(id), now);
             return Choice::Send(id);
         }
-        let oldest = self.pending.first();
-        let deadline = oldest.map(|id| pool.get(id).queued_at + self.settings.timeout);
-        if let (Some(id), Some(deadline)) = (oldest, deadline)
+        let oldest = self.pending.first().map(|id| (id, pool.get(id).queued_at + self.settings.timeout));
+        if let Some((id, deadline)) = oldest
             && deadline <= now
         {
             self.expired += 1;
-            return self.send_pending(id, pool, now);
+            self.leave_pending(id, pool, now);
+            return Choice::Send(id);
         }
         if let Some(id) = self.lists.pop(&mut self.normal) {
             return Choice::Send(id);
         }
-        match (oldest, deadline) {
-            (Some(id), _) if self.settings.idle_dispatch && in_flight == 0 => {
+        match oldest {
+            Some((id, _)) if self.settings.idle_dispatch && in_flight == 0 => {
                 self.idle += 1;
-                self.send_pending(id, pool, now)
+                self.leave_pending(id, pool, now);
+                Choice::Send(id)
             }
-            (_, Some(deadline)) => Choice::Wait(deadline),
-            _ => Choice::Nothing,
+            Some((_, deadline)) => Choice::Wait(deadline),
+            None => Choice::Nothing,
         }
     }
 
     fn figures(&self) -> Vec<(String, f64)> {
         let mean_ns = if self.left == 0 { 0.0 } else { self.pended_ns as f64 / self.left as f64 };
         [
-            ("pending_now_requests", f64::from(self.pending.len() + self.hurried.len())),
+            ("pending_now_requests", f64::from(self.pending.len())),
             ("pending_max_requests", f64::from(self.pending_max)),
             ("pending_mean_ns", mean_ns),
             ("pending_longest_ns", self.pended_ns_max as f64),
