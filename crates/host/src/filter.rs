@@ -23,6 +23,8 @@ pub(crate) struct Rules {
     pub plug_requests: u32,
     pub plug_delay: Nanos,
     pub depth: u32,
+    /// Whether the device below keeps the order of overlapping requests itself, as filters do.
+    pub ordered_below: bool,
 }
 
 /// Whether requests grow at their ends.
@@ -59,6 +61,8 @@ pub struct Filter<D> {
     in_flight: u32,
     below: FxHashMap<u64, u32>,
     held: Vec<Held>,
+    /// Requests that no longer hold up those that wait for them; empty between calls.
+    freed: Vec<u32>,
     backlog: VecDeque<u32>,
     /// When the plug ends, if the queue is plugged.
     plugged_until: Option<Nanos>,
@@ -88,6 +92,7 @@ impl<D: BlockDevice> Filter<D> {
             in_flight: 0,
             below: FxHashMap::default(),
             held: Vec::new(),
+            freed: Vec::new(),
             backlog: VecDeque::new(),
             plugged_until: None,
             ask_at: NEVER,
@@ -125,9 +130,17 @@ impl<D: BlockDevice> Filter<D> {
             Some(blocker) => {
                 self.figures.held_for_order += 1;
                 self.held.push(Held { host, blocker });
+                self.hurry(blocker, now);
             }
             None => self.enqueue(host, now),
         }
+    }
+
+    /// A request of the host is waited for.
+    fn hurry(&mut self, host: u32, now: Nanos) {
+        let request = *self.pool.request_of(host);
+        self.scheduler.hurry(&request, &mut self.pool, now);
+        self.ask_at = Nanos(0);
     }
 
     fn enqueue(&mut self, host: u32, now: Nanos) {
@@ -167,7 +180,7 @@ impl<D: BlockDevice> Filter<D> {
         let fits = |pool: &Pool, other: Id| pool.get(other).sectors() + new.sectors() <= self.rules.max_sectors;
         if let Some(front) = self.pool.ending_at(new.first_sector, new.kind)
             && fits(&self.pool, front)
-            && self.scheduler.may_merge(front, &self.pool)
+            && self.scheduler.may_grow_by(front, &new, &self.pool)
         {
             self.pool.join(front, id, front);
             self.figures.back_merges += 1;
@@ -177,7 +190,7 @@ impl<D: BlockDevice> Filter<D> {
         if self.rules.fronts
             && let Some(back) = self.pool.starting_at(new.end_sector, new.kind)
             && fits(&self.pool, back)
-            && self.scheduler.may_merge(back, &self.pool)
+            && self.scheduler.may_grow_by(back, &new, &self.pool)
         {
             let was = self.pool.get(back).first_sector;
             self.pool.join(id, back, back);
@@ -206,8 +219,8 @@ impl<D: BlockDevice> Filter<D> {
         let (Some(front), Some(back)) = (front, back) else { return };
         let sectors = self.pool.get(front).sectors() + self.pool.get(back).sectors();
         if sectors > self.rules.max_sectors
-            || !self.scheduler.may_merge(front, &self.pool)
-            || !self.scheduler.may_merge(back, &self.pool)
+            || !self.scheduler.may_grow_by(front, self.pool.get(back), &self.pool)
+            || !self.scheduler.may_grow_by(back, self.pool.get(front), &self.pool)
         {
             return;
         }
@@ -262,6 +275,9 @@ impl<D: BlockDevice> Filter<D> {
             Ok(tag) => {
                 self.in_flight += 1;
                 self.below.insert(tag.0, id.0);
+                if self.rules.ordered_below {
+                    self.follow(id, now);
+                }
             }
             Err(error) => {
                 // Its requests of the host fail with it.
@@ -272,52 +288,57 @@ impl<D: BlockDevice> Filter<D> {
         }
     }
 
+    /// What waited for a request that is below now may follow it there.
+    fn follow(&mut self, id: Id, now: Nanos) {
+        let Self { pool, freed, .. } = self;
+        pool.handed_on(id, |host| freed.push(host));
+        self.release(now);
+    }
+
     /// A request that was handed on is done, well or not.
     fn leaves(&mut self, id: Id, below: &Completion, well: bool) {
         self.taken[direction(below.request.kind)] -= 1;
-        let Self { pool, ready, held, .. } = self;
-        let mut freed = [u32::MAX; 4];
-        let mut count = 0;
-        let mut more: Vec<u32> = Vec::new(); // allocates only where more than four are waited for
+        let Self { pool, ready, freed, .. } = self;
         pool.completed(id, below, |completion, host, waited_for| {
             if well {
                 ready.push_back(*completion);
             }
-            if waited_for && !held.is_empty() {
-                match freed.get_mut(count) {
-                    Some(place) => *place = host,
-                    None => more.push(host),
-                }
-                count += 1;
+            if waited_for {
+                freed.push(host);
             }
         });
-        if count > 0 {
-            more.extend_from_slice(&freed[..count.min(freed.len())]);
-            self.release(&more, below.end);
-        }
+        self.release(below.end);
         self.let_in(below.end);
     }
 
-    /// Requests that waited for one of `done` may go, or wait for another.
-    fn release(&mut self, done: &[u32], now: Nanos) {
+    /// Requests that waited for those in `freed` may go, or wait for another.
+    fn release(&mut self, now: Nanos) {
+        if self.freed.is_empty() {
+            return;
+        }
         let mut at = 0;
         while at < self.held.len() {
             let Held { host, blocker } = self.held[at];
-            if !done.contains(&blocker) {
+            if !self.freed.contains(&blocker) {
                 at += 1;
                 continue;
             }
             match self.pool.conflict(host) {
                 Some(other) => {
                     self.held[at].blocker = other;
+                    self.hurry(other, now);
                     at += 1;
                 }
                 None => {
                     self.held.remove(at);
                     self.enqueue(host, now);
+                    if self.pool.is_waited_for(host) {
+                        self.hurry(host, now);
+                    }
                 }
             }
         }
+        self.freed.clear();
     }
 
     /// Requests that found the queue full come in while there is room.

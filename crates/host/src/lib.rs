@@ -12,6 +12,7 @@
 
 use flashwright_block::registry;
 
+mod cut;
 mod figures;
 mod filter;
 mod lists;
@@ -21,6 +22,7 @@ pub mod schedulers;
 mod settings;
 mod stack;
 
+pub use cut::{CutRule, Unit, WithoutBuffer};
 pub use figures::{DispatchedCounts, LayerFigures, Waits};
 pub use filter::Filter;
 pub use lists::{List, Lists, SortTree};

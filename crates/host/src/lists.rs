@@ -32,6 +32,11 @@ impl List {
     pub fn first(&self) -> Option<Id> {
         (self.head != NONE).then_some(Id(self.head))
     }
+    /// The newest.
+    #[must_use]
+    pub fn last(&self) -> Option<Id> {
+        (self.tail != NONE).then_some(Id(self.tail))
+    }
     /// How many.
     #[must_use]
     pub fn len(&self) -> u32 {
@@ -56,6 +61,24 @@ impl Lists {
             tail => self.links[tail as usize].1 = id.0,
         }
         list.tail = id.0;
+        list.len += 1;
+    }
+
+    /// Puts a request that is in no list behind a member, or before all of them.
+    pub fn insert_behind(&mut self, list: &mut List, member: Option<Id>, id: Id) {
+        if self.links.len() <= id.0 as usize {
+            self.links.resize(id.0 as usize + 1, (NONE, NONE));
+        }
+        let after = member.map_or(list.head, |member| self.links[member.0 as usize].1);
+        self.links[id.0 as usize] = (member.map_or(NONE, |member| member.0), after);
+        match member {
+            None => list.head = id.0,
+            Some(member) => self.links[member.0 as usize].1 = id.0,
+        }
+        match after {
+            NONE => list.tail = id.0,
+            after => self.links[after as usize].0 = id.0,
+        }
         list.len += 1;
     }
 
@@ -95,6 +118,13 @@ impl Lists {
         let first = list.first()?;
         self.remove(list, first);
         Some(first)
+    }
+
+    /// The member before `id`.
+    #[must_use]
+    pub fn before(&self, id: Id) -> Option<Id> {
+        let before = self.links[id.0 as usize].0;
+        (before != NONE).then_some(Id(before))
     }
 
     /// The member after `id`.
@@ -171,6 +201,13 @@ mod tests {
         let left: Vec<u32> = std::iter::from_fn(|| lists.pop(&mut list)).map(|id| id.0).collect();
         assert_eq!(left, [9, 7, 0]);
         assert!(list.is_empty());
+        lists.insert_behind(&mut list, None, Id(4));
+        lists.insert_behind(&mut list, None, Id(2));
+        lists.insert_behind(&mut list, Some(Id(2)), Id(12));
+        lists.insert_behind(&mut list, Some(Id(4)), Id(6));
+        assert_eq!((list.last(), lists.before(Id(4)), lists.before(Id(2))), (Some(Id(6)), Some(Id(12)), None));
+        let left: Vec<u32> = std::iter::from_fn(|| lists.pop(&mut list)).map(|id| id.0).collect();
+        assert_eq!(left, [2, 12, 4, 6]);
     }
 
     #[test]

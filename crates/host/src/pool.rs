@@ -61,6 +61,8 @@ impl Queued {
 struct HostRequest {
     completion: Completion,
     parts_left: u32,
+    /// Parts that were not handed on; kept only where the device below keeps the order of overlapping requests.
+    parts_here: u32,
     /// Where it stands in `live`.
     live_at: u32,
     /// Whether a later one waits for it.
@@ -195,6 +197,7 @@ impl Pool {
         let first_of_rest = if self.hosts[host as usize].completion.request.first_sector < at {
             // One that lies on both sides.
             self.hosts[host as usize].parts_left += 1;
+            self.hosts[host as usize].parts_here += 1;
             let rest = self.link(host);
             self.links[rest as usize].next = self.links[at_link as usize].next;
             self.links[at_link as usize].next = NONE;
@@ -309,6 +312,7 @@ impl Pool {
         let host = HostRequest {
             completion: Completion { tag: Tag(tag), request, start: Nanos(u64::MAX), ..Completion::default() },
             parts_left: 1,
+            parts_here: 1,
             live_at: NONE,
             waited_for: false,
         };
@@ -322,6 +326,11 @@ impl Pool {
                 at(self.hosts.len())
             }
         }
+    }
+
+    /// Whether a later request waits for this one.
+    pub(crate) fn is_waited_for(&self, host: u32) -> bool {
+        self.hosts[host as usize].waited_for
     }
 
     pub(crate) fn request_of(&self, host: u32) -> &Request {
@@ -387,6 +396,24 @@ impl Pool {
         })
     }
 
+    /// A queued request went to a device that keeps the order of overlapping requests itself: those of the host that
+    /// are below as a whole hold up nobody any more. Hands those that a later one waits for to `gone`.
+    pub(crate) fn handed_on(&mut self, id: Id, mut gone: impl FnMut(u32)) {
+        let mut at = self.get(id).links.0;
+        while at != NONE {
+            let Link { host, next } = self.links[at as usize];
+            at = next;
+            let entry = &mut self.hosts[host as usize];
+            entry.parts_here -= 1;
+            if entry.parts_here == 0 {
+                if entry.waited_for {
+                    gone(host);
+                }
+                self.retire(host);
+            }
+        }
+    }
+
     /// A queued request was carried out: hands every request of the host that has no part left to `done`, with whether a
     /// later one waits for it. The number is free then.
     pub(crate) fn completed(&mut self, id: Id, below: &Completion, mut done: impl FnMut(&Completion, u32, bool)) {
@@ -414,11 +441,17 @@ impl Pool {
     }
 
     fn forget(&mut self, host: u32) {
-        let HostRequest { live_at, completion, .. } = self.hosts[host as usize];
         self.free_hosts.push(host);
+        self.retire(host);
+    }
+
+    /// From now on no request conflicts with this one.
+    fn retire(&mut self, host: u32) {
+        let HostRequest { live_at, completion, .. } = self.hosts[host as usize];
         if live_at == NONE {
             return;
         }
+        self.hosts[host as usize].live_at = NONE;
         self.live.swap_remove(live_at as usize);
         if let Some(moved) = self.live.get(live_at as usize) {
             self.hosts[moved.host as usize].live_at = live_at;

@@ -62,7 +62,7 @@ impl StackSettings {
 
     fn context(&self, device_sectors: u64, depth: u32, at: usize) -> SchedulerContext {
         // The nearest filter above that cuts sets the rule.
-        let above = self.scheduler.0[..at].iter().rev().map(|name| name.splitting());
+        let above = self.scheduler.0[..at].iter().rev().map(|name| name.splitting(&self.schedulers));
         SchedulerContext {
             device_sectors,
             depth,
@@ -72,17 +72,18 @@ impl StackSettings {
         }
     }
 
-    fn rules(&self, name: SchedulerName, depth: u32, uppermost: bool) -> Rules {
+    fn rules(&self, name: SchedulerName, context: &SchedulerContext, uppermost: bool, lowermost: bool) -> Rules {
         let layer = &self.block_layer;
         let (merges, fronts) = Rules::merging(name.merges(), layer.merge);
         Rules {
             merges,
             fronts,
-            max_sectors: if name.lifts_max() { LIFTED_SECTORS } else { layer.max_request.0 / SECTOR_BYTES },
+            max_sectors: name.max_sectors(&self.schedulers, context).min(LIFTED_SECTORS),
             queue_requests: layer.queue_requests,
             plug_requests: if uppermost && name.plugs() { layer.plug_requests } else { 0 },
             plug_delay: layer.plug_delay,
-            depth,
+            depth: context.depth,
+            ordered_below: !lowermost,
         }
     }
 }
@@ -101,8 +102,10 @@ impl<D: BlockDevice> Stack<D> {
         let mut stack = Self::Bare(device);
         for (at, name) in settings.scheduler.0.iter().enumerate().rev() {
             let depth = stack.info().queue_depth.max(1);
-            let scheduler = name.build(&settings.schedulers, settings.context(device_sectors, depth, at));
-            let rules = settings.rules(*name, depth, at == 0);
+            let context = settings.context(device_sectors, depth, at);
+            let scheduler = name.build(&settings.schedulers, context);
+            let lowermost = matches!(stack, Self::Bare(_));
+            let rules = settings.rules(*name, &context, at == 0, lowermost);
             let yardstick = Yardstick::new(&settings.profile);
             stack = Self::Filtered(Box::new(Filter::new(stack, scheduler, name.listed().name, rules, yardstick)));
         }

@@ -1,9 +1,10 @@
 //! I/O schedulers. A scheduler is one file here and one line in the list below.
 
+use crate::cut::{Unit, WithoutBuffer};
 use crate::pool::{Id, Pool, Queued};
 use crate::profile::Profile;
-use flashwright_block::Nanos;
 use flashwright_block::registry::policies;
+use flashwright_block::{Nanos, Request};
 use serde::{Deserialize, Serialize};
 
 /// What a scheduler is built for.
@@ -29,9 +30,9 @@ pub enum Splitting {
     #[default]
     None,
     /// At the size of the drive's buffer (PAS).
-    Size,
-    /// At multiples of the clustered page, then at the size of the buffer (PASA).
-    AlignedSize,
+    Size(WithoutBuffer),
+    /// At multiples of a unit, then at the size of the buffer (PASA).
+    AlignedSize(Unit, WithoutBuffer),
 }
 
 /// At which ends queued requests may grow.
@@ -71,8 +72,9 @@ pub enum Choice {
 /// Decides in which order queued requests go to the device.
 ///
 /// Merging is the filter's: it asks [`Scheduler::may_merge`] and tells what grew. A request that overlaps an earlier one
-/// is not added before that has completed, so no order that a scheduler chooses can change what is read. Time comes in as an argument: there
-/// is no other clock.
+/// is not added before that has completed (above another filter: before all of it was handed on, since that one keeps the
+/// order too), so no order that a scheduler chooses can change what is read. Time comes in as an argument: there is no
+/// other clock.
 pub trait Scheduler: Sized {
     /// What users write to choose it.
     const NAME: &'static str;
@@ -80,10 +82,6 @@ pub trait Scheduler: Sized {
     const ABOUT: &'static str;
     /// At which ends queued requests may grow.
     const MERGES: Merges = Merges::Both;
-    /// Whether merging goes beyond the block layer's longest request, since the scheduler cuts requests itself.
-    const LIFTS_MAX: bool = false;
-    /// How it cuts requests, for filters below.
-    const SPLITTING: Splitting = Splitting::None;
     /// Whether plugging makes sense above it: it does not for those of multi-queue kernels.
     const PLUGS: bool = true;
     /// Its own settings.
@@ -93,6 +91,17 @@ pub trait Scheduler: Sized {
     fn faults(settings: &Self::Settings, context: &SchedulerContext) -> Vec<(String, String)> {
         let _ = (settings, context);
         Vec::new()
+    }
+    /// Longest request that merging makes, in sectors: the block layer's, unless the scheduler has its own rule. No
+    /// more than 2^30 are taken.
+    fn max_sectors(settings: &Self::Settings, context: &SchedulerContext) -> u64 {
+        let _ = settings;
+        context.max_sectors
+    }
+    /// How it cuts requests, for filters below.
+    fn splitting(settings: &Self::Settings) -> Splitting {
+        let _ = settings;
+        Splitting::None
     }
     /// Builds it, empty.
     fn new(settings: &Self::Settings, context: SchedulerContext) -> Self;
@@ -104,12 +113,22 @@ pub trait Scheduler: Sized {
         let _ = (id, pool);
         true
     }
+    /// Whether a queued request may grow by this one, which adjoins it.
+    fn may_grow_by(&self, id: Id, other: &Queued, pool: &Pool) -> bool {
+        let _ = other;
+        self.may_merge(id, pool)
+    }
     /// A queued request has grown. The scheduler may cut it ([`Pool::split`]).
     fn grown(&mut self, id: Id, grew: Grew, pool: &mut Pool, now: Nanos) {
         let _ = (id, grew, pool, now);
     }
     /// A queued request is about to become part of `into`, which stays.
     fn swallowed(&mut self, id: Id, into: Id, pool: &Pool);
+    /// A later request overlaps this one of the host, or a part of it that is queued here, and waits until it has
+    /// completed: it had better not linger. Told to any scheduler, whether or not it still has a part of it.
+    fn hurry(&mut self, request: &Request, pool: &mut Pool, now: Nanos) {
+        let _ = (request, pool, now);
+    }
     /// What goes to the device, of which `in_flight` requests of this filter wait below.
     fn dispatch(&mut self, now: Nanos, in_flight: u32, pool: &mut Pool) -> Choice;
     /// A request that was handed on has completed.
@@ -141,15 +160,15 @@ macro_rules! schedulers {
             pub fn merges(self) -> Merges {
                 match self { $(SchedulerName::$scheduler => $scheduler::MERGES,)+ }
             }
-            /// See [`Scheduler::LIFTS_MAX`].
+            /// See [`Scheduler::max_sectors`].
             #[must_use]
-            pub fn lifts_max(self) -> bool {
-                match self { $(SchedulerName::$scheduler => $scheduler::LIFTS_MAX,)+ }
+            pub fn max_sectors(self, settings: &SchedulerSettings, context: &SchedulerContext) -> u64 {
+                match self { $(SchedulerName::$scheduler => $scheduler::max_sectors(&settings.$module, context),)+ }
             }
-            /// See [`Scheduler::SPLITTING`].
+            /// See [`Scheduler::splitting`].
             #[must_use]
-            pub fn splitting(self) -> Splitting {
-                match self { $(SchedulerName::$scheduler => $scheduler::SPLITTING,)+ }
+            pub fn splitting(self, settings: &SchedulerSettings) -> Splitting {
+                match self { $(SchedulerName::$scheduler => $scheduler::splitting(&settings.$module),)+ }
             }
             /// See [`Scheduler::PLUGS`].
             #[must_use]
@@ -164,11 +183,11 @@ macro_rules! schedulers {
             pub fn add(&mut self, id: Id, pool: &mut Pool, now: Nanos) {
                 match self { $(Running::$scheduler(scheduler) => scheduler.add(id, pool, now),)+ }
             }
-            /// See [`Scheduler::may_merge`].
+            /// See [`Scheduler::may_grow_by`].
             #[inline]
             #[must_use]
-            pub fn may_merge(&self, id: Id, pool: &Pool) -> bool {
-                match self { $(Running::$scheduler(scheduler) => scheduler.may_merge(id, pool),)+ }
+            pub fn may_grow_by(&self, id: Id, other: &Queued, pool: &Pool) -> bool {
+                match self { $(Running::$scheduler(scheduler) => scheduler.may_grow_by(id, other, pool),)+ }
             }
             /// See [`Scheduler::grown`].
             #[inline]
@@ -179,6 +198,10 @@ macro_rules! schedulers {
             #[inline]
             pub fn swallowed(&mut self, id: Id, into: Id, pool: &Pool) {
                 match self { $(Running::$scheduler(scheduler) => scheduler.swallowed(id, into, pool),)+ }
+            }
+            /// See [`Scheduler::hurry`].
+            pub fn hurry(&mut self, request: &Request, pool: &mut Pool, now: Nanos) {
+                match self { $(Running::$scheduler(scheduler) => scheduler.hurry(request, pool, now),)+ }
             }
             /// See [`Scheduler::dispatch`].
             #[inline]
@@ -202,4 +225,8 @@ macro_rules! schedulers {
 schedulers! {
     noop::Noop,
     deadline::Deadline,
+    pas::Pas,
+    pasa::Pasa,
+    pai::Pai,
+    ssd_friendly::SsdFriendly,
 }

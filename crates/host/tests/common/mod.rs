@@ -74,11 +74,13 @@ impl BlockDevice for Recorder {
     }
 }
 
-/// `"2 ms R 50+8 p3"`: arrival, kind (R, W, T, F), sectors, and the process if it matters.
+/// `"2 ms R 50+8 p3 fua"`: arrival, kind (R, W, T, F), sectors, the process if it matters, and whether it is to be
+/// durable.
 pub fn request(text: &str) -> Request {
     let parts: Vec<&str> = text.split_whitespace().collect();
     let [time, unit, kind, run, rest @ ..] = parts.as_slice() else { panic!("{text:?} is no request") };
     let (first, sectors) = run.split_once('+').expect("first+sectors");
+    assert!(rest.iter().all(|word| *word == "fua" || word.starts_with('p')), "{text:?} has words too many");
     Request {
         arrival: format!("{time} {unit}").parse().expect("a time"),
         first_sector: first.parse().expect("a sector"),
@@ -90,7 +92,11 @@ pub fn request(text: &str) -> Request {
             "F" => RequestKind::Flush,
             other => panic!("{other:?} is no kind"),
         },
-        process: rest.first().map_or(0, |process| process.trim_start_matches('p').parse().expect("a process")),
+        process: rest
+            .iter()
+            .find_map(|word| word.strip_prefix('p'))
+            .map_or(0, |process| process.parse().expect("a process")),
+        fua: rest.contains(&"fua"),
         ..Request::default()
     }
 }

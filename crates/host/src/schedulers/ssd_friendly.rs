@@ -1,0 +1,313 @@
+//! The SSD-friendly scheduler: the drive's addresses in zones, batches of one direction, and requests as long as merging
+//! makes them.
+//!
+//! Source: Hu, "Enterprise SSD" dissertation, section 5.2.
+//!
+//! ```text
+//!   zone 0     zone 1          zone 7      a list of reads and one of writes each
+//!  R ▤▤ W ▤   R ▤ W ▤▤   …   R ▤ W ▤
+//!   └──────────┴─── batch ─────┘           one of each zone (or all), of one direction; then the other direction's turn
+//! ```
+//!
+//! Merging is the filter's, by ends. Its table spans the whole drive where the dissertation has one a zone, so a request
+//! is kept from growing once it ends where another zone begins: what begins there would have looked in that zone only. It
+//! stays in the zone of its start.
+//!
+//! Trims and flushes go with the writes.
+
+use super::{Choice, Merges, Scheduler, SchedulerContext};
+use crate::lists::{List, Lists};
+use crate::pool::{Id, Pool, Queued};
+use flashwright_block::{Bytes, Nanos, RequestKind, SECTOR_BYTES};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+
+/// Requests that a batch takes of each zone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PerZone {
+    /// One (section 5.2.1 argues from as many requests at once as there are zones).
+    #[default]
+    One,
+    /// All (section 5.2.4: "fetches all read requests or all write requests").
+    All,
+}
+
+/// How many batches of a direction follow one another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Share {
+    /// As many as `reads` and `writes` say.
+    #[default]
+    Fixed,
+    /// In proportion to what waits when the direction's turns begin: requests of its own over those of the other,
+    /// rounded down, and at least one. The dissertation suggests to adapt it; the rule is ours.
+    Adaptive,
+}
+
+/// Makes a setting that is a word or a size.
+macro_rules! word_or_size {
+    ($(#[$about:meta])* $name:ident: $word:literal is $(#[$word_about:meta])* $variant:ident) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub enum $name {
+            $(#[$word_about])*
+            #[default]
+            $variant,
+            /// This many bytes.
+            Size(Bytes),
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                match self {
+                    Self::$variant => serializer.serialize_str($word),
+                    Self::Size(bytes) => serializer.collect_str(bytes),
+                }
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = String::deserialize(deserializer)?;
+                if text == $word {
+                    return Ok(Self::$variant);
+                }
+                text.parse().map(Self::Size).map_err(|_| {
+                    let (word, example) = ($word, "64 KiB");
+                    D::Error::custom(format!("found {text:?}, expected {word:?} or a size such as {example:?}"))
+                })
+            }
+        }
+    };
+}
+
+word_or_size! {
+    /// Longest request that merging makes.
+    MaxMerge: "none" is
+    /// As long as it gets.
+    Unlimited
+}
+
+word_or_size! {
+    /// What is divided into zones.
+    Span: "device" is
+    /// The device.
+    Device
+}
+
+/// `[host.ssd-friendly]`; the defaults are the dissertation's unless said otherwise.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub struct SsdFriendlySettings {
+    /// Zones: the queue length at which its drives were saturated (section 5.2.1).
+    pub zones: u32,
+    /// What is divided into zones: the `"device"`, or the size of the range that the workload uses, from its start, where
+    /// that is known. What lies beyond belongs to the last zone.
+    pub span: Span,
+    /// Requests that a batch takes of each zone: `"one"` or `"all"`. Its text says both.
+    pub per_zone: PerZone,
+    /// Whether a batch begins only when the one before has completed ("synchronously among all the zones").
+    pub barrier: bool,
+    /// Whether turns are `"fixed"` or `"adaptive"`.
+    pub share: Share,
+    /// Batches of reads in a row, where turns are fixed.
+    pub reads: u32,
+    /// Batches of writes in a row.
+    pub writes: u32,
+    /// Longest request that merging makes: `"none"` for no bound, or a size, such as the 512 KiB that real drives' drivers
+    /// take at most.
+    pub max_merge: MaxMerge,
+}
+
+impl Default for SsdFriendlySettings {
+    fn default() -> Self {
+        Self {
+            zones: 8,
+            span: Span::Device,
+            per_zone: PerZone::One,
+            barrier: true,
+            share: Share::Fixed,
+            reads: 1,
+            writes: 1,
+            max_merge: MaxMerge::Unlimited,
+        }
+    }
+}
+
+/// Most zones: a batch looks at each, and a sector's number times this fits 64 bits on any device of 64-bit size.
+const ZONES_MAX: u32 = 512;
+
+const WRITE: usize = 1;
+
+/// Lists by zone and direction, and the batch that is going out.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SsdFriendly {
+    settings: SsdFriendlySettings,
+    zones: u64,
+    /// Sectors that the zones divide.
+    span: u64,
+    lists: Lists,
+    /// Of reads and of writes, a list a zone.
+    queues: [Vec<List>; 2],
+    waiting: [u32; 2],
+    batch: List,
+    /// Whose turn it is, and how many batches of it are left.
+    turn: usize,
+    turns_left: u32,
+    batches: [u64; 2],
+}
+
+fn direction(kind: RequestKind) -> usize {
+    usize::from(kind != RequestKind::Read)
+}
+
+impl SsdFriendly {
+    fn zone(&self, sector: u64) -> usize {
+        let zone = if sector < self.span { sector * self.zones / self.span } else { self.zones - 1 };
+        usize::try_from(zone).expect("few zones")
+    }
+
+    fn queue(&mut self, queued: &Queued) -> (&mut Lists, &mut List, &mut u32) {
+        let (direction, zone) = (direction(queued.kind), self.zone(queued.first_sector));
+        (&mut self.lists, &mut self.queues[direction][zone], &mut self.waiting[direction])
+    }
+
+    /// Batches of a direction that may follow one another from now on.
+    fn turns(&self, direction: usize) -> u32 {
+        match self.settings.share {
+            Share::Fixed => [self.settings.reads, self.settings.writes][direction],
+            Share::Adaptive => {
+                let [own, other] = [self.waiting[direction], self.waiting[1 - direction]];
+                own.checked_div(other).unwrap_or(1).max(1)
+            }
+        }
+    }
+
+    /// The direction of the next batch, of which something waits.
+    fn next_direction(&mut self) -> Option<usize> {
+        if self.waiting == [0, 0] {
+            return None;
+        }
+        if self.turns_left == 0 || self.waiting[self.turn] == 0 {
+            self.turn = 1 - self.turn;
+            if self.waiting[self.turn] == 0 {
+                self.turn = 1 - self.turn;
+            }
+            self.turns_left = self.turns(self.turn);
+        }
+        self.turns_left -= 1;
+        Some(self.turn)
+    }
+
+    /// Takes the next batch out of the zones, in rounds of one of each.
+    fn gather(&mut self, pool: &mut Pool) {
+        let Some(direction) = self.next_direction() else { return };
+        self.batches[direction] += 1;
+        loop {
+            for queue in &mut self.queues[direction] {
+                if let Some(id) = self.lists.pop(queue) {
+                    pool.close(id);
+                    self.lists.push(&mut self.batch, id);
+                    self.waiting[direction] -= 1;
+                }
+            }
+            if self.settings.per_zone == PerZone::One || self.waiting[direction] == 0 {
+                return;
+            }
+        }
+    }
+}
+
+impl Scheduler for SsdFriendly {
+    const NAME: &'static str = "ssd-friendly";
+    const ABOUT: &'static str = "batches of reads or of writes, one request of each zone of the drive, merged without a bound \
+                                 (Hu, dissertation, section 5.2)";
+    const MERGES: Merges = Merges::Back;
+    type Settings = SsdFriendlySettings;
+
+    fn faults(settings: &SsdFriendlySettings, context: &SchedulerContext) -> Vec<(String, String)> {
+        let mut faults = Vec::new();
+        let mut add = |key: &str, what: String| faults.push((key.to_owned(), what));
+        if !(1..=ZONES_MAX).contains(&settings.zones) {
+            add("zones", format!("found {}, expected 1 to {ZONES_MAX}", settings.zones));
+        }
+        for (key, turns) in [("reads", settings.reads), ("writes", settings.writes)] {
+            if turns == 0 {
+                add(key, "found 0, expected at least 1, or its requests would never go".to_owned());
+            }
+        }
+        let device = Bytes(context.device_sectors.saturating_mul(SECTOR_BYTES));
+        if let Span::Size(span) = settings.span
+            && !(SECTOR_BYTES..=device.0).contains(&span.0)
+        {
+            add("span", format!("found \"{span}\", expected \"512 B\" to the device's \"{device}\""));
+        }
+        if let MaxMerge::Size(most) = settings.max_merge
+            && most.0 < SECTOR_BYTES
+        {
+            add("max-merge", format!("found \"{most}\", expected \"none\" or at least \"512 B\""));
+        }
+        faults
+    }
+
+    fn max_sectors(settings: &SsdFriendlySettings, _: &SchedulerContext) -> u64 {
+        match settings.max_merge {
+            MaxMerge::Unlimited => u64::MAX,
+            MaxMerge::Size(most) => most.0 / SECTOR_BYTES,
+        }
+    }
+
+    fn new(settings: &SsdFriendlySettings, context: SchedulerContext) -> Self {
+        let span = match settings.span {
+            Span::Device => context.device_sectors,
+            Span::Size(span) => span.0 / SECTOR_BYTES,
+        };
+        let queues = vec![List::default(); settings.zones as usize];
+        Self {
+            settings: settings.clone(),
+            zones: u64::from(settings.zones),
+            span,
+            lists: Lists::default(),
+            queues: [queues.clone(), queues],
+            waiting: [0; 2],
+            batch: List::default(),
+            // The writes' turns are over, so reads have the first.
+            turn: WRITE,
+            turns_left: 0,
+            batches: [0; 2],
+        }
+    }
+
+    fn add(&mut self, id: Id, pool: &mut Pool, _: Nanos) {
+        let (lists, queue, waiting) = self.queue(pool.get(id));
+        lists.push(queue, id);
+        *waiting += 1;
+    }
+
+    fn may_merge(&self, id: Id, pool: &Pool) -> bool {
+        // What begins at its end belongs to the zone of that sector.
+        let queued = pool.get(id);
+        self.zone(queued.first_sector) == self.zone(queued.end_sector)
+    }
+
+    fn swallowed(&mut self, id: Id, _: Id, pool: &Pool) {
+        let (lists, queue, waiting) = self.queue(pool.get(id));
+        lists.remove(queue, id);
+        *waiting -= 1;
+    }
+
+    fn dispatch(&mut self, _: Nanos, in_flight: u32, pool: &mut Pool) -> Choice {
+        if self.batch.is_empty() {
+            if self.settings.barrier && in_flight > 0 {
+                return Choice::Nothing;
+            }
+            self.gather(pool);
+        }
+        self.lists.pop(&mut self.batch).map_or(Choice::Nothing, Choice::Send)
+    }
+
+    fn figures(&self) -> Vec<(String, f64)> {
+        let [reads, writes] = self.batches.map(|batches| batches as f64);
+        vec![("read_batches".to_owned(), reads), ("write_batches".to_owned(), writes)]
+    }
+}
