@@ -174,7 +174,7 @@ impl<D: BlockDevice> Filter<D> {
         let fits = |pool: &Pool, other: Id| pool.get(other).sectors() + new.sectors() <= self.rules.max_sectors;
         if let Some(front) = self.pool.ending_at(new.first_sector, new.kind)
             && fits(&self.pool, front)
-            && self.scheduler.may_merge(front, &self.pool)
+            && self.scheduler.may_grow_by(front, &new, &self.pool)
         {
             self.pool.join(front, id, front);
             self.figures.back_merges += 1;
@@ -184,7 +184,7 @@ impl<D: BlockDevice> Filter<D> {
         if self.rules.fronts
             && let Some(back) = self.pool.starting_at(new.end_sector, new.kind)
             && fits(&self.pool, back)
-            && self.scheduler.may_merge(back, &self.pool)
+            && self.scheduler.may_grow_by(back, &new, &self.pool)
         {
             let was = self.pool.get(back).first_sector;
             self.pool.join(id, back, back);
@@ -213,8 +213,8 @@ impl<D: BlockDevice> Filter<D> {
         let (Some(front), Some(back)) = (front, back) else { return };
         let sectors = self.pool.get(front).sectors() + self.pool.get(back).sectors();
         if sectors > self.rules.max_sectors
-            || !self.scheduler.may_merge(front, &self.pool)
-            || !self.scheduler.may_merge(back, &self.pool)
+            || !self.scheduler.may_grow_by(front, self.pool.get(back), &self.pool)
+            || !self.scheduler.may_grow_by(back, self.pool.get(front), &self.pool)
         {
             return;
         }
@@ -252,8 +252,7 @@ impl<D: BlockDevice> Filter<D> {
     }
 
     fn hand_on(&mut self, id: Id, now: Nanos) {
-        self.pool.close(id);
-        let queued = *self.pool.get(id);
+        let queued = self.pool.hand_on(id, now);
         self.figures.handed_on(&queued, now, &self.yardstick);
         self.queued -= 1;
         let request = Request {
@@ -273,6 +272,7 @@ impl<D: BlockDevice> Filter<D> {
             Err(error) => {
                 // Its requests of the host fail with it.
                 self.failures.push_back(error);
+                self.scheduler.completed(&queued, now, now);
                 let failed = Completion { request, start: now, end: now, ..Completion::default() };
                 self.leaves(id, &failed, false);
             }

@@ -12,6 +12,7 @@
 
 use flashwright_block::registry;
 
+mod directions;
 mod figures;
 mod filter;
 mod lists;

@@ -74,7 +74,7 @@ impl StackSettings {
 
     fn rules(&self, name: SchedulerName, depth: u32, uppermost: bool) -> Rules {
         let layer = &self.block_layer;
-        let (merges, fronts) = Rules::merging(name.merges(), layer.merge);
+        let (merges, fronts) = Rules::merging(name.merges(&self.schedulers), layer.merge);
         Rules {
             merges,
             fronts,

@@ -99,10 +99,20 @@ pub trait Scheduler: Sized {
 
     /// A request joins the queue. The scheduler may cut it at once ([`Pool::split`]).
     fn add(&mut self, id: Id, pool: &mut Pool, now: Nanos);
+    /// At which ends queued requests may grow under these settings.
+    fn merges(settings: &Self::Settings) -> Merges {
+        let _ = settings;
+        Self::MERGES
+    }
     /// Whether a queued request may grow.
     fn may_merge(&self, id: Id, pool: &Pool) -> bool {
         let _ = (id, pool);
         true
+    }
+    /// Whether a queued request may grow by this one, which adjoins it.
+    fn may_grow_by(&self, id: Id, other: &Queued, pool: &Pool) -> bool {
+        let _ = other;
+        self.may_merge(id, pool)
     }
     /// A queued request has grown. The scheduler may cut it ([`Pool::split`]).
     fn grown(&mut self, id: Id, grew: Grew, pool: &mut Pool, now: Nanos) {
@@ -112,7 +122,7 @@ pub trait Scheduler: Sized {
     fn swallowed(&mut self, id: Id, into: Id, pool: &Pool);
     /// What goes to the device, of which `in_flight` requests of this filter wait below.
     fn dispatch(&mut self, now: Nanos, in_flight: u32, pool: &mut Pool) -> Choice;
-    /// A request that was handed on has completed.
+    /// A request that was handed on has completed, or has failed at once.
     fn completed(&mut self, request: &Queued, started: Nanos, now: Nanos) {
         let _ = (request, started, now);
     }
@@ -136,10 +146,10 @@ macro_rules! schedulers {
             pub fn faults(self, settings: &SchedulerSettings, context: &SchedulerContext) -> Vec<(String, String)> {
                 match self { $(SchedulerName::$scheduler => $scheduler::faults(&settings.$module, context),)+ }
             }
-            /// See [`Scheduler::MERGES`].
+            /// See [`Scheduler::merges`].
             #[must_use]
-            pub fn merges(self) -> Merges {
-                match self { $(SchedulerName::$scheduler => $scheduler::MERGES,)+ }
+            pub fn merges(self, settings: &SchedulerSettings) -> Merges {
+                match self { $(SchedulerName::$scheduler => $scheduler::merges(&settings.$module),)+ }
             }
             /// See [`Scheduler::LIFTS_MAX`].
             #[must_use]
@@ -164,11 +174,11 @@ macro_rules! schedulers {
             pub fn add(&mut self, id: Id, pool: &mut Pool, now: Nanos) {
                 match self { $(Running::$scheduler(scheduler) => scheduler.add(id, pool, now),)+ }
             }
-            /// See [`Scheduler::may_merge`].
+            /// See [`Scheduler::may_grow_by`].
             #[inline]
             #[must_use]
-            pub fn may_merge(&self, id: Id, pool: &Pool) -> bool {
-                match self { $(Running::$scheduler(scheduler) => scheduler.may_merge(id, pool),)+ }
+            pub fn may_grow_by(&self, id: Id, other: &Queued, pool: &Pool) -> bool {
+                match self { $(Running::$scheduler(scheduler) => scheduler.may_grow_by(id, other, pool),)+ }
             }
             /// See [`Scheduler::grown`].
             #[inline]
@@ -202,4 +212,5 @@ macro_rules! schedulers {
 schedulers! {
     noop::Noop,
     deadline::Deadline,
+    mq_deadline::MqDeadline,
 }
