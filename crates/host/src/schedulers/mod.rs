@@ -213,4 +213,5 @@ schedulers! {
     noop::Noop,
     deadline::Deadline,
     mq_deadline::MqDeadline,
+    kyber::Kyber,
 }
