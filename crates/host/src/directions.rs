@@ -119,3 +119,19 @@ impl Directions {
         queued
     }
 }
+/// The request that a disk's head at `head` reaches soonest: the next one forward, or the last one behind where that
+/// is at most `back_max` sectors away and, taken `back_penalty` times, nearer. Without either the order begins anew.
+/// A tie goes forward (Linux 2.6, anticipatory and CFQ).
+pub(crate) fn nearest(sorted: &SortTree, head: u64, back_max: u64, back_penalty: u64, pool: &Pool) -> Option<Id> {
+    let forward = sorted.at_or_after(head);
+    let back = sorted.before(head).map(|id| (id, head - pool.get(id).first_sector));
+    match (forward, back.filter(|(_, distance)| *distance <= back_max)) {
+        (Some(forward), Some((back, distance))) => {
+            let ahead = pool.get(forward).first_sector - head;
+            Some(if distance.saturating_mul(back_penalty) < ahead { back } else { forward })
+        }
+        (Some(forward), None) => Some(forward),
+        (None, Some((back, _))) => Some(back),
+        (None, None) => sorted.first(),
+    }
+}

@@ -15,6 +15,7 @@ use flashwright_block::registry;
 mod directions;
 mod figures;
 mod filter;
+mod habits;
 mod lists;
 mod pool;
 mod profile;

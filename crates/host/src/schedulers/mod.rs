@@ -212,6 +212,7 @@ macro_rules! schedulers {
 schedulers! {
     noop::Noop,
     deadline::Deadline,
+    anticipatory::Anticipatory,
     mq_deadline::MqDeadline,
     kyber::Kyber,
 }

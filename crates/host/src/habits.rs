@@ -1,0 +1,80 @@
+//! What schedulers of Linux 2.6 remember of a process: how long it thinks between reads, and how far it seeks.
+
+use flashwright_block::Nanos;
+use serde::{Deserialize, Serialize};
+
+/// A mean in which each earlier sample weighs 7/8 of the next, in fixed point with 1 as 256.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct DecayingMean {
+    samples: u64,
+    total: u64,
+    /// The mean; 0 without samples.
+    pub mean: u64,
+}
+
+impl DecayingMean {
+    /// Whether there is a sample.
+    pub fn is_known(&self) -> bool {
+        self.samples > 0
+    }
+
+    /// Takes a sample.
+    pub fn add(&mut self, sample: u64) {
+        self.samples = (7 * self.samples + 256) / 8;
+        self.total = (7 * self.total + 256 * sample) / 8;
+        self.mean = (self.total + self.samples / 2) / self.samples;
+    }
+}
+
+/// Habits of one process in its reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Habits {
+    /// Time from the end of a read to the next, in nanoseconds.
+    pub think: DecayingMean,
+    /// Distance from the end of a read to the start of the next, in sectors.
+    pub seek: DecayingMean,
+    /// Where the last read ended, once there was one.
+    pub last_end: Option<u64>,
+    /// When the last read was done, once one was.
+    pub last_done: Option<Nanos>,
+}
+
+impl Habits {
+    /// The distance of a read from the one before.
+    pub fn distance(&self, first_sector: u64) -> Option<u64> {
+        self.last_end.map(|end| end.abs_diff(first_sector))
+    }
+
+    /// Notes a distance. One that is much longer than the mean counts as less, the more so once there are a few.
+    pub fn sought(&mut self, distance: u64) {
+        let slack = if self.seek.samples <= 60 { 2 << 20 } else { 2 << 16 };
+        self.seek.add(distance.min(self.seek.mean * 4 + slack));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn means_decay_by_an_eighth() {
+        let mut mean = DecayingMean::default();
+        mean.add(800);
+        // 32 of 256 samples, 25,600 in all.
+        assert_eq!((mean.mean, mean.is_known()), (800, true));
+        mean.add(0);
+        // 60 samples, 22,400 in all: 373.3, with half a sample count added before the division 373.8.
+        assert_eq!(mean.mean, 373);
+        mean.add(0);
+        // 84 samples, 19,600 in all: 233.3.
+        assert_eq!(mean.mean, 233);
+    }
+
+    #[test]
+    fn a_stray_seek_counts_as_less() {
+        let mut habits = Habits { last_end: Some(100), ..Habits::default() };
+        assert_eq!((habits.distance(40), habits.distance(160)), (Some(60), Some(60)));
+        habits.sought(u64::MAX / 1024);
+        assert_eq!(habits.seek.mean, 2 << 20);
+    }
+}
