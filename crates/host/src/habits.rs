@@ -18,6 +18,11 @@ impl DecayingMean {
         self.samples > 0
     }
 
+    /// Whether there are enough samples for CFQ: three.
+    pub fn is_sure(&self) -> bool {
+        self.samples > 80
+    }
+
     /// Takes a sample.
     pub fn add(&mut self, sample: u64) {
         self.samples = (7 * self.samples + 256) / 8;
@@ -61,13 +66,13 @@ mod tests {
         let mut mean = DecayingMean::default();
         mean.add(800);
         // 32 of 256 samples, 25,600 in all.
-        assert_eq!((mean.mean, mean.is_known()), (800, true));
+        assert_eq!((mean.mean, mean.is_known(), mean.is_sure()), (800, true, false));
         mean.add(0);
         // 60 samples, 22,400 in all: 373.3, with half a sample count added before the division 373.8.
         assert_eq!(mean.mean, 373);
         mean.add(0);
         // 84 samples, 19,600 in all: 233.3.
-        assert_eq!(mean.mean, 233);
+        assert_eq!((mean.mean, mean.is_sure()), (233, true));
     }
 
     #[test]

@@ -213,6 +213,7 @@ schedulers! {
     noop::Noop,
     deadline::Deadline,
     anticipatory::Anticipatory,
+    cfq::Cfq,
     mq_deadline::MqDeadline,
     kyber::Kyber,
 }
