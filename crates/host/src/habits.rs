@@ -1,7 +1,43 @@
 //! What schedulers of Linux 2.6 remember of a process: how long it thinks between reads, and how far it seeks.
 
 use flashwright_block::Nanos;
+use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
+
+/// Processes below this number, which are nearly all, are found in a table.
+const SMALL: u32 = 1 << 16;
+const NONE: u32 = u32::MAX;
+
+/// Where a scheduler keeps what it knows of each process.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct ProcessIndex {
+    small: Vec<u32>,
+    other: FxHashMap<u32, u32>,
+}
+
+impl ProcessIndex {
+    /// The place of a process that has one.
+    pub fn get(&self, process: u32) -> usize {
+        let at = if process < SMALL { self.small[process as usize] } else { self.other[&process] };
+        at as usize
+    }
+
+    /// The place of a process; one that has none gets `fresh`.
+    pub fn get_or(&mut self, process: u32, fresh: usize) -> usize {
+        let place = if process < SMALL {
+            if self.small.len() <= process as usize {
+                self.small.resize(process as usize + 1, NONE);
+            }
+            &mut self.small[process as usize]
+        } else {
+            self.other.entry(process).or_insert(NONE)
+        };
+        if *place == NONE {
+            *place = u32::try_from(fresh).expect("fewer than 2^32 processes");
+        }
+        *place as usize
+    }
+}
 
 /// A mean in which each earlier sample weighs 7/8 of the next, in fixed point with 1 as 256.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,6 +96,14 @@ impl Habits {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn processes_keep_their_places() {
+        let mut index = ProcessIndex::default();
+        let places = [7, SMALL + 7, 7, 0, SMALL + 7].map(|process| index.get_or(process, process as usize * 10));
+        assert_eq!(places, [70, (SMALL as usize + 7) * 10, 70, 0, (SMALL as usize + 7) * 10]);
+        assert_eq!((index.get(7), index.get(0)), (70, 0));
+    }
 
     #[test]
     fn means_decay_by_an_eighth() {

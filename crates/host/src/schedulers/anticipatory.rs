@@ -16,10 +16,9 @@
 
 use super::{Choice, Grew, Scheduler, SchedulerContext};
 use crate::directions::{Directions, READ, WRITE, direction, nearest};
-use crate::habits::Habits;
+use crate::habits::{Habits, ProcessIndex};
 use crate::pool::{Id, Pool, Queued};
 use flashwright_block::{Nanos, RequestKind};
-use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
@@ -103,9 +102,9 @@ pub struct Anticipatory {
     /// Flushes, which go at once.
     flushes: VecDeque<Id>,
     processes: Vec<Process>,
-    by_process: FxHashMap<u32, u32>,
+    by_process: ProcessIndex,
     /// Index of the process of each queued request, by number.
-    owner: Vec<u32>,
+    owner: Vec<usize>,
     /// Means over the first think times and distances of all processes, times 256.
     first_think: u64,
     first_seek: u64,
@@ -125,7 +124,7 @@ pub struct Anticipatory {
     writes_idled: bool,
     waiting: Waiting,
     /// The process of the last read, if no write came after it; whether and when a request of it ended since.
-    expected: Option<u32>,
+    expected: Option<usize>,
     ended: bool,
     ended_at: Nanos,
     anticipations: u64,
@@ -134,18 +133,17 @@ pub struct Anticipatory {
 }
 
 impl Anticipatory {
-    fn process(&mut self, process: u32) -> u32 {
-        let fresh = u32::try_from(self.processes.len()).expect("fewer than 2^32 processes");
-        let at = *self.by_process.entry(process).or_insert(fresh);
-        if at == fresh {
+    fn process(&mut self, process: u32) -> usize {
+        let at = self.by_process.get_or(process, self.processes.len());
+        if at == self.processes.len() {
             self.processes.push(Process::default());
         }
         at
     }
 
     /// A process, or one in its stead, reads.
-    fn observe(&mut self, process: u32, read: &Queued, now: Nanos) {
-        let Process { habits, queued } = &mut self.processes[process as usize];
+    fn observe(&mut self, process: usize, read: &Queued, now: Nanos) {
+        let Process { habits, queued } = &mut self.processes[process];
         if let Some(distance) = habits.distance(read.first_sector) {
             let think = match habits.last_done {
                 Some(done) if *queued == 0 => (now.0 - done.0).min(THINK_MAX),
@@ -182,7 +180,7 @@ impl Anticipatory {
         if candidate.is_some_and(|id| self.owner[id.0 as usize] == expected) {
             return Verdict::Found;
         }
-        let process = self.processes[expected as usize];
+        let process = self.processes[expected];
         if (self.ended && now >= self.ended_at + self.settings.antic_expire) || process.queued > 0 {
             return Verdict::Hopeless;
         }
@@ -312,7 +310,7 @@ impl Scheduler for Anticipatory {
             requests: Directions::new(settings.read_expire, settings.write_expire),
             flushes: VecDeque::new(),
             processes: Vec::new(),
-            by_process: FxHashMap::default(),
+            by_process: ProcessIndex::default(),
             owner: Vec::new(),
             first_think: 0,
             first_seek: 0,
@@ -345,7 +343,7 @@ impl Scheduler for Anticipatory {
         if queued.is_sync() {
             self.observe(process, &queued, now);
         }
-        self.processes[process as usize].queued += 1;
+        self.processes[process].queued += 1;
         if self.owner.len() <= id.0 as usize {
             self.owner.resize(id.0 as usize + 1, 0);
         }
@@ -366,7 +364,7 @@ impl Scheduler for Anticipatory {
     }
 
     fn swallowed(&mut self, id: Id, into: Id, pool: &Pool) {
-        self.processes[self.owner[id.0 as usize] as usize].queued -= 1;
+        self.processes[self.owner[id.0 as usize]].queued -= 1;
         self.requests.swallowed(id, into, pool);
     }
 
@@ -380,7 +378,7 @@ impl Scheduler for Anticipatory {
             let direction = direction(queued.kind);
             self.waiting = Waiting::Off;
             self.head[direction] = queued.end_sector;
-            self.processes[self.owner[id.0 as usize] as usize].queued -= 1;
+            self.processes[self.owner[id.0 as usize]].queued -= 1;
             // The process as the end of the request will name it.
             self.expected = (direction == READ).then(|| self.process(queued.process));
             self.ended = false;
@@ -409,7 +407,7 @@ impl Scheduler for Anticipatory {
             }
         }
         if request.is_sync() {
-            self.processes[process as usize].habits.last_done = Some(now);
+            self.processes[process].habits.last_done = Some(now);
         }
     }
 

@@ -16,11 +16,10 @@
 
 use super::{Choice, Grew, Scheduler, SchedulerContext};
 use crate::directions::nearest;
-use crate::habits::Habits;
+use crate::habits::{Habits, ProcessIndex};
 use crate::lists::{List, Lists, SortTree};
 use crate::pool::{Id, Pool, Queued};
 use flashwright_block::{Bytes, Nanos, RequestKind, SECTOR_BYTES};
-use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
@@ -166,9 +165,9 @@ pub struct Cfq {
     quantum: u32,
     lists: Lists,
     turns: Vec<Turn>,
-    by_process: FxHashMap<u32, u32>,
+    by_process: ProcessIndex,
     /// Those with requests.
-    waiting: Vec<u32>,
+    waiting: Vec<usize>,
     /// Placings so far.
     placed: u64,
     /// Whose turn it is.
@@ -203,12 +202,11 @@ impl Cfq {
         if !request.is_sync() {
             return WRITES;
         }
-        let fresh = u32::try_from(self.turns.len()).expect("fewer than 2^32 processes");
-        let at = *self.by_process.entry(request.process).or_insert(fresh);
-        if at == fresh {
+        let at = self.by_process.get_or(request.process, self.turns.len());
+        if at == self.turns.len() {
             self.turns.push(Turn::new(true));
         }
-        at as usize
+        at
     }
 
     /// Queues that count as having requests. 2.6.38 counts the one whose turn it is even while it is waited on.
@@ -281,8 +279,8 @@ impl Cfq {
             }
             self.expire(now, false);
         }
-        let next = self.waiting.iter().min_by_key(|at| self.turns[**at as usize].place).ok_or(Choice::Nothing)?;
-        let at = *next as usize;
+        let next = self.waiting.iter().min_by_key(|at| self.turns[**at].place).ok_or(Choice::Nothing)?;
+        let at = *next;
         let turn = &mut self.turns[at];
         (turn.fresh, turn.aged, turn.sent) = (true, false, 0);
         self.active = Some(at);
@@ -386,12 +384,12 @@ impl Cfq {
         turn.sorted.remove(queued.first_sector, id);
         self.lists.remove(&mut turn.fifo, id);
         if turn.sorted.is_empty() {
-            self.waiting.retain(|waiting| *waiting as usize != at);
+            self.waiting.retain(|waiting| *waiting != at);
         }
     }
 
     fn known_turn(&self, request: &Queued) -> usize {
-        if request.is_sync() { self.by_process[&request.process] as usize } else { WRITES }
+        if request.is_sync() { self.by_process.get(request.process) } else { WRITES }
     }
 }
 
@@ -431,7 +429,7 @@ impl Scheduler for Cfq {
             quantum: settings.quantum.unwrap_or(quantum),
             lists: Lists::default(),
             turns: vec![Turn::new(false)],
-            by_process: FxHashMap::default(),
+            by_process: ProcessIndex::default(),
             waiting: Vec::new(),
             placed: 0,
             active: None,
@@ -459,7 +457,7 @@ impl Scheduler for Cfq {
         self.turns[at].sorted.insert(queued.first_sector, id);
         self.lists.push(&mut self.turns[at].fifo, id);
         if first {
-            self.waiting.push(u32::try_from(at).expect("fewer than 2^32 processes"));
+            self.waiting.push(at);
             self.place(at, now);
         }
         if queued.is_sync() {
