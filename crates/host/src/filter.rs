@@ -258,8 +258,7 @@ impl<D: BlockDevice> Filter<D> {
     }
 
     fn hand_on(&mut self, id: Id, now: Nanos) {
-        self.pool.close(id);
-        let queued = *self.pool.get(id);
+        let queued = self.pool.hand_on(id, now);
         self.figures.handed_on(&queued, now, &self.yardstick);
         self.queued -= 1;
         let request = Request {
@@ -282,6 +281,7 @@ impl<D: BlockDevice> Filter<D> {
             Err(error) => {
                 // Its requests of the host fail with it.
                 self.failures.push_back(error);
+                self.scheduler.completed(&queued, now, now);
                 let failed = Completion { request, start: now, end: now, ..Completion::default() };
                 self.leaves(id, &failed, false);
             }

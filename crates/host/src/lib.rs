@@ -13,8 +13,10 @@
 use flashwright_block::registry;
 
 mod cut;
+mod directions;
 mod figures;
 mod filter;
+mod habits;
 mod lists;
 mod pool;
 mod profile;

@@ -25,6 +25,8 @@ pub struct Queued {
     pub end_sector: u64,
     /// When the earliest of its parts was queued.
     pub queued_at: Nanos,
+    /// When it was handed to the device below; zero before.
+    pub handed_on_at: Nanos,
     /// Position in the order of arrival of the earliest of its parts.
     pub order: u64,
     /// The process of the earliest of its parts.
@@ -246,6 +248,14 @@ impl Pool {
         }
     }
 
+    /// A request goes below and grows no more.
+    pub(crate) fn hand_on(&mut self, id: Id, now: Nanos) -> Queued {
+        self.close(id);
+        let queued = &mut self.queued[id.0 as usize];
+        queued.handed_on_at = now;
+        *queued
+    }
+
     /// The open request that ends where one of this kind begins.
     pub(crate) fn ending_at(&self, sector: u64, kind: RequestKind) -> Option<Id> {
         self.by_end.get(&key(sector, kind)).map(|id| Id(*id))
@@ -386,6 +396,7 @@ impl Pool {
             first_sector: request.first_sector,
             end_sector: request.end_sector(),
             queued_at: now,
+            handed_on_at: Nanos(0),
             order: tag.0,
             process: request.process,
             stream: request.stream,

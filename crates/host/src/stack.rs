@@ -30,9 +30,10 @@ pub enum Stack<D> {
 const LIFTED_SECTORS: u64 = 1 << 30;
 
 impl StackSettings {
-    /// What contradicts itself or is missing; empty where all is well.
+    /// What contradicts itself or is missing for a device of this size, the greatest number where it is not yet known;
+    /// empty where all is well.
     #[must_use]
-    pub fn faults(&self) -> Vec<StackError> {
+    pub fn faults(&self, device_sectors: u64) -> Vec<StackError> {
         let mut faults = Vec::new();
         let mut add = |key: &str, what: String| faults.push(StackError { key: key.to_owned(), what });
         let layer = &self.block_layer;
@@ -48,7 +49,7 @@ impl StackSettings {
             add("block-layer.plug-requests", format!("found {found}, but the queue holds {room} requests only"));
         }
         for (at, name) in self.scheduler.0.iter().enumerate() {
-            let context = self.context(u64::MAX, 1, at);
+            let context = self.context(device_sectors, 1, at);
             for (key, what) in name.faults(&self.schedulers, &context) {
                 let table = name.listed().name;
                 let key = if key.starts_with("profile.") { key } else { format!("{table}.{key}") };
@@ -74,7 +75,7 @@ impl StackSettings {
 
     fn rules(&self, name: SchedulerName, context: &SchedulerContext, uppermost: bool, lowermost: bool) -> Rules {
         let layer = &self.block_layer;
-        let (merges, fronts) = Rules::merging(name.merges(), layer.merge);
+        let (merges, fronts) = Rules::merging(name.merges(&self.schedulers), layer.merge);
         Rules {
             merges,
             fronts,
@@ -95,7 +96,7 @@ impl<D: BlockDevice> Stack<D> {
     /// Every fault of the settings.
     pub fn new(settings: &StackSettings, device: D) -> Result<Self, Vec<StackError>> {
         let device_sectors = device.info().capacity.0 / SECTOR_BYTES;
-        let faults = settings.faults();
+        let faults = settings.faults(device_sectors);
         if !faults.is_empty() {
             return Err(faults);
         }

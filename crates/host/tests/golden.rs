@@ -6,6 +6,7 @@ use common::{Recorder, request, written};
 use flashwright_block::{BlockDevice, Completion, Nanos};
 use flashwright_host::{SchedulerName, Stack, StackSettings};
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// One schedule.
@@ -27,9 +28,12 @@ struct Schedule {
     /// When each request is done, in the order of `requests`, where that matters.
     #[serde(default)]
     completed: Vec<String>,
+    /// What the uppermost scheduler counted, where that matters.
+    #[serde(default)]
+    figures: BTreeMap<String, f64>,
 }
 
-fn play(schedule: &Schedule) -> (Vec<String>, Vec<String>) {
+fn play(schedule: &Schedule) -> (Vec<String>, Vec<String>, Vec<(String, f64)>) {
     assert!(schedule.about.len() > 20);
     let settings: StackSettings = schedule.host.clone().try_into().expect("settings of the host");
     let device = Recorder::new(schedule.sectors, schedule.depth, |_| 1_000_000);
@@ -49,7 +53,7 @@ fn play(schedule: &Schedule) -> (Vec<String>, Vec<String>) {
         note(&done);
     }
     let dispatched = stack.device().dispatched.iter().map(|(at, request)| written(*at, request)).collect();
-    (dispatched, ends)
+    (dispatched, ends, stack.figures().swap_remove(0).extra)
 }
 
 #[test]
@@ -64,11 +68,14 @@ fn schedules_are_as_worked_by_hand() {
         }
         let text = std::fs::read_to_string(&path).expect("readable");
         let schedule: Schedule = toml::from_str(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
-        let (dispatched, ends) = play(&schedule);
+        let (dispatched, ends, figures) = play(&schedule);
         assert_eq!(dispatched, schedule.dispatched, "{name}: what reaches the device");
         assert!(!ends.iter().any(String::is_empty), "{name}: every request completes");
         if !schedule.completed.is_empty() {
             assert_eq!(ends, schedule.completed, "{name}: when requests complete");
+        }
+        for figure in &schedule.figures {
+            assert!(figures.iter().any(|(key, count)| (key, count) == figure), "{name}: {figure:?} of {figures:?}");
         }
         let chain = schedule.host["scheduler"].as_str().expect("a chain").to_owned();
         schedulers_seen.extend(chain.split('+').map(str::to_owned));

@@ -84,7 +84,7 @@ fn pending_makes_requests_better_aligned() {
         play(&mut stack, 6, 20_000);
         let figures = stack.figures();
         let layer = figures.last().expect("a filter");
-        (layer.reads.aligned_at_both_ends + layer.writes.aligned_at_both_ends) as f64
+        (layer.reads.aligned_at_both_ends.expect("known") + layer.writes.aligned_at_both_ends.expect("known")) as f64
             / (layer.reads.requests + layer.writes.requests) as f64
     };
     let [noop, pasa, both] = ["noop", "pasa", "pasa+pai"].map(share);

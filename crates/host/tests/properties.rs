@@ -162,6 +162,22 @@ fn every_scheduler_keeps_every_request_and_the_order_of_overlapping_ones() {
 }
 
 #[test]
+fn so_do_schedulers_with_other_rules() {
+    for variant in [
+        "deadline with deadline = { batch-rule = \"contiguous\", front-merges = false }",
+        "cfq with cfq = { version = \"2.6.24\" }",
+        "cfq with cfq = { rotational = true }",
+        "cfq with cfq = { slice-idle = \"0 ns\", target-latency = \"0 ns\", slice-sync = \"1 ms\" }",
+        "anticipatory with anticipatory = { antic-expire = \"0 ns\", read-batch-expire = \"1 ms\" }",
+        "kyber with kyber = { read-latency = \"1 us\", write-latency = \"1 us\" }",
+    ] {
+        for depth in [1, 4, 32] {
+            check(variant, depth, 21 + u64::from(depth), 10_000, true);
+        }
+    }
+}
+
+#[test]
 fn each_scheduler_stacks_on_each() {
     for above in names() {
         for under in names() {

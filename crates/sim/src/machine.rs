@@ -3,8 +3,8 @@
 
 use crate::player::{PlayError, Player, Step};
 use flashwright_block::{BlockDevice, Completion, Nanos, RequestSource};
-use flashwright_host::{LayerFigures, Stack};
-use flashwright_ssd::{Config, Controller, ControllerFigures, Ssd};
+use flashwright_host::{LayerFigures, Stack, StackError};
+use flashwright_ssd::{Config, ConfigError, Controller, ControllerFigures, Fault, Ssd, SsdError};
 use serde::{Deserialize, Serialize};
 
 /// A drive with what lies before it. Where nothing does, the player meets the flash itself, and pays nothing.
@@ -16,13 +16,17 @@ pub(crate) enum Machine {
 }
 
 impl Machine {
-    pub fn new(config: &Config, ssd: Ssd) -> Self {
+    /// Every fault of the host's settings that only shows on a drive of this size.
+    pub fn new(config: &Config, ssd: Ssd) -> Result<Self, SsdError> {
         if config.host.stack.scheduler.0.is_empty() && config.controller.is_off() {
-            return Self::Plain(ssd);
+            return Ok(Self::Plain(ssd));
         }
         let drive = Controller::new(&config.controller, ssd);
-        let stack = Stack::new(&config.host.stack, drive).expect("a configuration that was read is sound");
-        Self::Layered(Box::new(stack))
+        let stack = Stack::new(&config.host.stack, drive).map_err(|faults| {
+            let faults = faults.into_iter().map(|StackError { key, what }| Fault { key: format!("host.{key}"), what });
+            ConfigError { source_name: config.name.clone(), faults: faults.collect() }
+        })?;
+        Ok(Self::Layered(Box::new(stack)))
     }
 
     #[inline(always)]

@@ -122,7 +122,7 @@ impl Simulation {
         let preconditioning = Preconditioning::new(settings.precondition, ssd.logical_pages(), settings.seed);
         Ok(Self {
             settings,
-            machine: Machine::new(config, ssd),
+            machine: Machine::new(config, ssd)?,
             preconditioning,
             player: None,
             measurement: None,

@@ -215,7 +215,7 @@ impl Config {
             self.host.queue_depth.to_string(),
             "1 to 65,536",
         );
-        for fault in self.host.stack.faults() {
+        for fault in self.host.stack.faults(u64::MAX) {
             faults.push(Fault { key: format!("host.{}", fault.key), what: fault.what });
         }
         let mut check = |ok: bool, key: &str, found: String, expected: &str| {

@@ -41,7 +41,8 @@ fn sequential_wraps() {
 #[test]
 fn mixed_writes_go_on_where_they_stopped_whatever_is_read_between() {
     let all = draw("mixed:write=0.5", 64, 4000);
-    let (writes, reads): (Vec<&Request>, Vec<&Request>) = all.iter().partition(|request| request.kind == RequestKind::Write);
+    let (writes, reads): (Vec<&Request>, Vec<&Request>) =
+        all.iter().partition(|request| request.kind == RequestKind::Write);
     assert!(writes.iter().enumerate().all(|(at, write)| write.first_sector == at as u64 % 64 * 8));
     let mut read = [0u32; 64];
     reads.iter().for_each(|request| read[(request.first_sector / 8) as usize] += 1);

@@ -1,9 +1,9 @@
 //! Deadline: in order of sectors, in batches of one direction, but none later than its deadline allows.
 
-use super::{Choice, Grew, Scheduler, SchedulerContext};
-use crate::lists::{List, Lists, SortTree};
+use super::{Choice, Grew, Merges, Scheduler, SchedulerContext};
+use crate::directions::{Directions, direction};
 use crate::pool::{Id, Pool};
-use flashwright_block::{Nanos, RequestKind};
+use flashwright_block::Nanos;
 use serde::{Deserialize, Serialize};
 
 /// When a batch goes on.
@@ -31,6 +31,8 @@ pub struct DeadlineSettings {
     pub fifo_batch: u32,
     /// When a batch goes on.
     pub batch_rule: BatchRule,
+    /// Whether queued requests grow at their starts too.
+    pub front_merges: bool,
 }
 
 impl Default for DeadlineSettings {
@@ -41,36 +43,22 @@ impl Default for DeadlineSettings {
             writes_starved: 2,
             fifo_batch: 16,
             batch_rule: BatchRule::Sorted,
+            front_merges: true,
         }
     }
 }
 
-const READ: usize = 0;
-const WRITE: usize = 1;
-
-/// Two sort trees and two lists by age, for reads and for writes (trims count as writes, flushes as reads that are next).
+/// See [`Directions`] for what it keeps requests in.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Deadline {
     settings: DeadlineSettings,
-    lists: Lists,
-    fifo: [List; 2],
-    sorted: [SortTree; 2],
-    /// When each request has to go, by number.
-    expiry: Vec<Nanos>,
+    waiting: Directions,
     /// The request after the last one sent, of the direction of the batch.
     next: Option<(usize, Id)>,
     /// Where the last request ended.
     last_end: u64,
     batched: u32,
-    starved: u32,
     expired: u32,
-}
-
-fn direction(kind: RequestKind) -> usize {
-    match kind {
-        RequestKind::Read | RequestKind::Flush => READ,
-        RequestKind::Write | RequestKind::Trim => WRITE,
-    }
 }
 
 impl Deadline {
@@ -82,19 +70,10 @@ impl Deadline {
         {
             return Some((direction, id));
         }
-        let waiting = [!self.fifo[READ].is_empty(), !self.fifo[WRITE].is_empty()];
-        let mut direction = READ;
-        if waiting[WRITE] {
-            if waiting[READ] && self.starved < self.settings.writes_starved {
-                self.starved += 1;
-            } else {
-                self.starved = 0;
-                direction = WRITE;
-            }
-        }
-        let oldest = self.fifo[direction].first()?;
+        let direction = self.waiting.turn(self.settings.writes_starved);
+        let oldest = self.waiting.oldest(direction)?;
         self.batched = 0;
-        let expired = self.expiry[oldest.0 as usize] <= now;
+        let expired = self.waiting.expired(oldest, now);
         self.expired += u32::from(expired);
         match self.next {
             Some((same, next)) if same == direction && !expired => Some((direction, next)),
@@ -114,67 +93,44 @@ impl Scheduler for Deadline {
         zero.then(|| ("fifo-batch".to_owned(), "found 0, expected at least 1".to_owned())).into_iter().collect()
     }
 
+    fn merges(settings: &DeadlineSettings) -> Merges {
+        if settings.front_merges { Merges::Both } else { Merges::Back }
+    }
+
     fn new(settings: &DeadlineSettings, _: SchedulerContext) -> Self {
         Self {
             settings: settings.clone(),
-            lists: Lists::default(),
-            fifo: [List::default(); 2],
-            sorted: [SortTree::default(), SortTree::default()],
-            expiry: Vec::new(),
+            waiting: Directions::new(settings.read_expire, settings.write_expire),
             next: None,
             last_end: 0,
             batched: 0,
-            starved: 0,
             expired: 0,
         }
     }
 
     fn add(&mut self, id: Id, pool: &mut Pool, now: Nanos) {
-        let queued = pool.get(id);
-        let direction = direction(queued.kind);
-        let patience = if direction == READ { self.settings.read_expire } else { self.settings.write_expire };
-        if self.expiry.len() <= id.0 as usize {
-            self.expiry.resize(id.0 as usize + 1, Nanos(0));
-        }
-        self.expiry[id.0 as usize] = now + patience;
-        self.lists.push(&mut self.fifo[direction], id);
-        self.sorted[direction].insert(queued.first_sector, id);
+        self.waiting.add(id, pool, now);
     }
 
     fn grown(&mut self, id: Id, grew: Grew, pool: &mut Pool, _: Nanos) {
-        if let Grew::Front { was } = grew {
-            let queued = pool.get(id);
-            let direction = direction(queued.kind);
-            self.sorted[direction].remove(was, id);
-            self.sorted[direction].insert(queued.first_sector, id);
-        }
+        self.waiting.grown(id, grew, pool);
     }
 
     fn swallowed(&mut self, id: Id, into: Id, pool: &Pool) {
         let queued = pool.get(id);
         let direction = direction(queued.kind);
         if self.next == Some((direction, id)) {
-            self.next = self.sorted[direction].after(queued.first_sector, id).map(|after| (direction, after));
+            self.next = self.waiting.sorted(direction).after(queued.first_sector, id).map(|after| (direction, after));
         }
-        self.sorted[direction].remove(queued.first_sector, id);
-        // The joined request keeps the earlier deadline and the place that goes with it.
-        if self.expiry[id.0 as usize] < self.expiry[into.0 as usize] {
-            self.expiry[into.0 as usize] = self.expiry[id.0 as usize];
-            self.lists.remove(&mut self.fifo[direction], into);
-            self.lists.replace(&mut self.fifo[direction], id, into);
-        } else {
-            self.lists.remove(&mut self.fifo[direction], id);
-        }
+        self.waiting.swallowed(id, into, pool);
     }
 
     fn dispatch(&mut self, now: Nanos, _: u32, pool: &mut Pool) -> Choice {
         let Some((direction, id)) = self.choose(now, pool) else { return Choice::Nothing };
-        let queued = pool.get(id);
+        let queued = self.waiting.take(id, pool);
         self.batched += 1;
-        self.next = self.sorted[direction].after(queued.first_sector, id).map(|after| (direction, after));
+        self.next = self.waiting.sorted(direction).after(queued.first_sector, id).map(|after| (direction, after));
         self.last_end = queued.end_sector;
-        self.lists.remove(&mut self.fifo[direction], id);
-        self.sorted[direction].remove(queued.first_sector, id);
         Choice::Send(id)
     }
 

@@ -108,6 +108,11 @@ pub trait Scheduler: Sized {
 
     /// A request joins the queue. The scheduler may cut it at once ([`Pool::split`]).
     fn add(&mut self, id: Id, pool: &mut Pool, now: Nanos);
+    /// At which ends queued requests may grow under these settings.
+    fn merges(settings: &Self::Settings) -> Merges {
+        let _ = settings;
+        Self::MERGES
+    }
     /// Whether a queued request may grow.
     fn may_merge(&self, id: Id, pool: &Pool) -> bool {
         let _ = (id, pool);
@@ -131,7 +136,7 @@ pub trait Scheduler: Sized {
     }
     /// What goes to the device, of which `in_flight` requests of this filter wait below.
     fn dispatch(&mut self, now: Nanos, in_flight: u32, pool: &mut Pool) -> Choice;
-    /// A request that was handed on has completed.
+    /// A request that was handed on has completed, or has failed at once.
     fn completed(&mut self, request: &Queued, started: Nanos, now: Nanos) {
         let _ = (request, started, now);
     }
@@ -155,10 +160,10 @@ macro_rules! schedulers {
             pub fn faults(self, settings: &SchedulerSettings, context: &SchedulerContext) -> Vec<(String, String)> {
                 match self { $(SchedulerName::$scheduler => $scheduler::faults(&settings.$module, context),)+ }
             }
-            /// See [`Scheduler::MERGES`].
+            /// See [`Scheduler::merges`].
             #[must_use]
-            pub fn merges(self) -> Merges {
-                match self { $(SchedulerName::$scheduler => $scheduler::MERGES,)+ }
+            pub fn merges(self, settings: &SchedulerSettings) -> Merges {
+                match self { $(SchedulerName::$scheduler => $scheduler::merges(&settings.$module),)+ }
             }
             /// See [`Scheduler::max_sectors`].
             #[must_use]
@@ -225,8 +230,12 @@ macro_rules! schedulers {
 schedulers! {
     noop::Noop,
     deadline::Deadline,
+    anticipatory::Anticipatory,
+    cfq::Cfq,
+    mq_deadline::MqDeadline,
+    kyber::Kyber,
+    ssd_friendly::SsdFriendly,
     pas::Pas,
     pasa::Pasa,
     pai::Pai,
-    ssd_friendly::SsdFriendly,
 }
