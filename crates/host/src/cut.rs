@@ -184,6 +184,7 @@ impl CuttingQueue {
         let id = rest.or_else(|| self.lists.pop(&mut self.queue))?;
         let queued = pool.get(id);
         if let Some(at) = self.rule.cut(queued.kind, queued.first_sector, queued.end_sector) {
+            pool.close(id);
             self.rest = Some(pool.split(id, at));
             self.requests_cut += u64::from(rest.is_none());
             self.pieces += 1;

@@ -112,26 +112,33 @@ impl Pai {
     /// Cuts a request that is new or was pending and has grown, and puts its pieces where they belong.
     fn sort_in(&mut self, id: Id, pool: &mut Pool, now: Nanos) {
         let mut piece = Some(id);
+        let mut open = true;
         while let Some(id) = piece {
             let queued = pool.get(id);
-            piece = self
-                .rule
-                .cut(queued.kind, queued.first_sector, queued.end_sector)
-                .map(|at| pool.split(id, at));
-            let queued = *pool.get(id);
-            if self.is_well_formed(queued.kind, queued.first_sector, queued.end_sector) {
-                if self.pends(id) {
-                    self.leave_pending(id, pool, now);
-                }
-                match self.settings.merge {
-                    PaiMerge::Pending => pool.close(id),
-                    PaiMerge::WellFormed => pool.reopen(id),
-                }
-                self.lists.push(&mut self.normal, id);
-            } else if !self.pends(id) {
-                pool.reopen(id);
-                self.pend(id, pool);
+            let cut = self.rule.cut(queued.kind, queued.first_sector, queued.end_sector);
+            if cut.is_some() && open {
+                pool.close(id); // once, rather than at each cut
+                open = false;
             }
+            piece = cut.map(|at| pool.split(id, at));
+            let queued = *pool.get(id);
+            let well_formed = self.is_well_formed(queued.kind, queued.first_sector, queued.end_sector);
+            if well_formed && self.settings.merge == PaiMerge::Pending {
+                pool.close(id);
+            } else if !open {
+                pool.reopen(id);
+            }
+            match (well_formed, self.pends(id)) {
+                (true, pended) => {
+                    if pended {
+                        self.leave_pending(id, pool, now);
+                    }
+                    self.lists.push(&mut self.normal, id);
+                }
+                (false, false) => self.pend(id, pool),
+                (false, true) => {}
+            }
+            open = false;
         }
     }
 
