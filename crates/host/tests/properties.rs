@@ -58,12 +58,12 @@ impl Host {
     }
 }
 
-/// Settings under which every chain can be built. What follows a `;` in `chain` is added to them.
+/// Settings under which every chain can be built; what stands behind `with` is set, too.
 fn settings(chain: &str) -> StackSettings {
-    let (chain, more) = chain.split_once(';').unwrap_or((chain, ""));
+    let (chain, more) = chain.split_once(" with ").unwrap_or((chain, ""));
     let text = format!(
-        "scheduler = \"{chain}\"\n[block-layer]\nmax-request = \"64 KiB\"\nqueue-requests = 32\n\
-         [profile]\nclustered-page = \"8 KiB\"\nclustered-block = \"256 KiB\"\nread-buffer = \"32 KiB\"\nwrite-buffer = \"31 KiB\"\n{more}"
+        "scheduler = \"{chain}\"\n{more}\n[block-layer]\nmax-request = \"64 KiB\"\nqueue-requests = 32\n\
+         [profile]\nclustered-page = \"8 KiB\"\nclustered-block = \"256 KiB\"\nread-buffer = \"32 KiB\"\nwrite-buffer = \"31 KiB\"\n"
     );
     toml::from_str(&text).expect("sound settings")
 }
@@ -150,12 +150,12 @@ fn every_scheduler_keeps_every_request_and_the_order_of_overlapping_ones() {
 #[test]
 fn so_do_schedulers_with_other_rules() {
     for variant in [
-        "deadline; deadline = { batch-rule = \"contiguous\", front-merges = false }",
-        "cfq; cfq = { version = \"2.6.24\" }",
-        "cfq; cfq = { rotational = true }",
-        "cfq; cfq = { slice-idle = \"0 ns\", target-latency = \"0 ns\", slice-sync = \"1 ms\" }",
-        "anticipatory; anticipatory = { antic-expire = \"0 ns\", read-batch-expire = \"1 ms\" }",
-        "kyber; kyber = { read-latency = \"1 us\", write-latency = \"1 us\" }",
+        "deadline with deadline = { batch-rule = \"contiguous\", front-merges = false }",
+        "cfq with cfq = { version = \"2.6.24\" }",
+        "cfq with cfq = { rotational = true }",
+        "cfq with cfq = { slice-idle = \"0 ns\", target-latency = \"0 ns\", slice-sync = \"1 ms\" }",
+        "anticipatory with anticipatory = { antic-expire = \"0 ns\", read-batch-expire = \"1 ms\" }",
+        "kyber with kyber = { read-latency = \"1 us\", write-latency = \"1 us\" }",
     ] {
         for depth in [1, 4, 32] {
             check(variant, depth, 21 + u64::from(depth), 10_000);
