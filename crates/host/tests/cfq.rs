@@ -64,8 +64,8 @@ fn writes_of_a_slice_are_limited_while_reads_wait() {
 fn settings_that_a_version_lacks_are_refused() {
     let text = "scheduler = \"cfq\"\ncfq = { version = \"2.6.24\", rotational = true, quantum = 0 }";
     let settings: StackSettings = toml::from_str(text).expect("a table");
-    let faults: Vec<String> =
-        settings.faults(1000).iter().map(|fault| format!("{}: {}", fault.key, fault.what)).collect();
+    let Err(faults) = Stack::new(&settings, Recorder::new(1000, 1, |_| 1)) else { panic!("it cannot be built") };
+    let faults: Vec<String> = faults.iter().map(|fault| format!("{}: {}", fault.key, fault.what)).collect();
     assert_eq!(
         faults,
         [
