@@ -32,6 +32,10 @@ devices! {
     "ssd-b",
     "ssd-c",
     "ssd-d",
+    "intel-320",
+    "samsung-470",
+    "ocz-vertex-3",
+    "fusion-iodrive",
 }
 
 /// All bundled drives, in the order of the list.

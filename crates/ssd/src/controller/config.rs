@@ -63,7 +63,8 @@ pub enum Interface {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct WriteBufferConfig {
-    /// Room for data, a multiple of 512 B; `"0 B"` is no buffer.
+    /// Room for data, a multiple of 512 B; `"0 B"` is no buffer. A write that fits waits until there is room for all of it,
+    /// crosses the link, and is acknowledged.
     pub size: Bytes,
     /// What a second write to buffered data finds.
     pub kind: BufferKind,

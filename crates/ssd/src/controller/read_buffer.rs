@@ -136,7 +136,8 @@ impl ReadBuffer {
 
     /// The data that `expect` or `read_ahead` made room for are here, unless a write or a later read took their place.
     pub fn filled(&mut self, id: u64) {
-        if let Some(kept) = self.kept.iter_mut().find(|kept| kept.id == id) {
+        // It is among the newest.
+        if let Some(kept) = self.kept.iter_mut().rfind(|kept| kept.id == id) {
             kept.ready = true;
         }
     }
@@ -144,7 +145,7 @@ impl ReadBuffer {
     /// These sectors change.
     #[inline]
     pub fn invalidate(&mut self, extent: Extent) {
-        if self.kept.is_empty() {
+        if !self.kept.iter().any(|kept| kept.extent.overlaps(extent)) {
             return;
         }
         let used = &mut self.used;

@@ -24,7 +24,8 @@ impl<D: BlockDevice> Controller<D> {
     pub(super) fn serve(&mut self, slot: u32) -> bool {
         let command = self.commands[slot as usize];
         let extent = command.extent();
-        if self.buffer.covers(extent) {
+        let buffered = self.buffer.touches(extent);
+        if buffered && self.buffer.covers(extent) {
             self.figures.write_buffer_read_hits += 1;
             #[cfg(test)]
             self.twin.served_from_ram(command.tag, extent);
@@ -42,7 +43,9 @@ impl<D: BlockDevice> Controller<D> {
             }
             Found::No => {
                 // The device below has to know the newest data of all sectors.
-                self.flush_before(extent);
+                if buffered {
+                    self.flush_before(extent);
+                }
                 self.commands[slot as usize].fills = self.read_buffer.expect(extent);
                 self.send_piece(slot);
             }

@@ -134,7 +134,7 @@ impl WriteBuffer {
         assert!(self.has_room(need), "data come when there is room");
         self.used += need;
         let hit = extent.sectors() - need;
-        let mut at = 0;
+        let mut at = if self.touches(extent) { 0 } else { self.entries.len() };
         while at < self.entries.len() {
             let newest = at + 1 == self.entries.len();
             let entry = &mut self.entries[at];
