@@ -116,11 +116,6 @@ impl Ring {
         }
     }
 
-    /// Whether nothing waits to be fetched.
-    pub(crate) fn is_empty(&mut self) -> bool {
-        self.io.completion().is_empty()
-    }
-
     /// The next completion: its slot, idle from now on, and bytes or a negative errno.
     pub(crate) fn pop(&mut self) -> Option<(u32, i32)> {
         let entry = self.io.completion().next()?;

@@ -749,7 +749,7 @@ fn not_applicable() -> Value {
             "endurance_efficiency": null,
         },
         "busy": nulls("dies channels"),
-        "verify": { "enabled": false, "violations": null },
+        "verify": nulls("enabled violations"),
     })
 }
 

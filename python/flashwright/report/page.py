@@ -273,6 +273,9 @@ def _badges(run: RunView) -> list[Badge]:
     if ended == "interrupted":
         why = "The run was stopped; the figures cover what was finished."
         badges.append(Badge("warn", "interrupted", why))
+    elif ended == "failed":
+        why = "The device failed; the figures cover what was finished."
+        badges.append(Badge("bad", "failed", why))
     elif ended == "worn-out":
         why = "The drive could take no more writes; the figures cover what it took."
         badges.append(Badge("bad", "worn out", why))
@@ -287,7 +290,7 @@ def _badges(run: RunView) -> list[Badge]:
     elif dig(run.json, "verify.enabled"):
         why = "Every read was checked and the state audited; nothing was wrong."
         badges.append(Badge("good", "verified", why))
-    else:
+    elif dig(run.json, "target") is None:
         badges.append(Badge("plain", "not verified", "The run was made without its verify mode."))
     return badges
 
