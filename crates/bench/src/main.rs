@@ -10,6 +10,7 @@
 //! flashwright-bench --json FILE     the table for programs as well
 //! flashwright-bench buffers         writes through RAM against the same without; takes --quick
 //! flashwright-bench policies        victim and placement policies against greedy cleaning
+//! flashwright-bench host            a request through each scheduler; takes --quick
 //! ```
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
@@ -17,6 +18,7 @@
 mod buffers;
 mod cpu;
 mod floor;
+mod host;
 mod policies;
 mod streams;
 mod table;
@@ -34,6 +36,7 @@ fn main() -> ExitCode {
         Some("buffers") => buffers::print(&args[1..]),
         Some("buffered") => buffers::run(&args[1..]),
         Some("policies") => policies::print(&args[1..]),
+        Some("host") => host::print(&args[1..]),
         _ => table::print(&args),
     };
     match result {

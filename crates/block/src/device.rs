@@ -1,6 +1,6 @@
 //! The block-device seam.
 
-use crate::{Bytes, Completion, Nanos, Request};
+use crate::{Bytes, Completion, Nanos, Request, RequestKind};
 
 /// What a device tells of itself: size and grain, nothing of its inside.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub struct DeviceInfo {
 pub struct Tag(pub u64);
 
 /// What can go wrong with one request or with the device under it.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub enum IoError {
     /// The request reaches past the end of the device.
@@ -47,10 +47,10 @@ pub enum IoError {
         block: Bytes,
     },
     /// The device was opened for reading, and the request would change it.
-    #[error("{kind} of sectors {first_sector}..{end_sector} refused: the device is open for reading only")]
+    #[error("{} of sectors {first_sector}..{end_sector} refused: the device is open for reading only", .kind.name())]
     ReadOnly {
         /// What was asked for.
-        kind: &'static str,
+        kind: RequestKind,
         /// First sector asked for.
         first_sector: u64,
         /// One past the last sector asked for.

@@ -158,7 +158,7 @@ impl Disk {
             return Err(IoError::Misaligned { first_sector, end_sector, block });
         }
         if self.access == Access::ReadOnly && request.kind != RequestKind::Read {
-            return Err(IoError::ReadOnly { kind: request.kind.name(), first_sector, end_sector });
+            return Err(IoError::ReadOnly { kind: request.kind, first_sector, end_sector });
         }
         if request.kind != RequestKind::Trim && bytes_of(request) > BYTES_MAX {
             let longest = Bytes(BYTES_MAX);

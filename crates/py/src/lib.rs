@@ -11,6 +11,7 @@ mod source;
 use errors::{ConfigError, TraceError, WorkloadError, guarded, interruptible};
 use flashwright_block::BlockDevice;
 use flashwright_ftl::{Listed, MapCacheName, PlacementName, SchemeName, VictimChoice, VictimName, WearName};
+use flashwright_host::SchedulerName;
 use flashwright_ssd::{Config, ManagerName, Ssd, bundled_devices};
 use flashwright_workload::generate::{WorkloadSpec, catalogue};
 use flashwright_workload::trace::{TraceInfo, TraceLabel, TraceReader, convert, formats};
@@ -108,6 +109,7 @@ fn policies() -> String {
         .chain(rows(WearName::ALL.iter().map(|name| name.listed())))
         .chain(rows(MapCacheName::ALL.iter().map(|name| name.listed())))
         .chain(rows(ManagerName::ALL.iter().map(|name| name.listed())))
+        .chain(rows(SchedulerName::ALL.iter().map(|name| name.listed())))
         .collect();
     Value::Array(all).to_string()
 }

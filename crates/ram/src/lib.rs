@@ -23,7 +23,7 @@ pub mod managers;
 mod pages;
 mod partition;
 mod ram;
-mod registry;
+use flashwright_block::registry;
 mod settings;
 
 pub use groups::Groups;

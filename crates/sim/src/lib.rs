@@ -3,6 +3,7 @@
 //! The player sees the drive only as a block device; what is measured beside latencies comes from the drive's counters.
 
 mod latency;
+mod machine;
 mod measure;
 mod player;
 mod precondition;

@@ -255,9 +255,17 @@ struct WindowStart {
 const WINDOWS_MAX: usize = 2000;
 
 impl Measurement {
-    /// `closeup`: the first of the requests to look at closely, and how many.
-    pub fn new(ssd: &Ssd, timed: bool, window: Window, keep_requests: bool, closeup: Option<(u64, u64)>) -> Self {
-        let (now, first_tag) = (ssd.now().0, ssd.submitted());
+    /// `first_tag`: the tag of the next request of the host; `closeup`: the first of the requests to look at closely, and
+    /// how many.
+    pub fn new(
+        ssd: &Ssd,
+        first_tag: u64,
+        timed: bool,
+        window: Window,
+        keep_requests: bool,
+        closeup: Option<(u64, u64)>,
+    ) -> Self {
+        let now = ssd.now().0;
         let kept = (keep_requests || closeup.is_some()).then(|| {
             let (first, count) = closeup.unwrap_or_default();
             let start = first_tag.saturating_add(first);
@@ -474,7 +482,7 @@ mod tests {
 
     /// The moments of snapshots in a run of so many windows, joined ones counted as often as they were joined.
     fn snapshots(ssd: &Ssd, most: usize, windows: u64) -> Vec<u64> {
-        let mut measurement = Measurement::new(ssd, false, Window::Requests(10), false, None);
+        let mut measurement = Measurement::new(ssd, 0, false, Window::Requests(10), false, None);
         measurement.keep_snapshots(most, ssd);
         while measurement.requests < 10 * windows {
             let Window::Requests(length) = measurement.window else { unreachable!("as it was made") };

@@ -5,6 +5,7 @@ use crate::measure::{Closeup, RequestColumns, Snapshots, Times, WindowRow};
 use crate::simulation::Simulation;
 use flashwright_block::BlockDevice;
 use flashwright_ftl::{Cause, Counters, MappingCache, Merges, OpKind};
+use flashwright_host::LayerFigures;
 use flashwright_nand::BlockId;
 use flashwright_ssd::{BusyTimes, RamFigures, Ssd};
 use serde::Serialize;
@@ -101,6 +102,7 @@ impl RunReport {
             "response_time_ns": latencies(simulation, Times::response),
             "service_time_ns": latencies(simulation, Times::service),
             "throughput": throughput(simulation),
+            "host_layers": simulation.layers().iter().map(host_layer).collect::<Vec<_>>(),
             "busy": busy(ssd.busy_times(), measured.end_ns),
             "verify": {
                 "enabled": verified,
@@ -293,6 +295,20 @@ fn busy(times: BusyTimes, until: u64) -> Value {
         busy.into_iter().map(|time| if until > 0 { time.0 as f64 / until as f64 } else { 0.0 }).collect()
     };
     json!({ "dies": shares(times.dies), "channels": shares(times.channels) })
+}
+
+/// What a scheduler before the drive did, with means.
+fn host_layer(layer: &LayerFigures) -> Value {
+    let mut json = serde_json::to_value(layer).expect("plain data");
+    for (counts, waits, of) in [
+        ("reads", "read_waits", (&layer.reads, &layer.read_waits)),
+        ("writes", "write_waits", (&layer.writes, &layer.write_waits)),
+    ] {
+        json[counts]["bytes_mean"] = ratio(of.0.bytes, of.0.requests);
+        json[waits]["mean_ns"] = ratio(of.1.total_ns, of.0.requests);
+    }
+    json["extra"] = layer.extra.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
+    json
 }
 
 fn precondition(simulation: &Simulation) -> Value {

@@ -5,12 +5,14 @@
 //!        pages        requests    requests      (also from a run that was stopped)
 //! ```
 
+use crate::machine::Machine;
 use crate::measure::{Measurement, Window};
 use crate::player::{Pace, PlayError, Player, Step};
 use crate::precondition::{Precondition, Preconditioning};
 use crate::report::{Cost, Ended, RunReport};
-use flashwright_block::{BlockDevice, IoError, RequestSource, Seed};
+use flashwright_block::{IoError, RequestSource, Seed};
 use flashwright_ftl::OpKind;
+use flashwright_host::LayerFigures;
 use flashwright_nand::BlockId;
 use flashwright_ssd::{Config, Ssd, SsdError, TimingModel};
 use serde::{Deserialize, Serialize};
@@ -99,7 +101,7 @@ pub struct RunProgress {
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Simulation {
     settings: RunSettings,
-    ssd: Ssd,
+    machine: Machine,
     preconditioning: Preconditioning,
     player: Option<Player>,
     measurement: Option<Measurement>,
@@ -120,7 +122,7 @@ impl Simulation {
         let preconditioning = Preconditioning::new(settings.precondition, ssd.logical_pages(), settings.seed);
         Ok(Self {
             settings,
-            ssd,
+            machine: Machine::new(config, ssd),
             preconditioning,
             player: None,
             measurement: None,
@@ -153,20 +155,25 @@ impl Simulation {
     /// The drive.
     #[must_use]
     pub fn ssd(&self) -> &Ssd {
-        &self.ssd
+        self.machine.ssd()
+    }
+    /// What the layers between the workload and the drive did since measuring began, from the host down.
+    #[must_use]
+    pub fn layers(&self) -> Vec<LayerFigures> {
+        self.machine.layers()
     }
     /// Erases of all blocks since the drive was new, and pages that the host has written since then.
     #[must_use]
     pub fn wear(&self) -> (u64, u64) {
-        let flash = self.ssd.flash();
+        let flash = self.ssd().flash();
         (flash.counters().total(OpKind::Erase), flash.host_writes())
     }
 
     /// Erases of each block since the drive was new.
     #[must_use]
     pub fn erases_per_block(&self) -> Vec<u32> {
-        let nand = self.ssd.flash().nand();
-        (0..self.ssd.flash().geometry().blocks()).map(|block| nand.erases(BlockId(block))).collect()
+        let nand = self.ssd().flash().nand();
+        (0..self.ssd().flash().geometry().blocks()).map(|block| nand.erases(BlockId(block))).collect()
     }
 
     /// What the run is made of.
@@ -183,7 +190,7 @@ impl Simulation {
         self.measurement.as_ref().expect("a report is made only after measuring began")
     }
     pub(crate) fn is_timed(&self) -> bool {
-        self.ssd.config().timing.model != TimingModel::None
+        self.ssd().config().timing.model != TimingModel::None
     }
 
     /// Where the run stands.
@@ -229,8 +236,8 @@ impl Simulation {
     }
 
     fn step_precondition(&mut self, budget: u64) -> Result<(), RunError> {
-        if self.preconditioning.step(&mut self.ssd, budget).map_err(RunError::Precondition)? {
-            self.player = Some(Player::new(self.settings.pace, self.ssd.now()));
+        if self.preconditioning.step(self.machine.ssd_mut(), budget).map_err(RunError::Precondition)? {
+            self.player = Some(Player::new(self.settings.pace, self.machine.now()));
             self.phase = Phase::Warmup;
             if self.settings.warmup_requests == 0 {
                 self.begin_measuring();
@@ -243,7 +250,7 @@ impl Simulation {
         let player = self.player.as_mut().expect("made when preconditioning ended");
         let stop = self.settings.warmup_requests.min(player.submitted() + budget);
         let last = stop == self.settings.warmup_requests;
-        let result = player.play(&mut self.ssd, source, stop, last, |_, _| {});
+        let result = self.machine.play(player, source, stop, last, |_, _| {});
         match self.outcome(result)? {
             Some(Step::Paused) => Ok(()),
             // The source may have ended within the warm-up: then nothing is left to measure.
@@ -255,12 +262,13 @@ impl Simulation {
     }
 
     fn begin_measuring(&mut self) {
-        self.ssd.reset_figures();
+        self.machine.reset_figures();
         let timed = self.is_timed();
-        let mut measurement =
-            Measurement::new(&self.ssd, timed, self.settings.window, self.settings.keep_requests, self.closeup);
+        let (ssd, first_tag) = (self.machine.ssd(), self.machine.submitted());
+        let RunSettings { window, keep_requests, .. } = self.settings;
+        let mut measurement = Measurement::new(ssd, first_tag, timed, window, keep_requests, self.closeup);
         if let Some(most) = self.snapshots {
-            measurement.keep_snapshots(most, &self.ssd);
+            measurement.keep_snapshots(most, ssd);
         }
         self.measurement = Some(measurement);
         self.phase = if self.ended.is_some() { Phase::Done } else { Phase::Measured };
@@ -277,7 +285,7 @@ impl Simulation {
             budget = budget.min(self.settings.audit_every - player.submitted() % self.settings.audit_every);
         }
         let stop = end.min(player.submitted() + budget);
-        let result = player.play(&mut self.ssd, source, stop, stop == end, |completion, ssd: &Ssd| {
+        let result = self.machine.play(player, source, stop, stop == end, |completion, ssd: &Ssd| {
             measurement.completed(completion, ssd);
         });
         let submitted = player.submitted();
@@ -287,14 +295,14 @@ impl Simulation {
             self.audit()?;
         }
         if outcome != Some(Step::Paused) {
-            self.measurement.as_mut().expect("made when measuring began").finish(&self.ssd);
+            self.measurement.as_mut().expect("made when measuring began").finish(self.machine.ssd());
             self.phase = Phase::Done;
         }
         Ok(())
     }
 
     fn audit(&self) -> Result<(), RunError> {
-        match self.ssd.audit().into_iter().next() {
+        match self.ssd().audit().into_iter().next() {
             None => Ok(()),
             Some(violation) => Err(RunError::Device(IoError::Violation { what: violation.0 })),
         }
@@ -316,7 +324,7 @@ impl Simulation {
     /// The report of what was finished. None while preconditioning or warm-up are under way.
     #[must_use]
     pub fn report(&mut self) -> Option<RunReport> {
-        let ssd = &self.ssd;
+        let ssd = self.machine.ssd();
         self.measurement.as_mut()?.finish(ssd);
         let ended = match (self.phase, &self.ended) {
             (_, Some(_)) => Ended::WornOut,
@@ -372,8 +380,8 @@ impl Simulation {
     }
 }
 
-/// First bytes of a saved run; the version changes with the state's layout.
-const SAVED_MAGIC: &[u8] = concat!("flashwright saved run ", env!("CARGO_PKG_VERSION"), "\n").as_bytes();
+/// First bytes of a saved run; the number after the version goes up when the state's layout changes.
+const SAVED_MAGIC: &[u8] = concat!("flashwright saved run ", env!("CARGO_PKG_VERSION"), " layout 2\n").as_bytes();
 
 /// CPU time of the process.
 #[allow(clippy::cast_precision_loss)]

@@ -5,6 +5,7 @@
 
 use flashwright_block::{Bytes, Nanos, UnitError};
 use flashwright_ftl::{FtlSettings, GcSettings, PlacementConfig, VictimChoice, WearSettings};
+use flashwright_host::StackSettings;
 use flashwright_nand::ProgramOrder;
 use flashwright_ram::RamSettings;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
@@ -172,7 +173,7 @@ pub enum PartialPages {
     ReadModifyWrite,
 }
 
-/// `[host]`: the host's side of the drive.
+/// `[host]`: the host's side: how it reaches the drive, and what lies between a workload and the drive.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct HostConfig {
@@ -180,11 +181,14 @@ pub struct HostConfig {
     pub queue_depth: u32,
     /// What a write of a part of a page costs.
     pub partial_pages: PartialPages,
+    /// Schedulers and block layer.
+    #[serde(flatten)]
+    pub stack: StackSettings,
 }
 
 impl Default for HostConfig {
     fn default() -> Self {
-        Self { queue_depth: 32, partial_pages: PartialPages::Whole }
+        Self { queue_depth: 32, partial_pages: PartialPages::Whole, stack: StackSettings::default() }
     }
 }
 

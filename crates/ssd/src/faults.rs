@@ -198,6 +198,14 @@ impl Config {
             self.host.queue_depth.to_string(),
             "1 to 65,536",
         );
+        for fault in self.host.stack.faults() {
+            faults.push(Fault { key: format!("host.{}", fault.key), what: fault.what });
+        }
+        let mut check = |ok: bool, key: &str, found: String, expected: &str| {
+            if !ok {
+                faults.push(Fault { key: key.to_owned(), what: format!("found {found}, expected {expected}") });
+            }
+        };
         let bad = self.wear.factory_bad;
         check((0.0..=0.5).contains(&bad), "wear.factory-bad", bad.to_string(), "a share of the blocks, 0 to 0.5");
         let (limited, spread, weibull) =

@@ -16,7 +16,8 @@ from flashwright.cli.render import errors, page, put_json, units
 from flashwright.device import Ssd
 from flashwright.errors import WorkloadError
 from flashwright.files import check_writable
-from flashwright.replay import ReplayInterrupted, ReplayResult, replay as play
+from flashwright.replay import ReplayInterrupted, ReplayResult
+from flashwright.replay import replay as play
 
 __all__ = ["replay"]
 

@@ -66,7 +66,8 @@ class RunView(Protocol):
 
 
 def dig(json: Mapping[str, Any], path: str) -> Any:
-    """The value at a dotted path, or None where any step of it is missing or null.
+    """The value at a dotted path, or None where any step of it is missing or null. A number is a
+    place in a list.
 
     Examples
     --------
@@ -77,9 +78,12 @@ def dig(json: Mapping[str, Any], path: str) -> Any:
     """
     value: Any = json
     for step in path.split("."):
-        if not isinstance(value, Mapping):
+        if isinstance(value, Mapping):
+            value = value.get(step)
+        elif isinstance(value, list) and step.isdigit() and int(step) < len(value):
+            value = value[int(step)]
+        else:
             return None
-        value = value.get(step)
     return value
 
 

@@ -160,9 +160,36 @@ def all_figures(runs: Sequence[RunView]) -> Table:
     more = [
         Figure(f"Scheme: {key.replace('_', ' ')}", f"scheme.extra.{key}") for key in sorted(extras)
     ]
+    deepest = max((len(dig(run.json, "host_layers") or []) for run in runs), default=0)
+    more += [figure for place in range(deepest) for figure in _layer_figures(place)]
     named = ((figure.name, cells(figure, runs)) for figure in (*ALL_FIGURES, *more))
     rows = [[Cell(name, name), *row] for name, row in named if any(cell.value for cell in row)]
     return Table(["Figure", *_headings(runs)], rows)
+
+
+def _layer_figures(place: int) -> list[Figure]:
+    """The figures of the scheduler at a place, counted from the host down."""
+    path, name = f"host_layers.{place}", f"Host, scheduler {place + 1}"
+    figures = [
+        Figure(f"{name}: requests taken", f"{path}.requests"),
+        Figure(f"{name}: back merges", f"{path}.back_merges"),
+        Figure(f"{name}: front merges", f"{path}.front_merges"),
+        Figure(f"{name}: requests joined", f"{path}.joined"),
+        Figure(f"{name}: held for order", f"{path}.held_for_order"),
+        Figure(f"{name}: held for room", f"{path}.held_for_room"),
+    ]
+    for kind, waits in (("reads", "read_waits"), ("writes", "write_waits")):
+        figures += [
+            Figure(f"{name}: {kind} handed on", f"{path}.{kind}.requests"),
+            Figure(f"{name}: mean size of {kind}", f"{path}.{kind}.bytes_mean", text.size_bytes),
+            Figure(f"{name}: {kind} aligned at their start", f"{path}.{kind}.aligned_at_start"),
+            Figure(f"{name}: {kind} aligned at both ends", f"{path}.{kind}.aligned_at_both_ends"),
+            Figure(f"{name}: {kind} within the buffer", f"{path}.{kind}.within_buffer"),
+            Figure(f"{name}: {kind} above the buffer", f"{path}.{kind}.above_buffer"),
+            Figure(f"{name}: mean wait of {kind}", f"{path}.{waits}.mean_ns", text.time_ns),
+            Figure(f"{name}: longest wait of {kind}", f"{path}.{waits}.longest_ns", text.time_ns),
+        ]
+    return figures
 
 
 def _headings(runs: Sequence[RunView]) -> list[str]:

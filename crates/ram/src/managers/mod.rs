@@ -1,8 +1,9 @@
 //! What manages the RAM of a drive. A manager is one file here and one line in the list below.
 
 use crate::ram::Destage;
+use flashwright_block::registry::policies;
 use flashwright_block::{Nanos, RequestKind, Seed};
-use flashwright_ftl::{Flash, LpnRun, MapCacheView, Scheme, Violation, Watch, policies};
+use flashwright_ftl::{Flash, LpnRun, MapCacheView, Scheme, Violation, Watch};
 use flashwright_nand::Lpn;
 use serde::{Deserialize, Serialize};
 

@@ -15,7 +15,15 @@ from rich.table import Table
 from flashwright.cli.render import units
 from flashwright.results import RunResult
 
-__all__ = ["console", "grid", "pace", "plain_table", "show_comparison", "show_run"]
+__all__ = [
+    "console",
+    "grid",
+    "host_layers",
+    "pace",
+    "plain_table",
+    "show_comparison",
+    "show_run",
+]
 
 _CAUSES = ("host", "gc", "merge", "padding", "translation", "wear")
 # Without a terminal, lines are as long as they need to be: what reads them can cut.
@@ -44,6 +52,7 @@ def show_run(result: RunResult) -> None:
         _figures(result),
         _operations(result),
         _times(result),
+        host_layers(result.json["host_layers"]),
         _foot(result),
     ):
         if part is not None:
@@ -229,6 +238,49 @@ def _times(result: RunResult) -> RenderableType | None:
                 units.count(of_kind["count"]),
                 *(units.time(of_kind[figure]) for figure in figures),
             )
+    return table
+
+
+def host_layers(layers: Sequence[dict[str, Any]]) -> RenderableType | None:
+    """What the schedulers before a drive did, a row a scheduler and direction, from the host down."""
+    if not layers:
+        return None
+    columns = (
+        "merged",
+        "handed on",
+        "mean size",
+        "aligned",
+        "within buffer",
+        "mean wait",
+        "longest",
+    )
+    table = plain_table("host", "taken", *columns, right=["taken", *columns])
+    for layer in layers:
+        first = (
+            layer["scheduler"],
+            units.count(layer["requests"]),
+            units.count(layer["back_merges"] + layer["front_merges"] + layer["joined"]),
+        )
+        for kind, waits in (("reads", "read_waits"), ("writes", "write_waits")):
+            counts = layer[kind]
+            if not counts["requests"]:
+                continue
+
+            def part(name: str, counts: dict[str, Any] = counts) -> str:
+                found = counts[name]
+                return units.share(None if found is None else found / counts["requests"])
+
+            table.add_row(
+                f"{first[0]}, {kind}",
+                *first[1:],
+                units.count(counts["requests"]),
+                units.size(counts["bytes_mean"]),
+                part("aligned_at_start"),
+                part("within_buffer"),
+                units.time(layer[waits]["mean_ns"]),
+                units.time(layer[waits]["longest_ns"]),
+            )
+            first = (layer["scheduler"], "", "")
     return table
 
 

@@ -17,6 +17,7 @@ pub struct Listed {
 /// Hooks run once a page, so they are dispatched by `match`, which the optimiser sees through; a boxed trait object
 /// costs a seventh more on the whole write path.
 #[macro_export]
+#[doc(hidden)]
 macro_rules! policies {
     (
         key: $key:literal, trait: $trait:ident, names: $names:ident, settings: $settings:ident, running: $running:ident,
@@ -51,9 +52,9 @@ macro_rules! policies {
 
             /// The catalogue entry.
             #[must_use]
-            pub fn listed(self) -> $crate::Listed {
+            pub fn listed(self) -> $crate::registry::Listed {
                 match self {
-                    $($names::$policy => $crate::Listed { key: $key, name: $policy::NAME, about: $policy::ABOUT },)+
+                    $($names::$policy => $crate::registry::Listed { key: $key, name: $policy::NAME, about: $policy::ABOUT },)+
                 }
             }
 
@@ -79,4 +80,4 @@ pub fn is_empty<T: 'static>(_: &T) -> bool {
     std::any::TypeId::of::<T>() == std::any::TypeId::of::<NoSettings>()
 }
 
-pub(crate) use policies;
+pub use policies;

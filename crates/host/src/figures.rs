@@ -1,0 +1,132 @@
+//! What a filter counts: the composition of what it hands on (Kim et al., Table 4), merging, and how long requests wait.
+
+use crate::pool::Queued;
+use crate::profile::Profile;
+use flashwright_block::{Nanos, RequestKind};
+use serde::{Deserialize, Serialize};
+
+/// Requests handed to the device below, counted as Table 4 of Kim et al. counts them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DispatchedCounts {
+    /// All.
+    pub requests: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Those that begin at a multiple of the clustered page; none where that is unknown.
+    pub aligned_at_start: Option<u64>,
+    /// Those that begin and end at one; none where that is unknown.
+    pub aligned_at_both_ends: Option<u64>,
+    /// Those no longer than the drive's buffer of their direction; none where that is unknown or absent.
+    pub within_buffer: Option<u64>,
+    /// Those longer; none where that is unknown or absent.
+    pub above_buffer: Option<u64>,
+}
+
+/// How long requests waited in the filter before they were handed on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Waits {
+    /// Sum over all requests handed on, in nanoseconds.
+    pub total_ns: u64,
+    /// The longest: the starvation time.
+    pub longest_ns: u64,
+}
+
+/// What one filter did.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LayerFigures {
+    /// The scheduler.
+    pub scheduler: String,
+    /// Requests taken from above.
+    pub requests: u64,
+    /// Of those, merged behind a queued one.
+    pub back_merges: u64,
+    /// Of those, merged before one.
+    pub front_merges: u64,
+    /// Queued requests that grew until they met, and were joined.
+    pub joined: u64,
+    /// Requests that waited for an earlier one with the same sectors.
+    pub held_for_order: u64,
+    /// Requests that found the queue full.
+    pub held_for_room: u64,
+    /// Reads handed on.
+    pub reads: DispatchedCounts,
+    /// Writes handed on.
+    pub writes: DispatchedCounts,
+    /// Trims and flushes handed on.
+    pub others: u64,
+    /// Waits of reads.
+    pub read_waits: Waits,
+    /// Waits of writes.
+    pub write_waits: Waits,
+    /// What only this scheduler counts, by name with the unit last.
+    pub extra: Vec<(String, f64)>,
+}
+
+/// The drive's sizes, ready for counting.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Yardstick {
+    page: Option<u64>,
+    /// Read buffer, write buffer.
+    buffers: [Option<u64>; 2],
+}
+
+impl Yardstick {
+    pub fn new(profile: &Profile) -> Self {
+        Self {
+            page: profile.clustered_page.sectors(),
+            buffers: [profile.read_buffer.sectors(), profile.write_buffer.sectors()],
+        }
+    }
+}
+
+impl DispatchedCounts {
+    fn new(page: Option<u64>, buffer: Option<u64>) -> Self {
+        let (aligned, buffered) = (page.map(|_| 0), buffer.map(|_| 0));
+        Self {
+            aligned_at_start: aligned,
+            aligned_at_both_ends: aligned,
+            within_buffer: buffered,
+            above_buffer: buffered,
+            ..Self::default()
+        }
+    }
+}
+
+impl LayerFigures {
+    pub(crate) fn new(scheduler: String, yardstick: &Yardstick) -> Self {
+        Self {
+            scheduler,
+            reads: DispatchedCounts::new(yardstick.page, yardstick.buffers[0]),
+            writes: DispatchedCounts::new(yardstick.page, yardstick.buffers[1]),
+            ..Self::default()
+        }
+    }
+
+    #[inline]
+    pub(crate) fn handed_on(&mut self, queued: &Queued, now: Nanos, yardstick: &Yardstick) {
+        let (counts, waits, buffer) = match queued.kind {
+            RequestKind::Read => (&mut self.reads, &mut self.read_waits, yardstick.buffers[0]),
+            RequestKind::Write => (&mut self.writes, &mut self.write_waits, yardstick.buffers[1]),
+            RequestKind::Trim | RequestKind::Flush => {
+                self.others += 1;
+                return;
+            }
+        };
+        counts.requests += 1;
+        counts.bytes += queued.sectors() * flashwright_block::SECTOR_BYTES;
+        if let (Some(page), Some(start), Some(both)) =
+            (yardstick.page, &mut counts.aligned_at_start, &mut counts.aligned_at_both_ends)
+            && queued.first_sector.is_multiple_of(page)
+        {
+            *start += 1;
+            *both += u64::from(queued.end_sector.is_multiple_of(page));
+        }
+        if let (Some(buffer), Some(within), Some(above)) = (buffer, &mut counts.within_buffer, &mut counts.above_buffer)
+        {
+            *(if queued.sectors() <= buffer { within } else { above }) += 1;
+        }
+        let waited = now.0 - queued.queued_at.0;
+        waits.total_ns += waited;
+        waits.longest_ns = waits.longest_ns.max(waited);
+    }
+}

@@ -1,0 +1,455 @@
+//! One scheduler before a device: a block device itself.
+
+use crate::figures::{LayerFigures, Yardstick};
+use crate::pool::{Id, Pool};
+use crate::schedulers::{Choice, Grew, Merges, Running};
+use flashwright_block::{
+    Ahead, BlockDevice, Completion, DeviceInfo, IoError, Nanos, Request, RequestKind, SECTOR_BYTES, Tag,
+};
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+
+const NEVER: Nanos = Nanos(u64::MAX);
+
+/// How a filter queues and merges; worked out from the settings by [`crate::Stack`].
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Rules {
+    pub merges: Back,
+    pub fronts: bool,
+    pub max_sectors: u64,
+    pub queue_requests: u32,
+    /// Requests that end a plug; at most 1 for none.
+    pub plug_requests: u32,
+    pub plug_delay: Nanos,
+    pub depth: u32,
+}
+
+/// Whether requests grow at their ends.
+pub(crate) type Back = bool;
+
+impl Rules {
+    pub fn merging(merges: Merges, allowed: bool) -> (Back, bool) {
+        (allowed && merges != Merges::None, allowed && merges == Merges::Both)
+    }
+}
+
+/// A request of the host that overlaps an earlier one and waits for it.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Held {
+    host: u32,
+    blocker: u32,
+}
+
+/// A scheduler with its queue, before a device.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Filter<D> {
+    inner: D,
+    scheduler: Running,
+    rules: Rules,
+    yardstick: Yardstick,
+    pool: Pool,
+    device_sectors: u64,
+    /// Requests given to this filter; the tag of the next.
+    tag: u64,
+    /// Queued requests and requests below, reads and others.
+    taken: [u32; 2],
+    /// Queued requests that were not handed on.
+    queued: u32,
+    in_flight: u32,
+    below: FxHashMap<u64, u32>,
+    held: Vec<Held>,
+    backlog: VecDeque<u32>,
+    /// When the plug ends, if the queue is plugged.
+    plugged_until: Option<Nanos>,
+    /// When the scheduler wants to be asked again.
+    ask_at: Nanos,
+    ready: VecDeque<Completion>,
+    failures: VecDeque<IoError>,
+    figures: LayerFigures,
+}
+
+fn direction(kind: RequestKind) -> usize {
+    usize::from(kind != RequestKind::Read)
+}
+
+impl<D: BlockDevice> Filter<D> {
+    pub(crate) fn new(inner: D, scheduler: Running, name: &str, rules: Rules, yardstick: Yardstick) -> Self {
+        Self {
+            device_sectors: inner.info().capacity.0 / SECTOR_BYTES,
+            inner,
+            scheduler,
+            rules,
+            yardstick,
+            pool: Pool::new(rules.fronts),
+            tag: 0,
+            taken: [0; 2],
+            queued: 0,
+            in_flight: 0,
+            below: FxHashMap::default(),
+            held: Vec::new(),
+            backlog: VecDeque::new(),
+            plugged_until: None,
+            ask_at: NEVER,
+            ready: VecDeque::new(),
+            failures: VecDeque::new(),
+            figures: LayerFigures::new(name.to_owned(), &yardstick),
+        }
+    }
+
+    /// The device below.
+    #[must_use]
+    pub fn device(&self) -> &D {
+        &self.inner
+    }
+
+    /// The device below, for preconditioning.
+    pub fn device_mut(&mut self) -> &mut D {
+        &mut self.inner
+    }
+
+    /// Requests taken so far, which is the tag of the next.
+    #[must_use]
+    pub fn submitted(&self) -> u64 {
+        self.tag
+    }
+
+    /// What it did since the start or the last [`Filter::reset_figures`].
+    #[must_use]
+    pub fn figures(&self) -> LayerFigures {
+        LayerFigures { extra: self.scheduler.figures(), ..self.figures.clone() }
+    }
+
+    /// Sets the counts to zero, for the end of a warm-up. What the scheduler counts itself goes on.
+    pub fn reset_figures(&mut self) {
+        self.figures = LayerFigures::new(std::mem::take(&mut self.figures.scheduler), &self.yardstick);
+    }
+
+    /// A request of the host joins the queue, or waits for an earlier one.
+    fn admit(&mut self, host: u32, now: Nanos) {
+        match self.pool.admit(host) {
+            Some(blocker) => {
+                self.figures.held_for_order += 1;
+                self.held.push(Held { host, blocker });
+            }
+            None => self.enqueue(host, now),
+        }
+    }
+
+    fn enqueue(&mut self, host: u32, now: Nanos) {
+        let id = self.pool.queue(host, now);
+        if self.rules.merges && self.merge(id, now) {
+            return;
+        }
+        let kind = self.pool.get(id).kind;
+        if self.queued == 0 && self.rules.plug_requests > 1 {
+            self.plugged_until = Some(now + self.rules.plug_delay);
+        }
+        self.queued += 1;
+        self.taken[direction(kind)] += 1;
+        self.pool.reopen(id);
+        let before = self.pool.queued_count();
+        self.scheduler.add(id, &mut self.pool, now);
+        self.cut(before, kind);
+        if self.queued >= self.rules.plug_requests {
+            self.plugged_until = None;
+        }
+        self.ask_at = Nanos(0);
+    }
+
+    /// Counts the pieces that the scheduler cut since there were `before` queued requests.
+    fn cut(&mut self, before: usize, kind: RequestKind) {
+        let pieces = u32::try_from(self.pool.queued_count() - before).expect("few pieces");
+        self.queued += pieces;
+        self.taken[direction(kind)] += pieces;
+    }
+
+    /// Joins a new request with a queued one, if one adjoins and may grow.
+    fn merge(&mut self, id: Id, now: Nanos) -> bool {
+        let new = *self.pool.get(id);
+        if new.fua || matches!(new.kind, RequestKind::Flush | RequestKind::Trim) {
+            return false;
+        }
+        let fits = |pool: &Pool, other: Id| pool.get(other).sectors() + new.sectors() <= self.rules.max_sectors;
+        if let Some(front) = self.pool.ending_at(new.first_sector, new.kind)
+            && fits(&self.pool, front)
+            && self.scheduler.may_merge(front, &self.pool)
+        {
+            self.pool.join(front, id, front);
+            self.figures.back_merges += 1;
+            self.grown(front, Grew::Back, now);
+            return true;
+        }
+        if self.rules.fronts
+            && let Some(back) = self.pool.starting_at(new.end_sector, new.kind)
+            && fits(&self.pool, back)
+            && self.scheduler.may_merge(back, &self.pool)
+        {
+            let was = self.pool.get(back).first_sector;
+            self.pool.join(id, back, back);
+            self.figures.front_merges += 1;
+            self.grown(back, Grew::Front { was }, now);
+            return true;
+        }
+        false
+    }
+
+    /// A queued request has grown: it may meet its neighbour now.
+    fn grown(&mut self, id: Id, grew: Grew, now: Nanos) {
+        let grown = *self.pool.get(id);
+        // A front merge moves the request in the scheduler's order, so it is told first.
+        let before = self.pool.queued_count();
+        self.scheduler.grown(id, grew, &mut self.pool, now);
+        self.cut(before, grown.kind);
+        self.ask_at = Nanos(0);
+        if self.pool.queued_count() != before || !self.rules.fronts {
+            return; // cut anew, or no neighbours are looked for
+        }
+        let (front, back) = match grew {
+            Grew::Back => (Some(id), self.pool.starting_at(grown.end_sector, grown.kind)),
+            Grew::Front { .. } => (self.pool.ending_at(grown.first_sector, grown.kind), Some(id)),
+        };
+        let (Some(front), Some(back)) = (front, back) else { return };
+        let sectors = self.pool.get(front).sectors() + self.pool.get(back).sectors();
+        if sectors > self.rules.max_sectors
+            || !self.scheduler.may_merge(front, &self.pool)
+            || !self.scheduler.may_merge(back, &self.pool)
+        {
+            return;
+        }
+        // The one behind goes, as in the kernel.
+        self.scheduler.swallowed(back, front, &self.pool);
+        self.pool.join(front, back, front);
+        self.figures.joined += 1;
+        self.queued -= 1;
+        self.taken[direction(grown.kind)] -= 1;
+        let before = self.pool.queued_count();
+        self.scheduler.grown(front, Grew::Back, &mut self.pool, now);
+        self.cut(before, grown.kind);
+    }
+
+    /// Hands on what may go now.
+    fn pump(&mut self) {
+        let now = self.inner.now();
+        if self.queued == 0 || self.plugged_until.is_some_and(|until| now < until) {
+            return;
+        }
+        self.plugged_until = None;
+        while self.in_flight < self.rules.depth && self.queued > 0 && self.ask_at <= now {
+            let before = self.pool.queued_count();
+            let choice = self.scheduler.dispatch(now, self.in_flight, &mut self.pool);
+            match choice {
+                Choice::Send(id) => {
+                    let kind = self.pool.get(id).kind;
+                    self.cut(before, kind);
+                    self.hand_on(id, now);
+                }
+                Choice::Wait(until) => self.ask_at = until.max(Nanos(now.0 + 1)),
+                Choice::Nothing => self.ask_at = NEVER,
+            }
+        }
+    }
+
+    fn hand_on(&mut self, id: Id, now: Nanos) {
+        self.pool.close(id);
+        let queued = *self.pool.get(id);
+        self.figures.handed_on(&queued, now, &self.yardstick);
+        self.queued -= 1;
+        let request = Request {
+            arrival: now,
+            first_sector: queued.first_sector,
+            sectors: u32::try_from(queued.sectors()).expect("merging stops before that"),
+            process: queued.process,
+            stream: queued.stream,
+            kind: queued.kind,
+            fua: queued.fua,
+        };
+        match self.inner.submit(request) {
+            Ok(tag) => {
+                self.in_flight += 1;
+                self.below.insert(tag.0, id.0);
+            }
+            Err(error) => {
+                // Its requests of the host fail with it.
+                self.failures.push_back(error);
+                let failed = Completion { request, start: now, end: now, ..Completion::default() };
+                self.leaves(id, &failed, false);
+            }
+        }
+    }
+
+    /// A request that was handed on is done, well or not.
+    fn leaves(&mut self, id: Id, below: &Completion, well: bool) {
+        self.taken[direction(below.request.kind)] -= 1;
+        let Self { pool, ready, held, .. } = self;
+        let mut freed = [u32::MAX; 4];
+        let mut count = 0;
+        let mut more: Vec<u32> = Vec::new(); // allocates only where more than four are waited for
+        pool.completed(id, below, |completion, host, waited_for| {
+            if well {
+                ready.push_back(*completion);
+            }
+            if waited_for && !held.is_empty() {
+                match freed.get_mut(count) {
+                    Some(place) => *place = host,
+                    None => more.push(host),
+                }
+                count += 1;
+            }
+        });
+        if count > 0 {
+            more.extend_from_slice(&freed[..count.min(freed.len())]);
+            self.release(&more, below.end);
+        }
+        self.let_in(below.end);
+    }
+
+    /// Requests that waited for one of `done` may go, or wait for another.
+    fn release(&mut self, done: &[u32], now: Nanos) {
+        let mut at = 0;
+        while at < self.held.len() {
+            let Held { host, blocker } = self.held[at];
+            if !done.contains(&blocker) {
+                at += 1;
+                continue;
+            }
+            match self.pool.conflict(host) {
+                Some(other) => {
+                    self.held[at].blocker = other;
+                    at += 1;
+                }
+                None => {
+                    self.held.remove(at);
+                    self.enqueue(host, now);
+                }
+            }
+        }
+    }
+
+    /// Requests that found the queue full come in while there is room.
+    fn let_in(&mut self, now: Nanos) {
+        while let Some(host) = self.backlog.front().copied() {
+            let kind = self.pool.request_of(host).kind;
+            if self.taken[direction(kind)] >= self.rules.queue_requests {
+                return;
+            }
+            self.backlog.pop_front();
+            self.admit(host, now);
+        }
+    }
+
+    /// When this filter has something to do of itself.
+    fn timer(&self) -> Nanos {
+        if self.queued == 0 || self.in_flight >= self.rules.depth {
+            return NEVER;
+        }
+        self.plugged_until.unwrap_or(self.ask_at)
+    }
+
+    /// Lets time pass until something is ready or failed, or until `until`.
+    fn run(&mut self, until: Nanos) -> Result<(), IoError> {
+        let mut below = Completion::default();
+        loop {
+            if until == NEVER {
+                self.plugged_until = None; // the host can only wait
+            }
+            self.pump();
+            if !self.ready.is_empty() || !self.failures.is_empty() {
+                return Ok(());
+            }
+            let timer = self.timer();
+            if self.inner.wait(until.min(timer), &mut below)? {
+                self.landed(&below);
+                continue;
+            }
+            if timer > until || timer == NEVER {
+                return Ok(());
+            }
+            // A clock that stands while nothing is below would never get to the timer.
+            debug_assert!(self.inner.now() >= timer);
+        }
+    }
+
+    fn landed(&mut self, below: &Completion) {
+        let Some(id) = self.below.remove(&below.tag.0) else {
+            debug_assert!(false, "the device completed {:?}, which was never submitted", below.tag);
+            return;
+        };
+        self.in_flight -= 1;
+        let queued = *self.pool.get(Id(id));
+        self.scheduler.completed(&queued, below.start, below.end);
+        self.ask_at = Nanos(0);
+        self.leaves(Id(id), below, true);
+    }
+}
+
+impl<D: BlockDevice> BlockDevice for Filter<D> {
+    fn info(&self) -> DeviceInfo {
+        DeviceInfo { queue_depth: self.rules.queue_requests, ..self.inner.info() }
+    }
+
+    #[inline]
+    fn now(&self) -> Nanos {
+        self.inner.now()
+    }
+
+    fn submit(&mut self, mut request: Request) -> Result<Tag, IoError> {
+        if request.end_sector() > self.device_sectors {
+            return Err(IoError::OutOfRange {
+                first_sector: request.first_sector,
+                end_sector: request.end_sector(),
+                device_sectors: self.device_sectors,
+            });
+        }
+        let mut now = self.inner.now();
+        if request.arrival > now {
+            let mut below = Completion::default();
+            loop {
+                self.pump();
+                let timer = self.timer();
+                if self.inner.wait(request.arrival.min(timer), &mut below)? {
+                    self.landed(&below);
+                } else if timer >= request.arrival {
+                    break;
+                }
+            }
+            now = self.inner.now().max(request.arrival);
+        }
+        request.arrival = request.arrival.max(now);
+        let tag = self.tag;
+        self.tag += 1;
+        self.figures.requests += 1;
+        let host = self.pool.arrives(request, tag);
+        let full = self.taken[direction(request.kind)] >= self.rules.queue_requests;
+        if full || !self.backlog.is_empty() {
+            self.figures.held_for_room += 1;
+            self.backlog.push_back(host);
+        } else {
+            self.admit(host, now);
+        }
+        self.pump();
+        Ok(Tag(tag))
+    }
+
+    fn wait(&mut self, until: Nanos, completion: &mut Completion) -> Result<bool, IoError> {
+        if self.ready.is_empty() && self.failures.is_empty() {
+            self.run(until)?;
+        }
+        if let Some(error) = self.failures.pop_front() {
+            return Err(error);
+        }
+        match self.ready.front() {
+            Some(next) if next.end <= until => {
+                completion.clone_from(next);
+                self.ready.pop_front();
+                Ok(true)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    #[inline]
+    fn expect(&self, request: &Request, ahead: Ahead) {
+        self.inner.expect(request, ahead);
+    }
+}

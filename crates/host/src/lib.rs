@@ -1,0 +1,31 @@
+//! The host's side of a drive: the block layer and its I/O schedulers.
+//!
+//! Each is a filter: a block device around a block device. Requests of the host are queued, merged, cut, ordered and
+//! handed on when there is a place below. Nothing here knows whether time is virtual, so one code runs before a
+//! simulated drive and before a real one.
+//!
+//! ```text
+//!  host ─► Filter ─► Filter ─► … ─► drive          "pasa+pai": PASA on top, PAI below it
+//!           │ Pool: queued requests, merging, cutting, order of overlapping ones
+//!           └ Scheduler: which request goes next, and when
+//! ```
+
+use flashwright_block::registry;
+
+mod figures;
+mod filter;
+mod lists;
+mod pool;
+mod profile;
+pub mod schedulers;
+mod settings;
+mod stack;
+
+pub use figures::{DispatchedCounts, LayerFigures, Waits};
+pub use filter::Filter;
+pub use lists::{List, Lists, SortTree};
+pub use pool::{Id, Pool, Queued};
+pub use profile::{Finding, Profile};
+pub use schedulers::{Choice, Grew, Merges, Scheduler, SchedulerContext, SchedulerName, SchedulerSettings, Splitting};
+pub use settings::{BlockLayerSettings, Chain, StackSettings};
+pub use stack::{Stack, StackError};

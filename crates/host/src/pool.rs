@@ -1,0 +1,434 @@
+//! The requests that wait in a filter: what the host asked for, and the queued requests made of it by merging and
+//! cutting.
+//!
+//! ```text
+//!  host requests   A ├────┤ B ├──┤ C ├──────┤        a completion each, when their last part is done
+//!  queued          1 ├───────────┤ 2 ├──┤ 3 ├───┤    A and B merged, C cut in two
+//! ```
+
+use flashwright_block::{Completion, Nanos, Request, RequestKind, Tag};
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+
+const NONE: u32 = u32::MAX;
+
+/// Number of a queued request; numbers of requests that left are used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Id(pub u32);
+
+/// A request as it waits: one or several of the host's, or a part of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Queued {
+    /// First sector.
+    pub first_sector: u64,
+    /// One past the last sector.
+    pub end_sector: u64,
+    /// When the earliest of its parts was queued.
+    pub queued_at: Nanos,
+    /// Position in the order of arrival of the earliest of its parts.
+    pub order: u64,
+    /// The process of the earliest of its parts.
+    pub process: u32,
+    /// The stream of the earliest of its parts.
+    pub stream: u16,
+    /// What it asks for.
+    pub kind: RequestKind,
+    /// Whether it is to be durable when it completes.
+    pub fua: bool,
+    /// Whether it may still grow.
+    open: bool,
+    /// First and last of its links to requests of the host, by address.
+    links: (u32, u32),
+}
+
+impl Queued {
+    /// Length in sectors.
+    #[must_use]
+    pub fn sectors(&self) -> u64 {
+        self.end_sector - self.first_sector
+    }
+
+    /// Whether someone waits for it at once, as schedulers of Linux 2.6 mean it: a read. Whether a write was direct no
+    /// trace tells.
+    #[must_use]
+    pub fn is_sync(&self) -> bool {
+        self.kind == RequestKind::Read
+    }
+}
+
+/// A request of the host that has not completed.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+struct HostRequest {
+    completion: Completion,
+    parts_left: u32,
+    /// Where it stands in `live`.
+    live_at: u32,
+    /// Whether a later one waits for it.
+    waited_for: bool,
+}
+
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Link {
+    host: u32,
+    next: u32,
+}
+
+/// Sectors of a region, whose outstanding requests are counted, as a shift: 4 KiB.
+const REGION_SHIFT: u32 = 3;
+const REGIONS: usize = 4096;
+/// Regions of a request that are counted one by one; a longer request is looked at by every later one.
+const REGIONS_COUNTED: u64 = 32;
+
+/// A request of the host that may conflict with later ones; beside the others in memory, since all are looked through.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Live {
+    first_sector: u64,
+    end_sector: u64,
+    tag: u64,
+    host: u32,
+    reads: bool,
+}
+
+/// Outstanding requests by region, folded: one whose regions are all at zero overlaps nothing.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Regions {
+    /// All requests, and those that change something.
+    counts: [Vec<u16>; 2],
+    /// Requests too long to be counted by region, likewise.
+    long: [u32; 2],
+}
+
+impl Regions {
+    fn new() -> Self {
+        Self { counts: [vec![0; REGIONS], vec![0; REGIONS]], long: [0; 2] }
+    }
+
+    /// The regions of a request, or none if it is too long.
+    fn of(request: &Request) -> Option<impl Iterator<Item = usize>> {
+        let (first, last) = (request.first_sector >> REGION_SHIFT, (request.end_sector() - 1) >> REGION_SHIFT);
+        let fold = |region: u64| usize::try_from(region % REGIONS as u64).expect("a small remainder");
+        (last - first < REGIONS_COUNTED).then(|| (first..=last).map(fold))
+    }
+
+    fn change(&mut self, request: &Request, by: impl Fn(&mut u16), by_long: impl Fn(&mut u32)) {
+        for list in 0..=usize::from(request.kind != RequestKind::Read) {
+            match Self::of(request) {
+                Some(regions) => regions.for_each(|region| by(&mut self.counts[list][region])),
+                None => by_long(&mut self.long[list]),
+            }
+        }
+    }
+
+    /// Whether a request may overlap an outstanding one in a way that matters.
+    fn may_conflict(&self, request: &Request) -> bool {
+        let list = usize::from(request.kind == RequestKind::Read);
+        self.long[list] > 0
+            || Self::of(request).is_none_or(|mut regions| regions.any(|region| self.counts[list][region] > 0))
+    }
+}
+
+/// Arena of requests of one filter.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Pool {
+    queued: Vec<Queued>,
+    free_queued: Vec<u32>,
+    links: Vec<Link>,
+    free_links: Vec<u32>,
+    hosts: Vec<HostRequest>,
+    free_hosts: Vec<u32>,
+    live: Vec<Live>,
+    regions: Regions,
+    /// Queued requests that may grow, by end and by start; the lowest two bits are the kind.
+    by_end: FxHashMap<u64, u32>,
+    by_start: FxHashMap<u64, u32>,
+    /// Whether requests are looked for by start too.
+    keeps_starts: bool,
+}
+
+fn key(sector: u64, kind: RequestKind) -> u64 {
+    (sector << 2) | kind as u64
+}
+
+impl Pool {
+    pub(crate) fn new(keeps_starts: bool) -> Self {
+        Self {
+            queued: Vec::new(),
+            free_queued: Vec::new(),
+            links: Vec::new(),
+            free_links: Vec::new(),
+            hosts: Vec::new(),
+            free_hosts: Vec::new(),
+            live: Vec::new(),
+            regions: Regions::new(),
+            by_end: FxHashMap::default(),
+            by_start: FxHashMap::default(),
+            keeps_starts,
+        }
+    }
+
+    /// A queued request.
+    #[inline]
+    #[must_use]
+    pub fn get(&self, id: Id) -> &Queued {
+        &self.queued[id.0 as usize]
+    }
+
+    /// Queued requests, those below included.
+    pub(crate) fn queued_count(&self) -> usize {
+        self.queued.len() - self.free_queued.len()
+    }
+
+    /// Cuts a queued request at a sector inside it. It keeps what lies before; the answer is the rest, which does not
+    /// grow any more unless [`Pool::reopen`] is called.
+    pub fn split(&mut self, id: Id, at: u64) -> Id {
+        let whole = *self.get(id);
+        assert!(whole.first_sector < at && at < whole.end_sector, "a cut lies inside the request");
+        let was_open = whole.open;
+        self.close(id);
+        // Links are in order of address, and each request of the host covers its sectors without a gap.
+        let (mut last, mut at_link) = (NONE, whole.links.0);
+        while self.hosts[self.links[at_link as usize].host as usize].completion.request.end_sector() <= at {
+            last = at_link;
+            at_link = self.links[at_link as usize].next;
+        }
+        let host = self.links[at_link as usize].host;
+        let first_of_rest = if self.hosts[host as usize].completion.request.first_sector < at {
+            // One that lies on both sides.
+            self.hosts[host as usize].parts_left += 1;
+            let rest = self.link(host);
+            self.links[rest as usize].next = self.links[at_link as usize].next;
+            self.links[at_link as usize].next = NONE;
+            last = at_link;
+            rest
+        } else {
+            self.links[last as usize].next = NONE;
+            at_link
+        };
+        let tail = if whole.links.1 == at_link && first_of_rest != at_link { first_of_rest } else { whole.links.1 };
+        let rest = Queued { first_sector: at, links: (first_of_rest, tail), open: false, ..whole };
+        let rest = self.place(rest);
+        let kept = &mut self.queued[id.0 as usize];
+        kept.end_sector = at;
+        kept.links.1 = last;
+        if was_open {
+            self.reopen(id);
+        }
+        rest
+    }
+
+    /// Lets a request grow again.
+    pub fn reopen(&mut self, id: Id) {
+        let queued = &mut self.queued[id.0 as usize];
+        queued.open = !queued.fua && queued.kind != RequestKind::Flush;
+        if queued.open {
+            self.by_end.insert(key(queued.end_sector, queued.kind), id.0);
+            if self.keeps_starts {
+                self.by_start.insert(key(queued.first_sector, queued.kind), id.0);
+            }
+        }
+    }
+
+    /// Lets a request grow no more.
+    pub fn close(&mut self, id: Id) {
+        let queued = &mut self.queued[id.0 as usize];
+        if !std::mem::take(&mut queued.open) {
+            return;
+        }
+        let (end, start) = (key(queued.end_sector, queued.kind), key(queued.first_sector, queued.kind));
+        if self.by_end.get(&end) == Some(&id.0) {
+            self.by_end.remove(&end);
+        }
+        if self.keeps_starts && self.by_start.get(&start) == Some(&id.0) {
+            self.by_start.remove(&start);
+        }
+    }
+
+    /// The open request that ends where one of this kind begins.
+    pub(crate) fn ending_at(&self, sector: u64, kind: RequestKind) -> Option<Id> {
+        self.by_end.get(&key(sector, kind)).map(|id| Id(*id))
+    }
+
+    /// The open request that begins where one of this kind ends.
+    pub(crate) fn starting_at(&self, sector: u64, kind: RequestKind) -> Option<Id> {
+        self.by_start.get(&key(sector, kind)).map(|id| Id(*id))
+    }
+
+    /// Joins two queued requests that adjoin into the one that is to stay; the other's number is free then.
+    pub(crate) fn join(&mut self, front: Id, back: Id, stays: Id) {
+        let was_open = self.get(stays).open;
+        self.close(front);
+        self.close(back);
+        let (a, b) = (*self.get(front), *self.get(back));
+        debug_assert!(a.end_sector == b.first_sector && a.kind == b.kind);
+        self.links[a.links.1 as usize].next = b.links.0;
+        let earlier = if a.order < b.order { a } else { b };
+        self.queued[stays.0 as usize] = Queued {
+            first_sector: a.first_sector,
+            end_sector: b.end_sector,
+            links: (a.links.0, b.links.1),
+            queued_at: a.queued_at.min(b.queued_at),
+            ..earlier
+        };
+        let gone = if stays == front { back } else { front };
+        self.free_queued.push(gone.0);
+        self.queued[stays.0 as usize].open = false;
+        if was_open {
+            self.reopen(stays);
+        }
+    }
+
+    fn link(&mut self, host: u32) -> u32 {
+        let link = Link { host, next: NONE };
+        match self.free_links.pop() {
+            Some(at) => {
+                self.links[at as usize] = link;
+                at
+            }
+            None => {
+                self.links.push(link);
+                at(self.links.len())
+            }
+        }
+    }
+
+    fn place(&mut self, queued: Queued) -> Id {
+        Id(match self.free_queued.pop() {
+            Some(at) => {
+                self.queued[at as usize] = queued;
+                at
+            }
+            None => {
+                self.queued.push(queued);
+                at(self.queued.len())
+            }
+        })
+    }
+
+    /// Notes a request of the host; its tag is its position in the order of arrival.
+    pub(crate) fn arrives(&mut self, request: Request, tag: u64) -> u32 {
+        let host = HostRequest {
+            completion: Completion { tag: Tag(tag), request, start: Nanos(u64::MAX), ..Completion::default() },
+            parts_left: 1,
+            live_at: NONE,
+            waited_for: false,
+        };
+        match self.free_hosts.pop() {
+            Some(at) => {
+                self.hosts[at as usize] = host;
+                at
+            }
+            None => {
+                self.hosts.push(host);
+                at(self.hosts.len())
+            }
+        }
+    }
+
+    pub(crate) fn request_of(&self, host: u32) -> &Request {
+        &self.hosts[host as usize].completion.request
+    }
+
+    /// From now on later requests that overlap this one are told so. Answers the newest earlier one that it overlaps
+    /// itself, if order matters between them.
+    pub(crate) fn admit(&mut self, host: u32) -> Option<u32> {
+        let request = self.hosts[host as usize].completion.request;
+        if request.sectors == 0 {
+            return None; // a flush covers what was acknowledged, and that is below already
+        }
+        let conflict = self.conflict(host);
+        // A count at its greatest stays there, which costs time only.
+        self.regions.change(&request, |count| *count = count.saturating_add(1), |long| *long += 1);
+        let Completion { tag, .. } = self.hosts[host as usize].completion;
+        self.hosts[host as usize].live_at = u32::try_from(self.live.len()).expect("fewer than 2^32 requests wait");
+        self.live.push(Live {
+            first_sector: request.first_sector,
+            end_sector: request.end_sector(),
+            tag: tag.0,
+            host,
+            reads: request.kind == RequestKind::Read,
+        });
+        conflict
+    }
+
+    /// The newest request that came before this one, overlaps it, and is not a read like it; it is noted that one waits
+    /// for it.
+    pub(crate) fn conflict(&mut self, host: u32) -> Option<u32> {
+        let Completion { request, tag, .. } = self.hosts[host as usize].completion;
+        if !self.regions.may_conflict(&request) {
+            return None;
+        }
+        let (end, reads) = (request.end_sector(), request.kind == RequestKind::Read);
+        let conflicts = self.live.iter().filter(|other| {
+            other.first_sector < end
+                && request.first_sector < other.end_sector
+                && other.tag < tag.0
+                && !(reads && other.reads)
+        });
+        let found = conflicts.max_by_key(|other| other.tag)?.host;
+        self.hosts[found as usize].waited_for = true;
+        Some(found)
+    }
+
+    /// A queued request made of one of the host's.
+    pub(crate) fn queue(&mut self, host: u32, now: Nanos) -> Id {
+        let Completion { request, tag, .. } = self.hosts[host as usize].completion;
+        let link = self.link(host);
+        self.place(Queued {
+            first_sector: request.first_sector,
+            end_sector: request.end_sector(),
+            queued_at: now,
+            order: tag.0,
+            process: request.process,
+            stream: request.stream,
+            kind: request.kind,
+            fua: request.fua,
+            open: false,
+            links: (link, link),
+        })
+    }
+
+    /// A queued request was carried out: hands every request of the host that has no part left to `done`, with whether a
+    /// later one waits for it. The number is free then.
+    pub(crate) fn completed(&mut self, id: Id, below: &Completion, mut done: impl FnMut(&Completion, u32, bool)) {
+        let mut at = self.get(id).links.0;
+        let (mut flash_ops, mut erases) = (below.flash_ops, below.erases);
+        while at != NONE {
+            let Link { host, next } = self.links[at as usize];
+            self.free_links.push(at);
+            at = next;
+            let entry = &mut self.hosts[host as usize];
+            let completion = &mut entry.completion;
+            completion.start = completion.start.min(below.start);
+            completion.end = completion.end.max(below.end);
+            // What merged requests set off counts once.
+            completion.flash_ops = completion.flash_ops.saturating_add(std::mem::take(&mut flash_ops));
+            completion.erases = completion.erases.saturating_add(std::mem::take(&mut erases));
+            entry.parts_left -= 1;
+            if entry.parts_left == 0 {
+                let (completion, waited_for) = (entry.completion, entry.waited_for);
+                self.forget(host);
+                done(&completion, host, waited_for);
+            }
+        }
+        self.free_queued.push(id.0);
+    }
+
+    fn forget(&mut self, host: u32) {
+        let HostRequest { live_at, completion, .. } = self.hosts[host as usize];
+        self.free_hosts.push(host);
+        if live_at == NONE {
+            return;
+        }
+        self.live.swap_remove(live_at as usize);
+        if let Some(moved) = self.live.get(live_at as usize) {
+            self.hosts[moved.host as usize].live_at = live_at;
+        }
+        let less = |count: &mut u16| *count -= u16::from(*count != u16::MAX);
+        self.regions.change(&completion.request, less, |long| *long -= 1);
+    }
+}
+
+/// Index of the last of `len` entries.
+fn at(len: usize) -> u32 {
+    u32::try_from(len - 1).expect("fewer than 2^32 requests wait")
+}

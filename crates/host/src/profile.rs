@@ -1,0 +1,94 @@
+//! What is known of a drive from the outside.
+
+use flashwright_block::Bytes;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use std::fmt;
+use std::str::FromStr;
+
+/// One size that a probe may have found.
+///
+/// ```
+/// # use flashwright_host::Finding;
+/// # use flashwright_block::Bytes;
+/// assert_eq!("255 KiB".parse(), Ok(Finding::Size(Bytes(255 << 10))));
+/// assert_eq!("none".parse(), Ok(Finding::Absent));
+/// assert_eq!(Finding::default().to_string(), "unknown");
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Finding {
+    /// Nobody has measured it, or no verdict was possible.
+    #[default]
+    Unknown,
+    /// The drive has none.
+    Absent,
+    /// Found, in bytes.
+    Size(Bytes),
+}
+
+impl Finding {
+    /// The size in sectors of 512 bytes, rounded down; none where it is unknown or absent.
+    #[must_use]
+    pub fn sectors(self) -> Option<u64> {
+        match self {
+            Self::Size(bytes) => Some(bytes.0 / flashwright_block::SECTOR_BYTES).filter(|sectors| *sectors > 0),
+            _ => None,
+        }
+    }
+}
+
+impl FromStr for Finding {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "unknown" => Ok(Self::Unknown),
+            "none" => Ok(Self::Absent),
+            text => {
+                let bytes: Bytes = text.parse().map_err(|_| {
+                    format!("found {text:?}, expected a size such as \"16 KiB\", \"none\" or \"unknown\"")
+                })?;
+                if bytes.0 < flashwright_block::SECTOR_BYTES || !bytes.0.is_multiple_of(flashwright_block::SECTOR_BYTES)
+                {
+                    return Err(format!("found {text:?}, expected a multiple of 512 B, \"none\" or \"unknown\""));
+                }
+                Ok(Self::Size(bytes))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown => f.write_str("unknown"),
+            Self::Absent => f.write_str("none"),
+            Self::Size(bytes) => bytes.fmt(f),
+        }
+    }
+}
+
+impl Serialize for Finding {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Finding {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+    }
+}
+
+/// `[host.profile]`: the sizes of a drive that parameter-aware schedulers go by, as a probe finds them or a user knows
+/// them (Kim et al., section 4.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub struct Profile {
+    /// The unit that the drive reads and writes inside.
+    pub clustered_page: Finding,
+    /// The unit that it erases.
+    pub clustered_block: Finding,
+    /// The RAM from which it serves reads again.
+    pub read_buffer: Finding,
+    /// The RAM that takes writes before flash does.
+    pub write_buffer: Finding,
+}

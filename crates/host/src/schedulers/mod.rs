@@ -1,0 +1,205 @@
+//! I/O schedulers. A scheduler is one file here and one line in the list below.
+
+use crate::pool::{Id, Pool, Queued};
+use crate::profile::Profile;
+use flashwright_block::Nanos;
+use flashwright_block::registry::policies;
+use serde::{Deserialize, Serialize};
+
+/// What a scheduler is built for.
+#[derive(Clone, Copy, Debug)]
+pub struct SchedulerContext {
+    /// Size of the device below in sectors.
+    pub device_sectors: u64,
+    /// Requests that the device below takes at once.
+    pub depth: u32,
+    /// What is known of the drive.
+    pub profile: Profile,
+    /// Longest request that merging makes, in sectors.
+    pub max_sectors: u64,
+    /// How the filters above cut requests.
+    pub splitting: Splitting,
+}
+
+/// How requests are cut.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Splitting {
+    /// Not at all.
+    #[default]
+    None,
+    /// At the size of the drive's buffer (PAS).
+    Size,
+    /// At multiples of the clustered page, then at the size of the buffer (PASA).
+    AlignedSize,
+}
+
+/// At which ends queued requests may grow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Merges {
+    /// Not at all.
+    None,
+    /// At their ends.
+    Back,
+    /// At both.
+    Both,
+}
+
+/// At which end a queued request grew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Grew {
+    /// At its end.
+    Back,
+    /// At its start, which was this sector before.
+    Front {
+        /// The old first sector.
+        was: u64,
+    },
+}
+
+/// What a scheduler hands on now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// This request; it has left the scheduler.
+    Send(Id),
+    /// Nothing before this time, unless something is added or completes.
+    Wait(Nanos),
+    /// Nothing until something is added or completes.
+    Nothing,
+}
+
+/// Decides in which order queued requests go to the device.
+///
+/// Merging is the filter's: it asks [`Scheduler::may_merge`] and tells what grew. A request that overlaps an earlier one
+/// is not added before that has completed, so no order that a scheduler chooses can change what is read. Time comes in as an argument: there
+/// is no other clock.
+pub trait Scheduler: Sized {
+    /// What users write to choose it.
+    const NAME: &'static str;
+    /// What it does, in a line, with its source.
+    const ABOUT: &'static str;
+    /// At which ends queued requests may grow.
+    const MERGES: Merges = Merges::Both;
+    /// Whether merging goes beyond the block layer's longest request, since the scheduler cuts requests itself.
+    const LIFTS_MAX: bool = false;
+    /// How it cuts requests, for filters below.
+    const SPLITTING: Splitting = Splitting::None;
+    /// Whether plugging makes sense above it: it does not for those of multi-queue kernels.
+    const PLUGS: bool = true;
+    /// Its own settings.
+    type Settings: Clone + std::fmt::Debug + Default + PartialEq + Serialize + for<'de> Deserialize<'de> + 'static;
+
+    /// What its settings or the profile lack: the key and what to change, one line for each fault.
+    fn faults(settings: &Self::Settings, context: &SchedulerContext) -> Vec<(String, String)> {
+        let _ = (settings, context);
+        Vec::new()
+    }
+    /// Builds it, empty.
+    fn new(settings: &Self::Settings, context: SchedulerContext) -> Self;
+
+    /// A request joins the queue. The scheduler may cut it at once ([`Pool::split`]).
+    fn add(&mut self, id: Id, pool: &mut Pool, now: Nanos);
+    /// Whether a queued request may grow.
+    fn may_merge(&self, id: Id, pool: &Pool) -> bool {
+        let _ = (id, pool);
+        true
+    }
+    /// A queued request has grown. The scheduler may cut it ([`Pool::split`]).
+    fn grown(&mut self, id: Id, grew: Grew, pool: &mut Pool, now: Nanos) {
+        let _ = (id, grew, pool, now);
+    }
+    /// A queued request is about to become part of `into`, which stays.
+    fn swallowed(&mut self, id: Id, into: Id, pool: &Pool);
+    /// What goes to the device, of which `in_flight` requests of this filter wait below.
+    fn dispatch(&mut self, now: Nanos, in_flight: u32, pool: &mut Pool) -> Choice;
+    /// A request that was handed on has completed.
+    fn completed(&mut self, request: &Queued, started: Nanos, now: Nanos) {
+        let _ = (request, started, now);
+    }
+    /// Figures that only this scheduler has, by name with the unit last.
+    fn figures(&self) -> Vec<(String, f64)> {
+        Vec::new()
+    }
+}
+
+macro_rules! schedulers {
+    ($($module:ident :: $scheduler:ident),+ $(,)?) => {
+        policies! {
+            key: "host.scheduler", trait: Scheduler, names: SchedulerName, settings: SchedulerSettings, running: Running,
+            context: SchedulerContext;
+            $($module::$scheduler),+
+        }
+
+        impl SchedulerName {
+            /// See [`Scheduler::faults`].
+            #[must_use]
+            pub fn faults(self, settings: &SchedulerSettings, context: &SchedulerContext) -> Vec<(String, String)> {
+                match self { $(SchedulerName::$scheduler => $scheduler::faults(&settings.$module, context),)+ }
+            }
+            /// See [`Scheduler::MERGES`].
+            #[must_use]
+            pub fn merges(self) -> Merges {
+                match self { $(SchedulerName::$scheduler => $scheduler::MERGES,)+ }
+            }
+            /// See [`Scheduler::LIFTS_MAX`].
+            #[must_use]
+            pub fn lifts_max(self) -> bool {
+                match self { $(SchedulerName::$scheduler => $scheduler::LIFTS_MAX,)+ }
+            }
+            /// See [`Scheduler::SPLITTING`].
+            #[must_use]
+            pub fn splitting(self) -> Splitting {
+                match self { $(SchedulerName::$scheduler => $scheduler::SPLITTING,)+ }
+            }
+            /// See [`Scheduler::PLUGS`].
+            #[must_use]
+            pub fn plugs(self) -> bool {
+                match self { $(SchedulerName::$scheduler => $scheduler::PLUGS,)+ }
+            }
+        }
+
+        impl Running {
+            /// See [`Scheduler::add`].
+            #[inline]
+            pub fn add(&mut self, id: Id, pool: &mut Pool, now: Nanos) {
+                match self { $(Running::$scheduler(scheduler) => scheduler.add(id, pool, now),)+ }
+            }
+            /// See [`Scheduler::may_merge`].
+            #[inline]
+            #[must_use]
+            pub fn may_merge(&self, id: Id, pool: &Pool) -> bool {
+                match self { $(Running::$scheduler(scheduler) => scheduler.may_merge(id, pool),)+ }
+            }
+            /// See [`Scheduler::grown`].
+            #[inline]
+            pub fn grown(&mut self, id: Id, grew: Grew, pool: &mut Pool, now: Nanos) {
+                match self { $(Running::$scheduler(scheduler) => scheduler.grown(id, grew, pool, now),)+ }
+            }
+            /// See [`Scheduler::swallowed`].
+            #[inline]
+            pub fn swallowed(&mut self, id: Id, into: Id, pool: &Pool) {
+                match self { $(Running::$scheduler(scheduler) => scheduler.swallowed(id, into, pool),)+ }
+            }
+            /// See [`Scheduler::dispatch`].
+            #[inline]
+            pub fn dispatch(&mut self, now: Nanos, in_flight: u32, pool: &mut Pool) -> Choice {
+                match self { $(Running::$scheduler(scheduler) => scheduler.dispatch(now, in_flight, pool),)+ }
+            }
+            /// See [`Scheduler::completed`].
+            #[inline]
+            pub fn completed(&mut self, request: &Queued, started: Nanos, now: Nanos) {
+                match self { $(Running::$scheduler(scheduler) => scheduler.completed(request, started, now),)+ }
+            }
+            /// See [`Scheduler::figures`].
+            #[must_use]
+            pub fn figures(&self) -> Vec<(String, f64)> {
+                match self { $(Running::$scheduler(scheduler) => scheduler.figures(),)+ }
+            }
+        }
+    };
+}
+
+schedulers! {
+    noop::Noop,
+    deadline::Deadline,
+}

@@ -1,0 +1,206 @@
+//! Schedulers one above the other, before a device.
+
+use crate::figures::{LayerFigures, Yardstick};
+use crate::filter::{Filter, Rules};
+use crate::schedulers::{SchedulerContext, SchedulerName, Splitting};
+use crate::settings::StackSettings;
+use flashwright_block::{Ahead, BlockDevice, Completion, DeviceInfo, IoError, Nanos, Request, SECTOR_BYTES, Tag};
+use serde::{Deserialize, Serialize};
+
+/// What is wrong with the settings of a stack.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StackError {
+    /// The key below `[host]`, such as `deadline.fifo-batch`.
+    pub key: String,
+    /// What was found, what is expected, and what to do.
+    pub what: String,
+}
+
+/// A device with no, one, or several schedulers before it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[allow(clippy::large_enum_variant)] // one a run
+pub enum Stack<D> {
+    /// The device itself.
+    Bare(D),
+    /// A scheduler before the rest.
+    Filtered(Box<Filter<Stack<D>>>),
+}
+
+/// Longest request of a filter that cuts by itself: what a request's length can say.
+const LIFTED_SECTORS: u64 = 1 << 30;
+
+impl StackSettings {
+    /// What contradicts itself or is missing; empty where all is well.
+    #[must_use]
+    pub fn faults(&self) -> Vec<StackError> {
+        let mut faults = Vec::new();
+        let mut add = |key: &str, what: String| faults.push(StackError { key: key.to_owned(), what });
+        let layer = &self.block_layer;
+        if layer.queue_requests == 0 {
+            add("block-layer.queue-requests", "found 0, expected at least 1".into());
+        }
+        if layer.max_request.0 < SECTOR_BYTES || layer.max_request.0 > LIFTED_SECTORS * SECTOR_BYTES {
+            let found = layer.max_request;
+            add("block-layer.max-request", format!("found \"{found}\", expected \"512 B\" to \"512 GiB\""));
+        }
+        if layer.plug_requests > layer.queue_requests {
+            let (found, room) = (layer.plug_requests, layer.queue_requests);
+            add("block-layer.plug-requests", format!("found {found}, but the queue holds {room} requests only"));
+        }
+        for (at, name) in self.scheduler.0.iter().enumerate() {
+            let context = self.context(u64::MAX, 1, at);
+            for (key, what) in name.faults(&self.schedulers, &context) {
+                let table = name.listed().name;
+                let key = if key.starts_with("profile.") { key } else { format!("{table}.{key}") };
+                if !faults.iter().any(|fault| fault.key == key && fault.what == what) {
+                    faults.push(StackError { key, what });
+                }
+            }
+        }
+        faults
+    }
+
+    fn context(&self, device_sectors: u64, depth: u32, at: usize) -> SchedulerContext {
+        // The nearest filter above that cuts sets the rule.
+        let above = self.scheduler.0[..at].iter().rev().map(|name| name.splitting());
+        SchedulerContext {
+            device_sectors,
+            depth,
+            profile: self.profile,
+            max_sectors: self.block_layer.max_request.0 / SECTOR_BYTES,
+            splitting: above.into_iter().find(|splitting| *splitting != Splitting::None).unwrap_or_default(),
+        }
+    }
+
+    fn rules(&self, name: SchedulerName, depth: u32, uppermost: bool) -> Rules {
+        let layer = &self.block_layer;
+        let (merges, fronts) = Rules::merging(name.merges(), layer.merge);
+        Rules {
+            merges,
+            fronts,
+            max_sectors: if name.lifts_max() { LIFTED_SECTORS } else { layer.max_request.0 / SECTOR_BYTES },
+            queue_requests: layer.queue_requests,
+            plug_requests: if uppermost && name.plugs() { layer.plug_requests } else { 0 },
+            plug_delay: layer.plug_delay,
+            depth,
+        }
+    }
+}
+
+impl<D: BlockDevice> Stack<D> {
+    /// Puts the schedulers of the settings before a device.
+    ///
+    /// # Errors
+    /// Every fault of the settings.
+    pub fn new(settings: &StackSettings, device: D) -> Result<Self, Vec<StackError>> {
+        let device_sectors = device.info().capacity.0 / SECTOR_BYTES;
+        let faults = settings.faults();
+        if !faults.is_empty() {
+            return Err(faults);
+        }
+        let mut stack = Self::Bare(device);
+        for (at, name) in settings.scheduler.0.iter().enumerate().rev() {
+            let depth = stack.info().queue_depth.max(1);
+            let scheduler = name.build(&settings.schedulers, settings.context(device_sectors, depth, at));
+            let rules = settings.rules(*name, depth, at == 0);
+            let yardstick = Yardstick::new(&settings.profile);
+            stack = Self::Filtered(Box::new(Filter::new(stack, scheduler, name.listed().name, rules, yardstick)));
+        }
+        Ok(stack)
+    }
+
+    /// The device under all schedulers.
+    #[must_use]
+    pub fn device(&self) -> &D {
+        match self {
+            Self::Bare(device) => device,
+            Self::Filtered(filter) => filter.device().device(),
+        }
+    }
+
+    /// The device under all schedulers, for preconditioning.
+    pub fn device_mut(&mut self) -> &mut D {
+        match self {
+            Self::Bare(device) => device,
+            Self::Filtered(filter) => filter.device_mut().device_mut(),
+        }
+    }
+
+    /// What each filter did, from the host down.
+    #[must_use]
+    pub fn figures(&self) -> Vec<LayerFigures> {
+        let (mut all, mut at) = (Vec::new(), self);
+        while let Self::Filtered(filter) = at {
+            all.push(filter.figures());
+            at = filter.device();
+        }
+        all
+    }
+
+    /// Sets the counts of all filters to zero, for the end of a warm-up.
+    pub fn reset_figures(&mut self) {
+        let mut at = self;
+        while let Self::Filtered(filter) = at {
+            filter.reset_figures();
+            at = filter.device_mut();
+        }
+    }
+
+    /// Requests that the uppermost filter has taken, which is the tag of the next; none without a filter.
+    #[must_use]
+    pub fn submitted(&self) -> Option<u64> {
+        match self {
+            Self::Bare(_) => None,
+            Self::Filtered(filter) => Some(filter.submitted()),
+        }
+    }
+}
+
+impl<D: BlockDevice> BlockDevice for Stack<D> {
+    fn info(&self) -> DeviceInfo {
+        match self {
+            Self::Bare(device) => device.info(),
+            Self::Filtered(filter) => filter.info(),
+        }
+    }
+
+    #[inline]
+    fn now(&self) -> Nanos {
+        match self {
+            Self::Bare(device) => device.now(),
+            Self::Filtered(filter) => filter.now(),
+        }
+    }
+
+    #[inline]
+    fn submit(&mut self, request: Request) -> Result<Tag, IoError> {
+        match self {
+            Self::Bare(device) => device.submit(request),
+            Self::Filtered(filter) => filter.submit(request),
+        }
+    }
+
+    #[inline]
+    fn wait(&mut self, until: Nanos, completion: &mut Completion) -> Result<bool, IoError> {
+        match self {
+            Self::Bare(device) => device.wait(until, completion),
+            Self::Filtered(filter) => filter.wait(until, completion),
+        }
+    }
+
+    #[inline]
+    fn execute(&mut self, request: Request, completion: &mut Completion) -> Result<(), IoError> {
+        match self {
+            Self::Bare(device) => device.execute(request, completion),
+            Self::Filtered(filter) => filter.execute(request, completion),
+        }
+    }
+
+    #[inline]
+    fn expect(&self, request: &Request, ahead: Ahead) {
+        match self {
+            Self::Bare(device) => device.expect(request, ahead),
+            Self::Filtered(filter) => filter.expect(request, ahead),
+        }
+    }
+}
