@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable, Mapping
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from dataclasses import replace as changed
 from pathlib import Path
@@ -17,7 +18,7 @@ import pyarrow as pa
 
 from flashwright import _core, workloads
 from flashwright.device import Ssd
-from flashwright.errors import WorkloadError
+from flashwright.errors import ConfigError, WorkloadError
 from flashwright.files import write_beside
 from flashwright.results import Latencies
 from flashwright.run import Progress
@@ -150,6 +151,9 @@ def replay(
     time_limit: float | None = None,
     destroys_data: bool = False,
     wrap: bool = False,
+    scheduler: str | None = None,
+    settings: Iterable[str] = (),
+    profile: str | os.PathLike[str] | None = None,
     precondition: str | None = None,
     queue_depth: int | None = None,
     busy_poll: bool = False,
@@ -180,10 +184,19 @@ def replay(
         Consent that whatever is on the target is written over.
     wrap : bool, optional
         Fold addresses beyond the target's end back onto it; else they are refused.
+    scheduler : str, optional
+        I/O schedulers between workload and target, such as ``"deadline"``; several are joined by ``+``. On a device the
+        kernel's own scheduler stays below.
+    settings : iterable of str, optional
+        ``KEY=VALUE``: settings of the host (``host.deadline.fifo-batch=8``), and of a simulated drive.
+    profile : path, optional
+        A TOML file of what is known of the drive, for schedulers that go by it: ``clustered-page``,
+        ``clustered-block``, ``read-buffer``, ``write-buffer``.
     precondition : str, optional
         What is done to a simulated drive first.
     queue_depth : int, optional
-        Requests that a device has at once, 1 to 4,096; more wait. By default `depth`, or 128 in an open loop.
+        Requests that a device has at once, 1 to 4,096; more wait. By default `depth`, or 128 in an open loop; 32 with
+        a scheduler.
     busy_poll : bool, optional
         Look for completions all along instead of sleeping; takes a whole core.
     seed : int, optional
@@ -235,8 +248,13 @@ def replay(
             "--wrap: found it with a generator, expected it with a trace only",
             "generators keep to the target's size",
         )
-    settings = {
-        "target": _target(target, precondition, destroys_data, queue_depth, busy_poll),
+    host = [
+        *settings,
+        *([] if profile is None else _profile(Path(profile))),
+        *([] if scheduler is None else [f"host.scheduler={scheduler}"]),
+    ]
+    asked = {
+        "target": _target(target, host, precondition, destroys_data, queue_depth, busy_poll),
         "seed": seed,
         "depth": depth,
         "time_scale": None if speed is None else 1 / speed,
@@ -244,7 +262,7 @@ def replay(
         "time_limit_ns": None if time_limit is None else round(time_limit * 1e9),
         "wrap": wrap,
     }
-    core = _core.Replay(source.source_json(), json.dumps(settings))
+    core = _core.Replay(source.source_json(), json.dumps(asked))
     try:
         while not core.wait(_LOOK_S):
             if progress is not None:
@@ -274,6 +292,7 @@ def _progress(core: _core.Replay) -> Progress:
 
 def _target(
     target: str | os.PathLike[str] | Ssd,
+    settings: list[str],
     precondition: str | None,
     destroys_data: bool,
     queue_depth: int | None,
@@ -288,12 +307,20 @@ def _target(
                     "--precondition: found it with a device or file, expected it with sim:DEVICE only",
                     "a real drive is preconditioned by playing writes on it",
                 )
+            for setting in settings:
+                key = setting.partition("=")[0].strip()
+                if not key.startswith("host.") or key in _OF_DRIVES:
+                    raise WorkloadError(
+                        f"--set {key}: found it with a device or file, expected it with sim:DEVICE only",
+                        "of a real drive only the schedulers before it can be set; see also --queue-depth",
+                    )
             return {
                 "disk": {
                     "path": path,
                     "destroys_data": destroys_data,
                     "queue_depth": queue_depth,
                     "busy_poll": busy_poll,
+                    "host": settings,
                 }
             }
         name = path.removeprefix("sim:")
@@ -304,9 +331,38 @@ def _target(
                 f"{option}: found it with a simulated drive, expected it with a device or file only",
                 "the queue of a simulated drive is host.queue-depth in its description",
             )
+    if settings:
+        target = target.with_settings(settings)
     if precondition is not None:
         target = target.precondition(precondition)
     return {"ssd": {"config": target.toml, "precondition": target.preconditioning}}
+
+
+# Settings of `[host]` that are about a simulated drive's side of it.
+_OF_DRIVES = ("host.queue-depth", "host.partial-pages")
+
+
+def _profile(path: Path) -> list[str]:
+    """What is known of a drive, as settings."""
+    try:
+        known = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"{path}: {error}", "a profile is TOML text") from None
+    except OSError as error:
+        raise ConfigError(
+            f"{path}: {(error.strerror or str(error)).lower()}", "check the path"
+        ) from None
+    # A whole drive description, or its part, serves as well.
+    for table in ("host", "profile"):
+        known = known.get(table, known)
+    odd = [key for key, value in known.items() if not isinstance(value, str)]
+    if odd or not known:
+        found = f"found {known[odd[0]]!r} for {odd[0]}" if odd else "found nothing"
+        raise ConfigError(
+            f"{path}: {found}, expected sizes as text",
+            'such as clustered-page = "16 KiB"; also clustered-block, read-buffer, write-buffer',
+        )
+    return [f"host.profile.{key}={value}" for key, value in known.items()]
 
 
 def _expect(name: str, value: int | None, least: int, most: int) -> None:

@@ -1,9 +1,12 @@
 //! A replay under Python's hand: opened, started on a thread of its own, watched, stopped, reported.
 
-use crate::errors::{InternalError, TargetError, TraceError, WorkloadError, caught, interruptible, run_error};
+use crate::errors::{
+    ConfigError, InternalError, TargetError, TraceError, WorkloadError, caught, interruptible, run_error,
+};
 use crate::source::{SourceText, open_error};
 use flashwright_block::{BlockDevice, Bytes, DeviceInfo, Nanos, SECTOR_BYTES, Seed};
 use flashwright_disk::{Access, Disk, Options, Refusal};
+use flashwright_host::StackSettings;
 use flashwright_sim::{
     Pace, Precondition, Preconditioning, ReplayReport, ReplayRow, ReplaySettings, RunError, ScanError, Source, Watch,
     scan,
@@ -39,7 +42,14 @@ struct Settings {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 enum TargetText {
     /// A path.
-    Disk { path: String, destroys_data: bool, queue_depth: Option<u32>, busy_poll: bool },
+    Disk {
+        path: String,
+        destroys_data: bool,
+        queue_depth: Option<u32>,
+        busy_poll: bool,
+        /// `host.KEY=VALUE` settings of the schedulers.
+        host: Vec<String>,
+    },
     /// A drive's TOML and what is done to it first.
     Ssd { config: String, precondition: String },
 }
@@ -122,7 +132,7 @@ fn open(source: &str, settings: &str, watch: &Watch) -> PyResult<Ready> {
     let given: Settings = serde_json::from_str(settings).map_err(bad)?;
     let seed = Seed(given.seed);
     let spec = text.spec()?;
-    let (device, config, writes, precondition) = open_target(&given.target, given.depth, seed)?;
+    let Opened { device, config, host, writes, precondition } = open_target(&given.target, given.depth, seed)?;
     let info = match &device {
         Device::Disk(disk) => disk.info(),
         Device::Ssd(ssd) => ssd.0.info(),
@@ -151,6 +161,7 @@ fn open(source: &str, settings: &str, watch: &Watch) -> PyResult<Ready> {
         settings: ReplaySettings {
             workload: source.description().to_owned(),
             config,
+            host,
             seed,
             pace,
             requests,
@@ -165,24 +176,41 @@ fn open(source: &str, settings: &str, watch: &Watch) -> PyResult<Ready> {
     })
 }
 
-/// The device, what reports call it, whether it may be written to, and its precondition.
-fn open_target(target: &TargetText, depth: Option<u32>, seed: Seed) -> PyResult<(Device, Value, bool, Option<String>)> {
+/// A target that passed.
+struct Opened {
+    device: Device,
+    /// What reports call it.
+    config: Value,
+    host: StackSettings,
+    writes: bool,
+    precondition: Option<String>,
+}
+
+fn open_target(target: &TargetText, depth: Option<u32>, seed: Seed) -> PyResult<Opened> {
     match target {
-        TargetText::Disk { path, destroys_data, queue_depth, busy_poll } => {
+        TargetText::Disk { path, destroys_data, queue_depth, busy_poll, host } => {
+            // What lies before a drive is described in one place, whether the drive is simulated or not.
+            let described = Config::default().with_settings(host).map_err(crate::config_error)?;
+            let host = described.host.stack;
             let access = if *destroys_data { Access::DestroysData } else { Access::ReadOnly };
             let target =
                 flashwright_disk::open(Path::new(path), access, Bytes(0)).map_err(|refusal| refused(&refusal))?;
-            let depth = queue_depth.or(depth).unwrap_or(QUEUE_DEPTH);
+            // A scheduler has a choice only among what the device has not got yet.
+            let usual =
+                if host.scheduler.0.is_empty() { depth.unwrap_or(QUEUE_DEPTH) } else { described.host.queue_depth };
+            let depth = queue_depth.unwrap_or(usual);
             let config = json!({
                 "name": target.name,
                 "kind": if target.kind == flashwright_disk::Kind::File { "file" } else { "block-device" },
                 "queue-depth": depth,
                 "busy-poll": busy_poll,
                 "destroys-data": destroys_data,
+                "host": host,
             });
             let disk = Disk::new(target, Options { depth, seed, busy_poll: *busy_poll })
                 .map_err(|error| TargetError::new_err(error.to_string()))?;
-            Ok((Device::Disk(Box::new(disk)), config, *destroys_data, None))
+            let device = Device::Disk(Box::new(disk));
+            Ok(Opened { device, config, host, writes: *destroys_data, precondition: None })
         }
         TargetText::Ssd { config, precondition } => {
             let wanted: Precondition = precondition.parse().map_err(WorkloadError::new_err)?;
@@ -190,7 +218,9 @@ fn open_target(target: &TargetText, depth: Option<u32>, seed: Seed) -> PyResult<
             let ssd = Ssd::new(&config, seed, false).map_err(|error| run_error(&error.into(), false))?;
             let preconditioning = Preconditioning::new(wanted, ssd.logical_pages(), seed);
             let json = serde_json::to_value(ssd.config().resolved()).unwrap_or_default();
-            Ok((Device::Ssd(Box::new((ssd, preconditioning))), json, true, Some(wanted.to_string())))
+            let device = Device::Ssd(Box::new((ssd, preconditioning)));
+            let precondition = Some(wanted.to_string());
+            Ok(Opened { device, config: json, host: config.host.stack, writes: true, precondition })
         }
     }
 }
@@ -240,7 +270,10 @@ fn play(ready: Ready, watch: &Arc<Watch>, pages: &Pages) -> PyResult<Option<Foun
         }
     };
     pages.total.store(0, Relaxed);
-    let mut replay = flashwright_sim::Replay::watched(device, settings, Arc::clone(watch));
+    let mut replay = flashwright_sim::Replay::watched(device, settings, Arc::clone(watch)).map_err(|faults| {
+        let lines: Vec<String> = faults.iter().map(|fault| format!("host.{}: {}", fault.key, fault.what)).collect();
+        ConfigError::new_err(lines.join("\n"))
+    })?;
     while !replay.step(&mut source, STEP) {}
     let mut report = replay.report();
     let notes = source.notes();

@@ -1,9 +1,10 @@
 //! A workload played on any block device, in its own time: a real drive, a file, or a simulated drive.
 //!
 //! ```text
-//!   source ─► Admitted ─► Player ─► Paced ─► device
-//!             leaves out            stops, time limit,
-//!             writes                lateness
+//!   source ─► Limited ─► Player ─► Paced ─► Stack ─► device
+//!             leaves out           stops,    the host's
+//!             writes               limits,   schedulers
+//!                                  lateness
 //! ```
 //!
 //! Nothing here knows flash. What a run reports and a replay cannot know is null, under the same name.
@@ -13,10 +14,13 @@
 
 use crate::latency::Latency;
 use crate::player::{Pace, PlayError, Player, Step};
+use crate::report::{host_layer, peak_rss_bytes};
+use crate::simulation::cpu_seconds;
 use flashwright_block::{
     Ahead, BlockDevice, Bytes, Completion, DeviceInfo, IoError, Nanos, Request, RequestKind, RequestSource,
     SECTOR_BYTES, Seed, SourceError, Tag,
 };
+use flashwright_host::{Stack, StackError, StackSettings};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -29,6 +33,8 @@ pub struct ReplaySettings {
     pub workload: String,
     /// What the device is made of, for the report; an object with a `name`.
     pub config: Value,
+    /// The schedulers between player and device.
+    pub host: StackSettings,
     /// Of the workload.
     pub seed: Seed,
     /// When requests are issued.
@@ -237,6 +243,7 @@ impl Watch {
 /// let settings = ReplaySettings {
 ///     workload: source.description().to_owned(),
 ///     config: serde_json::json!({ "name": "a simulated drive" }),
+///     host: flashwright_host::StackSettings::default(),
 ///     seed: Seed(1),
 ///     pace: Pace::Closed { depth: 4 },
 ///     requests: Some(1000),
@@ -244,7 +251,7 @@ impl Watch {
 ///     writes: false,
 ///     real_time: false,
 /// };
-/// let mut replay = Replay::new(device, settings);
+/// let mut replay = Replay::new(device, settings).map_err(|faults| faults[0].what.clone())?;
 /// while !replay.step(&mut source, 256) {}
 /// let json = replay.report().json;
 /// let left_out = json["left_out"]["writes"].as_u64().ok_or("a count")?;
@@ -253,7 +260,7 @@ impl Watch {
 /// ```
 pub struct Replay<D> {
     settings: ReplaySettings,
-    device: Paced<D>,
+    device: Paced<Stack<D>>,
     player: Player,
     admitted: Admitted,
     measured: Measured,
@@ -264,14 +271,21 @@ pub struct Replay<D> {
 
 impl<D: BlockDevice> Replay<D> {
     /// A replay on `device` as it is now; nothing is played yet, but its time limit runs from here.
-    pub fn new(device: D, settings: ReplaySettings) -> Self {
+    ///
+    /// # Errors
+    /// Every fault of [`ReplaySettings::host`].
+    pub fn new(device: D, settings: ReplaySettings) -> Result<Self, Vec<StackError>> {
         Self::watched(device, settings, Arc::default())
     }
 
     /// As [`Replay::new`], with a watch that somebody holds already.
-    pub fn watched(device: D, settings: ReplaySettings, watch: Arc<Watch>) -> Self {
+    ///
+    /// # Errors
+    /// As [`Replay::new`].
+    pub fn watched(device: D, settings: ReplaySettings, watch: Arc<Watch>) -> Result<Self, Vec<StackError>> {
+        let device = Stack::new(&settings.host, device)?;
         let started = device.now();
-        Self {
+        Ok(Self {
             device: Paced {
                 device,
                 watch: Arc::clone(&watch),
@@ -292,7 +306,7 @@ impl<D: BlockDevice> Replay<D> {
             ended: None,
             cpu_s: 0.0,
             settings,
-        }
+        })
     }
 
     /// For looking and stopping from elsewhere.
@@ -301,16 +315,10 @@ impl<D: BlockDevice> Replay<D> {
         Arc::clone(&self.watch)
     }
 
-    /// The device.
+    /// The device under all schedulers.
     #[must_use]
     pub fn device(&self) -> &D {
-        &self.device.device
-    }
-
-    /// The device, given back.
-    #[must_use]
-    pub fn into_device(self) -> D {
-        self.device.device
+        self.device.device.device()
     }
 
     /// Goes on by about `budget` requests; true when the replay has come to its end, whatever that is.
@@ -367,54 +375,52 @@ impl<D: BlockDevice> Replay<D> {
         let count = |kind: RequestKind| m.requests[kind as usize];
         let left_out = |kind: RequestKind| self.admitted.left_out[kind as usize];
         let all: u64 = m.requests.iter().sum();
-        let mut json = not_applicable();
-        merge(
-            &mut json,
-            json!({
-                "version": env!("CARGO_PKG_VERSION"),
-                "config": self.settings.config,
-                "seed": self.settings.seed.0,
-                "workload": self.settings.workload,
-                "pace": self.settings.pace,
-                "ended": ended,
-                "note": note,
-                "measured": { "requests": all, "duration_ns": duration, "warmup_requests": 0 },
-                "host": { "bytes": m.bytes.iter().sum::<u64>() },
-                "requests": {
-                    "read": count(RequestKind::Read),
-                    "write": count(RequestKind::Write),
-                    "trim": count(RequestKind::Trim),
-                    "flush": count(RequestKind::Flush),
-                    "bytes_read": m.bytes[RequestKind::Read as usize],
-                    "bytes_written": m.bytes[RequestKind::Write as usize],
-                },
-                "left_out": {
-                    "writes": left_out(RequestKind::Write),
-                    "trims": left_out(RequestKind::Trim),
-                    "flushes": left_out(RequestKind::Flush),
-                },
-                "target": {
-                    "name": info.name,
-                    "capacity_bytes": info.capacity.0,
-                    "block_bytes": info.sector.0,
-                    "queue_depth": info.queue_depth,
-                    "real_time": self.settings.real_time,
-                    "writes_allowed": self.settings.writes,
-                },
-                "response_time_ns": latencies(&m.response),
-                "service_time_ns": latencies(&m.service),
-                "lateness_ns": match self.settings.pace {
-                    Pace::Open { .. } => json!(self.device.lateness.summary()),
-                    Pace::Closed { .. } => Value::Null,
-                },
-                "throughput": { "iops": per_s(all, duration), "bytes_per_s": per_s(m.bytes.iter().sum(), duration) },
-                "run": {
-                    "cpu_s": self.cpu_s,
-                    "requests_per_cpu_s": if self.cpu_s > 0.0 { json!(all as f64 / self.cpu_s) } else { Value::Null },
-                    "peak_rss_bytes": peak_rss_bytes(),
-                },
-            }),
-        );
+        let mut json = json!({
+            "version": env!("CARGO_PKG_VERSION"),
+            "config": self.settings.config,
+            "seed": self.settings.seed.0,
+            "workload": self.settings.workload,
+            "pace": self.settings.pace,
+            "ended": ended,
+            "note": note,
+            "measured": { "requests": all, "duration_ns": duration, "warmup_requests": 0 },
+            "host": { "bytes": m.bytes.iter().sum::<u64>() },
+            "requests": {
+                "read": count(RequestKind::Read),
+                "write": count(RequestKind::Write),
+                "trim": count(RequestKind::Trim),
+                "flush": count(RequestKind::Flush),
+                "bytes_read": m.bytes[RequestKind::Read as usize],
+                "bytes_written": m.bytes[RequestKind::Write as usize],
+            },
+            "left_out": {
+                "writes": left_out(RequestKind::Write),
+                "trims": left_out(RequestKind::Trim),
+                "flushes": left_out(RequestKind::Flush),
+            },
+            "target": {
+                "name": info.name,
+                "capacity_bytes": info.capacity.0,
+                "block_bytes": info.sector.0,
+                "queue_depth": info.queue_depth,
+                "real_time": self.settings.real_time,
+                "writes_allowed": self.settings.writes,
+            },
+            "response_time_ns": latencies(&m.response),
+            "service_time_ns": latencies(&m.service),
+            "lateness_ns": match self.settings.pace {
+                Pace::Open { .. } => json!(self.device.lateness.summary()),
+                Pace::Closed { .. } => Value::Null,
+            },
+            "host_layers": self.device.device.figures().iter().map(host_layer).collect::<Vec<_>>(),
+            "throughput": { "iops": per_s(all, duration), "bytes_per_s": per_s(m.bytes.iter().sum(), duration) },
+            "run": {
+                "cpu_s": self.cpu_s,
+                "requests_per_cpu_s": if self.cpu_s > 0.0 { json!(all as f64 / self.cpu_s) } else { Value::Null },
+                "peak_rss_bytes": peak_rss_bytes(),
+            },
+        });
+        fill(&mut json, not_applicable());
         let distribution = |kind: RequestKind| m.response[kind as usize].distribution();
         ReplayReport {
             json,
@@ -753,28 +759,15 @@ fn not_applicable() -> Value {
     })
 }
 
-/// Lays the members of `over` over those of `json`, objects member by member.
-fn merge(json: &mut Value, over: Value) {
-    match (json, over) {
-        (Value::Object(under), Value::Object(over)) => {
-            for (name, value) in over {
-                merge(under.entry(name).or_insert(Value::Null), value);
+/// Adds the members of `nulls` that `json` lacks, objects member by member.
+fn fill(json: &mut Value, nulls: Value) {
+    let (Value::Object(json), Value::Object(nulls)) = (json, nulls) else { return };
+    for (name, null) in nulls {
+        match json.get_mut(&name) {
+            Some(there) => fill(there, null),
+            None => {
+                json.insert(name, null);
             }
         }
-        (under, over) => *under = over,
     }
-}
-
-/// CPU time of the process.
-#[allow(clippy::cast_precision_loss)]
-fn cpu_seconds() -> f64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
-}
-
-/// The most memory that the process ever held, where the system tells.
-fn peak_rss_bytes() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
 }

@@ -6,6 +6,7 @@ use flashwright_block::{
     BlockDevice, Bytes, Completion, DeviceInfo, IoError, Nanos, Request, RequestKind, RequestSource, Seed, SourceError,
     Tag,
 };
+use flashwright_host::{BlockLayerSettings, StackSettings};
 use flashwright_sim::{Pace, Precondition, Replay, ReplaySettings, RunSettings, Simulation, SourceSpec, Window, scan};
 use flashwright_ssd::{Config, Ssd};
 use serde_json::{Value, json};
@@ -40,7 +41,7 @@ impl Fixed {
 
 impl BlockDevice for Fixed {
     fn info(&self) -> DeviceInfo {
-        DeviceInfo { name: "fixed".into(), capacity: Bytes(1 << 20), sector: Bytes(4096), queue_depth: 1 }
+        DeviceInfo { name: "fixed".into(), capacity: Bytes(1 << 20), sector: Bytes(4096), queue_depth: 64 }
     }
     fn now(&self) -> Nanos {
         self.now
@@ -105,6 +106,7 @@ fn settings(pace: Pace) -> ReplaySettings {
     ReplaySettings {
         workload: "a list".into(),
         config: json!({ "name": "fixed" }),
+        host: StackSettings::default(),
         seed: Seed(1),
         pace,
         requests: None,
@@ -116,23 +118,26 @@ fn settings(pace: Pace) -> ReplaySettings {
 
 const OPEN: Pace = Pace::Open { time_scale: 1.0 };
 
-fn played(device: Fixed, source: &mut List, settings: ReplaySettings) -> (Value, Fixed) {
-    let mut replay = Replay::new(device, settings);
+fn played(device: Fixed, source: &mut List, settings: ReplaySettings) -> (Value, Vec<RequestKind>) {
+    let mut replay = Replay::new(device, settings).unwrap();
     while !replay.step(source, 7) {}
     let report = replay.report();
     let rows: u64 = report.rows.iter().map(|row| row.requests).sum();
     assert_eq!(json!(rows), report.json["measured"]["requests"], "windows hold every request once");
-    (report.json, replay.into_device())
+    (report.json, replay.device().kinds.clone())
 }
 
 #[test]
 fn a_replay_finds_what_a_run_of_the_same_drive_finds() {
     let config = Config::default().with_settings(&["geometry.blocks-per-plane=64".to_owned()]).unwrap();
-    for (workload, pace) in [
-        ("uniform:write=0.5", Pace::Closed { depth: 1 }),
-        ("zipf:write=0.7", Pace::Closed { depth: 16 }),
-        ("uniform:write=0.3,rate=2000", Pace::Open { time_scale: 0.5 }),
+    for (workload, pace, host) in [
+        ("uniform:write=0.5", Pace::Closed { depth: 1 }, "host.scheduler=none"),
+        ("zipf:write=0.7", Pace::Closed { depth: 16 }, "host.scheduler=none"),
+        ("uniform:write=0.3,rate=2000", Pace::Open { time_scale: 0.5 }, "host.scheduler=none"),
+        ("sequential:write=0.5", Pace::Closed { depth: 64 }, "host.scheduler=noop"),
+        ("uniform:write=0.3,rate=9000", Pace::Open { time_scale: 1.0 }, "host.scheduler=deadline"),
     ] {
+        let config = config.with_settings(&[host.to_owned()]).unwrap();
         let run_settings = RunSettings {
             workload: workload.to_owned(),
             seed: Seed(1),
@@ -154,10 +159,14 @@ fn a_replay_finds_what_a_run_of_the_same_drive_finds() {
         let device: Box<dyn BlockDevice> = Box::new(Ssd::new(&config, Seed(1), false).unwrap());
         let looked_at = Ssd::new(&config, Seed(1), false).unwrap();
         let mut source = spec.open(&looked_at, Seed(1)).unwrap();
-        let mut replay = Replay::new(device, ReplaySettings { requests: Some(20_000), ..settings(pace) });
+        let mut replay = Replay::new(
+            device,
+            ReplaySettings { requests: Some(20_000), host: config.host.stack.clone(), ..settings(pace) },
+        )
+        .unwrap();
         while !replay.step(&mut source, 777) {}
         let found = replay.report().json;
-        for name in ["measured", "response_time_ns", "service_time_ns", "throughput", "pace"] {
+        for name in ["measured", "response_time_ns", "service_time_ns", "throughput", "host_layers", "pace"] {
             assert_eq!(found[name], run[name], "{workload}: {name}");
         }
         assert_eq!(found["host"]["bytes"], run["host"]["bytes"]);
@@ -201,6 +210,21 @@ fn lateness_is_what_the_host_falls_behind() {
 }
 
 #[test]
+fn lateness_is_part_of_the_response_behind_a_scheduler_too() {
+    let block_layer = BlockLayerSettings { merge: false, plug_requests: 0, ..BlockLayerSettings::default() };
+    let host = StackSettings { scheduler: "noop".parse().unwrap(), block_layer, ..StackSettings::default() };
+    for host in [StackSettings::default(), host] {
+        // As above: handing over takes 3 us where 2 us are asked for.
+        let mut source = list(101, 2000, READS);
+        let (json, _) = played(Fixed::new(1000, 3000), &mut source, ReplaySettings { host, ..settings(OPEN) });
+        let mean = |name: &str| json[name]["mean"].as_f64().unwrap();
+        let response = json["response_time_ns"]["all"]["mean"].as_f64().unwrap();
+        assert!(mean("lateness_ns") > 10_000.0, "{json}");
+        assert!(response > mean("lateness_ns") + 1000.0, "{response} against {json}");
+    }
+}
+
+#[test]
 fn times_and_rates_are_the_devices() {
     // Depth 4 on a device that takes 10 us each, one by one: 100 requests in 1 ms, responses of 10, 20, 30, then 40 us.
     let (json, _) = played(Fixed::new(10_000, 0), &mut list(100, 0, READS), settings(Pace::Closed { depth: 4 }));
@@ -217,10 +241,10 @@ fn without_consent_only_reads_reach_the_device() {
     use RequestKind::{Flush, Read, Trim, Write};
     let mut source = list(1000, 0, &[Write, Read, Trim, Write, Flush]);
     let found = ReplaySettings { writes: false, ..settings(Pace::Closed { depth: 2 }) };
-    let (json, device) = played(Fixed::new(1, 0), &mut source, found);
-    assert!(device.kinds.iter().all(|kind| *kind == Read));
+    let (json, kinds) = played(Fixed::new(1, 0), &mut source, found);
+    assert!(kinds.iter().all(|kind| *kind == Read));
     assert_eq!(json["left_out"], json!({ "writes": 400, "trims": 200, "flushes": 200 }));
-    assert_eq!((device.kinds.len(), &json["measured"]["requests"]), (200, &json!(200)));
+    assert_eq!((kinds.len(), &json["measured"]["requests"]), (200, &json!(200)));
     // What is left out counts as taken: the first 10 requests of the list have 2 reads.
     let found = ReplaySettings { writes: false, requests: Some(10), ..settings(Pace::Closed { depth: 2 }) };
     let (json, _) = played(Fixed::new(1, 0), &mut list(1000, 0, &[Write, Read, Trim, Write, Flush]), found);
@@ -241,7 +265,7 @@ fn a_time_limit_ends_the_issuing() {
 
 #[test]
 fn a_stop_keeps_what_was_finished() {
-    let mut replay = Replay::new(Fixed::new(10_000, 0), settings(Pace::Closed { depth: 4 }));
+    let mut replay = Replay::new(Fixed::new(10_000, 0), settings(Pace::Closed { depth: 4 })).unwrap();
     let (mut source, watch) = (list(1000, 0, READS), replay.watch());
     assert!(!replay.step(&mut source, 100));
     assert_eq!(watch.progress().completed, 96, "of a hundred issued four are in flight");
@@ -270,7 +294,7 @@ fn long_replays_keep_few_windows() {
         Request { arrival: Nanos(100_000_000_000_000), sectors: 8, ..Request::default() },
         100_000,
     ));
-    let mut replay = Replay::new(Fixed::new(1000, 0), settings(OPEN));
+    let mut replay = Replay::new(Fixed::new(1000, 0), settings(OPEN)).unwrap();
     let mut source = List(requests);
     while !replay.step(&mut source, 1000) {}
     let rows = replay.report().rows;

@@ -69,7 +69,21 @@ class ReplayOptions(TraceOptions):
         typer.Option(
             "--set",
             metavar="KEY=VALUE",
-            help="A setting of a sim: drive, such as gc.victim=fifo. Repeatable.",
+            help="A setting of the host, such as host.deadline.fifo-batch=8, or of a sim: drive. Repeatable.",
+        ),
+    ] = None
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SPEC",
+            help="I/O schedulers before the target, such as deadline; several joined by +.",
+        ),
+    ] = None
+    profile: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="What is known of the drive, as TOML, for schedulers that go by it.",
         ),
     ] = None
     precondition: Annotated[
@@ -84,7 +98,7 @@ class ReplayOptions(TraceOptions):
         int | None,
         typer.Option(
             metavar="N",
-            help="Requests that a device has at once, 1 to 4096; default --depth, or 128.",
+            help="Requests that a device has at once, 1 to 4096; default --depth, or 128; 32 with a scheduler.",
         ),
     ] = None
     busy_poll: Annotated[
@@ -114,16 +128,11 @@ class ReplayOptions(TraceOptions):
         assert self.workload is not None
         return workloads.parse(self.workload)
 
-    def find(self, target: str) -> str | Ssd:
-        """The target, a drive with its settings laid over."""
-        if target.startswith("sim:"):
-            ssd = find_drive(target.removeprefix("sim:"))
-            return ssd.with_settings(self.set) if self.set else ssd
-        if self.set:
-            raise WorkloadError(
-                "--set: found it with a device or file, expected it with sim:DEVICE only", ""
-            )
-        return target
+    @staticmethod
+    def find(target: str) -> str | Ssd:
+        """The target; a simulated drive as it is described."""
+        simulated = target.startswith("sim:")
+        return find_drive(target.removeprefix("sim:")) if simulated else target
 
 
 @add_options
@@ -171,6 +180,9 @@ def replay(
                 time_limit=run.time_limit,
                 destroys_data=run.destroys_data,
                 wrap=run.wrap,
+                scheduler=run.scheduler,
+                settings=run.set or (),
+                profile=run.profile,
                 precondition=run.precondition,
                 queue_depth=run.queue_depth,
                 busy_poll=run.busy_poll,
@@ -263,6 +275,9 @@ def _table(result: ReplayResult) -> list[RenderableType]:
             table.add_row(name, units.count(of_kind["count"]), *shown)
     if table.row_count:
         parts.append(table)
+    layers = page.host_layers(j["host_layers"])
+    if layers is not None:
+        parts.append(layers)
     cost = f"{units.seconds(j['run']['cpu_s'])} of processor time"
     if j["run"]["peak_rss_bytes"] is not None:
         cost += f", {units.size(j['run']['peak_rss_bytes'])} of memory at most"
