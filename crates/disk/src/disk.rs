@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A request is started when it is laid into the ring, which is then handed over at once: to collect some first costs
-//! fewer calls, but the drive idles meanwhile (a sixth of the rate at depth 32 on the virtual disk of docs/speed.md). A
+//! fewer calls, but the drive idles meanwhile (a seventh of the rate at depth 32 on the virtual disk of docs/speed.md). A
 //! completion's end is when it was seen. Nothing is allocated for a request: slots and buffers are made when the disk is, and a buffer grows only at the
 //! first request of its size.
 
@@ -59,16 +59,27 @@ pub enum DiskError {
         found: u32,
     },
     /// The kernel gives no ring.
-    #[error(
-        "{target}: the kernel does not permit io_uring ({reason}): see kernel.io_uring_disabled with `sysctl`, the memory \
-         limit with `ulimit -l`, or the container's seccomp profile"
-    )]
+    #[error("{target}: the kernel gives no io_uring: {reason}")]
     NoRing {
         /// The target as the user named it.
         target: String,
         /// What the system says.
         reason: String,
     },
+}
+
+impl DiskError {
+    /// What to try.
+    #[must_use]
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Depth { .. } => "see --depth and --queue-depth",
+            Self::NoRing { .. } => {
+                "it may be switched off (`sysctl kernel.io_uring_disabled`), forbidden in this container (seccomp), or \
+                 out of reach of `ulimit -l` or `ulimit -n`"
+            }
+        }
+    }
 }
 
 /// A request in a slot.

@@ -11,7 +11,7 @@ use flashwright_sim::{
     Pace, Precondition, Preconditioning, ReplayReport, ReplayRow, ReplaySettings, RunError, ScanError, Source, Watch,
     scan,
 };
-use flashwright_ssd::{Config, Ssd};
+use flashwright_ssd::{Config, Ssd, TimingModel};
 use flashwright_workload::generate::Target as Space;
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
@@ -168,6 +168,10 @@ fn open(source: &str, settings: &str, watch: &Watch) -> PyResult<Ready> {
             time_limit: given.time_limit_ns.map(Nanos),
             writes,
             real_time: matches!(device, Device::Disk(_)),
+            timed: match &device {
+                Device::Disk(_) => true,
+                Device::Ssd(ssd) => ssd.0.config().timing.model != TimingModel::None,
+            },
         },
         device,
         source,
@@ -208,7 +212,7 @@ fn open_target(target: &TargetText, depth: Option<u32>, seed: Seed) -> PyResult<
                 "host": host,
             });
             let disk = Disk::new(target, Options { depth, seed, busy_poll: *busy_poll })
-                .map_err(|error| TargetError::new_err(error.to_string()))?;
+                .map_err(|error| TargetError::new_err((error.to_string(), error.hint())))?;
             let device = Device::Disk(Box::new(disk));
             Ok(Opened { device, config, host, writes: *destroys_data, precondition: None })
         }

@@ -47,6 +47,8 @@ pub struct ReplaySettings {
     pub writes: bool,
     /// Whether the device's clock runs by itself.
     pub real_time: bool,
+    /// Whether the device's times mean something; drives without timing have none, and then no times are reported.
+    pub timed: bool,
 }
 
 /// How a replay ended.
@@ -250,6 +252,7 @@ impl Watch {
 ///     time_limit: None,
 ///     writes: false,
 ///     real_time: false,
+///     timed: true,
 /// };
 /// let mut replay = Replay::new(device, settings).map_err(|faults| faults[0].what.clone())?;
 /// while !replay.step(&mut source, 256) {}
@@ -301,7 +304,7 @@ impl<D: BlockDevice> Replay<D> {
                 left_out: [0; 4],
                 watch: Arc::clone(&watch),
             },
-            measured: Measured::new(started),
+            measured: Measured::new(started, settings.timed),
             watch,
             ended: None,
             cpu_s: 0.0,
@@ -383,7 +386,7 @@ impl<D: BlockDevice> Replay<D> {
             "pace": self.settings.pace,
             "ended": ended,
             "note": note,
-            "measured": { "requests": all, "duration_ns": duration, "warmup_requests": 0 },
+            "measured": { "requests": all, "duration_ns": m.timed.then_some(duration), "warmup_requests": 0 },
             "host": { "bytes": m.bytes.iter().sum::<u64>() },
             "requests": {
                 "read": count(RequestKind::Read),
@@ -482,6 +485,7 @@ const WINDOW_NS: u64 = 100_000_000;
 const ROWS_MAX: usize = 1000;
 
 struct Measured {
+    timed: bool,
     started: Nanos,
     end: Nanos,
     requests: [u64; 4],
@@ -497,8 +501,9 @@ struct Measured {
 }
 
 impl Measured {
-    fn new(started: Nanos) -> Self {
+    fn new(started: Nanos, timed: bool) -> Self {
         Self {
+            timed,
             started,
             end: started,
             requests: [0; 4],
@@ -524,8 +529,10 @@ impl Measured {
         self.end = self.end.max(completion.end);
         self.requests[kind] += 1;
         self.bytes[kind] += bytes;
-        self.response[kind].record(response);
-        self.service[kind].record(completion.service_time().0);
+        if self.timed {
+            self.response[kind].record(response);
+            self.service[kind].record(completion.service_time().0);
+        }
         let elapsed = completion.end.0 - self.started.0;
         while elapsed > self.row.time_end_ns {
             self.end_row(elapsed);
@@ -538,7 +545,8 @@ impl Measured {
         }
         self.row_sum_ns += response as f64;
         self.row_times.record(response);
-        watch.completed.fetch_add(1, Relaxed);
+        watch.completed.store(watch.completed.load(Relaxed) + 1, Relaxed); // one writer
+
         watch.device_ns.store(elapsed, Relaxed);
     }
 
@@ -598,7 +606,7 @@ impl Measured {
     fn rows(&self) -> Vec<ReplayRow> {
         let mut rows = self.rows.clone();
         let elapsed = self.end.0 - self.started.0;
-        if self.row.requests > 0 && elapsed > rows.last().map_or(0, |row| row.time_end_ns) {
+        if self.timed && self.row.requests > 0 && elapsed > rows.last().map_or(0, |row| row.time_end_ns) {
             rows.push(self.finished_row(elapsed));
         }
         rows

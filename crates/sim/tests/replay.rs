@@ -113,6 +113,7 @@ fn settings(pace: Pace) -> ReplaySettings {
         time_limit: None,
         writes: true,
         real_time: false,
+        timed: true,
     }
 }
 
@@ -234,6 +235,19 @@ fn times_and_rates_are_the_devices() {
     assert_eq!(json["service_time_ns"]["all"]["max"], json!(10_000));
     assert_eq!(json["response_time_ns"]["write"]["mean"], Value::Null);
     assert_eq!(json["write_amplification"], Value::Null);
+}
+
+#[test]
+fn a_drive_without_timing_has_no_times() {
+    let config = Config::default().with_settings(&["timing.model=none".to_owned()]).unwrap();
+    let ssd = Ssd::new(&config, Seed(1), false).unwrap();
+    let untimed = ReplaySettings { timed: false, ..settings(Pace::Closed { depth: 1 }) };
+    let mut replay = Replay::new(ssd, untimed).unwrap();
+    while !replay.step(&mut list(300, 0, READS), 1000) {}
+    let json = replay.report().json;
+    assert_eq!(json["measured"], json!({ "requests": 300, "duration_ns": null, "warmup_requests": 0 }));
+    assert_eq!(json["response_time_ns"]["all"], json!(flashwright_sim::LatencySummary::default()));
+    assert_eq!(json["throughput"], json!({ "iops": null, "bytes_per_s": null }));
 }
 
 #[test]
