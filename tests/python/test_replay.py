@@ -84,6 +84,9 @@ def test_reads_alone_are_played_without_consent(
     assert image.read_bytes() == b"\xa5" * (8 * MIB)
     text = page.read_text()
     assert "Response times" in text and "Over time" in text and str(image) in text
+    assert "reads only: 2,000 requests left out" in text
+    # What a device does not tell has no empty place on the page.
+    assert "Where writes come from" not in text and "Dies and channels" not in text
 
 
 def test_arrivals_are_kept(image: Path, spc: Path) -> None:
