@@ -37,6 +37,7 @@ __all__ = [
     "dynamic_static",
     "find",
     "hot_cold",
+    "mixed",
     "parse",
     "sequential",
     "stand_in",
@@ -201,6 +202,17 @@ def sequential(**common: Unpack[Common]) -> Workload:
     Workload('sequential:write=0.5,size=64KiB')
     """
     return _build("sequential", {}, common)
+
+
+def mixed(**common: Unpack[Common]) -> Workload:
+    """Sequential writes with random reads between them (Hu's dissertation, section 5.1.3).
+
+    Examples
+    --------
+    >>> mixed(write=0.5, depth=64)
+    Workload('mixed:write=0.5,depth=64')
+    """
+    return _build("mixed", {}, common)
 
 
 def uniform(**common: Unpack[Common]) -> Workload:

@@ -28,8 +28,11 @@ impl FromStr for Chain {
             let found = SchedulerName::ALL.iter().find(|known| known.listed().name == name.trim());
             found.copied().ok_or_else(|| {
                 let names: Vec<&str> = SchedulerName::ALL.iter().map(|known| known.listed().name).collect();
+                let near = names.iter().map(|known| (strsim::jaro_winkler(known, name.trim()), known));
+                let near = near.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(likeness, _)| *likeness > 0.8);
+                let hint = near.map(|(_, known)| format!("; did you mean {known:?}?")).unwrap_or_default();
                 format!(
-                    "found {:?}, expected none or one of {}, or several joined by \"+\"",
+                    "found {:?}, expected \"none\", {}, or several of them joined by \"+\"{hint}",
                     name.trim(),
                     names.join(", ")
                 )

@@ -43,7 +43,7 @@ impl StackSettings {
             let found = layer.max_request;
             add("block-layer.max-request", format!("found \"{found}\", expected \"512 B\" to \"512 GiB\""));
         }
-        if layer.plug_requests > layer.queue_requests {
+        if layer.plug_requests > layer.queue_requests && layer.queue_requests > 0 {
             let (found, room) = (layer.plug_requests, layer.queue_requests);
             add("block-layer.plug-requests", format!("found {found}, but the queue holds {room} requests only"));
         }

@@ -3,6 +3,7 @@
 //! The one schema: kebab-case keys, values with units, defaults visible in `impl Default`. Reading and checking is in
 //! `faults`; what the code runs on is derived in `ssd`.
 
+use crate::controller::ControllerConfig;
 use flashwright_block::{Bytes, Nanos, UnitError};
 use flashwright_ftl::{FtlSettings, GcSettings, PlacementConfig, VictimChoice, WearSettings};
 use flashwright_host::StackSettings;
@@ -38,6 +39,8 @@ pub struct Config {
     pub wear: WearSettings,
     /// The host's side of the drive.
     pub host: HostConfig,
+    /// What stands between the drive's interface and its flash.
+    pub controller: ControllerConfig,
 }
 
 impl Config {
@@ -75,6 +78,48 @@ pub struct GeometryConfig {
     pub spare_size: Bytes,
     /// The order in which the chip lets the pages of a block be programmed.
     pub program_order: ProgramOrder,
+    /// Channels whose chips work as one; divides `channels`. With `cluster-dies` it makes clustered pages and blocks.
+    pub cluster_channels: u32,
+    /// Dies of a channel that work as one; divides `dies-per-channel`.
+    pub cluster_dies: u32,
+}
+
+impl GeometryConfig {
+    /// The same flash as the translation layer sees it: chips that work as one are one die with clustered pages (Kim
+    /// 2011, section 4.1: pages of the same index on several chips, read and written together; the blocks of those are
+    /// erased together). Without clusters it is the geometry itself.
+    ///
+    /// ```
+    /// # use flashwright_block::Bytes;
+    /// # use flashwright_ssd::GeometryConfig;
+    /// let chips = GeometryConfig {
+    ///     channels: 2, dies_per_channel: 4, page_size: Bytes(2048), cluster_channels: 2, cluster_dies: 4,
+    ///     ..GeometryConfig::default()
+    /// };
+    /// let seen = chips.clustered();
+    /// assert_eq!((seen.channels, seen.dies_per_channel, seen.page_size), (1, 1, Bytes(16 << 10)));
+    /// assert_eq!(seen.clustered(), seen);
+    /// ```
+    #[must_use]
+    pub fn clustered(&self) -> Self {
+        let chips = u64::from(self.cluster_channels) * u64::from(self.cluster_dies);
+        let shared = gcd(self.dies_per_way, self.cluster_dies);
+        Self {
+            channels: self.channels / self.cluster_channels,
+            dies_per_channel: self.dies_per_channel / self.cluster_dies,
+            dies_per_way: self.dies_per_way / shared,
+            page_size: Bytes(self.page_size.0 * chips),
+            spare_size: Bytes(self.spare_size.0 * chips),
+            cluster_channels: 1,
+            cluster_dies: 1,
+            ..self.clone()
+        }
+    }
+}
+
+/// The greatest common divisor of two numbers above 0.
+fn gcd(a: u32, b: u32) -> u32 {
+    if b == 0 { a } else { gcd(b, a % b) }
 }
 
 impl Default for GeometryConfig {
@@ -89,6 +134,8 @@ impl Default for GeometryConfig {
             page_size: Bytes(4096),
             spare_size: Bytes(128),
             program_order: ProgramOrder::Ascending,
+            cluster_channels: 1,
+            cluster_dies: 1,
         }
     }
 }

@@ -28,6 +28,10 @@ devices! {
     "hu-2012",
     "container-marking",
     "container-marking-scaled",
+    "ssd-a",
+    "ssd-b",
+    "ssd-c",
+    "ssd-d",
 }
 
 /// All bundled drives, in the order of the list.

@@ -142,6 +142,13 @@ impl Config {
             g.dies_per_way.to_string(),
             &format!("a divisor of geometry.dies-per-channel = {}", g.dies_per_channel),
         );
+        for (key, found, of, count) in [
+            ("geometry.cluster-channels", g.cluster_channels, "geometry.channels", g.channels),
+            ("geometry.cluster-dies", g.cluster_dies, "geometry.dies-per-channel", g.dies_per_channel),
+        ] {
+            let ok = found >= 1 && count.is_multiple_of(found);
+            check(ok, key, found.to_string(), &format!("a divisor of {of} = {count}"));
+        }
         check((1..=16).contains(&g.planes_per_die), "geometry.planes-per-die", g.planes_per_die.to_string(), "1 to 16");
         check(g.blocks_per_plane >= 4, "geometry.blocks-per-plane", g.blocks_per_plane.to_string(), "4 or more");
         check(
@@ -156,6 +163,15 @@ impl Config {
             g.page_size.to_string(),
             "a multiple of 512 B from 512 B to 16 MiB",
         );
+        // At least 1, so that a faulty 0 does not hide the other faults.
+        let clusters = u128::from(g.cluster_channels.max(1)) * u128::from(g.cluster_dies.max(1));
+        let clustered_page = u128::from(g.page_size.0) * clusters;
+        check(
+            clusters == 1 || clustered_page <= 1 << 24,
+            "geometry.cluster-channels",
+            format!("clustered pages of {}", Bytes(u64::try_from(clustered_page).unwrap_or(u64::MAX))),
+            "at most 16 MiB (geometry.page-size x cluster-channels x cluster-dies)",
+        );
         check(
             g.spare_size <= g.page_size,
             "geometry.spare-size",
@@ -165,7 +181,8 @@ impl Config {
         let pages = [g.channels, g.dies_per_channel, g.planes_per_die, g.blocks_per_plane, g.pages_per_block]
             .iter()
             .map(|n| u128::from(*n))
-            .product::<u128>();
+            .product::<u128>()
+            / clusters;
         check(
             pages <= u128::from(Geometry::PAGES_MAX),
             "geometry",
@@ -179,7 +196,7 @@ impl Config {
             u.to_string(),
             "a number above 0 and below 1 (logical over physical size)",
         );
-        let physical = pages * u128::from(g.page_size.0);
+        let physical = pages * clustered_page;
         check(
             self.capacity.logical.0 == 0 || u128::from(self.capacity.logical.0) < physical,
             "capacity.logical",
@@ -187,7 +204,7 @@ impl Config {
             &format!("less than the flash, which has {}", Bytes(u64::try_from(physical).unwrap_or(u64::MAX))),
         );
         check(
-            self.capacity.logical.0 == 0 || self.capacity.logical.0 >= g.page_size.0,
+            self.capacity.logical.0 == 0 || u128::from(self.capacity.logical.0) >= clustered_page,
             "capacity.logical",
             self.capacity.logical.to_string(),
             "at least one page",
@@ -241,6 +258,9 @@ impl Config {
         }
         for (policy, fault) in self.wear.policies.faults() {
             check(false, &format!("wear.{policy}.{}", fault.key), fault.found, fault.expected);
+        }
+        for (key, found, expected) in self.controller.faults() {
+            check(false, &format!("controller.{key}"), found, &expected);
         }
         check((1..=64).contains(&self.ftl.entry_bytes), "ftl.entry-bytes", self.ftl.entry_bytes.to_string(), "1 to 64");
         check(
@@ -393,6 +413,20 @@ mod tests {
              ssd.toml: wear.policy: found \"dualpool\", expected none, threshold, dual-pool, static, random, rate-limit; did \
              you mean \"dual-pool\"?\n\
              ssd.toml: wear.threshold: found 3, expected a table with gap",
+        );
+    }
+
+    #[test]
+    fn clusters_divide_what_they_join() {
+        assert_eq!(
+            message("[geometry]\ncluster-channels = 3\ncluster-dies = 0\n"),
+            "ssd.toml: geometry.cluster-channels: found 3, expected a divisor of geometry.channels = 4\n\
+             ssd.toml: geometry.cluster-dies: found 0, expected a divisor of geometry.dies-per-channel = 2"
+        );
+        assert_eq!(
+            message("[geometry]\ncluster-channels = 4\npage-size = \"6 MiB\"\n"),
+            "ssd.toml: geometry.cluster-channels: found clustered pages of 24 MiB, expected at most 16 MiB \
+             (geometry.page-size x cluster-channels x cluster-dies)"
         );
     }
 

@@ -89,7 +89,7 @@ impl Ssd {
     /// [`SsdError::Config`] with every fault that only shows once the drive is laid out.
     pub fn new(config: &Config, seed: Seed, verify: bool) -> Result<Self, SsdError> {
         let fail = |faults| ConfigError { source_name: config.name.clone(), faults };
-        let g = &config.geometry;
+        let g = &config.geometry.clustered();
         let geometry = Geometry::new(
             g.channels,
             g.dies_per_channel,
@@ -523,7 +523,7 @@ impl BlockDevice for Ssd {
         };
         DeviceInfo {
             name: self.config.name.clone(),
-            capacity: Bytes(u64::from(self.logical_pages) * self.config.geometry.page_size.0),
+            capacity: Bytes(u64::from(self.logical_pages) * self.sectors_per_page * SECTOR_BYTES),
             sector: Bytes(SECTOR_BYTES),
             queue_depth,
         }
@@ -639,14 +639,20 @@ impl ParallelClock {
 impl Clock {
     fn new(config: &Config, geometry: &Geometry) -> Self {
         let timing = &config.timing;
+        // Of a clustered page the parts on different channels cross side by side, those on one channel in turn. Their
+        // array times pass side by side, unless the channel is held for whole operations; then only an erase, which
+        // moves no data, is one for all.
+        let in_turn = u64::from(config.geometry.cluster_dies);
+        let held = if timing.pipelined { 1 } else { in_turn };
         let spare = config.geometry.spare_size.0;
-        let page = geometry.page_size().0 + if timing.transfer_spare { spare } else { 0 };
-        let (page, spare) = (timing.bus_rate.transfer(page).0, timing.bus_rate.transfer(spare).0);
+        let page = config.geometry.page_size.0 + if timing.transfer_spare { spare } else { 0 };
+        let transfer = |bytes| in_turn * timing.bus_rate.transfer(bytes).0;
+        let (page, spare) = (transfer(page), transfer(spare));
         // By OpKind: read, program, erase, read of a spare area.
         let times = Times {
             command: timing.command.0,
             pipelined: timing.pipelined,
-            array: [timing.read.0, timing.program.0, timing.erase.0, timing.oob_read.0],
+            array: [held * timing.read.0, held * timing.program.0, timing.erase.0, held * timing.oob_read.0],
             transfer: [page, page, 0, spare],
         };
         let latency = if config.ram.manager.is_some() { config.ram.latency.0 } else { 0 };

@@ -406,6 +406,29 @@ fn two_operations_and_steady_rates_on_one_channel() {
     assert_eq!([1, 2, 4].map(|dies| rate(dies, true, Write)), [13.5, 27.1, 39.9]);
 }
 
+/// A clustered page of k chips on one channel costs what k pages on k chips cost that are asked for at once
+/// ( k transfers and one program), to the nanosecond.
+#[test]
+fn a_clustered_page_costs_what_its_parts_cost_side_by_side() {
+    use RequestKind::{Read, Write};
+    for (kind, pipelined) in [(Read, false), (Read, true), (Write, false), (Write, true)] {
+        for chips in 1..=5 {
+            let mut settings = shape(1, chips, 1, 64, 64, chips * 2048);
+            settings.extend([format!("timing.pipelined={pipelined}"), format!("geometry.cluster-dies={chips}")]);
+            let mut ssd = Ssd::new(&config(&settings), Seed(1), false).unwrap();
+            assert_eq!(ssd.sectors_per_page(), 8 * u64::from(chips));
+            fill(&mut ssd, 1);
+            let request = pages(&ssd, kind, 0, 1);
+            let time = perform(&mut ssd, request).unwrap()[0].end.0;
+            assert_eq!(
+                time,
+                time_for(chips, pipelined, kind, chips),
+                "{kind:?}, {chips} chips, pipelined: {pipelined}"
+            );
+        }
+    }
+}
+
 /// A channel programs no faster than min(dies / (X + P), 1 / X), and comes within 2 % of it over 2,000 pages.
 #[test]
 fn a_channel_reaches_its_bound_and_no_more() {

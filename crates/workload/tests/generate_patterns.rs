@@ -39,6 +39,16 @@ fn sequential_wraps() {
 }
 
 #[test]
+fn mixed_writes_go_on_where_they_stopped_whatever_is_read_between() {
+    let all = draw("mixed:write=0.5", 64, 4000);
+    let (writes, reads): (Vec<&Request>, Vec<&Request>) = all.iter().partition(|request| request.kind == RequestKind::Write);
+    assert!(writes.iter().enumerate().all(|(at, write)| write.first_sector == at as u64 % 64 * 8));
+    let mut read = [0u32; 64];
+    reads.iter().for_each(|request| read[(request.first_sector / 8) as usize] += 1);
+    assert!(reads.len() > 1800 && read.iter().all(|count| *count > 8), "{read:?}");
+}
+
+#[test]
 fn strides_cover_the_space() {
     assert_eq!(pages("strided:step=16KiB", 10, 12), [0, 4, 8, 1, 5, 9, 2, 6, 3, 7, 0, 4]);
     assert_eq!(pages("strided:step=16KiB,size=8KiB,align=4KiB", 10, 8), [0, 4, 8, 2, 6, 0, 4, 8]);

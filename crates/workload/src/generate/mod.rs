@@ -142,6 +142,7 @@ macro_rules! workloads {
 
 workloads! {
     sequential::Sequential,
+    mixed::Mixed,
     uniform::Uniform,
     strided::Strided,
     hot_cold::HotCold,

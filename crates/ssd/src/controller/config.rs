@@ -1,0 +1,188 @@
+//! `[controller]`: what users write about the part of a drive between its interface and its flash.
+
+use crate::config::Rate;
+use flashwright_block::{Bytes, Nanos, SECTOR_BYTES};
+use serde::{Deserialize, Serialize};
+
+/// `[controller]`: interface, firmware and buffers. With the defaults there is none, and the drive runs as if it had no
+/// such table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct ControllerConfig {
+    /// Payload rate of the interface in one direction, or `"none"` where it costs no time.
+    pub interface_rate: Rate,
+    /// Whether data cross in both directions at once.
+    pub interface: Interface,
+    /// Commands that the drive takes at once, the rest waits in the driver: 1 is a drive without command queuing; 0
+    /// takes as many as the flash below (`host.queue-depth`).
+    pub queue_depth: u32,
+    /// Firmware time of a read command. The firmware works on one command at a time.
+    pub read_overhead: Nanos,
+    /// Firmware time of a write command.
+    pub write_overhead: Nanos,
+    /// Bytes of one command that the flash works on at a time, cut at multiples of this address; the rest follows when
+    /// they are done. `"0 B"` is no limit.
+    pub command_limit: Bytes,
+    /// Time for which nothing new goes to the flash when that changes between reading and writing.
+    pub turnaround: Nanos,
+    /// RAM for what is written.
+    pub write_buffer: WriteBufferConfig,
+    /// RAM for what was read.
+    pub read_buffer: ReadBufferConfig,
+}
+
+impl Default for ControllerConfig {
+    fn default() -> Self {
+        Self {
+            interface_rate: Rate(None),
+            interface: Interface::HalfDuplex,
+            queue_depth: 0,
+            read_overhead: Nanos(0),
+            write_overhead: Nanos(0),
+            command_limit: Bytes(0),
+            turnaround: Nanos(0),
+            write_buffer: WriteBufferConfig::default(),
+            read_buffer: ReadBufferConfig::default(),
+        }
+    }
+}
+
+/// In how many directions data cross the interface at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Interface {
+    /// One at a time, as SATA.
+    #[default]
+    HalfDuplex,
+    /// Both, as PCI Express.
+    FullDuplex,
+}
+
+/// `[controller.write-buffer]`: RAM that acknowledges writes before flash has them. It holds sectors of requests, not
+/// pages: the RAM before the translation layer (`[ram]`) is another thing, and a drive may have both.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct WriteBufferConfig {
+    /// Room for data, a multiple of 512 B; `"0 B"` is no buffer.
+    pub size: Bytes,
+    /// What a second write to buffered data finds.
+    pub kind: BufferKind,
+    /// When data go to the flash.
+    pub drain: Drain,
+    /// What becomes of a write larger than the buffer.
+    pub oversized: Oversized,
+    /// Whether entries that adjoin are joined, up to `controller.command-limit`, so that they reach the flash as one write.
+    pub combine: bool,
+    /// Entries on their way to the flash at once, 1 or more.
+    pub flushes: u32,
+}
+
+impl Default for WriteBufferConfig {
+    fn default() -> Self {
+        Self {
+            size: Bytes(0),
+            kind: BufferKind::Fifo,
+            drain: Drain::Lazy,
+            oversized: Oversized::Through,
+            combine: false,
+            flushes: 1,
+        }
+    }
+}
+
+/// How a write buffer is looked up (Kim 2011, section 4.3: a buffer or a cache).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BufferKind {
+    /// Entries leave in order of arrival; only what lies in the newest is replaced in place.
+    #[default]
+    Fifo,
+    /// Any buffered sector is replaced in place; the entry not written for longest leaves first.
+    Cache,
+}
+
+/// When a write buffer lets go of data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Drain {
+    /// When room is needed.
+    #[default]
+    Lazy,
+    /// As soon as fewer than `flushes` entries are on their way to the flash.
+    Eager,
+}
+
+/// What becomes of a write larger than the buffer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Oversized {
+    /// It passes by the buffer and is acknowledged when flash holds all of it: the step of Kim 2011, Figure 7a.
+    #[default]
+    Through,
+    /// It goes through the buffer part by part and is acknowledged when the last is in.
+    Stream,
+}
+
+/// `[controller.read-buffer]`: RAM that keeps what was read last.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct ReadBufferConfig {
+    /// Room for data, a multiple of 512 B; `"0 B"` is no buffer. A larger read passes through it and leaves nothing.
+    pub size: Bytes,
+    /// A smaller read passes by it.
+    pub least: Bytes,
+    /// Bytes read ahead of a reader that goes on where it stopped; `"0 B"` reads nothing ahead.
+    pub prefetch: Bytes,
+}
+
+impl ControllerConfig {
+    /// Whether nothing of this changes anything.
+    #[must_use]
+    pub fn is_off(&self) -> bool {
+        self.interface_rate == Rate(None)
+            && self.queue_depth == 0
+            && [self.read_overhead, self.write_overhead, self.turnaround].iter().all(|time| time.0 == 0)
+            && [self.command_limit, self.write_buffer.size, self.read_buffer.size].iter().all(|size| size.0 == 0)
+    }
+
+    /// What contradicts itself: key below `controller`, what was found, what was expected.
+    pub(crate) fn faults(&self) -> Vec<(&'static str, String, String)> {
+        let (write, read) = (&self.write_buffer, &self.read_buffer);
+        let mut faults = Vec::new();
+        let mut check = |ok: bool, key: &'static str, found: String, expected: &str| {
+            if !ok {
+                faults.push((key, found, expected.to_owned()));
+            }
+        };
+        check(self.queue_depth <= 65_536, "queue-depth", self.queue_depth.to_string(), "0 to 65,536");
+        for (key, size) in [
+            ("command-limit", self.command_limit),
+            ("write-buffer.size", write.size),
+            ("read-buffer.size", read.size),
+            ("read-buffer.least", read.least),
+            ("read-buffer.prefetch", read.prefetch),
+        ] {
+            let whole = size.0.is_multiple_of(SECTOR_BYTES) && size.0 <= 1 << 40;
+            check(whole, key, size.to_string(), "a multiple of 512 B, at most 1 TiB");
+        }
+        check((1..=1024).contains(&write.flushes), "write-buffer.flushes", write.flushes.to_string(), "1 to 1,024");
+        let without_size = WriteBufferConfig { size: Bytes(0), ..write.clone() };
+        check(
+            write.size.0 > 0 || without_size == WriteBufferConfig::default(),
+            "write-buffer.size",
+            "0 B (no buffer)".to_owned(),
+            "a size, which the other settings of controller.write-buffer need",
+        );
+        check(
+            read.size.0 > 0 || *read == ReadBufferConfig::default(),
+            "read-buffer.size",
+            "0 B (no buffer)".to_owned(),
+            "a size, which the other settings of controller.read-buffer need",
+        );
+        let fits = |size: Bytes| read.size.0 == 0 || size <= read.size;
+        let at_most = format!("no more than controller.read-buffer.size = {}", read.size);
+        check(fits(read.least), "read-buffer.least", read.least.to_string(), &at_most);
+        check(fits(read.prefetch), "read-buffer.prefetch", read.prefetch.to_string(), &at_most);
+        faults
+    }
+}

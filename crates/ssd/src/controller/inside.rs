@@ -1,0 +1,175 @@
+//! What a controller hands to the device below: the write buffer's entries, pieces of commands, all through one gate.
+
+use super::write_buffer::Extent;
+use super::{Controller, Drain, Job, Owner, Stage};
+use flashwright_block::{BlockDevice, Completion, Nanos, Request, RequestKind, SECTOR_BYTES};
+
+impl<D: BlockDevice> Controller<D> {
+    /// Sends entries of the write buffer to the flash that are to go there now.
+    #[inline]
+    pub(super) fn drain(&mut self) {
+        let settings = &self.config.write_buffer;
+        let (flushes, eager) = (settings.flushes, settings.drain == Drain::Eager);
+        while self.inside.flushes < flushes && !self.buffer.is_empty() {
+            let wanted = match self.writers.front().map(|slot| &self.commands[*slot as usize]) {
+                Some(command) if command.stage == Stage::Barrier || self.forces_all(command) => true,
+                Some(command) if matches!(command.stage, Stage::Room | Stage::Here) => {
+                    !self.buffer.will_have_room(self.buffer.need(self.part_of(command)))
+                }
+                _ => false,
+            };
+            let Some(at) = self.buffer.oldest().filter(|_| eager || wanted) else { return };
+            self.fly(at, wanted);
+        }
+    }
+
+    /// Sends what the write buffer holds of these sectors to the flash, before something else touches them there.
+    pub(super) fn flush_before(&mut self, extent: Extent) {
+        while let Some(at) = self.buffer.before(extent) {
+            self.fly(at, true);
+        }
+    }
+
+    pub(super) fn fly(&mut self, at: usize, forced: bool) {
+        let entry = self.buffer.entry(at);
+        self.buffer.fly(at);
+        self.inside.flushes += 1;
+        self.figures.flushes += 1;
+        self.figures.flushes_forced += u64::from(forced);
+        self.figures.flushed_bytes += entry.extent.sectors() * SECTOR_BYTES;
+        let of = Request { stream: entry.stream, process: entry.process, ..Request::default() };
+        self.push(self.request_for(RequestKind::Write, entry.extent, &of), Owner::Entry(entry.id));
+    }
+
+    /// A request to the device below on behalf of another.
+    pub(super) fn request_for(&self, kind: RequestKind, extent: Extent, of: &Request) -> Request {
+        Request {
+            arrival: Nanos(self.now),
+            first_sector: extent.first,
+            sectors: u32::try_from(extent.sectors()).expect("parts of requests and entries of RAM fit 32 bits"),
+            kind,
+            fua: false,
+            ..*of
+        }
+    }
+
+    /// A job for the device below: it goes through the gate behind those that wait there.
+    pub(super) fn push(&mut self, request: Request, owner: Owner) {
+        self.inside.writes += u32::from(writes(&request));
+        let job = Job { request, owner };
+        if self.inside.queue.is_empty() {
+            self.inside.opens_at = self.gate_opens(&job);
+            if self.inside.opens_at == self.now {
+                return self.submit_job(job);
+            }
+        }
+        self.inside.queue.push_back(job);
+    }
+
+    /// When the gate lets this job through, if it comes to it now.
+    pub(super) fn gate_opens(&mut self, job: &Job) -> u64 {
+        if self.config.turnaround.0 == 0 || job.request.kind == RequestKind::Flush {
+            return self.now;
+        }
+        let turns = self.inside.wrote.is_some_and(|wrote| wrote != writes(&job.request));
+        self.inside.wrote = Some(writes(&job.request));
+        self.figures.turnarounds += u64::from(turns);
+        self.now + if turns { self.config.turnaround.0 } else { 0 }
+    }
+
+    /// The first job that waited goes through, and those behind it that need no turn.
+    pub(super) fn open_gate(&mut self) {
+        while let Some(job) = self.inside.queue.pop_front() {
+            self.submit_job(job);
+            let Some(next) = self.inside.queue.front().copied() else { return };
+            self.inside.opens_at = self.gate_opens(&next);
+            if self.inside.opens_at > self.now {
+                return;
+            }
+        }
+    }
+
+    pub(super) fn submit_job(&mut self, job: Job) {
+        #[cfg(test)]
+        self.twin.sent(&job.request, job.owner, |slot| {
+            let command = &self.commands[slot as usize];
+            (command.tag, command.fills.is_some())
+        });
+        let request = Request { arrival: Nanos(self.now), ..job.request };
+        let refused = match job.owner {
+            // One error a command is enough: its other pieces pass without effect.
+            Owner::Command(slot) if self.commands[slot as usize].failed => true,
+            owner => match self.device.submit(request) {
+                Ok(tag) => {
+                    self.inside.under_way.push((tag, owner));
+                    false
+                }
+                Err(error) => {
+                    self.failures.push_back(error.into());
+                    if let Owner::Command(slot) = owner {
+                        self.commands[slot as usize].failed = true;
+                    }
+                    true
+                }
+            },
+        };
+        if refused {
+            self.inside.writes -= u32::from(writes(&job.request));
+            self.inside.refused.push_back(job.owner);
+        }
+    }
+
+    pub(super) fn job_over(&mut self, completion: &Completion) {
+        let at = self.inside.under_way.iter().position(|(tag, _)| *tag == completion.tag);
+        let (_, owner) = self.inside.under_way.swap_remove(at.expect("the device below completes what it was given"));
+        self.inside.writes -= u32::from(writes(&completion.request));
+        self.ended(owner, (completion.flash_ops, completion.erases));
+    }
+
+    /// What was done for `owner` is over, with so many flash operations and erases.
+    pub(super) fn ended(&mut self, owner: Owner, (flash_ops, erases): (u32, u32)) {
+        match owner {
+            Owner::Entry(id) => {
+                self.inside.flushes -= 1;
+                self.owed = (self.owed.0.saturating_add(flash_ops), self.owed.1.saturating_add(erases));
+                self.buffer.landed(id);
+                #[cfg(test)]
+                self.twin.landed(id);
+                self.recheck = true;
+            }
+            Owner::Ahead(id) => {
+                self.read_buffer.filled(id);
+                self.owed.0 = self.owed.0.saturating_add(flash_ops);
+                self.recheck = true;
+            }
+            Owner::Command(slot) => {
+                let command = &mut self.commands[slot as usize];
+                command.flash_ops = command.flash_ops.saturating_add(flash_ops);
+                command.erases = command.erases.saturating_add(erases);
+                command.working = false;
+                command.done = command.sent;
+                let command = *command;
+                match command.request.kind {
+                    RequestKind::Read => self.read_goes_on(slot, &command),
+                    _ if command.stage == Stage::Syncing => {
+                        self.writers.pop_front();
+                        self.finish(slot);
+                        self.recheck = true;
+                    }
+                    RequestKind::Write if command.sent < command.sectors() => {
+                        if command.crossed > command.sent {
+                            self.send_piece(slot);
+                        }
+                    }
+                    _ => self.finish(slot),
+                }
+                // A barrier may have waited for it.
+                self.recheck |= !self.writers.is_empty();
+            }
+        }
+    }
+}
+
+fn writes(request: &Request) -> bool {
+    matches!(request.kind, RequestKind::Write | RequestKind::Trim)
+}

@@ -1,0 +1,89 @@
+//! The interface: data cross it one command at a time in each direction, or in both together.
+
+use super::config::{ControllerConfig, Interface};
+use crate::config::Rate;
+use flashwright_block::SECTOR_BYTES;
+use serde::{Deserialize, Serialize};
+
+/// Which way data cross.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Way {
+    In,
+    Out,
+}
+
+/// A command that has data to move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Crossing {
+    pub slot: u32,
+    /// The order of its command: earlier ones go first.
+    pub order: u64,
+    pub sectors: u64,
+    pub way: Way,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Link {
+    rate: Rate,
+    full_duplex: bool,
+    /// What crosses and until when, by lane: [`Way`], or lane 0 for both.
+    lanes: [Option<(u64, Crossing)>; 2],
+    wishes: Vec<Crossing>,
+}
+
+impl Link {
+    pub fn new(config: &ControllerConfig) -> Self {
+        Self {
+            rate: config.interface_rate,
+            full_duplex: config.interface == Interface::FullDuplex,
+            lanes: [None; 2],
+            wishes: Vec::new(),
+        }
+    }
+
+    /// Whether data cross in no time.
+    #[inline(always)]
+    pub fn is_free(&self) -> bool {
+        self.rate == Rate(None)
+    }
+
+    /// Data are ready to cross.
+    #[inline]
+    pub fn wish(&mut self, crossing: Crossing, now: u64) {
+        self.wishes.push(crossing);
+        self.start(now);
+    }
+
+    /// A free lane takes the data of the earliest command.
+    #[inline]
+    fn start(&mut self, now: u64) {
+        let lane_of = |crossing: &Crossing| usize::from(self.full_duplex && crossing.way == Way::Out);
+        for lane in 0..2 {
+            if self.lanes[lane].is_some() {
+                continue;
+            }
+            let wishes = self.wishes.iter().enumerate().filter(|(_, wish)| lane_of(wish) == lane);
+            if let Some((at, _)) = wishes.min_by_key(|(_, wish)| wish.order) {
+                let crossing = self.wishes.swap_remove(at);
+                let end = now + self.rate.transfer(crossing.sectors * SECTOR_BYTES).0;
+                self.lanes[lane] = Some((end, crossing));
+            }
+        }
+    }
+
+    /// When the next data are over.
+    #[inline(always)]
+    pub fn next(&self) -> u64 {
+        let end = |lane: &Option<(u64, Crossing)>| lane.map_or(u64::MAX, |(end, _)| end);
+        end(&self.lanes[0]).min(end(&self.lanes[1]))
+    }
+
+    /// What is over at `now`, which is the time of [`Self::next`].
+    pub fn take(&mut self, now: u64) -> Crossing {
+        let at = self.lanes.iter().position(|lane| lane.is_some_and(|(end, _)| end == now));
+        let lane = at.expect("something is over at the time that was announced");
+        let (_, crossing) = self.lanes[lane].take().expect("it was just looked at");
+        self.start(now);
+        crossing
+    }
+}

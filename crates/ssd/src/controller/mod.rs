@@ -1,0 +1,573 @@
+//! What stands between a drive's interface and its flash: link, firmware, buffers.
+//!
+//! ```text
+//!            firmware      link in     write buffer
+//!  host ──►  (one at   ──► writes  ──►  (sectors)  ──► gate ──► the device below: translation layer, flash
+//!   ▲        a time)       reads                    (turnaround)      │
+//!   │           └───────────────────────────────────────┘            │
+//!   └──────────────────────  link out ◄── read buffer ◄──────────────┘
+//! ```
+//!
+//! A block device around a block device, in virtual time; everything is off by default. It keeps these rules:
+//!
+//! - Commands are worked on in order of arrival. Writes, trims and flushes take effect in that order; a read overtakes
+//!   them only where it shares no sector with them. So a read gives what was written last before it.
+//! - What goes to the device below takes effect there in the order in which it was submitted, as [`crate::Ssd`] does it.
+//! - Data cross the link in order of command among those that are ready; without a rate, at once.
+//! - At one moment, what the device below completes comes first, then what crossed the link, then the gate, then the
+//!   firmware.
+//!
+//! Sources: Kim, Seo, Jung, Kim, Huh: "Parameter-aware I/O management for solid state disks" (2011), sections 4.1 to 4.3
+//! for the buffers; Hu's dissertation (2012), section 5.1.3 for the turnaround.
+
+mod config;
+mod figures;
+mod inside;
+mod link;
+mod read_buffer;
+mod reads;
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod twin;
+mod write_buffer;
+mod writes;
+
+pub use config::{BufferKind, ControllerConfig, Drain, Interface, Oversized, ReadBufferConfig, WriteBufferConfig};
+pub use figures::ControllerFigures;
+
+use flashwright_block::{
+    Ahead, BlockDevice, Completion, DeviceInfo, IoError, Nanos, Request, RequestKind, SECTOR_BYTES, Tag,
+};
+use link::Link;
+use read_buffer::ReadBuffer;
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+use write_buffer::{Extent, WriteBuffer};
+
+const NEVER: u64 = u64::MAX;
+
+/// Where a write, trim or flush stands. Reads need no such thing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+enum Stage {
+    /// Waits for its turn, or for an earlier command that shares sectors.
+    #[default]
+    Start,
+    /// Waits for room in the write buffer.
+    Room,
+    /// Its data, or a part, cross the link.
+    Crossing,
+    /// They are here; a hit that they counted on is gone, so they wait for room again.
+    Here,
+    /// It waits until flash holds everything before it.
+    Barrier,
+    /// The device below makes it durable.
+    Syncing,
+}
+
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+struct Command {
+    request: Request,
+    tag: u64,
+    start: u64,
+    stage: Stage,
+    /// Sectors that crossed the link, or are in the write buffer.
+    crossed: u64,
+    /// Sectors handed on to the device below.
+    sent: u64,
+    /// Sectors that the device below is done with.
+    done: u64,
+    /// Sectors whose crossing has been asked for.
+    asked: u64,
+    working: bool,
+    failed: bool,
+    fills: Option<u64>,
+    flash_ops: u32,
+    erases: u32,
+}
+
+impl Command {
+    fn extent(&self) -> Extent {
+        Extent::of(&self.request)
+    }
+    fn sectors(&self) -> u64 {
+        u64::from(self.request.sectors)
+    }
+}
+
+/// A command that has not yet had its effect: what shares sectors with it waits.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Claim {
+    order: u64,
+    extent: Extent,
+    writes: bool,
+}
+
+/// On whose behalf the device below works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum Owner {
+    /// A part of a command, or all of it.
+    Command(u32),
+    /// An entry of the write buffer.
+    Entry(u64),
+    /// What is read ahead.
+    Ahead(u64),
+}
+
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Job {
+    request: Request,
+    owner: Owner,
+}
+
+/// What the device below is doing.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Inside {
+    /// Jobs that wait for the gate.
+    queue: VecDeque<Job>,
+    /// Whether the last job through the gate wrote; none before the first.
+    wrote: Option<bool>,
+    /// When the gate opens for the first of the queue.
+    opens_at: u64,
+    under_way: Vec<(Tag, Owner)>,
+    /// Jobs that write or trim, queued or under way.
+    writes: u32,
+    /// Entries of the write buffer, queued or under way.
+    flushes: u32,
+    /// Jobs that the device below refused.
+    refused: VecDeque<Owner>,
+}
+
+/// An error of the device below, in a form that can be saved.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+enum Failure {
+    WornOut(String),
+    Violation(String),
+    Device(String),
+}
+
+impl From<IoError> for Failure {
+    fn from(error: IoError) -> Self {
+        match error {
+            IoError::WornOut { reason } => Self::WornOut(reason),
+            IoError::Violation { what } => Self::Violation(what),
+            IoError::Device(what) => Self::Device(what),
+            other => Self::Device(other.to_string()),
+        }
+    }
+}
+
+impl From<Failure> for IoError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::WornOut(reason) => Self::WornOut { reason },
+            Failure::Violation(what) => Self::Violation { what },
+            Failure::Device(what) => Self::Device(what),
+        }
+    }
+}
+
+/// A drive's interface, firmware and buffers around the device that keeps the data.
+///
+/// A flush is acknowledged when flash holds everything before it, a forced write likewise. After an error of the device
+/// below, the command concerned gets no completion: `wait` gives the error.
+///
+/// ```
+/// # use flashwright_block::{BlockDevice, Bytes, Completion, Nanos, Request, RequestKind, Seed};
+/// # use flashwright_ssd::{Config, Controller, Ssd};
+/// let config = Config::from_toml("[controller]\ninterface-rate = \"300 MB/s\"\nwrite-buffer.size = \"256 KiB\"", "doc")?;
+/// let mut drive = Controller::new(&config.controller, Ssd::new(&config, Seed(1), false)?);
+/// let mut completion = Completion::default();
+/// drive.execute(Request { sectors: 300, kind: RequestKind::Write, ..Request::default() }, &mut completion)?;
+/// assert_eq!(completion.end, Nanos(512_000)); // 300 x 512 B at 300 MB/s; flash comes later
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Controller<D> {
+    config: ControllerConfig,
+    /// Nothing is switched on: the device below gets everything as it comes.
+    off: bool,
+    device: D,
+    device_sectors: u64,
+    depth: u32,
+    /// Sectors of one command that the device below works on at a time.
+    piece: u64,
+    now: u64,
+    next_tag: u64,
+    commands: Vec<Command>,
+    free: Vec<u32>,
+    /// Commands in the drive.
+    taken: u32,
+    /// Commands in the driver, with their tags.
+    waiting: VecDeque<(u64, Request)>,
+    /// Commands in the firmware, with the time when it is done with them.
+    firmware: VecDeque<(u64, u32)>,
+    firmware_free_at: u64,
+    unsettled: Vec<Claim>,
+    /// Reads that wait for an earlier write, or for what is being read ahead.
+    held: Vec<u32>,
+    /// Writes, trims and flushes, in order.
+    writers: VecDeque<u32>,
+    /// Something happened that held reads and writers may have waited for.
+    recheck: bool,
+    link: Link,
+    inside: Inside,
+    buffer: WriteBuffer,
+    read_buffer: ReadBuffer,
+    ready: VecDeque<Completion>,
+    /// Errors that the next calls of `wait` give.
+    failures: VecDeque<Failure>,
+    /// Flash operations and erases of flushes, for the next write to report.
+    owed: (u32, u32),
+    figures: ControllerFigures,
+    #[cfg(test)]
+    #[serde(skip)]
+    twin: twin::Twin,
+}
+
+impl<D: BlockDevice> Controller<D> {
+    /// A controller as `config` says, around `device`, whose time has not begun.
+    #[must_use]
+    pub fn new(config: &ControllerConfig, device: D) -> Self {
+        let info = device.info();
+        let limit = config.command_limit.0 / SECTOR_BYTES;
+        Self {
+            off: config.is_off(),
+            device_sectors: info.capacity.0 / SECTOR_BYTES,
+            depth: if config.queue_depth == 0 { info.queue_depth.max(1) } else { config.queue_depth },
+            piece: if limit == 0 { u64::MAX } else { limit },
+            now: device.now().0,
+            next_tag: 0,
+            commands: Vec::new(),
+            free: Vec::new(),
+            taken: 0,
+            waiting: VecDeque::new(),
+            firmware: VecDeque::new(),
+            firmware_free_at: 0,
+            unsettled: Vec::new(),
+            held: Vec::new(),
+            writers: VecDeque::new(),
+            recheck: false,
+            link: Link::new(config),
+            inside: Inside::default(),
+            buffer: WriteBuffer::new(&config.write_buffer, config.command_limit.0),
+            read_buffer: ReadBuffer::new(&config.read_buffer),
+            ready: VecDeque::new(),
+            failures: VecDeque::new(),
+            owed: (0, 0),
+            figures: ControllerFigures::default(),
+            #[cfg(test)]
+            twin: twin::Twin::default(),
+            config: config.clone(),
+            device,
+        }
+    }
+
+    /// The device below.
+    #[inline(always)]
+    pub fn device(&self) -> &D {
+        &self.device
+    }
+    /// The device below, for what needs no time, such as preconditioning. The controller's buffers must hold nothing then.
+    #[inline(always)]
+    pub fn device_mut(&mut self) -> &mut D {
+        &mut self.device
+    }
+    /// What it was built from.
+    #[must_use]
+    pub fn config(&self) -> &ControllerConfig {
+        &self.config
+    }
+    /// What happened since the start or the last [`Self::reset_figures`].
+    #[must_use]
+    pub fn figures(&self) -> ControllerFigures {
+        self.figures
+    }
+    /// Sets the counts to zero, for the end of a warm-up.
+    pub fn reset_figures(&mut self) {
+        self.figures = ControllerFigures::default();
+    }
+    /// Requests submitted and not yet fetched; what goes to the flash in the background is none. It knows of no request
+    /// that went to the device below because nothing is switched on.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.taken as usize + self.waiting.len() + self.ready.len() + self.failures.len()
+    }
+    /// Bytes in the write buffer, those on their way to the flash included.
+    #[must_use]
+    pub fn buffered_bytes(&self) -> u64 {
+        self.buffer.used() * SECTOR_BYTES
+    }
+
+    // --- the loop of events ---
+
+    /// Makes the next thing happen that happens by `until`; false if there is none.
+    #[inline]
+    fn step(&mut self, until: u64) -> Result<bool, IoError> {
+        let next = self.next_event();
+        if !self.inside.under_way.is_empty() {
+            let mut completion = Completion::default();
+            if self.device.wait(Nanos(next.min(until)), &mut completion)? {
+                self.now = self.now.max(completion.end.0);
+                self.job_over(&completion);
+                self.settle_down();
+                return Ok(true);
+            }
+        }
+        if next > until || next == NEVER {
+            return Ok(false);
+        }
+        self.now = next;
+        if let Some(owner) = self.inside.refused.pop_front() {
+            self.ended(owner, (0, 0));
+        } else if self.link.next() == next {
+            let crossing = self.link.take(next);
+            self.crossed(crossing);
+        } else if !self.inside.queue.is_empty() && self.inside.opens_at == next {
+            self.open_gate();
+        } else {
+            let (_, slot) =
+                self.firmware.pop_front().expect("the firmware is the last thing that an event can come from");
+            self.decide(slot);
+        }
+        self.settle_down();
+        Ok(true)
+    }
+
+    /// When something happens of which the device below knows nothing.
+    #[inline(always)]
+    fn next_event(&self) -> u64 {
+        if !self.inside.refused.is_empty() {
+            return self.now;
+        }
+        let gate = if self.inside.queue.is_empty() { NEVER } else { self.inside.opens_at };
+        let firmware = self.firmware.front().map_or(NEVER, |(at, _)| *at);
+        self.link.next().min(gate).min(firmware)
+    }
+
+    /// Whatever follows at once from what has just happened. Commands of the driver are taken here, one after the other,
+    /// so that a long queue is no deep recursion.
+    #[inline]
+    fn settle_down(&mut self) {
+        loop {
+            if self.recheck {
+                self.recheck = false;
+                self.retry_held();
+                self.run_writers();
+            } else if self.link.is_free() && self.link.next() == self.now {
+                let crossing = self.link.take(self.now);
+                self.crossed(crossing);
+            } else if self.taken < self.depth
+                && let Some((tag, request)) = self.waiting.pop_front()
+            {
+                self.take(tag, request);
+            } else {
+                break;
+            }
+        }
+        self.drain();
+    }
+
+    // --- commands ---
+
+    fn take(&mut self, tag: u64, request: Request) {
+        let command = Command { request, tag, start: self.now, ..Command::default() };
+        let slot = match self.free.pop() {
+            Some(slot) => {
+                self.commands[slot as usize] = command;
+                slot
+            }
+            None => {
+                self.commands.push(command);
+                u32::try_from(self.commands.len() - 1).expect("the queue depth fits 32 bits")
+            }
+        };
+        self.taken += 1;
+        let overhead = match request.kind {
+            RequestKind::Read => self.config.read_overhead.0,
+            RequestKind::Write => self.config.write_overhead.0,
+            RequestKind::Trim | RequestKind::Flush => 0,
+        };
+        self.firmware_free_at = self.firmware_free_at.max(self.now) + overhead;
+        if self.firmware.is_empty() && self.firmware_free_at == self.now {
+            self.decide(slot);
+        } else {
+            self.firmware.push_back((self.firmware_free_at, slot));
+        }
+    }
+
+    /// The firmware is done with a command and says what becomes of it.
+    #[inline]
+    fn decide(&mut self, slot: u32) {
+        let command = self.commands[slot as usize];
+        let (order, extent) = (command.tag, command.extent());
+        match command.request.kind {
+            RequestKind::Flush => self.writers.push_back(slot),
+            _ if command.request.sectors == 0 => return self.finish(slot),
+            RequestKind::Read => {
+                self.unsettled.push(Claim { order, extent, writes: false });
+                if self.must_wait(order, extent, false) || !self.serve(slot) {
+                    self.held.push(slot);
+                }
+                return;
+            }
+            RequestKind::Write | RequestKind::Trim => {
+                self.unsettled.push(Claim { order, extent, writes: true });
+                self.writers.push_back(slot);
+            }
+        }
+        self.run_writers();
+    }
+
+    /// Whether an earlier command that has not had its effect shares sectors with this one.
+    #[inline]
+    fn must_wait(&self, order: u64, extent: Extent, writes: bool) -> bool {
+        self.unsettled
+            .iter()
+            .any(|claim| claim.order < order && (claim.writes || writes) && claim.extent.overlaps(extent))
+    }
+
+    /// A command has had its effect: later ones may touch its sectors.
+    #[inline]
+    fn settle(&mut self, slot: u32) {
+        let order = self.commands[slot as usize].tag;
+        if let Some(at) = self.unsettled.iter().position(|claim| claim.order == order) {
+            self.unsettled.swap_remove(at);
+            self.recheck |= !self.held.is_empty() || !self.writers.is_empty();
+        }
+    }
+
+    fn finish(&mut self, slot: u32) {
+        let command = self.commands[slot as usize];
+        self.settle(slot);
+        self.free.push(slot);
+        self.taken -= 1;
+        if command.failed {
+            return; // its error tells
+        }
+        let (mut flash_ops, mut erases) = (command.flash_ops, command.erases);
+        if command.request.kind != RequestKind::Read {
+            flash_ops = flash_ops.saturating_add(self.owed.0);
+            erases = erases.saturating_add(self.owed.1);
+            self.owed = (0, 0);
+        }
+        self.ready.push_back(Completion {
+            tag: Tag(command.tag),
+            request: command.request,
+            start: Nanos(command.start),
+            end: Nanos(self.now),
+            flash_ops,
+            erases,
+        });
+    }
+
+    /// How many of the sectors from `first` on are worked on at a time: up to the next multiple of the limit.
+    #[inline(always)]
+    fn piece_of(&self, first: u64, left: u64) -> u64 {
+        if self.piece == u64::MAX { left } else { left.min(self.piece - first % self.piece) }
+    }
+
+    /// Refuses a request that reaches past the end of the drive.
+    #[inline(always)]
+    fn check_range(&self, request: &Request) -> Result<(), IoError> {
+        if request.end_sector() <= self.device_sectors {
+            return Ok(());
+        }
+        Err(IoError::OutOfRange {
+            first_sector: request.first_sector,
+            end_sector: request.end_sector(),
+            device_sectors: self.device_sectors,
+        })
+    }
+}
+
+impl<D: BlockDevice> BlockDevice for Controller<D> {
+    fn info(&self) -> DeviceInfo {
+        let info = self.device.info();
+        if self.off { info } else { DeviceInfo { queue_depth: self.depth, ..info } }
+    }
+
+    #[inline(always)]
+    fn now(&self) -> Nanos {
+        if self.off { self.device.now() } else { Nanos(self.now) }
+    }
+
+    #[inline(always)]
+    fn submit(&mut self, mut request: Request) -> Result<Tag, IoError> {
+        if self.off {
+            return self.device.submit(request);
+        }
+        self.check_range(&request)?;
+        request.arrival = request.arrival.max(Nanos(self.now));
+        if request.arrival.0 > self.now {
+            loop {
+                match self.step(request.arrival.0) {
+                    Ok(true) => {}
+                    Ok(false) => break,
+                    Err(error) => {
+                        self.failures.push_back(error.into());
+                        break;
+                    }
+                }
+            }
+            self.now = request.arrival.0;
+        }
+        let tag = self.next_tag;
+        self.next_tag += 1;
+        #[cfg(test)]
+        self.twin.submitted(tag, &request);
+        if self.taken < self.depth {
+            self.take(tag, request);
+            self.settle_down();
+        } else {
+            self.waiting.push_back((tag, request));
+        }
+        Ok(Tag(tag))
+    }
+
+    #[inline(always)]
+    fn execute(&mut self, request: Request, completion: &mut Completion) -> Result<(), IoError> {
+        if self.off {
+            return self.device.execute(request, completion);
+        }
+        self.submit(request)?;
+        let ended = self.wait(Nanos(NEVER), completion)?;
+        assert!(ended, "a request in flight ends");
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn wait(&mut self, until: Nanos, completion: &mut Completion) -> Result<bool, IoError> {
+        if self.off {
+            return self.device.wait(until, completion);
+        }
+        loop {
+            if let Some(error) = self.failures.pop_front() {
+                return Err(error.into());
+            }
+            if let Some(next) = self.ready.front() {
+                if next.end > until {
+                    return Ok(false);
+                }
+                completion.clone_from(next);
+                self.ready.pop_front();
+                return Ok(true);
+            }
+            // What goes on in the background does not move the clock of a host that waits for nothing.
+            if self.taken == 0 && until.0 == NEVER {
+                return Ok(false);
+            }
+            if !self.step(until.0)? {
+                if until.0 != NEVER {
+                    self.now = self.now.max(until.0);
+                }
+                return Ok(false);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn expect(&self, request: &Request, ahead: Ahead) {
+        self.device.expect(request, ahead);
+    }
+}

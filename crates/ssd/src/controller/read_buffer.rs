@@ -1,0 +1,157 @@
+//! What a read buffer holds, and what it reads ahead. Time is the controller's.
+
+use super::config::ReadBufferConfig;
+use super::write_buffer::Extent;
+use flashwright_block::SECTOR_BYTES;
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Kept {
+    id: u64,
+    extent: Extent,
+    /// Its data are here, not on their way.
+    ready: bool,
+    /// Read ahead; up to where it has been used.
+    ahead: Option<u64>,
+}
+
+/// What a look-up finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    All,
+    /// All of it is here or being read ahead.
+    Coming,
+    No,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct ReadBuffer {
+    /// Sectors.
+    size: u64,
+    least: u64,
+    prefetch: u64,
+    kept: VecDeque<Kept>,
+    used: u64,
+    next_id: u64,
+    /// Where the last read ended, and up to where was read ahead of it.
+    last_end: u64,
+    ahead: u64,
+}
+
+impl ReadBuffer {
+    pub fn new(config: &ReadBufferConfig) -> Self {
+        Self {
+            size: config.size.0 / SECTOR_BYTES,
+            least: config.least.0 / SECTOR_BYTES,
+            prefetch: config.prefetch.0 / SECTOR_BYTES,
+            kept: VecDeque::new(),
+            used: 0,
+            next_id: 0,
+            last_end: u64::MAX,
+            ahead: 0,
+        }
+    }
+
+    #[inline]
+    pub fn find(&self, extent: Extent) -> Found {
+        if extent.sectors() < self.least {
+            return Found::No;
+        }
+        let (mut at, mut found) = (extent.first, Found::All);
+        while at < extent.end {
+            let holds = |kept: &&Kept| kept.extent.first <= at && at < kept.extent.end;
+            match self.kept.iter().find(holds) {
+                None => return Found::No,
+                // Only what was read ahead is worth waiting for: another reader's data may be held up.
+                Some(kept) if !kept.ready && kept.ahead.is_none() => return Found::No,
+                Some(kept) => {
+                    found = if kept.ready { found } else { Found::Coming };
+                    at = kept.extent.end;
+                }
+            }
+        }
+        found
+    }
+
+    /// A read was served from here; answers the sectors of it that had been read ahead and are used for the first time.
+    pub fn used_ahead(&mut self, extent: Extent) -> u64 {
+        let mut used = 0;
+        for kept in self.kept.iter_mut().filter(|kept| kept.extent.overlaps(extent)) {
+            if let Some(until) = &mut kept.ahead {
+                let end = extent.end.min(kept.extent.end);
+                used += end.saturating_sub(extent.first.max(*until));
+                *until = end.max(*until);
+            }
+        }
+        used
+    }
+
+    /// Makes room for a read that goes to the flash. None if it passes by.
+    pub fn expect(&mut self, extent: Extent) -> Option<u64> {
+        if extent.sectors() > self.size {
+            self.kept.clear();
+            self.used = 0;
+            return None;
+        }
+        (extent.sectors() >= self.least).then(|| self.keep(extent, None))
+    }
+
+    fn keep(&mut self, extent: Extent, ahead: Option<u64>) -> u64 {
+        self.invalidate(extent);
+        while self.used + extent.sectors() > self.size {
+            let oldest = self.kept.pop_front().expect("what fits the buffer finds room");
+            self.used -= oldest.extent.sectors();
+        }
+        self.used += extent.sectors();
+        self.kept.push_back(Kept { id: self.next_id, extent, ready: false, ahead });
+        self.next_id += 1;
+        self.next_id - 1
+    }
+
+    /// What to read ahead after this read, if anything.
+    pub fn follows(&mut self, extent: Extent, device_sectors: u64) -> Option<Extent> {
+        if self.prefetch == 0 {
+            return None;
+        }
+        let goes_on = extent.first == self.last_end;
+        self.last_end = extent.end;
+        if !goes_on {
+            self.ahead = extent.end;
+            return None;
+        }
+        self.ahead = self.ahead.max(extent.end);
+        let end = (self.ahead + self.prefetch).min(device_sectors);
+        if self.ahead - extent.end > self.prefetch / 2 || self.ahead >= end {
+            return None;
+        }
+        Some(Extent { first: self.ahead, end })
+    }
+
+    /// Takes room for what is read ahead.
+    pub fn read_ahead(&mut self, extent: Extent) -> u64 {
+        self.ahead = extent.end;
+        self.keep(extent, Some(extent.first))
+    }
+
+    /// The data that `expect` or `read_ahead` made room for are here, unless a write or a later read took their place.
+    pub fn filled(&mut self, id: u64) {
+        if let Some(kept) = self.kept.iter_mut().find(|kept| kept.id == id) {
+            kept.ready = true;
+        }
+    }
+
+    /// These sectors change.
+    #[inline]
+    pub fn invalidate(&mut self, extent: Extent) {
+        if self.kept.is_empty() {
+            return;
+        }
+        let used = &mut self.used;
+        self.kept.retain(|kept| {
+            let goes = kept.extent.overlaps(extent);
+            *used -= if goes { kept.extent.sectors() } else { 0 };
+            !goes
+        });
+    }
+}

@@ -1,0 +1,492 @@
+//! The controller over a device that records what it is asked, with random times, against its twin; and its times, worked
+//! by hand over a device of fixed times.
+
+use super::*;
+use flashwright_block::{Bytes, Rng, Seed, below, chance};
+use std::collections::HashSet;
+
+// --- devices below ---
+
+/// Does anything at once, each request in a time of its own: the same for all, or drawn.
+#[derive(Clone, Debug)]
+struct Below {
+    now: u64,
+    next_tag: u64,
+    read: u64,
+    write: u64,
+    /// A random share is added, up to this.
+    spread: u64,
+    rng: Rng,
+    flights: Vec<Completion>,
+    seen: Vec<Request>,
+    refuse: Option<RequestKind>,
+}
+
+impl Below {
+    fn new(read: u64, write: u64, spread: u64) -> Self {
+        Self {
+            now: 0,
+            next_tag: 0,
+            read,
+            write,
+            spread,
+            rng: Seed(3).stream("below"),
+            flights: Vec::new(),
+            seen: Vec::new(),
+            refuse: None,
+        }
+    }
+}
+
+impl BlockDevice for Below {
+    fn info(&self) -> DeviceInfo {
+        DeviceInfo { name: "below".to_owned(), capacity: Bytes(1 << 30), sector: Bytes(SECTOR_BYTES), queue_depth: 32 }
+    }
+    fn now(&self) -> Nanos {
+        Nanos(self.now)
+    }
+    fn submit(&mut self, request: Request) -> Result<Tag, IoError> {
+        if self.refuse == Some(request.kind) {
+            return Err(IoError::WornOut { reason: "no".to_owned() });
+        }
+        assert!(request.arrival.0 >= self.now, "time goes on");
+        self.now = request.arrival.0;
+        self.seen.push(request);
+        let time = match request.kind {
+            RequestKind::Read => self.read,
+            RequestKind::Write => self.write,
+            RequestKind::Trim | RequestKind::Flush => 0,
+        };
+        let end = Nanos(self.now + time + below(&mut self.rng, self.spread + 1));
+        let tag = Tag(self.next_tag);
+        self.next_tag += 1;
+        self.flights.push(Completion { tag, request, start: request.arrival, end, flash_ops: 1, erases: 0 });
+        Ok(tag)
+    }
+    fn wait(&mut self, until: Nanos, completion: &mut Completion) -> Result<bool, IoError> {
+        let next = (0..self.flights.len()).min_by_key(|at| (self.flights[*at].end, self.flights[*at].tag));
+        match next.filter(|at| self.flights[*at].end <= until) {
+            Some(at) => {
+                *completion = self.flights.swap_remove(at);
+                self.now = self.now.max(completion.end.0);
+                Ok(true)
+            }
+            None => {
+                if until.0 != NEVER {
+                    self.now = self.now.max(until.0);
+                }
+                Ok(false)
+            }
+        }
+    }
+}
+
+fn config(text: &str) -> ControllerConfig {
+    crate::Config::from_toml(&format!("[controller]\n{text}"), "test").unwrap().controller
+}
+
+fn request(kind: RequestKind, first_sector: u64, sectors: u32) -> Request {
+    Request { kind, first_sector, sectors, ..Request::default() }
+}
+fn read(first: u64, sectors: u32) -> Request {
+    request(RequestKind::Read, first, sectors)
+}
+fn write(first: u64, sectors: u32) -> Request {
+    request(RequestKind::Write, first, sectors)
+}
+fn flush() -> Request {
+    request(RequestKind::Flush, 0, 0)
+}
+
+/// Reads of 100 us and writes of 1 ms below, whatever their size.
+fn drive(text: &str) -> Controller<Below> {
+    Controller::new(&config(text), Below::new(100_000, 1_000_000, 0))
+}
+
+/// One request after the other; the time of each in us.
+fn times(drive: &mut Controller<Below>, requests: &[Request]) -> Vec<u64> {
+    let mut completion = Completion::default();
+    requests
+        .iter()
+        .map(|request| {
+            let before = drive.now().0;
+            drive.execute(*request, &mut completion).unwrap();
+            assert_eq!(completion.end, drive.now());
+            (drive.now().0 - before) / 1000
+        })
+        .collect()
+}
+
+/// All at once; the end of each in us, in the order of completion, with its tag.
+fn together(drive: &mut Controller<Below>, requests: &[Request]) -> Vec<(u64, u64)> {
+    for request in requests {
+        drive.submit(*request).unwrap();
+    }
+    let (mut completion, mut ends) = (Completion::default(), Vec::new());
+    while drive.wait(Nanos(NEVER), &mut completion).unwrap() {
+        ends.push((completion.tag.0, completion.end.0 / 1000));
+    }
+    ends
+}
+
+fn writes_below(drive: &Controller<Below>) -> Vec<(u64, u32)> {
+    let writes = drive.device().seen.iter().filter(|request| request.kind == RequestKind::Write);
+    writes.map(|request| (request.first_sector, request.sectors)).collect()
+}
+
+// --- against the twin ---
+
+fn pick<'a>(rng: &mut Rng, from: &[&'a str]) -> &'a str {
+    from[usize::try_from(below(rng, from.len() as u64)).unwrap()]
+}
+
+fn random_config(rng: &mut Rng) -> ControllerConfig {
+    let mut text = format!(
+        "interface-rate = {:?}\ninterface = {:?}\nqueue-depth = {}\nread-overhead = {:?}\nwrite-overhead = {:?}\n\
+         command-limit = {:?}\nturnaround = {:?}\n",
+        pick(rng, &["none", "100 MB/s", "3 MB/s"]),
+        pick(rng, &["half-duplex", "full-duplex"]),
+        pick(rng, &["0", "1", "2", "7", "64"]),
+        pick(rng, &["0 ns", "20 us", "1 us"]),
+        pick(rng, &["0 ns", "30 us"]),
+        pick(rng, &["0 B", "512 B", "2 KiB", "1536 B"]),
+        pick(rng, &["0 ns", "50 us"]),
+    );
+    if chance(rng, 0.8) {
+        text += &format!(
+            "[controller.write-buffer]\nsize = {:?}\nkind = {:?}\ndrain = {:?}\noversized = {:?}\ncombine = {}\nflushes = {}\n",
+            pick(rng, &["512 B", "2560 B", "8 KiB", "20 KiB"]),
+            pick(rng, &["fifo", "cache"]),
+            pick(rng, &["lazy", "eager"]),
+            pick(rng, &["through", "stream"]),
+            pick(rng, &["true", "false"]),
+            pick(rng, &["1", "3"]),
+        );
+    }
+    if chance(rng, 0.7) {
+        text += &format!(
+            "[controller.read-buffer]\nsize = \"6 KiB\"\nleast = {:?}\nprefetch = {:?}\n",
+            pick(rng, &["0 B", "1 KiB"]),
+            pick(rng, &["0 B", "2 KiB", "6 KiB"]),
+        );
+    }
+    config(&text)
+}
+
+fn random_request(rng: &mut Rng, span: u64, next: &mut u64) -> Request {
+    let most = if chance(rng, 0.1) { 30 } else { 6 };
+    let sectors = 1 + u32::try_from(below(rng, most)).unwrap();
+    let first = if chance(rng, 0.4) { *next % span } else { below(rng, span) };
+    *next = first + u64::from(sectors);
+    let kind = match below(rng, 100) {
+        0..45 => RequestKind::Write,
+        45..90 => RequestKind::Read,
+        90..97 => RequestKind::Trim,
+        _ => return flush(),
+    };
+    Request { fua: chance(rng, 0.05), ..request(kind, first, sectors) }
+}
+
+/// Every read is given what was written last before it, whatever is in flight; after a flush flash holds all; what came in
+/// went out; commands end once, in order of time.
+#[test]
+fn a_read_gets_what_was_written_last() {
+    let (mut checked, mut hits, mut coming) = (0, [0; 4], 0);
+    for seed in 0..400 {
+        let mut rng = Seed(seed).stream("controller");
+        let config = random_config(&mut rng);
+        let span = 20 + below(&mut rng, 200);
+        let mut drive = Controller::new(&config, Below::new(100_000, 300_000, 400_000));
+        drive.twin.on = true;
+        let depth = 1 + below(&mut rng, 40);
+        let (mut open, mut last, mut next, mut submitted) = (HashSet::new(), 0, 0, 0);
+        let mut completion = Completion::default();
+        while submitted < 250 || !open.is_empty() {
+            if submitted < 250 && (open.len() as u64) < depth {
+                let arrival = drive.now().0 + if chance(&mut rng, 0.5) { 0 } else { below(&mut rng, 500_000) };
+                let request = Request { arrival: Nanos(arrival), ..random_request(&mut rng, span, &mut next) };
+                let tag = drive.submit(request).unwrap();
+                assert!(open.insert(tag), "seed {seed}: {tag:?} is new");
+                submitted += 1;
+                continue;
+            }
+            let until = if chance(&mut rng, 0.5) { NEVER } else { drive.now().0 + below(&mut rng, 200_000) };
+            if drive.wait(Nanos(until), &mut completion).unwrap() {
+                assert!(open.remove(&completion.tag), "seed {seed}: {completion:?} ends once");
+                assert!(completion.end.0 >= last && completion.end.0 <= until && drive.now() >= completion.end);
+                assert!(completion.start >= completion.request.arrival && completion.end >= completion.start);
+                last = completion.end.0;
+            } else {
+                assert_ne!(until, NEVER, "seed {seed}: {open:?} never end");
+                assert_eq!(drive.now().0, until, "the clock gets there");
+            }
+            coming += usize::from(!drive.held.is_empty());
+            assert!(drive.buffered_bytes() <= config.write_buffer.size.0);
+            assert!(drive.device().flights.len() >= drive.inside.under_way.len());
+        }
+        drive.execute(flush(), &mut completion).unwrap();
+        assert_eq!(drive.buffered_bytes(), 0);
+        drive.twin.check_flash();
+        let figures = drive.figures();
+        let out: u64 = writes_below(&drive).iter().map(|(_, sectors)| u64::from(*sectors) * SECTOR_BYTES).sum();
+        assert_eq!(out, figures.flushed_bytes + figures.write_through_bytes, "seed {seed}");
+        let (came, replaced) = (figures.write_buffer_bytes, figures.write_buffer_hit_bytes);
+        assert_eq!(came - replaced, figures.flushed_bytes + figures.dropped_bytes, "seed {seed}");
+        assert!(figures.prefetched_used_bytes <= figures.prefetched_bytes);
+        assert!(
+            drive.unsettled.is_empty() && drive.held.is_empty() && drive.writers.is_empty() && drive.in_flight() == 0
+        );
+        checked += drive.twin.reads_checked;
+        for (sum, hit) in hits.iter_mut().zip([
+            figures.write_buffer_hits,
+            figures.write_buffer_read_hits,
+            figures.read_buffer_hits,
+            figures.prefetched_used_bytes,
+        ]) {
+            *sum += hit;
+        }
+    }
+    assert!(checked > 100_000 && coming > 1_000 && hits.iter().all(|hits| *hits > 500), "{checked} {hits:?} {coming}");
+}
+
+/// Twice the same, and with its state taken out and put back in between.
+#[test]
+fn a_clone_goes_on_as_the_original() {
+    let mut rng = Seed(1).stream("controller");
+    let config = config(
+        "turnaround = \"50 us\"\nwrite-buffer = { size = \"8 KiB\", drain = \"eager\" }\nread-buffer.size = \"4 KiB\"",
+    );
+    let mut drive = Controller::new(&config, Below::new(100_000, 300_000, 400_000));
+    let mut next = 0;
+    for _ in 0..200 {
+        drive.submit(random_request(&mut rng, 100, &mut next)).unwrap();
+    }
+    let mut other = drive.clone();
+    let (mut a, mut b) = (Completion::default(), Completion::default());
+    while drive.wait(Nanos(NEVER), &mut a).unwrap() {
+        assert!(other.wait(Nanos(NEVER), &mut b).unwrap());
+        assert_eq!(a, b);
+    }
+    assert_eq!(drive.figures(), other.figures());
+}
+
+// --- times worked by hand: reads of 100 us, writes of 1000 us below; a sector crosses the link in 10 us ---
+
+const LINK: &str = "interface-rate = \"51.2 MB/s\"\n";
+
+/// 5 of overhead, 10 a sector. The buffer has room for 8 sectors.
+///
+/// ```text
+///   write 8     85    all in the buffer                      write 12 as a stream  5 + 80
+///   write 9   1095    5 + 90, then flash                       flash takes those 8, 1000
+///   write 4   1045    5, flash takes the first 8, 40           the other 4, 40
+///   write 4     45    room is left                             = 1125
+///   flush     2000    two entries, one after the other
+/// ```
+#[test]
+fn a_write_that_fits_does_not_wait_for_flash() {
+    let text = format!("{LINK}write-overhead = \"5 us\"\nwrite-buffer.size = \"4 KiB\"\n");
+    let mut through = drive(&text);
+    let requests = [write(0, 8), write(8, 9), write(100, 4), write(104, 4), flush()];
+    assert_eq!(times(&mut through, &requests), [85, 1095, 1045, 45, 2000]);
+    assert_eq!(writes_below(&through), [(8, 9), (0, 8), (100, 4), (104, 4)]);
+    let figures = through.figures();
+    assert_eq!((figures.flushes, figures.flushes_forced, figures.write_through_bytes), (3, 3, 9 * 512));
+    let mut stream = drive(&format!("{text}write-buffer.oversized = \"stream\"\n"));
+    assert_eq!(times(&mut stream, &[write(0, 12), flush()]), [1125, 1000]);
+    let mut two = drive(&format!("{text}write-buffer.flushes = 2\n"));
+    assert_eq!(times(&mut two, &[write(0, 4), write(4, 4), flush()]), [45, 45, 1000]);
+}
+
+/// The first write is on its way to the flash from 80 to 1080; the second finds room then.
+#[test]
+fn an_eager_buffer_empties_itself_while_the_host_waits() {
+    let text = format!("{LINK}write-buffer = {{ size = \"4 KiB\", drain = \"eager\" }}\n");
+    assert_eq!(times(&mut drive(&text), &[write(0, 8), write(8, 8)]), [80, 1080]);
+    let mut idle = drive(&text);
+    let mut completion = Completion::default();
+    idle.execute(write(0, 8), &mut completion).unwrap();
+    assert!(!idle.wait(Nanos(500_000), &mut completion).unwrap());
+    assert_eq!((idle.now(), idle.buffered_bytes()), (Nanos(500_000), 4096));
+    assert!(!idle.wait(Nanos(NEVER), &mut completion).unwrap());
+    assert_eq!((idle.now(), idle.buffered_bytes()), (Nanos(500_000), 4096), "the clock stays");
+    assert!(!idle.wait(Nanos(1_080_000), &mut completion).unwrap());
+    assert_eq!((idle.now(), idle.buffered_bytes()), (Nanos(1_080_000), 0));
+    assert_eq!(times(&mut idle, &[write(8, 8)]), [80]);
+}
+
+/// 4 5 are the newest entry, so they are replaced in both. 0 1 then cost a flush in a buffer, nothing in a cache; there
+/// 4 5 have not been written for longest and leave for 20.
+#[test]
+fn a_buffer_hits_its_newest_entry_and_a_cache_any() {
+    let requests = [write(0, 4), write(4, 4), write(5, 2), write(0, 4), write(20, 4)];
+    let text = format!("{LINK}write-buffer.size = \"4 KiB\"\n");
+    let mut fifo = drive(&text);
+    assert_eq!(times(&mut fifo, &requests), [40, 40, 20, 1040, 1040]);
+    assert_eq!(writes_below(&fifo), [(0, 4), (4, 4)]);
+    assert_eq!(fifo.figures().write_buffer_hits, 1);
+    let mut cache = drive(&format!("{text}write-buffer.kind = \"cache\"\n"));
+    assert_eq!(times(&mut cache, &requests), [40, 40, 20, 40, 1040]);
+    assert_eq!(writes_below(&cache), [(4, 4)]);
+    assert_eq!(cache.figures().write_buffer_hits, 2);
+}
+
+#[test]
+fn entries_that_adjoin_reach_the_flash_as_one_write_up_to_the_limit() {
+    let text = format!("{LINK}write-buffer = {{ size = \"8 KiB\", combine = true }}\n");
+    let requests = [write(4, 4), write(8, 4), write(0, 4), flush()];
+    let mut joined = drive(&text);
+    assert_eq!(times(&mut joined, &requests), [40, 40, 40, 1000]);
+    assert_eq!(writes_below(&joined), [(0, 12)]);
+    let mut limited = drive(&format!("command-limit = \"4 KiB\"\n{text}"));
+    assert_eq!(times(&mut limited, &requests), [40, 40, 40, 2000]);
+    assert_eq!(writes_below(&limited), [(4, 8), (0, 4)]);
+}
+
+/// Firmware 5, flash 100, link 10: one at a time 115 each; two at a time the second is 5 later at the flash and waits
+/// for the link until 115.
+#[test]
+fn a_drive_takes_so_many_commands_at_once() {
+    let text = format!("{LINK}read-overhead = \"5 us\"\n");
+    let requests = [read(0, 1), read(8, 1), read(16, 1)];
+    assert_eq!(together(&mut drive(&format!("{text}queue-depth = 1")), &requests), [(0, 115), (1, 230), (2, 345)]);
+    assert_eq!(together(&mut drive(&format!("{text}queue-depth = 2")), &requests), [(0, 115), (1, 125), (2, 230)]);
+    assert_eq!(drive(&format!("{text}queue-depth = 2")).info().queue_depth, 2);
+    assert_eq!(drive(&text).info().queue_depth, 32, "as the device below");
+}
+
+/// At 100 the read has its data and the write arrives: one after the other, or side by side.
+#[test]
+fn a_link_carries_one_way_or_both() {
+    let requests = [read(0, 4), Request { arrival: Nanos(100_000), ..write(8, 4) }];
+    let text = format!("{LINK}write-buffer.size = \"4 KiB\"\n");
+    assert_eq!(together(&mut drive(&text), &requests), [(0, 140), (1, 180)]);
+    let full = format!("interface = \"full-duplex\"\n{text}");
+    assert_eq!(together(&mut drive(&full), &requests), [(1, 140), (0, 140)]);
+}
+
+/// The write starts at 0, both reads after a turn at 50, the second write after another at 100.
+#[test]
+fn a_turnaround_keeps_the_flash_waiting() {
+    let mut turning = drive("turnaround = \"50 us\"");
+    let ends = together(&mut turning, &[write(0, 1), read(8, 1), read(16, 1), write(24, 1)]);
+    assert_eq!(ends, [(1, 150), (2, 150), (0, 1000), (3, 1100)]);
+    assert_eq!(turning.figures().turnarounds, 2);
+}
+
+/// Pieces of 2 sectors at even addresses. The read of 1 to 4 has three of them, each over the link while flash reads the
+/// next, and the last one after it. Of the write, both cross by 40; flash has the first from 20 on.
+#[test]
+fn a_command_is_worked_on_piece_by_piece() {
+    let mut limited = drive(&format!("{LINK}command-limit = \"1 KiB\"\n"));
+    assert_eq!(times(&mut limited, &[read(1, 4), write(0, 4)]), [310, 2020]);
+    let seen: Vec<_> = limited.device().seen.iter().map(|request| (request.first_sector, request.sectors)).collect();
+    assert_eq!(seen, [(1, 1), (2, 2), (4, 1), (0, 2), (2, 2)]);
+}
+
+/// Flash 100 and 10 a sector, or the link alone.
+#[test]
+fn a_read_buffer_keeps_what_was_read_last() {
+    let mut kept = drive(&format!("{LINK}read-buffer = {{ size = \"4 KiB\", least = \"1 KiB\" }}\n"));
+    let requests = [
+        (read(0, 4), 140),
+        (read(0, 4), 40),
+        (read(1, 2), 20),
+        (read(1, 1), 110), // below the least
+        (read(4, 4), 140),
+        (read(2, 4), 40),
+        (read(40, 9), 190), // too large: it leaves nothing
+        (read(0, 4), 140),
+        (write(3, 1), 1010),
+        (read(0, 4), 140),
+    ];
+    let (requests, expected): (Vec<_>, Vec<_>) = requests.into_iter().unzip();
+    assert_eq!(times(&mut kept, &requests), expected);
+    assert_eq!(kept.figures().read_buffer_hits, 3);
+}
+
+/// The second read goes on where the first stopped, so 4 to 7 are read beside it. At 240 those serve the third, and 8 to
+/// 11 are read until 340, for which the last read, at 280, waits.
+#[test]
+fn a_reader_that_goes_on_is_read_ahead_of() {
+    let mut ahead = drive(&format!("{LINK}read-buffer = {{ size = \"4 KiB\", prefetch = \"2 KiB\" }}\n"));
+    let requests = [read(0, 2), read(2, 2), read(4, 2), read(6, 2), read(8, 2)];
+    assert_eq!(times(&mut ahead, &requests), [120, 120, 20, 20, 80]);
+    let figures = ahead.figures();
+    assert_eq!(figures.read_buffer_hits, 3);
+    // The fifth read sends for 12 to 15.
+    assert_eq!((figures.prefetched_bytes, figures.prefetched_used_bytes), (12 * 512, 6 * 512));
+}
+
+/// A read of buffered sectors alone takes the link's time; one that reaches further waits for the flush of 1000 only in
+/// the order of what flash is asked.
+#[test]
+fn a_read_finds_what_is_buffered() {
+    let mut drive = drive(&format!("{LINK}write-buffer.size = \"4 KiB\"\n"));
+    assert_eq!(times(&mut drive, &[write(0, 2), write(2, 2), read(1, 2), read(3, 2)]), [20, 20, 20, 120]);
+    let seen: Vec<_> = drive.device().seen.iter().map(|request| (request.kind, request.first_sector)).collect();
+    // In order of arrival, though only the second entry is asked for.
+    assert_eq!(seen, [(RequestKind::Write, 0), (RequestKind::Write, 2), (RequestKind::Read, 3)]);
+    assert_eq!(drive.figures().write_buffer_read_hits, 1);
+}
+
+#[test]
+fn a_trim_drops_what_is_buffered() {
+    let mut drive = drive("write-buffer.size = \"4 KiB\"");
+    let trim = request(RequestKind::Trim, 0, 5);
+    assert_eq!(times(&mut drive, &[write(0, 4), write(4, 2), trim, flush()]), [0, 0, 0, 1000]);
+    assert_eq!(writes_below(&drive), [(4, 2)], "of the second entry a sector stays");
+    assert_eq!(drive.figures().dropped_bytes, 4 * 512);
+}
+
+/// 40 on the link, then both entries one after the other. One past the buffer waits for the entry before it, too.
+#[test]
+fn a_forced_write_is_on_flash_with_all_before_it() {
+    let forced = |first, sectors| Request { fua: true, ..write(first, sectors) };
+    let mut drive = drive(&format!("{LINK}write-buffer.size = \"4 KiB\"\n"));
+    let requests = [write(0, 4), forced(4, 4), write(20, 4), forced(40, 9)];
+    assert_eq!(times(&mut drive, &requests), [40, 2040, 40, 2090]);
+    assert_eq!(writes_below(&drive), [(0, 4), (4, 4), (20, 4), (40, 9)]);
+}
+
+#[test]
+fn a_flush_holds_up_the_writes_behind_it() {
+    let mut drive = drive(&format!("{LINK}write-buffer.size = \"4 KiB\"\n"));
+    let ends = together(&mut drive, &[write(0, 4), flush(), write(8, 4)]);
+    assert_eq!(ends, [(0, 40), (1, 1040), (2, 1080)]);
+}
+
+#[test]
+fn what_the_device_below_refuses_is_told_and_the_rest_goes_on() {
+    let mut refusing = drive("command-limit = \"1 KiB\"");
+    refusing.device_mut().refuse = Some(RequestKind::Write);
+    refusing.submit(write(0, 6)).unwrap();
+    refusing.submit(read(100, 2)).unwrap();
+    let mut completion = Completion::default();
+    let error = refusing.wait(Nanos(NEVER), &mut completion).unwrap_err();
+    assert_eq!(error, IoError::WornOut { reason: "no".to_owned() });
+    assert!(refusing.wait(Nanos(NEVER), &mut completion).unwrap());
+    assert_eq!((completion.tag, completion.end), (Tag(1), Nanos(100_000)));
+    assert!(!refusing.wait(Nanos(NEVER), &mut completion).unwrap());
+    assert_eq!(refusing.in_flight(), 0);
+    let past = refusing.submit(read(1 << 21, 1)).unwrap_err();
+    assert!(matches!(past, IoError::OutOfRange { device_sectors: 0x20_0000, .. }));
+}
+
+#[test]
+fn contradictions_are_said_in_a_line_each() {
+    let text = "[controller]\ncommand-limit = \"100 B\"\nqueue-depth = 70000\n[controller.write-buffer]\nkind = \"cache\"\n\
+                flushes = 0\n[controller.read-buffer]\nsize = \"4 KiB\"\nleast = \"8 KiB\"\nprefetch = \"5 KiB\"\n";
+    let message = crate::Config::from_toml(text, "ssd.toml").unwrap_err().to_string();
+    assert_eq!(
+        message.replace("ssd.toml: controller.", ""),
+        "command-limit: found 100 B, expected a multiple of 512 B, at most 1 TiB\n\
+         queue-depth: found 70000, expected 0 to 65,536\n\
+         read-buffer.least: found 8 KiB, expected no more than controller.read-buffer.size = 4 KiB\n\
+         read-buffer.prefetch: found 5 KiB, expected no more than controller.read-buffer.size = 4 KiB\n\
+         write-buffer.flushes: found 0, expected 1 to 1,024\n\
+         write-buffer.size: found 0 B (no buffer), expected a size, which the other settings of \
+         controller.write-buffer need"
+    );
+    assert!(ControllerConfig::default().is_off() && !config("queue-depth = 1").is_off());
+}

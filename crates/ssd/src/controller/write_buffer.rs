@@ -1,0 +1,276 @@
+//! The entries of a write buffer and the room they take. Time is the controller's.
+//!
+//! Entries lie in the order in which they leave. One that is on its way to the flash keeps its room until flash has it,
+//! and takes no more data. Look-ups walk all entries: there are as many as requests fit the buffer, some tens in the
+//! drives that we know.
+//!
+//! Invariants: entries that wait are disjoint in a cache; of a sector in several entries the newest one holds what was
+//! written last, and every older one is stale, so that no read is served from it.
+
+use super::config::{BufferKind, WriteBufferConfig};
+use flashwright_block::{Request, SECTOR_BYTES};
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+
+/// Sectors `first..end`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Extent {
+    pub first: u64,
+    pub end: u64,
+}
+
+impl Extent {
+    pub fn of(request: &Request) -> Self {
+        Self { first: request.first_sector, end: request.end_sector() }
+    }
+    #[inline(always)]
+    pub fn sectors(self) -> u64 {
+        self.end - self.first
+    }
+    #[inline(always)]
+    pub fn overlaps(self, other: Self) -> bool {
+        self.first < other.end && other.first < self.end
+    }
+    #[inline(always)]
+    pub fn contains(self, other: Self) -> bool {
+        self.first <= other.first && other.end <= self.end
+    }
+    fn shared(self, other: Self) -> u64 {
+        self.end.min(other.end).saturating_sub(self.first.max(other.first))
+    }
+}
+
+/// What was written and is not on flash yet.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct Entry {
+    pub id: u64,
+    pub extent: Extent,
+    /// The last request that wrote it, for its stream and its process.
+    pub stream: u16,
+    pub process: u32,
+    /// On its way to the flash.
+    pub flying: bool,
+    /// Something newer was written to a part of it.
+    stale: bool,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct WriteBuffer {
+    /// Sectors.
+    size: u64,
+    kind: BufferKind,
+    /// Most sectors of a joined entry; 0 joins nothing.
+    join_max: u64,
+    entries: VecDeque<Entry>,
+    used: u64,
+    flying: u64,
+    next_id: u64,
+}
+
+/// Where data went: for the counts, and for the tests that follow each sector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Placed {
+    pub entry: u64,
+    /// Sectors that took no new room.
+    pub hit: u64,
+}
+
+impl WriteBuffer {
+    pub fn new(config: &WriteBufferConfig, command_limit: u64) -> Self {
+        let limit = if command_limit == 0 { u64::MAX } else { command_limit / SECTOR_BYTES };
+        Self {
+            size: config.size.0 / SECTOR_BYTES,
+            kind: config.kind,
+            join_max: if config.combine { limit } else { 0 },
+            entries: VecDeque::new(),
+            used: 0,
+            flying: 0,
+            next_id: 0,
+        }
+    }
+
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+    pub fn used(&self) -> u64 {
+        self.used
+    }
+    pub fn entry(&self, at: usize) -> Entry {
+        self.entries[at]
+    }
+
+    /// Sectors of new room that a write takes.
+    #[inline]
+    pub fn need(&self, extent: Extent) -> u64 {
+        match self.kind {
+            BufferKind::Fifo => {
+                let hit = self.entries.back().is_some_and(|newest| !newest.flying && newest.extent.contains(extent));
+                if hit { 0 } else { extent.sectors() }
+            }
+            BufferKind::Cache => {
+                let waiting = self.entries.iter().filter(|entry| !entry.flying);
+                extent.sectors() - waiting.map(|entry| entry.extent.shared(extent)).sum::<u64>()
+            }
+        }
+    }
+
+    /// Whether there is room for so many sectors.
+    #[inline]
+    pub fn has_room(&self, need: u64) -> bool {
+        self.used + need <= self.size
+    }
+    /// Whether there will be once all that is on its way to the flash is there.
+    #[inline]
+    pub fn will_have_room(&self, need: u64) -> bool {
+        self.used - self.flying + need <= self.size
+    }
+
+    /// Puts data in, for which there is room. `cut` hears of what leaves older entries without going to the flash.
+    pub fn place(&mut self, extent: Extent, request: &Request, mut cut: impl FnMut(u64, Extent)) -> Placed {
+        let need = self.need(extent);
+        assert!(self.has_room(need), "data come when there is room");
+        self.used += need;
+        let hit = extent.sectors() - need;
+        let mut at = 0;
+        while at < self.entries.len() {
+            let newest = at + 1 == self.entries.len();
+            let entry = &mut self.entries[at];
+            if !entry.extent.overlaps(extent) {
+                at += 1;
+                continue;
+            }
+            let in_place = !entry.flying && (self.kind == BufferKind::Cache || newest);
+            if in_place && entry.extent.contains(extent) {
+                (entry.stream, entry.process) = (request.stream, request.process);
+                let entry = self.entries.remove(at).expect("it was just looked at");
+                self.entries.push_back(entry);
+                return Placed { entry: entry.id, hit };
+            }
+            if self.kind == BufferKind::Fifo || entry.flying {
+                entry.stale = true;
+                at += 1;
+                continue;
+            }
+            // The new data take over what they cover, at one end of the entry or all of it.
+            let shared = Extent { first: entry.extent.first.max(extent.first), end: entry.extent.end.min(extent.end) };
+            cut(entry.id, shared);
+            if extent.contains(entry.extent) {
+                self.entries.remove(at);
+            } else if entry.extent.first < extent.first {
+                entry.extent.end = extent.first;
+                at += 1;
+            } else {
+                entry.extent.first = extent.end;
+                at += 1;
+            }
+        }
+        Placed { entry: self.append(extent, request), hit }
+    }
+
+    fn append(&mut self, extent: Extent, request: &Request) -> u64 {
+        let joins = |entry: &Entry| {
+            !entry.flying
+                && !entry.stale
+                && (entry.extent.end == extent.first || extent.end == entry.extent.first)
+                && entry.extent.sectors() + extent.sectors() <= self.join_max
+        };
+        let at = match self.kind {
+            _ if self.join_max == 0 => None,
+            BufferKind::Fifo => self.entries.len().checked_sub(1).filter(|at| joins(&self.entries[*at])),
+            BufferKind::Cache => self.entries.iter().rposition(joins),
+        };
+        let mut entry = Entry {
+            id: self.next_id,
+            extent,
+            stream: request.stream,
+            process: request.process,
+            flying: false,
+            stale: false,
+        };
+        match at {
+            Some(at) => {
+                let old = self.entries.remove(at).expect("its position was just found");
+                let extent = Extent { first: old.extent.first.min(extent.first), end: old.extent.end.max(extent.end) };
+                entry = Entry { id: old.id, extent, ..entry };
+            }
+            None => self.next_id += 1,
+        }
+        self.entries.push_back(entry);
+        entry.id
+    }
+
+    /// Whether all these sectors can be read from here.
+    #[inline]
+    pub fn covers(&self, extent: Extent) -> bool {
+        let mut at = extent.first;
+        while at < extent.end {
+            let holds = |entry: &&Entry| !entry.stale && entry.extent.first <= at && at < entry.extent.end;
+            match self.entries.iter().find(holds) {
+                None => return false,
+                Some(entry) => at = entry.extent.end,
+            }
+        }
+        true
+    }
+
+    /// Whether any entry holds some of these sectors.
+    #[inline]
+    pub fn touches(&self, extent: Extent) -> bool {
+        self.entries.iter().any(|entry| entry.extent.overlaps(extent))
+    }
+
+    /// The entry that has to leave next.
+    pub fn oldest(&self) -> Option<usize> {
+        self.entries.iter().position(|entry| !entry.flying)
+    }
+
+    /// The next entry that has to leave before something else touches these sectors on flash. Those of a FIFO leave in
+    /// order, or an older one could come after a newer.
+    pub fn before(&self, extent: Extent) -> Option<usize> {
+        let waits = |entry: &Entry| !entry.flying && entry.extent.overlaps(extent);
+        match self.kind {
+            BufferKind::Cache => self.entries.iter().position(waits),
+            BufferKind::Fifo => self.entries.iter().rposition(waits).and(self.oldest()),
+        }
+    }
+
+    /// An entry leaves for the flash.
+    pub fn fly(&mut self, at: usize) {
+        self.entries[at].flying = true;
+        self.flying += self.entries[at].extent.sectors();
+    }
+
+    /// Flash holds an entry.
+    pub fn landed(&mut self, id: u64) -> Extent {
+        let at = self.entries.iter().position(|entry| entry.id == id).expect("an entry stays until flash holds it");
+        let entry = self.entries.remove(at).expect("its position was just found");
+        self.flying -= entry.extent.sectors();
+        self.used -= entry.extent.sectors();
+        entry.extent
+    }
+
+    /// What lies wholly in `extent` and has not left is dropped; answers sectors.
+    pub fn drop_within(&mut self, extent: Extent, mut cut: impl FnMut(u64, Extent)) -> u64 {
+        let mut dropped = 0;
+        self.entries.retain(|entry| {
+            let goes = !entry.flying && extent.contains(entry.extent);
+            if goes {
+                dropped += entry.extent.sectors();
+                cut(entry.id, entry.extent);
+            }
+            !goes
+        });
+        self.used -= dropped;
+        dropped
+    }
+
+    /// Newer data go to the flash by another way: nothing here may be read in their place.
+    pub fn supersede(&mut self, extent: Extent) {
+        for entry in self.entries.iter_mut().filter(|entry| entry.extent.overlaps(extent)) {
+            entry.stale = true;
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! How a controller carries out writes, trims and flushes, one after the other up to where they have their effect.
+
+use super::link::{Crossing, Way};
+use super::write_buffer::Extent;
+use super::{Command, Controller, Oversized, Owner, Stage};
+use flashwright_block::{BlockDevice, Request, RequestKind, SECTOR_BYTES};
+
+impl<D: BlockDevice> Controller<D> {
+    pub(super) fn run_writers(&mut self) {
+        while let Some(slot) = self.writers.front().copied()
+            && self.advance(slot)
+        {
+            self.writers.pop_front();
+            if self.commands[slot as usize].stage == Stage::Syncing {
+                self.finish(slot);
+            }
+        }
+    }
+
+    /// Brings the first of the writers as far as it gets; true if the next may follow. A command that is over then
+    /// stands at [`Stage::Syncing`]; others end when the device below is done with them.
+    pub(super) fn advance(&mut self, slot: u32) -> bool {
+        let command = self.commands[slot as usize];
+        let extent = command.extent();
+        match command.stage {
+            Stage::Start => {
+                if command.request.kind != RequestKind::Flush && self.must_wait(command.tag, extent, true) {
+                    return false;
+                }
+                if self.forces_all(&command) && !(self.buffer.is_empty() && self.inside.writes == 0) {
+                    self.drain();
+                    return false;
+                }
+                match command.request.kind {
+                    RequestKind::Flush => {
+                        self.commands[slot as usize].stage = Stage::Barrier;
+                        self.advance(slot)
+                    }
+                    RequestKind::Trim => {
+                        self.trim(slot, extent);
+                        true
+                    }
+                    _ if self.is_buffered(extent) => {
+                        self.commands[slot as usize].stage = Stage::Room;
+                        self.advance(slot)
+                    }
+                    _ => {
+                        self.figures.write_through_bytes += extent.sectors() * SECTOR_BYTES;
+                        self.flush_before(extent);
+                        self.buffer.supersede(extent);
+                        self.commands[slot as usize].stage = Stage::Crossing;
+                        self.wish_in(slot);
+                        false
+                    }
+                }
+            }
+            Stage::Room => {
+                if !self.buffer.has_room(self.buffer.need(self.part_of(&command))) {
+                    self.drain();
+                    return false;
+                }
+                self.commands[slot as usize].stage = Stage::Crossing;
+                self.wish_in(slot);
+                false
+            }
+            Stage::Here => {
+                let part = self.part_of(&command);
+                if !self.buffer.has_room(self.buffer.need(part)) {
+                    self.drain();
+                    return false;
+                }
+                self.place(slot, part);
+                self.advance_placed(slot)
+            }
+            Stage::Barrier => {
+                self.drain();
+                if self.buffer.is_empty() && self.inside.writes == 0 {
+                    self.commands[slot as usize].stage = Stage::Syncing;
+                    let request = Request { kind: RequestKind::Flush, first_sector: 0, sectors: 0, ..command.request };
+                    self.push(Request { fua: false, ..request }, Owner::Command(slot));
+                }
+                false
+            }
+            // Until the link or the device below is done with it.
+            Stage::Crossing | Stage::Syncing => false,
+        }
+    }
+
+    /// Whether a write passes by a write buffer and is to be durable, so that all in the buffer has to go before it.
+    pub(super) fn forces_all(&self, command: &Command) -> bool {
+        let request = &command.request;
+        let forced = request.fua && request.kind == RequestKind::Write && self.buffer.size() > 0;
+        forced && command.stage == Stage::Start && !self.is_buffered(command.extent())
+    }
+
+    /// Whether a write goes into the write buffer.
+    pub(super) fn is_buffered(&self, extent: Extent) -> bool {
+        let size = self.buffer.size();
+        size > 0 && (extent.sectors() <= size || self.config.write_buffer.oversized == Oversized::Stream)
+    }
+
+    /// The part of a buffered write that is to come next: all of it unless it is larger than the buffer.
+    pub(super) fn part_of(&self, command: &Command) -> Extent {
+        let first = command.request.first_sector + command.crossed;
+        let left = command.sectors() - command.crossed;
+        let size = self.buffer.size();
+        let sectors = if command.sectors() <= size { left } else { self.piece_of(first, left).min(size) };
+        Extent { first, end: first + sectors }
+    }
+
+    /// The next data of a write are to cross the link.
+    pub(super) fn wish_in(&mut self, slot: u32) {
+        let command = self.commands[slot as usize];
+        let sectors = if self.is_buffered(command.extent()) {
+            self.part_of(&command).sectors()
+        } else {
+            self.piece_of(command.request.first_sector + command.crossed, command.sectors() - command.crossed)
+        };
+        self.link.wish(Crossing { slot, order: command.tag, sectors, way: Way::In }, self.now);
+    }
+
+    pub(super) fn place(&mut self, slot: u32, part: Extent) {
+        let request = self.commands[slot as usize].request;
+        #[cfg(test)]
+        let (twin, tag) = (&mut self.twin, self.commands[slot as usize].tag);
+        #[cfg(test)]
+        let placed = {
+            let placed = self.buffer.place(part, &request, |id, extent| twin.cut(id, extent));
+            twin.placed(placed.entry, part, tag);
+            placed
+        };
+        #[cfg(not(test))]
+        let placed = self.buffer.place(part, &request, |_, _| ());
+        self.read_buffer.invalidate(part);
+        self.figures.write_buffer_bytes += part.sectors() * SECTOR_BYTES;
+        self.figures.write_buffer_hit_bytes += placed.hit * SECTOR_BYTES;
+        self.figures.write_buffer_hits += u64::from(placed.hit == part.sectors());
+        self.commands[slot as usize].crossed += part.sectors();
+    }
+
+    /// A part of a write is in the buffer: the next part, durability, or the end.
+    pub(super) fn advance_placed(&mut self, slot: u32) -> bool {
+        let command = &mut self.commands[slot as usize];
+        let (over, forced) = (command.crossed == command.sectors(), command.request.fua);
+        command.stage = match () {
+            () if !over => Stage::Room,
+            () if forced => Stage::Barrier,
+            () => Stage::Syncing,
+        };
+        if over {
+            self.settle(slot);
+        }
+        if over && !forced { true } else { self.advance(slot) }
+    }
+
+    pub(super) fn trim(&mut self, slot: u32, extent: Extent) {
+        #[cfg(test)]
+        let twin = &mut self.twin;
+        #[cfg(test)]
+        let dropped = self.buffer.drop_within(extent, |id, extent| twin.cut(id, extent));
+        #[cfg(not(test))]
+        let dropped = self.buffer.drop_within(extent, |_, _| ());
+        self.figures.dropped_bytes += dropped * SECTOR_BYTES;
+        self.flush_before(extent);
+        self.buffer.supersede(extent);
+        self.read_buffer.invalidate(extent);
+        let command = &mut self.commands[slot as usize];
+        command.sent = command.sectors();
+        let request = command.request;
+        self.push(request, Owner::Command(slot));
+        self.settle(slot);
+    }
+
+    /// Data of a command are over the link.
+    pub(super) fn crossed(&mut self, crossing: Crossing) {
+        let slot = crossing.slot;
+        let command = &mut self.commands[slot as usize];
+        if crossing.way == Way::Out {
+            command.crossed += crossing.sectors;
+            if command.crossed == command.sectors() {
+                self.finish(slot);
+            }
+            return;
+        }
+        if self.is_buffered(self.commands[slot as usize].extent()) {
+            self.commands[slot as usize].stage = Stage::Here;
+            self.run_writers();
+            return;
+        }
+        let command = &mut self.commands[slot as usize];
+        command.crossed += crossing.sectors;
+        let (over, working) = (command.crossed == command.sectors(), command.working);
+        if !working {
+            self.send_piece(slot);
+        }
+        if over {
+            // What is left of it needs neither link nor turn.
+            self.writers.pop_front();
+            self.run_writers();
+        } else {
+            self.wish_in(slot);
+        }
+    }
+}
