@@ -27,6 +27,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     (),
     ("simulate",),
     ("compare",),
+    ("replay",),
     ("advise",),
     ("lifetime",),
     ("trace", "info"),

@@ -14,6 +14,7 @@ from flashwright._core import __version__
 from flashwright.compare import compare
 from flashwright.device import Ssd, devices
 from flashwright.errors import FlashwrightError
+from flashwright.replay import ReplayInterrupted, ReplayResult, replay
 from flashwright.results import Latencies, RunResult, Snapshots
 from flashwright.run import Progress, Run, RunInterrupted, RunSettings
 
@@ -21,6 +22,8 @@ __all__ = [
     "FlashwrightError",
     "Latencies",
     "Progress",
+    "ReplayInterrupted",
+    "ReplayResult",
     "Run",
     "RunInterrupted",
     "RunResult",
@@ -33,6 +36,7 @@ __all__ = [
     "devices",
     "errors",
     "lifetime",
+    "replay",
     "smart",
     "tracefiles",
     "workloads",

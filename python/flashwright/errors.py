@@ -15,6 +15,7 @@ __all__ = [
     "InternalError",
     "OutputError",
     "SavedStateError",
+    "TargetError",
     "TraceError",
     "VerifyError",
     "WorkloadError",
@@ -87,6 +88,12 @@ class VerifyError(DeviceError):
     general_hint = (
         "this is a bug of the simulator: please report it with the command or script that led here"
     )
+
+
+class TargetError(FlashwrightError):
+    """A device or a file can't be played on, or must not be written to."""
+
+    general_hint = "a target is a block device, a file, or sim:DEVICE"
 
 
 class SavedStateError(FlashwrightError):

@@ -1,6 +1,6 @@
 //! The block-device seam.
 
-use crate::{Bytes, Completion, Nanos, Request};
+use crate::{Bytes, Completion, Nanos, Request, RequestKind};
 
 /// What a device tells of itself: size and grain, nothing of its inside.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +32,29 @@ pub enum IoError {
         end_sector: u64,
         /// Size of the device.
         device_sectors: u64,
+    },
+    /// The request does not lie on the device's blocks.
+    #[error(
+        "request of sectors {first_sector}..{end_sector} is not aligned to the device's blocks of {block}; \
+         it takes whole blocks only"
+    )]
+    Misaligned {
+        /// First sector asked for.
+        first_sector: u64,
+        /// One past the last sector asked for.
+        end_sector: u64,
+        /// The smallest unit that the device reads and writes.
+        block: Bytes,
+    },
+    /// The device was opened for reading, and the request would change it.
+    #[error("{} of sectors {first_sector}..{end_sector} refused: the device is open for reading only", .kind.name())]
+    ReadOnly {
+        /// What was asked for.
+        kind: RequestKind,
+        /// First sector asked for.
+        first_sector: u64,
+        /// One past the last sector asked for.
+        end_sector: u64,
     },
     /// The device cannot take writes any more.
     #[error("the drive cannot take this write: {reason}")]
@@ -91,6 +114,28 @@ pub trait BlockDevice {
     #[inline(always)]
     fn expect(&self, request: &Request, ahead: Ahead) {
         let _ = (request, ahead);
+    }
+}
+
+/// A device that is only known when the program runs. Costs an indirect call a request.
+impl<D: BlockDevice + ?Sized> BlockDevice for Box<D> {
+    fn info(&self) -> DeviceInfo {
+        (**self).info()
+    }
+    fn now(&self) -> Nanos {
+        (**self).now()
+    }
+    fn submit(&mut self, request: Request) -> Result<Tag, IoError> {
+        (**self).submit(request)
+    }
+    fn wait(&mut self, until: Nanos, completion: &mut Completion) -> Result<bool, IoError> {
+        (**self).wait(until, completion)
+    }
+    fn execute(&mut self, request: Request, completion: &mut Completion) -> Result<(), IoError> {
+        (**self).execute(request, completion)
+    }
+    fn expect(&self, request: &Request, ahead: Ahead) {
+        (**self).expect(request, ahead);
     }
 }
 

@@ -22,6 +22,19 @@ pub enum RequestKind {
     Flush = 3,
 }
 
+impl RequestKind {
+    /// Its name as users see it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Trim => "trim",
+            Self::Flush => "flush",
+        }
+    }
+}
+
 /// One request of a host. Addresses and lengths are in sectors of [`SECTOR_BYTES`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {

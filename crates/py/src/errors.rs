@@ -16,6 +16,7 @@ pyo3::import_exception!(flashwright.errors, DeviceError);
 pyo3::import_exception!(flashwright.errors, WornOutError);
 pyo3::import_exception!(flashwright.errors, VerifyError);
 pyo3::import_exception!(flashwright.errors, SavedStateError);
+pyo3::import_exception!(flashwright.errors, TargetError);
 pyo3::import_exception!(flashwright.errors, InternalError);
 
 /// A failed run; what its source failed of depends on whether that is a trace.
@@ -74,7 +75,7 @@ pub fn interruptible<T: Send + 'static>(
     }
 }
 
-fn caught<T>(work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+pub fn caught<T>(work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
         Err(InternalError::new_err(PLACE.with(|place| format!("internal error: {}", place.borrow()))))
     })

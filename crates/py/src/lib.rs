@@ -4,6 +4,7 @@
 //! `python/flashwright`.
 
 mod errors;
+mod replay;
 mod simulation;
 mod source;
 
@@ -200,6 +201,8 @@ fn trace_columns<'py>(py: Python<'py>, spec: &str, most: Option<u64>) -> PyResul
 
 #[pymodule]
 mod _core {
+    #[pymodule_export]
+    use super::replay::Replay;
     #[pymodule_export]
     use super::simulation::Simulation;
     #[pymodule_export]

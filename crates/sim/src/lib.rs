@@ -1,4 +1,4 @@
-//! A run: a workload played on a drive, measured, saved and resumed.
+//! A run: a workload played on a drive, measured, saved and resumed; and its replay on any block device.
 //!
 //! The player sees the drive only as a block device; what is measured beside latencies comes from the drive's counters.
 
@@ -7,6 +7,7 @@ mod machine;
 mod measure;
 mod player;
 mod precondition;
+mod replay;
 mod report;
 mod simulation;
 mod source;
@@ -15,6 +16,9 @@ pub use latency::{Latency, LatencySummary};
 pub use measure::{Closeup, RequestColumns, Snapshot, Snapshots, Window, WindowRow};
 pub use player::{Pace, PlayError, Player, Step};
 pub use precondition::{Precondition, Preconditioning, is_steady};
+pub use replay::{
+    Replay, ReplayEnded, ReplayProgress, ReplayReport, ReplayRow, ReplaySettings, ScanError, Scanned, Watch, scan,
+};
 pub use report::{Ended, RunReport};
 pub use simulation::{Phase, RunError, RunProgress, RunSettings, Simulation};
 pub use source::{OpenError, Source, SourceSpec, TraceSpec};

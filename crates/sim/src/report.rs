@@ -299,7 +299,7 @@ fn busy(times: BusyTimes, until: u64) -> Value {
 }
 
 /// What a scheduler before the drive did, with means.
-fn host_layer(layer: &LayerFigures) -> Value {
+pub(crate) fn host_layer(layer: &LayerFigures) -> Value {
     let mut json = serde_json::to_value(layer).expect("plain data");
     for (counts, waits, of) in [
         ("reads", "read_waits", (&layer.reads, &layer.read_waits)),
@@ -334,7 +334,7 @@ fn state_digest(ssd: &Ssd) -> u64 {
 }
 
 /// The most memory that the process ever held, where the system tells.
-fn peak_rss_bytes() -> Option<u64> {
+pub(crate) fn peak_rss_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)

@@ -392,7 +392,7 @@ const SAVED_MAGIC: &[u8] = concat!("flashwright saved run ", env!("CARGO_PKG_VER
 
 /// CPU time of the process.
 #[allow(clippy::cast_precision_loss)]
-fn cpu_seconds() -> f64 {
+pub(crate) fn cpu_seconds() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }

@@ -70,22 +70,31 @@ impl SourceSpec {
     /// [`OpenError`] with one line for the user.
     pub fn open(&self, ssd: &Ssd, seed: Seed) -> Result<Source, OpenError> {
         let sectors_per_page = ssd.sectors_per_page();
-        let logical_sectors = u64::from(ssd.logical_pages()) * sectors_per_page;
+        let target = Target {
+            logical_sectors: u64::from(ssd.logical_pages()) * sectors_per_page,
+            page_sectors: u32::try_from(sectors_per_page).expect("a page is at most 16 MiB"),
+        };
+        self.open_on(&target, seed)
+    }
+
+    /// As [`SourceSpec::open`], for whatever has a size and a page: a real device too.
+    ///
+    /// # Errors
+    /// [`OpenError`] with one line for the user.
+    pub fn open_on(&self, target: &Target, seed: Seed) -> Result<Source, OpenError> {
         match self {
-            Self::Trace(spec) => spec.open(logical_sectors),
+            Self::Trace(spec) => spec.open(target.logical_sectors),
             Self::Workload(spec) => {
-                let page_sectors = u32::try_from(sectors_per_page).expect("a page is at most 16 MiB");
-                let target = Target { logical_sectors, page_sectors };
-                let mut notes = spec.notes(&target);
+                let mut notes = spec.notes(target);
                 notes.extend(spec.label());
                 Ok(Source {
-                    kind: Kind::Generated(spec.source(&target, seed, None)?),
+                    kind: Kind::Generated(spec.source(target, seed, None)?),
                     description: spec.to_string(),
                     pace: match spec.pace() {
                         generate::Pace::Closed { depth } => Pace::Closed { depth },
                         generate::Pace::Open => Pace::Open { time_scale: 1.0 },
                     },
-                    requests: Some(spec.natural_requests(&target).unwrap_or(REQUESTS_DEFAULT)),
+                    requests: Some(spec.natural_requests(target).unwrap_or(REQUESTS_DEFAULT)),
                     notes,
                 })
             }

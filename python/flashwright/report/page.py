@@ -8,7 +8,7 @@ import os
 import shlex
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -69,7 +69,7 @@ def write_report(path: Path, runs: Sequence[RunView], title: str) -> None:
 
 def _page(runs: Sequence[RunView], title: str) -> str:
     columns = Columns()
-    parts = sections(runs, columns)
+    parts = _told(runs, sections(runs, columns))
     settings, differ = configuration(runs)
     several = len(runs) > 1
     badges = [_badges(run) for run in runs]
@@ -98,6 +98,16 @@ def _page(runs: Sequence[RunView], title: str) -> str:
         results=_for_script(_results(runs), indent=1),
         **_own_files(),
     )
+
+
+def _told(runs: Sequence[RunView], parts: Sequence[Section]) -> list[Section]:
+    """The sections; of replays only what their devices told, since an empty chart would say that nothing happened."""
+    if any(dig(run.json, "target") is None for run in runs):
+        return list(parts)
+    shown = (
+        replace(part, charts=[chart for chart in part.charts if chart.views]) for part in parts
+    )
+    return [part for part in shown if part.charts]
 
 
 @dataclass(frozen=True)
@@ -273,9 +283,16 @@ def _badges(run: RunView) -> list[Badge]:
     if ended == "interrupted":
         why = "The run was stopped; the figures cover what was finished."
         badges.append(Badge("warn", "interrupted", why))
+    elif ended == "failed":
+        why = "The device failed; the figures cover what was finished."
+        badges.append(Badge("bad", "failed", why))
     elif ended == "worn-out":
         why = "The drive could take no more writes; the figures cover what it took."
         badges.append(Badge("bad", "worn out", why))
+    left_out = sum((dig(run.json, "left_out") or {}).values())
+    if left_out:
+        why = "Writes, trims and flushes are not played without consent; the figures are of reads alone."
+        badges.append(Badge("warn", f"reads only: {text.count(left_out)} requests left out", why))
     if dig(run.json, "precondition.steady") is False:
         why = "Preconditioning gave up before the drive was in a steady state."
         badges.append(Badge("warn", "not steady", why))
@@ -287,7 +304,7 @@ def _badges(run: RunView) -> list[Badge]:
     elif dig(run.json, "verify.enabled"):
         why = "Every read was checked and the state audited; nothing was wrong."
         badges.append(Badge("good", "verified", why))
-    else:
+    elif dig(run.json, "target") is None:
         badges.append(Badge("plain", "not verified", "The run was made without its verify mode."))
     return badges
 

@@ -15,7 +15,15 @@ from rich.table import Table
 from flashwright.cli.render import units
 from flashwright.results import RunResult
 
-__all__ = ["console", "grid", "host_layers", "plain_table", "show_comparison", "show_run"]
+__all__ = [
+    "console",
+    "grid",
+    "host_layers",
+    "pace",
+    "plain_table",
+    "show_comparison",
+    "show_run",
+]
 
 _CAUSES = ("host", "gc", "merge", "padding", "translation", "wear")
 # Without a terminal, lines are as long as they need to be: what reads them can cut.
@@ -76,7 +84,7 @@ def _head(result: RunResult) -> RenderableType:
     rows = [("drive", _drive(j["config"], j["drive"])), ("workload", j["workload"])]
     rows.extend(("", note) for note in j["workload_notes"])
     rows.extend(("caution", caution) for caution in j["drive"]["cautions"])
-    rows.append(("pace", _pace(j["pace"])))
+    rows.append(("pace", pace(j["pace"])))
     rows.append(("precondition", _precondition(j["precondition"])))
     measured = f"{units.count(j['measured']['requests'])} requests"
     if j["measured"]["duration_ns"] is not None:
@@ -106,7 +114,8 @@ def _falls_behind(figures: dict[str, Any]) -> bool:
     )
 
 
-def _pace(pace: dict[str, Any]) -> str:
+def pace(pace: dict[str, Any]) -> str:
+    """When requests were issued."""
     if "closed" in pace:
         return f"closed loop, {units.count(pace['closed']['depth'])} outstanding"
     scale = pace["open"]["time_scale"]
@@ -414,7 +423,7 @@ def show_comparison(results: Sequence[RunResult], title: str, *, table_ram: bool
     head.extend(("", note) for note in notes)
     cautions = dict.fromkeys(caution for run in runs for caution in run["drive"]["cautions"])
     head.extend(("caution", caution) for caution in cautions)
-    head.append(("pace", _common([_pace(run["pace"]) for run in runs])))
+    head.append(("pace", _common([pace(run["pace"]) for run in runs])))
     head.append(("precondition", _precondition(runs[0]["precondition"])))
     out.print(grid([*head, ("seed", str(runs[0]["seed"]))]))
     always = [column for column in _comparison(table_ram) if column.always]

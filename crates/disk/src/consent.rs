@@ -1,0 +1,542 @@
+//! The one place that decides whether a target may be opened, and whether its data may be destroyed.
+//!
+//! Reading asks little: a block device or a regular file with something in it, opened for reading only. Writing asks for
+//! [`Access::DestroysData`] and then for all of this:
+//!
+//! | found | where it is looked up |
+//! | --- | --- |
+//! | mounted, or one of its partitions is | `/proc/self/mountinfo` by device number and by source |
+//! | used as swap | `/proc/swaps` |
+//! | part of a mapped, RAID or multipath device | `holders` in `/sys/dev/block` |
+//! | divided into partitions | folders with a `partition` file below the device's |
+//! | read-only | `ro` there |
+//! | behind a loop device (regular files) | `/sys/block/loop*/loop/backing_file` |
+//! | claimed by another program | `O_EXCL` (block devices), a lock (regular files); both are kept while it is open |
+//!
+//! What cannot be looked up is refused too. Nothing is created, cut or written here, whatever the answer.
+
+use flashwright_block::Bytes;
+use rustix::fs::{FileType, FlockOperation, Mode, OFlags, Stat, StatxFlags};
+use rustix::io::Errno;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+/// What may be done to a target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Reads only; the kernel refuses all else.
+    ReadOnly,
+    /// The user said that the target's data may be destroyed.
+    DestroysData,
+}
+
+/// What a target is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A block device.
+    BlockDevice,
+    /// A regular file.
+    File,
+}
+
+/// A target that passed, open with `O_DIRECT`.
+#[derive(Debug)]
+pub struct Target {
+    pub(crate) file: File,
+    /// Its name as the user gave it.
+    pub name: String,
+    /// What it is.
+    pub kind: Kind,
+    /// What may be done to it.
+    pub access: Access,
+    /// Its size, in whole blocks.
+    pub capacity: Bytes,
+    /// The smallest unit that it reads and writes, and the alignment of every request.
+    pub block: Bytes,
+}
+
+/// Why a target was refused: one line. [`Refusal::hint`] says what to try.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{target}: {why}")]
+pub struct Refusal {
+    /// The target as the user named it.
+    pub target: String,
+    /// What stands against it.
+    pub why: Why,
+}
+
+/// What stands against a target.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Why {
+    /// There is nothing of that name.
+    #[error("no such file or device")]
+    Missing,
+    /// It is neither a block device nor a regular file.
+    #[error("found {found}, expected a block device or a regular file")]
+    NotStorage {
+        /// What it is.
+        found: &'static str,
+    },
+    /// The user may not open it so.
+    #[error("no permission to open it for {asked}")]
+    Permission {
+        /// Reading or writing.
+        asked: &'static str,
+    },
+    /// Its file system takes no direct I/O.
+    #[error("its file system does not take direct I/O (O_DIRECT)")]
+    NoDirectIo,
+    /// It is smaller than what is to be played.
+    #[error("found {found}, expected at least {needed}")]
+    TooSmall {
+        /// Its size.
+        found: Bytes,
+        /// What is needed.
+        needed: Bytes,
+    },
+    /// It is mounted.
+    #[error("{what} is mounted on {at}")]
+    Mounted {
+        /// The device, or one of its partitions.
+        what: String,
+        /// The mount point.
+        at: String,
+    },
+    /// It is swapped to.
+    #[error("{what} is in use as swap")]
+    Swap {
+        /// The device, its partition, or the file.
+        what: String,
+    },
+    /// Another block device is built on it.
+    #[error("{what} is in use by {holder}")]
+    Held {
+        /// The device, or one of its partitions.
+        what: String,
+        /// The device on top.
+        holder: String,
+    },
+    /// It is divided into partitions.
+    #[error("it has partitions ({names})")]
+    Partitioned {
+        /// Their names.
+        names: String,
+    },
+    /// It takes no writes.
+    #[error("it is read-only")]
+    ReadOnly,
+    /// Another program has claimed it.
+    #[error("it is in use by another program")]
+    InUse,
+    /// It became something else between the checks and the opening.
+    #[error("it changed while it was being opened")]
+    Changed,
+    /// What must be known before writing cannot be looked up.
+    #[error("whether it is in use cannot be told: {what}")]
+    Unknown {
+        /// The source and what is wrong with it.
+        what: String,
+    },
+    /// Opening or asking failed otherwise.
+    #[error("{what}")]
+    Failed {
+        /// The step, and what the system says.
+        what: String,
+    },
+}
+
+impl Refusal {
+    /// What to try.
+    #[must_use]
+    pub fn hint(&self) -> &'static str {
+        match self.why {
+            Why::Missing => "check the path; a target is a block device, a file, or sim:DEVICE",
+            Why::NotStorage { .. } => "such as /dev/nvme0n1, or a file made by `fallocate --length 1GiB FILE`",
+            Why::Permission { .. } => "block devices need root or membership in the group that owns them",
+            Why::NoDirectIo => "put the file on a file system that has it, such as ext4 or xfs",
+            Why::TooSmall { .. } => "take a larger target, or --wrap to fold the trace's addresses onto it",
+            Why::Mounted { .. } => "unmount it first, or leave --destroys-data out to play the reads alone",
+            Why::Swap { .. } => "`swapoff` it first, or leave --destroys-data out to play the reads alone",
+            Why::Held { .. } => "take that one apart first, or leave --destroys-data out to play the reads alone",
+            Why::Partitioned { .. } => {
+                "name one of the partitions, or remove them (`wipefs --all`) if their data may go"
+            }
+            Why::ReadOnly => {
+                "leave --destroys-data out to play the reads alone, or make it writable (`blockdev --setrw`)"
+            }
+            Why::InUse => "end that program first, or leave --destroys-data out to play the reads alone",
+            Why::Changed => "see what replaces it, and run again",
+            Why::Unknown { .. } => "run where /proc and /sys are mounted",
+            Why::Failed { .. } => "see what the system says of it, such as with `dmesg`",
+        }
+    }
+}
+
+/// Opens a target after all checks that `access` asks for. It must hold at least `needed`.
+///
+/// # Errors
+/// [`Refusal`], one line; nothing was written, and the target is closed again.
+pub fn open(path: &Path, access: Access, needed: Bytes) -> Result<Target, Refusal> {
+    System::default().open(path, access, needed).map_err(|why| Refusal { target: path.display().to_string(), why })
+}
+
+/// Where the system tells about itself; another root in tests.
+struct System {
+    proc: PathBuf,
+    sys: PathBuf,
+}
+
+impl Default for System {
+    fn default() -> Self {
+        Self { proc: "/proc".into(), sys: "/sys".into() }
+    }
+}
+
+impl System {
+    fn open(&self, path: &Path, access: Access, needed: Bytes) -> Result<Target, Why> {
+        // Looked at before it is opened: opening a FIFO would wait, and opening some devices does something.
+        let looked_at = rustix::fs::stat(path).map_err(|error| failed(error, "looking at it", access))?;
+        let kind = kind(&looked_at)?;
+        if access == Access::DestroysData {
+            match kind {
+                Kind::BlockDevice => self.check_device(path, looked_at.st_rdev)?,
+                Kind::File => self.check_file(path, &looked_at)?,
+            }
+        }
+        let file = open_direct(path, kind, access)?;
+        let opened = rustix::fs::fstat(&file).map_err(|error| failed(error, "looking at it", access))?;
+        if identity(&opened) != identity(&looked_at) {
+            return Err(Why::Changed);
+        }
+        if access == Access::DestroysData && kind == Kind::File {
+            rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|error| match error {
+                Errno::WOULDBLOCK => Why::InUse,
+                other => failed(other, "locking it", access),
+            })?;
+        }
+        let block = block_size(&file, kind).map_err(|error| failed(error, "asking for its block size", access))?;
+        let end = rustix::fs::seek(&file, rustix::fs::SeekFrom::End(0))
+            .map_err(|error| failed(error, "asking for its size", access))?;
+        let found = Bytes(end - end % block);
+        // A target without a single block has nothing to offer to anybody.
+        let needed = Bytes(needed.0.max(block));
+        if found < needed {
+            return Err(Why::TooSmall { found: Bytes(end), needed });
+        }
+        let name = path.display().to_string();
+        Ok(Target { file, name, kind, access, capacity: found, block: Bytes(block) })
+    }
+
+    /// All that stands against writing to a block device.
+    fn check_device(&self, path: &Path, device: u64) -> Result<(), Why> {
+        let folder = self.sys.join("dev/block").join(number(device));
+        if !folder.is_dir() {
+            return Err(Why::Unknown { what: format!("{} is not there", folder.display()) });
+        }
+        let mut parts = Vec::new();
+        for name in names_in(&folder)? {
+            if folder.join(&name).join("partition").exists() {
+                parts.push(Part { number: line(&folder.join(&name).join("dev"))?, name, path: None });
+            }
+        }
+        parts.sort_by(|a, b| a.name.cmp(&b.name));
+        let whole = Part { number: number(device), name: path.display().to_string(), path: Some(path) };
+        for part in std::iter::once(&whole).chain(&parts) {
+            if let Some(at) = self.mounted(part)? {
+                return Err(Why::Mounted { what: part.name.clone(), at });
+            }
+            if self.is_swap(|stat| {
+                FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice && number(stat.st_rdev) == part.number
+            })? {
+                return Err(Why::Swap { what: part.name.clone() });
+            }
+            let holders = self.sys.join("dev/block").join(&part.number).join("holders");
+            if let Some(holder) = names_in(&holders)?.into_iter().next() {
+                return Err(Why::Held { what: part.name.clone(), holder });
+            }
+        }
+        if !parts.is_empty() {
+            let names: Vec<&str> = parts.iter().map(|part| part.name.as_str()).collect();
+            return Err(Why::Partitioned { names: names.join(", ") });
+        }
+        if line(&folder.join("ro"))? != "0" {
+            return Err(Why::ReadOnly);
+        }
+        Ok(())
+    }
+
+    /// All that stands against writing to a regular file.
+    fn check_file(&self, path: &Path, file: &Stat) -> Result<(), Why> {
+        let same = |stat: &Stat| identity(stat) == identity(file);
+        let name = path.display().to_string();
+        if self.is_swap(same)? {
+            return Err(Why::Swap { what: name });
+        }
+        let blocks = self.sys.join("block");
+        for device in names_in(&blocks)? {
+            let Ok(backing) = line(&blocks.join(&device).join("loop/backing_file")) else { continue };
+            if rustix::fs::stat(backing.as_str()).is_ok_and(|stat| same(&stat)) {
+                return Err(Why::Held { what: name, holder: device });
+            }
+        }
+        // A file may be bound over another: then something relies on its being as it is.
+        match self.mounted(&Part { number: String::new(), name: name.clone(), path: Some(path) })? {
+            Some(at) => Err(Why::Mounted { what: name, at }),
+            None => Ok(()),
+        }
+    }
+
+    /// Where a device is mounted. File systems over several devices show numbers of their own, so that the source counts
+    /// too.
+    fn mounted(&self, part: &Part<'_>) -> Result<Option<String>, Why> {
+        let mounts = self.proc.join("self/mountinfo");
+        let own = part.path.and_then(|path| rustix::fs::stat(path).ok());
+        for mount in read(&mounts)?.lines() {
+            // 36 35 98:0 /root /mount/point options [fields] - type source options
+            let mut fields = mount.split(' ');
+            let (device, at) = (fields.nth(2).unwrap_or(""), fields.nth(1).unwrap_or(""));
+            let source = mount.split_once(" - ").and_then(|(_, rest)| rest.split(' ').nth(1)).unwrap_or("");
+            let is_source = || {
+                let Some(stat) = source.starts_with('/').then(|| rustix::fs::stat(unescaped(source)).ok()).flatten()
+                else {
+                    return false;
+                };
+                match FileType::from_raw_mode(stat.st_mode) {
+                    FileType::BlockDevice => number(stat.st_rdev) == part.number,
+                    _ => own.as_ref().is_some_and(|own| identity(own) == identity(&stat)),
+                }
+            };
+            if device == part.number || is_source() {
+                return Ok(Some(unescaped(at)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether something that `is_it` recognises is swapped to.
+    fn is_swap(&self, is_it: impl Fn(&Stat) -> bool) -> Result<bool, Why> {
+        let swaps = self.proc.join("swaps");
+        // The first line is the head; a kernel without swap has no such file.
+        let text = if swaps.exists() { read(&swaps)? } else { String::new() };
+        Ok(text
+            .lines()
+            .skip(1)
+            .filter_map(|line| line.split_whitespace().next())
+            .any(|name| rustix::fs::stat(unescaped(name)).is_ok_and(|stat| is_it(&stat))))
+    }
+}
+
+/// A device or one of its partitions.
+struct Part<'a> {
+    /// Major and minor number, as `8:1`.
+    number: String,
+    name: String,
+    path: Option<&'a Path>,
+}
+
+fn kind(stat: &Stat) -> Result<Kind, Why> {
+    let found = match FileType::from_raw_mode(stat.st_mode) {
+        FileType::BlockDevice => return Ok(Kind::BlockDevice),
+        FileType::RegularFile => return Ok(Kind::File),
+        FileType::Directory => "a folder",
+        FileType::CharacterDevice => "a character device",
+        FileType::Fifo => "a pipe",
+        FileType::Socket => "a socket",
+        _ => "something else",
+    };
+    Err(Why::NotStorage { found })
+}
+
+fn open_direct(path: &Path, kind: Kind, access: Access) -> Result<File, Why> {
+    let flags = match (access, kind) {
+        (Access::ReadOnly, _) => OFlags::RDONLY,
+        // Nobody else may have claimed the device, and nobody can mount it from now on.
+        (Access::DestroysData, Kind::BlockDevice) => OFlags::RDWR | OFlags::EXCL,
+        (Access::DestroysData, Kind::File) => OFlags::RDWR,
+    };
+    rustix::fs::open(path, flags | OFlags::DIRECT | OFlags::CLOEXEC | OFlags::NOCTTY, Mode::empty())
+        .map(File::from)
+        .map_err(|error| match error {
+            Errno::INVAL => Why::NoDirectIo,
+            Errno::BUSY => Why::InUse,
+            other => failed(other, "opening it", access),
+        })
+}
+
+/// What direct I/O must be aligned to.
+fn block_size(file: &File, kind: Kind) -> Result<u64, Errno> {
+    if kind == Kind::BlockDevice {
+        return rustix::fs::ioctl_blksszget(file).map(u64::from);
+    }
+    let told = rustix::fs::statx(file, "", rustix::fs::AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN)?;
+    let (align, told_it) = (told.stx_dio_offset_align, told.stx_mask & StatxFlags::DIOALIGN.bits() != 0);
+    // Kernels before 6.1 and some file systems do not tell: then the safe side, the file system's own block.
+    Ok(u64::from(if told_it && align > 0 { align } else { told.stx_blksize.clamp(512, 4096) }))
+}
+
+fn failed(error: Errno, step: &str, access: Access) -> Why {
+    match error {
+        Errno::NOENT | Errno::NOTDIR | Errno::NXIO | Errno::NODEV | Errno::NOMEDIUM => Why::Missing,
+        Errno::ROFS => Why::ReadOnly,
+        Errno::ACCESS | Errno::PERM => {
+            Why::Permission { asked: if access == Access::DestroysData { "reading and writing" } else { "reading" } }
+        }
+        Errno::TXTBSY => Why::InUse,
+        other => Why::Failed { what: format!("{step} failed: {other}") },
+    }
+}
+
+/// What tells whether two looks saw the same thing.
+fn identity(stat: &Stat) -> (u64, u64, u64) {
+    (stat.st_dev, stat.st_ino, stat.st_rdev)
+}
+
+fn number(device: u64) -> String {
+    format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device))
+}
+
+fn read(path: &Path) -> Result<String, Why> {
+    // Mount points may hold any bytes.
+    std::fs::read(path)
+        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        .map_err(|error| Why::Unknown { what: format!("{}: {error}", path.display()) })
+}
+
+fn line(path: &Path) -> Result<String, Why> {
+    read(path).map(|text| text.trim_end().to_owned())
+}
+
+/// Names in a folder of the system, sorted.
+fn names_in(folder: &Path) -> Result<Vec<String>, Why> {
+    let unknown = |error: std::io::Error| Why::Unknown { what: format!("{}: {error}", folder.display()) };
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(unknown)? {
+        names.push(entry.map_err(unknown)?.file_name().to_string_lossy().into_owned());
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// Undoes the octal escapes of spaces and the like in `/proc`.
+fn unescaped(text: &str) -> String {
+    let mut plain = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, tail @ ..] = rest {
+        let code = (*first == b'\\' && tail.len() >= 3)
+            .then(|| std::str::from_utf8(&tail[..3]).ok().and_then(|digits| u8::from_str_radix(digits, 8).ok()))
+            .flatten();
+        plain.push(code.unwrap_or(*first));
+        rest = if code.is_some() { &tail[3..] } else { tail };
+    }
+    String::from_utf8_lossy(&plain).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    /// A `/proc` and `/sys` that know one device, 8:0, with what a test puts there. The device itself is never opened.
+    struct Made {
+        root: PathBuf,
+        system: System,
+    }
+
+    impl Made {
+        fn new(name: &str) -> Self {
+            let root = std::env::temp_dir().join(format!("flashwright-consent-{name}-{}", std::process::id()));
+            let system = System { proc: root.join("proc"), sys: root.join("sys") };
+            let made = Self { root, system };
+            made.put("proc/self/mountinfo", "30 1 9:9 / / rw - ext4 none rw\n");
+            made.put("proc/swaps", "Filename Type Size Used Priority\n");
+            made.put("sys/dev/block/8:0/ro", "0\n");
+            made.put("sys/dev/block/8:0/dev", "8:0\n");
+            made.folder("sys/dev/block/8:0/holders");
+            made.folder("sys/block");
+            made
+        }
+        fn put(&self, path: &str, text: &str) {
+            let path = self.root.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        fn folder(&self, path: &str) {
+            fs::create_dir_all(self.root.join(path)).unwrap();
+        }
+        fn check(&self) -> Result<(), String> {
+            let device = rustix::fs::makedev(8, 0);
+            self.system.check_device(Path::new("/made/sda"), device).map_err(|why| why.to_string())
+        }
+    }
+
+    impl Drop for Made {
+        fn drop(&mut self) {
+            fs::remove_dir_all(&self.root).unwrap_or_default();
+        }
+    }
+
+    #[test]
+    fn an_idle_whole_device_passes() {
+        assert_eq!(Made::new("idle").check(), Ok(()));
+    }
+
+    #[test]
+    fn a_mount_is_found_by_its_number() {
+        let made = Made::new("mounted");
+        made.put("proc/self/mountinfo", "31 1 8:0 / /srv/my\\040data rw,noatime shared:1 - ext4 /dev/x rw\n");
+        assert_eq!(made.check(), Err("/made/sda is mounted on /srv/my data".into()));
+    }
+
+    #[test]
+    fn a_mounted_partition_is_named() {
+        let made = Made::new("partition");
+        made.put("sys/dev/block/8:0/sda1/partition", "1\n");
+        made.put("sys/dev/block/8:0/sda1/dev", "8:1\n");
+        made.folder("sys/dev/block/8:1/holders");
+        assert_eq!(made.check(), Err("it has partitions (sda1)".into()));
+        made.put("proc/self/mountinfo", "31 1 8:1 / /boot rw - vfat /dev/x rw\n");
+        assert_eq!(made.check(), Err("sda1 is mounted on /boot".into()));
+    }
+
+    #[test]
+    fn a_holder_of_a_partition_is_found() {
+        let made = Made::new("holder");
+        made.put("sys/dev/block/8:0/sda2/partition", "2\n");
+        made.put("sys/dev/block/8:0/sda2/dev", "8:2\n");
+        made.folder("sys/dev/block/8:2/holders/dm-0");
+        assert_eq!(made.check(), Err("sda2 is in use by dm-0".into()));
+    }
+
+    #[test]
+    fn read_only_and_untold_are_refused() {
+        let made = Made::new("read-only");
+        made.put("sys/dev/block/8:0/ro", "1\n");
+        assert_eq!(made.check(), Err("it is read-only".into()));
+        fs::remove_dir_all(made.root.join("sys/dev/block/8:0")).unwrap();
+        assert!(made.check().unwrap_err().starts_with("whether it is in use cannot be told: "));
+        let made = Made::new("no-proc");
+        fs::remove_file(made.root.join("proc/self/mountinfo")).unwrap();
+        assert!(made.check().unwrap_err().contains("mountinfo"));
+    }
+
+    #[test]
+    fn swap_files_and_files_behind_loop_devices_are_found() {
+        let made = Made::new("file");
+        made.put("disk image", "data");
+        let path = made.root.join("disk image");
+        let check = || made.system.check_file(&path, &rustix::fs::stat(&path).unwrap());
+        assert_eq!(check(), Ok(()));
+        made.put("sys/block/loop7/loop/backing_file", &format!("{}\n", path.display()));
+        assert_eq!(check(), Err(Why::Held { what: path.display().to_string(), holder: "loop7".into() }));
+        let escaped = path.display().to_string().replace(' ', "\\040");
+        made.put("proc/swaps", &format!("Filename Type Size Used Priority\n{escaped} file 4 0 -2\n"));
+        assert_eq!(check(), Err(Why::Swap { what: path.display().to_string() }));
+    }
+
+    #[test]
+    fn escapes_are_undone() {
+        assert_eq!(unescaped("/a\\040b\\134"), "/a b\\");
+        assert_eq!(unescaped("/a\\04"), "/a\\04");
+    }
+}

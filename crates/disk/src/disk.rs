@@ -1,0 +1,389 @@
+//! A target as a block device on the monotonic clock.
+//!
+//! ```text
+//!  submit ─► waiting (all slots taken) ─► slot, buffer ─► ring ─► kernel
+//!                                                                   │
+//!  wait ◄──────── ready (ended while submit slept) ◄────────────────┘
+//! ```
+//!
+//! A request is started when it is laid into the ring, which is then handed over at once: to collect some first costs
+//! fewer calls, but the drive idles meanwhile (a seventh of the rate at depth 32 on the virtual disk of docs/speed.md). A
+//! completion's end is when it was seen. Nothing is allocated for a request: slots and buffers are made when the disk is, and a buffer grows only at the
+//! first request of its size.
+
+use crate::consent::{Access, Target};
+use crate::noise::Noise;
+use crate::ring::{Operation, Ring};
+use flashwright_block::{
+    BlockDevice, Bytes, Completion, DeviceInfo, IoError, Nanos, Request, RequestKind, SECTOR_BYTES, Seed, Tag,
+};
+use std::collections::VecDeque;
+use std::io;
+use std::num::NonZeroU64;
+use std::time::{Duration, Instant};
+
+/// The most requests that can be in flight at the kernel.
+pub const DEPTH_MAX: u32 = 4096;
+/// The longest read or write. Linux moves at most 2 GiB less a page at once; this leaves every slot its own buffer.
+const BYTES_MAX: u64 = 256 << 20;
+/// Buffers that are made in advance, in all and for one slot: a choice of ours, for what is common in traces.
+const BUFFERS_BYTES: usize = 64 << 20;
+const BUFFER_BYTES_MAX: usize = 128 << 10;
+
+/// How a disk is driven.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Requests at the kernel at once, 1 to [`DEPTH_MAX`]; more wait in the driver.
+    pub depth: u32,
+    /// Of the data that is written.
+    pub seed: Seed,
+    /// Whether to look for completions and for the time all along instead of sleeping: one core at full load, for
+    /// latencies without the time that waking up takes.
+    pub busy_poll: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { depth: 128, seed: Seed(1), busy_poll: false }
+    }
+}
+
+/// Why a target could not be driven.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DiskError {
+    /// The depth is out of range.
+    #[error("depth: found {found}, expected 1 to {DEPTH_MAX}")]
+    Depth {
+        /// As asked for.
+        found: u32,
+    },
+    /// The kernel gives no ring.
+    #[error("{target}: the kernel gives no io_uring: {reason}")]
+    NoRing {
+        /// The target as the user named it.
+        target: String,
+        /// What the system says.
+        reason: String,
+    },
+}
+
+impl DiskError {
+    /// What to try.
+    #[must_use]
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Depth { .. } => "see --depth and --queue-depth",
+            Self::NoRing { .. } => {
+                "it may be switched off (`sysctl kernel.io_uring_disabled`), forbidden in this container (seccomp), or \
+                 out of reach of `ulimit -l` or `ulimit -n`"
+            }
+        }
+    }
+}
+
+/// A request in a slot.
+#[derive(Clone, Copy, Debug, Default)]
+struct Running {
+    tag: Tag,
+    request: Request,
+    start: Nanos,
+    /// Bytes at the buffer's begin that hold noise of an earlier write.
+    noisy: usize,
+    /// A trim that goes down as a hole in the file.
+    as_hole: bool,
+}
+
+/// A target as a block device. Its clock runs from when it was made.
+///
+/// Reads give their data to nobody; writes carry data that no drive can compress. Data in flight is waited for when the
+/// disk is dropped.
+pub struct Disk {
+    info: DeviceInfo,
+    access: Access,
+    busy_poll: bool,
+    clock: Instant,
+    ring: Ring,
+    running: Vec<Running>,
+    free: Vec<u32>,
+    /// What came while all slots were taken.
+    waiting: VecDeque<(Tag, Request)>,
+    /// What ended while [`BlockDevice::submit`] slept.
+    ready: VecDeque<Result<Completion, IoError>>,
+    noise: Noise,
+    tags: u64,
+    /// Whether trims go down as discards; kernels before 6.12 and some devices take holes only.
+    discards: bool,
+    timers_sharp: bool,
+}
+
+impl Disk {
+    /// Drives a target.
+    ///
+    /// # Errors
+    /// [`DiskError`]: one line.
+    pub fn new(target: Target, options: Options) -> Result<Self, DiskError> {
+        let depth = options.depth;
+        if depth == 0 || depth > DEPTH_MAX {
+            return Err(DiskError::Depth { found: depth });
+        }
+        let info = DeviceInfo {
+            name: target.name.clone(),
+            capacity: target.capacity,
+            sector: target.block,
+            queue_depth: depth,
+        };
+        let bytes = (BUFFERS_BYTES / depth as usize).min(BUFFER_BYTES_MAX);
+        let ring = Ring::new(target.file, depth, bytes)
+            .map_err(|error| DiskError::NoRing { target: target.name, reason: error.to_string() })?;
+        Ok(Self {
+            info,
+            access: target.access,
+            busy_poll: options.busy_poll,
+            clock: Instant::now(),
+            ring,
+            running: vec![Running::default(); depth as usize],
+            free: (0..depth).rev().collect(),
+            waiting: VecDeque::new(),
+            ready: VecDeque::with_capacity(depth as usize),
+            noise: Noise::new(options.seed),
+            tags: 0,
+            discards: true,
+            timers_sharp: false,
+        })
+    }
+
+    fn check(&self, request: &Request) -> Result<(), IoError> {
+        if request.kind == RequestKind::Flush {
+            return Ok(());
+        }
+        let (first_sector, end_sector) = (request.first_sector, request.end_sector());
+        let device_sectors = self.info.capacity.0 / SECTOR_BYTES;
+        if end_sector > device_sectors {
+            return Err(IoError::OutOfRange { first_sector, end_sector, device_sectors });
+        }
+        let block = self.info.sector;
+        if !(first_sector * SECTOR_BYTES).is_multiple_of(block.0)
+            || !(end_sector * SECTOR_BYTES).is_multiple_of(block.0)
+        {
+            return Err(IoError::Misaligned { first_sector, end_sector, block });
+        }
+        if self.access == Access::ReadOnly && request.kind != RequestKind::Read {
+            return Err(IoError::ReadOnly { kind: request.kind, first_sector, end_sector });
+        }
+        if request.kind != RequestKind::Trim && bytes_of(request) > BYTES_MAX {
+            let longest = Bytes(BYTES_MAX);
+            return Err(IoError::Device(format!("{} is longer than {longest} at once", place(request))));
+        }
+        Ok(())
+    }
+
+    /// Lays a request into the ring, or into the queue before it if all slots are taken.
+    fn start(&mut self, tag: Tag, request: Request) {
+        let Some(slot) = self.free.pop() else {
+            self.waiting.push_back((tag, request));
+            return;
+        };
+        let (offset, bytes) = (request.first_sector * SECTOR_BYTES, bytes_of(&request));
+        let short = || u32::try_from(bytes).expect("longer requests are refused");
+        let mut noisy = self.running[slot as usize].noisy;
+        let operation = match request.kind {
+            RequestKind::Read => {
+                noisy = 0;
+                Operation::Read { offset, bytes: short() }
+            }
+            RequestKind::Write => {
+                let bytes = short();
+                let buffer = &mut self.ring.buffer(slot, bytes as usize)[..bytes as usize];
+                self.noise.prepare(buffer, noisy);
+                noisy = noisy.max(buffer.len());
+                Operation::Write { offset, bytes, durable: request.fua }
+            }
+            RequestKind::Trim if self.discards => Operation::Discard { offset, bytes },
+            RequestKind::Trim => Operation::PunchHole { offset, bytes },
+            RequestKind::Flush => Operation::Flush,
+        };
+        self.running[slot as usize] = Running { tag, request, start: self.now(), noisy, as_hole: !self.discards };
+        self.ring.push(slot, operation);
+    }
+
+    /// Fetches what has ended, if anything has.
+    fn fetch(&mut self) -> Option<Result<Completion, IoError>> {
+        loop {
+            let (slot, result) = self.ring.pop()?;
+            let Running { tag, request, start, as_hole, .. } = self.running[slot as usize];
+            if request.kind == RequestKind::Trim && !as_hole && refuses_discard(result) {
+                // The same request once more, as a hole; the next ones go down so at once.
+                self.discards = false;
+                self.running[slot as usize].as_hole = true;
+                let (offset, bytes) = (request.first_sector * SECTOR_BYTES, bytes_of(&request));
+                self.ring.push(slot, Operation::PunchHole { offset, bytes });
+                if let Err(error) = self.hand_over() {
+                    return Some(Err(error));
+                }
+                continue;
+            }
+            self.free.push(slot);
+            let end = self.now();
+            if let Some((tag, request)) = self.waiting.pop_front() {
+                self.start(tag, request);
+                if let Err(error) = self.hand_over() {
+                    self.ready.push_back(Err(error));
+                }
+            }
+            return Some(match fault(&request, result) {
+                None => Ok(Completion { tag, request, start, end, flash_ops: 0, erases: 0 }),
+                Some(fault) => Err(fault),
+            });
+        }
+    }
+
+    /// Hands the ring over and waits for a completion, at most until then.
+    fn enter_until(&mut self, until: Nanos) -> Result<(), IoError> {
+        let left = until.0.saturating_sub(self.now().0);
+        let entered = if self.busy_poll || left == 0 {
+            self.ring.enter(0, None)
+        } else if until.0 == u64::MAX {
+            self.ring.enter(1, None)
+        } else {
+            self.sharpen_timers();
+            self.ring.enter(1, Some(Duration::from_nanos(left)))
+        };
+        entered.map_err(|error| ring_failed(&error))
+    }
+
+    /// Hands over what was laid into the ring.
+    fn hand_over(&mut self) -> Result<(), IoError> {
+        self.ring.enter(0, None).map_err(|error| ring_failed(&error))
+    }
+
+    /// Lets time pass with nothing in flight.
+    fn sleep_until(&mut self, until: Nanos) {
+        self.sharpen_timers();
+        loop {
+            let left = until.0.saturating_sub(self.now().0);
+            if left == 0 {
+                return;
+            }
+            if self.busy_poll {
+                std::hint::spin_loop();
+            } else {
+                std::thread::sleep(Duration::from_nanos(left));
+            }
+        }
+    }
+
+    /// Has the kernel wake this thread when it is time. By default it may be 50 us late, to save power. A refusal costs
+    /// only that, so it is not an error.
+    fn sharpen_timers(&mut self) {
+        if !self.timers_sharp {
+            self.timers_sharp = true;
+            rustix::thread::set_current_timer_slack(NonZeroU64::new(1)).unwrap_or_default();
+        }
+    }
+}
+
+impl BlockDevice for Disk {
+    fn info(&self) -> DeviceInfo {
+        self.info.clone()
+    }
+
+    #[inline]
+    fn now(&self) -> Nanos {
+        // 584 years fit.
+        Nanos(u64::try_from(self.clock.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    fn submit(&mut self, request: Request) -> Result<Tag, IoError> {
+        self.check(&request)?;
+        while request.arrival > self.now() {
+            match self.fetch() {
+                Some(ended) => self.ready.push_back(ended),
+                None if self.ring.in_flight() > 0 => self.enter_until(request.arrival)?,
+                None => self.sleep_until(request.arrival),
+            }
+        }
+        let tag = Tag(self.tags);
+        self.tags += 1;
+        self.start(tag, request);
+        self.hand_over()?;
+        Ok(tag)
+    }
+
+    fn wait(&mut self, until: Nanos, completion: &mut Completion) -> Result<bool, IoError> {
+        loop {
+            if let Some(ended) = self.ready.pop_front().or_else(|| self.fetch()) {
+                *completion = ended?;
+                return Ok(true);
+            }
+            if self.ring.in_flight() == 0 {
+                if until.0 != u64::MAX {
+                    self.sleep_until(until);
+                }
+                return Ok(false);
+            }
+            if until <= self.now() {
+                return Ok(false);
+            }
+            self.enter_until(until)?;
+        }
+    }
+
+    fn execute(&mut self, request: Request, completion: &mut Completion) -> Result<(), IoError> {
+        if self.ring.in_flight() > 0 || !self.ready.is_empty() || request.arrival > self.now() {
+            self.submit(request)?;
+        } else {
+            // Handing over and waiting are one step into the kernel.
+            self.check(&request)?;
+            let tag = Tag(self.tags);
+            self.tags += 1;
+            self.start(tag, request);
+        }
+        let ended = self.wait(Nanos(u64::MAX), completion)?;
+        assert!(ended, "a request in flight ends");
+        Ok(())
+    }
+}
+
+fn bytes_of(request: &Request) -> u64 {
+    u64::from(request.sectors) * SECTOR_BYTES
+}
+
+/// Whether a trim failed because the device or the kernel knows no discards.
+fn refuses_discard(result: i32) -> bool {
+    const EINVAL: i32 = 22;
+    const EOPNOTSUPP: i32 = 95;
+    result == -EINVAL || result == -EOPNOTSUPP
+}
+
+/// A request in words: `read of 4 KiB at byte 8192`.
+pub(crate) fn place(request: &Request) -> String {
+    let (bytes, offset) = (Bytes(bytes_of(request)), request.first_sector * SECTOR_BYTES);
+    match request.kind {
+        RequestKind::Flush => "flush".into(),
+        kind => format!("{} of {bytes} at byte {offset}", kind.name()),
+    }
+}
+
+/// What went wrong with a request that gave `result`, if anything did.
+fn fault(request: &Request, result: i32) -> Option<IoError> {
+    if result < 0 {
+        return Some(IoError::Device(format!("{}: {}", place(request), io::Error::from_raw_os_error(-result))));
+    }
+    let moved = u64::from(result.unsigned_abs());
+    let asked = match request.kind {
+        RequestKind::Read | RequestKind::Write => bytes_of(request),
+        RequestKind::Trim | RequestKind::Flush => return None,
+    };
+    (moved != asked).then(|| cut_short(request, moved))
+}
+
+/// The error of a request of which only some bytes came through.
+pub(crate) fn cut_short(request: &Request, moved: u64) -> IoError {
+    let asked = bytes_of(request);
+    IoError::Device(format!("{}: only {moved} of {asked} B came through; did the target shrink?", place(request)))
+}
+
+fn ring_failed(error: &io::Error) -> IoError {
+    IoError::Device(format!("io_uring: {error}"))
+}

@@ -1,0 +1,20 @@
+//! Real block devices and files behind the block-device seam.
+//!
+//! ```text
+//!   path ── consent ──► Target ──► Disk ── ring ──► kernel (O_DIRECT, io_uring)
+//!            │  the one place that decides whether data may be destroyed
+//! ```
+//!
+//! [`open`] looks before it opens: without [`Access::DestroysData`] the target is opened for reading only, so that the
+//! kernel itself refuses a write; with it, a list of checks must pass first. [`Disk`] then plays requests on it in real
+//! time. The page cache is passed by, so that what is measured is the device.
+
+mod consent;
+mod disk;
+mod faulty;
+mod noise;
+mod ring;
+
+pub use consent::{Access, Kind, Refusal, Target, Why, open};
+pub use disk::{DEPTH_MAX, Disk, DiskError, Options};
+pub use faulty::{Effect, Faulty, Which};

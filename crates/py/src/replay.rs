@@ -1,0 +1,394 @@
+//! A replay under Python's hand: opened, started on a thread of its own, watched, stopped, reported.
+
+use crate::errors::{
+    ConfigError, InternalError, TargetError, TraceError, WorkloadError, caught, interruptible, run_error,
+};
+use crate::source::{SourceText, open_error};
+use flashwright_block::{BlockDevice, Bytes, DeviceInfo, Nanos, SECTOR_BYTES, Seed};
+use flashwright_disk::{Access, Disk, Options, Refusal};
+use flashwright_host::StackSettings;
+use flashwright_sim::{
+    Pace, Precondition, Preconditioning, ReplayReport, ReplayRow, ReplaySettings, RunError, ScanError, Source, Watch,
+    scan,
+};
+use flashwright_ssd::{Config, Ssd, TimingModel};
+use flashwright_workload::generate::Target as Space;
+use numpy::IntoPyArray;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// What Python says about a replay, as JSON text.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Settings {
+    target: TargetText,
+    seed: u64,
+    depth: Option<u32>,
+    time_scale: Option<f64>,
+    requests: Option<u64>,
+    time_limit_ns: Option<u64>,
+    /// Whether addresses beyond the target's end come round.
+    wrap: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+enum TargetText {
+    /// A path.
+    Disk {
+        path: String,
+        destroys_data: bool,
+        queue_depth: Option<u32>,
+        busy_poll: bool,
+        /// `host.KEY=VALUE` settings of the schedulers.
+        host: Vec<String>,
+    },
+    /// A drive's TOML and what is done to it first.
+    Ssd { config: String, precondition: String },
+}
+
+/// A device that is ready, or will be once it is preconditioned.
+enum Device {
+    Disk(Box<Disk>),
+    Ssd(Box<(Ssd, Preconditioning)>),
+}
+
+/// All that the playing thread needs.
+struct Ready {
+    device: Device,
+    source: Source,
+    settings: ReplaySettings,
+    precondition: Option<String>,
+    from_trace: bool,
+}
+
+enum Stage {
+    Ready(Box<Ready>),
+    Running(Receiver<PyResult<Option<Found>>>),
+    Done(Option<Found>),
+}
+
+/// What the thread brings back.
+struct Found {
+    report: ReplayReport,
+    notes: Vec<String>,
+}
+
+/// How far the drive is on its way into its state, seen from elsewhere.
+#[derive(Default)]
+struct Pages {
+    done: AtomicU64,
+    total: AtomicU64,
+}
+
+/// One replay.
+#[pyclass(module = "flashwright._core", frozen)]
+pub struct Replay {
+    stage: Mutex<Stage>,
+    watch: Arc<Watch>,
+    pages: Arc<Pages>,
+}
+
+/// Phase, pages or requests done in it, of how many, requests completed, requests left out.
+type Progress = (&'static str, u64, Option<u64>, u64, u64);
+
+/// Requests that the device has at once in an open loop, if nobody says how many: Linux's own default for a queue
+/// (`BLKDEV_DEFAULT_RQ`).
+const QUEUE_DEPTH: u32 = 128;
+/// Requests of a generator that are looked at first.
+const LOOK: u64 = 4096;
+/// Requests or pages between two looks at the clock and at whether to stop.
+const STEP: u64 = 1024;
+
+fn refused(refusal: &Refusal) -> PyErr {
+    TargetError::new_err((refusal.to_string(), refusal.hint()))
+}
+
+fn scan_error(error: &ScanError, from_trace: bool) -> PyErr {
+    let text = error.to_string();
+    let with = |hint: &'static str| WorkloadError::new_err((error.to_string(), hint));
+    match error {
+        ScanError::PastEnd { .. } => with("take a larger target, or --wrap to fold addresses onto it"),
+        ScanError::Misaligned { .. } => with("take a target with smaller blocks (`blockdev --getss`)"),
+        ScanError::OnlyWrites { .. } => with(
+            "reads come with write=0 in --workload; --destroys-data plays writes too, over whatever is on the target",
+        ),
+        ScanError::Source(_) if from_trace => TraceError::new_err(text),
+        _ => WorkloadError::new_err(text),
+    }
+}
+
+/// Opens target and source, and looks whether they fit. Nothing is played, nothing is written.
+fn open(source: &str, settings: &str, watch: &Watch) -> PyResult<Ready> {
+    let bad = |error: serde_json::Error| WorkloadError::new_err(format!("settings of the replay: {error}"));
+    let text: SourceText = serde_json::from_str(source).map_err(bad)?;
+    let given: Settings = serde_json::from_str(settings).map_err(bad)?;
+    let seed = Seed(given.seed);
+    let spec = text.spec()?;
+    let Opened { device, config, host, writes, precondition } = open_target(&given.target, given.depth, seed)?;
+    let info = match &device {
+        Device::Disk(disk) => disk.info(),
+        Device::Ssd(ssd) => ssd.0.info(),
+    };
+    let page_sectors = match &device {
+        Device::Disk(_) => u32::try_from(info.sector.0.max(4096) / SECTOR_BYTES).unwrap_or(8),
+        Device::Ssd(ssd) => u32::try_from(ssd.0.sectors_per_page()).unwrap_or(8),
+    };
+    // Unless they come round, a trace's addresses are held against the target here and not where they are read: what is
+    // left out may lie anywhere.
+    let bounded = given.wrap || !text.is_trace();
+    let sectors = info.capacity.0 / SECTOR_BYTES;
+    let page = u64::from(page_sectors);
+    let logical_sectors = if bounded { sectors - sectors % page } else { u64::MAX };
+    let space = Space { logical_sectors, page_sectors };
+    let open_source = || spec.open_on(&space, seed).map_err(|error| open_error(&error));
+    let source = open_source()?;
+    let pace = match (given.depth, given.time_scale) {
+        (Some(depth), _) => Pace::Closed { depth },
+        (None, Some(time_scale)) => Pace::Open { time_scale },
+        (None, None) => source.pace(),
+    };
+    let requests = given.requests.or(if given.time_limit_ns.is_some() { None } else { source.requests_default() });
+    look_through(&mut open_source()?, &info, writes, requests, text.is_trace(), watch)?;
+    Ok(Ready {
+        settings: ReplaySettings {
+            workload: source.description().to_owned(),
+            config,
+            host,
+            seed,
+            pace,
+            requests,
+            time_limit: given.time_limit_ns.map(Nanos),
+            writes,
+            real_time: matches!(device, Device::Disk(_)),
+            timed: match &device {
+                Device::Disk(_) => true,
+                Device::Ssd(ssd) => ssd.0.config().timing.model != TimingModel::None,
+            },
+        },
+        device,
+        source,
+        precondition,
+        from_trace: text.is_trace(),
+    })
+}
+
+/// A target that passed.
+struct Opened {
+    device: Device,
+    /// What reports call it.
+    config: Value,
+    host: StackSettings,
+    writes: bool,
+    precondition: Option<String>,
+}
+
+fn open_target(target: &TargetText, depth: Option<u32>, seed: Seed) -> PyResult<Opened> {
+    match target {
+        TargetText::Disk { path, destroys_data, queue_depth, busy_poll, host } => {
+            // What lies before a drive is described in one place, whether the drive is simulated or not.
+            let described = Config::default().with_settings(host).map_err(crate::config_error)?;
+            let host = described.host.stack;
+            let access = if *destroys_data { Access::DestroysData } else { Access::ReadOnly };
+            let target =
+                flashwright_disk::open(Path::new(path), access, Bytes(0)).map_err(|refusal| refused(&refusal))?;
+            // A scheduler has a choice only among what the device has not got yet.
+            let usual =
+                if host.scheduler.0.is_empty() { depth.unwrap_or(QUEUE_DEPTH) } else { described.host.queue_depth };
+            let depth = queue_depth.unwrap_or(usual);
+            let config = json!({
+                "name": target.name,
+                "kind": if target.kind == flashwright_disk::Kind::File { "file" } else { "block-device" },
+                "queue-depth": depth,
+                "busy-poll": busy_poll,
+                "destroys-data": destroys_data,
+                "host": host,
+            });
+            let disk = Disk::new(target, Options { depth, seed, busy_poll: *busy_poll })
+                .map_err(|error| TargetError::new_err((error.to_string(), error.hint())))?;
+            let device = Device::Disk(Box::new(disk));
+            Ok(Opened { device, config, host, writes: *destroys_data, precondition: None })
+        }
+        TargetText::Ssd { config, precondition } => {
+            let wanted: Precondition = precondition.parse().map_err(WorkloadError::new_err)?;
+            let config = Config::from_toml(config, "config").map_err(crate::config_error)?;
+            let ssd = Ssd::new(&config, seed, false).map_err(|error| run_error(&error.into(), false))?;
+            let preconditioning = Preconditioning::new(wanted, ssd.logical_pages(), seed);
+            let json = serde_json::to_value(ssd.config().resolved()).unwrap_or_default();
+            let device = Device::Ssd(Box::new((ssd, preconditioning)));
+            let precondition = Some(wanted.to_string());
+            Ok(Opened { device, config: json, host: config.host.stack, writes: true, precondition })
+        }
+    }
+}
+
+/// Finds what does not fit before anything is played, and how much there is to play.
+fn look_through(
+    source: &mut Source,
+    info: &DeviceInfo,
+    writes: bool,
+    requests: Option<u64>,
+    is_trace: bool,
+    watch: &Watch,
+) -> PyResult<()> {
+    let all = requests.unwrap_or(u64::MAX);
+    // A generator keeps within the space it was given; its first requests tell what it is like.
+    let at_most = if is_trace { all } else { all.min(LOOK) };
+    let found =
+        scan(source, info, writes, at_most, || watch.is_stopped()).map_err(|error| scan_error(&error, is_trace))?;
+    let looked_at = found.played + found.left_out;
+    if is_trace || looked_at < at_most {
+        watch.expect_requests(found.played);
+    } else if all < u64::MAX {
+        let expected = u128::from(all) * u128::from(found.played) / u128::from(looked_at.max(1));
+        watch.expect_requests(u64::try_from(expected).unwrap_or(u64::MAX));
+    }
+    Ok(())
+}
+
+/// Preconditions and plays, on a thread of its own. None if it was stopped before anything was played.
+fn play(ready: Ready, watch: &Arc<Watch>, pages: &Pages) -> PyResult<Option<Found>> {
+    let Ready { device, mut source, settings, precondition, from_trace } = ready;
+    let device: Box<dyn BlockDevice> = match device {
+        Device::Disk(disk) => disk,
+        Device::Ssd(both) => {
+            let (mut ssd, mut preconditioning) = *both;
+            pages.total.store(preconditioning.progress().1, Relaxed);
+            while !preconditioning
+                .step(&mut ssd, STEP)
+                .map_err(|error| run_error(&RunError::Precondition(error), from_trace))?
+            {
+                pages.done.store(preconditioning.progress().0, Relaxed);
+                if watch.is_stopped() {
+                    return Ok(None);
+                }
+            }
+            Box::new(ssd)
+        }
+    };
+    pages.total.store(0, Relaxed);
+    let mut replay = flashwright_sim::Replay::watched(device, settings, Arc::clone(watch)).map_err(|faults| {
+        let lines: Vec<String> = faults.iter().map(|fault| format!("host.{}: {}", fault.key, fault.what)).collect();
+        ConfigError::new_err(lines.join("\n"))
+    })?;
+    while !replay.step(&mut source, STEP) {}
+    let mut report = replay.report();
+    let notes = source.notes();
+    report.json["workload_notes"] = json!(notes);
+    if let Some(spec) = precondition {
+        report.json["precondition"] = json!({ "spec": spec });
+    }
+    Ok(Some(Found { report, notes }))
+}
+
+#[pymethods]
+impl Replay {
+    #[new]
+    fn new(py: Python<'_>, source: String, settings: String) -> PyResult<Self> {
+        let watch = Arc::new(Watch::default());
+        let looking = Arc::clone(&watch);
+        let ready = interruptible(py, move || open(&source, &settings, &looking)).inspect_err(|_| watch.stop())?;
+        Ok(Self { stage: Mutex::new(Stage::Ready(Box::new(ready))), watch, pages: Arc::default() })
+    }
+
+    /// Plays on a thread of its own, or looks on for up to `seconds`; true when it has come to its end. The device goes
+    /// on whether anybody looks or not.
+    fn wait(&self, py: Python<'_>, seconds: f64) -> PyResult<bool> {
+        py.detach(|| {
+            let mut stage = self.stage.lock().expect("no call before this one panicked");
+            if let Stage::Ready(_) = *stage {
+                let Stage::Ready(ready) = std::mem::replace(&mut *stage, Stage::Done(None)) else { unreachable!() };
+                let (done, waiting) = channel();
+                let (watch, pages) = (Arc::clone(&self.watch), Arc::clone(&self.pages));
+                std::thread::spawn(move || {
+                    // Nobody may be left to hear of it.
+                    done.send(caught(|| play(*ready, &watch, &pages))).unwrap_or_default();
+                });
+                *stage = Stage::Running(waiting);
+            }
+            let Stage::Running(waiting) = &*stage else { return Ok(true) };
+            match waiting.recv_timeout(Duration::from_secs_f64(seconds.clamp(0.0, 3600.0))) {
+                Ok(result) => {
+                    let (found, failed) = match result {
+                        Ok(found) => (found, None),
+                        Err(error) => (None, Some(error)),
+                    };
+                    *stage = Stage::Done(found);
+                    failed.map_or(Ok(true), Err)
+                }
+                Err(RecvTimeoutError::Timeout) => Ok(false),
+                Err(RecvTimeoutError::Disconnected) => {
+                    Err(InternalError::new_err("internal error: a thread ended without a word"))
+                }
+            }
+        })
+    }
+
+    /// Has no more requests issued; [`Replay::wait`] then comes to the end.
+    fn stop(&self) {
+        self.watch.stop();
+    }
+
+    /// Phase, pages or requests done in it and in all, requests completed, requests left out.
+    fn progress(&self) -> Progress {
+        let now = self.watch.progress();
+        match self.pages.total.load(Relaxed) {
+            0 => ("measured", now.completed, now.total, now.completed, now.left_out),
+            pages => ("precondition", self.pages.done.load(Relaxed), Some(pages), 0, 0),
+        }
+    }
+
+    /// The result, once the end has come; none if nothing was played.
+    fn report<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let stage = self.stage.lock().expect("no call before this one panicked");
+        let Stage::Done(Some(found)) = &*stage else { return Ok(None) };
+        as_dict(py, found).map(Some)
+    }
+}
+
+impl Drop for Replay {
+    fn drop(&mut self) {
+        // Whoever was watching is gone.
+        self.watch.stop();
+    }
+}
+
+fn as_dict<'py>(py: Python<'py>, found: &Found) -> PyResult<Bound<'py, PyDict>> {
+    let report = &found.report;
+    let dict = PyDict::new(py);
+    dict.set_item("json", report.to_json())?;
+    dict.set_item("notes", &found.notes)?;
+    dict.set_item("windows", windows(py, &report.rows)?)?;
+    let distribution = PyDict::new(py);
+    let all = report.response_distribution.iter().chain([&report.lateness_distribution]);
+    for (name, points) in ["all", "read", "write", "lateness"].into_iter().zip(all) {
+        let (times, shares): (Vec<u64>, Vec<f64>) = points.iter().copied().unzip();
+        distribution.set_item(name, (times.into_pyarray(py), shares.into_pyarray(py)))?;
+    }
+    dict.set_item("distributions", distribution)?;
+    Ok(dict)
+}
+
+/// Columns of the time series; NaN is a null.
+#[allow(clippy::cast_precision_loss)] // nanoseconds far below 2^53
+fn windows<'py>(py: Python<'py>, rows: &[ReplayRow]) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    let counts = |of: fn(&ReplayRow) -> u64| rows.iter().map(of).collect::<Vec<u64>>().into_pyarray(py);
+    let figures = |of: fn(&ReplayRow) -> f64| rows.iter().map(of).collect::<Vec<f64>>().into_pyarray(py);
+    dict.set_item("requests_end", counts(|row| row.requests_end))?;
+    dict.set_item("time_end_ns", counts(|row| row.time_end_ns))?;
+    dict.set_item("requests", counts(|row| row.requests))?;
+    dict.set_item("bytes_read", counts(|row| row.bytes_read))?;
+    dict.set_item("bytes_written", counts(|row| row.bytes_written))?;
+    dict.set_item("response_mean_ns", figures(|row| row.response_mean_ns.unwrap_or(f64::NAN)))?;
+    dict.set_item("response_p99_ns", figures(|row| row.response_p99_ns.map_or(f64::NAN, |nanos| nanos as f64)))?;
+    dict.set_item("iops", figures(|row| row.iops))?;
+    Ok(dict)
+}
