@@ -1,0 +1,32 @@
+//! Programs above a file system, so that a block device sees what it sees below Postmark or Filebench.
+//!
+//! The model is plain on purpose: it decides which blocks are read and written when, and keeps no bytes. It is an
+//! [`Interactive`](flashwright_block::Interactive) workload: its threads wait for the device.
+//!
+//! ```text
+//!   Application (Postmark, Filebench): calls of threads
+//!        │ create, write, read, fsync, delete ...
+//!   System: threads, processors, semaphores, clocks
+//!        │ slices of calls
+//!   FileSystem: inodes and blocks ── page cache ── journal ── write-back
+//!        │ requests
+//!   any BlockDevice
+//! ```
+
+mod bits;
+mod cache;
+mod file;
+mod filebench;
+mod fs;
+mod journal;
+mod postmark;
+mod settings;
+mod space;
+mod system;
+
+pub use file::Run;
+pub use filebench::{Filebench, FilebenchSettings, Prepare, Profile};
+pub use fs::{Counts, FileSystem};
+pub use postmark::{Postmark, PostmarkSettings};
+pub use settings::{BLOCK_BYTES, JournalMode, Layout, RequestUnit, Settings};
+pub use system::{Application, Call, System};
