@@ -4,10 +4,11 @@
 //! what each thread does over and over; how many files, threads and bytes is set. File sizes are gamma distributed with
 //! shape 1.5 about their mean, as Filebench draws them.
 
+use crate::Misfit;
 use crate::fs::FileSystem;
 use crate::settings::BLOCK_BYTES;
 use crate::system::{Application, Call};
-use flashwright_block::{Bytes, Nanos, Rng, Seed, SourceError, below, unit_interval};
+use flashwright_block::{Bytes, Nanos, Rng, Seed, below, unit_interval};
 use libm::{cos, log, sqrt};
 use std::collections::VecDeque;
 use std::f64::consts::TAU;
@@ -150,15 +151,15 @@ pub struct Filebench {
 }
 
 /// Refuses a device with less room than `files` of `mean` bytes take, with a tenth to spare.
-pub(crate) fn check_room(files: u64, mean: u64, device_bytes: u64) -> Result<(), SourceError> {
+pub(crate) fn check_room(files: u64, mean: u64, device_bytes: u64) -> Result<(), Misfit> {
     let blocks = mean.div_ceil(BLOCK_BYTES) + mean.div_ceil(BLOCK_BYTES) / 1024 + 1;
     let needed = (files * blocks * BLOCK_BYTES / 10 * 11 + (64 << 20)).next_multiple_of(1 << 20);
     if needed > device_bytes {
-        let (needed, found) = (Bytes(needed), Bytes(device_bytes));
-        return Err(SourceError(format!(
-            "files: found {files} of {} on a device of {found}, expected a device of at least {needed}; give fewer or smaller files",
-            Bytes(mean)
-        )));
+        return Err(Misfit {
+            what: "files",
+            found: format!("{files} of {} on a device of {}", Bytes(mean), Bytes(device_bytes)),
+            expected: format!("one of at least {}, or fewer or smaller files", Bytes(needed)),
+        });
     }
     Ok(())
 }
@@ -216,7 +217,7 @@ impl Filebench {
     ///
     /// # Errors
     /// One line that says how large the device would have to be.
-    pub fn check_room(&self, device_bytes: u64) -> Result<(), SourceError> {
+    pub fn check_room(&self, device_bytes: u64) -> Result<(), Misfit> {
         let log = if self.profile == Profile::Webserver { self.settings.log_max } else { 0 };
         check_room(u64::from(self.settings.files), self.settings.size, device_bytes.saturating_sub(log))
     }

@@ -9,6 +9,7 @@
 //! - a page that is dirty, under write-back or being read is in memory;
 //! - a page is under write-back in one request at most, so that the order of requests decides nothing.
 
+use crate::Misfit;
 use crate::bits::Bits;
 use crate::cache::{Cache, NONE};
 use crate::file::{Directory, File, Run};
@@ -183,13 +184,12 @@ impl FileSystem {
     /// A file system made anew over `blocks` blocks.
     ///
     /// # Errors
-    /// [`SourceError`] if the device has no room for the tables and the journal.
-    pub fn new(settings: Settings, blocks: u64, seed: Seed) -> Result<Self, SourceError> {
-        let small = || {
-            SourceError(format!(
-                "file system: found a device of {}, expected at least 16 MiB and at most 16 TiB",
-                flashwright_block::Bytes(blocks * BLOCK_BYTES)
-            ))
+    /// [`Misfit`] if the device has no room for the tables and the journal, or is too large.
+    pub fn new(settings: Settings, blocks: u64, seed: Seed) -> Result<Self, Misfit> {
+        let small = || Misfit {
+            what: "file system",
+            found: format!("a device of {}", flashwright_block::Bytes(blocks * BLOCK_BYTES)),
+            expected: "one of at least 16 MiB and at most 16 TiB".into(),
         };
         let blocks = u32::try_from(blocks).ok().filter(|blocks| *blocks >= 4096).ok_or_else(small)?;
         let mut space = Space::new(blocks, settings.layout).ok_or_else(small)?;

@@ -30,3 +30,22 @@ pub use fs::{Counts, FileSystem};
 pub use postmark::{Postmark, PostmarkSettings};
 pub use settings::{BLOCK_BYTES, JournalMode, Layout, RequestUnit, Settings};
 pub use system::{Application, Call, System};
+
+/// What does not fit the device: what it is, what was found, what would have been right.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Misfit {
+    /// What does not fit.
+    pub what: &'static str,
+    /// As it is.
+    pub found: String,
+    /// As it would have to be.
+    pub expected: String,
+}
+
+impl std::fmt::Display for Misfit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: found {}, expected {}", self.what, self.found, self.expected)
+    }
+}
+
+impl std::error::Error for Misfit {}

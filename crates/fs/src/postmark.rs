@@ -3,9 +3,10 @@
 //! Source: Katcher, "PostMark: A New File System Benchmark", NetApp TR3022, 1997, in the semantics of version 1.51. Its
 //! random numbers are our own, so that a seed gives another run than the program's, with the same statistics.
 
+use crate::Misfit;
 use crate::fs::FileSystem;
 use crate::system::{Application, Call};
-use flashwright_block::{Nanos, Rng, Seed, SourceError, below};
+use flashwright_block::{Nanos, Rng, Seed, below};
 use std::collections::VecDeque;
 
 /// What Postmark's `set` sets; defaults are the program's.
@@ -123,7 +124,7 @@ impl Postmark {
     ///
     /// # Errors
     /// One line that says how large the device would have to be.
-    pub fn check_room(&self, device_bytes: u64) -> Result<(), SourceError> {
+    pub fn check_room(&self, device_bytes: u64) -> Result<(), Misfit> {
         let bias = u64::from(self.settings.bias_create.unwrap_or(5)).saturating_sub(5);
         // Created less deleted, on average, and four standard deviations of a fair walk.
         let walk = 4 * u64::from(self.settings.transactions).isqrt();

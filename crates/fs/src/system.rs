@@ -1,5 +1,6 @@
 //! The machine: threads that make calls, processors that carry them out, and the device below.
 
+use crate::Misfit;
 use crate::fs::{Extent, FileSystem, Load, Step, Task};
 use crate::settings::{BLOCK_BYTES, Settings};
 use flashwright_block::{
@@ -210,8 +211,8 @@ impl<A: Application> System<A> {
     /// A program on a file system made anew over a device of `sectors`.
     ///
     /// # Errors
-    /// [`SourceError`] if the device is too small for a file system.
-    pub fn new(app: A, settings: Settings, sectors: u64, seed: Seed) -> Result<Self, SourceError> {
+    /// [`Misfit`] if the device is too small for a file system.
+    pub fn new(app: A, settings: Settings, sectors: u64, seed: Seed) -> Result<Self, Misfit> {
         let mut fs = FileSystem::new(settings, sectors / (BLOCK_BYTES / SECTOR_BYTES), seed)?;
         let count = app.threads();
         // One thread more writes what is left at the end.

@@ -186,11 +186,12 @@ fn runs_are_the_same_blocks_in_fewer_requests() {
 fn a_device_too_small_is_refused_in_one_line() {
     let error =
         System::new(Postmark::new(PostmarkSettings::default(), Seed(1)), Settings::default(), 64, Seed(1)).unwrap_err();
-    assert_eq!(error.0, "file system: found a device of 32 KiB, expected at least 16 MiB and at most 16 TiB");
+    let text = "file system: found a device of 32 KiB, expected one of at least 16 MiB and at most 16 TiB";
+    assert_eq!(error.to_string(), text);
     let settings = PostmarkSettings { size_low: 8 << 20, size_high: 8 << 20, ..PostmarkSettings::default() };
-    let error = Postmark::new(settings, Seed(1)).check_room(1 << 30).unwrap_err().0;
+    let error = Postmark::new(settings, Seed(1)).check_room(1 << 30).unwrap_err().to_string();
     assert!(
-        error.starts_with("files: found ") && error.contains("8 MiB on a device of 1 GiB, expected a device of at"),
+        error.starts_with("files: found ") && error.contains("8 MiB on a device of 1 GiB, expected one of at"),
         "{error}"
     );
     assert!(!error.contains('\n'));

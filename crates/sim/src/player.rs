@@ -52,7 +52,7 @@ pub enum Step {
 }
 
 /// Why a run of an interactive workload is not saved.
-pub(crate) const NOT_RESUMED: &str =
+const NOT_RESUMED: &str =
     "this workload reacts to the device and can't be wound on to where a saved run stood; run it from the start";
 
 const BATCH: usize = 256;
