@@ -26,6 +26,8 @@ const ENTRIES_PER_BLOCK: u32 = 204;
 /// Blocks that ext3 sets aside for a file being written: from 8, doubling, up to 1,024.
 const WINDOW_MIN: u32 = 8;
 const WINDOW_MAX: u32 = 1024;
+/// Groups that go together with extents (mke2fs' `flex_bg` of 16; their tables are not moved together here).
+const FLEX_GROUPS: u32 = 16;
 /// Runs that an allocation by extents looks at before it takes the longest of them (ours).
 const RUNS_TRIED: u32 = 64;
 /// The longest run of an allocation by extents: 8 MiB (the largest size mballoc rounds up to).
@@ -574,10 +576,19 @@ impl FileSystem {
         let goal = match file.last_block {
             Some(last) => last + 1,
             None => {
-                // ext3 spreads processes over a group: the colour of a process is its number modulo 16.
-                let group = &self.space.groups[(file.inode / self.space.inodes_per_group) as usize];
-                let colour = if self.settings.layout == Layout::Ext3 { (thread + 1) % 16 } else { 0 };
-                group.data.max(group.start + colour * (GROUP_BLOCKS / 16))
+                let group = file.inode / self.space.inodes_per_group;
+                match self.settings.layout {
+                    Layout::Ext3 => {
+                        // ext3 spreads processes over a group: the colour of a process is its number modulo 16.
+                        let group = &self.space.groups[group as usize];
+                        group.data.max(group.start + (thread + 1) % 16 * (GROUP_BLOCKS / 16))
+                    }
+                    Layout::Extents => {
+                        // ext4 keeps the first of 16 groups that go together for directories (`ext4_inode_to_goal_block`).
+                        let first = group / FLEX_GROUPS * FLEX_GROUPS + 1;
+                        self.space.groups.get(first as usize).unwrap_or(&self.space.groups[group as usize]).data
+                    }
+                }
             }
         };
         let found = match self.settings.layout {
@@ -830,7 +841,10 @@ impl FileSystem {
             task.transaction = 1 + below(&mut self.rng, groups);
         }
         let start = u32::try_from(task.transaction - 1).expect("at most 2^17 groups");
-        let group = self.space.directory_group(start);
+        let group = match self.settings.layout {
+            Layout::Ext3 => self.space.directory_group(start),
+            Layout::Extents => self.space.directory_group(start) / FLEX_GROUPS * FLEX_GROUPS,
+        };
         let Some(inode) = self.space.find_inode(group) else { return Err(self.no_inode()) };
         let entry = self.directories[0].entries;
         if let Some(step) = self.want_for_new(inode, 0, entry, task.thread) {
