@@ -74,7 +74,9 @@ def catalogue() -> dict[str, list[Item]]:
     # Programs above a file system wait for the drive and take none of the keys of all others.
     programs = [row for row in generators if row["interactive"]]
     others = [row for row in generators if not row["interactive"]]
-    shared = {row["name"]: shared_keys(programs if row["interactive"] else others) for row in generators}
+    shared = {
+        row["name"]: shared_keys(programs if row["interactive"] else others) for row in generators
+    }
     found["--workload"] = [
         Item(
             row["name"],
