@@ -47,6 +47,9 @@ pub struct Simulation {
 /// Phase, done in it, of how many, share of the source, requests in all.
 type Progress = (&'static str, u64, Option<u64>, Option<f64>, u64);
 
+const NOT_SAVED: &str =
+    "the run can't be saved: its workload reacts to the drive and can't be wound on; let it run to its end";
+
 const SAVED: &[u8] = b"flashwright checkpoint 1\n";
 
 fn open(config: &Config, source: &str, settings: &str) -> PyResult<State> {
@@ -163,13 +166,21 @@ impl Simulation {
         Ok(self.with(py, |state| Ok(state.run.erases_per_block()))?.into_pyarray(py))
     }
 
+    /// Refuses a run that can't be saved, before any time is spent on it.
+    fn expect_to_save(&self, py: Python<'_>) -> PyResult<()> {
+        self.with(
+            py,
+            |state| {
+                if state.source.is_interactive() { Err(SavedStateError::new_err(NOT_SAVED)) } else { Ok(()) }
+            },
+        )
+    }
+
     /// The whole run, its source's description included.
     fn save(&self, py: Python<'_>) -> PyResult<Vec<u8>> {
         self.with(py, |state| {
             if state.source.is_interactive() {
-                return Err(SavedStateError::new_err(
-                    "the run can't be saved: its workload reacts to the drive and can't be wound on; let it run to its end",
-                ));
+                return Err(SavedStateError::new_err(NOT_SAVED));
             }
             let text = serde_json::to_vec(&state.text.kept())
                 .map_err(|error| SavedStateError::new_err(format!("the run can't be saved: {error}")))?;

@@ -10,7 +10,7 @@ use flashwright_fs::{Misfit, PostmarkSettings};
 settings! {
     /// Settings of `postmark`; defaults are the program's.
     pub struct PostmarkKeys {
-        "files" files: Whole = "500", "Files made at first, and at most half of those that there are later.";
+        "files" files: Whole = "500", "Files made at first; later there are at most twice as many.";
         "subdirectories" subdirectories: Whole = "0", "Directories that files are spread over; 0 for none.";
         "transactions" transactions: Whole = "500", "Transactions: each a read or an append, then a creation or a deletion.";
         "size" size: Option<Length> = "", "Size of every file; instead of size-low and size-high.";
