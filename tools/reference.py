@@ -12,12 +12,13 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 # Before the command line is imported: help is as wide as a page, whatever the terminal.
 os.environ.update(COLUMNS="100", TERMINAL_WIDTH="100", NO_COLOR="1")
 
 from flashwright import _core, cli
-from flashwright.catalogue import catalogue
+from flashwright.catalogue import catalogue, shared_keys
 from flashwright.device import Ssd, devices
 
 FOLDER = Path(__file__).parents[1] / "docs" / "reference"
@@ -71,14 +72,15 @@ def workloads() -> str:
     """The generators with their keys."""
     page = (
         "# Workloads\n\nA workload is written `name` or `name:key=value,key=value`. "
-        "Each takes keys of its own and those at the end of this page.\n"
+        "Each takes keys of its own. Programs above a file system wait for the drive; they pace themselves and take "
+        "the file system's keys. All others take those at the end of this page.\n"
     )
     generators = json.loads(_core.workloads())
-    common = {key["name"] for key in generators[0]["keys"]}
-    for each in generators[1:]:
-        common &= {key["name"] for key in each["keys"]}
+    programs = [each for each in generators if each["interactive"]]
+    others = [each for each in generators if not each["interactive"]]
 
-    def keys(each: dict[str, list[dict[str, str]]], shared: bool) -> str:
+    def keys(each: dict[str, Any], shared: bool) -> str:
+        common = shared_keys(programs if each["interactive"] else others)
         rows = [
             (
                 f"`{key['name']}`",
@@ -93,7 +95,8 @@ def workloads() -> str:
 
     for each in generators:
         page += f"\n## `{each['name']}`\n\n{each['about'][:1].upper()}{each['about'][1:]}.\n{keys(each, False)}"
-    return page + "\n## Keys of all\n" + keys(generators[0], True)
+    page += "\n## Keys of the file system below a program\n" + keys(programs[0], True)
+    return page + "\n## Keys of all that are no programs\n" + keys(others[0], True)
 
 
 def drives() -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import Any
 
 from flashwright import _core
 from flashwright.workloads import bundled_traces
 
-__all__ = ["Item", "catalogue"]
+__all__ = ["Item", "catalogue", "shared_keys"]
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,12 @@ _TIMING = (
 )
 
 
+def shared_keys(rows: list[dict[str, Any]]) -> set[str]:
+    """Names of the keys that all of these workloads take; not those that mean another thing in each."""
+    names = set.intersection(*({key["name"] for key in row["keys"]} for row in rows))
+    return names - {"files", "size"} if rows[0]["interactive"] else names
+
+
 def catalogue() -> dict[str, list[Item]]:
     """Everything pluggable, by the key or option that chooses it.
 
@@ -64,19 +71,26 @@ def catalogue() -> dict[str, list[Item]]:
     found["timing.model"] = list(_TIMING)
     found["--precondition"] = list(_PRECONDITIONS)
     generators = json.loads(_core.workloads())
-    common = {key["name"] for key in generators[0]["keys"]}
-    for row in generators[1:]:
-        common &= {key["name"] for key in row["keys"]}
-    own = [
-        tuple(key["name"] for key in row["keys"] if key["name"] not in common) for row in generators
-    ]
+    # Programs above a file system wait for the drive and take none of the keys of all others.
+    programs = [row for row in generators if row["interactive"]]
+    others = [row for row in generators if not row["interactive"]]
+    shared = {
+        row["name"]: shared_keys(programs if row["interactive"] else others) for row in generators
+    }
     found["--workload"] = [
-        Item(row["name"], row["about"], keys) for row, keys in zip(generators, own, strict=True)
+        Item(
+            row["name"],
+            row["about"],
+            tuple(key["name"] for key in row["keys"] if key["name"] not in shared[row["name"]]),
+        )
+        for row in generators
     ]
-    shared = [key["name"] for key in generators[0]["keys"] if key["name"] in common]
-    found["--workload"].append(
-        Item("(all of them)", "keys that every workload takes", tuple(shared))
-    )
+    for name, about, rows in (
+        ("(all of them)", "keys that every workload takes that is no program on files", others),
+        ("(on files)", "keys that every program on a file system takes", programs),
+    ):
+        keys = tuple(key["name"] for key in rows[0]["keys"] if key["name"] in shared_keys(rows))
+        found["--workload"].append(Item(name, about, keys))
     found["--trace"] = [
         Item(f"bundled:{name}", "comes with the package") for name in bundled_traces()
     ]

@@ -320,6 +320,8 @@ class Run:
         RunInterrupted
             On Ctrl-C, with the result of what was finished.
         """
+        if checkpoint is not None:
+            self._core.expect_to_save()
         try:
             done = self._loop(progress, stop_after, checkpoint, checkpoint_every)
         except KeyboardInterrupt:

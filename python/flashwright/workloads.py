@@ -35,10 +35,12 @@ __all__ = [
     "dftl_a",
     "dftl_b",
     "dynamic_static",
+    "filebench",
     "find",
     "hot_cold",
     "mixed",
     "parse",
+    "postmark",
     "sequential",
     "stand_in",
     "strided",
@@ -383,6 +385,89 @@ def stand_in(trace: str, *, variant: str | None = None, **common: Unpack[Common]
     Workload('stand-in:financial1')
     """
     return _build("stand-in", {"trace": trace, "variant": variant}, common)
+
+
+def postmark(
+    *,
+    files: int | None = None,
+    subdirectories: int | None = None,
+    transactions: int | None = None,
+    size: str | None = None,
+    size_low: str | None = None,
+    size_high: str | None = None,
+    seed: int | None = None,
+    **more: str | float,
+) -> Workload:
+    """Postmark on a file system: a program that waits for the drive, so that depth and rate do not apply.
+
+    Parameters
+    ----------
+    files, subdirectories, transactions : int, optional
+        Files made at first, directories they are spread over, transactions.
+    size : str, optional
+        Size of every file; instead of the range.
+    size_low, size_high : str, optional
+        Sizes of the smallest and the largest file.
+    seed : int, optional
+        Of the program's random numbers; that of the run if left out.
+    **more
+        Further keys of the workload, the file system's among them, such as ``layout="extents"`` or ``memory="1GiB"``.
+
+    Examples
+    --------
+    >>> postmark(files=200, size="8MiB", layout="ext3", request_unit="block")
+    Workload('postmark:files=200,size=8MiB,request-unit=block')
+    """
+    own: dict[str, object] = {
+        "files": files,
+        "subdirectories": subdirectories,
+        "transactions": transactions,
+        "size": size,
+        "size_low": size_low,
+        "size_high": size_high,
+        "seed": seed,
+    }
+    return _build("postmark", {**own, **more}, {})
+
+
+def filebench(
+    profile: Literal["webserver", "fileserver", "oltp", "varmail"],
+    *,
+    files: int | None = None,
+    size: str | None = None,
+    threads: int | None = None,
+    duration: str | None = None,
+    **more: str | float,
+) -> Workload:
+    """A profile of Filebench on a file system: threads that wait for the drive, so that depth and rate do not apply.
+
+    Parameters
+    ----------
+    profile : {"webserver", "fileserver", "oltp", "varmail"}
+        What each thread does over and over.
+    files : int, optional
+        Files of the set.
+    size : str, optional
+        Their mean size.
+    threads : int, optional
+        Threads; under ``oltp`` those that read.
+    duration : str, optional
+        How long it runs once the files are there.
+    **more
+        Further keys of the workload, the file system's among them.
+
+    Examples
+    --------
+    >>> filebench("webserver", size="16MiB", threads=16)
+    Workload('filebench-webserver:size=16MiB,threads=16')
+    """
+    own: dict[str, object] = {
+        "files": files,
+        "size": size,
+        "threads": threads,
+        "duration": duration,
+    }
+    return _build(f"filebench-{profile}", {**own, **more}, {})
 
 
 def trace(

@@ -122,4 +122,50 @@ pub trait RequestSource {
     fn progress(&self) -> Option<f64> {
         None
     }
+
+    /// The source as one that reacts to the device, if it is such a one. It is then played by asking it, and
+    /// [`RequestSource::fill`] only says so.
+    fn interactive(&mut self) -> Option<&mut dyn Interactive> {
+        None
+    }
+
+    /// What the source itself counted, by name; none for sources that only hand requests over.
+    fn figures(&self) -> Option<Vec<(&'static str, f64)>> {
+        None
+    }
+}
+
+/// A workload that reacts to the device: programs that wait for what they read. It is asked for its next step and told
+/// of every completion. All times are on the device's clock, virtual or real.
+///
+/// ```text
+///   player ── next(now) ──► Submit(request) ──► device ── tag ──► submitted(tag)
+///                           Wait, WaitForCompletion ──► device.wait ──► completed(completion)
+/// ```
+pub trait Interactive {
+    /// What to do at `now`. Each answer is carried out before the next question; after a wait that ended early because
+    /// a request completed, the question comes again.
+    ///
+    /// # Errors
+    /// [`SourceError`] when the workload can't go on.
+    fn next(&mut self, now: Nanos) -> Result<Next, SourceError>;
+
+    /// The device took the request of the last [`Next::Submit`] under this tag, by which its completion is known again.
+    fn submitted(&mut self, tag: Tag);
+
+    /// A request is done.
+    fn completed(&mut self, completion: &Completion);
+}
+
+/// The next step of an [`Interactive`] workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Hand this over now; its arrival time is not looked at.
+    Submit(Request),
+    /// Nothing to do before this time or the next completion, whichever is first. Lies after the time asked at.
+    Wait(Nanos),
+    /// Nothing to do before the next completion.
+    WaitForCompletion,
+    /// Nothing will be submitted any more.
+    Ended,
 }

@@ -1,7 +1,7 @@
 //! One scheduler before a device: a block device itself.
 
 use crate::figures::{LayerFigures, Yardstick};
-use crate::pool::{Id, Pool};
+use crate::pool::{Id, Pool, Queued};
 use crate::schedulers::{Choice, Grew, Merges, Running};
 use flashwright_block::{
     Ahead, BlockDevice, Completion, DeviceInfo, IoError, Nanos, Request, RequestKind, SECTOR_BYTES, Tag,
@@ -66,6 +66,8 @@ pub struct Filter<D> {
     backlog: VecDeque<u32>,
     /// When the plug ends, if the queue is plugged.
     plugged_until: Option<Nanos>,
+    /// Whether somebody waits for a plugged request: a read, a flush, a forced write.
+    plugged_sync: bool,
     /// When the scheduler wants to be asked again.
     ask_at: Nanos,
     ready: VecDeque<Completion>,
@@ -95,6 +97,7 @@ impl<D: BlockDevice> Filter<D> {
             freed: Vec::new(),
             backlog: VecDeque::new(),
             plugged_until: None,
+            plugged_sync: false,
             ask_at: NEVER,
             ready: VecDeque::new(),
             failures: VecDeque::new(),
@@ -148,10 +151,12 @@ impl<D: BlockDevice> Filter<D> {
         if self.rules.merges && self.merge(id, now) {
             return;
         }
-        let kind = self.pool.get(id).kind;
+        let Queued { kind, fua, .. } = *self.pool.get(id);
         if self.queued == 0 && self.rules.plug_requests > 1 {
             self.plugged_until = Some(now + self.rules.plug_delay);
+            self.plugged_sync = false;
         }
+        self.plugged_sync |= fua || matches!(kind, RequestKind::Read | RequestKind::Flush);
         self.queued += 1;
         self.taken[direction(kind)] += 1;
         self.pool.reopen(id);
@@ -361,13 +366,18 @@ impl<D: BlockDevice> Filter<D> {
         self.plugged_until.unwrap_or(self.ask_at)
     }
 
+    /// The host lets time pass: a plug ends where somebody waits for what it holds, or can do nothing else.
+    fn host_waits(&mut self, until: Nanos) {
+        if until == NEVER || (self.plugged_sync && until > self.inner.now()) {
+            self.plugged_until = None;
+        }
+    }
+
     /// Lets time pass until something is ready or failed, or until `until`.
     fn run(&mut self, until: Nanos) -> Result<(), IoError> {
         let mut below = Completion::default();
         loop {
-            if until == NEVER {
-                self.plugged_until = None; // the host can only wait
-            }
+            self.host_waits(until);
             self.pump();
             if !self.ready.is_empty() || !self.failures.is_empty() {
                 return Ok(());
@@ -420,6 +430,7 @@ impl<D: BlockDevice> BlockDevice for Filter<D> {
         if request.arrival > now {
             let mut below = Completion::default();
             loop {
+                self.host_waits(request.arrival);
                 self.pump();
                 let timer = self.timer();
                 if self.inner.wait(request.arrival.min(timer), &mut below)? {

@@ -76,7 +76,8 @@ pub struct BlockLayerSettings {
     pub queue_requests: u32,
     /// An idle queue hands nothing on until so many requests wait; 0 or 1 for at once. Only the uppermost filter does it.
     pub plug_requests: u32,
-    /// Or until this time has passed, or until the host can only wait.
+    /// Or until this time has passed, or until the host lets time pass with a read, a flush or a forced write among them, for
+    /// which somebody waits, or can do nothing but wait.
     pub plug_delay: Nanos,
     /// Whether requests are merged at all (`nomerges`).
     pub merge: bool,

@@ -127,7 +127,8 @@ fn workloads() -> String {
                     |key| json!({ "name": key.name, "default": key.default, "allowed": key.allowed, "help": key.help }),
                 )
                 .collect();
-            json!({ "name": info.name, "about": info.summary, "bare_key": info.bare_key, "keys": keys })
+            json!({ "name": info.name, "about": info.summary, "bare_key": info.bare_key, "interactive": info.interactive,
+                "keys": keys })
         })
         .collect();
     Value::Array(all).to_string()

@@ -11,7 +11,7 @@ use flashwright_sim::{
     Pace, Precondition, Preconditioning, ReplayReport, ReplayRow, ReplaySettings, RunError, ScanError, Source, Watch,
     scan,
 };
-use flashwright_ssd::{Config, Ssd, TimingModel};
+use flashwright_ssd::{Config, Controller, Ssd, TimingModel};
 use flashwright_workload::generate::Target as Space;
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
@@ -117,6 +117,7 @@ fn scan_error(error: &ScanError, from_trace: bool) -> PyErr {
     match error {
         ScanError::PastEnd { .. } => with("take a larger target, or --wrap to fold addresses onto it"),
         ScanError::Misaligned { .. } => with("take a target with smaller blocks (`blockdev --getss`)"),
+        ScanError::Writes => with("--destroys-data plays it, over whatever is on the target"),
         ScanError::OnlyWrites { .. } => with(
             "reads come with write=0 in --workload; --destroys-data plays writes too, over whatever is on the target",
         ),
@@ -151,6 +152,10 @@ fn open(source: &str, settings: &str, watch: &Watch) -> PyResult<Ready> {
     let open_source = || spec.open_on(&space, seed).map_err(|error| open_error(&error));
     let source = open_source()?;
     let pace = match (given.depth, given.time_scale) {
+        (Some(_), _) | (_, Some(_)) if source.is_interactive() => {
+            let text = "a program above a file system is paced by its threads: found a depth or speed, expected none";
+            return Err(WorkloadError::new_err(text));
+        }
         (Some(depth), _) => Pace::Closed { depth },
         (None, Some(time_scale)) => Pace::Open { time_scale },
         (None, None) => source.pace(),
@@ -244,6 +249,9 @@ fn look_through(
     let found =
         scan(source, info, writes, at_most, || watch.is_stopped()).map_err(|error| scan_error(&error, is_trace))?;
     let looked_at = found.played + found.left_out;
+    if looked_at == 0 {
+        return Ok(()); // a program, which tells only as it goes
+    }
     if is_trace || looked_at < at_most {
         watch.expect_requests(found.played);
     } else if all < u64::MAX {
@@ -270,7 +278,8 @@ fn play(ready: Ready, watch: &Arc<Watch>, pages: &Pages) -> PyResult<Option<Foun
                     return Ok(None);
                 }
             }
-            Box::new(ssd)
+            let config = ssd.config().controller.clone();
+            Box::new(Controller::new(&config, ssd))
         }
     };
     pages.total.store(0, Relaxed);

@@ -47,6 +47,9 @@ pub struct Simulation {
 /// Phase, done in it, of how many, share of the source, requests in all.
 type Progress = (&'static str, u64, Option<u64>, Option<f64>, u64);
 
+const NOT_SAVED: &str =
+    "the run can't be saved: its workload reacts to the drive and can't be wound on; let it run to its end";
+
 const SAVED: &[u8] = b"flashwright checkpoint 1\n";
 
 fn open(config: &Config, source: &str, settings: &str) -> PyResult<State> {
@@ -59,6 +62,13 @@ fn open(config: &Config, source: &str, settings: &str) -> PyResult<State> {
     let looked_at = Ssd::new(config, seed, false).map_err(|error| run_error(&error.into(), false))?;
     let source = text.spec()?.open(&looked_at, seed).map_err(|error| open_error(&error))?;
     drop(looked_at);
+    if source.is_interactive() && (given.depth.is_some() || given.time_scale.is_some()) {
+        let name = if given.depth.is_some() { "depth" } else { "time_scale" };
+        let what = source.description().split(':').next().unwrap_or_default().to_owned();
+        return Err(WorkloadError::new_err(format!(
+            "{name}: found one, expected none: {what} waits for the drive by itself (its own keys say how many threads do)"
+        )));
+    }
     let settings = RunSettings {
         workload: source.description().to_owned(),
         seed,
@@ -121,9 +131,10 @@ impl Simulation {
     /// The result so far; none before measuring began.
     fn report<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let report = self.with(py, |state| {
-            let notes = state.source.notes();
+            let (notes, application) = (state.source.notes(), state.source.application());
             Ok(state.run.report().map(|mut report| {
                 report.json["workload_notes"] = notes.into();
+                report.json["application"] = application;
                 report
             }))
         })?;
@@ -155,9 +166,22 @@ impl Simulation {
         Ok(self.with(py, |state| Ok(state.run.erases_per_block()))?.into_pyarray(py))
     }
 
+    /// Refuses a run that can't be saved, before any time is spent on it.
+    fn expect_to_save(&self, py: Python<'_>) -> PyResult<()> {
+        self.with(
+            py,
+            |state| {
+                if state.source.is_interactive() { Err(SavedStateError::new_err(NOT_SAVED)) } else { Ok(()) }
+            },
+        )
+    }
+
     /// The whole run, its source's description included.
     fn save(&self, py: Python<'_>) -> PyResult<Vec<u8>> {
         self.with(py, |state| {
+            if state.source.is_interactive() {
+                return Err(SavedStateError::new_err(NOT_SAVED));
+            }
             let text = serde_json::to_vec(&state.text.kept())
                 .map_err(|error| SavedStateError::new_err(format!("the run can't be saved: {error}")))?;
             let length = u64::try_from(text.len()).unwrap_or(u64::MAX).to_le_bytes();

@@ -3,8 +3,13 @@
 //! The player knows nothing of flash: any [`BlockDevice`] will do. Requests are fetched in batches so that the ones to
 //! come can be announced, and a run can be played in steps: between two of them the caller shows progress, saves the
 //! state, or stops.
+//!
+//! A source that reacts to the device ([`Interactive`]) is asked for each step instead, one at a time, and told of tags
+//! and completions; it decides by itself when requests are issued.
 
-use flashwright_block::{Ahead, BlockDevice, Completion, IoError, Nanos, Request, RequestSource, SourceError};
+use flashwright_block::{
+    Ahead, BlockDevice, Completion, Interactive, IoError, Nanos, Next, Request, RequestSource, SourceError,
+};
 use serde::{Deserialize, Serialize};
 
 /// When requests are issued.
@@ -21,6 +26,8 @@ pub enum Pace {
         /// Requests outstanding, at least 1.
         depth: u32,
     },
+    /// As a workload decides that reacts to the device.
+    Interactive,
 }
 
 /// Why playing stopped early.
@@ -43,6 +50,10 @@ pub enum Step {
     /// Every request was played and completed.
     Finished,
 }
+
+/// Why a run of an interactive workload is not saved.
+const NOT_RESUMED: &str =
+    "this workload reacts to the device and can't be wound on to where a saved run stood; run it from the start";
 
 const BATCH: usize = 256;
 const FAR: usize = 32;
@@ -102,6 +113,12 @@ impl Player {
         finish: bool,
         mut done: impl FnMut(&Completion, &D),
     ) -> Result<Step, PlayError> {
+        if let Some(interactive) = source.interactive() {
+            return self.play_interactive(device, interactive, until_submitted, finish, done);
+        }
+        if self.pace == Pace::Interactive {
+            return Err(SourceError("pace: found interactive, expected open or closed for this workload".into()).into());
+        }
         while self.submitted < until_submitted {
             if self.next == self.batch.len() && !self.refill(device, source)? {
                 break;
@@ -113,6 +130,46 @@ impl Player {
         if finish || ended {
             while self.outstanding > 0 {
                 self.complete_one(device, Nanos(u64::MAX), &mut done)?;
+            }
+            return Ok(Step::Finished);
+        }
+        Ok(Step::Paused)
+    }
+
+    /// Plays a source that decides by itself.
+    fn play_interactive<D: BlockDevice>(
+        &mut self,
+        device: &mut D,
+        source: &mut dyn Interactive,
+        until_submitted: u64,
+        finish: bool,
+        mut done: impl FnMut(&Completion, &D),
+    ) -> Result<Step, PlayError> {
+        while self.submitted < until_submitted && !self.dry {
+            let until = match source.next(device.now())? {
+                Next::Submit(mut request) => {
+                    request.arrival = device.now();
+                    source.submitted(device.submit(request)?);
+                    self.submitted += 1;
+                    self.outstanding += 1;
+                    continue;
+                }
+                Next::Wait(until) => until,
+                Next::WaitForCompletion => Nanos(u64::MAX),
+                Next::Ended => {
+                    self.dry = true;
+                    break;
+                }
+            };
+            assert!(until.0 != u64::MAX || self.outstanding > 0, "a workload waits only for what is in flight");
+            if self.complete_one(device, until, &mut done)? {
+                source.completed(&self.completion);
+            }
+        }
+        if finish || self.dry {
+            while self.outstanding > 0 {
+                self.complete_one(device, Nanos(u64::MAX), &mut done)?;
+                source.completed(&self.completion);
             }
             return Ok(Step::Finished);
         }
@@ -170,6 +227,7 @@ impl Player {
                 request.arrival = self.started + scaled(request.arrival, time_scale);
                 while self.outstanding > 0 && self.complete_one(device, request.arrival, done)? {}
             }
+            Pace::Interactive => unreachable!("refused when playing began"),
         }
         device.submit(request)?;
         self.submitted += 1;
@@ -197,8 +255,12 @@ impl Player {
     /// Winds a freshly made source on to where a saved run stood.
     ///
     /// # Errors
-    /// [`SourceError`] if the source fails or ends before.
+    /// [`SourceError`] if the source fails or ends before, or reacts to the device: what it did hangs on when requests
+    /// ended, which nobody kept.
     pub fn rewind<S: RequestSource + ?Sized>(&mut self, source: &mut S) -> Result<(), SourceError> {
+        if self.submitted > 0 && source.interactive().is_some() {
+            return Err(SourceError(NOT_RESUMED.into()));
+        }
         let mut skipped = 0;
         while skipped < self.submitted {
             self.batch.clear();
@@ -225,4 +287,128 @@ impl Player {
 fn scaled(time: Nanos, factor: f64) -> Nanos {
     // Exact where nothing is scaled; else rounded to a nanosecond.
     if factor == 1.0 { time } else { Nanos((time.0 as f64 * factor).round() as u64) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flashwright_block::{Bytes, DeviceInfo, RequestKind, Tag};
+    use std::collections::VecDeque;
+
+    /// A device that serves one request after the other, each in 100 us, with tags from 7 up in sevens.
+    #[derive(Default)]
+    struct OneByOne {
+        now: u64,
+        free_at: u64,
+        tag: u64,
+        queue: VecDeque<Completion>,
+    }
+
+    impl BlockDevice for OneByOne {
+        fn info(&self) -> DeviceInfo {
+            DeviceInfo { name: "one by one".into(), capacity: Bytes(1 << 20), sector: Bytes(512), queue_depth: 1 }
+        }
+        fn now(&self) -> Nanos {
+            Nanos(self.now)
+        }
+        fn submit(&mut self, request: Request) -> Result<Tag, IoError> {
+            assert_eq!(
+                request.arrival.0, self.now,
+                "an interactive source's requests arrive when they are handed over"
+            );
+            self.tag += 7;
+            self.free_at = self.free_at.max(self.now) + 100_000;
+            let (tag, start) = (Tag(self.tag), Nanos(self.now));
+            self.queue.push_back(Completion { tag, request, start, end: Nanos(self.free_at), ..Completion::default() });
+            Ok(tag)
+        }
+        fn wait(&mut self, until: Nanos, completion: &mut Completion) -> Result<bool, IoError> {
+            match self.queue.front() {
+                Some(first) if first.end <= until => {
+                    self.now = self.now.max(first.end.0);
+                    *completion = self.queue.pop_front().expect("it was there");
+                    Ok(true)
+                }
+                _ => {
+                    if until.0 != u64::MAX {
+                        self.now = self.now.max(until.0);
+                    }
+                    Ok(false)
+                }
+            }
+        }
+    }
+
+    /// Two reads at once, 250 us of work once both are there, a write, and the end when that is done.
+    #[derive(Default)]
+    struct Program {
+        step: u32,
+        tags: Vec<u64>,
+        ended: Vec<(u64, u64)>,
+        work_until: u64,
+    }
+
+    impl Interactive for Program {
+        fn next(&mut self, now: Nanos) -> Result<Next, SourceError> {
+            let request = |kind| Next::Submit(Request { kind, sectors: 8, ..Request::default() });
+            self.step += 1;
+            Ok(match self.step {
+                1 | 2 => request(RequestKind::Read),
+                3 | 4 => Next::WaitForCompletion,
+                5 => {
+                    self.work_until = now.0 + 250_000;
+                    Next::Wait(Nanos(self.work_until))
+                }
+                6 => {
+                    assert_eq!(now.0, self.work_until);
+                    request(RequestKind::Write)
+                }
+                _ => Next::Ended,
+            })
+        }
+        fn submitted(&mut self, tag: Tag) {
+            self.tags.push(tag.0);
+        }
+        fn completed(&mut self, completion: &Completion) {
+            self.ended.push((completion.tag.0, completion.end.0));
+        }
+    }
+
+    impl RequestSource for Program {
+        fn fill(&mut self, _: &mut Vec<Request>, _: usize) -> Result<usize, SourceError> {
+            unreachable!("the player asks an interactive source")
+        }
+        fn interactive(&mut self) -> Option<&mut dyn Interactive> {
+            Some(self)
+        }
+    }
+
+    /// By hand: the reads end at 100 and 200 us, the work at 450, the write at 550.
+    #[test]
+    fn an_interactive_source_waits_for_the_device() {
+        for budget in [1, 2, 3, 100] {
+            let (mut device, mut program) = (OneByOne::default(), Program::default());
+            let mut player = Player::new(Pace::Interactive, Nanos(0));
+            let mut seen = 0;
+            loop {
+                let until = player.submitted() + budget;
+                if player.play(&mut device, &mut program, until, false, |_, _| seen += 1).unwrap() == Step::Finished {
+                    break;
+                }
+            }
+            assert_eq!(program.tags, [7, 14, 21]);
+            assert_eq!(program.ended, [(7, 100_000), (14, 200_000), (21, 550_000)]);
+            assert_eq!((seen, player.submitted()), (3, 3));
+            let error = player.rewind(&mut program).unwrap_err().to_string();
+            assert!(error.contains("can't be wound on"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_stop_after_some_requests_waits_for_them() {
+        let (mut device, mut program) = (OneByOne::default(), Program::default());
+        let mut player = Player::new(Pace::Interactive, Nanos(0));
+        assert_eq!(player.play(&mut device, &mut program, 2, true, |_, _| {}).unwrap(), Step::Finished);
+        assert_eq!(program.ended, [(7, 100_000), (14, 200_000)]);
+    }
 }

@@ -17,8 +17,8 @@ use crate::player::{Pace, PlayError, Player, Step};
 use crate::report::{host_layer, peak_rss_bytes};
 use crate::simulation::cpu_seconds;
 use flashwright_block::{
-    Ahead, BlockDevice, Bytes, Completion, DeviceInfo, IoError, Nanos, Request, RequestKind, RequestSource,
-    SECTOR_BYTES, Seed, SourceError, Tag,
+    Ahead, BlockDevice, Bytes, Completion, DeviceInfo, Interactive, IoError, Nanos, Request, RequestKind,
+    RequestSource, SECTOR_BYTES, Seed, SourceError, Tag,
 };
 use flashwright_host::{Stack, StackError, StackSettings};
 use serde::Serialize;
@@ -115,6 +115,9 @@ pub enum ScanError {
         /// Requests looked at.
         requests: u64,
     },
+    /// A program above a file system writes.
+    #[error("a program above a file system writes, and only reads may be played")]
+    Writes,
     /// The source has no requests.
     #[error("nothing to play: the workload has no requests")]
     Empty,
@@ -136,6 +139,10 @@ pub fn scan(
     stopped: impl Fn() -> bool,
 ) -> Result<Scanned, ScanError> {
     let mut found = Scanned::default();
+    if source.interactive().is_some() {
+        // It was laid out for the device's size, and what it does depends on the device.
+        return if writes { Ok(found) } else { Err(ScanError::Writes) };
+    }
     let mut batch = Vec::with_capacity(BATCH);
     let (capacity, block) = (device.capacity, device.sector);
     let mut number = 0;
@@ -413,7 +420,7 @@ impl<D: BlockDevice> Replay<D> {
             "service_time_ns": latencies(&m.service),
             "lateness_ns": match self.settings.pace {
                 Pace::Open { .. } => json!(self.device.lateness.summary()),
-                Pace::Closed { .. } => Value::Null,
+                Pace::Closed { .. } | Pace::Interactive => Value::Null,
             },
             "host_layers": self.device.device.figures().iter().map(host_layer).collect::<Vec<_>>(),
             "throughput": { "iops": per_s(all, duration), "bytes_per_s": per_s(m.bytes.iter().sum(), duration) },
@@ -628,6 +635,11 @@ struct Limited<'a> {
 }
 
 impl RequestSource for Limited<'_> {
+    /// A program decides by itself what it asks for: nothing of it can be left out.
+    fn interactive(&mut self) -> Option<&mut dyn Interactive> {
+        self.source.interactive()
+    }
+
     fn fill(&mut self, batch: &mut Vec<Request>, at_most: usize) -> Result<usize, SourceError> {
         let admitted = &mut *self.admitted;
         let begin = batch.len();

@@ -1,7 +1,7 @@
 //! Where a run's requests come from: a trace fitted to the drive, or a generator.
 
 use crate::player::Pace;
-use flashwright_block::{Nanos, Request, RequestSource, Seed, SourceError};
+use flashwright_block::{Interactive, Nanos, Request, RequestSource, Seed, SourceError};
 use flashwright_ssd::Ssd;
 use flashwright_workload::generate::{self, SpecError, Target, WorkloadSpec};
 use flashwright_workload::trace::{AddressMap, MapError, Mapped, TraceError, TraceOptions, TraceReader};
@@ -93,8 +93,10 @@ impl SourceSpec {
                     pace: match spec.pace() {
                         generate::Pace::Closed { depth } => Pace::Closed { depth },
                         generate::Pace::Open => Pace::Open { time_scale: 1.0 },
+                        generate::Pace::Interactive => Pace::Interactive,
                     },
-                    requests: Some(spec.natural_requests(target).unwrap_or(REQUESTS_DEFAULT)),
+                    requests: (!spec.is_interactive())
+                        .then(|| spec.natural_requests(target).unwrap_or(REQUESTS_DEFAULT)),
                     notes,
                 })
             }
@@ -136,10 +138,25 @@ impl Source {
     pub fn pace(&self) -> Pace {
         self.pace
     }
-    /// Requests that are played if nobody says how many; none for all that a trace has.
+    /// Requests that are played if nobody says how many; none for all that a trace or a program has.
     #[must_use]
     pub fn requests_default(&self) -> Option<u64> {
         self.requests
+    }
+    /// Whether the workload reacts to the device. Such a run paces itself and can't be saved.
+    #[must_use]
+    pub fn is_interactive(&self) -> bool {
+        self.pace == Pace::Interactive
+    }
+    /// Section `application` of the report: what programs above the device did, by name; null for other workloads.
+    #[must_use]
+    pub fn application(&self) -> serde_json::Value {
+        match self.figures() {
+            None => serde_json::Value::Null,
+            Some(figures) => {
+                figures.into_iter().map(|(name, value)| (name.to_owned(), serde_json::json!(value))).collect()
+            }
+        }
     }
     /// What a reader of the result must know: labels, how addresses were fitted, lines that were skipped. Complete once
     /// the source was played.
@@ -182,6 +199,18 @@ impl RequestSource for Source {
         match &self.kind {
             Kind::Trace(source) => source.progress(),
             Kind::Generated(source) => source.progress(),
+        }
+    }
+    fn interactive(&mut self) -> Option<&mut dyn Interactive> {
+        match &mut self.kind {
+            Kind::Trace(_) => None,
+            Kind::Generated(source) => source.interactive(),
+        }
+    }
+    fn figures(&self) -> Option<Vec<(&'static str, f64)>> {
+        match &self.kind {
+            Kind::Trace(_) => None,
+            Kind::Generated(source) => source.figures(),
         }
     }
 }

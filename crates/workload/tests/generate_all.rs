@@ -30,7 +30,7 @@ fn draw(spec: &WorkloadSpec, drive: &Target, seed: u64, count: u64, batch: usize
 /// Every generator by its bare name, with the common keys `keys`.
 fn every(keys: &str) -> Vec<WorkloadSpec> {
     let mut all = Vec::new();
-    for info in catalogue() {
+    for info in catalogue().into_iter().filter(|info| !info.interactive) {
         let bare: Vec<String> = match info.bare_key {
             None => vec![String::new()],
             Some(bare) => {

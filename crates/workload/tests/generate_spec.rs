@@ -61,7 +61,7 @@ fn messages_say_key_found_allowed_and_the_nearest_name() {
     assert_eq!(
         refused("unifrom:depth=3"),
         "workload \"unifrom:depth=3\": workload: found \"unifrom\", expected one of sequential, uniform, strided, hot-cold, zipf, \
-         dynamic-static, dftl-a, dftl-b, stand-in (did you mean uniform?)"
+         dynamic-static, dftl-a, dftl-b, stand-in, postmark, filebench-webserver, filebench-fileserver, filebench-oltp, filebench-varmail (did you mean uniform?)"
     );
     assert_eq!(
         refused("uniform:dept=3"),

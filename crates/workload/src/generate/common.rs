@@ -25,6 +25,8 @@ pub enum Pace {
     },
     /// The clock: requests carry their arrival times.
     Open,
+    /// The workload itself, which reacts to the device.
+    Interactive,
 }
 
 settings! {

@@ -30,8 +30,10 @@
 //! as they were.
 
 mod alias;
+mod application;
 mod common;
 mod error;
+mod filebench;
 mod generator;
 mod permutation;
 pub use permutation::Permutation;
@@ -55,6 +57,8 @@ pub(crate) trait Describe: Settings {
     const NAME: &'static str;
     /// One line for the list.
     const SUMMARY: &'static str;
+    /// Whether it reacts to the device. It then takes none of the common keys.
+    const INTERACTIVE: bool = false;
     /// The key that a value without a key belongs to.
     const BARE: Option<&'static str> = None;
 }
@@ -107,9 +111,16 @@ macro_rules! workloads {
                 None
             }
 
+            /// Whether the workload `name` reacts to the device.
+            pub(crate) fn is_interactive(name: &str) -> bool {
+                $((name == $module::$type::NAME && $module::$type::INTERACTIVE))||*
+            }
+
             /// Reads the keys of the workload `name`; none if there is no such workload.
             pub(crate) fn read(name: &str, given: &mut Given<'_>) -> Option<Self> {
-                $(if name == $module::$type::NAME { return Some(Kind::$type($module::$type::read(given))); })*
+                $(if name == $module::$type::NAME {
+                    return Some(Kind::$type(<$module::$type>::read(given)));
+                })*
                 None
             }
 
@@ -135,6 +146,7 @@ macro_rules! workloads {
                 summary: $module::$type::SUMMARY,
                 bare_key: $module::$type::BARE,
                 keys: $module::$type::keys(),
+                interactive: $module::$type::INTERACTIVE,
             }),*]
         }
     };
@@ -151,4 +163,9 @@ workloads! {
     dftl_a::DftlA,
     dftl_b::DftlB,
     stand_in::StandIn,
+    postmark::Postmark,
+    filebench_webserver::FilebenchWebserver,
+    filebench_fileserver::FilebenchFileserver,
+    filebench_oltp::FilebenchOltp,
+    filebench_varmail::FilebenchVarmail,
 }

@@ -18,15 +18,17 @@ pub struct WorkloadInfo {
     pub summary: &'static str,
     /// The key that a value without a key belongs to (`stand-in:financial1`).
     pub bare_key: Option<&'static str>,
-    /// The generator's own keys, then those that all take.
+    /// The generator's own keys, then those that all take that do not react to the device.
     pub keys: Vec<KeyInfo>,
+    /// Whether it reacts to the device: it paces itself, and ends by itself.
+    pub interactive: bool,
 }
 
 /// Every generator with its keys.
 #[must_use]
 pub fn catalogue() -> Vec<WorkloadInfo> {
     let mut all = described();
-    all.iter_mut().for_each(|info| info.keys.extend(Common::keys()));
+    all.iter_mut().filter(|info| !info.interactive).for_each(|info| info.keys.extend(Common::keys()));
     all
 }
 
@@ -62,7 +64,8 @@ impl WorkloadSpec {
             return Err(fail(vec![Fault::new("workload", format!("{name:?}"), allowed).near(name, names)]));
         };
         let mut given = rest.map_or_else(Given::nothing, |rest| Given::split(rest, bare));
-        let common = Common::read(&mut given);
+        let mut nothing = Given::nothing();
+        let common = Common::read(if Kind::is_interactive(name) { &mut nothing } else { &mut given });
         let kind = Kind::read(name, &mut given).expect("a name with an entry for bare values has one for keys");
         let keys = catalogue().into_iter().find(|info| info.name == name).map_or_else(Vec::new, |info| info.keys);
         given.finish(&keys);
@@ -83,7 +86,16 @@ impl WorkloadSpec {
     /// Closed loop with its depth, or open loop.
     #[must_use]
     pub fn pace(&self) -> Pace {
+        if self.is_interactive() {
+            return Pace::Interactive;
+        }
         self.common.pace(self.kind.workload().defaults())
+    }
+
+    /// Whether it reacts to the device; its source is then a [`flashwright_block::Interactive`] one.
+    #[must_use]
+    pub fn is_interactive(&self) -> bool {
+        Kind::is_interactive(self.name())
     }
 
     /// What reports must call this workload where its name would promise too much: stand-ins say that they are.
@@ -92,7 +104,8 @@ impl WorkloadSpec {
         self.kind.workload().label()
     }
 
-    /// The source of requests on `target`: endless unless `requests` says how many.
+    /// The source of requests on `target`: endless unless `requests` says how many. One that reacts to the device ends by
+    /// itself.
     ///
     /// # Errors
     /// [`SpecError`] when the workload does not fit the target.

@@ -1,6 +1,6 @@
 //! The kinds of values that keys take, each with its text form.
 
-use flashwright_block::{Bytes, SECTOR_BYTES};
+use flashwright_block::{Bytes, Nanos, SECTOR_BYTES};
 
 /// A value that a key can take. Reading what [`Value::text`] wrote gives the value back.
 pub(crate) trait Value: Sized + PartialEq {
@@ -84,6 +84,53 @@ impl Value for Count {
     }
 }
 
+/// A whole number from 0 up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Whole(pub u64);
+
+impl Value for Whole {
+    fn allowed() -> String {
+        "a whole number from 0 up, such as 3000".into()
+    }
+    fn read(text: &str) -> Option<Self> {
+        text.parse().ok().filter(|number| *number <= u64::from(u32::MAX)).map(Whole)
+    }
+    fn text(&self) -> String {
+        self.0.to_string()
+    }
+}
+
+/// Bytes of a file or of a call, not bound to sectors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Length(pub u64);
+
+impl Value for Length {
+    fn allowed() -> String {
+        "a size from 1 B up to 1 TiB, such as 500B or 8MiB".into()
+    }
+    fn read(text: &str) -> Option<Self> {
+        let size: Bytes = text.parse().ok()?;
+        (1..=1 << 40).contains(&size.0).then_some(Length(size.0))
+    }
+    fn text(&self) -> String {
+        Bytes(self.0).to_string().replace(' ', "")
+    }
+}
+
+/// Times.
+impl Value for Nanos {
+    fn allowed() -> String {
+        "a time with its unit, such as 5s or 2us".into()
+    }
+    fn read(text: &str) -> Option<Self> {
+        // Two hundred years: what is added to it stays within 64 bits.
+        text.parse().ok().filter(|time: &Nanos| time.0 < u64::MAX / 4)
+    }
+    fn text(&self) -> String {
+        self.to_string().replace(' ', "")
+    }
+}
+
 /// Sizes are whole sectors: 512 B up to 1 TiB less one sector, so that a count of sectors fits 31 bits.
 impl Value for Bytes {
     fn allowed() -> String {
@@ -153,5 +200,15 @@ choice! {
         Poisson = "poisson",
         /// Equal gaps.
         Fixed = "fixed",
+    }
+}
+
+choice! {
+    /// Yes or no.
+    pub enum YesNo {
+        /// It is so.
+        Yes = "yes" | "true",
+        /// It is not.
+        No = "no" | "false",
     }
 }

@@ -92,6 +92,8 @@ def _head(result: RunResult) -> RenderableType:
     if j["measured"]["warmup_requests"]:
         measured += f", after {units.count(j['measured']['warmup_requests'])} of warm-up"
     rows.append(("measured", f"{measured}; seed {j['seed']}"))
+    if j["application"]:
+        rows.append(("program", _program(j["application"])))
     if j["ended"] != "complete":
         rows.append(("ended early", f"{j['ended']}{': ' + j['note'] if j['note'] else ''}"))
     if _falls_behind(j):
@@ -104,6 +106,22 @@ def _head(result: RunResult) -> RenderableType:
     return grid(rows)
 
 
+def _program(figures: dict[str, float]) -> str:
+    """What a program above a file system did, on one line."""
+    parts = [f"{figures['seconds']:.3f} s ({figures['seconds_with_sync']:.3f} s with sync)"]
+    parts += [
+        f"{units.count(round(figures[name]))} {name}"
+        for name in ("transactions", "operations")
+        if name in figures
+    ]
+    parts += [
+        f"{kind} {units.size(figures[f'bytes_{done}'])}, {units.size(figures[f'{kind}_bytes_per_s'])}/s"
+        for kind, done in (("read", "read"), ("write", "written"))
+    ]
+    parts.append(f"{figures['cache_hit_ratio']:.1%} of pages read were in memory")
+    return "; ".join(parts)
+
+
 def _falls_behind(figures: dict[str, Any]) -> bool:
     """Whether an open loop asks for more than the drive can do."""
     response, service = (
@@ -114,8 +132,10 @@ def _falls_behind(figures: dict[str, Any]) -> bool:
     )
 
 
-def pace(pace: dict[str, Any]) -> str:
+def pace(pace: dict[str, Any] | str) -> str:
     """When requests were issued."""
+    if isinstance(pace, str):
+        return "the program's own: its threads wait for the drive"
     if "closed" in pace:
         return f"closed loop, {units.count(pace['closed']['depth'])} outstanding"
     scale = pace["open"]["time_scale"]

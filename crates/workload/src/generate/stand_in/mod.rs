@@ -189,7 +189,7 @@ impl Source {
             .ok_or_else(|| Fault::new("align", layout.grain_sectors * SECTOR_BYTES, "a larger alignment for this drive"))?;
         let bursts = Bursts::new(row.gap_ms, row.close_writes, row.write);
         let arrivals = match (plan.common.pace(plan.defaults), plan.common.arrival) {
-            (Pace::Closed { .. }, _) => Arrivals::Plain(Clock::Closed),
+            (Pace::Closed { .. } | Pace::Interactive, _) => Arrivals::Plain(Clock::Closed),
             (Pace::Open, asked) => {
                 let gap_ns = plan.common.rate.map_or(row.gap_ms * 1e6, |rate| 1e9 / rate.0);
                 match asked {

@@ -1,0 +1,62 @@
+//! The profile `fileserver` of Filebench on a file system: files made, appended to, read and deleted by many threads.
+
+use super::application::{OnFiles, Program};
+use super::filebench::Prepare;
+use super::settings::settings;
+use super::value::{Count, Length, Share, Whole, YesNo};
+use super::{Describe, Fault};
+use flashwright_block::{Nanos, Seed};
+use flashwright_fs::{Filebench, FilebenchSettings, Misfit, Profile};
+
+settings! {
+    /// Settings of `filebench-fileserver`; defaults are the profile's.
+    pub struct FileserverKeys {
+        "files" files: Count = "10000", "Files of the set.";
+        "size" size: Length = "128KiB", "Mean size of a file; sizes are gamma distributed with shape 1.5.";
+        "fixed" fixed: YesNo = "no", "Whether every file has the mean size.";
+        "preallocated" preallocated: Share = "0.8", "Share of the files that are there at first.";
+        "per-directory" per_directory: Whole = "20", "Files of a directory; 0 for all in the root.";
+        "threads" threads: Count = "50", "Threads.";
+        "io" unit: Length = "1MiB", "Size of a read or write call.";
+        "append" append: Length = "16KiB", "Largest size of an append; sizes are even from 1 byte up.";
+        "duration" duration: Nanos = "60s", "How long the program runs once its files are there.";
+        "prepare" prepare: Prepare = "written", "How files come to be: written before the measured part (written), or given blocks without a request, as on a drive filled before (placed).";
+    }
+}
+
+/// `filebench-fileserver`.
+pub type FilebenchFileserver = OnFiles<FileserverKeys>;
+
+impl Describe for FilebenchFileserver {
+    const NAME: &'static str = "filebench-fileserver";
+    const SUMMARY: &'static str = "Filebench's profile fileserver on a file system: files made, appended to, read and deleted by many threads";
+    const INTERACTIVE: bool = true;
+}
+
+impl Program for FileserverKeys {
+    type Application = Filebench;
+
+    fn check(&self, faults: &mut Vec<Fault>) {
+        super::filebench::check(self.threads, self.files, faults);
+    }
+
+    fn build(&self, seed: Seed, device_bytes: u64) -> Result<Self::Application, Misfit> {
+        let profile = Profile::Fileserver;
+        let settings = FilebenchSettings {
+            files: self.files.0,
+            size: self.size.0,
+            fixed: self.fixed == YesNo::Yes,
+            preallocated: self.preallocated.0,
+            per_directory: u32::try_from(self.per_directory.0).unwrap_or(u32::MAX),
+            threads: self.threads.0,
+            unit: self.unit.0,
+            append: self.append.0,
+            duration: self.duration,
+            prepare: self.prepare.into(),
+            ..profile.settings()
+        };
+        let program = Filebench::new(profile, settings, seed);
+        program.check_room(device_bytes)?;
+        Ok(program)
+    }
+}
