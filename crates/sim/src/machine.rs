@@ -29,6 +29,11 @@ impl Machine {
         Ok(Self::Layered(Box::new(stack)))
     }
 
+    /// Whether something lies before the flash that merges, cuts or buffers requests.
+    pub fn is_layered(&self) -> bool {
+        matches!(self, Self::Layered(_))
+    }
+
     #[inline(always)]
     pub fn ssd(&self) -> &Ssd {
         match self {

@@ -228,6 +228,9 @@ pub(crate) struct Measurement {
     pub counters_start: Counters,
     pub digest: u64,
     timed: bool,
+    /// Where something before the flash merges, cuts or buffers: pages that had been written to the translation layer when
+    /// measuring began. Those since then count as written, whatever the host's own requests were.
+    written_before: Option<u64>,
     window: Window,
     window_start: WindowStart,
     window_response: Latency,
@@ -242,6 +245,7 @@ pub(crate) struct Measurement {
 struct WindowStart {
     requests: u64,
     pages: [u64; 4],
+    pages_written: u64,
     time_ns: u64,
     programs: u64,
     programs_gc: u64,
@@ -286,6 +290,7 @@ impl Measurement {
             counters_start: ssd.flash().counters().clone(),
             digest: DIGEST_START,
             timed,
+            written_before: None,
             window,
             window_start: WindowStart::default(),
             window_response: Latency::default(),
@@ -295,6 +300,16 @@ impl Measurement {
         };
         measurement.window_start = measurement.counts(ssd);
         measurement
+    }
+
+    /// Counts pages written where they reach the translation layer. To be asked for before anything is measured.
+    pub fn count_writes_inside(&mut self, ssd: &Ssd) {
+        self.written_before = Some(ssd.flash().host_writes());
+    }
+
+    /// Pages written since measuring began.
+    pub fn pages_written(&self, ssd: &Ssd) -> u64 {
+        self.written_before.map_or(self.pages[1], |before| ssd.flash().host_writes() - before)
     }
 
     /// Keeps at most so many snapshots of all blocks, taken where windows end.
@@ -372,6 +387,7 @@ impl Measurement {
             requests: self.requests,
             pages: self.pages,
             time_ns: self.end_ns,
+            pages_written: self.pages_written(ssd),
             programs: counters.total(OpKind::Program),
             programs_gc: counters.get(OpKind::Program, Cause::Gc) + counters.get(OpKind::Program, Cause::Merge),
             reads: counters.total(OpKind::Read),
@@ -386,7 +402,7 @@ impl Measurement {
     fn end_window(&mut self, ssd: &Ssd) {
         let now = self.counts(ssd);
         let start = std::mem::replace(&mut self.window_start, now.clone());
-        let (written, programs) = (now.pages[1] - start.pages[1], now.programs - start.programs);
+        let (written, programs) = (now.pages_written - start.pages_written, now.programs - start.programs);
         let (collections, nanos) = (now.collections - start.collections, now.time_ns - start.time_ns);
         let victim_pages = collections * u64::from(ssd.flash().geometry().pages_per_block());
         let victim_valid = victim_pages.saturating_sub(now.victim_pages_invalid - start.victim_pages_invalid);

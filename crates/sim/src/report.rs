@@ -78,7 +78,7 @@ impl RunReport {
             },
             "host": {
                 "pages_read": measured.pages[0],
-                "pages_written": measured.pages[1],
+                "pages_written": measured.pages_written(ssd),
                 "pages_trimmed": measured.pages[2],
                 "bytes": measured.bytes,
             },
@@ -89,7 +89,7 @@ impl RunReport {
                 "oob_reads": by_cause(&counters, OpKind::OobRead),
                 "reads_unmapped": counters.reads_unmapped,
             },
-            "write_amplification": ratio(counters.total(OpKind::Program), measured.pages[1]),
+            "write_amplification": ratio(counters.total(OpKind::Program), measured.pages_written(ssd)),
             "gc": gc(ssd, &counters),
             "merges": merges(ssd.figures().merges),
             "mapping_cache": mapping_cache(ssd.figures().mapping_cache),

@@ -274,6 +274,9 @@ impl Simulation {
         let ssd = self.machine.ssd();
         let RunSettings { window, keep_requests, .. } = self.settings;
         let mut measurement = Measurement::new(ssd, first_tag, timed, window, keep_requests, self.closeup);
+        if self.machine.is_layered() {
+            measurement.count_writes_inside(ssd);
+        }
         if let Some(most) = self.snapshots {
             measurement.keep_snapshots(most, ssd);
         }

@@ -63,9 +63,13 @@ pub enum Interface {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct WriteBufferConfig {
-    /// Room for data, a multiple of 512 B; `"0 B"` is no buffer. A write that fits waits until there is room for all of it,
-    /// crosses the link, and is acknowledged.
+    /// Room for data, a multiple of 512 B; `"0 B"` is no buffer. A write that fits waits until there is room for all of it
+    /// (or for its next part, see `entry`), crosses the link, and is acknowledged.
     pub size: Bytes,
+    /// Longest entry, for writes that fit: a longer one is cut at multiples of this address, and each part takes and frees
+    /// room by itself, so that data cross the link while earlier ones go to the flash. `"0 B"` keeps writes whole. A write
+    /// larger than the buffer is never helped by it: it fills the buffer, waits until that is empty, and fills it again.
+    pub entry: Bytes,
     /// What a second write to buffered data finds.
     pub kind: BufferKind,
     /// When data go to the flash.
@@ -82,6 +86,7 @@ impl Default for WriteBufferConfig {
     fn default() -> Self {
         Self {
             size: Bytes(0),
+            entry: Bytes(0),
             kind: BufferKind::Fifo,
             drain: Drain::Lazy,
             oversized: Oversized::Through,
@@ -120,7 +125,8 @@ pub enum Oversized {
     /// It passes by the buffer and is acknowledged when flash holds all of it: the step of Kim 2011, Figure 7a.
     #[default]
     Through,
-    /// It goes through the buffer part by part and is acknowledged when the last is in.
+    /// It goes through the buffer part by part, each after what was there before is on flash, and is acknowledged when the
+    /// last is in.
     Stream,
 }
 
@@ -159,6 +165,7 @@ impl ControllerConfig {
         for (key, size) in [
             ("command-limit", self.command_limit),
             ("write-buffer.size", write.size),
+            ("write-buffer.entry", write.entry),
             ("read-buffer.size", read.size),
             ("read-buffer.least", read.least),
             ("read-buffer.prefetch", read.prefetch),

@@ -154,13 +154,14 @@ fn random_config(rng: &mut Rng) -> ControllerConfig {
     );
     if chance(rng, 0.8) {
         text += &format!(
-            "[controller.write-buffer]\nsize = {:?}\nkind = {:?}\ndrain = {:?}\noversized = {:?}\ncombine = {}\nflushes = {}\n",
+            "[controller.write-buffer]\nsize = {:?}\nkind = {:?}\ndrain = {:?}\noversized = {:?}\ncombine = {}\nflushes = {}\nentry = {:?}\n",
             pick(rng, &["512 B", "2560 B", "8 KiB", "20 KiB"]),
             pick(rng, &["fifo", "cache"]),
             pick(rng, &["lazy", "eager"]),
             pick(rng, &["through", "stream"]),
             pick(rng, &["true", "false"]),
             pick(rng, &["1", "3"]),
+            pick(rng, &["0 B", "1 KiB", "2560 B"]),
         );
     }
     if chance(rng, 0.7) {
@@ -313,6 +314,23 @@ fn an_eager_buffer_empties_itself_while_the_host_waits() {
     assert!(!idle.wait(Nanos(1_080_000), &mut completion).unwrap());
     assert_eq!((idle.now(), idle.buffered_bytes()), (Nanos(1_080_000), 0));
     assert_eq!(times(&mut idle, &[write(8, 8)]), [80]);
+}
+
+/// Parts of 4 sectors, which take and free room by themselves. Lazy: the second write finds the buffer full, so that each of
+/// its parts waits 1000 for an entry to leave and crosses in 40. Eager: the entries of the first write are on flash at 1040
+/// and 2040, and its parts cross then; the first was acknowledged at 80.
+#[test]
+fn a_write_in_several_entries_comes_in_as_room_is_made() {
+    let text = format!("{LINK}write-buffer = {{ size = \"4 KiB\", entry = \"2 KiB\" }}\n");
+    let mut lazy = drive(&text);
+    assert_eq!(times(&mut lazy, &[write(0, 8), write(10, 8)]), [80, 2080]);
+    assert_eq!(writes_below(&lazy), [(0, 4), (4, 4)]);
+    let mut eager = drive(&text.replace(" }", ", drain = \"eager\" }"));
+    assert_eq!(times(&mut eager, &[write(0, 8), write(8, 8)]), [80, 2000]);
+    // The first part of 10 ends at 12, a multiple of 4: 20 for it and 40 for the next; flash has them at 1020 and 2020.
+    let mut inside = drive(&text);
+    assert_eq!(times(&mut inside, &[write(10, 6), flush()]), [60, 2000]);
+    assert_eq!(writes_below(&inside), [(10, 2), (12, 4)]);
 }
 
 /// 4 5 are the newest entry, so they are replaced in both. 0 1 then cost a flush in a buffer, nothing in a cache; there

@@ -99,12 +99,18 @@ impl<D: BlockDevice> Controller<D> {
         size > 0 && (extent.sectors() <= size || self.config.write_buffer.oversized == Oversized::Stream)
     }
 
-    /// The part of a buffered write that is to come next: all of it unless it is larger than the buffer.
+    /// The part of a buffered write that is to come next: up to the end of its entry, or as much as the buffer takes of one
+    /// that is larger.
     pub(super) fn part_of(&self, command: &Command) -> Extent {
         let first = command.request.first_sector + command.crossed;
         let left = command.sectors() - command.crossed;
         let size = self.buffer.size();
-        let sectors = if command.sectors() <= size { left } else { self.piece_of(first, left).min(size) };
+        let entry = self.config.write_buffer.entry.0 / SECTOR_BYTES;
+        let sectors = match () {
+            () if command.sectors() > size => self.piece_of(first, left).min(size),
+            () if entry > 0 => left.min(entry - first % entry),
+            () => left,
+        };
         Extent { first, end: first + sectors }
     }
 
