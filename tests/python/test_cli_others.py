@@ -110,7 +110,15 @@ def test_policies_lists_everything(command: Cli) -> None:
 
 def test_every_listed_choice_can_be_made(command: Cli, small: str) -> None:
     found = command("policies", "--json", "-").json
-    needs = {"wear.policy": {"wear.pe-cycles-max": 1000}, "ram.manager": {"ram.size": "1 MiB"}}
+    needs = {
+        "wear.policy": {"wear.pe-cycles-max": 1000},
+        "ram.manager": {"ram.size": "1 MiB"},
+        "host.scheduler": {
+            "host.profile.clustered-page": "16 KiB",
+            "host.profile.read-buffer": "none",
+            "host.profile.write-buffer": "64 KiB",
+        },
+    }
     for key, items in found.items():
         if "." in key and key != "ftl.scheme":
             for item in items:

@@ -264,8 +264,9 @@ fn look_through(
 /// Preconditions and plays, on a thread of its own. None if it was stopped before anything was played.
 fn play(ready: Ready, watch: &Arc<Watch>, pages: &Pages) -> PyResult<Option<Found>> {
     let Ready { device, mut source, settings, precondition, from_trace } = ready;
-    let device: Box<dyn BlockDevice> = match device {
-        Device::Disk(disk) => disk,
+    let played = Played { settings, watch };
+    let mut found = match device {
+        Device::Disk(disk) => played.on(*disk, &mut source, |_| Value::Null)?,
         Device::Ssd(both) => {
             let (mut ssd, mut preconditioning) = *both;
             pages.total.store(preconditioning.progress().1, Relaxed);
@@ -278,23 +279,42 @@ fn play(ready: Ready, watch: &Arc<Watch>, pages: &Pages) -> PyResult<Option<Foun
                     return Ok(None);
                 }
             }
+            pages.total.store(0, Relaxed);
             let config = ssd.config().controller.clone();
-            Box::new(Controller::new(&config, ssd))
+            let figures = |drive: &Controller<Ssd>| {
+                if drive.config().is_off() { Value::Null } else { json!(drive.figures()) }
+            };
+            played.on(Controller::new(&config, ssd), &mut source, figures)?
         }
     };
-    pages.total.store(0, Relaxed);
-    let mut replay = flashwright_sim::Replay::watched(device, settings, Arc::clone(watch)).map_err(|faults| {
-        let lines: Vec<String> = faults.iter().map(|fault| format!("host.{}: {}", fault.key, fault.what)).collect();
-        ConfigError::new_err(lines.join("\n"))
-    })?;
-    while !replay.step(&mut source, STEP) {}
-    let mut report = replay.report();
-    let notes = source.notes();
-    report.json["workload_notes"] = json!(notes);
     if let Some(spec) = precondition {
-        report.json["precondition"] = json!({ "spec": spec });
+        found.report.json["precondition"] = json!({ "spec": spec });
     }
-    Ok(Some(Found { report, notes }))
+    Ok(Some(found))
+}
+
+/// What playing takes beside device and source.
+struct Played<'a> {
+    settings: ReplaySettings,
+    watch: &'a Arc<Watch>,
+}
+
+impl Played<'_> {
+    /// Plays to the end; `controller` tells what a simulated drive's controller did.
+    fn on<D: BlockDevice>(self, device: D, source: &mut Source, controller: impl Fn(&D) -> Value) -> PyResult<Found> {
+        let mut replay =
+            flashwright_sim::Replay::watched(device, self.settings, Arc::clone(self.watch)).map_err(|faults| {
+                let line = |fault: &flashwright_host::StackError| format!("host.{}: {}", fault.key, fault.what);
+                ConfigError::new_err(faults.iter().map(line).collect::<Vec<_>>().join("\n"))
+            })?;
+        while !replay.step(source, STEP) {}
+        let mut report = replay.report();
+        let notes = source.notes();
+        report.json["workload_notes"] = json!(notes);
+        report.json["application"] = source.application();
+        report.json["controller"] = controller(replay.device());
+        Ok(Found { report, notes })
+    }
 }
 
 #[pymethods]
