@@ -192,6 +192,8 @@ def _figures(result: RunResult) -> RenderableType:
         )
     if (used := j["gc"]["block_utilization"]) is not None:
         rows.append(("block utilization", f"{units.share(used)} of a block's pages at its erase"))
+    if j["controller"] is not None:
+        rows.append(("controller", _controller(j["controller"])))
     if j["buffer"]["writes"] is not None:
         rows.append(("buffer", _buffer(j["buffer"])))
     worn = j["wear"]["blocks_worn_out"]
@@ -200,6 +202,28 @@ def _figures(result: RunResult) -> RenderableType:
     end = f"; {units.count(worn)} blocks worn out" if worn else ""
     rows.append(("erases per block", f"{erases}, {spread}{end}"))
     return grid(rows)
+
+
+def _controller(figures: dict[str, Any]) -> str:
+    """What stands between the interface and the flash did; parts that did nothing are left out."""
+    parts = []
+    if figures["write_buffer_bytes"]:
+        parts.append(
+            f"{units.size(figures['write_buffer_bytes'])} through the write buffer in "
+            f"{units.count(figures['flushes'])} flushes, {units.count(figures['flushes_forced'])} of them forced"
+        )
+    if figures["write_through_bytes"]:
+        parts.append(f"{units.size(figures['write_through_bytes'])} past it")
+    if figures["read_buffer_hits"]:
+        parts.append(f"{units.count(figures['read_buffer_hits'])} reads from the read buffer")
+    if figures["prefetched_bytes"]:
+        used = figures["prefetched_used_bytes"] / figures["prefetched_bytes"]
+        parts.append(
+            f"{units.size(figures['prefetched_bytes'])} read ahead, {units.share(used)} of it used"
+        )
+    if figures["turnarounds"]:
+        parts.append(f"{units.count(figures['turnarounds'])} turns between reading and writing")
+    return "; ".join(parts) or "no buffer was used"
 
 
 def _cleaning(figures: dict[str, Any]) -> str:
