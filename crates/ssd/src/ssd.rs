@@ -309,9 +309,9 @@ impl Ssd {
         if request.sectors == 0 {
             return Ok(());
         }
-        let run = self.run_of(request);
         match request.kind {
             RequestKind::Read => {
+                let run = self.run_of(request);
                 let delivered = self.flash.stamps().map(|stamps| stamps.delivered());
                 match &mut self.ram {
                     None => self.scheme.read(run, &mut self.flash),
@@ -326,9 +326,10 @@ impl Ssd {
             }
             RequestKind::Write => {
                 if self.config.host.partial_pages == PartialPages::ReadModifyWrite {
-                    self.read_partial_pages(request, run);
+                    self.read_partial_pages(request);
                 }
-                self.write_run(run, request.fua)
+                // Worked out anew: a run whose address was taken would be copied through memory, which stalls.
+                self.write_run(self.run_of(request), request.fua)
             }
             RequestKind::Trim => {
                 // Only pages wholly covered lose their content.
@@ -362,15 +363,24 @@ impl Ssd {
         for lpn in run.iter() {
             self.flash.host_writes_page(lpn);
         }
-        self.scheme.write(run, &mut self.flash).inspect_err(|_| {
-            for lpn in run.iter() {
-                self.flash.host_write_failed(lpn, self.scheme.lookup(lpn, &self.flash));
-            }
-        })
+        let result = self.scheme.write(run, &mut self.flash);
+        if result.is_err() {
+            self.write_failed(run);
+        }
+        result
+    }
+
+    #[cold]
+    fn write_failed(&mut self, run: LpnRun) {
+        for lpn in run.iter() {
+            self.flash.host_write_failed(lpn, self.scheme.lookup(lpn, &self.flash));
+        }
     }
 
     /// Reads the first and last page of a write that covers them only in part, if they hold data.
-    fn read_partial_pages(&mut self, request: &Request, run: LpnRun) {
+    #[inline(never)]
+    fn read_partial_pages(&mut self, request: &Request) {
+        let run = self.run_of(request);
         let starts_inside = !request.first_sector.is_multiple_of(self.sectors_per_page);
         let ends_inside = !request.end_sector().is_multiple_of(self.sectors_per_page);
         let last = Lpn(run.first.0 + run.pages - 1);
