@@ -182,7 +182,7 @@ pub struct Cfq {
     /// Where the last request ended.
     head: u64,
     /// When the last read was done that had waited too long.
-    delayed_at: Nanos,
+    delayed_at: Option<Nanos>,
     slices: u64,
     idle_waits: u64,
     idle_waits_won: u64,
@@ -313,7 +313,9 @@ impl Cfq {
             most = if alone { u32::MAX } else { self.quantum };
         }
         if !turn.sync && self.settings.target_latency.0 > 0 {
-            let depth = (now.0 - self.delayed_at.0) / self.settings.slice_sync.0;
+            // The kernel starts as if the last had been delayed a second before.
+            let since = self.delayed_at.map_or(now.0 + 1_000_000_000, |at| now.0 - at.0);
+            let depth = since / self.settings.slice_sync.0;
             let depth = if turn.below == 0 { depth.max(1) } else { depth };
             most = most.min(u32::try_from(depth).unwrap_or(u32::MAX));
         }
@@ -438,7 +440,7 @@ impl Scheduler for Cfq {
             below: [0; 2],
             queueing: false,
             head: 0,
-            delayed_at: Nanos(0),
+            delayed_at: None,
             slices: 0,
             idle_waits: 0,
             idle_waits_won: 0,
@@ -546,7 +548,7 @@ impl Scheduler for Cfq {
         if sync {
             self.turns[at].habits.last_done = Some(now);
             if now >= request.queued_at + self.settings.fifo_expire_sync {
-                self.delayed_at = now;
+                self.delayed_at = Some(now);
             }
         }
         if self.active != Some(at) {
