@@ -2,7 +2,7 @@
 //! requests in.
 
 use crate::lists::{List, Lists, SortTree};
-use crate::pool::{Id, Pool, Queued};
+use crate::pool::{Id, Pool};
 use crate::schedulers::Grew;
 use flashwright_block::{Nanos, RequestKind};
 use serde::{Deserialize, Serialize};
@@ -110,21 +110,21 @@ impl Directions {
         }
     }
 
-    /// A request leaves.
-    pub fn take(&mut self, id: Id, pool: &Pool) -> Queued {
-        let queued = *pool.get(id);
+    /// A request leaves; answers the one after it in order of sectors.
+    pub fn take(&mut self, id: Id, pool: &Pool) -> Option<Id> {
+        let queued = pool.get(id);
         let direction = direction(queued.kind);
         self.lists.remove(&mut self.fifo[direction], id);
-        self.sorted[direction].remove(queued.first_sector, id);
-        queued
+        self.sorted[direction].remove(queued.first_sector, id)
     }
 }
+
 /// The request that a disk's head at `head` reaches soonest: the next one forward, or the last one behind where that
 /// is at most `back_max` sectors away and, taken `back_penalty` times, nearer. Without either the order begins anew.
 /// A tie goes forward (Linux 2.6, anticipatory and CFQ).
 pub(crate) fn nearest(sorted: &SortTree, head: u64, back_max: u64, back_penalty: u64, pool: &Pool) -> Option<Id> {
-    let forward = sorted.at_or_after(head);
-    let back = sorted.before(head).map(|id| (id, head - pool.get(id).first_sector));
+    let (back, forward) = sorted.around(head);
+    let back = back.map(|id| (id, head - pool.get(id).first_sector));
     match (forward, back.filter(|(_, distance)| *distance <= back_max)) {
         (Some(forward), Some((back, distance))) => {
             let ahead = pool.get(forward).first_sector - head;

@@ -185,10 +185,10 @@ impl Anticipatory {
             return Verdict::Hopeless;
         }
         if let Some(id) = candidate {
-            let read = *pool.get(id);
-            if read.is_sync() && self.is_close(&process, &read, now) {
+            let read = pool.get(id);
+            if read.is_sync() && self.is_close(&process, read, now) {
                 // Processes that work together in one place count as one.
-                self.observe(expected, &read, now);
+                self.observe(expected, read, now);
                 return Verdict::Found;
             }
         }
@@ -334,14 +334,14 @@ impl Scheduler for Anticipatory {
     }
 
     fn add(&mut self, id: Id, pool: &mut Pool, now: Nanos) {
-        let queued = *pool.get(id);
+        let queued = pool.get(id);
         if queued.kind == RequestKind::Flush {
             self.flushes.push_back(id);
             return;
         }
         let process = self.process(queued.process);
         if queued.is_sync() {
-            self.observe(process, &queued, now);
+            self.observe(process, queued, now);
         }
         self.processes[process].queued += 1;
         if self.owner.len() <= id.0 as usize {
@@ -374,7 +374,8 @@ impl Scheduler for Anticipatory {
         }
         let choice = self.choose(now, in_flight, pool);
         if let Choice::Send(id) = choice {
-            let queued = self.requests.take(id, pool);
+            self.requests.take(id, pool);
+            let queued = pool.get(id);
             let direction = direction(queued.kind);
             self.waiting = Waiting::Off;
             self.head[direction] = queued.end_sector;

@@ -121,7 +121,7 @@ impl Pai {
                 open = false;
             }
             piece = cut.map(|at| pool.split(id, at));
-            let queued = *pool.get(id);
+            let queued = pool.get(id);
             let well_formed = self.is_well_formed(queued.kind, queued.first_sector, queued.end_sector);
             if well_formed && self.settings.merge == PaiMerge::Pending {
                 pool.close(id);
