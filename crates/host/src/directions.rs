@@ -1,7 +1,7 @@
 //! Reads and writes apart, each in order of sectors and of age: what deadline, mq-deadline and anticipatory keep
 //! requests in.
 
-use crate::lists::{List, Lists, SortTree};
+use crate::lists::{ById, List, Lists, SortTree};
 use crate::pool::{Id, Pool};
 use crate::schedulers::Grew;
 use flashwright_block::{Nanos, RequestKind};
@@ -27,7 +27,7 @@ pub(crate) struct Directions {
     fifo: [List; 2],
     sorted: [SortTree; 2],
     /// When each request has to go, by number.
-    expiry: Vec<Nanos>,
+    expiry: ById<Nanos>,
     /// How long a request may wait.
     patience: [Nanos; 2],
     /// How often reads went first while writes waited.
@@ -40,7 +40,7 @@ impl Directions {
             lists: Lists::default(),
             fifo: [List::default(); 2],
             sorted: [SortTree::default(), SortTree::default()],
-            expiry: Vec::new(),
+            expiry: ById::default(),
             patience: [read_expire, write_expire],
             starved: 0,
         }
@@ -58,7 +58,7 @@ impl Directions {
 
     /// Whether a request has waited as long as it may.
     pub fn expired(&self, id: Id, now: Nanos) -> bool {
-        self.expiry[id.0 as usize] <= now
+        self.expiry.get(id) <= now
     }
 
     /// The direction of the next batch: reads, until they have gone first `writes_starved` times while writes waited.
@@ -78,10 +78,7 @@ impl Directions {
     pub fn add(&mut self, id: Id, pool: &Pool, now: Nanos) {
         let queued = pool.get(id);
         let direction = direction(queued.kind);
-        if self.expiry.len() <= id.0 as usize {
-            self.expiry.resize(id.0 as usize + 1, Nanos(0));
-        }
-        self.expiry[id.0 as usize] = now + self.patience[direction];
+        self.expiry.set(id, now + self.patience[direction]);
         self.lists.push(&mut self.fifo[direction], id);
         self.sorted[direction].insert(queued.first_sector, id);
     }
@@ -101,8 +98,8 @@ impl Directions {
         let queued = pool.get(id);
         let direction = direction(queued.kind);
         self.sorted[direction].remove(queued.first_sector, id);
-        if self.expiry[id.0 as usize] < self.expiry[into.0 as usize] {
-            self.expiry[into.0 as usize] = self.expiry[id.0 as usize];
+        if self.expiry.get(id) < self.expiry.get(into) {
+            self.expiry.set(into, self.expiry.get(id));
             self.lists.remove(&mut self.fifo[direction], into);
             self.lists.replace(&mut self.fifo[direction], id, into);
         } else {

@@ -1,7 +1,7 @@
 //! One scheduler before a device: a block device itself.
 
 use crate::figures::{LayerFigures, Yardstick};
-use crate::pool::{Id, Pool, Queued};
+use crate::pool::{Id, Pool, Queued, side};
 use crate::schedulers::{Choice, Grew, Merges, Running};
 use crate::tables::InFlight;
 use flashwright_block::{
@@ -73,10 +73,6 @@ pub struct Filter<D> {
     ready: VecDeque<Completion>,
     failures: VecDeque<IoError>,
     figures: LayerFigures,
-}
-
-fn direction(kind: RequestKind) -> usize {
-    usize::from(kind != RequestKind::Read)
 }
 
 impl<D: BlockDevice> Filter<D> {
@@ -158,7 +154,7 @@ impl<D: BlockDevice> Filter<D> {
         }
         self.plugged_sync |= fua || matches!(kind, RequestKind::Read | RequestKind::Flush);
         self.queued += 1;
-        self.taken[direction(kind)] += 1;
+        self.taken[side(kind)] += 1;
         self.pool.reopen(id);
         let before = self.pool.queued_count();
         self.scheduler.add(id, &mut self.pool, now);
@@ -173,7 +169,7 @@ impl<D: BlockDevice> Filter<D> {
     fn cut(&mut self, before: usize, kind: RequestKind) {
         let pieces = u32::try_from(self.pool.queued_count() - before).expect("few pieces");
         self.queued += pieces;
-        self.taken[direction(kind)] += pieces;
+        self.taken[side(kind)] += pieces;
     }
 
     /// Joins a new request with a queued one, if one adjoins and may grow.
@@ -235,7 +231,7 @@ impl<D: BlockDevice> Filter<D> {
         self.pool.join(front, back, front);
         self.figures.joined += 1;
         self.queued -= 1;
-        self.taken[direction(kind)] -= 1;
+        self.taken[side(kind)] -= 1;
         let before = self.pool.queued_count();
         self.scheduler.grown(front, Grew::Back, &mut self.pool, now);
         self.cut(before, kind);
@@ -304,7 +300,7 @@ impl<D: BlockDevice> Filter<D> {
 
     /// A request that was handed on is done, well or not.
     fn leaves(&mut self, id: Id, below: &Completion, well: bool) {
-        self.taken[direction(below.request.kind)] -= 1;
+        self.taken[side(below.request.kind)] -= 1;
         let Self { pool, ready, freed, .. } = self;
         pool.completed(id, below, |completion, host, waited_for| {
             if well {
@@ -352,7 +348,7 @@ impl<D: BlockDevice> Filter<D> {
     fn let_in(&mut self, now: Nanos) {
         while let Some(host) = self.backlog.front().copied() {
             let kind = self.pool.request_of(host).kind;
-            if self.taken[direction(kind)] >= self.rules.queue_requests {
+            if self.taken[side(kind)] >= self.rules.queue_requests {
                 return;
             }
             self.backlog.pop_front();
@@ -447,7 +443,7 @@ impl<D: BlockDevice> BlockDevice for Filter<D> {
         self.tag += 1;
         self.figures.requests += 1;
         let host = self.pool.arrives(request, tag);
-        let full = self.taken[direction(request.kind)] >= self.rules.queue_requests;
+        let full = self.taken[side(request.kind)] >= self.rules.queue_requests;
         if full || !self.backlog.is_empty() {
             self.figures.held_for_room += 1;
             self.backlog.push_back(host);

@@ -5,6 +5,27 @@ use serde::{Deserialize, Serialize};
 
 const NONE: u32 = u32::MAX;
 
+/// A value for each request, by number; grows to the greatest number that was given one.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct ById<T>(Vec<T>);
+
+impl<T: Copy + Default> ById<T> {
+    /// Gives a request its value.
+    #[inline]
+    pub fn set(&mut self, id: Id, value: T) {
+        if self.0.len() <= id.0 as usize {
+            self.0.resize(id.0 as usize + 1, T::default());
+        }
+        self.0[id.0 as usize] = value;
+    }
+
+    /// The value of a request; the default of one that was given none.
+    #[inline]
+    pub fn get(&self, id: Id) -> T {
+        self.0.get(id.0 as usize).copied().unwrap_or_default()
+    }
+}
+
 /// Links between requests. A request is in at most one list of one `Lists` at a time.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Lists {
@@ -49,11 +70,16 @@ impl List {
 }
 
 impl Lists {
-    /// Appends a request that is in no list.
-    pub fn push(&mut self, list: &mut List, id: Id) {
+    #[inline]
+    fn make_room(&mut self, id: Id) {
         if self.links.len() <= id.0 as usize {
             self.links.resize(id.0 as usize + 1, (NONE, NONE));
         }
+    }
+
+    /// Appends a request that is in no list.
+    pub fn push(&mut self, list: &mut List, id: Id) {
+        self.make_room(id);
         self.links[id.0 as usize] = (list.tail, NONE);
         match list.tail {
             NONE => list.head = id.0,
@@ -65,9 +91,7 @@ impl Lists {
 
     /// Puts a request that is in no list behind a member, or before all of them.
     pub fn insert_behind(&mut self, list: &mut List, member: Option<Id>, id: Id) {
-        if self.links.len() <= id.0 as usize {
-            self.links.resize(id.0 as usize + 1, (NONE, NONE));
-        }
+        self.make_room(id);
         let after = member.map_or(list.head, |member| self.links[member.0 as usize].1);
         self.links[id.0 as usize] = (member.map_or(NONE, |member| member.0), after);
         match member {
@@ -97,9 +121,7 @@ impl Lists {
 
     /// Puts `by`, which is in no list, where `id` stands, which leaves.
     pub fn replace(&mut self, list: &mut List, id: Id, by: Id) {
-        if self.links.len() <= by.0 as usize {
-            self.links.resize(by.0 as usize + 1, (NONE, NONE));
-        }
+        self.make_room(by);
         let (before, after) = self.links[id.0 as usize];
         self.links[by.0 as usize] = (before, after);
         match before {
@@ -153,6 +175,9 @@ pub struct SortTree {
     least: Vec<u128>,
     blocks: Vec<Vec<u128>>,
     spare: Vec<Vec<u128>>,
+    /// What was behind the last request that left: block and place. Most schedulers go on from there, so it is looked at
+    /// before a search. It may be out of date.
+    near: (usize, usize),
     len: usize,
 }
 
@@ -175,7 +200,7 @@ fn rank(block: &[u128], key: u128) -> usize {
     let (mut at, mut left) = (0, block.len());
     while left > 1 {
         let half = left / 2;
-        at += half * usize::from(block[at + half - 1] < key);
+        at += half & usize::from(block[at + half - 1] < key).wrapping_neg();
         left -= half;
     }
     at + usize::from(left == 1 && block[at] < key)
@@ -193,6 +218,19 @@ impl SortTree {
     fn seek(&self, key: u128) -> (usize, usize) {
         let at = self.block_of(key);
         (at, self.blocks.get(at).map_or(0, |block| rank(block, key)))
+    }
+
+    /// [`SortTree::seek`], with a look first at where the last request left.
+    #[inline]
+    fn seek_near(&self, key: u128) -> (usize, usize) {
+        let (at, place) = self.near;
+        if let Some(block) = self.blocks.get(at)
+            && block.get(place).is_some_and(|found| *found >= key)
+            && if place > 0 { block[place - 1] < key } else { self.least[at] <= key }
+        {
+            return self.near;
+        }
+        self.seek(key)
     }
 
     /// The request at a place, or the first of the next block.
@@ -231,16 +269,18 @@ impl SortTree {
             }
         }
         self.blocks[at].insert(place, key);
+        self.near.1 += usize::from(at == self.near.0 && place < self.near.1);
     }
 
     /// Takes out a request that was added with this first sector; answers the one after it.
     pub fn remove(&mut self, first_sector: u64, id: Id) -> Option<Id> {
         let key = order(first_sector, id.0);
-        let (at, place) = self.seek(key);
+        let (at, place) = self.seek_near(key);
         debug_assert!(self.blocks[at][place] == key, "it is in the tree");
         self.blocks[at].remove(place);
         self.len -= 1;
-        let after = self.at((at, place));
+        self.near = (at, place);
+        let after = self.at(self.near);
         if self.blocks[at].is_empty() && self.blocks.len() > 1 {
             self.spare.push(self.blocks.remove(at));
             self.least.remove(at);
@@ -258,19 +298,19 @@ impl SortTree {
     /// The first request that begins at `sector` or later.
     #[must_use]
     pub fn at_or_after(&self, sector: u64) -> Option<Id> {
-        self.at(self.seek(order(sector, 0)))
+        self.at(self.seek_near(order(sector, 0)))
     }
 
     /// The last request that begins before `sector`.
     #[must_use]
     pub fn before(&self, sector: u64) -> Option<Id> {
-        self.ahead_of(self.seek(order(sector, 0)))
+        self.ahead_of(self.seek_near(order(sector, 0)))
     }
 
     /// [`SortTree::before`] and [`SortTree::at_or_after`] in one search.
     #[must_use]
     pub fn around(&self, sector: u64) -> (Option<Id>, Option<Id>) {
-        let place = self.seek(order(sector, 0));
+        let place = self.seek_near(order(sector, 0));
         (self.ahead_of(place), self.at(place))
     }
 
@@ -340,6 +380,7 @@ mod tests {
         use std::collections::BTreeSet;
         let mut rng = Seed(1).stream("lists");
         let (mut tree, mut set, mut most_blocks) = (SortTree::default(), BTreeSet::<(u64, u32)>::new(), 0);
+        let mut left_at = 0;
         let mut free: Vec<u32> = (0..3_000).rev().collect();
         for step in 0..60_000_u32 {
             // Waves: the tree grows to some hundreds, then shrinks to none; now and then from its lower end.
@@ -357,8 +398,9 @@ mod tests {
                 let after = set.range(gone..).next().map(|(_, id)| Id(*id));
                 assert_eq!(tree.remove(gone.0, Id(gone.1)), after);
                 assert_eq!(tree.after(gone.0, Id(gone.1)), after);
+                left_at = gone.0;
             }
-            let sector = below(&mut rng, 2_100);
+            let sector = if step % 2 == 0 { left_at + below(&mut rng, 3) } else { below(&mut rng, 2_100) };
             let at_or_after = set.range((sector, 0)..).next().map(|(_, id)| Id(*id));
             let before = set.range(..(sector, 0)).next_back().map(|(_, id)| Id(*id));
             assert_eq!((tree.before(sector), tree.at_or_after(sector)), (before, at_or_after));

@@ -178,6 +178,11 @@ pub struct Pool {
     keeps_starts: bool,
 }
 
+/// Where counts by direction keep a kind: reads first, all others second.
+pub(crate) fn side(kind: RequestKind) -> usize {
+    usize::from(kind != RequestKind::Read)
+}
+
 fn key(sector: u64, kind: RequestKind) -> u64 {
     (sector << 2) | kind as u64
 }

@@ -17,6 +17,7 @@
 use super::{Choice, Grew, Scheduler, SchedulerContext};
 use crate::directions::{Directions, READ, WRITE, direction, nearest};
 use crate::habits::{Habits, ProcessIndex};
+use crate::lists::ById;
 use crate::pool::{Id, Pool, Queued};
 use flashwright_block::{Nanos, RequestKind};
 use serde::{Deserialize, Serialize};
@@ -104,7 +105,7 @@ pub struct Anticipatory {
     processes: Vec<Process>,
     by_process: ProcessIndex,
     /// Index of the process of each queued request, by number.
-    owner: Vec<usize>,
+    owner: ById<usize>,
     /// Means over the first think times and distances of all processes, times 256.
     first_think: u64,
     first_seek: u64,
@@ -177,7 +178,7 @@ impl Anticipatory {
     /// What a request, or having none, says of waiting for the process of the last read.
     fn judge(&mut self, candidate: Option<Id>, now: Nanos, pool: &Pool) -> Verdict {
         let Some(expected) = self.expected else { return Verdict::Hopeless };
-        if candidate.is_some_and(|id| self.owner[id.0 as usize] == expected) {
+        if candidate.is_some_and(|id| self.owner.get(id) == expected) {
             return Verdict::Found;
         }
         let process = self.processes[expected];
@@ -311,7 +312,7 @@ impl Scheduler for Anticipatory {
             flushes: VecDeque::new(),
             processes: Vec::new(),
             by_process: ProcessIndex::default(),
-            owner: Vec::new(),
+            owner: ById::default(),
             first_think: 0,
             first_seek: 0,
             head: [0; 2],
@@ -344,10 +345,7 @@ impl Scheduler for Anticipatory {
             self.observe(process, queued, now);
         }
         self.processes[process].queued += 1;
-        if self.owner.len() <= id.0 as usize {
-            self.owner.resize(id.0 as usize + 1, 0);
-        }
-        self.owner[id.0 as usize] = process;
+        self.owner.set(id, process);
         self.requests.add(id, pool, now);
         if matches!(self.waiting, Waiting::ForEnd | Waiting::ForNext) {
             match self.judge(Some(id), now, pool) {
@@ -364,7 +362,7 @@ impl Scheduler for Anticipatory {
     }
 
     fn swallowed(&mut self, id: Id, into: Id, pool: &Pool) {
-        self.processes[self.owner[id.0 as usize]].queued -= 1;
+        self.processes[self.owner.get(id)].queued -= 1;
         self.requests.swallowed(id, into, pool);
     }
 
@@ -379,7 +377,7 @@ impl Scheduler for Anticipatory {
             let direction = direction(queued.kind);
             self.waiting = Waiting::Off;
             self.head[direction] = queued.end_sector;
-            self.processes[self.owner[id.0 as usize]].queued -= 1;
+            self.processes[self.owner.get(id)].queued -= 1;
             // The process as the end of the request will name it.
             self.expected = (direction == READ).then(|| self.process(queued.process));
             self.ended = false;
