@@ -100,7 +100,7 @@ struct Live {
 /// Outstanding requests by region, folded: one whose regions are all at zero overlaps nothing.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Regions {
-    /// All requests, and those that change something.
+    /// Reads, and requests that change something.
     counts: [Vec<u16>; 2],
     /// Requests too long to be counted by region, likewise.
     long: [u32; 2],
@@ -130,11 +130,10 @@ impl Regions {
 
     #[inline]
     fn change(&mut self, live: &Live, by: impl Fn(&mut u16), by_long: impl Fn(&mut u32)) {
-        for list in 0..=usize::from(!live.reads) {
-            match self.of(live.first_sector, live.end_sector) {
-                Some(regions) => regions.for_each(|region| by(&mut self.counts[list][region])),
-                None => by_long(&mut self.long[list]),
-            }
+        let list = usize::from(!live.reads);
+        match self.of(live.first_sector, live.end_sector) {
+            Some(regions) => regions.for_each(|region| by(&mut self.counts[list][region])),
+            None => by_long(&mut self.long[list]),
         }
     }
 
@@ -152,11 +151,14 @@ impl Regions {
     /// Whether a request may overlap an outstanding one in a way that matters.
     #[inline]
     fn may_conflict(&self, request: &Request) -> bool {
-        let list = usize::from(request.kind == RequestKind::Read);
-        self.long[list] > 0
-            || self
-                .of(request.first_sector, request.end_sector())
-                .is_none_or(|mut regions| regions.any(|region| self.counts[list][region] > 0))
+        // Reads matter to changes only; without a branch, since nobody foresees which it is.
+        let with_reads = u16::from(request.kind != RequestKind::Read);
+        let [reads, changes] = self.long;
+        changes + reads * u32::from(with_reads) > 0
+            || self.of(request.first_sector, request.end_sector()).is_none_or(|mut regions| {
+                let [reads, changes] = &self.counts;
+                regions.any(|region| changes[region] | (reads[region] * with_reads) > 0)
+            })
     }
 }
 
