@@ -181,7 +181,7 @@ pub struct SortTree {
     len: usize,
 }
 
-/// The order as one number, which compares without a branch.
+/// The order as one number.
 #[inline]
 fn order(first_sector: u64, id: u32) -> u128 {
     (u128::from(first_sector) << 32) | u128::from(id)
@@ -193,31 +193,18 @@ fn id_of(order: u128) -> Id {
     Id(order as u32)
 }
 
-/// How many keys of a block lie below this one. The search is written out so that it has no branch to foresee, where the
-/// standard one has.
-#[inline]
-fn rank(block: &[u128], key: u128) -> usize {
-    let (mut at, mut left) = (0, block.len());
-    while left > 1 {
-        let half = left / 2;
-        at += half & usize::from(block[at + half - 1] < key).wrapping_neg();
-        left -= half;
-    }
-    at + usize::from(left == 1 && block[at] < key)
-}
-
 impl SortTree {
     /// The block that holds a key or would, if there is one.
     #[inline]
     fn block_of(&self, key: u128) -> usize {
-        if self.least.len() <= 1 { 0 } else { rank(&self.least, key + 1) - 1 }
+        if self.least.len() <= 1 { 0 } else { self.least.partition_point(|least| *least <= key) - 1 }
     }
 
     /// Where the first key stands that is not below this one: block and place; the place may be the block's end.
     #[inline]
     fn seek(&self, key: u128) -> (usize, usize) {
         let at = self.block_of(key);
-        (at, self.blocks.get(at).map_or(0, |block| rank(block, key)))
+        (at, self.blocks.get(at).map_or(0, |block| block.partition_point(|other| *other < key)))
     }
 
     /// [`SortTree::seek`], with a look first at where the last request left.

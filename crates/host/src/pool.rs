@@ -412,8 +412,11 @@ impl Pool {
             return None;
         }
         let (first, end, reads) = (request.first_sector, request.end_sector(), request.kind == RequestKind::Read);
-        // One branch for each, since nearly none overlaps.
-        let overlapping = self.live.iter().filter(|other| (other.first_sector < end) & (first < other.end_sector));
+        let overlaps = |other: &Live| (other.first_sector < end) & (first < other.end_sector);
+        // Nearly none does, so several are compared at a branch.
+        let some_do = |several: &[Live]| several.iter().fold(false, |some, other| some | overlaps(other));
+        let overlapping =
+            self.live.chunks(8).filter(|several| some_do(several)).flatten().filter(|other| overlaps(other));
         let conflicts = overlapping.filter(|other| other.tag < tag.0 && !(reads && other.reads));
         let found = conflicts.max_by_key(|other| other.tag)?.host;
         self.hosts[found as usize].waited_for = true;
