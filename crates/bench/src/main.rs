@@ -10,7 +10,7 @@
 //! flashwright-bench --json FILE     the table for programs as well
 //! flashwright-bench buffers         writes through RAM against the same without; takes --quick
 //! flashwright-bench policies        victim and placement policies against greedy cleaning
-//! flashwright-bench host            a request through each scheduler; takes --quick
+//! flashwright-bench host            a request through each scheduler; takes --quick, --only CHAIN
 //! ```
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]

@@ -8,7 +8,7 @@
 //! ```
 
 use crate::lists::{List, Lists};
-use crate::pool::{Id, Pool};
+use crate::pool::{Id, Pool, side};
 use crate::profile::{Finding, Profile};
 use crate::schedulers::Splitting;
 use flashwright_block::RequestKind;
@@ -134,8 +134,7 @@ impl CutRule {
     #[must_use]
     pub fn cut(&self, kind: RequestKind, first_sector: u64, end_sector: u64) -> Option<u64> {
         let longest = match kind {
-            RequestKind::Read => self.longest[0],
-            RequestKind::Write => self.longest[1],
+            RequestKind::Read | RequestKind::Write => self.longest(kind),
             RequestKind::Trim | RequestKind::Flush => return None,
         };
         let past_border = if self.unit == 0 { 0 } else { first_sector % self.unit };
@@ -146,7 +145,7 @@ impl CutRule {
     /// Longest piece that the rule makes of reads or of writes, in sectors.
     #[must_use]
     pub fn longest(&self, kind: RequestKind) -> u64 {
-        self.longest[usize::from(kind != RequestKind::Read)]
+        self.longest[side(kind)]
     }
 }
 

@@ -1,8 +1,8 @@
 //! Reads and writes apart, each in order of sectors and of age: what deadline, mq-deadline and anticipatory keep
 //! requests in.
 
-use crate::lists::{List, Lists, SortTree};
-use crate::pool::{Id, Pool, Queued};
+use crate::lists::{ById, List, Lists, SortTree};
+use crate::pool::{Id, Pool};
 use crate::schedulers::Grew;
 use flashwright_block::{Nanos, RequestKind};
 use serde::{Deserialize, Serialize};
@@ -27,7 +27,7 @@ pub(crate) struct Directions {
     fifo: [List; 2],
     sorted: [SortTree; 2],
     /// When each request has to go, by number.
-    expiry: Vec<Nanos>,
+    expiry: ById<Nanos>,
     /// How long a request may wait.
     patience: [Nanos; 2],
     /// How often reads went first while writes waited.
@@ -40,7 +40,7 @@ impl Directions {
             lists: Lists::default(),
             fifo: [List::default(); 2],
             sorted: [SortTree::default(), SortTree::default()],
-            expiry: Vec::new(),
+            expiry: ById::default(),
             patience: [read_expire, write_expire],
             starved: 0,
         }
@@ -58,7 +58,7 @@ impl Directions {
 
     /// Whether a request has waited as long as it may.
     pub fn expired(&self, id: Id, now: Nanos) -> bool {
-        self.expiry[id.0 as usize] <= now
+        self.expiry.get(id) <= now
     }
 
     /// The direction of the next batch: reads, until they have gone first `writes_starved` times while writes waited.
@@ -78,10 +78,7 @@ impl Directions {
     pub fn add(&mut self, id: Id, pool: &Pool, now: Nanos) {
         let queued = pool.get(id);
         let direction = direction(queued.kind);
-        if self.expiry.len() <= id.0 as usize {
-            self.expiry.resize(id.0 as usize + 1, Nanos(0));
-        }
-        self.expiry[id.0 as usize] = now + self.patience[direction];
+        self.expiry.set(id, now + self.patience[direction]);
         self.lists.push(&mut self.fifo[direction], id);
         self.sorted[direction].insert(queued.first_sector, id);
     }
@@ -101,8 +98,8 @@ impl Directions {
         let queued = pool.get(id);
         let direction = direction(queued.kind);
         self.sorted[direction].remove(queued.first_sector, id);
-        if self.expiry[id.0 as usize] < self.expiry[into.0 as usize] {
-            self.expiry[into.0 as usize] = self.expiry[id.0 as usize];
+        if self.expiry.get(id) < self.expiry.get(into) {
+            self.expiry.set(into, self.expiry.get(id));
             self.lists.remove(&mut self.fifo[direction], into);
             self.lists.replace(&mut self.fifo[direction], id, into);
         } else {
@@ -110,21 +107,21 @@ impl Directions {
         }
     }
 
-    /// A request leaves.
-    pub fn take(&mut self, id: Id, pool: &Pool) -> Queued {
-        let queued = *pool.get(id);
+    /// A request leaves; answers the one after it in order of sectors.
+    pub fn take(&mut self, id: Id, pool: &Pool) -> Option<Id> {
+        let queued = pool.get(id);
         let direction = direction(queued.kind);
         self.lists.remove(&mut self.fifo[direction], id);
-        self.sorted[direction].remove(queued.first_sector, id);
-        queued
+        self.sorted[direction].remove(queued.first_sector, id)
     }
 }
+
 /// The request that a disk's head at `head` reaches soonest: the next one forward, or the last one behind where that
 /// is at most `back_max` sectors away and, taken `back_penalty` times, nearer. Without either the order begins anew.
 /// A tie goes forward (Linux 2.6, anticipatory and CFQ).
 pub(crate) fn nearest(sorted: &SortTree, head: u64, back_max: u64, back_penalty: u64, pool: &Pool) -> Option<Id> {
-    let forward = sorted.at_or_after(head);
-    let back = sorted.before(head).map(|id| (id, head - pool.get(id).first_sector));
+    let (back, forward) = sorted.around(head);
+    let back = back.map(|id| (id, head - pool.get(id).first_sector));
     match (forward, back.filter(|(_, distance)| *distance <= back_max)) {
         (Some(forward), Some((back, distance))) => {
             let ahead = pool.get(forward).first_sector - head;

@@ -1,6 +1,6 @@
 //! What a filter counts: the composition of what it hands on (Kim et al., Table 4), merging, and how long requests wait.
 
-use crate::pool::Queued;
+use crate::pool::{Queued, side};
 use crate::profile::Profile;
 use flashwright_block::{Nanos, RequestKind};
 use serde::{Deserialize, Serialize};
@@ -104,22 +104,25 @@ impl LayerFigures {
 
     #[inline]
     pub(crate) fn handed_on(&mut self, queued: &Queued, now: Nanos, yardstick: &Yardstick) {
-        let (counts, waits, buffer) = match queued.kind {
-            RequestKind::Read => (&mut self.reads, &mut self.read_waits, yardstick.buffers[0]),
-            RequestKind::Write => (&mut self.writes, &mut self.write_waits, yardstick.buffers[1]),
-            RequestKind::Trim | RequestKind::Flush => {
-                self.others += 1;
-                return;
-            }
+        if matches!(queued.kind, RequestKind::Trim | RequestKind::Flush) {
+            self.others += 1;
+            return;
+        }
+        // Whether it is a read or aligned nobody foresees, so neither is a branch.
+        let (counts, waits) = if queued.kind == RequestKind::Read {
+            (&mut self.reads, &mut self.read_waits)
+        } else {
+            (&mut self.writes, &mut self.write_waits)
         };
+        let buffer = yardstick.buffers[side(queued.kind)];
         counts.requests += 1;
         counts.bytes += queued.sectors() * flashwright_block::SECTOR_BYTES;
         if let (Some(page), Some(start), Some(both)) =
             (yardstick.page, &mut counts.aligned_at_start, &mut counts.aligned_at_both_ends)
-            && queued.first_sector.is_multiple_of(page)
         {
-            *start += 1;
-            *both += u64::from(queued.end_sector.is_multiple_of(page));
+            let aligned = queued.first_sector.is_multiple_of(page);
+            *start += u64::from(aligned);
+            *both += u64::from(aligned & queued.end_sector.is_multiple_of(page));
         }
         if let (Some(buffer), Some(within), Some(above)) = (buffer, &mut counts.within_buffer, &mut counts.above_buffer)
         {

@@ -1,12 +1,12 @@
 //! One scheduler before a device: a block device itself.
 
 use crate::figures::{LayerFigures, Yardstick};
-use crate::pool::{Id, Pool, Queued};
+use crate::pool::{Id, Pool, Queued, side};
 use crate::schedulers::{Choice, Grew, Merges, Running};
+use crate::tables::InFlight;
 use flashwright_block::{
     Ahead, BlockDevice, Completion, DeviceInfo, IoError, Nanos, Request, RequestKind, SECTOR_BYTES, Tag,
 };
-use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
@@ -59,7 +59,7 @@ pub struct Filter<D> {
     /// Queued requests that were not handed on.
     queued: u32,
     in_flight: u32,
-    below: FxHashMap<u64, u32>,
+    below: InFlight,
     held: Vec<Held>,
     /// Requests that no longer hold up those that wait for them; empty between calls.
     freed: Vec<u32>,
@@ -75,10 +75,6 @@ pub struct Filter<D> {
     figures: LayerFigures,
 }
 
-fn direction(kind: RequestKind) -> usize {
-    usize::from(kind != RequestKind::Read)
-}
-
 impl<D: BlockDevice> Filter<D> {
     pub(crate) fn new(inner: D, scheduler: Running, name: &str, rules: Rules, yardstick: Yardstick) -> Self {
         Self {
@@ -92,7 +88,7 @@ impl<D: BlockDevice> Filter<D> {
             taken: [0; 2],
             queued: 0,
             in_flight: 0,
-            below: FxHashMap::default(),
+            below: InFlight::default(),
             held: Vec::new(),
             freed: Vec::new(),
             backlog: VecDeque::new(),
@@ -158,7 +154,7 @@ impl<D: BlockDevice> Filter<D> {
         }
         self.plugged_sync |= fua || matches!(kind, RequestKind::Read | RequestKind::Flush);
         self.queued += 1;
-        self.taken[direction(kind)] += 1;
+        self.taken[side(kind)] += 1;
         self.pool.reopen(id);
         let before = self.pool.queued_count();
         self.scheduler.add(id, &mut self.pool, now);
@@ -173,19 +169,19 @@ impl<D: BlockDevice> Filter<D> {
     fn cut(&mut self, before: usize, kind: RequestKind) {
         let pieces = u32::try_from(self.pool.queued_count() - before).expect("few pieces");
         self.queued += pieces;
-        self.taken[direction(kind)] += pieces;
+        self.taken[side(kind)] += pieces;
     }
 
     /// Joins a new request with a queued one, if one adjoins and may grow.
     fn merge(&mut self, id: Id, now: Nanos) -> bool {
-        let new = *self.pool.get(id);
+        let new = self.pool.get(id);
         if new.fua || matches!(new.kind, RequestKind::Flush | RequestKind::Trim) {
             return false;
         }
         let fits = |pool: &Pool, other: Id| pool.get(other).sectors() + new.sectors() <= self.rules.max_sectors;
         if let Some(front) = self.pool.ending_at(new.first_sector, new.kind)
             && fits(&self.pool, front)
-            && self.scheduler.may_grow_by(front, &new, &self.pool)
+            && self.scheduler.may_grow_by(front, new, &self.pool)
         {
             self.pool.join(front, id, front);
             self.figures.back_merges += 1;
@@ -195,7 +191,7 @@ impl<D: BlockDevice> Filter<D> {
         if self.rules.fronts
             && let Some(back) = self.pool.starting_at(new.end_sector, new.kind)
             && fits(&self.pool, back)
-            && self.scheduler.may_grow_by(back, &new, &self.pool)
+            && self.scheduler.may_grow_by(back, new, &self.pool)
         {
             let was = self.pool.get(back).first_sector;
             self.pool.join(id, back, back);
@@ -208,18 +204,19 @@ impl<D: BlockDevice> Filter<D> {
 
     /// A queued request has grown: it may meet its neighbour now.
     fn grown(&mut self, id: Id, grew: Grew, now: Nanos) {
-        let grown = *self.pool.get(id);
+        let kind = self.pool.get(id).kind;
         // A front merge moves the request in the scheduler's order, so it is told first.
         let before = self.pool.queued_count();
         self.scheduler.grown(id, grew, &mut self.pool, now);
-        self.cut(before, grown.kind);
+        self.cut(before, kind);
         self.ask_at = Nanos(0);
         if self.pool.queued_count() != before || !self.rules.fronts {
             return; // cut anew, or no neighbours are looked for
         }
+        let Queued { first_sector, end_sector, .. } = *self.pool.get(id);
         let (front, back) = match grew {
-            Grew::Back => (Some(id), self.pool.starting_at(grown.end_sector, grown.kind)),
-            Grew::Front { .. } => (self.pool.ending_at(grown.first_sector, grown.kind), Some(id)),
+            Grew::Back => (Some(id), self.pool.starting_at(end_sector, kind)),
+            Grew::Front { .. } => (self.pool.ending_at(first_sector, kind), Some(id)),
         };
         let (Some(front), Some(back)) = (front, back) else { return };
         let sectors = self.pool.get(front).sectors() + self.pool.get(back).sectors();
@@ -234,10 +231,10 @@ impl<D: BlockDevice> Filter<D> {
         self.pool.join(front, back, front);
         self.figures.joined += 1;
         self.queued -= 1;
-        self.taken[direction(grown.kind)] -= 1;
+        self.taken[side(kind)] -= 1;
         let before = self.pool.queued_count();
         self.scheduler.grown(front, Grew::Back, &mut self.pool, now);
-        self.cut(before, grown.kind);
+        self.cut(before, kind);
     }
 
     /// Hands on what may go now.
@@ -263,8 +260,9 @@ impl<D: BlockDevice> Filter<D> {
     }
 
     fn hand_on(&mut self, id: Id, now: Nanos) {
-        let queued = self.pool.hand_on(id, now);
-        self.figures.handed_on(&queued, now, &self.yardstick);
+        self.pool.hand_on(id, now);
+        let queued = self.pool.get(id);
+        self.figures.handed_on(queued, now, &self.yardstick);
         self.queued -= 1;
         let request = Request {
             arrival: now,
@@ -278,7 +276,7 @@ impl<D: BlockDevice> Filter<D> {
         match self.inner.submit(request) {
             Ok(tag) => {
                 self.in_flight += 1;
-                self.below.insert(tag.0, id.0);
+                self.below.insert(tag.0, id);
                 if self.rules.ordered_below {
                     self.follow(id, now);
                 }
@@ -286,7 +284,7 @@ impl<D: BlockDevice> Filter<D> {
             Err(error) => {
                 // Its requests of the host fail with it.
                 self.failures.push_back(error);
-                self.scheduler.completed(&queued, now, now);
+                self.scheduler.completed(queued, now, now);
                 let failed = Completion { request, start: now, end: now, ..Completion::default() };
                 self.leaves(id, &failed, false);
             }
@@ -302,11 +300,11 @@ impl<D: BlockDevice> Filter<D> {
 
     /// A request that was handed on is done, well or not.
     fn leaves(&mut self, id: Id, below: &Completion, well: bool) {
-        self.taken[direction(below.request.kind)] -= 1;
+        self.taken[side(below.request.kind)] -= 1;
         let Self { pool, ready, freed, .. } = self;
         pool.completed(id, below, |completion, host, waited_for| {
             if well {
-                ready.push_back(*completion);
+                ready.push_back(completion);
             }
             if waited_for {
                 freed.push(host);
@@ -350,7 +348,7 @@ impl<D: BlockDevice> Filter<D> {
     fn let_in(&mut self, now: Nanos) {
         while let Some(host) = self.backlog.front().copied() {
             let kind = self.pool.request_of(host).kind;
-            if self.taken[direction(kind)] >= self.rules.queue_requests {
+            if self.taken[side(kind)] >= self.rules.queue_requests {
                 return;
             }
             self.backlog.pop_front();
@@ -396,15 +394,14 @@ impl<D: BlockDevice> Filter<D> {
     }
 
     fn landed(&mut self, below: &Completion) {
-        let Some(id) = self.below.remove(&below.tag.0) else {
+        let Some(id) = self.below.remove(below.tag.0) else {
             debug_assert!(false, "the device completed {:?}, which was never submitted", below.tag);
             return;
         };
         self.in_flight -= 1;
-        let queued = *self.pool.get(Id(id));
-        self.scheduler.completed(&queued, below.start, below.end);
+        self.scheduler.completed(self.pool.get(id), below.start, below.end);
         self.ask_at = Nanos(0);
-        self.leaves(Id(id), below, true);
+        self.leaves(id, below, true);
     }
 }
 
@@ -446,7 +443,7 @@ impl<D: BlockDevice> BlockDevice for Filter<D> {
         self.tag += 1;
         self.figures.requests += 1;
         let host = self.pool.arrives(request, tag);
-        let full = self.taken[direction(request.kind)] >= self.rules.queue_requests;
+        let full = self.taken[side(request.kind)] >= self.rules.queue_requests;
         if full || !self.backlog.is_empty() {
             self.figures.held_for_room += 1;
             self.backlog.push_back(host);

@@ -23,6 +23,7 @@ mod profile;
 pub mod schedulers;
 mod settings;
 mod stack;
+mod tables;
 
 pub use cut::{CutRule, Unit, WithoutBuffer};
 pub use figures::{DispatchedCounts, LayerFigures, Waits};

@@ -6,8 +6,8 @@
 //!  queued          1 ├───────────┤ 2 ├──┤ 3 ├───┤    A and B merged, C cut in two
 //! ```
 
+use crate::tables::ByKey;
 use flashwright_block::{Completion, Nanos, Request, RequestKind, Tag};
-use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 const NONE: u32 = u32::MAX;
@@ -79,7 +79,11 @@ struct Link {
 
 /// Sectors of a region, whose outstanding requests are counted, as a shift: 4 KiB.
 const REGION_SHIFT: u32 = 3;
-const REGIONS: usize = 4096;
+/// Counts at first, and the most. There are 64 for each outstanding request, so that of requests that overlap none few have
+/// to be looked at more closely.
+const REGIONS: usize = 4_096;
+const REGIONS_MAX: usize = 1 << 17;
+const REGIONS_PER_REQUEST: usize = 64;
 /// Regions of a request that are counted one by one; a longer request is looked at by every later one.
 const REGIONS_COUNTED: u64 = 32;
 
@@ -96,38 +100,65 @@ struct Live {
 /// Outstanding requests by region, folded: one whose regions are all at zero overlaps nothing.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Regions {
-    /// All requests, and those that change something.
+    /// Reads, and requests that change something.
     counts: [Vec<u16>; 2],
     /// Requests too long to be counted by region, likewise.
     long: [u32; 2],
 }
 
 impl Regions {
-    fn new() -> Self {
-        Self { counts: [vec![0; REGIONS], vec![0; REGIONS]], long: [0; 2] }
+    fn new(regions: usize) -> Self {
+        Self { counts: [vec![0; regions], vec![0; regions]], long: [0; 2] }
     }
 
-    /// The regions of a request, or none if it is too long.
-    fn of(request: &Request) -> Option<impl Iterator<Item = usize>> {
-        let (first, last) = (request.first_sector >> REGION_SHIFT, (request.end_sector() - 1) >> REGION_SHIFT);
-        let fold = |region: u64| usize::try_from(region % REGIONS as u64).expect("a small remainder");
+    /// Whether it is time for more counts, and how many.
+    #[inline]
+    fn growth(&self, live: usize) -> Option<usize> {
+        let now = self.counts[0].len();
+        (live * REGIONS_PER_REQUEST > now && now < REGIONS_MAX).then(|| 4 * now)
+    }
+
+    /// The regions of what lies between two sectors, or none if they are too many.
+    #[inline]
+    fn of(&self, first_sector: u64, end_sector: u64) -> Option<impl Iterator<Item = usize> + use<>> {
+        let (first, last) = (first_sector >> REGION_SHIFT, (end_sector - 1) >> REGION_SHIFT);
+        let mask = self.counts[0].len() - 1; // a power of two less one
+        #[allow(clippy::cast_possible_truncation)] // what is cut off is folded away anyway
+        let fold = move |region: u64| region as usize & mask;
         (last - first < REGIONS_COUNTED).then(|| (first..=last).map(fold))
     }
 
-    fn change(&mut self, request: &Request, by: impl Fn(&mut u16), by_long: impl Fn(&mut u32)) {
-        for list in 0..=usize::from(request.kind != RequestKind::Read) {
-            match Self::of(request) {
-                Some(regions) => regions.for_each(|region| by(&mut self.counts[list][region])),
-                None => by_long(&mut self.long[list]),
-            }
+    #[inline]
+    fn change(&mut self, live: &Live, by: impl Fn(&mut u16), by_long: impl Fn(&mut u32)) {
+        let list = usize::from(!live.reads);
+        match self.of(live.first_sector, live.end_sector) {
+            Some(regions) => regions.for_each(|region| by(&mut self.counts[list][region])),
+            None => by_long(&mut self.long[list]),
         }
     }
 
+    #[inline]
+    fn add(&mut self, live: &Live) {
+        // A count at its greatest stays there, which costs time only.
+        self.change(live, |count| *count = count.saturating_add(1), |long| *long += 1);
+    }
+
+    #[inline]
+    fn take(&mut self, live: &Live) {
+        self.change(live, |count| *count -= u16::from(*count != u16::MAX), |long| *long -= 1);
+    }
+
     /// Whether a request may overlap an outstanding one in a way that matters.
+    #[inline]
     fn may_conflict(&self, request: &Request) -> bool {
-        let list = usize::from(request.kind == RequestKind::Read);
-        self.long[list] > 0
-            || Self::of(request).is_none_or(|mut regions| regions.any(|region| self.counts[list][region] > 0))
+        // Reads matter to changes only; without a branch, since nobody foresees which it is.
+        let with_reads = u16::from(request.kind != RequestKind::Read);
+        let [reads, changes] = self.long;
+        changes + reads * u32::from(with_reads) > 0
+            || self.of(request.first_sector, request.end_sector()).is_none_or(|mut regions| {
+                let [reads, changes] = &self.counts;
+                regions.any(|region| changes[region] | (reads[region] * with_reads) > 0)
+            })
     }
 }
 
@@ -143,10 +174,15 @@ pub struct Pool {
     live: Vec<Live>,
     regions: Regions,
     /// Queued requests that may grow, by end and by start; the lowest two bits are the kind.
-    by_end: FxHashMap<u64, u32>,
-    by_start: FxHashMap<u64, u32>,
+    by_end: ByKey,
+    by_start: ByKey,
     /// Whether requests are looked for by start too.
     keeps_starts: bool,
+}
+
+/// Where counts by direction keep a kind: reads first, all others second.
+pub(crate) fn side(kind: RequestKind) -> usize {
+    usize::from(kind != RequestKind::Read)
 }
 
 fn key(sector: u64, kind: RequestKind) -> u64 {
@@ -163,9 +199,9 @@ impl Pool {
             hosts: Vec::new(),
             free_hosts: Vec::new(),
             live: Vec::new(),
-            regions: Regions::new(),
-            by_end: FxHashMap::default(),
-            by_start: FxHashMap::default(),
+            regions: Regions::new(REGIONS),
+            by_end: ByKey::default(),
+            by_start: ByKey::default(),
             keeps_starts,
         }
     }
@@ -226,9 +262,9 @@ impl Pool {
         let queued = &mut self.queued[id.0 as usize];
         queued.open = !queued.fua && queued.kind != RequestKind::Flush;
         if queued.open {
-            self.by_end.insert(key(queued.end_sector, queued.kind), id.0);
+            self.by_end.insert(key(queued.end_sector, queued.kind), id);
             if self.keeps_starts {
-                self.by_start.insert(key(queued.first_sector, queued.kind), id.0);
+                self.by_start.insert(key(queued.first_sector, queued.kind), id);
             }
         }
     }
@@ -240,30 +276,26 @@ impl Pool {
             return;
         }
         let (end, start) = (key(queued.end_sector, queued.kind), key(queued.first_sector, queued.kind));
-        if self.by_end.get(&end) == Some(&id.0) {
-            self.by_end.remove(&end);
-        }
-        if self.keeps_starts && self.by_start.get(&start) == Some(&id.0) {
-            self.by_start.remove(&start);
+        self.by_end.remove(end, id);
+        if self.keeps_starts {
+            self.by_start.remove(start, id);
         }
     }
 
     /// A request goes below and grows no more.
-    pub(crate) fn hand_on(&mut self, id: Id, now: Nanos) -> Queued {
+    pub(crate) fn hand_on(&mut self, id: Id, now: Nanos) {
         self.close(id);
-        let queued = &mut self.queued[id.0 as usize];
-        queued.handed_on_at = now;
-        *queued
+        self.queued[id.0 as usize].handed_on_at = now;
     }
 
     /// The open request that ends where one of this kind begins.
     pub(crate) fn ending_at(&self, sector: u64, kind: RequestKind) -> Option<Id> {
-        self.by_end.get(&key(sector, kind)).map(|id| Id(*id))
+        self.by_end.get(key(sector, kind))
     }
 
     /// The open request that begins where one of this kind ends.
     pub(crate) fn starting_at(&self, sector: u64, kind: RequestKind) -> Option<Id> {
-        self.by_start.get(&key(sector, kind)).map(|id| Id(*id))
+        self.by_start.get(key(sector, kind))
     }
 
     /// Joins two queued requests that adjoin into the one that is to stay; the other's number is free then.
@@ -350,39 +382,42 @@ impl Pool {
     /// From now on later requests that overlap this one are told so. Answers the newest earlier one that it overlaps
     /// itself, if order matters between them.
     pub(crate) fn admit(&mut self, host: u32) -> Option<u32> {
-        let request = self.hosts[host as usize].completion.request;
+        let Completion { request, tag, .. } = &self.hosts[host as usize].completion;
         if request.sectors == 0 {
             return None; // a flush covers what was acknowledged, and that is below already
         }
-        let conflict = self.conflict(host);
-        // A count at its greatest stays there, which costs time only.
-        self.regions.change(&request, |count| *count = count.saturating_add(1), |long| *long += 1);
-        let Completion { tag, .. } = self.hosts[host as usize].completion;
-        self.hosts[host as usize].live_at = u32::try_from(self.live.len()).expect("fewer than 2^32 requests wait");
-        self.live.push(Live {
+        let live = Live {
             first_sector: request.first_sector,
             end_sector: request.end_sector(),
             tag: tag.0,
             host,
             reads: request.kind == RequestKind::Read,
-        });
+        };
+        let conflict = self.conflict(host);
+        self.hosts[host as usize].live_at = u32::try_from(self.live.len()).expect("fewer than 2^32 requests wait");
+        self.live.push(live);
+        self.regions.add(&live);
+        if let Some(regions) = self.regions.growth(self.live.len()) {
+            self.regions = Regions::new(regions);
+            self.live.iter().for_each(|live| self.regions.add(live));
+        }
         conflict
     }
 
     /// The newest request that came before this one, overlaps it, and is not a read like it; it is noted that one waits
     /// for it.
     pub(crate) fn conflict(&mut self, host: u32) -> Option<u32> {
-        let Completion { request, tag, .. } = self.hosts[host as usize].completion;
-        if !self.regions.may_conflict(&request) {
+        let Completion { request, tag, .. } = &self.hosts[host as usize].completion;
+        if !self.regions.may_conflict(request) {
             return None;
         }
-        let (end, reads) = (request.end_sector(), request.kind == RequestKind::Read);
-        let conflicts = self.live.iter().filter(|other| {
-            other.first_sector < end
-                && request.first_sector < other.end_sector
-                && other.tag < tag.0
-                && !(reads && other.reads)
-        });
+        let (first, end, reads) = (request.first_sector, request.end_sector(), request.kind == RequestKind::Read);
+        let overlaps = |other: &Live| (other.first_sector < end) & (first < other.end_sector);
+        // Nearly none does, so several are compared at a branch.
+        let some_do = |several: &[Live]| several.iter().fold(false, |some, other| some | overlaps(other));
+        let overlapping =
+            self.live.chunks(8).filter(|several| some_do(several)).flatten().filter(|other| overlaps(other));
+        let conflicts = overlapping.filter(|other| other.tag < tag.0 && !(reads && other.reads));
         let found = conflicts.max_by_key(|other| other.tag)?.host;
         self.hosts[found as usize].waited_for = true;
         Some(found)
@@ -427,7 +462,7 @@ impl Pool {
 
     /// A queued request was carried out: hands every request of the host that has no part left to `done`, with whether a
     /// later one waits for it. The number is free then.
-    pub(crate) fn completed(&mut self, id: Id, below: &Completion, mut done: impl FnMut(&Completion, u32, bool)) {
+    pub(crate) fn completed(&mut self, id: Id, below: &Completion, mut done: impl FnMut(Completion, u32, bool)) {
         let mut at = self.get(id).links.0;
         let (mut flash_ops, mut erases) = (below.flash_ops, below.erases);
         while at != NONE {
@@ -435,40 +470,40 @@ impl Pool {
             self.free_links.push(at);
             at = next;
             let entry = &mut self.hosts[host as usize];
-            let completion = &mut entry.completion;
-            completion.start = completion.start.min(below.start);
-            completion.end = completion.end.max(below.end);
-            // What merged requests set off counts once.
-            completion.flash_ops = completion.flash_ops.saturating_add(std::mem::take(&mut flash_ops));
-            completion.erases = completion.erases.saturating_add(std::mem::take(&mut erases));
+            let so_far = &entry.completion;
+            // Put together in registers: a copy of fields just written waits for them to reach the cache.
+            let completion = Completion {
+                start: so_far.start.min(below.start),
+                end: so_far.end.max(below.end),
+                // What merged requests set off counts once.
+                flash_ops: so_far.flash_ops.saturating_add(std::mem::take(&mut flash_ops)),
+                erases: so_far.erases.saturating_add(std::mem::take(&mut erases)),
+                ..*so_far
+            };
             entry.parts_left -= 1;
             if entry.parts_left == 0 {
-                let (completion, waited_for) = (entry.completion, entry.waited_for);
-                self.forget(host);
-                done(&completion, host, waited_for);
+                let waited_for = entry.waited_for;
+                self.free_hosts.push(host);
+                self.retire(host);
+                done(completion, host, waited_for);
+            } else {
+                entry.completion = completion;
             }
         }
         self.free_queued.push(id.0);
     }
 
-    fn forget(&mut self, host: u32) {
-        self.free_hosts.push(host);
-        self.retire(host);
-    }
-
     /// From now on no request conflicts with this one.
     fn retire(&mut self, host: u32) {
-        let HostRequest { live_at, completion, .. } = self.hosts[host as usize];
+        let live_at = std::mem::replace(&mut self.hosts[host as usize].live_at, NONE);
         if live_at == NONE {
             return;
         }
-        self.hosts[host as usize].live_at = NONE;
-        self.live.swap_remove(live_at as usize);
+        let gone = self.live.swap_remove(live_at as usize);
         if let Some(moved) = self.live.get(live_at as usize) {
             self.hosts[moved.host as usize].live_at = live_at;
         }
-        let less = |count: &mut u16| *count -= u16::from(*count != u16::MAX);
-        self.regions.change(&completion.request, less, |long| *long -= 1);
+        self.regions.take(&gone);
     }
 }
 

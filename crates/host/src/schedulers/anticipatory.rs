@@ -17,6 +17,7 @@
 use super::{Choice, Grew, Scheduler, SchedulerContext};
 use crate::directions::{Directions, READ, WRITE, direction, nearest};
 use crate::habits::{Habits, ProcessIndex};
+use crate::lists::ById;
 use crate::pool::{Id, Pool, Queued};
 use flashwright_block::{Nanos, RequestKind};
 use serde::{Deserialize, Serialize};
@@ -104,7 +105,7 @@ pub struct Anticipatory {
     processes: Vec<Process>,
     by_process: ProcessIndex,
     /// Index of the process of each queued request, by number.
-    owner: Vec<usize>,
+    owner: ById<usize>,
     /// Means over the first think times and distances of all processes, times 256.
     first_think: u64,
     first_seek: u64,
@@ -177,7 +178,7 @@ impl Anticipatory {
     /// What a request, or having none, says of waiting for the process of the last read.
     fn judge(&mut self, candidate: Option<Id>, now: Nanos, pool: &Pool) -> Verdict {
         let Some(expected) = self.expected else { return Verdict::Hopeless };
-        if candidate.is_some_and(|id| self.owner[id.0 as usize] == expected) {
+        if candidate.is_some_and(|id| self.owner.get(id) == expected) {
             return Verdict::Found;
         }
         let process = self.processes[expected];
@@ -185,10 +186,10 @@ impl Anticipatory {
             return Verdict::Hopeless;
         }
         if let Some(id) = candidate {
-            let read = *pool.get(id);
-            if read.is_sync() && self.is_close(&process, &read, now) {
+            let read = pool.get(id);
+            if read.is_sync() && self.is_close(&process, read, now) {
                 // Processes that work together in one place count as one.
-                self.observe(expected, &read, now);
+                self.observe(expected, read, now);
                 return Verdict::Found;
             }
         }
@@ -311,7 +312,7 @@ impl Scheduler for Anticipatory {
             flushes: VecDeque::new(),
             processes: Vec::new(),
             by_process: ProcessIndex::default(),
-            owner: Vec::new(),
+            owner: ById::default(),
             first_think: 0,
             first_seek: 0,
             head: [0; 2],
@@ -334,20 +335,17 @@ impl Scheduler for Anticipatory {
     }
 
     fn add(&mut self, id: Id, pool: &mut Pool, now: Nanos) {
-        let queued = *pool.get(id);
+        let queued = pool.get(id);
         if queued.kind == RequestKind::Flush {
             self.flushes.push_back(id);
             return;
         }
         let process = self.process(queued.process);
         if queued.is_sync() {
-            self.observe(process, &queued, now);
+            self.observe(process, queued, now);
         }
         self.processes[process].queued += 1;
-        if self.owner.len() <= id.0 as usize {
-            self.owner.resize(id.0 as usize + 1, 0);
-        }
-        self.owner[id.0 as usize] = process;
+        self.owner.set(id, process);
         self.requests.add(id, pool, now);
         if matches!(self.waiting, Waiting::ForEnd | Waiting::ForNext) {
             match self.judge(Some(id), now, pool) {
@@ -364,7 +362,7 @@ impl Scheduler for Anticipatory {
     }
 
     fn swallowed(&mut self, id: Id, into: Id, pool: &Pool) {
-        self.processes[self.owner[id.0 as usize]].queued -= 1;
+        self.processes[self.owner.get(id)].queued -= 1;
         self.requests.swallowed(id, into, pool);
     }
 
@@ -374,11 +372,12 @@ impl Scheduler for Anticipatory {
         }
         let choice = self.choose(now, in_flight, pool);
         if let Choice::Send(id) = choice {
-            let queued = self.requests.take(id, pool);
+            self.requests.take(id, pool);
+            let queued = pool.get(id);
             let direction = direction(queued.kind);
             self.waiting = Waiting::Off;
             self.head[direction] = queued.end_sector;
-            self.processes[self.owner[id.0 as usize]].queued -= 1;
+            self.processes[self.owner.get(id)].queued -= 1;
             // The process as the end of the request will name it.
             self.expected = (direction == READ).then(|| self.process(queued.process));
             self.ended = false;

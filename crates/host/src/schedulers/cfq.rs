@@ -449,12 +449,12 @@ impl Scheduler for Cfq {
     }
 
     fn add(&mut self, id: Id, pool: &mut Pool, now: Nanos) {
-        let queued = *pool.get(id);
+        let queued = pool.get(id);
         if queued.kind == RequestKind::Flush {
             self.flushes.push_back(id);
             return;
         }
-        let at = self.turn_of(&queued);
+        let at = self.turn_of(queued);
         let first = self.turns[at].sorted.is_empty();
         self.turns[at].sorted.insert(queued.first_sector, id);
         self.lists.push(&mut self.turns[at].fifo, id);
@@ -463,11 +463,11 @@ impl Scheduler for Cfq {
             self.place(at, now);
         }
         if queued.is_sync() {
-            self.observe(at, &queued, now);
+            self.observe(at, queued, now);
         }
         if self.active == Some(at) {
             self.idle_waits_won += u64::from(self.idle_until.take().is_some());
-        } else if self.preempts(at, &queued, now) {
+        } else if self.preempts(at, queued, now) {
             self.expire(now, true);
             self.turns[at].place.0 = i64::MIN;
             self.preemptions += 1;

@@ -127,10 +127,9 @@ impl Scheduler for Deadline {
 
     fn dispatch(&mut self, now: Nanos, _: u32, pool: &mut Pool) -> Choice {
         let Some((direction, id)) = self.choose(now, pool) else { return Choice::Nothing };
-        let queued = self.waiting.take(id, pool);
+        self.next = self.waiting.take(id, pool).map(|after| (direction, after));
         self.batched += 1;
-        self.next = self.waiting.sorted(direction).after(queued.first_sector, id).map(|after| (direction, after));
-        self.last_end = queued.end_sector;
+        self.last_end = pool.get(id).end_sector;
         Choice::Send(id)
     }
 

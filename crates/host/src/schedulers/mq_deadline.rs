@@ -114,9 +114,9 @@ impl Scheduler for MqDeadline {
 
     fn dispatch(&mut self, now: Nanos, _: u32, pool: &mut Pool) -> Choice {
         let Some(id) = self.choose(now) else { return Choice::Nothing };
-        let queued = self.waiting.take(id, pool);
+        self.waiting.take(id, pool);
         self.batched += 1;
-        self.reached[self.direction] = queued.first_sector;
+        self.reached[self.direction] = pool.get(id).first_sector;
         Choice::Send(id)
     }
 

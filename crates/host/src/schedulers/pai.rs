@@ -21,7 +21,7 @@
 
 use super::{Choice, Grew, Merges, Scheduler, SchedulerContext, Splitting};
 use crate::cut::{CutRule, Unit};
-use crate::lists::{List, Lists};
+use crate::lists::{ById, List, Lists};
 use crate::pool::{Id, Pool, Queued};
 use flashwright_block::{Nanos, Request, RequestKind};
 use serde::{Deserialize, Serialize};
@@ -84,7 +84,7 @@ pub struct Pai {
     /// Was pending until someone waited for it; goes first.
     hurried: List,
     /// Whether a request is in the pending queue, by number.
-    pends: Vec<bool>,
+    pends: ById<bool>,
     pending_max: u32,
     expired: u64,
     joined: u64,
@@ -104,11 +104,6 @@ impl Pai {
             && end_sector - first_sector <= self.rule.longest(kind)
     }
 
-    #[inline]
-    fn pends(&self, id: Id) -> bool {
-        self.pends.get(id.0 as usize).is_some_and(|pends| *pends)
-    }
-
     /// Cuts a request that is new or was pending and has grown, and puts its pieces where they belong.
     fn sort_in(&mut self, id: Id, pool: &mut Pool, now: Nanos) {
         let mut piece = Some(id);
@@ -121,14 +116,14 @@ impl Pai {
                 open = false;
             }
             piece = cut.map(|at| pool.split(id, at));
-            let queued = *pool.get(id);
+            let queued = pool.get(id);
             let well_formed = self.is_well_formed(queued.kind, queued.first_sector, queued.end_sector);
             if well_formed && self.settings.merge == PaiMerge::Pending {
                 pool.close(id);
             } else if !open {
                 pool.reopen(id);
             }
-            match (well_formed, self.pends(id)) {
+            match (well_formed, self.pends.get(id)) {
                 (true, pended) => {
                     if pended {
                         self.leave_pending(id, pool, now);
@@ -153,10 +148,7 @@ impl Pai {
             before = self.lists.before(other);
         }
         self.lists.insert_behind(&mut self.pending, before, id);
-        if self.pends.len() <= id.0 as usize {
-            self.pends.resize(id.0 as usize + 1, false);
-        }
-        self.pends[id.0 as usize] = true;
+        self.pends.set(id, true);
         self.pending_max = self.pending_max.max(self.pending.len());
     }
 
@@ -171,7 +163,7 @@ impl Pai {
     /// Takes a request out of the pending queue uncounted: its waiting goes on elsewhere.
     fn drop_pending(&mut self, id: Id) {
         self.lists.remove(&mut self.pending, id);
-        self.pends[id.0 as usize] = false;
+        self.pends.set(id, false);
     }
 }
 
@@ -206,7 +198,7 @@ impl Scheduler for Pai {
             normal: List::default(),
             pending: List::default(),
             hurried: List::default(),
-            pends: Vec::new(),
+            pends: ById::default(),
             pending_max: 0,
             expired: 0,
             joined: 0,
@@ -232,24 +224,24 @@ impl Scheduler for Pai {
     fn may_grow_by(&self, id: Id, other: &Queued, pool: &Pool) -> bool {
         let queued = pool.get(id);
         let (first, end) = (queued.first_sector.min(other.first_sector), queued.end_sector.max(other.end_sector));
-        self.pends(id) || self.is_well_formed(queued.kind, first, end)
+        self.pends.get(id) || self.is_well_formed(queued.kind, first, end)
     }
 
     fn grown(&mut self, id: Id, _: Grew, pool: &mut Pool, now: Nanos) {
         // What is in the normal queue stays there: it is well-formed still.
-        if self.pends(id) {
+        if self.pends.get(id) {
             self.joined += 1;
             self.sort_in(id, pool, now);
         }
     }
 
     fn swallowed(&mut self, id: Id, into: Id, pool: &Pool) {
-        if !self.pends(id) {
+        if !self.pends.get(id) {
             self.lists.remove(&mut self.normal, id);
             return;
         }
         // The joined request has the earlier deadline, and the place that goes with it.
-        if self.pends(into) && pool.get(id).queued_at < pool.get(into).queued_at {
+        if self.pends.get(into) && pool.get(id).queued_at < pool.get(into).queued_at {
             self.lists.remove(&mut self.pending, into);
             self.lists.insert_behind(&mut self.pending, Some(id), into);
         }

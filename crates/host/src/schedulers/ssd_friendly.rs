@@ -17,8 +17,8 @@
 
 use super::{Choice, Merges, Scheduler, SchedulerContext};
 use crate::lists::{List, Lists};
-use crate::pool::{Id, Pool, Queued};
-use flashwright_block::{Bytes, Nanos, RequestKind, SECTOR_BYTES};
+use crate::pool::{Id, Pool, Queued, side};
+use flashwright_block::{Bytes, Nanos, SECTOR_BYTES};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
 /// Requests that a batch takes of each zone.
@@ -157,10 +157,6 @@ pub struct SsdFriendly {
     batches: [u64; 2],
 }
 
-fn direction(kind: RequestKind) -> usize {
-    usize::from(kind != RequestKind::Read)
-}
-
 impl SsdFriendly {
     fn zone(&self, sector: u64) -> usize {
         let zone = if sector < self.span { sector * self.zones / self.span } else { self.zones - 1 };
@@ -168,7 +164,7 @@ impl SsdFriendly {
     }
 
     fn queue(&mut self, queued: &Queued) -> (&mut Lists, &mut List, &mut u32) {
-        let (direction, zone) = (direction(queued.kind), self.zone(queued.first_sector));
+        let (direction, zone) = (side(queued.kind), self.zone(queued.first_sector));
         (&mut self.lists, &mut self.queues[direction][zone], &mut self.waiting[direction])
     }
 

@@ -1,0 +1,203 @@
+//! What a filter finds requests by: the tag they have below, and the sector where one that adjoins them would begin.
+
+use crate::pool::Id;
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+
+const NONE: u32 = u32::MAX;
+
+/// Most tags between the oldest in flight and the newest that are kept in a row.
+const ROW: usize = 4096;
+
+/// Requests below by their tags. Simulated devices and filters count theirs up, so most stand in a row at the tag's distance
+/// from the oldest in flight; any other tag is found by hash.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct InFlight {
+    /// The tag of the first of the row.
+    first: u64,
+    row: VecDeque<u32>,
+    other: FxHashMap<u64, u32>,
+}
+
+impl InFlight {
+    /// A request goes below under a tag that none below has.
+    #[inline]
+    pub fn insert(&mut self, tag: u64, id: Id) {
+        if self.row.is_empty() {
+            self.first = tag;
+        }
+        if tag.wrapping_sub(self.first) == self.row.len() as u64 && self.row.len() < ROW {
+            self.row.push_back(id.0);
+        } else {
+            self.other.insert(tag, id.0);
+        }
+    }
+
+    /// A tag comes back.
+    #[inline]
+    pub fn remove(&mut self, tag: u64) -> Option<Id> {
+        let place = usize::try_from(tag.wrapping_sub(self.first)).ok();
+        let found = place.and_then(|place| self.row.get_mut(place)).map_or(NONE, |id| std::mem::replace(id, NONE));
+        if found == NONE {
+            return self.other.remove(&tag).map(Id);
+        }
+        while self.row.front() == Some(&NONE) {
+            self.row.pop_front();
+            self.first = self.first.wrapping_add(1);
+        }
+        Some(Id(found))
+    }
+}
+
+/// At most one request for each key. The chains of the buckets run through an entry for each request's number, so nothing is
+/// allocated once as many requests have been queued as ever are.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct ByKey {
+    /// First request of each bucket; a power of two of them, at least twice as many as entries.
+    buckets: Vec<u32>,
+    /// Key and next of the bucket, by number.
+    entries: Vec<(u64, u32)>,
+}
+
+impl ByKey {
+    #[inline]
+    fn bucket(&self, key: u64) -> usize {
+        // Fibonacci hashing: the upper bits of the product are the best mixed.
+        let mixed = key.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        (mixed >> 32) as usize & (self.buckets.len() - 1)
+    }
+
+    /// The request with this key.
+    #[inline]
+    pub fn get(&self, key: u64) -> Option<Id> {
+        let mut at = if self.buckets.is_empty() { NONE } else { self.buckets[self.bucket(key)] };
+        while at != NONE {
+            let (other, next) = self.entries[at as usize];
+            if other == key {
+                return Some(Id(at));
+            }
+            at = next;
+        }
+        None
+    }
+
+    /// Puts a request in, which is not in, in place of the one that had its key.
+    #[inline]
+    pub fn insert(&mut self, key: u64, id: Id) {
+        if self.entries.len() <= id.0 as usize {
+            self.grow(id);
+        }
+        self.take(key, None);
+        let bucket = self.bucket(key);
+        self.entries[id.0 as usize] = (key, self.buckets[bucket]);
+        self.buckets[bucket] = id.0;
+    }
+
+    /// Takes a request out if it is in under this key.
+    #[inline]
+    pub fn remove(&mut self, key: u64, id: Id) {
+        self.take(key, Some(id));
+    }
+
+    /// Takes out what has this key, if it is this request where one is named.
+    #[inline]
+    fn take(&mut self, key: u64, only: Option<Id>) {
+        let bucket = self.bucket(key);
+        let (mut before, mut at) = (NONE, self.buckets[bucket]);
+        while at != NONE {
+            let (other, next) = self.entries[at as usize];
+            if other == key {
+                if only.is_some_and(|only| only.0 != at) {
+                    return;
+                }
+                match before {
+                    NONE => self.buckets[bucket] = next,
+                    before => self.entries[before as usize].1 = next,
+                }
+                return;
+            }
+            (before, at) = (at, next);
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self, id: Id) {
+        self.entries.resize(id.0 as usize + 1, (0, NONE));
+        if self.buckets.len() >= 2 * self.entries.len() {
+            return;
+        }
+        let wanted = self.entries.len().next_power_of_two().max(16) * 4;
+        let old = std::mem::replace(&mut self.buckets, vec![NONE; wanted]);
+        for mut at in old {
+            while at != NONE {
+                let (key, next) = self.entries[at as usize];
+                let bucket = self.bucket(key);
+                self.entries[at as usize].1 = self.buckets[bucket];
+                self.buckets[bucket] = at;
+                at = next;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flashwright_block::{Seed, below, chance};
+
+    #[test]
+    fn tags_are_found_whatever_they_are() {
+        let mut rng = Seed(1).stream("tables");
+        for counted in [1.0, 0.9, 0.0] {
+            let (mut below_now, mut known) = (InFlight::default(), FxHashMap::<u64, u32>::default());
+            let mut tag = u64::MAX - 5_000; // numbers come round
+            for id in 0..40_000_u32 {
+                let counts = chance(&mut rng, counted);
+                let fresh = if counts { tag } else { below(&mut rng, 1 << 40) };
+                tag = tag.wrapping_add(u64::from(counts));
+                known.entry(fresh).or_insert_with(|| {
+                    below_now.insert(fresh, Id(id));
+                    id
+                });
+                // The first request stays for good, so the row fills up.
+                let gone = if counts { tag.wrapping_sub(1 + below(&mut rng, 40)) } else { fresh };
+                if gone != u64::MAX - 5_000 {
+                    assert_eq!(below_now.remove(gone), known.remove(&gone).map(Id));
+                    assert_eq!(below_now.remove(gone), None);
+                }
+            }
+            assert!(below_now.row.len() <= ROW);
+            for (tag, id) in std::mem::take(&mut known).into_iter().collect::<std::collections::BTreeMap<_, _>>() {
+                assert_eq!(below_now.remove(tag), Some(Id(id)));
+            }
+            assert!(below_now.row.is_empty() && below_now.other.is_empty());
+        }
+    }
+
+    #[test]
+    fn keys_are_found_as_a_map_finds_them() {
+        let mut rng = Seed(2).stream("tables");
+        let (mut table, mut map) = (ByKey::default(), FxHashMap::<u64, u32>::default());
+        let mut keys = vec![None; 300];
+        for step in 0..100_000 {
+            // More and more numbers are used, so that the table grows with requests in it.
+            let id = u32::try_from(below(&mut rng, 20 + step / 400)).expect("few");
+            let key = below(&mut rng, 200) << 40;
+            match keys[id as usize].take() {
+                None => {
+                    table.insert(key, Id(id));
+                    map.insert(key, id);
+                    keys[id as usize] = Some(key);
+                }
+                Some(old) => {
+                    table.remove(old, Id(id));
+                    if map.get(&old) == Some(&id) {
+                        map.remove(&old);
+                    }
+                }
+            }
+            assert_eq!(table.get(key), map.get(&key).map(|id| Id(*id)));
+        }
+    }
+}
