@@ -77,15 +77,19 @@ struct Link {
     next: u32,
 }
 
-/// Sectors of a region, whose outstanding requests are counted, as a shift: 4 KiB.
+/// Sectors of a region, whose outstanding requests are counted, as a shift: 4 KiB, and 1 MiB for longer requests.
 const REGION_SHIFT: u32 = 3;
+const WIDE_SHIFT: u32 = 11;
 /// Counts at first, and the most. There are 64 for each outstanding request, so that of requests that overlap none few have
 /// to be looked at more closely.
 const REGIONS: usize = 4_096;
 const REGIONS_MAX: usize = 1 << 17;
 const REGIONS_PER_REQUEST: usize = 64;
-/// Regions of a request that are counted one by one; a longer request is looked at by every later one.
+/// Regions of a request that are counted one by one; a longer request is counted by wide regions, and if it has more of
+/// those, it is looked at by every later one.
 const REGIONS_COUNTED: u64 = 32;
+/// Regions that are looked at for a long request before all live ones are.
+const REGIONS_LOOKED_AT: u64 = 1_024;
 
 /// A request of the host that may conflict with later ones; beside the others in memory, since all are looked through.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -97,18 +101,34 @@ struct Live {
     reads: bool,
 }
 
-/// Outstanding requests by region, folded: one whose regions are all at zero overlaps nothing.
+/// The regions of one size that lie between two sectors, folded to a power of two of counts; none if they are too many.
+#[inline]
+fn regions(sectors: (u64, u64), shift: u32, counts: usize, most: u64) -> Option<impl Iterator<Item = usize> + use<>> {
+    let (first, last) = (sectors.0 >> shift, (sectors.1 - 1) >> shift);
+    let mask = counts - 1;
+    // Each run of 1,024 regions is moved by a distance of its own: file systems begin at like places of many groups.
+    #[allow(clippy::cast_possible_truncation)] // what is cut off is folded away anyway
+    let fold = move |region: u64| region.wrapping_add((region >> 10).wrapping_mul(0x9e37_79b9)) as usize & mask;
+    (last - first < most).then(|| (first..=last).map(fold))
+}
+
+/// Outstanding requests by region: one whose regions are all at zero overlaps nothing.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Regions {
     /// Reads, and requests that change something.
     counts: [Vec<u16>; 2],
+    /// Requests too long for those, by wide regions, likewise.
+    wide: [Vec<u16>; 2],
+    /// How many requests are counted by wide regions.
+    wide_live: u32,
     /// Requests too long to be counted by region, likewise.
     long: [u32; 2],
 }
 
 impl Regions {
-    fn new(regions: usize) -> Self {
-        Self { counts: [vec![0; regions], vec![0; regions]], long: [0; 2] }
+    fn new(count: usize) -> Self {
+        let counts = |count| [vec![0; count], vec![0; count]];
+        Self { counts: counts(count), wide: counts(REGIONS), wide_live: 0, long: [0; 2] }
     }
 
     /// Whether it is time for more counts, and how many.
@@ -118,22 +138,16 @@ impl Regions {
         (live * REGIONS_PER_REQUEST > now && now < REGIONS_MAX).then(|| 4 * now)
     }
 
-    /// The regions of what lies between two sectors, or none if they are too many.
-    #[inline]
-    fn of(&self, first_sector: u64, end_sector: u64) -> Option<impl Iterator<Item = usize> + use<>> {
-        let (first, last) = (first_sector >> REGION_SHIFT, (end_sector - 1) >> REGION_SHIFT);
-        let mask = self.counts[0].len() - 1; // a power of two less one
-        #[allow(clippy::cast_possible_truncation)] // what is cut off is folded away anyway
-        let fold = move |region: u64| region as usize & mask;
-        (last - first < REGIONS_COUNTED).then(|| (first..=last).map(fold))
-    }
-
     #[inline]
     fn change(&mut self, live: &Live, by: impl Fn(&mut u16), by_long: impl Fn(&mut u32)) {
-        let list = usize::from(!live.reads);
-        match self.of(live.first_sector, live.end_sector) {
-            Some(regions) => regions.for_each(|region| by(&mut self.counts[list][region])),
-            None => by_long(&mut self.long[list]),
+        let (list, sectors) = (usize::from(!live.reads), (live.first_sector, live.end_sector));
+        if let Some(regions) = regions(sectors, REGION_SHIFT, self.counts[0].len(), REGIONS_COUNTED) {
+            regions.for_each(|region| by(&mut self.counts[list][region]));
+        } else if let Some(regions) = regions(sectors, WIDE_SHIFT, REGIONS, REGIONS_COUNTED) {
+            by_long(&mut self.wide_live);
+            regions.for_each(|region| by(&mut self.wide[list][region]));
+        } else {
+            by_long(&mut self.long[list]);
         }
     }
 
@@ -153,12 +167,15 @@ impl Regions {
     fn may_conflict(&self, request: &Request) -> bool {
         // Reads matter to changes only; without a branch, since nobody foresees which it is.
         let with_reads = u16::from(request.kind != RequestKind::Read);
+        let sectors = (request.first_sector, request.end_sector());
+        let counted = |[reads, changes]: &[Vec<u16>; 2], shift, most| {
+            regions(sectors, shift, reads.len(), most)
+                .is_none_or(|mut regions| regions.any(|at| changes[at] | (reads[at] * with_reads) > 0))
+        };
         let [reads, changes] = self.long;
         changes + reads * u32::from(with_reads) > 0
-            || self.of(request.first_sector, request.end_sector()).is_none_or(|mut regions| {
-                let [reads, changes] = &self.counts;
-                regions.any(|region| changes[region] | (reads[region] * with_reads) > 0)
-            })
+            || (self.wide_live > 0 && counted(&self.wide, WIDE_SHIFT, REGIONS_LOOKED_AT))
+            || counted(&self.counts, REGION_SHIFT, REGIONS_LOOKED_AT)
     }
 }
 
