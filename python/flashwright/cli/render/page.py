@@ -381,6 +381,16 @@ def _cleaning_programs(figures: dict[str, Any]) -> float:
     return float(programs["gc"] + programs["merge"])
 
 
+def _size_to_drive(figures: dict[str, Any]) -> float | None:
+    """Mean size of reads and writes that the lowest scheduler handed on; None without one."""
+    if not figures["host_layers"]:
+        return None
+    lowest = figures["host_layers"][-1]
+    requests = sum(lowest[kind]["requests"] for kind in ("reads", "writes"))
+    size = sum(lowest[kind]["bytes"] for kind in ("reads", "writes"))
+    return float(size) / requests if requests else None
+
+
 def _comparison(table_ram: bool) -> list[_Column]:
     times = {"mean": "mean", "p99": "p99", "p99.9": "p99_9"}
     return [
@@ -407,6 +417,7 @@ def _comparison(table_ram: bool) -> list[_Column]:
             _Column(f"{kind} merges", units.count, _path(f"merges/{kind}"), always=False)
             for kind in ("switch", "partial", "full")
         ),
+        _Column("size to drive", units.size, _size_to_drive, always=False),
         _Column("hit ratio", units.share, _path("mapping_cache/hit_ratio"), always=False),
         _Column("write hits", units.share, _path("buffer/write_hit_ratio"), always=False),
         _Column(
