@@ -762,6 +762,8 @@ fn not_applicable() -> Value {
     let causes = || nulls("host gc merge padding translation wear total");
     json!({
         "precondition": null,
+        "application": null,
+        "controller": null,
         "host": nulls("pages_read pages_written pages_trimmed bytes"),
         "flash": { "reads": causes(), "programs": causes(), "erases": causes() },
         "write_amplification": null,

@@ -58,10 +58,13 @@ fn pace_follows_depth_and_rate() {
 
 #[test]
 fn messages_say_key_found_allowed_and_the_nearest_name() {
+    let names: Vec<&str> = catalogue().iter().map(|generator| generator.name).collect();
     assert_eq!(
         refused("unifrom:depth=3"),
-        "workload \"unifrom:depth=3\": workload: found \"unifrom\", expected one of sequential, uniform, strided, hot-cold, zipf, \
-         dynamic-static, dftl-a, dftl-b, stand-in, postmark, filebench-webserver, filebench-fileserver, filebench-oltp, filebench-varmail (did you mean uniform?)"
+        format!(
+            "workload \"unifrom:depth=3\": workload: found \"unifrom\", expected one of {} (did you mean uniform?)",
+            names.join(", ")
+        )
     );
     assert_eq!(
         refused("uniform:dept=3"),
