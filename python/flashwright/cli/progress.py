@@ -64,7 +64,7 @@ class Bar:
         if not self._wanted or clock - self._began < _WAIT_S:
             return
         if self._bar is None:
-            self._bar = Progress(
+            bar = Progress(
                 TextColumn("{task.description}"),
                 BarColumn(),
                 TextColumn("{task.percentage:>3.0f} %"),
@@ -74,7 +74,13 @@ class Bar:
                 console=Console(stderr=True, force_terminal=True),
                 transient=True,
             )
-            self._bar.start()
+            try:
+                bar.start()
+            except BaseException:
+                # Ctrl-C as it appears: a bar that has not quite begun can't be stopped.
+                bar.console.show_cursor(True)
+                raise
+            self._bar = bar
         if now.phase != self._phase or self._task is None:
             if self._task is not None:
                 self._bar.remove_task(self._task)
