@@ -58,10 +58,8 @@ fn open(config: &Config, source: &str, settings: &str) -> PyResult<State> {
     let given: Settings = serde_json::from_str(settings).map_err(bad)?;
     let precondition: Precondition = given.precondition.parse().map_err(WorkloadError::new_err)?;
     let seed = Seed(given.seed);
-    // The source wants to see a drive, the run wants to know its source: the first drive is for looking only.
-    let looked_at = Ssd::new(config, seed, false).map_err(|error| run_error(&error.into(), false))?;
-    let source = text.spec()?.open(&looked_at, seed).map_err(|error| open_error(&error))?;
-    drop(looked_at);
+    let ssd = Ssd::new(config, seed, given.verify).map_err(|error| run_error(&error.into(), false))?;
+    let source = text.spec()?.open(&ssd, seed).map_err(|error| open_error(&error))?;
     if source.is_interactive() && (given.depth.is_some() || given.time_scale.is_some()) {
         let name = if given.depth.is_some() { "depth" } else { "time_scale" };
         let what = source.description().split(':').next().unwrap_or_default().to_owned();
@@ -85,7 +83,7 @@ fn open(config: &Config, source: &str, settings: &str) -> PyResult<State> {
         verify: given.verify,
         audit_every: given.audit_every,
     };
-    let mut run = flashwright_sim::Simulation::new(config, settings).map_err(|error| run_error(&error, false))?;
+    let mut run = flashwright_sim::Simulation::on(ssd, settings).map_err(|error| run_error(&error, false))?;
     if let Some((first, count)) = given.closeup {
         run.keep_closeup(first, count);
     }

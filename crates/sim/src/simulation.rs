@@ -118,11 +118,18 @@ impl Simulation {
     /// # Errors
     /// [`RunError::Ssd`] with every fault of the configuration.
     pub fn new(config: &Config, settings: RunSettings) -> Result<Self, RunError> {
-        let ssd = Ssd::new(config, settings.seed, settings.verify)?;
+        Self::on(Ssd::new(config, settings.seed, settings.verify)?, settings)
+    }
+
+    /// A run on a drive that is there already, made with the seed and the `verify` of the settings and untouched since.
+    ///
+    /// # Errors
+    /// [`RunError::Ssd`] with every fault that lies between the host and the drive.
+    pub fn on(ssd: Ssd, settings: RunSettings) -> Result<Self, RunError> {
         let preconditioning = Preconditioning::new(settings.precondition, ssd.logical_pages(), settings.seed);
         Ok(Self {
             settings,
-            machine: Machine::new(config, ssd)?,
+            machine: Machine::new(ssd)?,
             preconditioning,
             player: None,
             measurement: None,
