@@ -15,8 +15,7 @@ const NEVER: Nanos = Nanos(u64::MAX);
 /// How a filter queues and merges; worked out from the settings by [`crate::Stack`].
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Rules {
-    pub merges: Back,
-    pub fronts: bool,
+    pub merges: Merges,
     pub max_sectors: u64,
     pub queue_requests: u32,
     /// Requests that end a plug; at most 1 for none.
@@ -25,15 +24,6 @@ pub(crate) struct Rules {
     pub depth: u32,
     /// Whether the device below keeps the order of overlapping requests itself, as filters do.
     pub ordered_below: bool,
-}
-
-/// Whether requests grow at their ends.
-pub(crate) type Back = bool;
-
-impl Rules {
-    pub fn merging(merges: Merges, allowed: bool) -> (Back, bool) {
-        (allowed && merges != Merges::None, allowed && merges == Merges::Both)
-    }
 }
 
 /// A request of the host that overlaps an earlier one and waits for it.
@@ -83,7 +73,7 @@ impl<D: BlockDevice> Filter<D> {
             scheduler,
             rules,
             yardstick,
-            pool: Pool::new(rules.fronts),
+            pool: Pool::new(rules.merges == Merges::Both),
             tag: 0,
             taken: [0; 2],
             queued: 0,
@@ -144,7 +134,7 @@ impl<D: BlockDevice> Filter<D> {
 
     fn enqueue(&mut self, host: u32, now: Nanos) {
         let id = self.pool.queue(host, now);
-        if self.rules.merges && self.merge(id, now) {
+        if self.rules.merges != Merges::None && self.merge(id, now) {
             return;
         }
         let Queued { kind, fua, .. } = *self.pool.get(id);
@@ -188,7 +178,7 @@ impl<D: BlockDevice> Filter<D> {
             self.grown(front, Grew::Back, now);
             return true;
         }
-        if self.rules.fronts
+        if self.rules.merges == Merges::Both
             && let Some(back) = self.pool.starting_at(new.end_sector, new.kind)
             && fits(&self.pool, back)
             && self.scheduler.may_grow_by(back, new, &self.pool)
@@ -210,7 +200,7 @@ impl<D: BlockDevice> Filter<D> {
         self.scheduler.grown(id, grew, &mut self.pool, now);
         self.cut(before, kind);
         self.ask_at = Nanos(0);
-        if self.pool.queued_count() != before || !self.rules.fronts {
+        if self.pool.queued_count() != before || self.rules.merges != Merges::Both {
             return; // cut anew, or no neighbours are looked for
         }
         let Queued { first_sector, end_sector, .. } = *self.pool.get(id);

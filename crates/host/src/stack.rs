@@ -2,7 +2,7 @@
 
 use crate::figures::{LayerFigures, Yardstick};
 use crate::filter::{Filter, Rules};
-use crate::schedulers::{SchedulerContext, SchedulerName, Splitting};
+use crate::schedulers::{Merges, SchedulerContext, SchedulerName, Splitting};
 use crate::settings::StackSettings;
 use flashwright_block::{Ahead, BlockDevice, Completion, DeviceInfo, IoError, Nanos, Request, SECTOR_BYTES, Tag};
 use serde::{Deserialize, Serialize};
@@ -75,10 +75,8 @@ impl StackSettings {
 
     fn rules(&self, name: SchedulerName, context: &SchedulerContext, uppermost: bool, lowermost: bool) -> Rules {
         let layer = &self.block_layer;
-        let (merges, fronts) = Rules::merging(name.merges(&self.schedulers), layer.merge);
         Rules {
-            merges,
-            fronts,
+            merges: if layer.merge { name.merges(&self.schedulers) } else { Merges::None },
             max_sectors: name.max_sectors(&self.schedulers, context).min(LIFTED_SECTORS),
             queue_requests: layer.queue_requests,
             plug_requests: if uppermost && name.plugs() { layer.plug_requests } else { 0 },

@@ -36,7 +36,7 @@ pub enum Splitting {
 }
 
 /// At which ends queued requests may grow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Merges {
     /// Not at all.
     None,
