@@ -285,11 +285,6 @@ impl FileSystem {
     pub fn map_blocks(&self, file: u32) -> &[u32] {
         self.files.get(file as usize).filter(|file| file.live).map_or(&[], |file| &file.map)
     }
-    /// The first block of the inode table, directory data and so on of a group, for tests: where its data begins.
-    #[must_use]
-    pub fn group_data(&self, group: usize) -> Option<u32> {
-        self.space.groups.get(group).map(|group| group.data)
-    }
     /// The journal's runs on the device, as (first block, blocks).
     #[must_use]
     pub fn journal_runs(&self) -> &[(u32, u32)] {

@@ -1,7 +1,9 @@
 //! What the profiles of Filebench share.
 
 use super::Fault;
-use super::value::{Count, choice};
+use super::value::{Count, Whole, choice};
+use flashwright_block::Seed;
+use flashwright_fs::{Filebench, FilebenchSettings, Misfit, Profile};
 
 choice! {
     /// How the files come to be that are there at first.
@@ -20,6 +22,23 @@ impl From<Prepare> for flashwright_fs::Prepare {
             Prepare::Placed => Self::Placed,
         }
     }
+}
+
+/// The program of a profile, if the device has room for its files.
+pub(crate) fn build(
+    profile: Profile,
+    settings: FilebenchSettings,
+    seed: Seed,
+    device_bytes: u64,
+) -> Result<Filebench, Misfit> {
+    let program = Filebench::new(profile, settings, seed);
+    program.check_room(device_bytes)?;
+    Ok(program)
+}
+
+/// Files of a directory, as a program counts them.
+pub(crate) fn per_directory(files: Whole) -> u32 {
+    u32::try_from(files.0).unwrap_or(u32::MAX)
 }
 
 /// Faults that any profile can have.

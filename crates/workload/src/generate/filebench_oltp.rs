@@ -1,7 +1,7 @@
 //! The profile `oltp` of Filebench on a file system: random reads, synchronous random writes and a log, paced by semaphores.
 
 use super::application::{OnFiles, Program};
-use super::filebench::Prepare;
+use super::filebench::{self, Prepare};
 use super::settings::settings;
 use super::value::{Count, Length, Whole};
 use super::{Describe, Fault};
@@ -37,7 +37,7 @@ impl Program for OltpKeys {
     type Application = Filebench;
 
     fn check(&self, faults: &mut Vec<Fault>) {
-        super::filebench::check(self.threads, self.files, faults);
+        filebench::check(self.threads, self.files, faults);
         if self.append.0 > 1 << 20 {
             faults.push(Fault::new("append", Bytes(self.append.0), "at most 1MiB, the part of the log that is written over"));
         }
@@ -54,7 +54,7 @@ impl Program for OltpKeys {
         let settings = FilebenchSettings {
             files: self.files.0,
             size: self.size.0,
-            per_directory: u32::try_from(self.per_directory.0).unwrap_or(u32::MAX),
+            per_directory: filebench::per_directory(self.per_directory),
             threads: self.threads.0,
             writers: self.writers.0,
             unit: self.unit.0,
@@ -64,8 +64,6 @@ impl Program for OltpKeys {
             prepare: self.prepare.into(),
             ..profile.settings()
         };
-        let program = Filebench::new(profile, settings, seed);
-        program.check_room(device_bytes)?;
-        Ok(program)
+        filebench::build(profile, settings, seed, device_bytes)
     }
 }

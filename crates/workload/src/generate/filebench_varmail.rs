@@ -1,7 +1,7 @@
 //! The profile `varmail` of Filebench on a file system: small files made, appended to, made durable, read and deleted.
 
 use super::application::{OnFiles, Program};
-use super::filebench::Prepare;
+use super::filebench::{self, Prepare};
 use super::settings::settings;
 use super::value::{Count, Length, Share, Whole, YesNo};
 use super::{Describe, Fault};
@@ -37,7 +37,7 @@ impl Program for VarmailKeys {
     type Application = Filebench;
 
     fn check(&self, faults: &mut Vec<Fault>) {
-        super::filebench::check(self.threads, self.files, faults);
+        filebench::check(self.threads, self.files, faults);
     }
 
     fn build(&self, seed: Seed, device_bytes: u64) -> Result<Self::Application, Misfit> {
@@ -47,7 +47,7 @@ impl Program for VarmailKeys {
             size: self.size.0,
             fixed: self.fixed == YesNo::Yes,
             preallocated: self.preallocated.0,
-            per_directory: u32::try_from(self.per_directory.0).unwrap_or(u32::MAX),
+            per_directory: filebench::per_directory(self.per_directory),
             threads: self.threads.0,
             unit: self.unit.0,
             append: self.append.0,
@@ -55,8 +55,6 @@ impl Program for VarmailKeys {
             prepare: self.prepare.into(),
             ..profile.settings()
         };
-        let program = Filebench::new(profile, settings, seed);
-        program.check_room(device_bytes)?;
-        Ok(program)
+        filebench::build(profile, settings, seed, device_bytes)
     }
 }
