@@ -87,7 +87,7 @@ def advise(
     if not output.quiet:
         for note in notes:
             errors.note(note)
-    with Bar(False if output.quiet else output.progress, "advise", "runs/s") as bar:
+    with Bar(output.bar, "advise", "runs/s") as bar:
         found = find(
             ssd,
             source,

@@ -69,7 +69,7 @@ def compare(
         label = variant.label
         try:
             begun = variant.begin()
-            with Bar(False if output.quiet else output.progress, label) as bar:
+            with Bar(output.bar, label) as bar:
                 results.append(
                     begun.go(progress=bar.update, label=label).with_varied(variant.varied)
                 )

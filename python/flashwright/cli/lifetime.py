@@ -15,9 +15,9 @@ from flashwright.cli.options import (
     DEFAULT_TRACE,
     OutputOptions,
     RunOptions,
+    SavingOptions,
     add_options,
     check_snapshots,
-    find_drive,
 )
 from flashwright.cli.progress import Bar
 from flashwright.cli.render import errors, page, put_json, units
@@ -37,6 +37,7 @@ _WRITTEN_SHARES = (0.01, 0.05, 0.1, 0.25, 0.5)
 def lifetime(
     run: RunOptions,
     output: OutputOptions,
+    saving: SavingOptions,
     device: Annotated[
         str | None,
         typer.Argument(
@@ -108,20 +109,6 @@ def lifetime(
             "--against-full", help="With --fast-forward: play on to the end and say the error."
         ),
     ] = False,
-    checkpoint: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Where the run is saved if it stops before its end."),
-    ] = None,
-    checkpoint_every: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Save the run every so often too.")
-    ] = None,
-    stop_after: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Stop after so many requests in all, to go on later."),
-    ] = None,
-    resume: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Go on with a saved run.")
-    ] = None,
     smart_file: Annotated[
         Path | None,
         typer.Option(
@@ -139,16 +126,16 @@ def lifetime(
     _refuse(
         {
             "--smart": smart_file is not None,
-            "--simulate": simulate or resume is not None,
-            "the formula": smart_file is None and not simulate and resume is None,
+            "--simulate": simulate or saving.resume is not None,
+            "the formula": smart_file is None and not simulate and saving.resume is None,
         },
         {
             "--simulate": {
                 "--fast-forward": fast_forward,
                 "--against-full": against_full,
-                "--checkpoint": checkpoint,
-                "--checkpoint-every": checkpoint_every,
-                "--stop-after": stop_after,
+                "--checkpoint": saving.checkpoint,
+                "--checkpoint-every": saving.checkpoint_every,
+                "--stop-after": saving.stop_after,
                 "--write-rate": write_rate,
             },
             "--smart": {"--endurance": endurance},
@@ -161,20 +148,21 @@ def lifetime(
             },
         },
     )
-    output.check(checkpoint)
-    if smart_file is not None or (not simulate and resume is None):
+    saving.check()
+    output.check(saving.checkpoint)
+    if smart_file is not None or (not simulate and saving.resume is None):
         _refuse_run(run, device, cycles, output, smart_file is not None)
     if smart_file is not None:
         return _from_smart(smart_file, endurance, output)
-    if not simulate and resume is None:
+    if not simulate and saving.resume is None:
         return _by_formula(
             run, output, device, capacity, cycles, reserved, written, physical, effective
         )
     if fast_forward:
         for name, value in (
-            ("--checkpoint", checkpoint),
-            ("--resume", resume),
-            ("--stop-after", stop_after),
+            ("--checkpoint", saving.checkpoint),
+            ("--resume", saving.resume),
+            ("--stop-after", saving.stop_after),
         ):
             if value is not None:
                 raise WorkloadError(
@@ -188,13 +176,13 @@ def lifetime(
         )
     if write_rate is not None:
         life.parse_rate(write_rate, 1.0, "--write-rate")
-    made = _begin(run, output, device, cycles, resume)
+    made = _begin(run, output, saving, device, cycles)
     rate = None
     if write_rate is not None:
         rate = life.parse_rate(write_rate, _core.config_check(made.toml)[0], "--write-rate")
     if fast_forward:
         return _fast_forward(made, output, rate, measure_share, against_full)
-    return _to_the_end(made, output, rate, checkpoint, checkpoint_every, stop_after)
+    return _to_the_end(made, output, rate, saving)
 
 
 def _refuse(chosen: dict[str, bool], own: dict[str, dict[str, object]]) -> None:
@@ -323,24 +311,16 @@ def _share(text: str) -> float:
 def _begin(
     run: RunOptions,
     output: OutputOptions,
+    saving: SavingOptions,
     device: str | None,
     cycles: int | None,
-    resume: Path | None,
 ) -> Run:
-    if resume is not None:
-        if run.given() or cycles is not None:
-            raise WorkloadError(
-                f"{', '.join(run.given() or ['--cycles'])}: found with --resume, expected none of what makes a run",
-                "a saved run goes on as it was begun",
-            )
-        made = Run.load(resume)
-        if device is not None and find_drive(device).toml != made.toml:
-            raise WorkloadError(
-                f"{device}: found with --resume of a run on another drive", "leave DEVICE out"
-            )
+    if saving.resume is not None:
+        made = saving.load([*run.given(), *([] if cycles is None else ["--cycles"])], device)
         if Ssd(made.toml).config["wear"]["pe-cycles-max"] == 0:
             raise WorkloadError(
-                f"{resume}: the saved run's drive has no limit of erases, expected one of `flashwright lifetime`",
+                f"{saving.resume}: the saved run's drive has no limit of erases, "
+                "expected one of `flashwright lifetime`",
                 "",
             )
         return made
@@ -368,19 +348,17 @@ def _to_the_end(
     made: Run,
     output: OutputOptions,
     rate: float | None,
-    checkpoint: Path | None,
-    checkpoint_every: float | None,
-    stop_after: int | None,
+    saving: SavingOptions,
 ) -> int:
     interrupted = False
     try:
-        with Bar(False if output.quiet else output.progress, "life", "erases/s") as bar:
+        with Bar(output.bar, "life", "erases/s") as bar:
             result = life.play_to_end(
                 made,
                 progress=bar.update,
-                stop_after=stop_after,
-                checkpoint=checkpoint,
-                checkpoint_every=checkpoint_every,
+                stop_after=saving.stop_after,
+                checkpoint=saving.checkpoint,
+                checkpoint_every=saving.checkpoint_every,
             )
     except RunInterrupted as stop:
         interrupted = True
@@ -455,7 +433,7 @@ def _fast_forward(
 ) -> int:
     if not 0 <= share < 1:
         raise WorkloadError(f"--measure-share: found {share}, expected 0 to below 1", "")
-    quiet = False if output.quiet else output.progress
+    quiet = output.bar
     try:
         with Bar(quiet, "life", "erases/s") as bar:
             found = life.forecast(made, progress=bar.update, share_min=share)

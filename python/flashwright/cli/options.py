@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
@@ -15,13 +15,15 @@ from flashwright import workloads
 from flashwright.device import Ssd, devices
 from flashwright.errors import ConfigError, WorkloadError
 from flashwright.files import check_writable
-from flashwright.run import RunSettings
+from flashwright.run import Run, RunSettings
 
 __all__ = [
     "Device",
     "Json",
     "OutputOptions",
+    "ResultOptions",
     "RunOptions",
+    "SavingOptions",
     "TraceOptions",
     "add_options",
     "check_closeup",
@@ -240,19 +242,13 @@ DEFAULT_TRACE = "bundled:pgbench"
 
 
 @dataclass
-class OutputOptions:
+class ResultOptions:
     """Where results go."""
 
     json: Json = None
     report: Annotated[
         Path | None,
         typer.Option(metavar="FILE.html", help="A page of plots that needs nothing else."),
-    ] = None
-    closeup_out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="A row for each request of --closeup, as .parquet or .arrow."
-        ),
     ] = None
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No table and no progress bar.")] = (
         False
@@ -274,16 +270,80 @@ class OutputOptions:
         """Whether no table is printed."""
         return self.quiet or self.to_stdout
 
+    @property
+    def bar(self) -> bool | None:
+        """Whether progress is shown; None leaves it to whether somebody watches."""
+        return False if self.quiet else self.progress
+
     def check(self, *others: Path | None) -> None:
         """Find out before the run whether its files can be written."""
-        for path in (
-            None if self.to_stdout else self.json,
-            self.report,
-            self.closeup_out,
-            *others,
-        ):
+        for path in (None if self.to_stdout else self.json, self.report, *others):
             if path is not None:
                 check_writable(path)
+
+
+@dataclass
+class OutputOptions(ResultOptions):
+    """Where the results of a run go."""
+
+    closeup_out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="A row for each request of --closeup, as .parquet or .arrow."
+        ),
+    ] = None
+
+    def check(self, *others: Path | None) -> None:
+        """Find out before the run whether its files can be written."""
+        super().check(self.closeup_out, *others)
+
+
+@dataclass
+class SavingOptions:
+    """A run that is saved and goes on later."""
+
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Where the run is saved if it stops before its end."),
+    ] = None
+    checkpoint_every: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Save the run every so often too.")
+    ] = None
+    stop_after: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Stop after so many requests in all, to go on later."),
+    ] = None
+    resume: Annotated[Path | None, typer.Option(metavar="FILE", help="Go on with a saved run.")] = (
+        None
+    )
+
+    def check(self) -> None:
+        """Refuse what contradicts itself."""
+        every = self.checkpoint_every
+        if every is not None and self.checkpoint is None:
+            raise WorkloadError(
+                "--checkpoint-every: found it without --checkpoint, expected both",
+                "name a file to save to",
+            )
+        if every is not None and every <= 0:
+            raise WorkloadError(f"--checkpoint-every: found {every}, expected seconds above 0", "")
+        if self.stop_after is not None and self.stop_after < 1:
+            raise WorkloadError(f"--stop-after: found {self.stop_after}, expected 1 or more", "")
+
+    def load(self, given: Sequence[str], device: str | None) -> Run:
+        """The saved run, beside which nothing that makes a run may be given."""
+        assert self.resume is not None
+        if given:
+            raise WorkloadError(
+                f"{', '.join(given)}: found with --resume, expected none of what makes a run",
+                "a saved run goes on as it was begun",
+            )
+        made = Run.load(self.resume)
+        if device is not None and find_drive(device).toml != made.toml:
+            raise WorkloadError(
+                f"{device}: found with --resume of a run on another drive", "leave DEVICE out"
+            )
+        return made
 
 
 def check_closeup(run: RunOptions, output: OutputOptions) -> None:
@@ -337,7 +397,7 @@ def add_options(command: Callable[..., int]) -> Callable[..., int]:
     groups: dict[str, type] = {}
     for name, parameter in inspect.signature(command).parameters.items():
         hint = hints[name]
-        if isinstance(hint, type) and issubclass(hint, (TraceOptions, OutputOptions)):
+        if isinstance(hint, type) and is_dataclass(hint):
             groups[name] = hint
             extras = get_type_hints(hint, include_extras=True)
             own.extend(

@@ -10,12 +10,11 @@ import typer
 from rich.console import RenderableType
 
 from flashwright import workloads
-from flashwright.cli.options import Json, TraceOptions, add_options, find_drive
+from flashwright.cli.options import ResultOptions, TraceOptions, add_options, find_drive
 from flashwright.cli.progress import Bar
 from flashwright.cli.render import errors, page, put_json, units
 from flashwright.device import Ssd
 from flashwright.errors import WorkloadError
-from flashwright.files import check_writable
 from flashwright.replay import ReplayInterrupted, ReplayResult
 from flashwright.replay import replay as play
 
@@ -145,32 +144,16 @@ def replay(
         ),
     ],
     run: ReplayOptions,
-    json: Json = None,
-    report: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE.html", help="A page of plots that needs nothing else."),
-    ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No table and no progress bar.")] = (
-        False
-    ),
-    progress: Annotated[
-        bool | None,
-        typer.Option(
-            "--progress/--no-progress", help="Show progress also where nobody watches, or never."
-        ),
-    ] = None,
+    output: ResultOptions,
 ) -> int:
     """Play a trace or a workload on a device or file, in real time and past the page cache.
 
     Only reads are played, and the target is opened for reading only, unless --destroys-data is given.
     """
-    to_stdout = json == Path("-")
-    for path in (None if to_stdout else json, report):
-        if path is not None:
-            check_writable(path)
+    output.check()
     interrupted = False
     try:
-        with Bar(False if quiet else progress) as bar:
+        with Bar(output.bar) as bar:
             result = play(
                 run.find(target),
                 run.source(),
@@ -195,10 +178,10 @@ def replay(
             errors.note("interrupted before anything was played")
             return 130
         result = stop.result
-    put_json(result.json, json)
-    if report is not None:
-        result.report(report)
-    if not (quiet or to_stdout):
+    put_json(result.json, output.json)
+    if output.report is not None:
+        result.report(output.report)
+    if not output.silent:
         out = page.console()
         for part in _table(result):
             out.print(part)

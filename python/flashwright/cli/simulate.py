@@ -11,10 +11,10 @@ from flashwright.cli.options import (
     DEFAULT_TRACE,
     OutputOptions,
     RunOptions,
+    SavingOptions,
     add_options,
     check_closeup,
     check_snapshots,
-    find_drive,
 )
 from flashwright.cli.progress import Bar
 from flashwright.cli.render import errors, page, put_json
@@ -29,6 +29,7 @@ __all__ = ["simulate"]
 def simulate(
     run: RunOptions,
     output: OutputOptions,
+    saving: SavingOptions,
     device: Annotated[
         str | None,
         typer.Argument(
@@ -42,40 +43,26 @@ def simulate(
     windows_out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The time series, as .parquet or .arrow.")
     ] = None,
-    checkpoint: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Where the run is saved if it stops before its end."),
-    ] = None,
-    checkpoint_every: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Save the run every so often too.")
-    ] = None,
-    stop_after: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Stop after so many requests in all, to go on later."),
-    ] = None,
-    resume: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Go on with a saved run.")
-    ] = None,
 ) -> int:
     """Play a trace or a workload on a drive.
 
     Without --trace and --workload it plays the bundled recording of pgbench.
     """
-    _check(checkpoint, checkpoint_every, stop_after)
-    output.check(requests_out, windows_out, checkpoint)
+    saving.check()
+    output.check(requests_out, windows_out, saving.checkpoint)
     made = (
-        _resume(resume, device, run, output, requests_out)
-        if resume is not None
+        _resume(saving, device, run, output, requests_out)
+        if saving.resume is not None
         else _begin(device, run, output, requests_out)
     )
     interrupted = False
     try:
-        with Bar(False if output.quiet else output.progress) as bar:
+        with Bar(output.bar) as bar:
             result = made.go(
                 progress=bar.update,
-                stop_after=stop_after,
-                checkpoint=checkpoint,
-                checkpoint_every=checkpoint_every,
+                stop_after=saving.stop_after,
+                checkpoint=saving.checkpoint,
+                checkpoint_every=saving.checkpoint_every,
             )
     except RunInterrupted as stop:
         interrupted = True
@@ -88,18 +75,6 @@ def simulate(
         errors.note("interrupted; the figures cover what was finished")
         return 130
     return 1 if result.violations else 0
-
-
-def _check(checkpoint: Path | None, every: float | None, stop_after: int | None) -> None:
-    if every is not None and checkpoint is None:
-        raise WorkloadError(
-            "--checkpoint-every: found it without --checkpoint, expected both",
-            "name a file to save to",
-        )
-    if every is not None and every <= 0:
-        raise WorkloadError(f"--checkpoint-every: found {every}, expected seconds above 0", "")
-    if stop_after is not None and stop_after < 1:
-        raise WorkloadError(f"--stop-after: found {stop_after}, expected 1 or more", "")
 
 
 def _begin(
@@ -120,22 +95,13 @@ def _begin(
 
 
 def _resume(
-    path: Path,
+    saving: SavingOptions,
     device: str | None,
     run: RunOptions,
     output: OutputOptions,
     requests_out: Path | None,
 ) -> Run:
-    if run.given():
-        raise WorkloadError(
-            f"{', '.join(run.given())}: found with --resume, expected none of what makes a run",
-            "a saved run goes on as it was begun",
-        )
-    made = Run.load(path)
-    if device is not None and find_drive(device).toml != made.toml:
-        raise WorkloadError(
-            f"{device}: found with --resume of a run on another drive", "leave DEVICE out"
-        )
+    made = saving.load(run.given(), device)
     if output.closeup_out is not None and not made.keeps_closeup:
         raise WorkloadError(
             "--closeup-out: the saved run keeps no close-up", "give --closeup to its first part"
