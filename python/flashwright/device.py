@@ -72,6 +72,31 @@ class Ssd:
         return cls(_core.config_bundled(name))
 
     @classmethod
+    def find(cls, name: str) -> Ssd:
+        """A bundled drive, or the one in a TOML file.
+
+        Parameters
+        ----------
+        name : str
+            One of :func:`devices`, or the path of a file.
+
+        Raises
+        ------
+        ConfigError
+            If it is neither, or with every fault of the file.
+        """
+        if name not in devices() and (
+            "/" in name or name.endswith(".toml") or Path(name).is_file()
+        ):
+            return cls.from_toml(name)
+        try:
+            return cls.named(name)
+        except ConfigError as error:
+            raise ConfigError(
+                f"drive: {error}", "a drive is one of these names or the path of a TOML file"
+            ) from None
+
+    @classmethod
     def from_toml(cls, path: str | os.PathLike[str]) -> Ssd:
         """A drive described in a TOML file; what it leaves out takes its default.
 

@@ -7,6 +7,7 @@ mod errors;
 mod replay;
 mod simulation;
 mod source;
+mod target;
 
 use errors::{ConfigError, TraceError, WorkloadError, guarded, interruptible};
 use flashwright_block::BlockDevice;
@@ -206,6 +207,8 @@ mod _core {
     use super::replay::Replay;
     #[pymodule_export]
     use super::simulation::Simulation;
+    #[pymodule_export]
+    use super::target::Target;
     #[pymodule_export]
     use super::{
         config_bundled, config_check, config_json, config_read, config_with, devices, policies, precondition_read,

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from flashwright.cli.options import find_drive
 from flashwright.cli.render import page
 from flashwright.device import Ssd
 from flashwright.device import devices as bundled
@@ -29,7 +28,7 @@ def devices(
     The TOML has every default written out.
     """
     if name is not None:
-        ssd = find_drive(name)
+        ssd = Ssd.find(name)
         sys.stdout.write(ssd.with_settings(set).toml if set else ssd.toml)
         return 0
     table = page.plain_table("drive", "make", "about")

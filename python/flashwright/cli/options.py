@@ -12,8 +12,8 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from flashwright import workloads
-from flashwright.device import Ssd, devices
-from flashwright.errors import ConfigError, WorkloadError
+from flashwright.device import Ssd
+from flashwright.errors import WorkloadError
 from flashwright.files import check_writable
 from flashwright.run import Run, RunSettings
 
@@ -28,7 +28,6 @@ __all__ = [
     "add_options",
     "check_closeup",
     "check_snapshots",
-    "find_drive",
 ]
 
 Device = Annotated[
@@ -172,7 +171,7 @@ class RunOptions(TraceOptions):
 
     def drive(self, name: str) -> Ssd:
         """The drive, with its settings laid over."""
-        ssd = find_drive(name)
+        ssd = Ssd.find(name)
         if self.set:
             ssd = ssd.with_settings(self.set)
         return ssd.precondition(self.precondition)
@@ -339,7 +338,7 @@ class SavingOptions:
                 "a saved run goes on as it was begun",
             )
         made = Run.load(self.resume)
-        if device is not None and find_drive(device).toml != made.toml:
+        if device is not None and Ssd.find(device).toml != made.toml:
             raise WorkloadError(
                 f"{device}: found with --resume of a run on another drive", "leave DEVICE out"
             )
@@ -365,18 +364,6 @@ def check_snapshots(run: RunOptions, output: OutputOptions) -> None:
     """Refuse to look at all blocks without a page that shows them."""
     if run.snapshots is not None and output.report is None:
         raise WorkloadError("--snapshots: found it alone, expected --report beside it", "")
-
-
-def find_drive(name: str) -> Ssd:
-    """A bundled drive, or the one in a TOML file."""
-    if name not in devices() and ("/" in name or name.endswith(".toml") or Path(name).is_file()):
-        return Ssd.from_toml(name)
-    try:
-        return Ssd.named(name)
-    except ConfigError as error:
-        raise ConfigError(
-            f"drive: {error}", "a drive is one of these names or the path of a TOML file"
-        ) from None
 
 
 def add_options(command: Callable[..., int]) -> Callable[..., int]:

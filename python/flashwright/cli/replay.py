@@ -10,7 +10,7 @@ import typer
 from rich.console import RenderableType
 
 from flashwright import workloads
-from flashwright.cli.options import ResultOptions, TraceOptions, add_options, find_drive
+from flashwright.cli.options import ResultOptions, TraceOptions, add_options
 from flashwright.cli.progress import Bar
 from flashwright.cli.render import errors, page, put_json, units
 from flashwright.device import Ssd
@@ -131,7 +131,7 @@ class ReplayOptions(TraceOptions):
     def find(target: str) -> str | Ssd:
         """The target; a simulated drive as it is described."""
         simulated = target.startswith("sim:")
-        return find_drive(target.removeprefix("sim:")) if simulated else target
+        return Ssd.find(target.removeprefix("sim:")) if simulated else target
 
 
 @add_options

@@ -25,6 +25,10 @@ pub struct ControllerConfig {
     pub command_limit: Bytes,
     /// Time for which nothing new goes to the flash when that changes between reading and writing.
     pub turnaround: Nanos,
+    /// How unsteady the times are that the host sees, as a share of the time a command takes in the drive: each is longer by
+    /// twice this share in the mean, with this share as the standard deviation, cut at zero and at four times it. The flash
+    /// below does not feel it.
+    pub noise: f64,
     /// RAM for what is written.
     pub write_buffer: WriteBufferConfig,
     /// RAM for what was read.
@@ -41,6 +45,7 @@ impl Default for ControllerConfig {
             write_overhead: Nanos(0),
             command_limit: Bytes(0),
             turnaround: Nanos(0),
+            noise: 0.0,
             write_buffer: WriteBufferConfig::default(),
             read_buffer: ReadBufferConfig::default(),
         }
@@ -148,6 +153,7 @@ impl ControllerConfig {
     pub fn is_off(&self) -> bool {
         self.interface_rate == Rate(None)
             && self.queue_depth == 0
+            && self.noise == 0.0
             && [self.read_overhead, self.write_overhead, self.turnaround].iter().all(|time| time.0 == 0)
             && [self.command_limit, self.write_buffer.size, self.read_buffer.size].iter().all(|size| size.0 == 0)
     }
@@ -161,6 +167,7 @@ impl ControllerConfig {
                 faults.push((key, found, expected.to_owned()));
             }
         };
+        check((0.0..=1.0).contains(&self.noise), "noise", self.noise.to_string(), "0 to 1");
         check(self.queue_depth <= 65_536, "queue-depth", self.queue_depth.to_string(), "0 to 65,536");
         for (key, size) in [
             ("command-limit", self.command_limit),

@@ -24,6 +24,7 @@ mod config;
 mod figures;
 mod inside;
 mod link;
+mod noise;
 mod read_buffer;
 mod reads;
 #[cfg(test)]
@@ -40,6 +41,7 @@ use flashwright_block::{
     Ahead, BlockDevice, Completion, DeviceInfo, IoError, Nanos, Request, RequestKind, SECTOR_BYTES, Tag,
 };
 use link::Link;
+use noise::Noise;
 use read_buffer::ReadBuffer;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -214,7 +216,10 @@ pub struct Controller<D> {
     inside: Inside,
     buffer: WriteBuffer,
     read_buffer: ReadBuffer,
+    /// What ended, in the order in which the host sees it.
     ready: VecDeque<Completion>,
+    /// How much later than it ended the host sees a command's end.
+    noise: Noise,
     /// Errors that the next calls of `wait` give.
     failures: VecDeque<Failure>,
     /// Flash operations and erases of flushes, for the next write to report.
@@ -253,6 +258,7 @@ impl<D: BlockDevice> Controller<D> {
             buffer: WriteBuffer::new(&config.write_buffer, config.command_limit.0),
             read_buffer: ReadBuffer::new(&config.read_buffer),
             ready: VecDeque::new(),
+            noise: Noise::new(config.noise),
             failures: VecDeque::new(),
             owed: (0, 0),
             figures: ControllerFigures::default(),
@@ -451,14 +457,17 @@ impl<D: BlockDevice> Controller<D> {
             erases = erases.saturating_add(self.owed.1);
             self.owed = (0, 0);
         }
-        self.ready.push_back(Completion {
+        let end = self.now + self.noise.on(self.now - command.start);
+        let completion = Completion {
             tag: Tag(command.tag),
             request: command.request,
             start: Nanos(command.start),
-            end: Nanos(self.now),
+            end: Nanos(end),
             flash_ops,
             erases,
-        });
+        };
+        let later = self.ready.iter().rev().take_while(|other| other.end > completion.end).count();
+        self.ready.insert(self.ready.len() - later, completion);
     }
 
     /// How many of the sectors from `first` on are worked on at a time: up to the next multiple of the limit.
@@ -546,6 +555,14 @@ impl<D: BlockDevice> BlockDevice for Controller<D> {
                 return Err(error.into());
             }
             if let Some(next) = self.ready.front() {
+                // Until the host sees this one, another may end that it sees before.
+                let seen = next.end.0.min(until.0);
+                if seen > self.now {
+                    if !self.step(seen)? {
+                        self.now = seen;
+                    }
+                    continue;
+                }
                 if next.end > until {
                     return Ok(false);
                 }

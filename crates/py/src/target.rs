@@ -1,0 +1,201 @@
+//! What probes and experiments work on: a real device or file, or a simulated drive, by the same calls.
+
+use crate::errors::{DeviceError, TargetError, WorkloadError, WornOutError, caught, run_error};
+use flashwright_block::{BlockDevice, Bytes, IoError, Nanos, Request, RequestKind, SECTOR_BYTES, Seed};
+use flashwright_disk::{Access, Disk, Kind, Options};
+use flashwright_probe::{Pattern, idle, play};
+use flashwright_ssd::{Config, Controller, Ssd};
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
+use pyo3::prelude::*;
+use serde::Deserialize;
+use serde_json::json;
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+/// What Python says about a target, as JSON text.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+enum Settings {
+    /// A path.
+    Disk { path: String, destroys_data: bool, queue_depth: u32, busy_poll: bool },
+    /// A drive's TOML.
+    Ssd { config: String },
+}
+
+enum Device {
+    Disk(Disk),
+    Ssd(Box<Controller<Ssd>>),
+}
+
+/// A device that is probed.
+#[pyclass(module = "flashwright._core", frozen)]
+pub struct Target {
+    device: Mutex<Option<Device>>,
+    settings: Settings,
+    seed: Seed,
+    /// What is told of it.
+    info: String,
+}
+
+/// Between two looks at whether the user has had enough.
+const LOOK: Duration = Duration::from_millis(50);
+/// Largest piece of a device that is given back to it at once.
+const PURGE_SECTORS: u64 = (1 << 30) / SECTOR_BYTES;
+
+type Columns<'py> = (Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u64>>);
+
+fn failed(error: &IoError) -> PyErr {
+    match error {
+        IoError::WornOut { .. } => WornOutError::new_err(error.to_string()),
+        _ => DeviceError::new_err(error.to_string()),
+    }
+}
+
+fn open(settings: &Settings, seed: Seed) -> PyResult<(Device, serde_json::Value)> {
+    match settings {
+        Settings::Disk { path, destroys_data, queue_depth, busy_poll } => {
+            let access = if *destroys_data { Access::DestroysData } else { Access::ReadOnly };
+            let target = flashwright_disk::open(Path::new(path), access, Bytes(0))
+                .map_err(|refusal| TargetError::new_err((refusal.to_string(), refusal.hint())))?;
+            let told = json!({
+                "kind": if target.kind == Kind::File { "file" } else { "block-device" },
+                "writes_allowed": destroys_data, "real_time": true,
+            });
+            let options = Options { depth: *queue_depth, seed, busy_poll: *busy_poll };
+            let disk =
+                Disk::new(target, options).map_err(|error| TargetError::new_err((error.to_string(), error.hint())))?;
+            Ok((Device::Disk(disk), told))
+        }
+        Settings::Ssd { config } => {
+            let config = Config::from_toml(config, "config").map_err(crate::config_error)?;
+            let ssd = Ssd::new(&config, seed, false).map_err(|error| run_error(&error.into(), false))?;
+            let told = json!({ "kind": "simulated", "writes_allowed": true, "real_time": false });
+            Ok((Device::Ssd(Box::new(Controller::new(&config.controller, ssd))), told))
+        }
+    }
+}
+
+impl Device {
+    fn as_device(&mut self) -> &mut dyn BlockDevice {
+        match self {
+            Self::Disk(disk) => disk,
+            Self::Ssd(ssd) => &mut **ssd,
+        }
+    }
+}
+
+#[pymethods]
+impl Target {
+    #[new]
+    fn new(settings: &str, seed: u64) -> PyResult<Self> {
+        let settings: Settings = serde_json::from_str(settings)
+            .map_err(|error| WorkloadError::new_err(format!("settings of the target: {error}")))?;
+        let seed = Seed(seed);
+        let (mut device, mut told) = open(&settings, seed)?;
+        let info = device.as_device().info();
+        told["name"] = json!(info.name);
+        told["capacity_bytes"] = json!(info.capacity.0);
+        told["block_bytes"] = json!(info.sector.0);
+        told["queue_depth"] = json!(info.queue_depth);
+        Ok(Self { device: Mutex::new(Some(device)), settings, seed, info: told.to_string() })
+    }
+
+    /// What it tells of itself, as JSON.
+    fn info(&self) -> &str {
+        &self.info
+    }
+
+    /// The device's clock, nanoseconds.
+    fn now(&self) -> PyResult<u64> {
+        self.with(|device| Ok(device.as_device().now().0))
+    }
+
+    /// Lets time pass.
+    fn idle(&self, py: Python<'_>, nanos: u64) -> PyResult<()> {
+        py.detach(|| self.with(|device| idle(device.as_device(), Nanos(nanos)).map_err(|error| failed(&error))))
+    }
+
+    /// Plays requests in a closed loop; when each was handed over and when it ended.
+    fn play<'py>(
+        &self,
+        py: Python<'py>,
+        kinds: PyReadonlyArray1<'py, u8>,
+        first_sectors: PyReadonlyArray1<'py, u64>,
+        sectors: PyReadonlyArray1<'py, u32>,
+        depth: usize,
+    ) -> PyResult<Columns<'py>> {
+        let known = [RequestKind::Read, RequestKind::Write, RequestKind::Trim, RequestKind::Flush];
+        let wrong = || WorkloadError::new_err("pattern: expected columns of one length, known kinds, and a depth");
+        let kinds = kinds.as_slice()?.iter().map(|kind| known.get(usize::from(*kind)).copied());
+        let kinds: Vec<RequestKind> = kinds.collect::<Option<_>>().ok_or_else(wrong)?;
+        let (first_sectors, sectors) = (first_sectors.as_slice()?, sectors.as_slice()?);
+        if kinds.len() != first_sectors.len() || kinds.len() != sectors.len() || depth == 0 {
+            return Err(wrong());
+        }
+        let mut interrupted = None;
+        let samples = py.detach(|| {
+            let mut looked = Instant::now();
+            let go_on = || {
+                if looked.elapsed() >= LOOK {
+                    looked = Instant::now();
+                    interrupted = Python::attach(|py| py.check_signals()).err();
+                }
+                interrupted.is_none()
+            };
+            let pattern = Pattern { kinds: &kinds, first_sectors, sectors, depth };
+            self.with(|device| play(device.as_device(), &pattern, go_on).map_err(|error| failed(&error)))
+        })?;
+        if let Some(stopped) = interrupted {
+            return Err(stopped);
+        }
+        let column = |times: Vec<Nanos>| times.into_iter().map(|time| time.0).collect::<Vec<u64>>().into_pyarray(py);
+        Ok((column(samples.submitted), column(samples.ended)))
+    }
+
+    /// Brings the device as near to new as it can: a simulated drive is built anew, a real one is told that nothing on it
+    /// is needed. False if it does not take that.
+    fn purge(&self, py: Python<'_>) -> PyResult<bool> {
+        py.detach(|| {
+            if let Settings::Ssd { .. } = self.settings {
+                let (device, _) = open(&self.settings, self.seed)?;
+                *self.device.lock().expect("no call before this one panicked") = Some(device);
+                return Ok(true);
+            }
+            self.with(|device| {
+                let device = device.as_device();
+                let end = device.info().capacity.0 / SECTOR_BYTES;
+                for first_sector in (0..end).step_by(PURGE_SECTORS as usize) {
+                    let sectors = u32::try_from((end - first_sector).min(PURGE_SECTORS)).expect("a GiB at most");
+                    let trim = Request { kind: RequestKind::Trim, first_sector, sectors, ..Request::default() };
+                    match device.execute(trim, &mut flashwright_block::Completion::default()) {
+                        Ok(()) => {}
+                        Err(IoError::Device(_)) if first_sector == 0 => return Ok(false),
+                        Err(error) => return Err(failed(&error)),
+                    }
+                }
+                Ok(true)
+            })
+        })
+    }
+
+    /// Gives the device back to the system.
+    fn close(&self) {
+        *self.device.lock().expect("no call before this one panicked") = None;
+    }
+}
+
+impl Target {
+    /// Does something with the device. After a failure inside our own code it is gone.
+    fn with<T>(&self, work: impl FnOnce(&mut Device) -> PyResult<T>) -> PyResult<T> {
+        let mut device = self.device.lock().expect("no call before this one panicked");
+        let open = device.as_mut().ok_or_else(|| DeviceError::new_err("the target is closed"))?;
+        caught(|| work(open)).inspect_err(|error| {
+            Python::attach(|py| {
+                if error.is_instance_of::<crate::errors::InternalError>(py) {
+                    *device = None;
+                }
+            });
+        })
+    }
+}

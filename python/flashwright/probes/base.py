@@ -1,0 +1,238 @@
+"""What a probe is, what it gets and what it gives.
+
+A probe is a question to a drive, a pattern of requests, and a rule that decides by what came back. It sees the
+target as a block device and nothing of its inside: nothing in this package imports the simulator.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from flashwright.target import Target
+
+__all__ = [
+    "Context",
+    "Cost",
+    "Finding",
+    "Mark",
+    "Mode",
+    "Plot",
+    "Probe",
+    "Series",
+    "Verdict",
+    "kib",
+    "unknown",
+]
+
+Mode = Literal["quick", "full"]
+Verdict = Literal["found", "absent", "unknown"]
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """Points of a plot that belong together.
+
+    Attributes
+    ----------
+    name : str
+        What they are.
+    x, y : array of float64
+        In the units of the plot's axes. A NaN in `y` interrupts a line.
+    style : {"points", "line", "step"}
+        Raw measurements are points; what was made of them is a line, or a step where it is a fitted level.
+    """
+
+    name: str
+    x: Array
+    y: Array
+    style: Literal["points", "line", "step"] = "points"
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A place on a plot's x axis that a verdict rests on.
+
+    Attributes
+    ----------
+    x : float
+        In the unit of the axis.
+    label : str
+        What is there.
+    """
+
+    x: float
+    label: str
+
+
+@dataclass(frozen=True, eq=False)
+class Plot:
+    """Evidence as a picture: raw points, what was fitted to them, and where the verdict lies.
+
+    Attributes
+    ----------
+    title, x_label, y_label : str
+        The labels name the units in brackets: ``"request size [B]"``, ``"latency [ns]"``.
+    series : tuple of Series
+        Drawn in this order.
+    marks : tuple of Mark
+        Verdicts and borders.
+    x_log, y_log : bool
+        Logarithmic axes.
+    """
+
+    title: str
+    x_label: str
+    y_label: str
+    series: tuple[Series, ...]
+    marks: tuple[Mark, ...] = ()
+    x_log: bool = False
+    y_log: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Finding:
+    """What a probe says about one parameter.
+
+    Attributes
+    ----------
+    parameter : str
+        Such as ``"clustered-page"``.
+    verdict : {"found", "absent", "unknown"}
+        Whether there is a value, or the drive has no such thing, or nothing can be told.
+    value : int, float, str or None
+        In `unit`; a word where the parameter is a policy; None unless found.
+    unit : str
+        ``"B"``, ``"ns"``, ``"B/s"``, ``"requests"`` or empty.
+    low, high : float or None
+        The 95 % confidence interval of a number.
+    confidence : float
+        0 to 1: the share of resamplings of the raw points (or of independent checks) that give this verdict and
+        value.
+    why : str
+        A sentence or two: what was seen, and by which rule it was decided; of an unknown, what stands against a
+        verdict.
+    plots : tuple of Plot
+        The evidence.
+    figures : mapping
+        Numbers that the verdict rests on, by name with the unit last.
+    """
+
+    parameter: str
+    verdict: Verdict
+    value: int | float | str | None = None
+    unit: str = ""
+    low: float | None = None
+    high: float | None = None
+    confidence: float = 0.0
+    why: str = ""
+    plots: tuple[Plot, ...] = ()
+    figures: Mapping[str, float] = field(default_factory=dict)
+
+
+def unknown(
+    parameter: str, why: str, unit: str = "", plots: tuple[Plot, ...] = (), **figures: float
+) -> Finding:
+    """A finding that says that nothing can be told, and why."""
+    return Finding(parameter, "unknown", None, unit, why=why, plots=plots, figures=figures)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a probe will ask of a drive.
+
+    Attributes
+    ----------
+    bytes_read, bytes_written : int
+        About how much.
+    requests : int
+        About how many, flushes included.
+    """
+
+    bytes_read: int = 0
+    bytes_written: int = 0
+    requests: int = 0
+
+
+@dataclass
+class Context:
+    """What a probe works with.
+
+    Attributes
+    ----------
+    target : Target
+        The drive. Every probe may purge and write all of it.
+    mode : {"quick", "full"}
+        Minutes, or as long as it takes.
+    seed : int
+        Of all that is random; each probe draws from a stream of its own.
+    known : mapping of str to Finding
+        What earlier probes found.
+    progress : callable
+        Told the share of the probe that is done, 0 to 1.
+    """
+
+    target: Target
+    mode: Mode = "full"
+    seed: int = 1
+    known: Mapping[str, Finding] = field(default_factory=dict)
+    progress: Callable[[float], None] = lambda share: None
+
+    def rng(self, name: str) -> np.random.Generator:
+        """A seeded stream of random numbers for `name`, independent of all others."""
+        return np.random.default_rng([self.seed, zlib.crc32(name.encode())])
+
+    def size(self, parameter: str) -> int | None:
+        """A size that was found earlier, bytes; None if it was not."""
+        finding = self.known.get(parameter)
+        if finding is None or finding.verdict != "found" or isinstance(finding.value, str):
+            return None
+        return None if finding.value is None else int(finding.value)
+
+    def up(self, size_bytes: float) -> int:
+        """The size, rounded up to whole blocks of the target."""
+        block = self.target.block_bytes
+        return -(-int(size_bytes) // block) * block
+
+    def down(self, size_bytes: float) -> int:
+        """The size, rounded down to whole blocks of the target, one at least."""
+        block = self.target.block_bytes
+        return max(int(size_bytes) // block, 1) * block
+
+
+class Probe(Protocol):
+    """A question to a drive. Each is a file of this package and a line in its list."""
+
+    NAME: ClassVar[str]
+    """As in ``probe --only``."""
+    ABOUT: ClassVar[str]
+    """What it asks and how, with the source, in a sentence or two."""
+    PARAMETERS: ClassVar[tuple[str, ...]]
+    """What its findings are about."""
+
+    def cost(self, context: Context) -> Cost:
+        """About what it will ask of the drive; known before anything is asked."""
+        ...
+
+    def run(self, context: Context) -> list[Finding]:
+        """Ask, and decide; a finding for each of `PARAMETERS`."""
+        ...
+
+
+def kib(size_bytes: float) -> str:
+    """A size as text, in KiB or MiB.
+
+    Examples
+    --------
+    >>> kib(16384), kib(261120), kib(4 << 20), kib(512)
+    ('16 KiB', '255 KiB', '4 MiB', '0.5 KiB')
+    """
+    if size_bytes >= 1 << 20 and size_bytes % (1 << 20) == 0:
+        return f"{int(size_bytes) >> 20} MiB"
+    return f"{size_bytes / 1024:.6g} KiB"
