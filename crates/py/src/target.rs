@@ -24,7 +24,7 @@ enum Settings {
 }
 
 enum Device {
-    Disk(Disk),
+    Disk(Box<Disk>),
     Ssd(Box<Controller<Ssd>>),
 }
 
@@ -65,7 +65,7 @@ fn open(settings: &Settings, seed: Seed) -> PyResult<(Device, serde_json::Value)
             let options = Options { depth: *queue_depth, seed, busy_poll: *busy_poll };
             let disk =
                 Disk::new(target, options).map_err(|error| TargetError::new_err((error.to_string(), error.hint())))?;
-            Ok((Device::Disk(disk), told))
+            Ok((Device::Disk(Box::new(disk)), told))
         }
         Settings::Ssd { config } => {
             let config = Config::from_toml(config, "config").map_err(crate::config_error)?;
@@ -79,7 +79,7 @@ fn open(settings: &Settings, seed: Seed) -> PyResult<(Device, serde_json::Value)
 impl Device {
     fn as_device(&mut self) -> &mut dyn BlockDevice {
         match self {
-            Self::Disk(disk) => disk,
+            Self::Disk(disk) => &mut **disk,
             Self::Ssd(ssd) => &mut **ssd,
         }
     }
