@@ -139,6 +139,7 @@ class Target:
         self.real_time = bool(info["real_time"])
         self.writes_allowed = bool(info["writes_allowed"])
         self.bytes_read = self.bytes_written = self.flushes = 0
+        self._past_ns = 0
         self.watch: Callable[[], None] | None = None
         """Called now and then while requests are played; may raise to end the play."""
 
@@ -154,8 +155,13 @@ class Target:
 
     @property
     def now_ns(self) -> int:
-        """The target's clock, nanoseconds."""
+        """The target's clock, nanoseconds; a purge may set it back."""
         return self._core.now()
+
+    @property
+    def elapsed_ns(self) -> int:
+        """Time on the target's clock since it was opened, nanoseconds, purges or not."""
+        return self._past_ns + self.now_ns
 
     def idle(self, nanos: float) -> None:
         """Let time pass with nothing asked of the target.
@@ -285,7 +291,11 @@ class Target:
             )
         if self.watch is not None:
             self.watch()
-        return self._core.purge()
+        before = self.now_ns
+        taken = self._core.purge()
+        if not self.real_time:
+            self._past_ns += before
+        return taken
 
     def __repr__(self) -> str:
         return f"Target({self.name}, {self.capacity_bytes:,} B, {self.kind})"

@@ -14,7 +14,17 @@ from typing import Annotated
 import typer
 
 from flashwright import __version__
-from flashwright.cli import advise, compare, devices, lifetime, policies, replay, simulate, trace
+from flashwright.cli import (
+    advise,
+    compare,
+    devices,
+    lifetime,
+    policies,
+    probe,
+    replay,
+    simulate,
+    trace,
+)
 from flashwright.cli.render import errors
 from flashwright.errors import FlashwrightError
 from flashwright.record import RecordError
@@ -23,7 +33,7 @@ __all__ = ["app", "main"]
 
 app = typer.Typer(
     name="flashwright",
-    help="Simulate solid-state drives: real and synthetic workloads on modelled flash.",
+    help="Solid-state drives from both sides: simulated, and probed from the outside.",
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -54,6 +64,7 @@ def _common(
 app.command("simulate")(simulate.simulate)
 app.command("compare")(compare.compare)
 app.command("replay")(replay.replay)
+app.command("probe")(probe.probe)
 app.command("advise")(advise.advise)
 app.command("lifetime")(lifetime.lifetime)
 app.add_typer(trace.app, name="trace")

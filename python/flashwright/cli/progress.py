@@ -58,8 +58,8 @@ class Bar:
         if self._bar is not None:
             self._bar.stop()
 
-    def update(self, now: run.Progress) -> None:
-        """Take what a run tells."""
+    def update(self, now: run.Progress, what: str = "") -> None:
+        """Take what a run tells; `what` names the part of it that is going on."""
         clock = time.monotonic()
         if not self._wanted or clock - self._began < _WAIT_S:
             return
@@ -92,4 +92,5 @@ class Bar:
         elapsed = clock - self._phase_began[1]
         unit = _UNITS.get(now.phase, self._unit)
         rate = f"{(now.done - self._phase_began[0]) / elapsed:,.0f} {unit}" if elapsed > 0.2 else ""
-        self._bar.update(self._task, completed=done, total=total, rate=rate)
+        shown = self._label + (what or _NAMES[now.phase])
+        self._bar.update(self._task, description=shown, completed=done, total=total, rate=rate)

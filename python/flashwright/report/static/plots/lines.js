@@ -44,12 +44,19 @@ const lines = {
       const path = linePath(line, sx, sy, usable);
       const colour = chart.colourOf(line);
       if (line.fill && !chart.logY) svg(group, "path", { d: `${path}V${area.bottom}`, class: "fill", fill: colour });
-      svg(group, "path", { d: path, class: `line ${chart.lookOf(line)}`, stroke: colour });
+      if (!line.scattered) svg(group, "path", { d: path, class: `line ${chart.lookOf(line)}`, stroke: colour });
       if (!line.points || line.level) continue;
       columns[line.x].forEach((x, i) => {
         const y = columns[line.y][i];
-        if (usable(y)) svg(group, "circle", { cx: sx(x), cy: sy(y), r: line.big ? 6 : 3, fill: colour });
+        const r = line.big ? 6 : line.scattered ? 2 : 3;
+        if (usable(y)) svg(group, "circle", { cx: sx(x), cy: sy(y), r, fill: colour });
       });
+    }
+    for (const [at, label] of chart.view.marks ?? []) {
+      const x = sx(at);
+      const ends = x > (area.left + area.right) / 2;
+      svg(group, "line", { x1: x, x2: x, y1: area.top, y2: area.bottom, class: "mark" });
+      svg(group, "text", { x: x + (ends ? -5 : 5), y: area.top + 12, class: ends ? "tick end" : "tick" }, label);
     }
   },
   read(chart, px, py, sx) {

@@ -1,0 +1,147 @@
+"""Truth recovery: drives of known make are probed blind, and what was found is held against what was built in.
+
+python experiments/truth-recovery/run.py                      # the table of results.json
+python experiments/truth-recovery/run.py --drives 200 --jobs 2  # probe them again
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from drives import Truth, draw, truth
+
+from flashwright.device import Ssd
+from flashwright.probe import probe
+from flashwright.target import Target
+
+HERE = Path(__file__).parent
+NONE = "none"
+HIDDEN = "hidden"
+"""What nobody can see from the outside; the right answer is that it cannot be told."""
+
+
+def expected(built: Truth) -> dict[str, object]:
+    """The right answer for each parameter that is judged."""
+
+    def there(value: object) -> object:
+        return NONE if value is None else value
+
+    answers: dict[str, object] = {
+        "clustered-page": built.clustered_page or HIDDEN,
+        "clustered-block": built.clustered_block,
+        "read-buffer": there(built.read_buffer),
+        "write-buffer": there(built.write_buffer),
+        "buffer-kind": there(built.kind),
+        "prefetch": "yes" if built.prefetch else "no",
+        "mapping": built.mapping,
+        "parallel-units": built.units,
+    }
+    return answers
+
+
+def judge(finding: dict[str, Any], right: object) -> str:
+    """``right``, ``unknown`` or ``wrong``; of what is hidden, ``hidden`` if it was left untold."""
+    if finding["verdict"] == "unknown":
+        return HIDDEN if right == HIDDEN else "unknown"
+    found = NONE if finding["verdict"] == "absent" else finding["value"]
+    return "right" if found == right else "wrong"
+
+
+def ask(work: tuple[int, str]) -> dict[str, Any]:
+    """Probes a drawn drive, or a bundled one."""
+    seed, mode = work
+    return ask_drive(draw(seed), mode, seed)
+
+
+def ask_drive(ssd: Ssd, mode: str, seed: int) -> dict[str, Any]:
+    """Probes a drive and judges each answer."""
+    began = time.monotonic()
+    with Target(ssd) as target:
+        found = probe(target, mode="quick" if mode == "quick" else "full", seed=seed)
+    told = {finding["parameter"]: finding for finding in found.json["findings"]}
+    rows = {}
+    for parameter, right in expected(truth(ssd)).items():
+        finding = told[parameter]
+        rows[parameter] = {
+            "true": right,
+            "found": NONE if finding["verdict"] == "absent" else finding["value"],
+            "verdict": judge(finding, right),
+            "confidence": finding["confidence"],
+            "why": finding["why"],
+        }
+    return {
+        "drive": ssd.name,
+        "scheme": ssd.config["ftl"]["scheme"],
+        "noise": ssd.config["controller"]["noise"],
+        "rows": rows,
+        "seconds": round(time.monotonic() - began, 2),
+    }
+
+
+def table(drives: list[dict[str, Any]], out: Callable[[str], object] = print) -> None:
+    """Shares by parameter, and what went wrong."""
+    out(f"{len(drives)} drives")
+    head = ("parameter", "drives", "right", "unknown", "wrong", "right if given", "given", "hidden")
+    out(" | ".join(head))
+    for parameter in drives[0]["rows"]:
+        counts = Counter(drive["rows"][parameter]["verdict"] for drive in drives)
+        judged = counts["right"] + counts["unknown"] + counts["wrong"]
+        given = counts["right"] + counts["wrong"]
+        out(
+            f"{parameter} | {judged} | {counts['right'] / max(judged, 1):.1%} | "
+            f"{counts['unknown'] / max(judged, 1):.1%} | {counts['wrong'] / max(judged, 1):.1%} | "
+            f"{counts['right'] / max(given, 1):.1%} | {given / max(judged, 1):.1%} | "
+            f"{counts[HIDDEN] or ''}"
+        )
+    for drive in drives:
+        for parameter, row in drive["rows"].items():
+            if row["verdict"] == "wrong":
+                out(
+                    f"  wrong: {drive['drive']} ({drive['scheme']}, noise {drive['noise']}) {parameter}: "
+                    f"found {row['found']}, true {row['true']}, confidence {row['confidence']:.2f}"
+                )
+
+
+def play(first: int, count: int, mode: str, jobs: int) -> Iterator[dict[str, Any]]:
+    """Probes drives, several at a time."""
+    work = [(seed, mode) for seed in range(first, first + count)]
+    if jobs == 1:
+        yield from map(ask, work)
+        return
+    with multiprocessing.Pool(jobs) as pool:
+        yield from pool.imap(ask, work)
+
+
+def main() -> None:
+    """Read the command line, play, print."""
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("--drives", type=int, help="probe so many drives anew")
+    arguments.add_argument("--first", type=int, default=0, help="the first drive's number")
+    arguments.add_argument("--mode", choices=("quick", "full"), default="full")
+    arguments.add_argument("--jobs", type=int, default=1)
+    arguments.add_argument("--out", type=Path, default=HERE / "results.json")
+    given = arguments.parse_args()
+    if given.drives is None:
+        if not given.out.exists():
+            sys.exit(f"{given.out}: no such file; --drives N makes one")
+        table(json.loads(given.out.read_text())["drives"])
+        return
+    drives = []
+    for drive in play(given.first, given.drives, given.mode, given.jobs):
+        drives.append(drive)
+        verdicts = {name: row["verdict"] for name, row in drive["rows"].items()}
+        print(drive["drive"], f"{drive['seconds']} s", verdicts, file=sys.stderr, flush=True)
+    given.out.write_text(json.dumps({"mode": given.mode, "drives": drives}, indent=1) + "\n")
+    table(drives)
+
+
+if __name__ == "__main__":
+    main()

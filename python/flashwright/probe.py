@@ -1,0 +1,496 @@
+"""Asking a drive all that the probes can ask: in order, within a time limit, and again after an interruption.
+
+The state of an interrupted session is a file with the findings that there are; each probe begins with a purge and a
+fill of its own, so that a session gives the same whether it was interrupted or not: on a simulated drive, to the
+digit.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from flashwright import __version__
+from flashwright.errors import DeviceError, SavedStateError, WorkloadError
+from flashwright.files import write_beside
+from flashwright.probes import PROBES
+from flashwright.probes.base import Context, Cost, Finding, Mark, Mode, Plot, Probe, Series, unknown
+from flashwright.target import OutOfTimeError, Target
+
+__all__ = ["Asked", "Planned", "ProbeInterrupted", "ProbeResult", "plan", "probe"]
+
+Ended = Literal["complete", "time-limit", "interrupted", "failed"]
+
+_LAYOUT = 1
+# Rates for what is said beforehand, where the target was not measured: a SATA drive's.
+_READ_BYTES_PER_S = 500e6
+_WRITE_BYTES_PER_S = 400e6
+_REQUEST_S = 50e-6
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What a session will ask.
+
+    Attributes
+    ----------
+    name, about : str
+        Of the probe.
+    cost : Cost
+        About what it reads and writes.
+    seconds : float or None
+        About how long that takes on the target; None for a simulated drive, whose time is its own.
+    done : bool
+        Whether an earlier session has its findings already.
+    """
+
+    name: str
+    about: str
+    cost: Cost
+    seconds: float | None
+    done: bool
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a probe did.
+
+    Attributes
+    ----------
+    name : str
+        Of the probe.
+    bytes_read, bytes_written, flushes : int
+        What it asked.
+    seconds : float
+        Real time that it took.
+    target_seconds : float
+        The same on the target's clock.
+    """
+
+    name: str
+    bytes_read: int
+    bytes_written: int
+    flushes: int
+    seconds: float
+    target_seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class ProbeResult:
+    """What the probes found.
+
+    Attributes
+    ----------
+    target : mapping
+        ``name``, ``kind``, ``capacity_bytes``, ``block_bytes``, ``real_time``.
+    mode : {"quick", "full"}
+        How patient it was.
+    seed : int
+        Of all that was random.
+    findings : mapping of str to Finding
+        By parameter, in the order of the probes.
+    asked : tuple of Asked
+        What was done, a probe each.
+    ended : {"complete", "time-limit", "interrupted", "failed"}
+        Whether all probes came to their end.
+    note : str
+        Why not.
+    """
+
+    target: Mapping[str, Any]
+    mode: Mode
+    seed: int
+    findings: Mapping[str, Finding]
+    asked: tuple[Asked, ...]
+    ended: Ended = "complete"
+    note: str = ""
+
+    @property
+    def json(self) -> dict[str, Any]:
+        """The documented figures: all of the findings with their evidence."""
+        return {
+            "version": __version__,
+            "target": dict(self.target),
+            "mode": self.mode,
+            "seed": self.seed,
+            "ended": self.ended,
+            "note": self.note or None,
+            "findings": [_plain(finding) for finding in self.findings.values()],
+            "asked": [asdict(asked) for asked in self.asked],
+        }
+
+    def report(self, path: Path) -> None:
+        """Write an HTML page: verdicts, how each came about, and the evidence as plots."""
+        from flashwright.report.probe import write_probe
+
+        write_probe(path, self)
+
+    def __repr__(self) -> str:
+        told = sum(finding.verdict != "unknown" for finding in self.findings.values())
+        return (
+            f"ProbeResult({self.target['name']}: {told} of {len(self.findings)} told, {self.ended})"
+        )
+
+
+class ProbeInterrupted(KeyboardInterrupt):
+    """Ctrl-C while probes were asking.
+
+    Attributes
+    ----------
+    result : ProbeResult
+        What was finished.
+    """
+
+    def __init__(self, result: ProbeResult) -> None:
+        super().__init__("the probes were interrupted")
+        self.result = result
+
+
+@dataclass
+class _Session:
+    """The findings so far, and the file that keeps them."""
+
+    path: Path | None
+    key: dict[str, Any]
+    findings: dict[str, Finding] = field(default_factory=dict)
+    asked: list[Asked] = field(default_factory=list)
+
+    @property
+    def done(self) -> set[str]:
+        return {asked.name for asked in self.asked}
+
+    def load(self) -> None:
+        if self.path is None or not self.path.exists():
+            return
+        try:
+            kept = json.loads(self.path.read_text(encoding="utf-8"))
+            layout, key = kept["layout"], kept["key"]
+            if layout == _LAYOUT and key == self.key:
+                self.findings = {f["parameter"]: _revived(f) for f in kept["findings"]}
+                self.asked = [Asked(**asked) for asked in kept["asked"]]
+                return
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise SavedStateError(
+                f"{self.path}: not the state of a probing: {str(error).splitlines()[0]}",
+                "name another file, or delete it to begin anew",
+            ) from None
+        differing = [name for name in self.key if key.get(name) != self.key[name]]
+        found = ", ".join(f"{name} {key.get(name)}" for name in differing) or f"layout {layout}"
+        wanted = ", ".join(f"{name} {self.key[name]}" for name in differing) or f"layout {_LAYOUT}"
+        raise SavedStateError(
+            f"{self.path}: holds another probing: found {found}, expected {wanted}",
+            "name another file, or delete it to begin anew",
+        )
+
+    def save(self) -> None:
+        if self.path is None:
+            return
+        kept = {
+            "layout": _LAYOUT,
+            "key": self.key,
+            "findings": [_plain(finding) for finding in self.findings.values()],
+            "asked": [asdict(asked) for asked in self.asked],
+        }
+        with write_beside(self.path) as part:
+            part.write_text(json.dumps(kept) + "\n", encoding="utf-8")
+
+
+def _plain(finding: Finding) -> dict[str, Any]:
+    """A finding as JSON has it; gaps of a series are null."""
+
+    def numbers(values: Any) -> list[float | None]:
+        return [value if np.isfinite(value) else None for value in np.asarray(values).tolist()]
+
+    plots = [
+        {
+            "title": plot.title,
+            "x_label": plot.x_label,
+            "y_label": plot.y_label,
+            "x_log": plot.x_log,
+            "y_log": plot.y_log,
+            "series": [
+                {
+                    "name": line.name,
+                    "style": line.style,
+                    "x": numbers(line.x),
+                    "y": numbers(line.y),
+                }
+                for line in plot.series
+            ],
+            "marks": [asdict(mark) for mark in plot.marks],
+        }
+        for plot in finding.plots
+    ]
+    value = finding.value.item() if isinstance(finding.value, np.generic) else finding.value
+    figures = {name: float(figure) for name, figure in finding.figures.items()}
+    return {
+        "parameter": finding.parameter,
+        "verdict": finding.verdict,
+        "value": value,
+        "unit": finding.unit,
+        "low": None if finding.low is None else float(finding.low),
+        "high": None if finding.high is None else float(finding.high),
+        "confidence": float(finding.confidence),
+        "why": finding.why,
+        "figures": {name: x if np.isfinite(x) else None for name, x in figures.items()},
+        "plots": plots,
+    }
+
+
+def _revived(plain: dict[str, Any]) -> Finding:
+    """A finding from JSON."""
+
+    def numbers(values: list[float | None]) -> Any:
+        return np.array([np.nan if value is None else value for value in values], float)
+
+    plots = tuple(
+        Plot(
+            plot["title"],
+            plot["x_label"],
+            plot["y_label"],
+            tuple(
+                Series(line["name"], numbers(line["x"]), numbers(line["y"]), line["style"])
+                for line in plot["series"]
+            ),
+            tuple(Mark(**mark) for mark in plot["marks"]),
+            plot["x_log"],
+            plot["y_log"],
+        )
+        for plot in plain["plots"]
+    )
+    figures = {name: np.nan if x is None else x for name, x in plain["figures"].items()}
+    return Finding(**{**plain, "plots": plots, "figures": figures})
+
+
+def _chosen(only: Iterable[str]) -> list[Probe]:
+    wanted = list(only)
+    names = [probe.NAME for probe in PROBES]
+    for name in wanted:
+        if name not in names:
+            raise WorkloadError(
+                f"--only: found {name!r}, expected one of {', '.join(names)}",
+                "probes that others build on come along only if they are named too",
+            )
+    return [probe for probe in PROBES if not wanted or probe.NAME in wanted]
+
+
+def plan(
+    target: Target,
+    *,
+    mode: Mode = "full",
+    only: Iterable[str] = (),
+    state: Path | None = None,
+    seed: int = 1,
+) -> list[Planned]:
+    """What a session will ask of a target, before anything is written.
+
+    Parameters
+    ----------
+    target : Target
+        The drive; a real one is read for a moment to see how fast it is.
+    mode, only, state, seed
+        As of :func:`probe`.
+
+    Returns
+    -------
+    list of Planned
+        A probe each, in order.
+    """
+    session = _open(target, mode, seed, state)
+    chosen = _chosen(only)
+    rate = _read_rate(target) if target.real_time else 0.0
+    planned = []
+    for asking in chosen:
+        context = Context(target, mode, seed, session.findings)
+        cost = asking.cost(context)
+        seconds = None
+        if target.real_time:
+            # Writes are unknown until they are made: at most as fast as reads.
+            seconds = (
+                cost.bytes_read / rate
+                + cost.bytes_written / min(rate, _WRITE_BYTES_PER_S)
+                + cost.requests * _REQUEST_S
+            )
+        done = asking.NAME in session.done
+        planned.append(Planned(asking.NAME, asking.ABOUT, cost, seconds, done))
+    return planned
+
+
+def _read_rate(target: Target) -> float:
+    """Bytes a second of some long reads over the target."""
+    size = min(1 << 20, target.capacity_bytes // target.block_bytes * target.block_bytes)
+    places = np.linspace(0, target.capacity_bytes - size, 32).astype(np.int64)
+    places -= places % target.block_bytes
+    times = target.play("read", places, size, depth=4)
+    target.bytes_read -= size * places.size
+    return min(size * places.size / max(times.duration_ns * 1e-9, 1e-9), 4 * _READ_BYTES_PER_S)
+
+
+def _open(target: Target, mode: Mode, seed: int, state: Path | None) -> _Session:
+    key = {
+        "version": __version__,
+        "target": target.name,
+        "capacity_bytes": target.capacity_bytes,
+        "block_bytes": target.block_bytes,
+        "mode": mode,
+        "seed": seed,
+    }
+    session = _Session(state, key)
+    session.load()
+    return session
+
+
+def probe(
+    target: Target,
+    *,
+    mode: Mode = "full",
+    only: Iterable[str] = (),
+    time_limit: float | None = None,
+    state: Path | None = None,
+    seed: int = 1,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> ProbeResult:
+    """Ask a drive all that the probes can ask.
+
+    The data on the target is lost: it must be open for writing.
+
+    Parameters
+    ----------
+    target : Target
+        The drive.
+    mode : {"quick", "full"}, optional
+        Minutes, or as long as it takes.
+    only : iterable of str, optional
+        Names of probes; all of them if none is given.
+    time_limit : float, optional
+        Seconds after which no more is asked; the probe that is under way is given up.
+    state : path, optional
+        A file that keeps the findings after every probe. If it exists, the session goes on where that one stopped.
+    seed : int, optional
+        Of all that is random.
+    progress : callable, optional
+        Told the probe's name, and how many bytes are done of how many in all.
+
+    Returns
+    -------
+    ProbeResult
+        A finding for every parameter; of those that were not asked, an unknown that says so.
+
+    Raises
+    ------
+    WorkloadError
+        If there is no such probe.
+    SavedStateError
+        If the state is of another target or session.
+    ProbeInterrupted
+        On Ctrl-C, with what was finished.
+
+    Examples
+    --------
+    >>> from flashwright.target import Target
+    >>> with Target("sim:ssd-a") as drive:
+    ...     found = probe(drive, mode="quick", only=["clustered-page"])
+    >>> found.findings["clustered-page"].value
+    16384
+    """
+    session = _open(target, mode, seed, state)
+    chosen = _chosen(only)
+    costs = {
+        p.NAME: max(_bytes(p.cost(Context(target, mode, seed, session.findings))), 1)
+        for p in chosen
+    }
+    total = sum(costs.values())
+    done = sum(costs[name] for name in session.done if name in costs)
+    began = time.monotonic()
+
+    def watch() -> None:
+        if time_limit is not None and time.monotonic() - began > time_limit:
+            raise OutOfTimeError
+
+    ended: Ended = "complete"
+    note = ""
+    outer, target.watch = target.watch, watch
+    try:
+        for asking in chosen:
+            if asking.NAME in session.done:
+                continue
+
+            def told(share: float, name: str = asking.NAME, before: int = done) -> None:
+                watch()
+                if progress is not None:
+                    progress(name, before + int(costs[name] * min(share, 1.0)), total)
+
+            try:
+                told(0.0)
+                _ask(asking, Context(target, mode, seed, session.findings, told), session)
+            except OutOfTimeError:
+                ended, note = "time-limit", f"the time limit came during {asking.NAME}"
+                break
+            except DeviceError as error:
+                ended, note = "failed", f"{asking.NAME}: {error}"
+                break
+            except KeyboardInterrupt:
+                ended, note = "interrupted", f"interrupted during {asking.NAME}"
+                break
+            done += costs[asking.NAME]
+            session.save()
+    finally:
+        target.watch = outer
+    result = _result(target, mode, seed, chosen, session, ended, note)
+    if ended == "interrupted":
+        raise ProbeInterrupted(result)
+    return result
+
+
+def _bytes(cost: Cost) -> int:
+    # A request costs about as much time as this many bytes do.
+    return cost.bytes_read + cost.bytes_written + cost.requests * 20_000
+
+
+def _ask(asking: Probe, context: Context, session: _Session) -> None:
+    target = context.target
+    before = (target.bytes_read, target.bytes_written, target.flushes)
+    real, own = time.monotonic(), target.elapsed_ns
+    findings = asking.run(context)
+    assert {f.parameter for f in findings} == set(asking.PARAMETERS), f"{asking.NAME} told all"
+    assert all((f.value is None) == (f.verdict != "found") for f in findings), asking.NAME
+    session.findings |= {finding.parameter: finding for finding in findings}
+    spent = Asked(
+        asking.NAME,
+        target.bytes_read - before[0],
+        target.bytes_written - before[1],
+        target.flushes - before[2],
+        time.monotonic() - real,
+        (target.elapsed_ns - own) * 1e-9,
+    )
+    session.asked.append(spent)
+
+
+def _result(
+    target: Target,
+    mode: Mode,
+    seed: int,
+    chosen: list[Probe],
+    session: _Session,
+    ended: Ended,
+    note: str,
+) -> ProbeResult:
+    findings = {}
+    for asked in chosen:
+        for parameter in asked.PARAMETERS:
+            missing = unknown(parameter, f"not asked: {note}")
+            findings[parameter] = session.findings.get(parameter, missing)
+    facts = {
+        "name": target.name,
+        "kind": target.kind,
+        "capacity_bytes": target.capacity_bytes,
+        "block_bytes": target.block_bytes,
+        "real_time": target.real_time,
+    }
+    return ProbeResult(facts, mode, seed, findings, tuple(session.asked), ended, note)
