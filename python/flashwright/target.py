@@ -254,14 +254,15 @@ class Target:
         return float(self.play("flush", [0], 0).latency_ns[0])
 
     def fill(
-        self, *, size_bytes: int = 1 << 20, first_bytes: int = 0, end_bytes: int | None = None
+        self, *, size_bytes: int = 128 << 10, first_bytes: int = 0, end_bytes: int | None = None
     ) -> Times:
         """Write a range once, in order, and flush.
 
         Parameters
         ----------
         size_bytes : int, optional
-            Of each write; the last one is shorter where the range asks for it.
+            Of each write; the last one is shorter where the range asks for it. Not large by default: a drive may cut a
+            write larger than its buffer where it suits nobody.
         first_bytes, end_bytes : int, optional
             The range; by default all of the target.
 
