@@ -29,7 +29,7 @@ from flashwright.probes import PROBES
 from flashwright.probes.base import Finding, unknown
 from flashwright.target import Target
 
-__all__ = ["LAYOUT", "Profile", "TargetFacts", "is_profile", "reconcile"]
+__all__ = ["LAYOUT", "Profile", "TargetFacts", "as_text", "is_profile", "reconcile"]
 
 LAYOUT = 1
 """The number of the layout that is written and read."""
@@ -259,7 +259,7 @@ class Profile:
             elif finding.verdict == "absent":
                 sizes[parameter] = "none"
             else:
-                sizes[parameter] = str(_encode(finding.value, finding.unit))
+                sizes[parameter] = str(as_text(finding.value, finding.unit))
         return sizes
 
     def drive(self) -> Ssd:
@@ -287,8 +287,8 @@ class Profile:
             "target": {
                 "name": target.name,
                 "kind": target.kind,
-                "capacity": _encode(target.capacity_bytes, "B"),
-                "block": _encode(target.block_bytes, "B"),
+                "capacity": as_text(target.capacity_bytes, "B"),
+                "block": as_text(target.block_bytes, "B"),
                 "real-time": target.real_time,
             },
             "probe": {"mode": self.mode, "seed": self.seed, "seconds": _plain(self.seconds)},
@@ -389,7 +389,7 @@ def _alone(finding: Finding, capacity_bytes: int | None) -> Iterator[tuple[str, 
     value, low, high, unit = finding.value, finding.low, finding.high, finding.unit
 
     def shown(number: int | float | str | None) -> str:
-        return repr(_encode(number, unit))
+        return repr(as_text(number, unit))
 
     if not 0 <= finding.confidence <= 1:
         yield "confidence", f"{finding.confidence:g}", "0 to 1", "it is a share, not a percentage"
@@ -414,7 +414,7 @@ def _alone(finding: Finding, capacity_bytes: int | None) -> Iterator[tuple[str, 
         return
     least, most = -math.inf if low is None else low, math.inf if high is None else high
     if not least <= value <= most:
-        between = f"{_encode(low, unit)} to {_encode(high, unit)} (low to high)"
+        between = f"{as_text(low, unit)} to {as_text(high, unit)} (low to high)"
         yield "value", shown(value), between, "change low and high too, or leave them out"
     if rule is None or not rule.blocks:
         return
@@ -422,7 +422,7 @@ def _alone(finding: Finding, capacity_bytes: int | None) -> Iterator[tuple[str, 
         expected = f"a multiple of {_SECTOR_BYTES} B"
         yield "value", shown(value), expected, "drives are addressed by sectors"
     elif capacity_bytes is not None and value > capacity_bytes:
-        yield "value", shown(value), f"at most the drive's {_encode(capacity_bytes, 'B')}", ""
+        yield "value", shown(value), f"at most the drive's {as_text(capacity_bytes, 'B')}", ""
 
 
 def _together(findings: Mapping[str, Finding]) -> Iterator[_Contradiction]:
@@ -439,7 +439,7 @@ def _together(findings: Mapping[str, Finding]) -> Iterator[_Contradiction]:
         return _Contradiction(
             parameter,
             f"findings.{parameter}.value",
-            repr(_encode(finding.value, finding.unit)),
+            repr(as_text(finding.value, finding.unit)),
             expected,
             hint,
             other,
@@ -452,7 +452,7 @@ def _together(findings: Mapping[str, Finding]) -> Iterator[_Contradiction]:
             yield against(
                 parameter,
                 "clustered-page",
-                f"a multiple of the clustered page, {_encode(page, 'B')}",
+                f"a multiple of the clustered page, {as_text(page, 'B')}",
                 "change one of the two, or give its verdict as unknown",
             )
     least = size("read-buffer-least")
@@ -460,7 +460,7 @@ def _together(findings: Mapping[str, Finding]) -> Iterator[_Contradiction]:
         yield against(
             "read-buffer-least",
             "read-buffer",
-            f"at most the read buffer, {_encode(buffer, 'B')}",
+            f"at most the read buffer, {as_text(buffer, 'B')}",
             "it is the smallest read that the buffer serves",
         )
     for parameter, whole in (
@@ -530,8 +530,8 @@ class _Faults:
         if abs(capacity - wanted) >= _row_bytes(profile.twin):
             self.add(
                 "twin.capacity",
-                _text(_encode(capacity, "B")),
-                f"the target's {_encode(wanted, 'B')}",
+                _text(as_text(capacity, "B")),
+                f"the target's {as_text(wanted, 'B')}",
                 "set capacity.logical below [twin] to the target's size",
             )
 
@@ -752,7 +752,7 @@ def _needs(unit: str) -> str:
     return names.get(unit, f"a number of {unit}" if unit else "a plain number")
 
 
-def _encode(value: int | float | str | None, unit: str) -> int | float | str | None:
+def as_text(value: int | float | str | None, unit: str) -> int | float | str | None:
     """A value as the file has it: with its unit where that is one of size, time or rate.
 
     All take the largest unit that leaves a number of 1 or more, sizes only one in which two decimals tell all of it;
@@ -792,7 +792,7 @@ def _decode(given: int | float | str) -> tuple[int | float | str, str | None]:
 def _written(finding: Finding) -> dict[str, Any]:
     """A finding as a table."""
     unit = finding.unit
-    value = _encode(finding.value, unit)
+    value = as_text(finding.value, unit)
     table: dict[str, Any] = {"verdict": finding.verdict}
     if value is not None:
         table["value"] = value
@@ -800,7 +800,7 @@ def _written(finding: Finding) -> dict[str, Any]:
         table["unit"] = unit
     for key, end in (("low", finding.low), ("high", finding.high)):
         if end is not None:
-            table[key] = _encode(end, unit)
+            table[key] = as_text(end, unit)
     table["confidence"] = _plain(finding.confidence)
     if finding.why:
         table["why"] = finding.why
