@@ -103,7 +103,8 @@ class Ssd:
         Parameters
         ----------
         path : path
-            The file. Its key ``base`` may name a bundled drive to start from.
+            The file. Its key ``base`` may name a bundled drive to start from. Of a profile, the twin is taken, whose
+            schedulers go by what was found (:class:`flashwright.profile.Profile`).
 
         Raises
         ------
@@ -139,6 +140,11 @@ class Ssd:
 
     @classmethod
     def _read(cls, text: str, source: str, name: str) -> Ssd:
+        # Here, because a profile holds a drive.
+        from flashwright.profile import Profile, is_profile
+
+        if is_profile(text):
+            return Profile.from_text(text, source).drive()
         ssd = cls(_core.config_read(text, source))
         # A drive without a name goes by that of its file, without the folders.
         return (

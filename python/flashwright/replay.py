@@ -20,6 +20,7 @@ from flashwright import _core, workloads
 from flashwright.device import Ssd
 from flashwright.errors import ConfigError, WorkloadError
 from flashwright.files import write_beside
+from flashwright.profile import Profile, is_profile
 from flashwright.results import Latencies
 from flashwright.run import Progress
 
@@ -190,8 +191,8 @@ def replay(
     settings : iterable of str, optional
         ``KEY=VALUE``: settings of the host (``host.deadline.fifo-batch=8``), and of a simulated drive.
     profile : path, optional
-        A TOML file of what is known of the drive, for schedulers that go by it: ``clustered-page``,
-        ``clustered-block``, ``read-buffer``, ``write-buffer``.
+        A TOML file of what is known of the drive, for schedulers that go by it: a profile of the prober, or one with
+        ``clustered-page``, ``clustered-block``, ``read-buffer``, ``write-buffer``.
     precondition : str, optional
         What is done to a simulated drive first.
     queue_depth : int, optional
@@ -345,13 +346,17 @@ _OF_DRIVES = ("host.queue-depth", "host.partial-pages")
 def _profile(path: Path) -> list[str]:
     """What is known of a drive, as settings."""
     try:
-        known = tomllib.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        known = tomllib.loads(text)
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(f"{path}: {error}", "a profile is TOML text") from None
     except OSError as error:
         raise ConfigError(
             f"{path}: {(error.strerror or str(error)).lower()}", "check the path"
         ) from None
+    if is_profile(text):
+        sizes = Profile.from_text(text, str(path)).host_profile()
+        return [f"host.profile.{key}={value}" for key, value in sizes.items()]
     # A whole drive description, or its part, serves as well.
     for table in ("host", "profile"):
         known = known.get(table, known)
