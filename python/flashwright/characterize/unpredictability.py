@@ -110,10 +110,11 @@ class Unpredictability:
     )
 
     def estimate(self, bench: Bench) -> Estimate:
-        """Three capacities of each for every range."""
+        """Three capacities of each for every range, after the first writes."""
         count = len(bench.ranges(_RANGES, _QUICK_RANGES))
         volume = PHASES * bench.slots * count * REQUEST_BYTES
-        before = bench.slots * count * REQUEST_BYTES * bench.settings.prefill
+        first = bench.slots if bench.settings.prefill else DEPTH
+        before = first * count * REQUEST_BYTES
         return Estimate(volume, volume + before, (2 * volume + before) // REQUEST_BYTES)
 
     def run(self, bench: Bench) -> Iterator[UnpredictabilityResult]:
@@ -273,7 +274,7 @@ def peaks(density: Array) -> tuple[Integers, Array]:
     from scipy.ndimage import gaussian_filter1d
     from scipy.signal import find_peaks
 
-    smooth = np.asarray(gaussian_filter1d(density, _SMOOTH_BINS, mode="constant"), np.float64)
+    smooth = np.asarray(gaussian_filter1d(density, _SMOOTH_BINS), np.float64)
     # A peak in the first bin has an edge to the left, too.
     padded = np.concatenate([[0.0], smooth, [0.0]])
     at, _ = find_peaks(padded, prominence=_PROMINENCE * padded.max())

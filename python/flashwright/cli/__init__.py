@@ -14,7 +14,17 @@ from typing import Annotated
 import typer
 
 from flashwright import __version__
-from flashwright.cli import advise, compare, devices, lifetime, policies, replay, simulate, trace
+from flashwright.cli import (
+    advise,
+    characterize,
+    compare,
+    devices,
+    lifetime,
+    policies,
+    replay,
+    simulate,
+    trace,
+)
 from flashwright.cli.render import errors
 from flashwright.errors import FlashwrightError
 from flashwright.record import RecordError
@@ -54,6 +64,7 @@ def _common(
 app.command("simulate")(simulate.simulate)
 app.command("compare")(compare.compare)
 app.command("replay")(replay.replay)
+app.command("characterize")(characterize.characterize)
 app.command("advise")(advise.advise)
 app.command("lifetime")(lifetime.lifetime)
 app.add_typer(trace.app, name="trace")
