@@ -29,6 +29,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("simulate",),
     ("compare",),
     ("replay",),
+    ("characterize",),
     ("advise",),
     ("lifetime",),
     ("trace", "info"),

@@ -16,6 +16,7 @@ import typer
 from flashwright import __version__
 from flashwright.cli import (
     advise,
+    characterize,
     compare,
     devices,
     lifetime,
@@ -65,6 +66,7 @@ app.command("simulate")(simulate.simulate)
 app.command("compare")(compare.compare)
 app.command("replay")(replay.replay)
 app.command("probe")(probe.probe)
+app.command("characterize")(characterize.characterize)
 app.command("advise")(advise.advise)
 app.command("lifetime")(lifetime.lifetime)
 app.add_typer(trace.app, name="trace")

@@ -1,0 +1,295 @@
+"""``flashwright characterize``: the anomaly experiments on a device, a file or a simulated drive."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from flashwright.characterize import EXPERIMENTS, Estimate, Experiment, Settings
+from flashwright.characterize.session import (
+    Characterization,
+    CharacterizationInterrupted,
+    choose,
+    plan,
+)
+from flashwright.characterize.session import characterize as carry_out
+from flashwright.cli.options import ResultOptions, add_options
+from flashwright.cli.progress import Bar
+from flashwright.cli.render import errors, page, put_json, units
+from flashwright.device import Ssd
+from flashwright.errors import WorkloadError
+from flashwright.probes.base import Mode
+from flashwright.report.characterize import headline, table_of
+from flashwright.run import Progress
+from flashwright.target import Target
+
+__all__ = ["characterize"]
+
+_NAMES = ", ".join(each.NAME for each in EXPERIMENTS)
+# What a progress bar counts a whole experiment as.
+_STEPS = 1000
+
+
+@dataclass
+class CharacterizeOptions:
+    """What is asked of the target."""
+
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--only", metavar="NAME", help=f"One of {_NAMES}. Repeatable."),
+    ] = None
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Fewer drive fills, ranges, sizes and rounds.")
+    ] = False
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Say what would be read and written, and do nothing.")
+    ] = False
+    time_limit: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", help="Stop after so long; what is finished is kept."),
+    ] = None
+    destroys_data: Annotated[
+        bool,
+        typer.Option(
+            "--destroys-data",
+            help="All data on a real target may be destroyed: without it nothing is done there.",
+        ),
+    ] = False
+    range: Annotated[
+        list[float] | None,
+        typer.Option(
+            "--range",
+            metavar="SHARE",
+            help="Of fills and unpredictability: share of the address space in use; default 0.1, 0.5, 0.7, 0.9, 1. "
+            "Repeatable.",
+        ),
+    ] = None
+    fills: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Of fills: capacities to write; default 6, 3 with --quick."),
+    ] = None
+    prefill: Annotated[
+        bool,
+        typer.Option(
+            "--prefill", help="Of fills and unpredictability: write the drive in order first."
+        ),
+    ] = False
+    variant: Annotated[
+        str,
+        typer.Option(
+            metavar="client|enterprise",
+            help="Of steady-state: 75 % of the address space, or all of it.",
+        ),
+    ] = "enterprise"
+    set: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="A setting of a sim: drive, such as capacity.utilization=0.8. Repeatable.",
+        ),
+    ] = None
+    seed: Annotated[
+        int, typer.Option(metavar="N", help="Of places, and of the data that is written.")
+    ] = 1
+
+    def settings(self) -> Settings:
+        """What is said about single experiments."""
+        return Settings(
+            fills=self.fills,
+            ranges=tuple(self.range) if self.range else None,
+            prefill=self.prefill,
+            variant=self.variant,  # type: ignore[arg-type] # checked there
+        )
+
+    def open(self, target: str) -> Target:
+        """The target, opened for reading only unless it is simulated or its data may be destroyed."""
+        if target.startswith("sim:"):
+            ssd = Ssd.find(target.removeprefix("sim:"))
+            return Target(ssd.with_settings(self.set or ()), seed=self.seed)
+        if self.set:
+            raise WorkloadError(
+                f"--set: found it with {target}, expected it with a sim: drive only", ""
+            )
+        return Target(target, destroys_data=self.destroys_data and not self.plan, seed=self.seed)
+
+
+@add_options
+def characterize(
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="TARGET",
+            help="A block device or a file; or sim:DEVICE, a bundled drive or a TOML file.",
+        ),
+    ],
+    run: CharacterizeOptions,
+    output: ResultOptions,
+) -> int:
+    """Look at how a drive behaves as it fills, ages and is loaded; all data on it is lost.
+
+    Writes within parts of the address space over drive fills, reads among writes, request size and depth, mixing, and
+    steady state. A sim: drive runs in simulated time by the same code.
+    """
+    output.check()
+    if run.time_limit is not None and not run.time_limit > 0:
+        raise WorkloadError(f"--time-limit: found {run.time_limit:g}, expected seconds above 0", "")
+    settings = run.settings()
+    experiments = choose(run.only or ())
+    mode: Mode = "quick" if run.quick else "full"
+    interrupted = False
+    with run.open(target) as drive:
+        if run.plan:
+            return _plan(drive, experiments, plan(drive, experiments, mode, settings), output)
+        with _Told(output) as told:
+            try:
+                found = carry_out(
+                    drive,
+                    run.only or (),
+                    mode=mode,
+                    seed=run.seed,
+                    settings=settings,
+                    time_limit_s=run.time_limit,
+                    told=told.begin,
+                    progress=told.progress,
+                )
+            except CharacterizationInterrupted as stop:
+                interrupted, found = True, stop.result
+    finished = any(part.result is not None for part in found.parts)
+    if interrupted and not finished:
+        errors.note("interrupted before anything was finished")
+        return 130
+    put_json(found.to_json(), output.json)
+    if output.report is not None:
+        found.report(output.report)
+    if not output.silent:
+        _show(found)
+    return _end(found, interrupted)
+
+
+class _Told:
+    """Says what an experiment will ask, and how far it is."""
+
+    def __init__(self, output: ResultOptions) -> None:
+        self._output = output
+        self._bar: Bar | None = None
+
+    def __enter__(self) -> _Told:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._close()
+
+    def _close(self) -> None:
+        if self._bar is not None:
+            self._bar.__exit__(None, None, None)
+            self._bar = None
+
+    def begin(self, experiment: Experiment, estimate: Estimate, seconds: float) -> None:
+        """Take what is to come."""
+        self._close()
+        if not self._output.quiet:
+            errors.note(f"{experiment.NAME}: {_asks(estimate)}, about {_lasts(seconds)}")
+        self._bar = Bar(self._output.bar, experiment.NAME, "steps/s").__enter__()
+
+    def progress(self, experiment: Experiment, share: float) -> None:
+        """Take how far it is."""
+        if self._bar is not None:
+            done = int(share * _STEPS)
+            self._bar.update(Progress("measured", done, _STEPS, None, 0))
+
+
+def _asks(estimate: Estimate) -> str:
+    return (
+        f"writes up to {units.size(estimate.bytes_written)} and reads up to {units.size(estimate.bytes_read)} in "
+        f"{units.count(estimate.requests)} requests"
+    )
+
+
+def _lasts(seconds: float) -> str:
+    """About how long, as people say it.
+
+    Examples
+    --------
+    >>> _lasts(0.4), _lasts(95), _lasts(7300), _lasts(200_000)
+    ('1 s', '2 min', '2.0 h', '56 h')
+    """
+    if seconds < 90:
+        return f"{max(seconds, 1):.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    hours = seconds / 3600
+    return f"{hours:.1f} h" if hours < 10 else f"{hours:.0f} h"
+
+
+def _plan(
+    drive: Target, experiments: list[Experiment], estimates: list[Estimate], output: ResultOptions
+) -> int:
+    """Say what would be asked."""
+    document = {
+        "target": {"name": drive.name, "kind": drive.kind, "capacity_bytes": drive.capacity_bytes},
+        "plan": [
+            {
+                "name": experiment.NAME,
+                "about": experiment.ABOUT,
+                "bytes_read": estimate.bytes_read,
+                "bytes_written": estimate.bytes_written,
+                "requests": estimate.requests,
+            }
+            for experiment, estimate in zip(experiments, estimates, strict=True)
+        ],
+    }
+    put_json(document, output.json)
+    if not output.silent:
+        names = ("writes", "reads", "requests", "at 500 MB/s")
+        table = page.plain_table("experiment", *names, right=names)
+        for experiment, estimate in zip(experiments, estimates, strict=True):
+            seconds = (estimate.bytes_written + estimate.bytes_read) / 500e6
+            table.add_row(
+                experiment.NAME,
+                units.size(estimate.bytes_written),
+                units.size(estimate.bytes_read),
+                units.count(estimate.requests),
+                _lasts(seconds),
+            )
+        page.console().print(table)
+    return 0
+
+
+def _end(found: Characterization, interrupted: bool) -> int:
+    """Say what nobody should miss; the exit status."""
+    if interrupted:
+        errors.note("interrupted; the figures cover what was finished")
+        return 130
+    if found.ended == "failed":
+        errors.fault(found.notes[0], "the figures cover what was finished before")
+        return 1
+    if found.ended == "time-limit":
+        errors.note("the time limit has passed; the figures cover what was finished")
+    return 0
+
+
+def _show(found: Characterization) -> None:
+    out = page.console()
+    clock = "real time" if found.real_time else "simulated"
+    rows = [
+        (
+            "target",
+            f"{found.target}: {units.size(found.capacity_bytes)}, blocks of {units.size(found.block_bytes)}, {clock}",
+        ),
+        ("mode", f"{found.mode}; seed {found.seed}"),
+        *(("note", note) for note in found.notes),
+    ]
+    out.print(page.grid(rows))
+    for part in found.parts:
+        if part.result is None:
+            continue
+        early = "" if part.ended == "complete" else f" (ended early: {part.ended})"
+        out.print(f"\n{part.name}{early}: {headline(part.result)}")
+        header, cells = table_of(part.result)
+        table = page.plain_table(*header, right=header[1:])
+        for row in cells:
+            table.add_row(*(cell.shown for cell in row))
+        out.print(table)
