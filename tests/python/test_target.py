@@ -159,6 +159,7 @@ def test_probes_and_experiments_import_no_simulator() -> None:
     root = Path(flashwright.__file__).parent
     allowed = (
         "flashwright.errors",
+        "flashwright.files",
         "flashwright.probes",
         "flashwright.target",
         "flashwright.characterize",
