@@ -499,19 +499,23 @@ class _Adviser:
 
     def requests(self) -> Iterator[Line]:
         topic = "nr_requests"
-        rests_on = self.best_depth[1] if self.best_depth is not None else "parallel-units"
-        if self.depth is None:
-            yield self.silence(topic, "parallel-units")
+        if self.best_depth is None or self.depth is None:
+            # The units bound the depth from below only, and a limit is about too much.
+            yield Line(topic, "no advice: nobody measured bandwidth over queue depth", False)
         elif self.queue.get("scheduler") != "mq-deadline":
             yield self.line(
-                topic, "as it is: without a scheduler the drive's own queue is the limit", rests_on
+                topic,
+                "as it is: without a scheduler the drive's own queue is the limit",
+                self.best_depth[1],
             )
         else:
             # As many may wait and merge as are at work.
             count = min(max(2 * self.depth, _QUEUE_LEAST), _QUEUE_MOST)
             self.queue["nr_requests"] = str(count)
             yield self.line(
-                topic, f"{count}: twice the queue depth, half at work and half to merge", rests_on
+                topic,
+                f"{count}: twice the queue depth, half at work and half to merge",
+                self.best_depth[1],
             )
 
     def read_ahead(self) -> Iterator[Line]:
@@ -562,13 +566,14 @@ class _Adviser:
         else:
             share = min(1.0, utilization_for(_AMPLIFICATION_MAX) * ratio)
             self.reserve_bytes = math.ceil(capacity * (1 - share))
-            what = f"leave {_share(1 - share)} unused" if share < 1 else "nothing more to reserve"
+            what = _reserved(share)
             yield self.line(
                 topic,
                 f"{what}: uniform random writes then cost at most {_AMPLIFICATION_MAX:g} pages a page (FIFO cleaning, "
                 "closed form); a workload and a twin tell it better",
                 "mapping",
                 "spare-space",
+                commands=self.emptying(),
             )
 
     def physical_over_logical(self) -> float | None:
@@ -605,13 +610,18 @@ class _Adviser:
             if spare.recommended is not None
             else "beyond it write amplification turns steep"
         )
-        what = f"leave {_share(1 - share)} unused" if share < 1 else "nothing more to reserve"
+        what = _reserved(share)
         return Line(
             topic,
             f"{what}: {reason}, by runs of the workload on the twin (capacity.utilization={point.utilization:g})",
             True,
             ("twin",),
+            commands=self.emptying(),
         )
+
+    def emptying(self) -> tuple[str, ...]:
+        """What makes the reserved space known to the drive as unused."""
+        return (f"blkdiscard {self.disk.path}",) if self.reserve_bytes else ()
 
     def layout(self) -> Iterator[Line]:
         topic = "partition"
@@ -639,7 +649,7 @@ class _Adviser:
         what = name.replace("-", " ")
         only = "" if name == "clustered-block" else "; the clustered block is not known"
         behind = (
-            f"; the {_size(self.partition.reserved_bytes)} behind it stay without a partition, trimmed and unused"
+            f"; the {_size(self.partition.reserved_bytes)} behind it stay without a partition"
             if self.reserve_bytes
             else ""
         )
@@ -732,8 +742,11 @@ def _size(size_bytes: int) -> str:
     return str(as_text(size_bytes, "B"))
 
 
-def _share(share: float) -> str:
-    return f"{share * 100:.3g} %"
+def _reserved(share: float) -> str:
+    """What to do where the host may use a share of the drive."""
+    if share >= 1:
+        return "nothing more to reserve"
+    return f"discard the whole disk, then leave {(1 - share) * 100:.3g} % of it unused"
 
 
 def _told(remarks: list[str]) -> str:

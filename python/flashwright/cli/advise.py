@@ -1,9 +1,10 @@
-"""``flashwright advise``: how much space to reserve for a workload on a drive."""
+"""``flashwright advise``: how much space to reserve for a workload on a drive, and what its host should do."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -13,14 +14,17 @@ from flashwright.advise import UTILIZATIONS, Advice, Point, Target
 from flashwright.advise import advise as find
 from flashwright.cli.options import (
     DEFAULT_TRACE,
-    Device,
     OutputOptions,
     RunOptions,
     add_options,
 )
 from flashwright.cli.progress import Bar
 from flashwright.cli.render import errors, page, put_json, units
+from flashwright.device import Ssd, devices
 from flashwright.errors import ConfigError, WorkloadError
+from flashwright.hostfiles import prepare, write_files
+from flashwright.hosting import BlockDevice, HostAdvice, host_advice
+from flashwright.profile import Profile, is_profile
 from flashwright.run import Progress
 from flashwright.workloads import Workload
 
@@ -29,11 +33,66 @@ __all__ = ["advise"]
 _PRECONDITION = "random"
 
 
+@dataclass
+class HostOptions:
+    """What is said about the drive's host."""
+
+    host: Annotated[
+        bool | None,
+        typer.Option(
+            "--host/--no-host",
+            help="Say what follows for the drive's host: requests, queue, scheduler, layout. Default with a profile.",
+        ),
+    ] = None
+    write_to: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Write files for a Linux machine: a udev rule, apply.sh, layout.sh, jobs of fio.",
+        ),
+    ] = None
+    force: Annotated[
+        bool, typer.Option("--force", help="Let --write-to replace files that are there.")
+    ] = False
+    block_device: Annotated[
+        str | None,
+        typer.Option(
+            metavar="/dev/X", help="The disk that commands and files name; default the one probed."
+        ),
+    ] = None
+
+    def disk(self) -> BlockDevice | None:
+        """The disk, if one is named."""
+        return None if self.block_device is None else BlockDevice.parse(self.block_device)
+
+    def wanted(self, profile: Profile | None) -> bool:
+        """Whether advice for the host is wanted; refuse what has no effect without it."""
+        wanted = profile is not None if self.host is None else self.host
+        for option, given in (
+            ("--write-to", self.write_to is not None),
+            ("--block-device", self.block_device is not None),
+        ):
+            if given and not wanted:
+                raise ConfigError(
+                    f"{option}: found it without advice for a host, expected --host beside it", ""
+                )
+        if self.force and self.write_to is None:
+            raise ConfigError("--force: found it without --write-to, expected both", "")
+        return wanted
+
+
 @add_options
 def advise(
-    device: Device,
+    device: Annotated[
+        str,
+        typer.Argument(
+            metavar="DEVICE",
+            help="A bundled drive (`flashwright devices`), a TOML file, or a profile of a probed drive.",
+        ),
+    ],
     run: RunOptions,
     output: OutputOptions,
+    about_host: HostOptions,
     target: Annotated[
         list[str] | None,
         typer.Option(
@@ -61,8 +120,13 @@ def advise(
         int | None, typer.Option(metavar="N", help="Runs at a time; by default one a core.")
     ] = None,
 ) -> int:
-    """Say how much space to reserve: what it costs, where it turns steep, the least that meets a target."""
+    """Say how much space to reserve: what it costs, where it turns steep, the least that meets a target.
+
+    Of a profile, say what follows for the drive's host; the space too where a workload or a target is given.
+    """
     output.check()
+    profile = _profile(device)
+    host_wanted, disk = about_host.wanted(profile), about_host.disk()
     for option in run.given(["closeup", "snapshots"]):
         raise WorkloadError(f"{option}: found it with advise, expected it with simulate", "")
     if jobs is not None and not 1 <= jobs <= 256:
@@ -70,6 +134,9 @@ def advise(
     if cycles is not None and cycles < 1:
         raise ConfigError(f"--cycles: found {cycles}, expected 1 or more", "")
     targets = [Target.parse(text) for text in target or []]
+    about_space = [targets, utilizations, write_rate, cycles, jobs, run.given()]
+    if profile is not None and host_wanted and not any(about_space):
+        return _host_alone(host_advice(profile, device=disk), about_host, output)
     notes = []
     if run.precondition == "empty":
         run = replace(run, precondition=_PRECONDITION)
@@ -79,6 +146,10 @@ def advise(
     if run.workload is None and run.trace is None:
         notes.append(f"neither --trace nor --workload: playing {DEFAULT_TRACE}")
     ssd, source, settings = run.drive(device), run.source(), run.settings()
+    known = Profile.described(ssd) if profile is None else replace(profile, twin=_plain(ssd))
+    if host_wanted and about_host.write_to is not None:
+        # Before the runs, so that none is in vain.
+        prepare(host_advice(known, device=disk), about_host.write_to, force=about_host.force)
     rate = None
     if write_rate is not None:
         rate = lifetime.parse_rate(write_rate, _core.config_check(ssd.toml)[0], "--write-rate")
@@ -99,17 +170,24 @@ def advise(
             jobs=jobs or os.cpu_count() or 1,
             progress=lambda done, total: bar.update(Progress("measured", done, total, None, 0)),
         )
+    hosted = host_advice(known, found, device=disk) if host_wanted else None
     document = _document(found, run, source.spec if isinstance(source, Workload) else source.path)
     document["notes"] = notes
+    document["host_advice"] = None if hosted is None else hosted.document()
+    written = _write(hosted, about_host)
     put_json(document, output.json)
     if found.points:
         if output.report is not None:
             from flashwright.report.advise import write_advice
 
-            write_advice(output.report, found, document)
+            write_advice(output.report, found, document, hosted)
         if not output.silent:
             _show(found, document)
+    if hosted is not None and not output.silent:
+        _show_host(hosted)
     if not output.quiet:
+        for path in written:
+            errors.note(f"wrote {path}")
         for u, why in found.failures.items():
             errors.note(f"utilization {u:g} left out: {why.splitlines()[0]}")
     if not found.finished:
@@ -119,6 +197,80 @@ def advise(
         errors.fault(_unmet(found))
         return 1
     return 1 if any(point.result.violations for point in found.points) else 0
+
+
+def _profile(device: str) -> Profile | None:
+    """The profile in the file of that name; None if that is no file or none of a profile."""
+    path = Path(device)
+    if device in devices() or not path.is_file():
+        return None
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        # Whoever reads it as a drive says so.
+        return None
+    return Profile.from_text(text, device) if is_profile(text) else None
+
+
+def _plain(ssd: Ssd) -> Ssd:
+    return replace(ssd, preconditioning="empty")
+
+
+def _write(hosted: HostAdvice | None, options: HostOptions) -> list[Path]:
+    if hosted is None or options.write_to is None:
+        return []
+    return write_files(hosted, options.write_to, force=options.force)
+
+
+def _host_alone(hosted: HostAdvice, options: HostOptions, output: OutputOptions) -> int:
+    """Advice for the host from a profile, without a run."""
+    twin = hosted.profile.twin
+    document: dict[str, Any] = {
+        "version": __version__,
+        "config": None if twin is None else twin.config,
+        "workload": None,
+        "precondition": None,
+        "seed": None,
+        "targets": [],
+        "points": [],
+        "knee": None,
+        "knee_rule": None,
+        "recommended": None,
+        "nearest": [],
+        "failures": {},
+        "notes": [],
+        "host_advice": hosted.document(),
+    }
+    written = _write(hosted, options)
+    put_json(document, output.json)
+    if output.report is not None:
+        from flashwright.report.advise import write_host_advice
+
+        write_host_advice(output.report, hosted, document)
+    if not output.silent:
+        page.console().print(page.grid([("advise", hosted.profile.target.name)]))
+        _show_host(hosted)
+    if not output.quiet:
+        for path in written:
+            errors.note(f"wrote {path}")
+    return 0
+
+
+def _show_host(hosted: HostAdvice) -> None:
+    out = page.console()
+    table = page.plain_table(
+        "for the host", "advice", "rests on", "confidence", right=["confidence"]
+    )
+    for line in hosted.lines:
+        sure = "" if line.confidence is None else units.share(line.confidence)
+        table.add_row(line.topic, line.text, ", ".join(line.rests_on), sure)
+    out.print(table)
+    commands = [command for line in hosted.lines for command in line.commands]
+    if commands:
+        out.print("commands, which nobody has run:")
+        for command in commands:
+            # Unfolded, so that they can be copied.
+            out.print(f"  {command}", soft_wrap=True)
 
 
 def _utilizations(text: str | None) -> list[float]:

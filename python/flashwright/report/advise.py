@@ -1,4 +1,4 @@
-"""The page of ``flashwright advise``: what a drive's utilisation costs, its knee, and what meets the targets."""
+"""The pages of ``flashwright advise``: what a drive's utilisation costs, and what follows for its host."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from flashwright.advise import Advice, Point
+from flashwright.hosting import HostAdvice
 from flashwright.report import text
 from flashwright.report.charts import Chart, Columns, Section, axis
 from flashwright.report.page import Findings, write_findings
@@ -73,7 +74,9 @@ _CURVES = (
 _KNEE, _RECOMMENDED = 1, 2
 
 
-def write_advice(path: Path, found: Advice, document: Mapping[str, Any]) -> None:
+def write_advice(
+    path: Path, found: Advice, document: Mapping[str, Any], hosted: HostAdvice | None = None
+) -> None:
     """Writes the page.
 
     Parameters
@@ -84,6 +87,8 @@ def write_advice(path: Path, found: Advice, document: Mapping[str, Any]) -> None
         What was played.
     document
         The figures, as ``flashwright advise --json`` writes them.
+    hosted
+        What follows for the drive's host.
     """
     columns = Columns()
     x = columns.add("utilization", [point.utilization for point in found.points], 7)
@@ -118,8 +123,64 @@ def write_advice(path: Path, found: Advice, document: Mapping[str, Any]) -> None
             columns=columns,
             document=document,
             notes=list(document["notes"]),
+            more=[] if hosted is None else [("For the host", _host_table(hosted), _HOST_EXPLAINED)],
         ),
     )
+
+
+_HOST_EXPLAINED = (
+    "Each line rests on findings about the drive and is as certain as the least certain of them; without a "
+    "confidence, nobody measured. Commands stand here to be read: nothing has run them."
+)
+
+
+def write_host_advice(path: Path, hosted: HostAdvice, document: Mapping[str, Any]) -> None:
+    """Writes a page about what follows from a profile, where nothing was played.
+
+    Parameters
+    ----------
+    path
+        The file to write.
+    hosted
+        The advice.
+    document
+        The figures, as ``flashwright advise --json`` writes them.
+    """
+    target = hosted.profile.target
+    write_findings(
+        path,
+        Findings(
+            title=f"Advice for the host: {target.name}",
+            facts=[
+                ("drive", target.name),
+                ("capacity", text.size_bytes(target.capacity_bytes)),
+                ("probed", hosted.profile.mode),
+                ("made by", hosted.profile.made_by),
+            ],
+            tiles=[],
+            table=_host_table(hosted),
+            explained=[_HOST_EXPLAINED],
+            sections=[],
+            columns=Columns(),
+            document=document,
+        ),
+    )
+
+
+def _host_table(hosted: HostAdvice) -> Table:
+    rows = [
+        [
+            Cell(line.topic, line.topic),
+            Cell(line.text),
+            Cell(", ".join(line.rests_on)),
+            Cell(text.ABSENT)
+            if line.confidence is None
+            else Cell(text.share(line.confidence), line.confidence),
+            Cell("; ".join(line.commands)),
+        ]
+        for line in hosted.lines
+    ]
+    return Table(["For the host", "Advice", "Rests on", "Confidence", "Commands"], rows, True)
 
 
 def _chart(curve: _Curve, found: Advice, x: str, columns: Columns) -> Chart | None:

@@ -132,6 +132,8 @@ class Findings:
         Charts, and the numbers that they draw. Their series have colours of their own (``colour``), not a run's.
     document
         What the reader can download as JSON.
+    more
+        Further tables below the charts: heading, table, and what is said below it.
     """
 
     title: str
@@ -143,6 +145,7 @@ class Findings:
     columns: Columns
     document: Mapping[str, Any]
     notes: Sequence[str] = ()
+    more: Sequence[tuple[str, Table, str]] = ()
 
 
 def write_findings(path: Path, found: Findings) -> None:
@@ -169,6 +172,7 @@ def write_findings(path: Path, found: Findings) -> None:
         explained=found.explained,
         notes=found.notes,
         sections=found.sections,
+        more=found.more,
         plots=_for_script(_plots([found.title], charts, found.columns)),
         results=_for_script(found.document, indent=1),
         **_own_files(),

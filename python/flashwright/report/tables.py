@@ -24,10 +24,11 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """A table whose first column names its rows."""
+    """A table whose first column names its rows; one of `prose` has sentences, not figures."""
 
     header: Sequence[str]
     rows: Sequence[Sequence[Cell]]
+    prose: bool = False
 
 
 @dataclass(frozen=True)
