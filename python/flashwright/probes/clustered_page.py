@@ -10,9 +10,9 @@ proposes sizes; direct writes decide::
     ...                     [= short at its start ===)      reads its first block
 
 All three write the same pages, so that they differ by nothing but the read-modify-write. A write of half a clustered
-page always reads, a short one no more than a whole one: no divisor of the clustered page shows a difference. A size that
-is no multiple shows it at some places, and not at both ends. So the smallest size that shows it at both ends is the
-answer.
+page always reads, a short one no more than a whole one: no divisor of the clustered page shows a difference. A size
+that is no multiple shows it at some places, and not at both ends. So the smallest size that shows it at both ends is
+the answer.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ class _Arms:
                 below = np.searchsorted(ordered, short, "left")
                 above = np.searchsorted(ordered, short, "right")
                 odds[at, side] = (below + above).mean() / (2 * ordered.size)
-        return odds.min(axis=1)
+        return np.asarray(odds.min(axis=1))
 
 
 @dataclass(frozen=True)
@@ -434,7 +434,8 @@ class _Search:
         )
         shares = np.linspace(0, 1, 201)
         series = tuple(
-            Series(name, np.quantile(values, shares), shares, "line") for name, values in kinds
+            Series(name, np.asarray(np.quantile(values, shares), np.float64), shares, "line")
+            for name, values in kinds
         )
         title = f"Writes of {kib(arms.size_bytes)} and of one block less"
         return Plot(title, "latency with flush [ns]", "share of writes", series, x_log=True)
@@ -445,7 +446,7 @@ def _sweep_plot(sweep: _Sweep, size_bytes: int | None) -> Plot:
     # A few repeats show the scatter; all of them would swell the page.
     shown = sweep.latency_ns[:, :: max(sweep.latency_ns.shape[1] // 8, 1)]
     raw = Series("writes", np.repeat(sizes, shown.shape[1]), shown.ravel())
-    marks = ()
+    marks: tuple[Mark, ...] = ()
     if size_bytes is not None:
         marks = tuple(
             Mark(float(at), kib(at)) for at in range(size_bytes, int(sizes[-1]) + 1, size_bytes)
