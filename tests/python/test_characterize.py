@@ -421,8 +421,8 @@ def test_the_command_prints_writes_and_reports(command: Cli, toml: str, tmp_path
     script = page.split('id="plots"', 1)[1].split(">", 1)[1].split("</script>", 1)[0]
     plots = json.loads(script)
     charts = {
-        "fills-bandwidth", "fills-response", "reads-density", "reads-mean", "grid-bandwidth", "grid-response",
-        "mixing", "rounds",
+        "fills-bandwidth", "fills-response", "fills-slow", "reads-density", "reads-mean", "grid-bandwidth", "grid-response",
+        "mixing", "mixing-response", "rounds",
     }  # fmt: skip
     assert set(plots["charts"]) == charts
     for chart in plots["charts"].values():
