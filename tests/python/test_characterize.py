@@ -408,7 +408,8 @@ def toml(tmp_path: Path) -> str:
 def test_the_command_prints_writes_and_reports(command: Cli, toml: str, tmp_path: Path) -> None:
     figures, report = tmp_path / "found.json", tmp_path / "found.html"
     said = command(
-        "characterize", toml, "--quick", "--range", 0.5, "--range", 1, "--json", figures, "--report", report
+        "characterize", toml, "--quick", "--range", 0.5, "--range", 1, "--set", "timing.read=30 us",
+        "--json", figures, "--report", report,
     )  # fmt: skip
     assert said.status == 0
     for each in EXPERIMENTS:
@@ -416,13 +417,14 @@ def test_the_command_prints_writes_and_reports(command: Cli, toml: str, tmp_path
         assert f"\n{each.NAME}: " in said.out
     assert "mapping looks like: page" in said.out and "steady after" in said.out
     document = json.loads(figures.read_text())
+    assert document["target"]["name"] == toml and document["set"] == ["timing.read=30 us"]
     assert document["settings"]["ranges"] == [0.5, 1.0] and document["ended"] == "complete"
     page = report.read_text()
     script = page.split('id="plots"', 1)[1].split(">", 1)[1].split("</script>", 1)[0]
     plots = json.loads(script)
     charts = {
-        "fills-bandwidth", "fills-response", "reads-density", "reads-mean", "grid-bandwidth", "grid-response",
-        "mixing", "rounds",
+        "fills-bandwidth", "fills-response", "fills-slow", "reads-density", "reads-mean", "grid-bandwidth",
+        "grid-response", "mixing", "mixing-response", "rounds",
     }  # fmt: skip
     assert set(plots["charts"]) == charts
     for chart in plots["charts"].values():

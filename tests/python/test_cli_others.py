@@ -149,7 +149,7 @@ def test_version_and_help(command: Cli) -> None:
     assert command("--version").out == f"flashwright {flashwright.__version__}\n"
     assert "simulate" in command("--help").out
     assert command().out == command("--help").out
-    for name in ("simulate", "compare", "policies", "devices", "trace"):
+    for name in ("simulate", "compare", "characterize", "policies", "devices", "trace"):
         assert command(name, "--help").status == 0
 
 

@@ -108,7 +108,9 @@ class CharacterizeOptions:
         """The target, opened for reading only unless it is simulated or its data may be destroyed."""
         if target.startswith("sim:"):
             ssd = Ssd.find(target.removeprefix("sim:"))
-            return Target(ssd.with_settings(self.set or ()), seed=self.seed)
+            drive = Target(ssd.with_settings(self.set or ()), seed=self.seed)
+            drive.name = target
+            return drive
         if self.set:
             raise WorkloadError(
                 f"--set: found it with {target}, expected it with a sim: drive only", ""
@@ -161,7 +163,7 @@ def characterize(
     if interrupted and not finished:
         errors.note("interrupted before anything was finished")
         return 130
-    put_json(found.to_json(), output.json)
+    put_json(found.to_json() | {"set": run.set or []}, output.json)
     if output.report is not None:
         found.report(output.report)
     if not output.silent:

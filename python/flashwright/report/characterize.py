@@ -225,7 +225,7 @@ def _section(part: Part, result: Result, columns: Columns) -> Section:
     if isinstance(result, DepthAndSizeResult):
         return Section(part.name, "Requests outstanding and their size", _grids(result, columns))
     if isinstance(result, MixingResult):
-        return Section(part.name, "Mixing reads and writes", [_mixing(result, columns)])
+        return Section(part.name, "Mixing reads and writes", _mixing(result, columns))
     assert isinstance(result, SteadyStateResult)
     return Section(part.name, "Steady state", [_rounds(result, columns)])
 
@@ -278,17 +278,24 @@ def _fills(result: FillsResult, columns: Columns) -> list[Chart]:
     response = Chart(
         "fills-response",
         "Response of random writes",
-        f"{result.depth} outstanding. Slow: above five times the median of the first half capacity (Figure 4.3).",
+        f"{result.depth} outstanding (Figure 4.3 of Hu's dissertation).",
         views=[
-            _view("mean", written, axis("response", "ns", log=True),
+            _view("mean", written, axis("response", "ns", zero=True),
                   series("mean", [curve.response_mean_ns for curve in curves])),
-            _view("largest", written, axis("response", "ns", log=True),
+            _view("largest", written, axis("response", "ns", zero=True),
                   series("max", [curve.response_max_ns for curve in curves])),
-            _view("slow ones", written, axis("share of responses", "share", zero=True),
+        ],
+    )  # fmt: skip
+    slow = Chart(
+        "fills-slow",
+        "Slow responses",
+        "Share of responses above five times the median of the first half capacity.",
+        views=[
+            _view("", written, axis("share of responses", "share", min=0, max=1),
                   series("slow", [curve.slow for curve in curves])),
         ],
     )  # fmt: skip
-    return [bandwidth, response]
+    return [bandwidth, response, slow]
 
 
 def _reads(result: UnpredictabilityResult, columns: Columns) -> list[Chart]:
@@ -386,25 +393,33 @@ def _grids(result: DepthAndSizeResult, columns: Columns) -> list[Chart]:
     return charts
 
 
-def _mixing(result: MixingResult, columns: Columns) -> Chart:
+def _mixing(result: MixingResult, columns: Columns) -> list[Chart]:
     x = columns.add("mixing.x", result.write_share)
     share = axis("share of writes", "share", min=0, max=1)
-    return Chart(
+    bandwidth = Chart(
         "mixing",
         "Bandwidth by the share of writes",
         f"Writes of {kib(result.request_bytes)} in order, random reads, {result.depth} outstanding (Figure 5.3 of Hu's "
         "dissertation: least at half).",
         views=[
-            _view("bandwidth", share, axis("bandwidth [MB/s]", "number", zero=True), [
+            _view("", share, axis("bandwidth [MB/s]", "number", zero=True), [
                 _line(columns, "both together", 0, x, "mixing.rate", result.bandwidth_bytes_per_s / 1e6, points=True),
-            ]),
-            _view("response", share, axis("mean response", "ns", zero=True), [
-                _line(columns, "reads", 1, x, "mixing.read", result.read_mean_ns, points=True),
-                _line(columns, "writes", 2, x, "mixing.write", result.write_mean_ns, points=True),
             ]),
         ],
         table=_table(result),
     )  # fmt: skip
+    response = Chart(
+        "mixing-response",
+        "Response by the share of writes",
+        "Means of each kind.",
+        views=[
+            _view("", share, axis("mean response", "ns", zero=True), [
+                _line(columns, "reads", 1, x, "mixing.read", result.read_mean_ns, points=True),
+                _line(columns, "writes", 2, x, "mixing.write", result.write_mean_ns, points=True),
+            ]),
+        ],
+    )  # fmt: skip
+    return [bandwidth, response]
 
 
 def _rounds(result: SteadyStateResult, columns: Columns) -> Chart:
