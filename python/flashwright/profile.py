@@ -72,6 +72,7 @@ _PARAMETERS: dict[str, _Parameter] = {
     "cleaning-interval": _Parameter(("B",)),
     "cleaning-stall": _Parameter(("ns",)),
     "spare-space": _Parameter(("", "B")),
+    "best-request": _SIZE,
     "mapping": _Parameter(words=("page", "log-block")),
 }
 _HOST_PROFILE = ("clustered-page", "clustered-block", "read-buffer", "write-buffer")

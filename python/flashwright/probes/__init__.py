@@ -6,9 +6,13 @@ A probe is a file here and a line in the list below. It works on a :class:`flash
 from __future__ import annotations
 
 from flashwright.probes.base import Context, Cost, Finding, Mark, Plot, Probe, Series
+from flashwright.probes.best_request import BestRequest
 from flashwright.probes.clustered_page import ClusteredPage
 
 __all__ = ["PROBES", "Context", "Cost", "Finding", "Mark", "Plot", "Probe", "Series"]
 
-PROBES: tuple[Probe, ...] = (ClusteredPage(),)
+PROBES: tuple[Probe, ...] = (
+    ClusteredPage(),
+    BestRequest(),
+)
 """In the order in which they are asked: later ones go by what earlier ones found."""
