@@ -13,8 +13,8 @@ from flashwright.probes.base import Context, Cost, Finding, Mark, Plot, Series, 
 
 __all__ = ["BestRequest"]
 
-# Bandwidths of repeated runs differ by less than this on a drive at rest (ours); a grid in which nothing differs by more
-# has no best point.
+# Bandwidths of repeated runs differ by less than this on a drive at rest (ours); a grid in which nothing differs by
+# more has no best point.
 _FLAT = 1.05
 
 
@@ -76,7 +76,7 @@ def _finding(grids: tuple[Grid, ...]) -> Finding:
 
 
 def _sureness(grids: tuple[Grid, ...]) -> float:
-    """How far the chosen points are from the border of 90 %, against how far they could be: a half if they lie on it."""
+    """How far the chosen points are from the border of 90 %: a half if they lie on it, 1 from 95 % on."""
     surest = 1.0
     for grid in grids:
         i = int((grid.size_bytes == grid.best_size_bytes).argmax())

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 _POINTS_MAX = 2500
 # How the numbers of an axis read, by the unit in the brackets of its label.
 _FORMATS = {"B": "bytes", "ns": "ns", "B/s": "bytes", "requests": "count", "share": "share"}
+# Sizes of buffers, pages and blocks are below this, sizes of drives above.
+_EXACT_BYTES = 1 << 30
 _UNIT = re.compile(r"^(.*?)\s*\[(.*)\]$")
 
 
@@ -56,17 +58,17 @@ def amount(number: int | float | str | None, unit: str) -> str:
 
 
 def size(number: float) -> str:
-    """A size in the largest unit that leaves it whole, or in KiB.
+    """A size in the largest unit that leaves it whole; a large one that is round in none is rounded.
 
     Examples
     --------
-    >>> size(261120), size(4194304), size(512), size(5 << 30)
-    ('255 KiB', '4 MiB', '0.5 KiB', '5 GiB')
+    >>> size(261120), size(4194304), size(512), size(5 << 30), size(64e9)
+    ('255 KiB', '4 MiB', '0.5 KiB', '5 GiB', '59.6 GiB')
     """
     for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB")):
         if number >= unit and number % unit == 0:
             return f"{int(number // unit):,} {name}"
-    return f"{number / 1024:,.6g} KiB"
+    return f"{number / 1024:,.6g} KiB" if number < _EXACT_BYTES else text.size_bytes(number)
 
 
 def interval(finding: Finding) -> str:
@@ -120,7 +122,9 @@ def write_probe(path: Path, result: ProbeResult) -> None:
                 ("written", size(written)),
                 ("read", size(sum(asked.bytes_read for asked in result.asked))),
             ],
-            table=Table(["Parameter", "Verdict", "95 % interval", "Confidence", "Why"], rows),
+            table=Table(
+                ["Parameter", "Verdict", "95 % interval", "Confidence", "Why"], rows, prose=True
+            ),
             explained=[
                 "Confidence is the share of resamplings of the measurements, or of independent checks, that give "
                 "the same verdict. The evidence of each is below: raw points, what was fitted to them, where it lies."
