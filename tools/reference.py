@@ -19,7 +19,9 @@ os.environ.update(COLUMNS="100", TERMINAL_WIDTH="100", NO_COLOR="1")
 
 from flashwright import _core, cli
 from flashwright.catalogue import catalogue, shared_keys
+from flashwright.characterize import EXPERIMENTS
 from flashwright.device import Ssd, devices
+from flashwright.probes import PROBES
 
 FOLDER = Path(__file__).parents[1] / "docs" / "reference"
 HEAD = "<!-- Written by `make generate`; change the code instead. -->\n\n"
@@ -29,6 +31,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("simulate",),
     ("compare",),
     ("replay",),
+    ("probe",),
     ("characterize",),
     ("advise",),
     ("lifetime",),
@@ -108,11 +111,29 @@ def drives() -> str:
     return page
 
 
+def probes() -> str:
+    """The probes and the experiments: what each asks and what it tells."""
+    page = (
+        "# Probes and experiments\n\n`flashwright probe TARGET --plan` says what each probe would read and write on a "
+        "drive.\n\n## Probes\n\n"
+    )
+    rows = [
+        (f"`{probe.NAME}`", probe.ABOUT, ", ".join(f"`{name}`" for name in probe.PARAMETERS))
+        for probe in PROBES
+    ]
+    page += table(("name", "what it asks", "what it tells"), rows)
+    page += "\n## Experiments\n\n`flashwright characterize TARGET` carries them out.\n\n"
+    return page + table(
+        ("name", "what it does"), [(f"`{each.NAME}`", each.ABOUT) for each in EXPERIMENTS]
+    )
+
+
 PAGES = {
     "commands.md": commands,
     "policies.md": policies,
     "workloads.md": workloads,
     "drives.md": drives,
+    "probes.md": probes,
 }
 
 
