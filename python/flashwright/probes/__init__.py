@@ -7,8 +7,14 @@ from __future__ import annotations
 
 from flashwright.probes.base import Context, Cost, Finding, Mark, Plot, Probe, Series
 from flashwright.probes.clustered_page import ClusteredPage
+from flashwright.probes.parallelism import Parallelism
+from flashwright.probes.plausible import Plausible
 
 __all__ = ["PROBES", "Context", "Cost", "Finding", "Mark", "Plot", "Probe", "Series"]
 
-PROBES: tuple[Probe, ...] = (ClusteredPage(),)
+PROBES: tuple[Probe, ...] = (
+    Plausible(),
+    ClusteredPage(),
+    Parallelism(),
+)
 """In the order in which they are asked: later ones go by what earlier ones found."""
