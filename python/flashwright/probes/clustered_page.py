@@ -223,7 +223,7 @@ class ClusteredPage:
     PARAMETERS: ClassVar[tuple[str, ...]] = ("clustered-page",)
 
     def cost(self, context: Context) -> Cost:
-        """About what is asked where a large size is found: less for small ones, three times as much where there is none."""
+        """About what is asked where a large size is found: less for small ones, thrice as much where there is none."""
         effort = _EFFORTS[context.mode]
         region = _region(context)
         scales = _scales(context, region)[:3]

@@ -44,6 +44,8 @@ _MEDIAN_ERROR = 1.25
 # is one transfer, which is less (unless it takes three times a program: then the buses are what works at once); where a
 # write is taken in parts, or merges strike, it is more.
 _FULL_STEP = (0.75, 1.7)
+# Less than this is no step.
+_A_STEP = 0.1
 # Pages that cost this share of the first one and more each have nothing that runs beside them.
 _ONE_BY_ONE = 0.85
 # Random writes that cost no more than this times what writes in order cost have no merges: a log-block drive pays more
@@ -527,7 +529,8 @@ class _Search:
         pairs = (
             "pairs of reads show no regular conflicts (no command queuing, one unit, or no order)"
         )
-        if steps.period is None or steps.agree < _AGREE or steps.step_share > _FULL_STEP[1]:
+        in_bounds = _A_STEP <= steps.step_share <= _FULL_STEP[1]
+        if steps.period is None or steps.agree < _AGREE or not in_bounds:
             return f"The latency of writes of several clustered pages repeats no clear step, and {pairs}."
         if steps.period > 1 and steps.step_share < _FULL_STEP[0]:
             return (
