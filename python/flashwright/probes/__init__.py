@@ -7,12 +7,32 @@ from __future__ import annotations
 
 from flashwright.probes.base import Context, Cost, Finding, Mark, Plot, Probe, Series
 from flashwright.probes.best_request import BestRequest
+from flashwright.probes.buffer_kind import BufferKind
+from flashwright.probes.cleaning import Cleaning
+from flashwright.probes.clustered_block import ClusteredBlock
 from flashwright.probes.clustered_page import ClusteredPage
+from flashwright.probes.flush import Flush
+from flashwright.probes.mapping import Mapping
+from flashwright.probes.parallelism import Parallelism
+from flashwright.probes.plausible import Plausible
+from flashwright.probes.prefetch import Prefetch
+from flashwright.probes.read_buffer import ReadBuffer
+from flashwright.probes.write_buffer import WriteBuffer
 
 __all__ = ["PROBES", "Context", "Cost", "Finding", "Mark", "Plot", "Probe", "Series"]
 
 PROBES: tuple[Probe, ...] = (
+    Plausible(),
     ClusteredPage(),
+    Mapping(),
+    ClusteredBlock(),
+    Parallelism(),
+    ReadBuffer(),
+    Prefetch(),
+    WriteBuffer(),
+    BufferKind(),
+    Flush(),
+    Cleaning(),
     BestRequest(),
 )
 """In the order in which they are asked: later ones go by what earlier ones found."""

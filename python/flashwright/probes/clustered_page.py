@@ -223,7 +223,7 @@ class ClusteredPage:
     PARAMETERS: ClassVar[tuple[str, ...]] = ("clustered-page",)
 
     def cost(self, context: Context) -> Cost:
-        """About what is asked where a size is found; three times as much where none is, and all sizes are tried."""
+        """About what is asked where a large size is found: less for small ones, thrice as much where there is none."""
         effort = _EFFORTS[context.mode]
         region = _region(context)
         scales = _scales(context, region)[:3]
@@ -434,7 +434,12 @@ class _Search:
         )
         shares = np.linspace(0, 1, 201)
         series = tuple(
-            Series(name, np.asarray(np.quantile(values, shares), np.float64), shares, "line")
+            Series(
+                name,
+                np.quantile(values, shares).astype(np.float64),
+                shares.astype(np.float64),
+                "line",
+            )
             for name, values in kinds
         )
         title = f"Writes of {kib(arms.size_bytes)} and of one block less"
@@ -442,7 +447,8 @@ class _Search:
 
 
 def _sweep_plot(sweep: _Sweep, size_bytes: int | None) -> Plot:
-    sizes = (np.arange(sweep.latency_ns.shape[0]) + 1.0) * sweep.step_bytes
+    count = sweep.latency_ns.shape[0]
+    sizes = np.arange(1.0, count + 1.0, dtype=np.float64) * sweep.step_bytes
     # A few repeats show the scatter; all of them would swell the page.
     shown = sweep.latency_ns[:, :: max(sweep.latency_ns.shape[1] // 8, 1)]
     raw = Series("writes", np.repeat(sizes, shown.shape[1]), shown.ravel())

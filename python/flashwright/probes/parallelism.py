@@ -13,8 +13,9 @@ The first needs no command queuing, but tells nothing where the bus to the chips
 pages that follow each other go to one unit (log-block mapping). The second needs two commands at once and a drive that
 was written in order; where whole blocks lie on a unit, the distance is taken in blocks, whose size the same pairs tell.
 
-Sources: Kim, Seo, Jung, Kim, Huh: "Parameter-aware I/O management for solid state disks" (2011), sections 2.2 and 4.1.1;
-Chen, Hou, Lee: "Internal parallelism of flash memory-based solid-state drives" (ACM TOS 2016) for pairs of reads.
+Sources: Kim, Seo, Jung, Kim, Huh: "Parameter-aware I/O management for solid state disks" (2011), sections 2.2 and
+4.1.1; Chen, Hou, Lee: "Internal parallelism of flash memory-based solid-state drives" (ACM TOS 2016) for pairs of
+reads.
 """
 
 from __future__ import annotations
@@ -38,24 +39,32 @@ _MIB = 1 << 20
 # Standard errors of a median (1.25 deviations over the root of the repeats) that a level has to stand out by.
 _CLEAR = 4.0
 _MEDIAN_ERROR = 1.25
-# A unit that is busy with one page takes the next one after as long as one alone takes, less what the host's link and the
-# firmware add: three quarters of it and more in all drives that we drew. Where the bus is the narrow place the step is
-# one transfer, which is less; where a write is taken in parts, or merges strike, it is more.
+# A unit that is busy with one page takes the next one after as long as one alone takes, less what the host's link and
+# the firmware add: three quarters of it and more in all drives that we drew. Where the bus is the narrow place the step
+# is one transfer, which is less (unless it takes three times a program: then the buses are what works at once); where a
+# write is taken in parts, or merges strike, it is more.
 _FULL_STEP = (0.75, 1.7)
+# Less than this is no step.
+_A_STEP = 0.1
 # Pages that cost this share of the first one and more each have nothing that runs beside them.
 _ONE_BY_ONE = 0.85
 # Random writes that cost no more than this times what writes in order cost have no merges: a log-block drive pays more
 # once its logs are used (algorithms.md 8.8), by 3 % and more in all drives that we drew.
 _NO_MERGES = 1.02
-# Eight pages that are handed over together take at least so many times as long as one, if there is but one unit.
+# Eight pages that are handed over together take about eight times as long as one, if there is but one unit: less where
+# the link overlaps, more only where they are merged.
 _TOGETHER = 8
-_NOTHING_GAINED = 6.5
+_NOTHING_GAINED = (6.5, 8.8)
 # Lengths of the curve that are looked at, the shortest first: a buffer that is full changes its course further on.
 _WINDOWS = (8, 12, 16, 24, 32, 48, 64, 96, 128)
-# A verdict needs this share of the resamplings.
-_AGREE = 0.8
+# A verdict needs this share of the resamplings; less where pairs over any distance bear it out besides.
+_AGREE = 0.9
+_AGREE_PAIRS = 0.7
 # Small reads, so that not the link decides how long a pair takes.
 _READ_BYTES = 4096
+# Two levels of conflict differ by a read of the cells where the lower one is a transfer, a twentieth of it in the
+# drives that we drew.
+_UNEVEN = 0.05
 # A pair that finds its unit busy has to take that much longer than one that does not, as a share, to call it seen.
 _CONTRAST = 0.08
 _ROUNDS = 100
@@ -78,8 +87,8 @@ class _Effort:
 
 
 _EFFORTS = {
-    "quick": _Effort(16, 4 * _MIB, 40, 100, 2000, 1 << 30),
-    "full": _Effort(32, 8 * _MIB, 100, 128, 3000, 4 << 30),
+    "quick": _Effort(16, 4 * _MIB, 40, 100, 4000, 1 << 30),
+    "full": _Effort(32, 8 * _MIB, 100, 128, 8000, 4 << 30),
 }
 
 
@@ -171,19 +180,31 @@ def _steps_of(level: Array, error: Array) -> tuple[int | None, float]:
 
 
 def _conflict_period(level: Array, error: float) -> int | None:
-    """The period whose multiples, and they alone, lie at one upper level."""
+    """The period whose multiples, and they alone, lie at one upper level.
+
+    Where the bus is shared there are two levels of conflict: the multiples of the bus's period are uneven then, every
+    so many of them higher than the others, and only those of the units' period are all alike.
+    """
     n = level.size
     j = np.arange(1, n + 1)
     for period in range(2, n // 2 + 1):
         inside = level[j % period == 0]
-        highest = level[j % period != 0].max()
-        gap = inside.min() - highest
-        # Two levels of conflict, bus and unit, have both periods; only the unit's is even.
-        if gap > _CLEAR / 2 * error and inside.max() - inside.min() < max(
-            2 * _CLEAR * error, 0.3 * gap
+        gap = inside.min() - level[j % period != 0].max()
+        if gap <= _CLEAR / 2 * error:
+            continue
+        turn = np.arange(1, inside.size + 1)
+        if not any(
+            _differ(inside[turn % by == 0], inside[turn % by != 0], error, _UNEVEN * gap)
+            for by in range(2, inside.size // 2 + 1)
         ):
             return period
     return None
+
+
+def _differ(some: Array, others: Array, error: float, least: float) -> bool:
+    """Whether the mean of some levels lies above that of the others by `least`, each level with this error."""
+    apart = float(some.mean() - others.mean())
+    return bool(apart > max(_CLEAR * error * np.sqrt(1 / some.size + 1 / others.size), least))
 
 
 class Parallelism:
@@ -191,8 +212,8 @@ class Parallelism:
 
     NAME: ClassVar[str] = "parallelism"
     ABOUT: ClassVar[str] = (
-        "How many clusters of chips work at once and over how many writes are striped: steps of the latency of writes of "
-        "k clustered pages, and pairs of reads that wait for each other (Kim 2011, section 4.1.1; Chen 2016)."
+        "How many clusters of chips work at once and over how many writes are striped: steps of the latency of writes "
+        "of k clustered pages, and pairs of reads that wait for each other (Kim 2011, section 4.1.1; Chen 2016)."
     )
     PARAMETERS: ClassVar[tuple[str, ...]] = ("parallel-units", "stripe")
 
@@ -320,7 +341,9 @@ class _Search:
         beside = [level[int(t) * period] - level[int(t) * period - 1] for t in turns]
         spread = [mad(latency[order == length]) for length in lengths]
         error = _MEDIAN_ERROR * float(np.median(spread)) / np.sqrt(4 * self.effort.writes)
-        return float(np.mean(over)) - float(np.mean(beside)) > _CLEAR * error
+        # At every turn: steps of the bus would bear out every other one of a shorter period.
+        jumps = np.subtract(over, beside)
+        return bool(jumps.min() > 0 and jumps.mean() > _CLEAR * error)
 
     def _together(self) -> float:
         """How long random writes take that are handed over together, over what one takes."""
@@ -382,11 +405,14 @@ class _Search:
         count = min(self.effort.distances, self.pages // (2 * grain_pages))
         pairs = self._at_distances(grain_pages, count)
 
-        def decide(sample: Array) -> float | None:
-            error = _MEDIAN_ERROR * float(np.median([mad(row) for row in pairs]))
-            return _conflict_period(np.median(sample, axis=1), error / np.sqrt(pairs.shape[1]))
+        spread = float(np.median([mad(row) for row in pairs]))
+        error = _MEDIAN_ERROR * spread / np.sqrt(pairs.shape[1])
 
-        period = decide(pairs)
+        def decide(sample: Array) -> float | None:
+            # What is drawn again from a sample has the sample's error once more.
+            return _conflict_period(np.median(sample, axis=1), np.sqrt(2) * error)
+
+        period = _conflict_period(np.asarray(np.median(pairs, axis=1)), error)
         agree = 0.0
         if period is not None and self._everywhere(pairs, int(period), grain_pages):
             votes = bootstrap(pairs, decide, self.rng, _ROUNDS)
@@ -489,7 +515,7 @@ class _Search:
         if (
             steps.one_by_one
             and 1 / _NO_MERGES < merges < _NO_MERGES
-            and together >= _NOTHING_GAINED
+            and _NOTHING_GAINED[0] <= together <= _NOTHING_GAINED[1]
         ):
             why = (
                 f"Each clustered page of a write adds {steps.step_share:.0%} of what one alone costs, though pages may "
@@ -503,7 +529,8 @@ class _Search:
         pairs = (
             "pairs of reads show no regular conflicts (no command queuing, one unit, or no order)"
         )
-        if steps.period is None or steps.agree < _AGREE or steps.step_share > _FULL_STEP[1]:
+        in_bounds = _A_STEP <= steps.step_share <= _FULL_STEP[1]
+        if steps.period is None or steps.agree < _AGREE or not in_bounds:
             return f"The latency of writes of several clustered pages repeats no clear step, and {pairs}."
         if steps.period > 1 and steps.step_share < _FULL_STEP[0]:
             return (
@@ -512,13 +539,13 @@ class _Search:
             )
         if steps.period > 1:
             return (
-                f"Writes step every {steps.period} clustered pages, but reads do not, as where a buffer takes a write in "
-                f"parts, and {pairs}."
+                f"Writes step every {steps.period} clustered pages, but reads do not, as where a buffer takes a write "
+                f"in parts, and {pairs}."
             )
         if steps.step_share < _ONE_BY_ONE:
             return (
-                f"Each clustered page of a write adds {steps.step_share:.0%} of a page's latency: the bus or the link may "
-                f"be the narrow place, and {pairs}."
+                f"Each clustered page of a write adds {steps.step_share:.0%} of a page's latency: the bus or the link "
+                f"may be the narrow place, and {pairs}."
             )
         return (
             f"Pages that follow each other are written one by one (+{steps.step_share:.0%} each); random writes cost "
@@ -566,7 +593,9 @@ class _Search:
 
 def _seen(conflicts: list[_Conflicts]) -> _Conflicts | None:
     """The pairs of reads that show a period clearly."""
-    clear = (found for found in conflicts if found.period is not None and found.agree >= _AGREE)
+    clear = (
+        found for found in conflicts if found.period is not None and found.agree >= _AGREE_PAIRS
+    )
     return next(clear, None)
 
 
@@ -596,7 +625,7 @@ def _units(
 
 
 def _steps_plot(steps: _Steps) -> Plot:
-    pages = np.arange(steps.latency_ns.shape[0]) + 1.0
+    pages = np.arange(1.0, steps.latency_ns.shape[0] + 1.0, dtype=np.float64)
     shown = steps.latency_ns[:, :8]
     marks: tuple[Mark, ...] = ()
     if steps.period is not None and steps.period > 1:
@@ -607,14 +636,14 @@ def _steps_plot(steps: _Steps) -> Plot:
         "latency with flush [ns]",
         (
             Series("writes", np.repeat(pages, shown.shape[1]), shown.ravel()),
-            Series("median", pages, np.asarray(np.median(steps.latency_ns, axis=1)), "line"),
+            Series("median", pages, np.median(steps.latency_ns, axis=1).astype(np.float64), "line"),
         ),
         marks,
     )
 
 
 def _conflicts_plot(conflicts: _Conflicts) -> Plot:
-    apart = np.arange(conflicts.pair_ns.shape[0]) + 1.0
+    apart = np.arange(1.0, conflicts.pair_ns.shape[0] + 1.0, dtype=np.float64)
     shown = conflicts.pair_ns[:, :8]
     marks: tuple[Mark, ...] = ()
     if conflicts.period is not None:
@@ -628,7 +657,9 @@ def _conflicts_plot(conflicts: _Conflicts) -> Plot:
         "until both ended [ns]",
         (
             Series("pairs", np.repeat(apart, shown.shape[1]), shown.ravel()),
-            Series("median", apart, np.asarray(np.median(conflicts.pair_ns, axis=1)), "line"),
+            Series(
+                "median", apart, np.median(conflicts.pair_ns, axis=1).astype(np.float64), "line"
+            ),
         ),
         marks,
     )
