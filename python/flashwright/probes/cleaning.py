@@ -168,7 +168,7 @@ def period(latencies_ns: Array) -> Period | None:
     # A period that is no whole number of writes spreads over neighbouring lags.
     joined = np.convolve(raw, np.ones(3), "same")
     scatter = mad(joined[2:lags])
-    floor = max(6 * scatter, 0.02 * float(raw[0]))
+    floor = max(10 * scatter, 0.02 * float(raw[0]))
     # Several units that clean one after the other make a group of long latencies: the period is beyond it.
     width = 2
     if joined[2] > floor:

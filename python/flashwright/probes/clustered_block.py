@@ -37,14 +37,36 @@ _WINDOW = 512 * _MIB
 _WINDOW_MOST = 4 << 30
 # Periods in the window that decides: few enough for blocks of 128 MiB, enough to tell pages of 4 KiB apart (ours).
 _PERIODS = 16
-# Sizes of writes, KiB, where the clustered page is not known: 4, 5, 6, 9 and 25 times powers of two, which are the
-# clusters that channels and dies by ones, twos, fours, fives and eights make of the pages on the market.
-# fmt: off
+# Sizes of writes, KiB, where the clustered page is not known: those first that most pages divide, which are clusters of
+# channels and dies by ones, twos, fours, fives and eights of the pages on the market (4, 5, 6, 9 and 25 times powers of
+# two).
 _SIZES_KIB = (
-    16, 20, 24, 32, 36, 40, 48, 60, 64, 72, 80, 96, 100, 120, 128, 144,
-    160, 180, 192, 200, 240, 256, 288, 320, 384, 400, 432, 512,
+    144,
+    96,
+    192,
+    240,
+    64,
+    320,
+    128,
+    160,
+    256,
+    120,
+    384,
+    180,
+    288,
+    200,
+    400,
+    72,
+    80,
+    48,
+    512,
+    640,
 )
-# fmt: on
+# Sizes that must agree: of four by chance, each within half a per cent, nothing is left (ours).
+_AGREEING = 4
+# About how many of the sizes it takes, and how many quick mode tries: each writes the drive more than twice.
+_SIZES_USUAL = 8
+_SIZES_QUICK = 10
 # Where the page is not known: blocks hold sixteens of pages of 2 KiB or more.
 _BLOCK_STEP = 32 * _KIB
 # Intervals are alike within half a per cent, as far as 16 periods tell.
@@ -109,7 +131,7 @@ class ClusteredBlock:
         capacity = context.target.capacity_bytes
         windows = (4 + _windows(context)) * min(2 * _WINDOW, capacity)
         if context.size("clustered-page") is None:
-            windows += len(_SIZES_KIB) * 3 * min(_WINDOW, capacity)
+            windows += _SIZES_USUAL * (2 * capacity + 3 * min(_WINDOW, capacity))
         compared = len(_parts(context)) * (1.75 + 0.25) * capacity
         written = int(2 * capacity + windows + compared)
         return Cost(0, written, 2 * written // synced_size(context))
@@ -226,36 +248,31 @@ class _Walk:
         )
 
     def search(self) -> _Interval | None:
-        """The interval where the clustered page is not known, by writes of many sizes.
+        """The interval where the clustered page is not known, by writes of several sizes.
 
         Writes pay for every page that they touch, so that those of whole pages agree on the interval and have the
-        longest; others fall short, each by as much as its ends waste. Ours: the interval of the most sizes, six at
-        least and twice as many as have any other, is the answer.
+        longest; others fall short, each by as much as its ends waste. Each size has a drive of its own, filled by it:
+        what others leave behind has to be moved.
         """
-        capacity = self._context.target.capacity_bytes
-        sizes, intervals = [], []
-        for size_kib in _SIZES_KIB:
+        target = self._context.target
+        sizes: list[int] = []
+        intervals: list[float] = []
+        tried = _SIZES_QUICK if self._context.mode == "quick" else len(_SIZES_KIB)
+        for size_kib in _SIZES_KIB[:tried]:
             size = self._context.up(size_kib * _KIB)
-            found = self._period(size, max(2 * _WINDOW, capacity // 2))
-            if found is not None:
-                sizes.append(size)
-                intervals.append(found[0].writes * size)
-        if not sizes:
-            return None
-        values = np.array(intervals)
-        alike = np.abs(values[:, None] / values - 1) <= _ALIKE
-        votes = alike.sum(axis=1)
-        best = int(np.argmax(votes))
-        others = votes[~alike[best]]
-        # Where several of a group of blocks are cleaned at a time both show, and it is not known which is which.
-        parts = [
-            votes[at]
-            for at, value in enumerate(values)
-            if values[best] > 2.5 * value and _multiple(float(values[best] / value))
-        ]
-        if votes[best] < 6 or max(others, default=0) * 2 > votes[best] or max(parts, default=0) > 3:
-            return None
-        return self.measure(sizes[int(np.argmax(alike[best]))], None)
+            fill_twice(target, size)
+            self._at = 0
+            found = self._period(size, max(2 * _WINDOW, target.capacity_bytes // 2))
+            if found is None:
+                continue
+            sizes.append(size)
+            intervals.append(found[0].writes * size)
+            best = _agreed(np.array(intervals))
+            if best is not None:
+                fill_twice(target, sizes[best])
+                self._at = 0
+                return self.measure(sizes[best], None)
+        return None
 
     def plot(self, interval: _Interval | None) -> Plot | None:
         """The latencies of the last window, up to 12 periods of it."""
@@ -282,6 +299,21 @@ class _Walk:
         raw = Series("write and flush", x, latencies)
         title = "Writing in order on a full drive"
         return Plot(title, "position [B]", "latency [ns]", (raw,), marks, y_log=True)
+
+
+def _agreed(intervals: Array) -> int | None:
+    """The first of enough intervals that agree, unless others are longer or fit in three times and more."""
+    alike = np.abs(intervals[:, None] / intervals - 1) <= _ALIKE
+    best = int(np.argmax(alike.sum(axis=1)))
+    value = float(intervals[best])
+    # Where several of a group of blocks are cleaned at a time both show, and it is not known which is which.
+    parts = sum(_multiple(value / other) for other in intervals if value > 2.5 * other)
+    longer = any(
+        other > value * (1 + _ALIKE) and not _multiple(other / value) for other in intervals
+    )
+    if alike[best].sum() < _AGREEING or parts > 1 or longer:
+        return None
+    return int(np.argmax(alike[best]))
 
 
 def _multiple(ratio: float) -> bool:

@@ -46,9 +46,9 @@ _BATCHES = 24
 # 0.3 to 0.01 (ours, from the costs in pages).
 _KEPT = 0.8
 _LOST = 0.6
-# Below this a page costs more than ten: not even a map that is not in RAM does that, merges do (algorithm 2.8: at most
-# a table page read and one written for each page, and the cleaning of these).
-_MERGED = 0.1
+# Below this a page costs more than four: a map that is not in RAM reads a table page and writes one for each page at
+# most (algorithm 2.8), which with the cleaning of tables is about three; merges go beyond.
+_MERGED = 0.25
 
 
 @dataclass(frozen=True, eq=False)
@@ -286,7 +286,7 @@ def _overwrite(context: Context) -> _Part:
         rates.append(timed(rng.integers(0, slots, count) * size))
         context.progress(0.2 * (at + 1) / _BATCHES)
         # Merges from the first log on, and steadily: a real drive would take hours for the rest.
-        if at >= 7 and max(rates[2:]) < 0.5 * _MERGED * sequential:
+        if at >= 7 and max(rates[2:]) < 0.2 * _MERGED * sequential:
             break
     step = count * size / target.capacity_bytes
     written = np.linspace(step, step * len(rates), len(rates))
