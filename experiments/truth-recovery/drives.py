@@ -25,6 +25,7 @@ class Truth:
     read_buffer_least: int
     write_buffer: int | None
     kind: str | None
+    drain: str | None
     prefetch: bool
     mapping: str
     units: int
@@ -54,6 +55,7 @@ def truth(ssd: Ssd) -> Truth:
         kind={"fifo": "buffer", "cache": "cache"}[controller["write-buffer"]["kind"]]
         if write
         else None,
+        drain=controller["write-buffer"]["drain"] if write else None,
         prefetch=bool(read and size(controller["read-buffer"]["prefetch"])),
         mapping=mapping,
         units=units,
