@@ -435,6 +435,34 @@ def test_the_command_prints_writes_and_reports(command: Cli, toml: str, tmp_path
     assert (quiet.status, quiet.out, quiet.err) == (0, "", "")
 
 
+def test_ctrl_c_at_the_command_writes_what_is_finished(
+    command: Cli, toml: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(*_: object, **__: object) -> Characterization:
+        raise CharacterizationInterrupted(run("mixing", mode="quick"))
+
+    monkeypatch.setattr("flashwright.cli.characterize.carry_out", stopped)
+    said = command("characterize", toml, "--json", "-")
+    assert said.status == 130 and "interrupted; the figures cover what was finished" in said.err
+    assert [each["name"] for each in said.json["experiments"]] == ["mixing"]
+
+
+def test_a_fill_in_stretches_is_the_same_fill(monkeypatch: pytest.MonkeyPatch) -> None:
+    def curve() -> Curve:
+        found = run("fills", settings=Settings(fills=2, ranges=(1.0,))).result("fills")
+        assert isinstance(found, FillsResult)
+        return found.curves[0]
+
+    whole = curve()
+    # A tenth of a fill at a time, as on a drive of terabytes: the queue runs empty between.
+    monkeypatch.setattr("flashwright.characterize.fills._KEPT", 448)
+    parts = curve()
+    assert parts.written.size == whole.written.size == 200
+    assert parts.rho == pytest.approx(whole.rho, rel=0.05)
+    assert abs(parts.knee - whole.knee) <= 0.02
+    assert parts.peak_bytes_per_s == pytest.approx(whole.peak_bytes_per_s, rel=0.02)
+
+
 def test_the_command_stops_in_time_and_says_so(command: Cli, toml: str) -> None:
     said = command("characterize", toml, "--time-limit", 1e-6, "--json", "-")
     assert said.status == 0 and "time limit has passed" in said.err

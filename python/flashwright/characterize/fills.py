@@ -11,7 +11,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from flashwright.characterize.base import DEPTH, REQUEST_BYTES, Array, Bench, Estimate, Result
+from flashwright.characterize.base import (
+    DEPTH,
+    REQUEST_BYTES,
+    Array,
+    Bench,
+    Estimate,
+    Integers,
+    Result,
+)
 from flashwright.probes.stats import change_point
 from flashwright.target import Times
 
@@ -22,6 +30,8 @@ _QUICK_RANGES = (0.1, 0.5, 1.0)
 _FILLS, _FILLS_QUICK = 6, 3
 # Bandwidth is looked at per 1 % of a capacity.
 _WINDOWS = 100
+# Requests whose times are kept at once: 256 GiB of writes, some 250 MB of memory.
+_KEPT = 1 << 22
 # A response is slow above so many medians of the undisturbed drive (D4.4 of algorithms.md).
 _SLOW = 5.0
 # Flat is 90 % of the peak or more, and a drive that loses to cleaning falls to 70 % or less (8.8).
@@ -57,7 +67,7 @@ class Curve(Result):
     slow_share : float
         Share of all responses above five times the median of the first half capacity.
     spike_share : float
-        Share of the last capacity's responses above five times their own median.
+        Share of the last capacity's responses (its last 256 GiB) above five times their own median.
     """
 
     range_share: float
@@ -157,15 +167,18 @@ def _curve(bench: Bench, share: float) -> Curve:
     slots = bench.slots
     within = max(int(slots * share), 1)
     fills = _fills(bench)
-    parts = []
+    edges = np.linspace(0, slots, _WINDOWS + 1).astype(np.int64)
+    # On a large drive the times of a whole fill would not fit in memory.
+    stretch = max(_WINDOWS * _KEPT // slots, 1)
+    stretches = [edges[first : first + stretch + 1] for first in range(0, _WINDOWS, stretch)]
+    parts: list[tuple[Array, Array, Array, Array]] = []
     slow_above = 0.0
-    for fill in range(fills):
-        # One fill at a time: on a large drive the times of all would not fit in memory.
-        places = rng.integers(0, within, slots) * REQUEST_BYTES
+    for of_stretch in stretches * fills:
+        places = rng.integers(0, within, of_stretch[-1] - of_stretch[0]) * REQUEST_BYTES
         times = bench.play("write", places, REQUEST_BYTES, DEPTH)
-        if fill == 0:
+        if not parts:
             slow_above = _SLOW * float(np.median(times.latency_ns[: slots // 2]))
-        parts.append(_windows(times, slow_above))
+        parts.append(_windows(times, of_stretch - of_stretch[0], slow_above))
     bandwidth, mean, largest, slow = (np.concatenate(column) for column in zip(*parts, strict=True))
     half = _WINDOWS // 2
     peak = float(np.median(bandwidth[:half]))
@@ -186,12 +199,11 @@ def _curve(bench: Bench, share: float) -> Curve:
     )
 
 
-def _windows(times: Times, slow_above: float) -> tuple[Array, Array, Array, Array]:
+def _windows(times: Times, edges: Integers, slow_above: float) -> tuple[Array, Array, Array, Array]:
     """Bandwidth, mean and largest response and share of slow ones, by order of completion."""
     order = np.argsort(times.ended_ns, kind="stable")
     ended = times.ended_ns[order]
     response = times.latency_ns[order]
-    edges = np.linspace(0, order.size, _WINDOWS + 1).astype(np.int64)
     ends = np.concatenate([[times.submitted_ns.min()], ended[edges[1:] - 1]]).astype(np.float64)
     counts = np.diff(edges)
     return (
