@@ -33,7 +33,7 @@ _READ, _WRITE = 0, 1
 # The density is smoothed over so many bins, 1 % of the axis: ours, less than half the distance of peaks that the eye
 # would part in the dissertation's figures.
 _SMOOTH_BINS = 2.0
-# A peak stands out by so much of the highest (8.9).
+# A peak stands out by so much of the highest: ours, above what chance leaves of some thousand reads.
 _PROMINENCE = 0.05
 
 
@@ -222,7 +222,7 @@ def _distance(one: Array, other: Array) -> float:
 
 
 def verdict(mean_ns: Array, deviation_ns: Array, distance: Array) -> str:
-    """Whether later phases are like the first, by the criteria of algorithms.md, 8.9.
+    """Whether later phases are like the first. The criteria are ours: the paper compares densities by eye.
 
     Parameters
     ----------
