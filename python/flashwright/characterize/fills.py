@@ -277,8 +277,12 @@ def mapping(curves: Sequence[Curve], in_order_bytes_per_s: float) -> tuple[str, 
     if rho.min() >= _FLAT:
         random = whole.peak_bytes_per_s * whole.rho
         times = in_order_bytes_per_s / random
-        flat = f"flat: {levels} % of the peak at the end; in order {times:.1f} times as fast"
-        return ("log-block", flat) if times >= 2 else ("flat", f"{flat}: or much spare space")
+        flat = f"{levels} % of the peak at the end; in order {times:.1f} times as fast"
+        return (
+            ("log-block", flat)
+            if times >= 2
+            else ("flat", f"{flat}: log-block or much spare space")
+        )
     falls = bool(np.all(np.diff(rho) <= _NOISE))
     if whole.rho <= _FALLEN and falls and _KNEES[0] <= whole.knee <= _KNEES[1]:
         return "page", f"falls from {whole.knee:.2f} capacities on, to {levels} % of the peak"
