@@ -38,8 +38,8 @@ _SLOW = 5.0
 # the dissertation's drives fell to 30 % and less.
 _FLAT, _FALLEN = 0.9, 0.7
 _KNEES = (0.9, 1.5)
-# rho may rise by so much from one range to the next and still count as falling: ours, twice what repeats with
-# other seeds differ by on simulated drives of 4 GiB.
+# rho may rise by so much from one range to the next and still count as falling: ours, four times what four seeds
+# differed by (0.012) on three simulated drives.
 _NOISE = 0.05
 # Of a capacity, written in order for comparison.
 _IN_ORDER = 0.5
