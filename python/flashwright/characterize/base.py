@@ -27,7 +27,7 @@ Variant = Literal["client", "enterprise"]
 KIB = 1 << 10
 # The request of chapter 4's experiments over drive fills.
 REQUEST_BYTES = 64 * KIB
-# Outstanding there: the text does not say; 32 is what SATA drives take at once (algorithms.md, 8.7).
+# Outstanding there: the text does not say; 32 is what SATA drives take at once.
 DEPTH = 32
 # A play is cut in pieces of so many requests, 1 GiB of 64 KiB ones: clocks and limits are looked at between them, and
 # the queue runs empty once in 500 times its length.

@@ -162,7 +162,7 @@ def judge_grid(
     bandwidth_bytes_per_s: Array,
     response_mean_ns: Array,
 ) -> Grid:
-    """Saturation, linearity and the best pair, by the rules of algorithms.md, 8.10.
+    """Saturation, linearity and the best pair. The rules are ours: the paper reads its curves by eye.
 
     Parameters
     ----------

@@ -32,13 +32,14 @@ _FILLS, _FILLS_QUICK = 6, 3
 _WINDOWS = 100
 # Requests whose times are kept at once: 256 GiB of writes, some 250 MB of memory.
 _KEPT = 1 << 22
-# A response is slow above so many medians of the undisturbed drive (D4.4 of algorithms.md).
+# A response is slow above so many medians of the undisturbed drive: ours, for what Figure 4.3 shows as high.
 _SLOW = 5.0
-# Flat is 90 % of the peak or more, and a drive that loses to cleaning falls to 70 % or less (8.8).
+# Flat is 90 % of the peak or more, and a drive that loses to cleaning falls to 70 % or less: ours;
+# the dissertation's drives fell to 30 % and less.
 _FLAT, _FALLEN = 0.9, 0.7
 _KNEES = (0.9, 1.5)
-# rho may rise by so much from one range to the next and still count as falling: ours, twice what repeats with
-# other seeds differ by on simulated drives of 4 GiB.
+# rho may rise by so much from one range to the next and still count as falling: ours, four times what four seeds
+# differed by (0.012) on three simulated drives.
 _NOISE = 0.05
 # Of a capacity, written in order for comparison.
 _IN_ORDER = 0.5
@@ -217,7 +218,7 @@ def _windows(times: Times, edges: Integers, slow_above: float) -> tuple[Array, A
 def knee(bandwidth: Array, peak: float) -> float:
     """Windows before bandwidth began to fall.
 
-    Two straight segments are fitted to the logarithm of the bandwidth (8.7 of algorithms.md), over twice the windows
+    Two straight segments are fitted to the logarithm of the bandwidth, over twice the windows
     that it takes to fall half the way: what comes after is a tail that one segment does not describe.
 
     Parameters
@@ -251,7 +252,10 @@ def knee(bandwidth: Array, peak: float) -> float:
 
 
 def mapping(curves: Sequence[Curve], in_order_bytes_per_s: float) -> tuple[str, str]:
-    """What kind of mapping the curves look like, by the rule of algorithms.md, 8.8 (dissertation, section 4.2.3).
+    """What kind of mapping the curves look like, after section 4.2.3 of the dissertation; the limits are ours.
+
+    A page-mapped drive falls when it is full, the further the more of it is in use. A log-block drive merges all along
+    and is flat; so is one with much spare space, but that one writes no faster in order.
 
     Parameters
     ----------
@@ -273,8 +277,12 @@ def mapping(curves: Sequence[Curve], in_order_bytes_per_s: float) -> tuple[str, 
     if rho.min() >= _FLAT:
         random = whole.peak_bytes_per_s * whole.rho
         times = in_order_bytes_per_s / random
-        flat = f"flat: {levels} % of the peak at the end; in order {times:.1f} times as fast"
-        return ("log-block", flat) if times >= 2 else ("flat", f"{flat}: or much spare space")
+        flat = f"{levels} % of the peak at the end; in order {times:.1f} times as fast"
+        return (
+            ("log-block", flat)
+            if times >= 2
+            else ("flat", f"{flat}: log-block or much spare space")
+        )
     falls = bool(np.all(np.diff(rho) <= _NOISE))
     if whole.rho <= _FALLEN and falls and _KNEES[0] <= whole.knee <= _KNEES[1]:
         return "page", f"falls from {whole.knee:.2f} capacities on, to {levels} % of the peak"

@@ -116,7 +116,7 @@ def _count(bench: Bench) -> int:
 
 
 def lowest(share: Array, bandwidth: Array) -> tuple[float, float]:
-    """Where a curve is lowest and how deep that is, by the rule of algorithms.md, 8.13.
+    """Where a curve is lowest and how deep that is. The rule is ours: the paper reads its curves by eye.
 
     Parameters
     ----------

@@ -69,7 +69,7 @@ class Window:
 
 
 def steadiness(values: Array) -> Window:
-    """Judge a window by the rules of the specification (algorithms.md, 8.12).
+    """Judge a window by the rules of the specification: range within 20 %, slope within 10 % of the mean.
 
     Parameters
     ----------
