@@ -237,6 +237,16 @@ def test_a_full_buffer_is_no_step_of_units() -> None:
     assert finding.value in (None, 8), finding.why
 
 
+def test_the_cost_of_units_is_about_what_is_asked() -> None:
+    known = {"clustered-page": Finding("clustered-page", "found", 6 * KIB, "B")}
+    with Target(drive(6, 2)) as target:
+        context = Context(target, "quick", known=known)
+        said = Parallelism().cost(context)
+        Parallelism().run(context)
+        assert 0.5 < target.bytes_written / said.bytes_written < 1.2
+        assert target.bytes_read < 1.2 * said.bytes_read
+
+
 def test_without_a_page_nothing_is_asked() -> None:
     with Target(drive(16)) as target:
         context = Context(target, "quick")

@@ -224,13 +224,17 @@ class Parallelism:
             return Cost()
         effort, region = _EFFORTS[context.mode], _region(context)
         count = _page_counts(context, page)
-        written = 2 * region + page * effort.writes * count * (count + 1) // 2
-        pairs = 2 * effort.pairs * effort.distances
-        random = 2 * effort.random_writes
+        # Filled twice, and once more where writes are not striped.
+        written = 3 * region + page * effort.writes * count * (count + 1) // 2
+        random = 2 * min(effort.random_writes, region // page // 40)
+        # Distances in pages and in blocks, the search for the blocks, and the check over any distance.
+        pairs = effort.pairs * (2 * effort.distances + 64)
+        # Four turns of a period, about half of the longest write, three lengths at each.
+        steps = 12 * 4 * effort.writes
         return Cost(
-            2 * pairs * page,
+            2 * pairs * context.up(_READ_BYTES) + steps * page * count // 2,
             written + random * page,
-            2 * pairs + 2 * (effort.writes * count + random) + 2 * region // _MIB,
+            2 * pairs + steps + 2 * (effort.writes * count + random) + 3 * region // _MIB,
         )
 
     def run(self, context: Context) -> list[Finding]:
@@ -363,14 +367,19 @@ class _Search:
         return float(np.median(took) / np.median(alone))
 
     def _random_cost(self) -> float:
-        """What random writes of a clustered page cost in the mean, over what writes in order cost."""
-        count = self.effort.random_writes
+        """What random writes of a clustered page cost in the mean, over what writes in order cost.
+
+        On a drive that was just filled, and no more of them than the spare space of any drive takes: cleaning has no
+        part in it.
+        """
+        self._renew()
+        count = max(min(self.effort.random_writes, self.pages // 40), 1)
         size = np.full(count, self.page_bytes)
-        start = int(self.rng.integers(0, max(self.pages - count, 1)))
-        in_order = (start + np.arange(count)) % self.pages * self.page_bytes
         anywhere = self.rng.integers(0, self.pages, count) * self.page_bytes
-        sequential = write_and_flush(self.target, in_order, size)
-        return float(write_and_flush(self.target, anywhere, size).mean() / sequential.mean())
+        start = int(self.rng.integers(0, self.pages - count + 1))
+        random = write_and_flush(self.target, anywhere, size).mean()
+        in_order = (start + np.arange(count)) * self.page_bytes
+        return float(random / write_and_flush(self.target, in_order, size).mean())
 
     # Pairs of reads
 
