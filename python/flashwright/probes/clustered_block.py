@@ -146,18 +146,14 @@ class ClusteredBlock:
         fill_twice(target, write_bytes)
         context.progress(0.2)
         walk = _Walk(context)
-        interval = None
         page = context.size("clustered-page")
-        if page is not None:
-            interval = walk.measure(write_bytes, page)
-        if interval is None:
-            interval = walk.search()
+        interval = walk.search() if page is None else walk.measure(write_bytes, page)
         context.progress(0.4)
         if interval is None:
             plot = walk.plot(None)
             why = (
-                "writes in order meet no long ones that recur six times or more: erasing is hidden, or what is "
-                "erased together is too large for this target"
+                "writes in order meet no long ones that recur evenly and alike at all sizes: erasing is hidden, what "
+                "is erased together is too large for this target, or the clustered page is not what it was taken for"
             )
             return [unknown("clustered-block", why, "B", plots=(plot,) if plot else ())]
         ratios = []

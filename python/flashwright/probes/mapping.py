@@ -46,6 +46,9 @@ _BATCHES = 24
 # 0.3 to 0.01 (ours, from the costs in pages).
 _KEPT = 0.8
 _LOST = 0.6
+# A page map that is written at random all over keeps less: with a third of its flash to spare cleaning still copies
+# a page for each one written (algorithm 4.4), so that it keeps about half.
+_NEVER_SLOW = 0.85
 # Below this a page costs more than four: a map that is not in RAM reads a table page and writes one for each page at
 # most (algorithm 2.8), which with the cleaning of tables is about three; merges go beyond.
 _MERGED = 0.25
@@ -312,6 +315,12 @@ def _decide(context: Context, part: _Part, curves: list[Curve]) -> Finding:
     )
     if policy is None:
         why = f"{seen}: less than a page map keeps ({_KEPT}), more than merges leave ({_LOST}, and falling)"
+        return Finding("mapping", "unknown", why=why + ".", plots=plots, figures=figures)
+    if policy == "page" and curves[-1].kept > _NEVER_SLOW:
+        why = (
+            f"{seen}, but neither does it slow down when all of it is written over and over ({curves[-1].kept:.2f}): "
+            "cleaning is hidden, or this is no flash drive"
+        )
         return Finding("mapping", "unknown", why=why + ".", plots=plots, figures=figures)
     # Batches drawn anew within each third, so that what comes first stays first.
     rng = context.rng("mapping.bootstrap")
