@@ -117,7 +117,14 @@ def held_back(requests: int, seed: int, block_bytes: int) -> tuple[Pattern, Patt
     grid = max(4 * _KIB, block_bytes)
     sizes = tuple(-(-size * _KIB // block_bytes) * block_bytes for size in (4, 12, 32, 64))
     before = Pattern(
-        "held-back-overwrite", "used", 0, (32 * _KIB,), align_bytes=grid, depth=8, overwrites=1.0, seed=seed
+        "held-back-overwrite",
+        "used",
+        0,
+        (32 * _KIB,),
+        align_bytes=grid,
+        depth=8,
+        overwrites=1.0,
+        seed=seed,
     )
     pattern = Pattern(
         "held-back",
@@ -185,6 +192,8 @@ def check(
             latencies.append(times.latency_ns)
             bandwidths.append(float(sizes.sum()) / times.duration_ns * 1e9)
             progress((done + 1) / 2)
-    of_kind = [np.ones(codes.size, bool), codes == 0, codes == 1]
-    compared = [Compared.of(latencies[0][chosen], latencies[1][chosen]) for chosen in of_kind]
-    return Check(*compared, *bandwidths)
+    everything, reads, writes = (
+        Compared.of(latencies[0][chosen], latencies[1][chosen])
+        for chosen in (np.ones(codes.size, bool), codes == 0, codes == 1)
+    )
+    return Check(everything, reads, writes, *bandwidths)

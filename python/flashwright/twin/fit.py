@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -35,11 +36,16 @@ _USED = {"mean_ns": 1.5, "p10_ns": 0.3, "p50_ns": 0.7, "p90_ns": 0.7, "p99_ns": 
 _FLOOR_NS = 2000.0
 # Residuals beyond this (log of a ratio) count linearly: Huber's bound, about twice the noise of a level.
 _HUBER = 0.08
-# Log-block schemes that a drive with that mapping may have (algorithms.md, sections 2.4 to 2.7).
-_LOG_BLOCK = ("bast", "fast", "superblock", "last")
+# Log-block schemes with pages at home in their block (algorithms.md, sections 2.4, 2.5, 2.7); the superblock scheme
+# (2.6) also reads spare areas to find a page.
+_ALIKE = ("bast", "fast", "last")
+# Spare space of drives, from consumer to enterprise ones.
+_SPARES = (0.05, 0.07, 0.09, 0.12, 0.15, 0.19, 0.24, 0.3)
 # Pages of a block that chips have had, for drives of which the clustered block is not known.
 _BLOCK_PAGES = (32, 64, 128, 256, 512)
 _WORST = 3.0
+# A fit as good as this is one: what is left is how medians of some hundred latencies vary.
+_ENOUGH = 0.004
 
 
 class Drive(Protocol):
@@ -80,6 +86,8 @@ class Model:
         Of the interface, bytes per second.
     read_overhead_ns, write_overhead_ns : float
         Firmware.
+    look_up_ns : float
+        Of a spare area, where the translation layer reads those.
     noise : float
         As ``controller.noise``.
     spare : float
@@ -107,6 +115,7 @@ class Model:
     rate: float = 500e6
     read_overhead_ns: float = 10e3
     write_overhead_ns: float = 10e3
+    look_up_ns: float = 50e3
     noise: float = 0.02
     spare: float = 0.15
 
@@ -145,6 +154,7 @@ class Model:
             "timing.read": f"{round(self.read_ns)} ns",
             "timing.program": f"{round(self.program_ns)} ns",
             "timing.erase": f"{round(self.erase_ns)} ns",
+            "timing.oob-read": f"{round(self.look_up_ns)} ns",
             "timing.bus-rate": f"{round(self.page_bytes * 1e9 / self.transfer_ns)} B/s",
             "host.partial-pages": "read-modify-write" if self.rewrites else "whole",
             "controller.interface-rate": f"{round(self.rate)} B/s",
@@ -168,7 +178,7 @@ class Model:
                 "controller.read-buffer.least": f"{self.read_least_bytes} B",
                 "controller.read-buffer.prefetch": f"{self.prefetch_bytes} B",
             }
-        return Ssd.from_text("", name).with_(settings)
+        return _blank().with_(settings)
 
 
 @dataclass(frozen=True)
@@ -285,8 +295,9 @@ def fitted(
 
 # Numbers by stage: what the patterns show. All are logarithms in the descent.
 _READS = ("read_ns", "transfer_ns", "rate", "read_overhead_ns", "noise")
-_WRITES = (*_READS, "program_ns", "write_overhead_ns")
-_ALL = (*_WRITES, "erase_ns")
+_ALL = (*_READS, "program_ns", "write_overhead_ns", "erase_ns")
+# What cleaning takes.
+_COSTS = ("erase_ns", "program_ns", "transfer_ns", "read_ns")
 _BOUNDS = {
     "read_ns": (1e3, 5e6),
     "transfer_ns": (100.0, 20e6),
@@ -295,6 +306,7 @@ _BOUNDS = {
     "rate": (5e6, 30e9),
     "read_overhead_ns": (50.0, 1e6),
     "write_overhead_ns": (50.0, 1e6),
+    "look_up_ns": (1e3, 5e6),
     "noise": (1e-3, 0.3),
     "spare": (0.01, 1.0),
 }
@@ -346,9 +358,7 @@ class _Search:
             of_stage = [m for m in wanted if m.pattern.stage == stage]
             if of_stage:
                 found = self.play(model, of_stage)
-                parts.append(
-                    np.array([weight * gap for *_, weight, gap in _gaps(of_stage, found)])
-                )
+                parts.append(np.array([weight * gap for *_, weight, gap in _gaps(of_stage, found)]))
         return np.concatenate(parts)
 
     # --- numbers ---
@@ -357,57 +367,72 @@ class _Search:
         self, model: Model, names: Sequence[str], wanted: Sequence[Measured], rounds: int
     ) -> tuple[Model, float]:
         """Damped Gauss-Newton over the logarithms of some numbers."""
+        if model.scheme == "superblock":
+            names = (*names, "look_up_ns")
         at = self.residuals(model, wanted)
         error = _robust(at)
         damping = 0.01
+        jacobian: Array | None = None
+        fresh = False
         for _ in range(rounds):
-            columns = []
-            for name in names:
-                moved = _moved(model, {name: _STEP})
-                columns.append((self.residuals(moved, wanted) - at) / _STEP)
-            jacobian = np.stack(columns, 1)
+            if error < _ENOUGH:
+                break
+            if jacobian is None:
+                columns = [
+                    (self.residuals(_moved(model, {name: _STEP}), wanted) - at) / _STEP
+                    for name in names
+                ]
+                jacobian, fresh = np.stack(columns, 1), True
             weights = np.minimum(1.0, _HUBER / np.maximum(np.abs(at), 1e-12))
             left = jacobian.T @ (weights[:, None] * jacobian)
             right = -jacobian.T @ (weights * at)
             scale = np.diag(left) + 1e-3
-            better = False
-            for _ in range(4):
+            # A slope that was only carried on is measured anew before the step is shortened for long.
+            for _ in range(4 if fresh else 1):
                 step = np.linalg.solve(left + damping * np.diag(scale), right)
                 step *= min(1.0, _REACH / max(float(np.abs(step).max()), 1e-12))
                 trial = _moved(model, dict(zip(names, step.tolist(), strict=True)))
                 there = self.residuals(trial, wanted)
                 if _robust(there) < error:
-                    better = True
                     break
                 damping = max(damping, 0.01) * 8
-            if not better:
-                break
+            else:
+                if fresh:
+                    break
+                jacobian = None
+                continue
             gain = error - _robust(there)
+            # Broyden's update: what the step showed of the slopes.
+            jacobian += np.outer(there - at - jacobian @ step, step) / max(
+                float(step @ step), 1e-12
+            )
             model, at, error = trial, there, _robust(there)
             damping = max(damping / 4, 1e-3)
-            if gain < 0.002 * error:
+            if fresh and gain < 0.01 * error:
                 break
+            if gain < 0.1 * error:
+                jacobian = None
+            fresh = False
         return model, error
 
     # --- the steps ---
 
     def run(self) -> Fit:
-        starts = self.structures()
         # What reads show: units and buses, queue, link.
-        chosen = self.compare(starts, _READS, self.reads, 6, keep=3)
+        chosen = self.compare(self.structures(), _READS, self.reads, (1, 6), keep=2)
         self.progress(0.2)
         # What writes into erased space show: translation, buffer, programs.
         variants = [other for model in chosen for other in self.write_variants(model)]
-        screened = self.compare(variants, _WRITES, self.clean, 2, keep=4)
-        chosen = self.compare(screened, _ALL, self.clean, 4, keep=2)
+        chosen = self.compare(variants, _ALL, self.clean, (1, 4), keep=2)
+        # Merges have chance in them, so near equals are told apart by what has none.
+        chosen = sorted(chosen, key=lambda model: _robust(self.residuals(model, self.reads)))
+        model = self.with_oversized(chosen[0])
         self.progress(0.5)
         # What overwriting shows: spare space, blocks, erases.
-        found = [self.overwriting(model) for model in chosen]
-        found.sort(key=lambda pair: pair[1])
-        model = found[0][0]
+        model = self.overwriting(model)
         self.progress(0.8)
-        model, error = self.descend(model, _ALL, (*self.clean, *self.used), 3)
-        model, error = self.scan(model, "spare", (-0.12, -0.05, 0.05, 0.12))
+        model, _ = self.descend(model, _ALL, (*self.clean, *self.used), 5)
+        model, error = self.scan(model, "spare", self.used)
         self.tried.append((_name(model), error))
         self.progress(1.0)
         return self.result(model, error)
@@ -417,18 +442,20 @@ class _Search:
         models: Iterable[Model],
         names: Sequence[str],
         wanted: Sequence[Measured],
-        rounds: int,
+        rounds: tuple[int, int],
         keep: int,
     ) -> list[Model]:
-        """The best of some structures once their numbers are fitted."""
-        found = []
-        for model in models:
-            best, error = self.descend(model, names, wanted, rounds)
-            self.tried.append((_name(best), error))
-            found.append((error, len(found), best))
-        found.sort(key=lambda row: row[:2])
-        # What is far worse than the best is not followed.
-        return [model for error, _, model in found[:keep] if error <= 1.5 * found[0][0] + 0.01]
+        """The best of some structures: a few rounds for all, more for those that are not far behind."""
+        first = self.ranked([self.descend(model, names, wanted, rounds[0]) for model in models])
+        near = [model for model, error in first if error <= 1.5 * first[0][1] + 0.02][: 2 * keep]
+        found = self.ranked([self.descend(model, names, wanted, rounds[1]) for model in near])
+        self.tried += [(_name(model), error) for model, error in found]
+        return [model for model, error in found[:keep] if error <= 1.1 * found[0][1]]
+
+    @staticmethod
+    def ranked(found: list[tuple[Model, float]]) -> list[tuple[Model, float]]:
+        """The best first; of equals the one that was tried first."""
+        return sorted(found, key=lambda pair: pair[1])
 
     def structures(self) -> list[Model]:
         """Models to begin with: what was found, and variants of what was not."""
@@ -439,9 +466,18 @@ class _Search:
         for page_bytes in [int(page)] if page else self.pages():
             for channels, dies in layouts:
                 base = self.with_start(Model(page_bytes, 64, channels, dies), rewrites=bool(page))
-                for depth in self.depths():
-                    made.append(replace(base, queue_depth=depth))
+                for scheme in self.schemes():
+                    pages = self.block_pages(replace(base, scheme=scheme))[0]
+                    like = replace(base, scheme=scheme, pages_per_block=pages)
+                    made += [replace(like, queue_depth=depth) for depth in self.depths()]
         return made
+
+    def schemes(self) -> list[str]:
+        """Translation layers that reads tell apart: where pages lie, and what a look-up costs."""
+        found = word(self.findings, "mapping")
+        return {"page": ["page"], "log-block": [_ALIKE[0], "superblock"]}.get(
+            found or "", ["page", _ALIKE[0], "superblock"]
+        )
 
     def pages(self) -> list[int]:
         """Clustered pages to try where it is not known."""
@@ -483,7 +519,9 @@ class _Search:
         whole = written["write"].p50_ns + (written["flush"].p10_ns if "flush" in written else 0.0)
         overhead_write = max(p50("write-few", "write") - block / rate * 1e9, 1e3)
         overhead_write = min(overhead_write, overhead)
-        program = max(whole / stretch - overhead_write - 0.4 * flash - cal.unit_bytes / rate * 1e9, 20e3)
+        program = max(
+            whole / stretch - overhead_write - 0.4 * flash - cal.unit_bytes / rate * 1e9, 20e3
+        )
         read_buffer = int(number(self.findings, "read-buffer") or 0)
         write_buffer = int(number(self.findings, "write-buffer") or 0)
         prefetch = 0
@@ -509,54 +547,56 @@ class _Search:
 
     def write_variants(self, model: Model) -> list[Model]:
         """Schemes, blocks and what of the buffer is not known."""
-        mapping = word(self.findings, "mapping")
-        schemes = {"page": ("page",), "log-block": _LOG_BLOCK}.get(mapping or "", ("page", *_LOG_BLOCK))
-        made = []
-        for scheme in schemes:
-            for pages in self.block_pages(model, scheme)[:1]:
-                made.append(replace(model, scheme=scheme, pages_per_block=pages))
+        # Reads do not tell these apart.
+        alike = _ALIKE if model.scheme in _ALIKE else (model.scheme,)
+        made = [replace(model, scheme=scheme) for scheme in alike]
         if model.write_buffer_bytes:
             if word(self.findings, "write-buffer-drain") is None:
                 made = [replace(m, drain=drain) for m in made for drain in ("lazy", "eager")]
             if word(self.findings, "buffer-kind") is None:
                 made = [replace(m, kind=kind) for m in made for kind in ("fifo", "cache")]
-            if any(m.pattern.name == "write-over-buffer" for m in self.clean):
-                made = [replace(m, oversized=way) for m in made for way in ("through", "stream")]
         return made
 
-    def block_pages(self, model: Model, scheme: str) -> list[int]:
+    def with_oversized(self, model: Model) -> Model:
+        """What becomes of a write larger than the buffer: of the two ways the one that fits better."""
+        if not model.write_buffer_bytes:
+            return model
+        ways = [replace(model, oversized=way) for way in ("through", "stream")]
+        return min(ways, key=lambda model: _robust(self.residuals(model, self.clean)))
+
+    def block_pages(self, model: Model) -> list[int]:
         """Pages of a block to try, the likeliest first."""
         block = number(self.findings, "clustered-block")
         if block:
             # Page maps stripe over all units, so that a clustered block has a block of each.
-            together = model.page_bytes * (model.units if scheme == "page" else 1)
+            together = model.page_bytes * (model.units if model.scheme == "page" else 1)
             return [max(round(block / together), 2)]
         return [128, *(pages for pages in _BLOCK_PAGES if pages != 128)]
 
-    def overwriting(self, model: Model) -> tuple[Model, float]:
+    def overwriting(self, model: Model) -> Model:
         """Fits spare space, blocks and erases to what overwriting showed."""
         best, error = model, math.inf
-        for pages in self.block_pages(model, model.scheme):
-            for spare in (0.05, 0.08, 0.11, 0.15, 0.19, 0.24, 0.3):
+        for pages in self.block_pages(model):
+            # Blocks with pages at home have logs for a share of all blocks, and use no other spare space.
+            spares = (0.11, 0.2) if model.scheme in _ALIKE else _SPARES
+            for spare in spares:
                 trial = replace(model, pages_per_block=pages, spare=spare)
                 there = _robust(self.residuals(trial, self.used))
                 if there < error:
                     best, error = trial, there
-        best, error = self.scan(best, "spare", (-0.15, -0.07, 0.07, 0.15))
-        best, _ = self.descend(best, ("erase_ns", "program_ns", "transfer_ns", "read_ns"), self.used, 2)
-        best, error = self.scan(best, "spare", (-0.1, -0.04, 0.04, 0.1))
-        self.tried.append((_name(best), error))
-        return best, error
+        if model.scheme not in _ALIKE:
+            best, _ = self.scan(best, "spare", self.used)
+        best, _ = self.descend(best, _COSTS, self.used, 4)
+        return best
 
-    def scan(self, model: Model, name: str, steps: Sequence[float]) -> tuple[Model, float]:
-        """The best of some steps (logarithms) of one number, going on in the direction that helps."""
-        error = _robust(self.residuals(model, self.used))
-        best = model
-        for step in steps:
-            trial = _moved(model, {name: step})
-            there = _robust(self.residuals(trial, self.used))
-            if there < error:
-                best, error = trial, there
+    def scan(self, model: Model, name: str, wanted: Sequence[Measured]) -> tuple[Model, float]:
+        """Halves the steps of one number around the best: for what moves in whole blocks and has no slope."""
+        best, error = model, _robust(self.residuals(model, wanted))
+        for width in (0.12, 0.06, 0.03):
+            for trial in [_moved(best, {name: step}) for step in (-width, width)]:
+                there = _robust(self.residuals(trial, wanted))
+                if there < error:
+                    best, error = trial, there
         return best, error
 
     def result(self, model: Model, error: float) -> Fit:
@@ -575,6 +615,12 @@ class _Search:
                     Residual(pattern, kind, level, drive, twin, twin / max(drive, 1.0))
                 )
         return Fit(ssd, model, tuple(residuals), error, tuple(self.tried), self.evaluations)
+
+
+@cache
+def _blank() -> Ssd:
+    """A drive of defaults, read once."""
+    return Ssd.from_text("", "blank")
 
 
 def _gaps(
@@ -617,7 +663,20 @@ def _moved(model: Model, steps: Mapping[str, float]) -> Model:
 def _layouts(units: int | None) -> list[tuple[int, int]]:
     """Channels and dies on each to try."""
     if units is None:
-        return [(1, 1), (2, 1), (1, 2), (4, 1), (2, 2), (1, 4), (8, 1), (4, 2), (2, 4), (8, 2), (4, 4), (8, 4)]
+        return [
+            (1, 1),
+            (2, 1),
+            (1, 2),
+            (4, 1),
+            (2, 2),
+            (1, 4),
+            (8, 1),
+            (4, 2),
+            (2, 4),
+            (8, 2),
+            (4, 4),
+            (8, 4),
+        ]
     return [(units // dies, dies) for dies in range(1, units + 1) if units % dies == 0]
 
 
