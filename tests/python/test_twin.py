@@ -46,7 +46,7 @@ TRUE = Model(
 CAPACITY = 12288 * 32 * 2 * 300
 FINDINGS = found(
     clustered_page=12288, clustered_block=12288 * 32 * 2, parallel_units=2, mapping="page"
-)
+) | {name: Finding(name, "absent") for name in ("read-buffer", "write-buffer")}
 
 
 @pytest.fixture(scope="module")

@@ -31,6 +31,8 @@ KIB, MIB = 1 << 10, 1 << 20
 # By how much a level counts. The means decide, as in the check; 99th percentiles of the few requests of the first stage
 # are single latencies.
 _CLEAN = {"mean_ns": 1.0, "p10_ns": 0.5, "p50_ns": 1.0, "p90_ns": 0.5}
+# Beside overwriting, where cleaning strikes by chance, a level of the clean drive says so many times as much.
+_PRECISION = 3.0
 _USED = {"mean_ns": 1.5, "p10_ns": 0.3, "p50_ns": 0.7, "p90_ns": 0.7, "p99_ns": 0.8}
 # Below this two latencies are the same: about what a host's own work on a request varies by.
 _FLOOR_NS = 2000.0
@@ -43,6 +45,9 @@ _ALIKE = ("bast", "fast", "last")
 _SPARES = (0.05, 0.07, 0.09, 0.12, 0.15, 0.19, 0.24, 0.3)
 # Pages of a block that chips have had, for drives of which the clustered block is not known.
 _BLOCK_PAGES = (32, 64, 128, 256, 512)
+# Buffers to try where none was found and none was found absent; from the smallest that holds a request of a common size
+# to what a drive's RAM has to spare.
+_BUFFERS = (128 * KIB, MIB, 8 * MIB, 64 * MIB)
 _WORST = 3.0
 # A fit as good as this is one: what is left is how medians of some hundred latencies vary.
 _ENOUGH = 0.004
@@ -295,7 +300,7 @@ def fitted(
 
 # Numbers by stage: what the patterns show. All are logarithms in the descent.
 _READS = ("read_ns", "transfer_ns", "rate", "read_overhead_ns", "noise")
-_ALL = (*_READS, "program_ns", "write_overhead_ns", "erase_ns")
+_ALL = (*_READS, "program_ns", "write_overhead_ns", "erase_ns", "spare")
 # What cleaning takes.
 _COSTS = ("erase_ns", "program_ns", "transfer_ns", "read_ns")
 _BOUNDS = {
@@ -312,6 +317,8 @@ _BOUNDS = {
 }
 # Of a difference quotient, and the longest step, in logarithms.
 _STEP = 0.04
+# What shows only where a drive cleans, by chance or in whole blocks, needs longer ones.
+_STEPS = {"erase_ns": 0.15, "spare": 0.12}
 _REACH = 0.7
 
 
@@ -354,12 +361,19 @@ class _Search:
     def residuals(self, model: Model, wanted: Sequence[Measured]) -> Array:
         """Weighted logarithms of ratios, in a fixed order."""
         parts = []
+        both = len({m.pattern.stage for m in wanted}) == 2
         for stage in ("clean", "used"):
             of_stage = [m for m in wanted if m.pattern.stage == stage]
             if of_stage:
                 found = self.play(model, of_stage)
-                parts.append(np.array([weight * gap for *_, weight, gap in _gaps(of_stage, found)]))
+                factor = _PRECISION if both and stage == "clean" else 1.0
+                gaps = _gaps(of_stage, found)
+                parts.append(np.array([factor * weight * gap for *_, weight, gap in gaps]))
         return np.concatenate(parts)
+
+    def error(self, model: Model, wanted: Sequence[Measured]) -> float:
+        """One figure of the residuals."""
+        return _robust(self.residuals(model, wanted))
 
     # --- numbers ---
 
@@ -379,8 +393,8 @@ class _Search:
                 break
             if jacobian is None:
                 columns = [
-                    (self.residuals(_moved(model, {name: _STEP}), wanted) - at) / _STEP
-                    for name in names
+                    (self.residuals(_moved(model, {name: step}), wanted) - at) / step
+                    for name, step in ((name, _STEPS.get(name, _STEP)) for name in names)
                 ]
                 jacobian, fresh = np.stack(columns, 1), True
             weights = np.minimum(1.0, _HUBER / np.maximum(np.abs(at), 1e-12))
@@ -390,7 +404,8 @@ class _Search:
             # A slope that was only carried on is measured anew before the step is shortened for long.
             for _ in range(4 if fresh else 1):
                 step = np.linalg.solve(left + damping * np.diag(scale), right)
-                step *= min(1.0, _REACH / max(float(np.abs(step).max()), 1e-12))
+                # Each by itself: a number that nothing shows must not hold up the others.
+                step = np.clip(step, -_REACH, _REACH)
                 trial = _moved(model, dict(zip(names, step.tolist(), strict=True)))
                 there = self.residuals(trial, wanted)
                 if _robust(there) < error:
@@ -419,19 +434,27 @@ class _Search:
 
     def run(self) -> Fit:
         # What reads show: units and buses, queue, link.
-        chosen = self.compare(self.structures(), _READS, self.reads, (1, 6), keep=2)
+        chosen = []
+        starts = self.structures()
+        for scheme in self.schemes():
+            alike = [model for model in starts if model.scheme == scheme]
+            chosen += self.compare(alike, _READS, self.reads, ((1, 10), (6, 6)))
+        least = min(self.error(model, self.reads) for model in chosen)
+        near = max(2 * least, _ENOUGH)
+        chosen = [model for model in chosen if self.error(model, self.reads) <= near]
         self.progress(0.2)
         # What writes into erased space show: translation, buffer, programs.
         variants = [other for model in chosen for other in self.write_variants(model)]
-        chosen = self.compare(variants, _ALL, self.clean, (1, 4), keep=2)
+        chosen = self.compare(variants, _ALL, self.clean, ((0, 8), (1, 4), (5, 2)))
         # Merges have chance in them, so near equals are told apart by what has none.
-        chosen = sorted(chosen, key=lambda model: _robust(self.residuals(model, self.reads)))
+        chosen.sort(key=lambda model: self.error(model, self.reads))
         model = self.with_oversized(chosen[0])
+        model, _ = self.descend(model, _ALL, self.clean, 4)
         self.progress(0.5)
         # What overwriting shows: spare space, blocks, erases.
         model = self.overwriting(model)
         self.progress(0.8)
-        model, _ = self.descend(model, _ALL, (*self.clean, *self.used), 5)
+        model, _ = self.descend(model, (*_COSTS, "spare"), (*self.clean, *self.used), 5)
         model, error = self.scan(model, "spare", self.used)
         self.tried.append((_name(model), error))
         self.progress(1.0)
@@ -442,15 +465,17 @@ class _Search:
         models: Iterable[Model],
         names: Sequence[str],
         wanted: Sequence[Measured],
-        rounds: tuple[int, int],
-        keep: int,
+        rounds: Sequence[tuple[int, int]],
     ) -> list[Model]:
-        """The best of some structures: a few rounds for all, more for those that are not far behind."""
-        first = self.ranked([self.descend(model, names, wanted, rounds[0]) for model in models])
-        near = [model for model, error in first if error <= 1.5 * first[0][1] + 0.02][: 2 * keep]
-        found = self.ranked([self.descend(model, names, wanted, rounds[1]) for model in near])
+        """The best of some structures, by halves: rounds of descent, and how many stay at most after them."""
+        models = list(models)
+        for last, (count, keep) in enumerate(rounds, 1 - len(rounds)):
+            found = self.ranked([self.descend(model, names, wanted, count) for model in models])
+            # Before the numbers are fitted an error says little; later what is not equal is not followed.
+            near = max(found[0][1] * (1.1 if last == 0 else 2.0), _ENOUGH)
+            models = [model for model, error in found[:keep] if error <= near]
         self.tried += [(_name(model), error) for model, error in found]
-        return [model for model, error in found[:keep] if error <= 1.1 * found[0][1]]
+        return models
 
     @staticmethod
     def ranked(found: list[tuple[Model, float]]) -> list[tuple[Model, float]]:
@@ -469,6 +494,9 @@ class _Search:
                 for scheme in self.schemes():
                     pages = self.block_pages(replace(base, scheme=scheme))[0]
                     like = replace(base, scheme=scheme, pages_per_block=pages)
+                    if scheme == "superblock":
+                        # A read is a look-up of one to three spare areas first.
+                        like = replace(like, read_ns=base.read_ns / 2, look_up_ns=base.read_ns / 4)
                     made += [replace(like, queue_depth=depth) for depth in self.depths()]
         return made
 
@@ -518,11 +546,14 @@ class _Search:
         written = cal["write-unit-flush-sequential"].levels
         whole = written["write"].p50_ns + (written["flush"].p10_ns if "flush" in written else 0.0)
         overhead_write = max(p50("write-few", "write") - block / rate * 1e9, 1e3)
-        overhead_write = min(overhead_write, overhead)
+        if self.open("write-buffer") or not number(self.findings, "write-buffer"):
+            overhead_write = min(overhead_write, overhead)
         program = max(
             whole / stretch - overhead_write - 0.4 * flash - cal.unit_bytes / rate * 1e9, 20e3
         )
         read_buffer = int(number(self.findings, "read-buffer") or 0)
+        if hit and self.open("read-buffer"):
+            read_buffer = _BUFFERS[1]
         write_buffer = int(number(self.findings, "write-buffer") or 0)
         prefetch = 0
         if word(self.findings, "prefetch") == "yes" and read_buffer:
@@ -550,19 +581,28 @@ class _Search:
         # Reads do not tell these apart.
         alike = _ALIKE if model.scheme in _ALIKE else (model.scheme,)
         made = [replace(model, scheme=scheme) for scheme in alike]
-        if model.write_buffer_bytes:
-            if word(self.findings, "write-buffer-drain") is None:
-                made = [replace(m, drain=drain) for m in made for drain in ("lazy", "eager")]
-            if word(self.findings, "buffer-kind") is None:
-                made = [replace(m, kind=kind) for m in made for kind in ("fifo", "cache")]
+        if number(self.findings, "clustered-page") is None:
+            # Either parts of pages cost nothing more, or it could not be told.
+            made += [replace(m, rewrites=True) for m in made]
+        if self.open("write-buffer"):
+            made = [replace(m, write_buffer_bytes=size) for m in made for size in (0, *_BUFFERS)]
+        if word(self.findings, "write-buffer-drain") is None:
+            made += [replace(m, drain="eager") for m in made if m.write_buffer_bytes]
+        if word(self.findings, "buffer-kind") is None:
+            made += [replace(m, kind="cache") for m in made if m.write_buffer_bytes]
         return made
+
+    def open(self, parameter: str) -> bool:
+        """Whether a parameter was neither found nor found to be absent."""
+        finding = self.findings.get(parameter)
+        return finding is None or finding.verdict == "unknown"
 
     def with_oversized(self, model: Model) -> Model:
         """What becomes of a write larger than the buffer: of the two ways the one that fits better."""
         if not model.write_buffer_bytes:
             return model
         ways = [replace(model, oversized=way) for way in ("through", "stream")]
-        return min(ways, key=lambda model: _robust(self.residuals(model, self.clean)))
+        return min(ways, key=lambda model: self.error(model, self.clean))
 
     def block_pages(self, model: Model) -> list[int]:
         """Pages of a block to try, the likeliest first."""
@@ -581,20 +621,20 @@ class _Search:
             spares = (0.11, 0.2) if model.scheme in _ALIKE else _SPARES
             for spare in spares:
                 trial = replace(model, pages_per_block=pages, spare=spare)
-                there = _robust(self.residuals(trial, self.used))
+                there = self.error(trial, self.used)
                 if there < error:
                     best, error = trial, there
         if model.scheme not in _ALIKE:
             best, _ = self.scan(best, "spare", self.used)
-        best, _ = self.descend(best, _COSTS, self.used, 4)
+        best, _ = self.descend(best, ("erase_ns", "spare"), self.used, 5)
         return best
 
     def scan(self, model: Model, name: str, wanted: Sequence[Measured]) -> tuple[Model, float]:
         """Halves the steps of one number around the best: for what moves in whole blocks and has no slope."""
-        best, error = model, _robust(self.residuals(model, wanted))
+        best, error = model, self.error(model, wanted)
         for width in (0.12, 0.06, 0.03):
             for trial in [_moved(best, {name: step}) for step in (-width, width)]:
-                there = _robust(self.residuals(trial, wanted))
+                there = self.error(trial, wanted)
                 if there < error:
                     best, error = trial, there
         return best, error
