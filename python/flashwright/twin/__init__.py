@@ -1,0 +1,24 @@
+"""From a drive to its twin: a model that the simulator runs and that behaves as the drive was measured to.
+
+Three steps: :func:`calibrate` plays a fixed set of patterns on a drive, :func:`fitted` searches a model that gives the
+same on them, :func:`check` compares both on a pattern that was held back.
+"""
+
+from flashwright.twin.calibration import Calibration, Pattern, calibrate, patterns
+from flashwright.twin.check import Check, Compared, check
+from flashwright.twin.fit import Fit, Model, Residual, fit, fitted
+
+__all__ = [
+    "Calibration",
+    "Check",
+    "Compared",
+    "Fit",
+    "Model",
+    "Pattern",
+    "Residual",
+    "calibrate",
+    "check",
+    "fit",
+    "fitted",
+    "patterns",
+]

@@ -1,0 +1,189 @@
+"""Twins: the patterns are pure descriptions, a fit finds what was built in, and the check sees what differs."""
+
+from __future__ import annotations
+
+import ast
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import flashwright.twin
+from flashwright import Ssd
+from flashwright.errors import TargetError
+from flashwright.probes.base import Finding
+from flashwright.target import Target
+from flashwright.twin import Calibration, Model, Pattern, calibrate, check, fitted, patterns
+from flashwright.twin.calibration import play
+from flashwright.twin.check import held_back, kolmogorov
+from flashwright.twin.fit import _robust
+
+MIB = 1 << 20
+
+
+def found(**values: int | str) -> dict[str, Finding]:
+    names = {name.replace("_", "-"): value for name, value in values.items()}
+    return {name: Finding(name, "found", value) for name, value in names.items()}
+
+
+# A small drive whose numbers no default has.
+TRUE = Model(
+    page_bytes=12288,
+    pages_per_block=32,
+    channels=2,
+    dies=1,
+    read_ns=61e3,
+    transfer_ns=45e3,
+    program_ns=431e3,
+    erase_ns=2.3e6,
+    rate=410e6,
+    read_overhead_ns=9e3,
+    write_overhead_ns=14e3,
+    noise=0.03,
+    spare=0.17,
+)
+CAPACITY = 12288 * 32 * 2 * 300
+FINDINGS = found(
+    clustered_page=12288, clustered_block=12288 * 32 * 2, parallel_units=2, mapping="page"
+) | {name: Finding(name, "absent") for name in ("read-buffer", "write-buffer")}
+
+
+@pytest.fixture(scope="module")
+def small() -> Ssd:
+    return TRUE.ssd("small", "", CAPACITY)
+
+
+@pytest.fixture(scope="module")
+def calibration(small: Ssd) -> Calibration:
+    with Target(small) as target:
+        return calibrate(target, FINDINGS, mode="quick")
+
+
+def test_calibration_sees_a_block_device_only() -> None:
+    """What measures must not know the simulator."""
+    folder = Path(flashwright.twin.__file__).parent
+    tree = ast.parse((folder / "calibration.py").read_text(encoding="utf-8"))
+    imported = {
+        node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module
+    }
+    ours = {name for name in imported if name.startswith("flashwright")}
+    assert ours == {"flashwright.errors", "flashwright.probes.base", "flashwright.target"}
+
+
+@pytest.mark.parametrize("block", [512, 4096])
+def test_requests_are_whole_blocks_within_the_drive(block: int) -> None:
+    """Also for pages that are no power of two, on small drives, and for the pattern that is held back."""
+    capacity = 96 * MIB + 3 * 4096
+    for page in (6144 if block == 512 else 12288, 40960, 262144):
+        chosen = patterns(found(clustered_page=page), capacity_bytes=capacity, block_bytes=block)
+        for pattern in (*chosen, *held_back(500, 1, block)):
+            codes, offsets, sizes = pattern.make(capacity, block)
+            assert not np.any((offsets | sizes) % block), pattern
+            assert offsets.min() >= 0 and np.all(offsets + sizes <= capacity), pattern
+            assert np.all(sizes[codes != 3] > 0), pattern
+
+
+def test_a_pattern_is_pure() -> None:
+    pattern = Pattern("p", "used", 1000, (4096, 65536), reads=0.7, unaligned=0.3)
+    first, second = pattern.make(1 << 30, 512), pattern.make(1 << 30, 512)
+    assert all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
+    codes, offsets, sizes = first
+    assert abs((codes == 0).mean() - 0.7) < 0.05
+    # Of the unaligned three tenths an eighth lies on the grid by chance.
+    assert abs((offsets % 4096 != 0).mean() - 0.3 * 7 / 8) < 0.05
+    assert abs((sizes == 4096).mean() - 0.5) < 0.05
+    other = Pattern("p", "used", 1000, (4096, 65536), reads=0.7, unaligned=0.3, seed=2)
+    assert not np.array_equal(offsets, other.make(1 << 30, 512)[1])
+
+
+def test_flushes_and_repeats_follow_their_requests() -> None:
+    flushed = Pattern("f", "clean", 3, (4096,), flush=True).make(1 << 30, 512)
+    assert flushed[0].tolist() == [1, 3, 1, 3, 1, 3]
+    assert flushed[2].tolist() == [4096, 0] * 3
+    again = Pattern("a", "clean", 3, (4096,), reads=1.0, order="again").make(1 << 30, 512)
+    assert np.array_equal(again[1][::2], again[1][1::2])
+
+
+def test_hot_addresses_take_their_share() -> None:
+    pattern = Pattern("h", "used", 20_000, (4096,), hot_share=0.8, hot_range=0.2)
+    _, offsets, _ = pattern.make(1 << 30, 512)
+    # 0.8, and a fifth of the rest.
+    assert abs((offsets < 0.2 * (1 << 30)).mean() - 0.84) < 0.02
+
+
+def test_calibration_survives_text(calibration: Calibration) -> None:
+    text = json.dumps(calibration.to_dict())
+    assert Calibration.from_dict(json.loads(text)) == calibration
+
+
+def test_calibration_repeats(small: Ssd, calibration: Calibration) -> None:
+    """Drive and drive again, whatever was on it before: the patterns bring their own state."""
+    with Target(small) as target:
+        target.play("write", np.arange(100) * 4096, 4096, depth=4)
+        clean = calibration.stage("clean")
+        measured = play(target, [m.pattern for m in clean])
+    assert measured[0].levels["read"].requests == clean[0].levels["read"].requests
+    for ours, theirs in zip(measured, clean, strict=True):
+        assert ours.bandwidth == pytest.approx(theirs.bandwidth, rel=0.02), ours.pattern.name
+
+
+def test_calibration_by_hand(calibration: Calibration) -> None:
+    """A read of a whole page: overhead, array, bus, link, and the noise on top."""
+    alone = 9e3 + 61e3 + 45e3 + 12288 / 410e6 * 1e9
+    level = calibration["read-1-units"].levels["read"]
+    assert level.p50_ns == pytest.approx(alone * 1.06, rel=0.01)
+    again = calibration["write-unit-flush"].levels["write"].p50_ns
+    written = 14e3 + 45e3 + 431e3 + 12288 / 410e6 * 1e9
+    assert again == pytest.approx(written * 1.06, rel=0.01)
+
+
+def test_fit_finds_what_was_built_in(small: Ssd, calibration: Calibration) -> None:
+    """The numbers that the patterns show; and the twin predicts what it was not fitted to."""
+    with Target(small) as target:
+        fit = fitted(target, FINDINGS, calibration)
+        result = check(target, fit.ssd, requests=4000)
+    model = fit.model
+    assert (model.page_bytes, model.pages_per_block, model.units) == (12288, 32, 2)
+    # Array and bus show apart only where dies share a bus.
+    assert model.read_ns + model.transfer_ns == pytest.approx(106e3, rel=0.03)
+    assert model.program_ns + model.transfer_ns == pytest.approx(476e3, rel=0.03)
+    assert model.rate == pytest.approx(410e6, rel=0.05)
+    assert model.noise == pytest.approx(0.03, rel=0.2)
+    assert model.spare == pytest.approx(0.17, abs=0.03)
+    assert result.within and result.reads.requests + result.writes.requests == 4000
+    assert fit.error < 0.05
+    assert Ssd.from_text(fit.ssd.toml).toml == fit.ssd.toml
+    assert {residual.pattern for residual in fit.residuals} == {
+        m.pattern.name for m in calibration.measured
+    }
+    json.dumps([fit.to_dict(), result.to_dict()])
+
+
+def test_check_sees_another_drive(small: Ssd) -> None:
+    """A quarter slower programs, and half the spare space, are each outside the bounds."""
+    with Target(small) as target:
+        assert check(target, small, requests=2000).within
+        for changes in ({"timing.program": "540 us"}, {"geometry.blocks-per-plane": 318}):
+            result = check(target, small.with_(changes), requests=2000)
+            assert not result.within and result.all.ratio["mean"] > 1.1
+            assert result.all.distance > 0.01
+
+
+def test_kolmogorov_by_hand() -> None:
+    """Of 1, 2, 3, 4 and 3, 4, 5, 6 half lies below 3 in one and nothing in the other."""
+    assert kolmogorov(np.array([4.0, 1, 2, 3]), np.array([3.0, 4, 5, 6])) == 0.5
+
+
+def test_outliers_count_linearly() -> None:
+    """Within the bound as a mean square; one of 1.0 among zeros as 0.08 * (2 - 0.08)."""
+    assert _robust(np.array([0.03, -0.03])) == pytest.approx(0.03)
+    assert _robust(np.array([0.0, 0.0, 0.0, 1.0])) ** 2 == pytest.approx(0.08 * 1.92 / 4)
+
+
+def test_wrong_drive_is_refused(calibration: Calibration) -> None:
+    with Target("sim:default") as target, pytest.raises(TargetError, match="of its calibration"):
+        fitted(target, {}, calibration)
+    tiny = Model(page_bytes=4096, pages_per_block=32).ssd("tiny", "", 32 * MIB)
+    with Target(tiny) as target, pytest.raises(TargetError, match=r"expected 67,108,864 B"):
+        calibrate(target, {})
