@@ -78,9 +78,7 @@ def ask_drive(ssd: Ssd, mode: str, seed: int) -> dict[str, Any]:
     """Probes a drive and judges each answer."""
     began = time.monotonic()
     with Target(ssd) as target:
-        found = probe(
-            target, mode="quick" if mode == "quick" else "full", only=PROBES, seed=seed
-        )
+        found = probe(target, mode="quick" if mode == "quick" else "full", only=PROBES, seed=seed)
     told = {finding["parameter"]: finding for finding in found.json["findings"]}
     rows = {}
     for parameter, right in expected(truth(ssd)).items():

@@ -16,9 +16,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import drives
+from run import PROBES
 
 from flashwright.device import Ssd
-from flashwright.probes.base import Context, Finding
+from flashwright.probe import probe
+from flashwright.probes.base import Finding
 from flashwright.target import Target
 from flashwright.twin import calibrate, check, fitted
 
@@ -53,24 +55,13 @@ def true_findings(ssd: Ssd) -> dict[str, Finding]:
     return found
 
 
-def probed_findings(target: Target, seed: int) -> dict[str, Finding]:
-    """What the probes find."""
-    from flashwright import probes
-
-    known: dict[str, Finding] = {}
-    for probe in probes.PROBES:
-        found = probe.run(Context(target, seed=seed, known=known))
-        known |= {finding.parameter: finding for finding in found}
-    return known
-
-
 def twin_of(seed: int, probed: bool) -> dict[str, Any]:
     """Draws a drive, fits its twin, checks it."""
     ssd = drives.draw(seed)
     began = time.process_time()
     with Target(ssd) as target:
         findings: Mapping[str, Finding]
-        findings = probed_findings(target, seed) if probed else true_findings(ssd)
+        findings = probe(target, only=PROBES, seed=seed).findings if probed else true_findings(ssd)
         fit = fitted(target, findings, calibrate(target, findings))
         result = check(target, fit.ssd)
     return {

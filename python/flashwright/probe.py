@@ -1,8 +1,7 @@
 """Asking a drive all that the probes can ask: in order, within a time limit, and again after an interruption.
 
-The state of an interrupted session is a file with the findings that there are; each probe begins with a purge and a
-fill of its own, so that a session gives the same whether it was interrupted or not: on a simulated drive, to the
-digit.
+The state of an interrupted session is a file with the findings that there are; each probe begins with a
+purge, so that a session gives the same whether it was interrupted or not: on a simulated drive, to the digit.
 """
 
 from __future__ import annotations
@@ -457,6 +456,7 @@ def _ask(asking: Probe, context: Context, session: _Session) -> None:
     target = context.target
     before = (target.bytes_read, target.bytes_written, target.flushes)
     real, own = time.monotonic(), target.elapsed_ns
+    target.purge()
     findings = asking.run(context)
     assert {f.parameter for f in findings} == set(asking.PARAMETERS), f"{asking.NAME} told all"
     assert all((f.value is None) == (f.verdict != "found") for f in findings), asking.NAME

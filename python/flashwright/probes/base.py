@@ -167,7 +167,7 @@ class Context:
     Attributes
     ----------
     target : Target
-        The drive. Every probe may purge and write all of it.
+        The drive, purged. Every probe may purge it again and write all of it.
     mode : {"quick", "full"}
         Minutes, or as long as it takes.
     seed : int
