@@ -9,24 +9,38 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from flashwright import __version__
-from flashwright.errors import DeviceError, SavedStateError, WorkloadError
+from flashwright.errors import DeviceError, SavedStateError, TargetError, WorkloadError
 from flashwright.files import write_beside
 from flashwright.probes import PROBES
 from flashwright.probes.base import Context, Cost, Finding, Mark, Mode, Plot, Probe, Series, unknown
+from flashwright.probes.declared import Declared, beside, declared, doubts
+from flashwright.profile import Profile, TargetFacts, reconcile
+from flashwright.report.probe import amount, write_probe
 from flashwright.target import OutOfTimeError, Target
+from flashwright.twin import Calibration, Check, Fit, calibrate, fitted
 
-__all__ = ["Asked", "Planned", "ProbeInterrupted", "ProbeResult", "plan", "probe"]
+__all__ = [
+    "Asked",
+    "Planned",
+    "ProbeInterrupted",
+    "ProbeResult",
+    "Twin",
+    "plan",
+    "probe",
+    "twin_of",
+]
 
 Ended = Literal["complete", "time-limit", "interrupted", "failed"]
 
 _LAYOUT = 1
+_NOT_ASKED = "not asked: "
 # Rates for what is said beforehand, where the target was not measured: a SATA drive's.
 _READ_BYTES_PER_S = 500e6
 _WRITE_BYTES_PER_S = 400e6
@@ -81,6 +95,22 @@ class Asked:
 
 
 @dataclass(frozen=True, eq=False)
+class Twin:
+    """A model of a probed drive.
+
+    Attributes
+    ----------
+    fit : Fit
+        The model, and how near it comes to what was measured.
+    calibration : Calibration
+        What was measured for it.
+    """
+
+    fit: Fit
+    calibration: Calibration
+
+
+@dataclass(frozen=True, eq=False)
 class ProbeResult:
     """What the probes found.
 
@@ -100,6 +130,11 @@ class ProbeResult:
         Whether all probes came to their end.
     note : str
         Why not.
+    declared : mapping of str to Declared
+        What the kernel and the drive say of it, by name; empty unless it is a block device.
+    doubts : tuple of str
+        Why this may be no drive of flash. If there are any, what was found is not told as a drive's parameters, unless
+        that was asked for.
     """
 
     target: Mapping[str, Any]
@@ -109,6 +144,13 @@ class ProbeResult:
     asked: tuple[Asked, ...]
     ended: Ended = "complete"
     note: str = ""
+    declared: Mapping[str, Declared] = field(default_factory=dict)
+    doubts: tuple[str, ...] = ()
+
+    @property
+    def beside(self) -> list[str]:
+        """Declared values beside what was found, a sentence each."""
+        return [one.sentence for one in beside(self.declared, self.findings)]
 
     @property
     def json(self) -> dict[str, Any]:
@@ -120,15 +162,36 @@ class ProbeResult:
             "seed": self.seed,
             "ended": self.ended,
             "note": self.note or None,
+            "doubts": list(self.doubts),
+            "declared": {name: asdict(value) for name, value in self.declared.items()},
+            "beside": self.beside,
             "findings": [_plain(finding) for finding in self.findings.values()],
             "asked": [asdict(asked) for asked in self.asked],
         }
 
-    def report(self, path: Path) -> None:
-        """Write an HTML page: verdicts, how each came about, and the evidence as plots."""
-        from flashwright.report.probe import write_probe
+    def profile(self, twin: Twin | None = None) -> Profile:
+        """What was found as a profile, which other commands take; of contradicting findings the surer one stays.
 
-        write_probe(path, self)
+        Parameters
+        ----------
+        twin : Twin, optional
+            A model of the drive, from :func:`twin_of`.
+        """
+        return Profile(
+            TargetFacts(**self.target),
+            reconcile(self.findings, self.target["capacity_bytes"]),
+            self.mode,
+            self.seed,
+            round(sum(asked.seconds for asked in self.asked), 3),
+            {name: one.value for name, one in self.declared.items() if one.value is not None},
+            None if twin is None else twin.fit.ssd,
+            {} if twin is None else twin.fit.to_dict(),
+            {} if twin is None else twin.calibration.to_dict(),
+        )
+
+    def report(self, path: Path, twin: Twin | None = None, checked: Check | None = None) -> None:
+        """Write an HTML page: verdicts, how each came about, the evidence as plots, and the twin if there is one."""
+        write_probe(path, self, None if twin is None else twin.fit.residuals, checked)
 
     def __repr__(self) -> str:
         told = sum(finding.verdict != "unknown" for finding in self.findings.values())
@@ -353,6 +416,7 @@ def probe(
     time_limit: float | None = None,
     state: Path | None = None,
     seed: int = 1,
+    despite_doubts: bool = False,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> ProbeResult:
     """Ask a drive all that the probes can ask.
@@ -373,6 +437,9 @@ def probe(
         A file that keeps the findings after every probe. If it exists, the session goes on where that one stopped.
     seed : int, optional
         Of all that is random.
+    despite_doubts : bool, optional
+        Tell what was found as it is even if the target may be no drive of flash, such as a disk of a virtual machine
+        that is known to be handed through.
     progress : callable, optional
         Told the probe's name, and how many bytes are done of how many in all.
 
@@ -441,7 +508,7 @@ def probe(
             session.save()
     finally:
         target.watch = outer
-    result = _result(target, mode, seed, chosen, session, ended, note)
+    result = _result(target, mode, seed, chosen, session, ended, note, despite_doubts)
     if ended == "interrupted":
         raise ProbeInterrupted(result)
     return result
@@ -480,11 +547,12 @@ def _result(
     session: _Session,
     ended: Ended,
     note: str,
+    despite_doubts: bool,
 ) -> ProbeResult:
     findings = {}
     for asked in chosen:
         for parameter in asked.PARAMETERS:
-            missing = unknown(parameter, f"not asked: {note}")
+            missing = unknown(parameter, f"{_NOT_ASKED}{note}")
             findings[parameter] = session.findings.get(parameter, missing)
     facts = {
         "name": target.name,
@@ -493,4 +561,84 @@ def _result(
         "block_bytes": target.block_bytes,
         "real_time": target.real_time,
     }
-    return ProbeResult(facts, mode, seed, findings, tuple(session.asked), ended, note)
+    told = declared(target.name) if target.kind == "block-device" else {}
+    doubted = _doubts(target, told, findings.get("kind-of-device"))
+    if doubted and not despite_doubts:
+        findings = {name: _doubted(finding, doubted[0]) for name, finding in findings.items()}
+    return ProbeResult(
+        facts, mode, seed, findings, tuple(session.asked), ended, note, told, doubted
+    )
+
+
+def _doubts(target: Target, told: Mapping[str, Declared], kind: Finding | None) -> tuple[str, ...]:
+    """Why a target may be no drive of flash."""
+    found = doubts(told)
+    if target.kind == "file":
+        found.append("It is a file: its file system, and the disk below with its caches, answer.")
+    # What was not asked speaks neither for nor against.
+    if kind is not None and kind.verdict == "unknown" and not kind.why.startswith(_NOT_ASKED):
+        found.append(kind.why)
+    return tuple(found)
+
+
+def _doubted(finding: Finding, doubt: str) -> Finding:
+    """A finding on what may be no drive: what was seen, but no verdict."""
+    if finding.verdict == "unknown":
+        return finding
+    seen = "none" if finding.verdict == "absent" else amount(finding.value, finding.unit)
+    return replace(
+        finding,
+        verdict="unknown",
+        value=None,
+        low=None,
+        high=None,
+        confidence=0.0,
+        why=f"{doubt} So this is not told as a drive's: {seen}. {finding.why}",
+    )
+
+
+def twin_of(
+    target: Target,
+    result: ProbeResult,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> Twin:
+    """Measure what a model is fitted to, and fit it.
+
+    Parameters
+    ----------
+    target : Target
+        The drive that was probed; everything on it is lost.
+    result : ProbeResult
+        What the probes found; what they could not tell is tried.
+    progress : callable, optional
+        Told the step's name, and how much is done of how much in all.
+
+    Returns
+    -------
+    Twin
+
+    Raises
+    ------
+    TargetError
+        If the target is too small, may be no drive of flash, or nothing that can be modelled behaves like it.
+    """
+    if result.doubts and all(finding.verdict == "unknown" for finding in result.findings.values()):
+        raise TargetError(
+            f"{target.name}: found no drive to model: {result.doubts[0]}",
+            "--despite-doubts takes it for one; --no-twin saves a profile without a model",
+        )
+    findings = reconcile(result.findings, target.capacity_bytes)
+
+    def told(step: str) -> Callable[[float], None]:
+        def tell(share: float) -> None:
+            if progress is not None:
+                progress(step, int(share * 1e6), 10**6)
+
+        return tell
+
+    target.purge()
+    calibration = calibrate(
+        target, findings, mode=result.mode, seed=result.seed, progress=told("calibration")
+    )
+    fit = fitted(target, findings, calibration, seed=result.seed, progress=told("twin"))
+    return Twin(fit, calibration)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import typer
 
 from flashwright.cli.options import ResultOptions, add_options
@@ -13,12 +15,14 @@ from flashwright.cli.progress import Bar
 from flashwright.cli.render import errors, page, put_json, units
 from flashwright.device import Ssd
 from flashwright.errors import TargetError, WorkloadError
-from flashwright.probe import Planned, ProbeInterrupted, ProbeResult, plan
+from flashwright.probe import Planned, ProbeInterrupted, ProbeResult, Twin, plan, twin_of
 from flashwright.probe import probe as ask
 from flashwright.probes.base import Mode
+from flashwright.profile import Profile
 from flashwright.report.probe import interval, value
 from flashwright.run import Progress
 from flashwright.target import Target
+from flashwright.twin.check import MEAN_BOUND, P99_BOUND, Check, check
 
 __all__ = ["probe"]
 
@@ -57,18 +61,60 @@ class ProbeOptions:
             help="Keep the findings here after every probe, and go on from it if it exists.",
         ),
     ] = None
+    save: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.toml",
+            help="Write the profile, which other commands take as a DEVICE.",
+        ),
+    ] = None
+    twin: Annotated[
+        bool | None,
+        typer.Option(
+            "--twin/--no-twin",
+            help="Fit a model to the drive; by default with --save and --check.",
+        ),
+    ] = None
+    check_twin: Annotated[
+        bool,
+        typer.Option(
+            "--check",
+            help="Play a pattern that was held back on drive and twin, and say how far apart they are.",
+        ),
+    ] = False
+    against: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.toml",
+            help="Probe nothing; check the twin of this profile against the target.",
+        ),
+    ] = None
+    despite_doubts: Annotated[
+        bool,
+        typer.Option(
+            "--despite-doubts",
+            help="Tell what was found even if the target looks like no drive of flash.",
+        ),
+    ] = False
     set: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="A setting of a sim: drive. Repeatable."),
     ] = None
     seed: Annotated[int, typer.Option(metavar="N", help="Of all that is random.")] = 1
 
-    def check(self) -> None:
+    def check(self, output: ResultOptions) -> None:
         """Refuse what makes no sense."""
         if self.time_limit is not None and self.time_limit <= 0:
             raise WorkloadError(
                 f"--time-limit: found {self.time_limit}, expected seconds above 0", ""
             )
+        if self.against is not None:
+            given = [self.save, self.state, self.only, self.twin, output.report]
+            if any(one is not None for one in given) or self.quick or self.plan:
+                raise WorkloadError(
+                    "--against: found it with options of a probing, expected none",
+                    "it checks a profile that there is; --seed, --set, --json and --destroys-data may stand with it",
+                )
         if self.seed < 0:
             raise WorkloadError(f"--seed: found {self.seed}, expected 0 or more", "")
 
@@ -103,9 +149,16 @@ def probe(
 
     The probes write all over the target: a real one is touched only with --destroys-data.
     """
-    options.check()
-    output.check(options.state)
+    options.check(output)
+    output.check(options.state, options.save)
+    if options.against is not None:
+        return _against(target, options, output)
     interrupted = False
+    twin = checked = None
+    modelled = options.save is not None or options.check_twin
+    modelled = modelled if options.twin is None else options.twin
+    if options.check_twin and not modelled:
+        raise WorkloadError("--check: found it with --no-twin, expected a twin to check", "")
     mode: Mode = "quick" if options.quick else "full"
     with options.open(target) as drive:
         planned = plan(
@@ -130,19 +183,69 @@ def probe(
                     time_limit=options.time_limit,
                     state=options.state,
                     seed=options.seed,
+                    despite_doubts=options.despite_doubts,
                     progress=lambda name, done, total: bar.update(
                         Progress("measured", done // 10**6, total // 10**6 + 1, None, 0), name
                     ),
                 )
+            if modelled and result.ended == "complete":
+                with Bar(output.bar, "", "") as bar:
+                    steps = _steps(bar)
+                    twin = twin_of(drive, result, steps)
+                    if options.check_twin:
+                        checked = check(
+                            drive,
+                            twin.fit.ssd,
+                            seed=options.seed + 1,
+                            progress=lambda share: steps("check", int(share * 1e6), 10**6),
+                        )
         except ProbeInterrupted as stop:
             interrupted = True
             result = stop.result
-    put_json(result.json, output.json)
+    document = result.json | {
+        "twin": None if twin is None else twin.fit.to_dict(),
+        "check": None if checked is None else checked.to_dict(),
+    }
+    put_json(document, output.json)
     if output.report is not None:
-        result.report(output.report)
+        result.report(output.report, twin, checked)
+    if options.save is not None:
+        result.profile(twin).save(options.save)
     if not output.silent:
         _show(result)
-    return _end(result, interrupted)
+        if twin is not None:
+            _show_twin(twin)
+        if checked is not None:
+            _show_check(checked)
+    return _end(result, interrupted) or (0 if checked is None or checked.within else 1)
+
+
+def _steps(bar: Bar) -> Callable[[str, int, int], None]:
+    return lambda name, done, total: bar.update(Progress("measured", done, total, None, 0), name)
+
+
+def _against(target: str, options: ProbeOptions, output: ResultOptions) -> int:
+    """Check the twin of a profile against a target."""
+    assert options.against is not None
+    twin = Profile.from_toml(options.against).drive()
+    with options.open(target) as drive:
+        if not drive.writes_allowed:
+            raise TargetError(
+                f"{target}: nothing was written, for its data would be lost",
+                "--destroys-data lets the check write",
+            )
+        with Bar(output.bar, "", "") as bar:
+            steps = _steps(bar)
+            checked = check(
+                drive,
+                twin,
+                seed=options.seed + 1,
+                progress=lambda share: steps("check", int(share * 1e6), 10**6),
+            )
+    put_json({"target": target, "check": checked.to_dict()}, output.json)
+    if not output.silent:
+        _show_check(checked)
+    return 0 if checked.within else 1
 
 
 def _announce(drive: Target, planned: list[Planned]) -> None:
@@ -199,6 +302,9 @@ def _show(result: ProbeResult) -> None:
         sure = "–" if finding.verdict == "unknown" else f"{finding.confidence:.0%}"
         table.add_row(finding.parameter, value(finding), interval(finding), sure, finding.why)
     out.print(table)
+    for name, sentences in (("doubt", result.doubts), ("declared", result.beside)):
+        if sentences:
+            out.print(page.grid([(name, sentence) for sentence in sentences]))
     spent = sum(asked.seconds for asked in result.asked)
     own = sum(asked.target_seconds for asked in result.asked)
     moved = [sum(getattr(asked, name) for asked in result.asked) for name in _MOVED]
@@ -213,6 +319,44 @@ def _show(result: ProbeResult) -> None:
                 )
             ]
         )
+    )
+
+
+def _show_twin(twin: Twin) -> None:
+    """Print what the model is, and how near it comes to what it was fitted to."""
+    apart = sorted(abs(np.log(max(r.ratio, 1e-9))) for r in twin.fit.residuals)
+    half, most = apart[len(apart) // 2], apart[int(0.95 * (len(apart) - 1))]
+    page.console().print(
+        page.grid(
+            [
+                ("twin", twin.fit.tried[-1][0] if twin.fit.tried else twin.fit.ssd.name),
+                (
+                    "",
+                    f"half of the {len(apart)} levels it was fitted to are within {np.expm1(half):.1%}, 95 % within "
+                    f"{np.expm1(most):.0%}; {units.count(twin.fit.evaluations)} models tried",
+                ),
+            ]
+        )
+    )
+
+
+def _show_check(checked: Check) -> None:
+    """Print how far drive and twin are apart on the pattern that was held back."""
+    figures = ("mean", "p50", "p90", "p99", "p99.9")
+    table = page.plain_table("held back", "", *figures, right=figures)
+    for name, of_kind in (
+        ("all", checked.all),
+        ("reads", checked.reads),
+        ("writes", checked.writes),
+    ):
+        table.add_row(name, "drive", *(units.time(of_kind.drive_ns[f]) for f in figures))
+        table.add_row("", "twin", *(units.time(of_kind.twin_ns[f]) for f in figures))
+        table.add_row("", "apart", *(f"{of_kind.ratio[f] - 1:+.1%}" for f in figures))
+    out = page.console()
+    out.print(table)
+    verdict = "within" if checked.within else "beyond"
+    out.print(
+        f"check: {verdict} {MEAN_BOUND:.0%} of the mean and {P99_BOUND:.0%} of the 99th percentile"
     )
 
 

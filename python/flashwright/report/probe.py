@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from flashwright.probes.base import Finding, Plot, Series
 from flashwright.report import text
 from flashwright.report.charts import Chart, Columns, Section, axis
 from flashwright.report.page import Findings, write_findings
@@ -16,7 +18,7 @@ from flashwright.report.tables import Cell, Table
 
 if TYPE_CHECKING:
     from flashwright.probe import ProbeResult
-    from flashwright.probes.base import Finding, Plot, Series
+    from flashwright.twin import Check, Residual
 
 # Points of a series beyond which a picture gains nothing; the JSON has all of them.
 _POINTS_MAX = 2500
@@ -78,7 +80,12 @@ def interval(finding: Finding) -> str:
     return f"{amount(finding.low, finding.unit)} to {amount(finding.high, finding.unit)}"
 
 
-def write_probe(path: Path, result: ProbeResult) -> None:
+def write_probe(
+    path: Path,
+    result: ProbeResult,
+    residuals: Sequence[Residual] | None = None,
+    checked: Check | None = None,
+) -> None:
     """Writes the page of a probing.
 
     Parameters
@@ -87,6 +94,10 @@ def write_probe(path: Path, result: ProbeResult) -> None:
         The file to write.
     result
         What was found.
+    residuals
+        What drive and twin say to the patterns that the twin was fitted to.
+    checked
+        Drive and twin on the pattern that was held back.
     """
     columns = Columns()
     target = result.target
@@ -133,12 +144,68 @@ def write_probe(path: Path, result: ProbeResult) -> None:
                 Section(finding.parameter, finding.parameter, charts, stacked=True)
                 for finding in result.findings.values()
                 if (charts := plots(finding.parameter, finding.plots, columns))
-            ],
+            ]
+            + _of_twin(residuals, checked, columns),
             columns=columns,
             document=_without_points(result.json),
-            notes=[result.note] if result.note else [],
+            notes=[*([result.note] if result.note else []), *result.doubts, *result.beside],
         ),
     )
+
+
+_LEVELS = ("mean", "p50", "p90", "p99", "p99.9")
+
+
+def _of_twin(
+    residuals: Sequence[Residual] | None, checked: Check | None, columns: Columns
+) -> list[Section]:
+    """The twin beside the drive: on what it was fitted to, and on what was held back."""
+    charts = []
+    if residuals is not None:
+        times = [one for one in residuals if one.kind]
+        drive, twin = (
+            np.array([getattr(one, name) for one in times]) for name in ("drive", "twin")
+        )
+        ends = np.array([drive.min(), drive.max()])
+        levels = Series("mean and percentiles of a pattern", drive, twin)
+        plot = Plot(
+            "Latencies that the twin was fitted to",
+            "drive [ns]",
+            "twin [ns]",
+            (levels, Series("equal", ends, ends, "line")),
+            x_log=True,
+            y_log=True,
+        )
+        charts.append(_chart("twin.fitted", plot, columns))
+    if checked is not None:
+        rows = [
+            [
+                Cell(f"{name}, {level}"),
+                *(Cell(text.time_ns(v), v) for v in (of.drive_ns[level], of.twin_ns[level])),
+                Cell(text.share(of.ratio[level] - 1), of.ratio[level]),
+            ]
+            for name, of in (
+                ("all", checked.all),
+                ("reads", checked.reads),
+                ("writes", checked.writes),
+            )
+            for level in _LEVELS
+        ]
+        table = Table(["Held-back pattern", "Drive", "Twin", "Apart"], rows)
+        shares = np.array([0.5, 0.9, 0.99, 0.999])
+        series = tuple(
+            Series(name, shares, np.array([levels[level] for level in _LEVELS[1:]]), "line")
+            for name, levels in (("drive", checked.all.drive_ns), ("twin", checked.all.twin_ns))
+        )
+        plot = Plot(
+            "The pattern that was held back",
+            "share of the requests at or below [share]",
+            "response time [ns]",
+            series,
+            y_log=True,
+        )
+        charts.append(replace(_chart("twin.check", plot, columns), table=table))
+    return [Section("twin", "Twin", charts, stacked=True)] if charts else []
 
 
 def _sortable(finding: Finding) -> float | str | None:
