@@ -20,12 +20,14 @@ from flashwright import _core
 from flashwright.device import Ssd
 from flashwright.errors import TargetError
 
-__all__ = ["Kind", "OutOfTimeError", "Target", "Times"]
+__all__ = ["FILL_BYTES", "Kind", "OutOfTimeError", "Target", "Times"]
 
 Kind = Literal["read", "write", "trim", "flush"]
 
 _CODES: dict[str, int] = {"read": 0, "write": 1, "trim": 2, "flush": 3}
 _SECTOR = 512
+FILL_BYTES = 128 << 10
+"""Of a write of :meth:`Target.fill`, unless it is told."""
 # A longer play is cut where its depth allows, so that clocks and progress are looked at.
 _CHUNK_BYTES = 256 << 20
 _CHUNK_REQUESTS = 1 << 16
@@ -254,7 +256,7 @@ class Target:
         return float(self.play("flush", [0], 0).latency_ns[0])
 
     def fill(
-        self, *, size_bytes: int = 128 << 10, first_bytes: int = 0, end_bytes: int | None = None
+        self, *, size_bytes: int = FILL_BYTES, first_bytes: int = 0, end_bytes: int | None = None
     ) -> Times:
         """Write a range once, in order, and flush.
 

@@ -164,7 +164,7 @@ def test_what_a_pause_leaves_tells_how_the_buffer_empties(left: float, kind: str
     nothing = rng.normal(50e3, 2e3, 64)
     at_once = rng.normal(4e6, 3e5, 30)
     later = 50e3 + left * rng.normal(4e6, 3e5, 30)
-    finding = _drain([0.0, 1e7], [at_once, later], nothing, MIB, rng)
+    finding = _drain([0.0, 1e7], np.array([at_once, later]), nothing, MIB, rng)
     assert finding.value == kind
     assert finding.figures["left_share"] == pytest.approx(left, abs=0.08)
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from flashwright.probes.base import Context, Cost, Finding, Plot, Series, kib, unknown
 from flashwright.probes.edges import center
 from flashwright.probes.read_buffer import reach
-from flashwright.target import Target
+from flashwright.target import FILL_BYTES, Target
 
 __all__ = ["BufferKind"]
 
@@ -79,7 +79,7 @@ class BufferKind:
         return Cost(
             bytes_written=reach(context.target) + len(sizes) * runs * _FILLS * buffer,
             requests=sum(_FILLS * buffer // size + 2 for size in sizes) * runs
-            + (reach(context.target) >> 20),
+            + reach(context.target) // FILL_BYTES,
         )
 
     def run(self, context: Context) -> list[Finding]:

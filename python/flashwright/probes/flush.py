@@ -11,7 +11,7 @@ from scipy import stats as tests
 from flashwright.probes.base import Context, Cost, Finding, Mark, Plot, Series, kib, unknown
 from flashwright.probes.edges import center
 from flashwright.probes.read_buffer import reach
-from flashwright.target import Target
+from flashwright.target import FILL_BYTES, Target
 
 __all__ = ["Flush"]
 
@@ -25,6 +25,8 @@ _PAUSES = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
 _LONG_NS = {"quick": 1e9, "full": 5e9}
 # Shares of the flush without a pause: below the first the buffer emptied itself, above the second it kept what it had.
 _EMPTIED, _KEPT = 0.4, 0.6
+# The quantile that stands for a flush without cleaning.
+_LOW = 0.25
 _FILLED = 0.9
 
 
@@ -46,10 +48,10 @@ class Flush:
         """About what it will ask of the drive."""
         burst = int(_FILLED * (context.size("write-buffer") or 1 << 20))
         trials = _trials(context)
-        bursts = (len(_PAUSES) + 1) * trials
+        bursts = (len(_PAUSES) + 2) * trials
         return Cost(
             bytes_written=reach(context.target) + bursts * burst,
-            requests=(reach(context.target) >> 20) + 3 * bursts + 64,
+            requests=reach(context.target) // FILL_BYTES + 3 * bursts + 64,
         )
 
     def run(self, context: Context) -> list[Finding]:
@@ -92,13 +94,15 @@ class Flush:
             why = "a flush takes no longer for what is in the buffer, so it tells nothing of it"
             return [unknown("write-buffer-drain", why), time, honoured]
         typical = center(at_once)[0]
-        pauses = [share * typical for share in _PAUSES[1:]]
+        pauses = [share * typical for share in _PAUSES]
         pauses.append(max(_LONG_NS[context.mode], 20 * typical))
-        flushed = [at_once]
-        for at, pause in enumerate(pauses):
-            flushed.append(_after(target, burst, pause, trials, rng)[1])
-            context.progress((at + 1) / len(pauses))
-        return [_drain([0.0, *pauses], flushed, nothing, burst, rng), time, honoured]
+        flushed = np.empty((len(pauses), trials))
+        # In turns, so that cleaning strikes all of them alike.
+        for trial in range(trials):
+            for at, pause in enumerate(pauses):
+                flushed[at, trial] = _after(target, burst, pause, 1, rng)[1][0]
+            context.progress((trial + 1) / trials)
+        return [_drain(pauses, flushed, nothing, burst, rng), time, honoured]
 
 
 def _trials(context: Context) -> int:
@@ -161,24 +165,28 @@ def _honoured(
 
 def _drain(
     pauses: list[float],
-    flushed: list[Array],
+    flushed: Array,
     nothing: Array,
     burst: int,
     rng: np.random.Generator,
 ) -> Finding:
-    """Whether the flush after the longest pause still has the work that it has without one."""
+    """Whether the flush after the longest pause still has the work that it has without one.
+
+    Cleaning makes single flushes many times as long and none shorter, so the first quarter of the times tells what is
+    always there.
+    """
     none = float(np.median(nothing))
-    count = flushed[0].size
+    count = flushed.shape[1]
     draws = rng.integers(0, count, (2, 500, count))
-    starts = np.median(flushed[0][draws[0]], axis=1) - none
-    levels = np.array([np.median(times) - none for times in flushed])
-    left = (np.median(flushed[-1][draws[1]], axis=1) - none) / starts
+    starts = np.quantile(flushed[0][draws[0]], _LOW, axis=1) - none
+    levels = np.quantile(flushed, _LOW, axis=1) - none
+    left = (np.quantile(flushed[-1][draws[1]], _LOW, axis=1) - none) / starts
     figures = {"left_share": float(levels[-1] / levels[0]), "longest_pause_ns": pauses[-1]}
     halves = [pause for pause, level in zip(pauses, levels, strict=True) if level < levels[0] / 2]
     x = np.repeat(np.array(pauses), count)
     series = (
-        Series("flush after a pause", x, np.concatenate(flushed)),
-        Series("median", np.array(pauses), levels + none, "line"),
+        Series("flush after a pause", x, flushed.ravel()),
+        Series("quarter", np.array(pauses), levels + none, "line"),
     )
     marks = (Mark(halves[0], "half is gone"),) if halves else ()
     labels = "pause [ns]", "flush [ns]"

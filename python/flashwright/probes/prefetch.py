@@ -11,7 +11,7 @@ from scipy import stats as tests
 from flashwright.probes.base import Context, Cost, Finding, Mark, Plot, Series, kib, unknown
 from flashwright.probes.edges import Edge, center, find_edge, grid, most
 from flashwright.probes.read_buffer import again, reach
-from flashwright.target import Target
+from flashwright.target import FILL_BYTES, Target
 
 __all__ = ["Prefetch"]
 
@@ -50,7 +50,8 @@ class Prefetch:
         return Cost(
             bytes_read=trials * (sum(_WALKS) // len(_WALKS) + 1) * (least + (64 << 10)),
             bytes_written=reach(context.target),
-            requests=trials * (sum(_WALKS) // len(_WALKS) + 1) + (reach(context.target) >> 20),
+            requests=trials * (sum(_WALKS) // len(_WALKS) + 1)
+            + reach(context.target) // FILL_BYTES,
         )
 
     def run(self, context: Context) -> list[Finding]:
