@@ -166,7 +166,8 @@ def _of_twin(
         drive, twin = (
             np.array([getattr(one, name) for one in times]) for name in ("drive", "twin")
         )
-        ends = np.array([drive.min(), drive.max()])
+        # A drive's flush of nothing may take no time, which has no place on this axis.
+        ends = np.array([drive[drive > 0].min(), drive.max()])
         levels = Series("mean and percentiles of a pattern", drive, twin)
         plot = Plot(
             "Latencies that the twin was fitted to",

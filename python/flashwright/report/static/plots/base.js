@@ -100,6 +100,15 @@ function niceStep(span, most) {
 /** Values and labels of about `most` ticks. */
 function ticksOf([low, high], format, log, most) {
   const decades = log ? Math.log10(high / low) : 0;
+  if (log && decades > 0.8 && format === "bytes") {
+    const powers = Math.log2(high / low);
+    const every = Math.max(1, Math.ceil(powers / most));
+    const ticks = [];
+    for (let power = Math.ceil(Math.log2(low) - 1e-9); 2 ** power <= high * 1.001; power += 1) {
+      if (power % every === 0) ticks.push([2 ** power, shown(2 ** power, format)]);
+    }
+    return ticks;
+  }
   if (log && decades > 0.8) {
     const every = Math.max(1, Math.ceil(decades / most));
     const within = decades * 2.7 <= most ? [1, 2, 5] : [1];
