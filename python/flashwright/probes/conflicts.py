@@ -35,6 +35,8 @@ Ints = npt.NDArray[np.int64]
 # same size holds none with a chance of a third of a thousandth.
 _FIRST = 64
 _PER_UNIT = 8
+# All pairs of more take too long; an eighth of it is the most units.
+_LARGEST = 384
 # A group of fewer is chance, or a unit that holds so little of the drive that others may hold none of the places.
 _LEAST_MEMBERS = 3
 # Repeats of all pairs, and about how many pairs of one group are measured in all for the closer look. Ours: a read of the
@@ -49,8 +51,9 @@ _OVERTAKING = 32
 _OFTEN = 0.5
 # It ends within this share of the first one's time: what unsteadiness adds to the first is less than that.
 _OVERTAKES = 0.5
-# Of some hundred places so many fit the group that they are in if there are groups at all.
-_FITS = 0.9
+# Of a hundred places and more, more than half fit the group that they are in if there are groups of them at all; next to
+# none do where reads first look up, elsewhere, where the data are.
+_FITS = 0.5
 # On one unit the second read waits for all of the first but the link and the firmware. Where those are the narrow place,
 # any two reads wait as well, but the rest of a read, which is longer, is free.
 _WAITS = 0.8
@@ -311,8 +314,6 @@ class Pairs:
         The region is so many places of this size from address 0 on; each lies on one unit.
     budget_bytes : int
         What may be read in order to empty a read cache.
-    largest : int
-        The most places that are compared with each other.
     """
 
     def __init__(
@@ -322,14 +323,12 @@ class Pairs:
         place_bytes: int,
         places: int,
         budget_bytes: int,
-        largest: int,
     ) -> None:
         self.target = target
         self.rng = rng
         self.place_bytes = place_bytes
         self.places = places
         self.budget_bytes = budget_bytes
-        self.largest = largest
         # The least that can be read: it crosses no border, and takes the link no time to speak of.
         self.read_bytes = target.block_bytes
         self.slots = place_bytes // self.read_bytes
@@ -355,12 +354,12 @@ class Pairs:
             wanted = _PER_UNIT * first.units
             if count >= wanted and first.clear():
                 break
-            lost = count > 2 * _FIRST and first.fits() < _FITS
-            if lost or count >= min(self.largest, self.places // 4):
+            lost = count > _FIRST and first.fits() < _FITS
+            if lost or count >= min(_LARGEST, self.places // 4):
                 return _blind(
                     f"the waits of {count} random places for each other give no clear groups", count
                 )
-            count = min(2 * count, self.largest, self.places // 4)
+            count = min(2 * count, _LARGEST, self.places // 4)
         if first.units == 1 and self._overtaken() < _OFTEN:
             return _blind("any two reads wait for each other, as where one command is taken at a time", count)
         again = self._trial(count)

@@ -91,15 +91,13 @@ class _Effort:
     """How many distances."""
     random_writes: int
     region_bytes: int
-    places: int
-    """Random places that are compared with each other, at the most: an eighth of them is the most units."""
     clearing_bytes: int
     """Reads that empty a cache, at the most."""
 
 
 _EFFORTS = {
-    "quick": _Effort(16, 4 * _MIB, 40, 100, 4000, 1 << 30, 256, 8 << 30),
-    "full": _Effort(32, 8 * _MIB, 100, 128, 8000, 4 << 30, 384, 64 << 30),
+    "quick": _Effort(16, 4 * _MIB, 40, 100, 4000, 1 << 30, 8 << 30),
+    "full": _Effort(32, 8 * _MIB, 100, 128, 8000, 4 << 30, 64 << 30),
 }
 
 
@@ -277,9 +275,7 @@ def _sharing(context: Context, place_bytes: int, places: int) -> Sharing:
     """Groups of random places, on a drive that was written."""
     effort = _EFFORTS[context.mode]
     rng = context.rng("parallelism-pairs")
-    return Pairs(
-        context.target, rng, place_bytes, places, effort.clearing_bytes, effort.places
-    ).sharing()
+    return Pairs(context.target, rng, place_bytes, places, effort.clearing_bytes).sharing()
 
 
 def _without_page(context: Context) -> list[Finding]:
