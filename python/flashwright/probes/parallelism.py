@@ -9,6 +9,10 @@ Two measurements, of which either may be blind::
     distance of a pair   1  2  3  4  5  6  7 ...          three units: reads of two pages at a time wait for each other
     both read after      _  _  ^  _  _  ^  _              where they lie on the same unit
 
+What those two do not tell, a third may, wherever commands are queued: random places, all pairs of which are read at
+once, fall into groups that wait for each other, one a unit (:mod:`flashwright.probes.conflicts`). It assumes no order of
+the places and no known page.
+
 The first needs no command queuing, but tells nothing where the bus to the chips takes longer than they do, or where
 pages that follow each other go to one unit (log-block mapping). The second needs two commands at once and a drive that
 was written in order; where whole blocks lie on a unit, the distance is taken in blocks, whose size the same pairs tell.
@@ -28,6 +32,7 @@ import numpy.typing as npt
 
 from flashwright.probes.base import Context, Cost, Finding, Mark, Plot, Series, kib, unknown
 from flashwright.probes.clustered_page import write_and_flush
+from flashwright.probes.conflicts import Pairs, Sharing
 from flashwright.probes.stats import bootstrap, mad
 
 __all__ = ["Parallelism"]
@@ -68,6 +73,8 @@ _UNEVEN = 0.05
 # A pair that finds its unit busy has to take that much longer than one that does not, as a share, to call it seen.
 _CONTRAST = 0.08
 _ROUNDS = 100
+# Pairs of random places that the closer look inside of groups takes at the least.
+_CLOSER_PAIRS = 8000
 
 
 @dataclass(frozen=True)
@@ -84,11 +91,13 @@ class _Effort:
     """How many distances."""
     random_writes: int
     region_bytes: int
+    clearing_bytes: int
+    """Reads that empty a cache, at the most."""
 
 
 _EFFORTS = {
-    "quick": _Effort(16, 4 * _MIB, 40, 100, 4000, 1 << 30),
-    "full": _Effort(32, 8 * _MIB, 100, 128, 8000, 4 << 30),
+    "quick": _Effort(16, 4 * _MIB, 40, 100, 4000, 1 << 30, 8 << 30),
+    "full": _Effort(32, 8 * _MIB, 100, 128, 8000, 4 << 30, 64 << 30),
 }
 
 
@@ -218,11 +227,13 @@ class Parallelism:
     PARAMETERS: ClassVar[tuple[str, ...]] = ("parallel-units", "stripe")
 
     def cost(self, context: Context) -> Cost:
-        """Without a clustered page nothing is asked."""
+        """About what is asked of a drive without a read cache, which would have to be emptied again and again."""
         page = context.size("clustered-page")
-        if page is None:
-            return Cost()
         effort, region = _EFFORTS[context.mode], _region(context)
+        # Pairs of random places: two trials of 64 places, and what a closer look takes.
+        blocks = 2 * 2 * (3 * 64 * 63 // 2 + _CLOSER_PAIRS)
+        if page is None:
+            return Cost(blocks * context.target.block_bytes, region, blocks + region // _MIB)
         count = _page_counts(context, page)
         # Filled twice, and once more where writes are not striped.
         written = 3 * region + page * effort.writes * count * (count + 1) // 2
@@ -232,17 +243,18 @@ class Parallelism:
         # Four turns of a period, about half of the longest write, three lengths at each.
         steps = 12 * 4 * effort.writes
         return Cost(
-            2 * pairs * context.up(_READ_BYTES) + steps * page * count // 2,
+            2 * pairs * context.up(_READ_BYTES)
+            + steps * page * count // 2
+            + blocks * context.target.block_bytes,
             written + random * page,
-            2 * pairs + steps + 2 * (effort.writes * count + random) + 3 * region // _MIB,
+            2 * pairs + blocks + steps + 2 * (effort.writes * count + random) + 3 * region // _MIB,
         )
 
     def run(self, context: Context) -> list[Finding]:
         """Measure both ways, and compare."""
         page = context.size("clustered-page")
         if page is None:
-            why = "The clustered page is not known, so that nothing can be laid out on units."
-            return [unknown("parallel-units", why, "units"), unknown("stripe", why, "B")]
+            return _without_page(context)
         if _page_counts(context, page) < 8:
             why = f"The target has room for less than 64 clustered pages of {kib(page)}."
             return [unknown("parallel-units", why, "units"), unknown("stripe", why, "B")]
@@ -257,6 +269,29 @@ def _page_counts(context: Context, page_bytes: int) -> int:
     """The longest write, in clustered pages."""
     fits = min(_EFFORTS[context.mode].largest_bytes // page_bytes, 128)
     return min(max(fits, 16), _region(context) // (8 * page_bytes))
+
+
+def _sharing(context: Context, place_bytes: int, places: int) -> Sharing:
+    """Groups of random places, on a drive that was written."""
+    effort = _EFFORTS[context.mode]
+    rng = context.rng("parallelism-pairs")
+    return Pairs(context.target, rng, place_bytes, places, effort.clearing_bytes).sharing()
+
+
+def _without_page(context: Context) -> list[Finding]:
+    """What blocks tell that are read two at a time."""
+    stripe = unknown(
+        "stripe", "The clustered page is not known, so that no stripe can be counted in it.", "B"
+    )
+    context.target.purge()
+    region, block = _region(context), context.target.block_bytes
+    context.target.fill(size_bytes=context.up(_MIB), end_bytes=region)
+    sharing = _sharing(context, block, region // block)
+    context.progress(1.0)
+    if sharing.units is None:
+        why = f"The clustered page is not known, so that nothing can be laid out on units, and {sharing.why}."
+        return [unknown("parallel-units", why, "units", _sharing_plots(sharing)), stripe]
+    return [_units_by_sharing(sharing, {}, _sharing_plots(sharing)), stripe]
 
 
 class _Search:
@@ -274,6 +309,10 @@ class _Search:
     def findings(self) -> list[Finding]:
         self._renew()
         conflicts = self._conflicts()
+        self.context.progress(0.3)
+        sharing = None
+        if _seen(conflicts) is None:
+            sharing = _sharing(self.context, self.page_bytes, self.pages)
         self.context.progress(0.5)
         self._renew()
         steps = self._steps()
@@ -284,8 +323,10 @@ class _Search:
             together, merges = self._together(), self._random_cost()
         self.context.progress(1.0)
         plots = (_steps_plot(steps), *(_conflicts_plot(conflict) for conflict in conflicts))
+        if sharing is not None:
+            plots += _sharing_plots(sharing)
         return [
-            self._units(steps, reads_step, conflicts, (merges, together), plots),
+            self._units(steps, reads_step, conflicts, sharing, (merges, together), plots),
             self._stripe(steps, reads_step, conflicts, plots),
         ]
 
@@ -486,6 +527,7 @@ class _Search:
         steps: _Steps,
         reads_step: bool,
         conflicts: list[_Conflicts],
+        sharing: Sharing | None,
         random: tuple[float, float],
         plots: tuple[Plot, ...],
     ) -> Finding:
@@ -515,6 +557,14 @@ class _Search:
             why += ", and writes step up every as many pages." if by_steps else "."
             confidence = max(seen.agree, steps.agree) if by_steps else seen.agree
             return _units(seen.units, confidence, why, plots, figures)
+        if sharing is not None and sharing.units is not None:
+            if by_steps is not None and by_steps != sharing.units:
+                why = (
+                    f"Writes repeat their steps every {by_steps} clustered pages, but reads of random places give "
+                    f"{sharing.units} groups that wait for each other: the two do not agree."
+                )
+                return unknown("parallel-units", why, "units", plots, **figures)
+            return _units_by_sharing(sharing, figures, plots)
         if by_steps is not None:
             why = (
                 f"Writes of up to {by_steps} clustered pages differ by little, and each further {by_steps} add "
@@ -616,6 +666,20 @@ def _by_steps(steps: _Steps, reads_step: bool) -> int | None:
     return steps.period if low <= steps.step_share <= high else None
 
 
+def _units_by_sharing(
+    sharing: Sharing, figures: dict[str, float], plots: tuple[Plot, ...]
+) -> Finding:
+    units = sharing.units or 0
+    figures = figures | {
+        "places": float(sharing.places),
+        "pair_together_ns": sharing.together_ns,
+        "sharing_units": float(units),
+    }
+    if units > 1:
+        figures["pair_apart_ns"] = sharing.apart_ns
+    return _units(units, sharing.confidence, sharing.why, plots, figures)
+
+
 def _units(
     value: int, confidence: float, why: str, plots: tuple[Plot, ...], figures: dict[str, float]
 ) -> Finding:
@@ -630,6 +694,28 @@ def _units(
         why,
         plots,
         figures,
+    )
+
+
+def _sharing_plots(sharing: Sharing) -> tuple[Plot, ...]:
+    """Pairs by how long they take, those inside of groups and those between them."""
+    if not sharing.inside_ns.size:
+        return ()
+    series = []
+    for name, took in (
+        ("inside of a group", sharing.inside_ns),
+        ("between groups", sharing.between_ns),
+    ):
+        if took.size:
+            share = np.linspace(0.0, 1.0, min(took.size, 400))
+            series.append(Series(name, share, np.quantile(took, share)))
+    return (
+        Plot(
+            f"Two reads at once at {sharing.places} random places",
+            "share of the pairs that take no longer",
+            "until both ended [ns]",
+            tuple(series),
+        ),
     )
 
 
