@@ -30,6 +30,8 @@ class Truth:
     mapping: str
     units: int
     """Clusters of chips that work at the same time."""
+    queued: bool
+    """Whether the drive takes more than one command at a time."""
     noise: float
     scheme: str
 
@@ -59,6 +61,7 @@ def truth(ssd: Ssd) -> Truth:
         prefetch=bool(read and size(controller["read-buffer"]["prefetch"])),
         mapping=mapping,
         units=units,
+        queued=controller["queue-depth"] != 1,
         noise=float(controller["noise"]),
         scheme=scheme,
     )

@@ -41,6 +41,8 @@ Ended = Literal["complete", "time-limit", "interrupted", "failed"]
 
 _LAYOUT = 1
 _NOT_ASKED = "not asked: "
+# What more than half of the resamplings contradict is no verdict.
+_LEAST_CONFIDENCE = 0.5
 # Rates for what is said beforehand, where the target was not measured: a SATA drive's.
 _READ_BYTES_PER_S = 500e6
 _WRITE_BYTES_PER_S = 400e6
@@ -553,7 +555,7 @@ def _result(
     for asked in chosen:
         for parameter in asked.PARAMETERS:
             missing = unknown(parameter, f"{_NOT_ASKED}{note}")
-            findings[parameter] = session.findings.get(parameter, missing)
+            findings[parameter] = _sure(session.findings.get(parameter, missing))
     facts = {
         "name": target.name,
         "kind": target.kind,
@@ -581,10 +583,22 @@ def _doubts(target: Target, told: Mapping[str, Declared], kind: Finding | None) 
     return tuple(found)
 
 
+def _sure(finding: Finding) -> Finding:
+    """The finding, or none where more of the evidence speaks against it than for it."""
+    if finding.verdict == "unknown" or finding.confidence >= _LEAST_CONFIDENCE:
+        return finding
+    return _withheld(finding, f"too unsteady: {finding.confidence:.0%} of the evidence say")
+
+
 def _doubted(finding: Finding, doubt: str) -> Finding:
     """A finding on what may be no drive: what was seen, but no verdict."""
     if finding.verdict == "unknown":
         return finding
+    return _withheld(finding, f"{doubt} So this is not told as a drive's:")
+
+
+def _withheld(finding: Finding, but: str) -> Finding:
+    """A finding that tells what was seen, but gives no verdict."""
     seen = "none" if finding.verdict == "absent" else amount(finding.value, finding.unit)
     return replace(
         finding,
@@ -593,7 +607,7 @@ def _doubted(finding: Finding, doubt: str) -> Finding:
         low=None,
         high=None,
         confidence=0.0,
-        why=f"{doubt} So this is not told as a drive's: {seen}. {finding.why}",
+        why=f"{but} {seen}. {finding.why}",
     )
 
 

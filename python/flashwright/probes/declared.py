@@ -265,8 +265,8 @@ def _compared(value: Declared, finding: Finding, rule: Literal["same", "divides"
         return said("not comparable", f"is not declared{why}")
     size = kib(value.value)
     if finding.verdict != "found" or not isinstance(finding.value, int | float):
-        verdict = "no" if finding.verdict == "absent" else "an unknown"
-        return said("not comparable", f"is {size}, but the probe found {verdict} {thing}")
+        why = "there is none" if finding.verdict == "absent" else "nothing can be told"
+        return said("not comparable", f"is {size}; of the {thing} {why}")
     inferred = int(finding.value)
     if inferred == value.value:
         return said("agrees", f"is {size}, as the {thing} that was found")
