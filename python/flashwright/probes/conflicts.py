@@ -51,7 +51,7 @@ _OVERTAKING = 32
 _OFTEN = 0.5
 # It ends within this share of the first one's time: what unsteadiness adds to the first is less than that.
 _OVERTAKES = 0.5
-# Of a hundred places and more, more than half fit the group that they are in if there are groups of them at all; next to
+# More than half of the places fit the group that they are in if there are groups of them at all; next to
 # none do where reads first look up, elsewhere, where the data are.
 _FITS = 0.5
 # On one unit the second read waits for all of the first but the link and the firmware. Where those are the narrow place,
@@ -81,14 +81,14 @@ class Levels:
         How many pairs each mean is of.
     members : array of int
         Places of each group.
-    spread : float
-        Standard deviation of a pair about its mean.
+    error : array of (groups, groups)
+        Standard errors of the means; pairs inside of groups scatter by themselves, and those between by themselves.
     """
 
     mean: Array
     pairs: Array
     members: Ints
-    spread: float
+    error: Array
 
 
 def rounds(count: int) -> list[tuple[Ints, Ints]]:
@@ -135,11 +135,16 @@ def levels(values: Array, label: Ints) -> Levels:
     with np.errstate(invalid="ignore"):
         mean = total / np.where(pairs > 0, pairs, np.nan)
     filled = np.nan_to_num(mean)
-    off = ~np.eye(label.size, dtype=bool)
-    left = (values - filled[label][:, label])[off]
+    left = values - filled[label][:, label]
     # Each pair stands in both halves.
     halves = pairs - np.diag(np.diag(pairs)) / 2
-    return Levels(mean, halves, member.sum(axis=0).astype(np.int64), float(left.std()))
+    off = ~np.eye(label.size, dtype=bool)
+    same = (label[:, None] == label[None]) & off
+    inside = float(left[same].std()) if same.any() else 0.0
+    between = float(left[off & ~same].std()) if (off & ~same).any() else 0.0
+    spread = np.where(np.eye(mean.shape[0], dtype=bool), inside, between)
+    error = spread / np.sqrt(np.maximum(halves, 1))
+    return Levels(mean, halves, member.sum(axis=0).astype(np.int64), error)
 
 
 def _sums(values: Array, label: Ints, count: int) -> tuple[Array, Array, Array]:
@@ -280,13 +285,14 @@ class _Trial:
             return False
         if self.units == 1:
             return True
-        error = level.spread / np.sqrt(level.pairs)
-        own, own_error = np.diag(level.mean), np.diag(error)
-        apart = np.where(np.eye(self.units, dtype=bool), -np.inf, level.mean + _CLEAR * error)
-        # The highest of all between groups, as well as that of each group.
-        return bool(np.all(own - _CLEAR * own_error > apart.max(axis=1))) and bool(
-            own.min() > np.where(np.isinf(apart), -np.inf, level.mean).max()
-        )
+        itself = np.eye(self.units, dtype=bool)
+        own, own_error = np.diag(level.mean), np.diag(level.error)
+        between = np.where(itself, -np.inf, level.mean)
+        gap = own[:, None] - between
+        error = np.hypot(own_error[:, None], np.where(itself, 0.0, level.error))
+        # Units are alike: a group that waits for itself a good deal less than others do holds two of them on one bus.
+        alike = float(np.ptp(own)) < float(own.min() - between.max())
+        return alike and bool(np.all(gap > _CLEAR * error))
 
     def fits(self) -> float:
         """Share of the places whose own group is that for which they wait longest."""
@@ -346,26 +352,22 @@ class Pairs:
             return _blind(f"there are no more than {self.places} places to compare")
         if not self._measure_cache():
             return _blind("reads of the same places stay fast whatever is read in between")
+        limit = min(_LARGEST, self.places // 4)
         count = _FIRST
-        while True:
+        while count:
             first = self._trial(count)
             if first is None:
                 return _blind("a read cache takes too much reading to empty again and again", count)
-            wanted = _PER_UNIT * first.units
-            if count >= wanted and first.clear():
-                break
-            lost = count > _FIRST and first.fits() < _FITS
-            if lost or count >= min(_LARGEST, self.places // 4):
-                return _blind(
-                    f"the waits of {count} random places for each other give no clear groups", count
-                )
-            count = min(2 * count, _LARGEST, self.places // 4)
-        if first.units == 1 and self._overtaken() < _OFTEN:
-            return _blind("any two reads wait for each other, as where one command is taken at a time", count)
-        again = self._trial(count)
-        if again is None or again.units != first.units or not again.clear():
-            return _blind("groups of places that wait for each other did not come out alike twice", count)
-        return self._told(first, again)
+            if count >= _PER_UNIT * first.units and first.clear():
+                if first.units == 1 and self._overtaken() < _OFTEN:
+                    why = "any two reads wait for each other, as where one command is taken at a time"
+                    return _blind(why, count)
+                again = self._trial(count)
+                if again is not None and again.units == first.units and again.clear():
+                    return self._told(first, again)
+            lost = first.fits() < _FITS
+            count = 0 if lost or count >= limit else min(2 * count, limit)
+        return _blind("the waits of random places for each other give no clear groups twice")
 
     def _told(self, first: _Trial, again: _Trial) -> Sharing:
         units, count = first.units, first.label.size
@@ -405,7 +407,7 @@ class Pairs:
         place = self.rng.choice(self.places, count, replace=False).astype(np.int64)
         self._avoid(place)
         plan = rounds(count)
-        took = self._all(place, plan, _REPEATS if count <= 2 * _FIRST else 1)
+        took = self._all(place, plan, _REPEATS if count <= 2 * _FIRST else 2)
         if took is None:
             return None
         label = groups(took)
@@ -427,8 +429,10 @@ class Pairs:
     def _all(self, place: Ints, plan: list[tuple[Ints, Ints]], repeats: int) -> Array | None:
         """Medians of the logarithms of how long pairs took; zero where there was no pair."""
         turns = repeats * len(plan)
-        if self.cache_bytes * (turns // self._turns_a_cleaning() + 1) > self.budget_bytes:
+        clearing_bytes = self.cache_bytes * (turns // self._turns_a_cleaning() + 1)
+        if clearing_bytes > self.budget_bytes:
             return None
+        self.budget_bytes -= clearing_bytes
         took = np.zeros((repeats, place.size, place.size))
         for repeat in range(repeats):
             for first, second in plan:

@@ -582,12 +582,12 @@ class _Search:
                 f"and {_TOGETHER} at once take {together:.1f} times as long as one."
             )
             return _units(1, steps.agree, why, plots, figures)
-        return unknown("parallel-units", self._blind(steps, merges), "units", plots, **figures)
+        return unknown("parallel-units", self._blind(steps, sharing, merges), "units", plots, **figures)
 
-    def _blind(self, steps: _Steps, merges: float) -> str:
-        pairs = (
-            "pairs of reads show no regular conflicts (no command queuing, one unit, or no order)"
-        )
+    def _blind(self, steps: _Steps, sharing: Sharing | None, merges: float) -> str:
+        pairs = "pairs of reads show no regular conflicts (no command queuing, one unit, or no order)"
+        if sharing is not None:
+            pairs += f"; {sharing.why}"
         in_bounds = _A_STEP <= steps.step_share <= _FULL_STEP[1]
         if steps.period is None or steps.agree < _AGREE or not in_bounds:
             return f"The latency of writes of several clustered pages repeats no clear step, and {pairs}."
