@@ -10,8 +10,8 @@ Two measurements, of which either may be blind::
     both read after      _  _  ^  _  _  ^  _              where they lie on the same unit
 
 What those two do not tell, a third may, wherever commands are queued: random places, all pairs of which are read at
-once, fall into groups that wait for each other, one a unit (:mod:`flashwright.probes.conflicts`). It assumes no order of
-the places and no known page.
+once, fall into groups that wait for each other, one a unit (:mod:`flashwright.probes.conflicts`). It assumes no
+order of the places and no known page.
 
 The first needs no command queuing, but tells nothing where the bus to the chips takes longer than they do, or where
 pages that follow each other go to one unit (log-block mapping). The second needs two commands at once and a drive that
@@ -582,10 +582,14 @@ class _Search:
                 f"and {_TOGETHER} at once take {together:.1f} times as long as one."
             )
             return _units(1, steps.agree, why, plots, figures)
-        return unknown("parallel-units", self._blind(steps, sharing, merges), "units", plots, **figures)
+        return unknown(
+            "parallel-units", self._blind(steps, sharing, merges), "units", plots, **figures
+        )
 
     def _blind(self, steps: _Steps, sharing: Sharing | None, merges: float) -> str:
-        pairs = "pairs of reads show no regular conflicts (no command queuing, one unit, or no order)"
+        pairs = (
+            "pairs of reads show no regular conflicts (no command queuing, one unit, or no order)"
+        )
         if sharing is not None:
             pairs += f"; {sharing.why}"
         in_bounds = _A_STEP <= steps.step_share <= _FULL_STEP[1]
