@@ -247,12 +247,17 @@ def test_the_cost_of_units_is_about_what_is_asked() -> None:
         assert target.bytes_read < 1.2 * said.bytes_read
 
 
-def test_without_a_page_nothing_is_asked() -> None:
-    with Target(drive(16)) as target:
-        context = Context(target, "quick")
-        findings = Parallelism().run(context)
-        assert Parallelism().cost(context).requests == 0
-        assert target.bytes_written == target.bytes_read == 0
+def test_without_a_page_pairs_of_reads_still_tell_the_units_but_no_stripe() -> None:
+    queued = drive(16, channels=4).with_({"controller.queue-depth": 32})
+    with Target(queued) as target:
+        found = {f.parameter: f for f in Parallelism().run(Context(target, "quick"))}
+    assert found["parallel-units"].value == 4, found["parallel-units"].why
+    assert found["stripe"].verdict == "unknown"
+
+
+def test_one_command_at_a_time_and_no_page_tell_nothing() -> None:
+    with Target(drive(16, channels=4).with_({"controller.queue-depth": 1})) as target:
+        findings = Parallelism().run(Context(target, "quick"))
     assert [finding.verdict for finding in findings] == ["unknown", "unknown"]
 
 
