@@ -31,22 +31,22 @@ __all__ = ["Levels", "Pairs", "Sharing", "groups", "levels", "rounds"]
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-# Places of the first look, and the places for a unit below which it may be missed: with eight, one of as many units of the
-# same size holds none with a chance of a third of a thousandth.
+# Places of the first look, and the places for a unit below which one may be missed: with eight, a unit as large as the
+# others holds none with a chance of a third of a thousandth.
 _FIRST = 64
 _PER_UNIT = 8
 # All pairs of more take too long; an eighth of it is the most units.
 _LARGEST = 384
 # A group of fewer is chance, or a unit that holds so little of the drive that others may hold none of the places.
 _LEAST_MEMBERS = 3
-# Repeats of all pairs, and about how many pairs of one group are measured in all for the closer look. Ours: a read of the
-# cells that is a twentieth of a pair shows under 8 % of noise.
+# Repeats of all pairs, and about how many pairs are measured in all for the closer look. Ours: a read of the cells that
+# is a twentieth of a pair shows under 8 % of noise.
 _REPEATS = 3
 _INSIDE_PAIRS = 8000
 # Standard errors that a level stands out by.
 _CLEAR = 4.0
-# Tries whether a command overtakes another, and in how many of them it has to, as a share. None does if a drive takes one
-# at a time; with memory that serves the second one nearly all do.
+# Tries whether a command overtakes another, and in how many of them it has to, as a share. None does if a drive takes
+# one at a time; with memory that serves the second one nearly all do.
 _OVERTAKING = 32
 _OFTEN = 0.5
 # It ends within this share of the first one's time: what unsteadiness adds to the first is less than that.
@@ -57,8 +57,8 @@ _SIDE_BY_SIDE = 0.5
 # More than half of the places fit the group that they are in if there are groups of them at all; next to
 # none do where reads first look up, elsewhere, where the data are.
 _FITS = 0.5
-# On one unit the second read waits for all of the first but the link and the firmware. Where those are the narrow place,
-# any two reads wait as well, but the rest of a read, which is longer, is free.
+# On one unit the second read waits for all of the first but the link and the firmware. Where those are the narrow
+# place, any two reads wait as well, but the rest of a read, which is longer, is free.
 _WAITS = 0.8
 # A read that takes less than this share of the usual is one from a cache; so many, as a share, may be chance.
 _CACHED = 0.8
@@ -110,7 +110,7 @@ def rounds(count: int) -> list[tuple[Ints, Ints]]:
     Examples
     --------
     >>> [list(zip(a.tolist(), b.tolist())) for a, b in rounds(3)]
-    [[(1, 2)], [(0, 1)], [(0, 2)]]
+    [[(0, 1)], [(0, 2)], [(1, 2)]]
     """
     even = count + count % 2
     order = np.roll(np.arange(even), 1 if count % 2 else 0)
@@ -400,7 +400,8 @@ class Pairs:
         apart = float(np.exp(np.nanmax(np.where(np.eye(units, dtype=bool), np.nan, level.mean))))
         why = (
             f"{count} random places, read two at a time, fall into {units} groups whose members wait for each other "
-            f"({own / 1e3:.0f} us and more a pair, {apart / 1e3:.0f} us at the most between groups); so do {count} others."
+            f"({own / 1e3:.0f} us and more a pair, {apart / 1e3:.0f} us at the most between groups); so do "
+            f"{count} others."
         )
         confidence = again.fits() * (1 - again.missed())
         return Sharing(units, confidence, count, why, inside, between, apart, own)

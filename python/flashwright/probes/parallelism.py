@@ -10,8 +10,8 @@ Two measurements, of which either may be blind::
     both read after      _  _  ^  _  _  ^  _              where they lie on the same unit
 
 What those two do not tell, a third may, wherever commands are queued: random places, all pairs of which are read at
-once, fall into groups that wait for each other, one a unit (:mod:`flashwright.probes.conflicts`). It assumes no order of
-the places and no known page.
+once, fall into groups that wait for each other, one a unit (:mod:`flashwright.probes.conflicts`). It assumes no order
+of the places and no known page.
 
 The first needs no command queuing, but tells nothing where the bus to the chips takes longer than they do, or where
 pages that follow each other go to one unit (log-block mapping). The second needs two commands at once and a drive that
@@ -49,8 +49,8 @@ _MEDIAN_ERROR = 1.25
 # is one transfer, which is less (unless it takes three times a program: then the buses are what works at once); where a
 # write is taken in parts, or merges strike, it is more.
 _FULL_STEP = (0.75, 1.7)
-# Inside of a turn pages go to units that are free, and cost what a bus or a link takes, less than this share of the step
-# at its end. Where a step there is as high, the turn is not one of units: a buffer takes a write in parts of several.
+# Inside of a turn pages go to units that are free, and cost what a bus or a link takes, less than this share of the
+# step at its end. Where a step there is as high, the turn is not one of units: a buffer takes a write in larger parts.
 _INNER = 0.6
 # Less than this is no step.
 _A_STEP = 0.1
@@ -59,6 +59,8 @@ _ONE_BY_ONE = 0.85
 # Random writes that cost no more than this times what writes in order cost have no merges: a log-block drive pays more
 # once its logs are used (algorithms.md 8.8), by 3 % and more in all drives that we drew.
 _NO_MERGES = 1.02
+# So many random writes fill the logs of the drives that we drew, where their pages are small enough for it.
+_WRITES_TO_TELL = 256
 # Eight pages that are handed over together take about eight times as long as one, if there is but one unit: less where
 # the link overlaps, more only where they are merged.
 _TOGETHER = 8
@@ -445,7 +447,7 @@ class _Search:
         part in it.
         """
         self._renew()
-        count = max(min(self.effort.random_writes, self.pages // 40), 1)
+        count = self._random_writes()
         size = np.full(count, self.page_bytes)
         anywhere = self.rng.integers(0, self.pages, count) * self.page_bytes
         start = int(self.rng.integers(0, self.pages - count + 1))
@@ -605,6 +607,7 @@ class _Search:
             return _units(by_steps, steps.agree, why, plots, figures)
         if (
             steps.one_by_one
+            and self._goes_anywhere()
             and 1 / _NO_MERGES < merges < _NO_MERGES
             and _NOTHING_GAINED[0] <= together <= _NOTHING_GAINED[1]
         ):
@@ -617,6 +620,16 @@ class _Search:
         return unknown(
             "parallel-units", self._blind(steps, sharing, merges), "units", plots, **figures
         )
+
+    def _goes_anywhere(self) -> bool:
+        """Whether random writes would have shown logs: not if logs were found, or if so few writes may fit in them."""
+        mapping = self.context.known.get("mapping")
+        if mapping is not None and mapping.verdict == "found":
+            return mapping.value == "page"
+        return self._random_writes() >= _WRITES_TO_TELL
+
+    def _random_writes(self) -> int:
+        return max(min(self.effort.random_writes, self.pages // 40), 1)
 
     def _blind(self, steps: _Steps, sharing: Sharing | None, merges: float) -> str:
         pairs = (
@@ -634,8 +647,8 @@ class _Search:
             )
         if steps.period > 1 and steps.inner_share > _INNER:
             return (
-                f"Writes repeat their steps every {steps.period} clustered pages, but rise by {steps.inner_share:.0%} of "
-                f"such a step inside of it too, as where a buffer takes a write in parts of several turns, and {pairs}."
+                f"Writes repeat their steps every {steps.period} clustered pages, but rise by {steps.inner_share:.0%} "
+                f"of such a step inside of it too, as where a buffer takes a write in larger parts, and {pairs}."
             )
         if steps.period > 1:
             return (
