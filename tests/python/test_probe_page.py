@@ -15,10 +15,12 @@ from flashwright import Ssd
 from flashwright.errors import TargetError
 from flashwright.probes import PROBES, Context, Finding
 from flashwright.probes.clustered_page import ClusteredPage, _comb
+from flashwright.probes.conflicts import groups, rounds
 from flashwright.probes.declared import Declared, beside, declared, doubts
 from flashwright.probes.parallelism import (
     Parallelism,
     _conflict_period,
+    _inner_share,
     _step_period,
 )
 from flashwright.probes.plausible import Plausible, _reasons
@@ -247,18 +249,101 @@ def test_the_cost_of_units_is_about_what_is_asked() -> None:
         assert target.bytes_read < 1.2 * said.bytes_read
 
 
-def test_without_a_page_pairs_of_reads_still_tell_the_units_but_no_stripe() -> None:
-    queued = drive(16, channels=4).with_({"controller.queue-depth": 32})
-    with Target(queued) as target:
-        found = {f.parameter: f for f in Parallelism().run(Context(target, "quick"))}
-    assert found["parallel-units"].value == 4, found["parallel-units"].why
-    assert found["stripe"].verdict == "unknown"
+def unpaged_units(ssd: Ssd) -> list[Finding]:
+    with Target(ssd) as target:
+        return Parallelism().run(Context(target, "quick"))
 
 
-def test_one_command_at_a_time_and_no_page_tell_nothing() -> None:
-    with Target(drive(16, channels=4).with_({"controller.queue-depth": 1})) as target:
-        findings = Parallelism().run(Context(target, "quick"))
+def test_units_show_without_a_known_page() -> None:
+    """By reads of blocks, on a drive that hides its page and on one that logs blocks."""
+    for channels, settings in (
+        (5, {"host__partial_pages": "whole"}),
+        (2, {"ftl__scheme": "bast", "host__partial_pages": "whole"}),
+    ):
+        units, stripe = unpaged_units(drive(6, channels, **settings))
+        assert (units.verdict, units.value) == ("found", channels), units.why
+        assert units.confidence > 0.9
+        assert stripe.verdict == "unknown" and "not known" in stripe.why
+
+
+def test_without_a_page_and_a_queue_nothing_shows() -> None:
+    units, stripe = unpaged_units(drive(6, 4, controller__queue_depth=1))
+    assert (units.verdict, stripe.verdict) == ("unknown", "unknown")
+    assert "one command is taken at a time" in units.why
+
+
+def test_without_a_page_the_cost_is_about_what_is_asked() -> None:
+    with Target(drive(6, 2, host__partial_pages="whole")) as target:
+        context = Context(target, "quick")
+        said = Parallelism().cost(context)
+        Parallelism().run(context)
+        assert 0.8 < target.bytes_written / said.bytes_written < 1.2
+        assert 0.4 < target.bytes_read / said.bytes_read < 1.5
+
+
+def test_all_pairs_are_planned_once() -> None:
+    for count in (2, 7, 64):
+        plan = rounds(count)
+        pairs = [pair for a, b in plan for pair in zip(a.tolist(), b.tolist(), strict=True)]
+        assert sorted(pairs) == [(i, j) for i in range(count) for j in range(i + 1, count)]
+        assert all(np.unique([*a, *b]).size == 2 * a.size for a, b in plan)
+
+
+def test_groups_need_neither_order_nor_equal_shares() -> None:
+    """Four units, one of them with half of the places; a pair on one takes 1.3 times as long, with 15 % of noise."""
+    rng = np.random.default_rng(4)
+    unit = rng.choice(4, 96, p=[0.5, 0.2, 0.2, 0.1])
+    noise = rng.normal(0, 0.15, (96, 96))
+    took = np.log(1.3) * (unit[:, None] == unit) + (noise + noise.T) / np.sqrt(2)
+    found = groups(took)
+    assert len({*zip(unit.tolist(), found.tolist(), strict=True)}) == 4 == found.max() + 1
+    alike = groups((noise + noise.T) / np.sqrt(2))
+    assert alike.max() == 0
+
+
+@pytest.mark.parametrize("settings", [{}, {"controller__read_buffer__size": "1 MiB"}])
+def test_two_units_on_one_slow_bus_are_no_one_unit(settings: dict[str, object]) -> None:
+    """A page takes 328 us on the bus and 60 us in the cells, so that any two reads wait: most of it for the bus."""
+    slow = {"timing__bus_rate": "50 MB/s", "timing__read": "60 us", "timing__program": "200 us"}
+    finding = units_of(drive(16, 1, 2, **slow, **settings), page_bytes=16 * KIB)["parallel-units"]
+    assert (finding.verdict, finding.value) == ("found", 2), finding.why
+
+
+@pytest.mark.parametrize("queue_depth", [1, 32])
+def test_one_unit_under_logs_needs_a_queue(queue_depth: int) -> None:
+    """That reads wait for each other tells one unit only if another command has overtaken a read."""
+    logged = drive(
+        16,
+        ftl__scheme="bast",
+        controller__queue_depth=queue_depth,
+        controller__read_buffer__size="1 MiB",
+    )
+    finding = units_of(logged, page_bytes=16 * KIB)["parallel-units"]
+    assert finding.value == (1 if queue_depth > 1 else None), finding.why
+
+
+def test_a_buffer_that_takes_writes_in_parts_is_no_stripe() -> None:
+    """Kim 2011's SSD-A: the curve of writes repeats every 64 KiB, and has steps of a page's time inside of that."""
+    with Target("sim:ssd-a") as target:
+        known = {"clustered-page": Finding("clustered-page", "found", 16 * KIB, "B")}
+        findings = Parallelism().run(Context(target, "full", known=known))
     assert [finding.verdict for finding in findings] == ["unknown", "unknown"]
+    pages = np.arange(1, 25)
+    turns = 500.0 * ((pages - 1) // 4)[:, None] + np.zeros((24, 5))
+    inside = 400.0 * ((pages - 1) // 2 % 2)[:, None]
+    assert _inner_share(turns, 4) == 0
+    assert _inner_share(turns + inside, 4) > 1
+
+
+def test_logs_forbid_one_unit_by_writes() -> None:
+    """Where nothing is queued, writes alone tell one unit; not if logs were found."""
+    logs = {
+        "clustered-page": Finding("clustered-page", "found", 16 * KIB, "B"),
+        "mapping": Finding("mapping", "found", "log-block"),
+    }
+    with Target(drive(16, controller__queue_depth=1)) as target:
+        finding = Parallelism().run(Context(target, "quick", known=logs))[0]
+    assert finding.verdict == "unknown"
 
 
 # What a target is

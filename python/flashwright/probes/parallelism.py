@@ -10,8 +10,8 @@ Two measurements, of which either may be blind::
     both read after      _  _  ^  _  _  ^  _              where they lie on the same unit
 
 What those two do not tell, a third may, wherever commands are queued: random places, all pairs of which are read at
-once, fall into groups that wait for each other, one a unit (:mod:`flashwright.probes.conflicts`). It assumes no
-order of the places and no known page.
+once, fall into groups that wait for each other, one a unit (:mod:`flashwright.probes.conflicts`). It assumes no order
+of the places and no known page.
 
 The first needs no command queuing, but tells nothing where the bus to the chips takes longer than they do, or where
 pages that follow each other go to one unit (log-block mapping). The second needs two commands at once and a drive that
@@ -49,6 +49,9 @@ _MEDIAN_ERROR = 1.25
 # is one transfer, which is less (unless it takes three times a program: then the buses are what works at once); where a
 # write is taken in parts, or merges strike, it is more.
 _FULL_STEP = (0.75, 1.7)
+# Inside of a turn pages go to units that are free, and cost what a bus or a link takes, less than this share of the
+# step at its end. Where a step there is as high, the turn is not one of units: a buffer takes a write in larger parts.
+_INNER = 0.6
 # Less than this is no step.
 _A_STEP = 0.1
 # Pages that cost this share of the first one and more each have nothing that runs beside them.
@@ -56,6 +59,8 @@ _ONE_BY_ONE = 0.85
 # Random writes that cost no more than this times what writes in order cost have no merges: a log-block drive pays more
 # once its logs are used (algorithms.md 8.8), by 3 % and more in all drives that we drew.
 _NO_MERGES = 1.02
+# So many random writes fill the logs of the drives that we drew, where their pages are small enough for it.
+_WRITES_TO_TELL = 256
 # Eight pages that are handed over together take about eight times as long as one, if there is but one unit: less where
 # the link overlaps, more only where they are merged.
 _TOGETHER = 8
@@ -73,6 +78,8 @@ _UNEVEN = 0.05
 # A pair that finds its unit busy has to take that much longer than one that does not, as a share, to call it seen.
 _CONTRAST = 0.08
 _ROUNDS = 100
+# The curve of writes is measured so many times at the most: the noise of a level is halved then.
+_PATIENCE = 4
 # Pairs of random places that the closer look inside of groups takes at the least.
 _CLOSER_PAIRS = 8000
 
@@ -113,6 +120,8 @@ class _Steps:
     """That step without what is linear in the pages, as a share of the latency of one page."""
     agree: float
     """Share of resamplings that give this period."""
+    inner_share: float = 0.0
+    """The highest rise inside of a turn, as a share of that at its end."""
 
     @property
     def one_by_one(self) -> bool:
@@ -186,6 +195,14 @@ def _steps_of(level: Array, error: Array) -> tuple[int | None, float]:
         if least <= share <= _FULL_STEP[1]:
             break
     return period, share
+
+
+def _inner_share(by_pages: Array, period: int) -> float:
+    """How high the highest rise inside of a turn is, as a share of that from a turn to the next."""
+    rises = np.diff(np.median(by_pages, axis=1))
+    phase = np.arange(1, rises.size + 1) % period
+    by_phase = [float(np.median(rises[phase == at])) for at in range(period)]
+    return max(by_phase[1:], default=0.0) / by_phase[0] if by_phase[0] > 0 else 0.0
 
 
 def _conflict_period(level: Array, error: float) -> int | None:
@@ -315,7 +332,9 @@ class _Search:
             sharing = _sharing(self.context, self.page_bytes, self.pages)
         self.context.progress(0.5)
         self._renew()
-        steps = self._steps()
+        # Without commands in a queue nothing else tells.
+        told = sharing is None or sharing.units is not None
+        steps = self._steps(1 if told else _PATIENCE)
         self.context.progress(0.8)
         reads_step = steps.period is not None and self._reads_step(steps.period)
         together = merges = float("nan")
@@ -339,7 +358,19 @@ class _Search:
 
     # Writes of several pages
 
-    def _steps(self) -> _Steps:
+    def _steps(self, patience: int) -> _Steps:
+        """The curve, measured again up to so many times while it has a period that the resamplings do not bear out."""
+        by_pages = self._step_latencies()
+        steps = self._steps_in(by_pages)
+        for _ in range(patience - 1):
+            if steps.period is None or steps.agree >= _AGREE:
+                break
+            by_pages = np.concatenate([by_pages, self._step_latencies()], axis=1)
+            steps = self._steps_in(by_pages)
+        return steps
+
+    def _step_latencies(self) -> Array:
+        """Writes of 1, 2, 3 ... clustered pages: by pages, by repeats."""
         count = _page_counts(self.context, self.page_bytes)
         pages = np.arange(1, count + 1)
         order = self.rng.permuted(np.tile(pages, (self.effort.writes, 1)), axis=1).ravel()
@@ -351,10 +382,11 @@ class _Search:
             places[index] = at
             at += int(length)
         latency = write_and_flush(self.target, places * self.page_bytes, order * self.page_bytes)
-        by_pages = np.array([latency[order == length] for length in pages])
+        return np.array([latency[order == length] for length in pages])
 
+    def _steps_in(self, by_pages: Array) -> _Steps:
         error = np.array([_MEDIAN_ERROR * mad(row) for row in by_pages]) / np.sqrt(
-            self.effort.writes
+            by_pages.shape[1]
         )
 
         def decide(sample: Array) -> float | None:
@@ -364,7 +396,8 @@ class _Search:
         if period is None:
             return _Steps(by_pages, None, share, 0.0)
         votes = bootstrap(by_pages, decide, self.rng, _ROUNDS)
-        return _Steps(by_pages, period, share, float(np.mean([v == period for v in votes])))
+        agree = float(np.mean([vote == period for vote in votes]))
+        return _Steps(by_pages, period, share, agree, _inner_share(by_pages, int(period)))
 
     def _reads_step(self, period: int) -> bool:
         """Whether reads of one page more than a multiple of the period take longer too: the independent check.
@@ -414,7 +447,7 @@ class _Search:
         part in it.
         """
         self._renew()
-        count = max(min(self.effort.random_writes, self.pages // 40), 1)
+        count = self._random_writes()
         size = np.full(count, self.page_bytes)
         anywhere = self.rng.integers(0, self.pages, count) * self.page_bytes
         start = int(self.rng.integers(0, self.pages - count + 1))
@@ -537,6 +570,7 @@ class _Search:
         figures = {"step_share": steps.step_share, "steps_agree_share": steps.agree}
         if steps.period is not None:
             figures["steps_units"] = float(steps.period)
+            figures["inner_rise_share"] = steps.inner_share
         if steps.period == 1:
             figures |= {"random_over_sequential_cost": merges, "together_over_alone": together}
         if seen is not None:
@@ -573,6 +607,7 @@ class _Search:
             return _units(by_steps, steps.agree, why, plots, figures)
         if (
             steps.one_by_one
+            and self._goes_anywhere()
             and 1 / _NO_MERGES < merges < _NO_MERGES
             and _NOTHING_GAINED[0] <= together <= _NOTHING_GAINED[1]
         ):
@@ -585,6 +620,16 @@ class _Search:
         return unknown(
             "parallel-units", self._blind(steps, sharing, merges), "units", plots, **figures
         )
+
+    def _goes_anywhere(self) -> bool:
+        """Whether random writes would have shown logs: not if logs were found, or if so few writes may fit in them."""
+        mapping = self.context.known.get("mapping")
+        if mapping is not None and mapping.verdict == "found":
+            return mapping.value == "page"
+        return self._random_writes() >= _WRITES_TO_TELL
+
+    def _random_writes(self) -> int:
+        return max(min(self.effort.random_writes, self.pages // 40), 1)
 
     def _blind(self, steps: _Steps, sharing: Sharing | None, merges: float) -> str:
         pairs = (
@@ -599,6 +644,11 @@ class _Search:
             return (
                 f"{steps.period} units at the least: writes repeat their steps every {steps.period} clustered pages, "
                 f"but a step is {steps.step_share:.0%} of a page's latency, as of a bus that is shared, and {pairs}."
+            )
+        if steps.period > 1 and steps.inner_share > _INNER:
+            return (
+                f"Writes repeat their steps every {steps.period} clustered pages, but rise by {steps.inner_share:.0%} "
+                f"of such a step inside of it too, as where a buffer takes a write in larger parts, and {pairs}."
             )
         if steps.period > 1:
             return (
@@ -666,6 +716,8 @@ def _by_steps(steps: _Steps, reads_step: bool) -> int | None:
     """Units by the steps of writes, where those are whole ones and reads bear them out."""
     low, high = _FULL_STEP
     if steps.period is None or steps.period == 1 or not reads_step or steps.agree < _AGREE:
+        return None
+    if steps.inner_share > _INNER:
         return None
     return steps.period if low <= steps.step_share <= high else None
 
