@@ -12,13 +12,14 @@ import multiprocessing
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from drives import Truth, draw, truth
 
-from flashwright.device import Ssd
+from flashwright import probes
 from flashwright.probe import probe
 from flashwright.target import Target
 
@@ -71,21 +72,19 @@ def judge(finding: dict[str, Any], right: object) -> str:
     return "right" if found == right else "wrong"
 
 
-def ask(work: tuple[int, str]) -> dict[str, Any]:
-    """Probes a drawn drive, or a bundled one."""
+def ask(work: tuple[int, str], only: Sequence[str] = PROBES) -> dict[str, Any]:
+    """Probes a drawn drive and judges each answer."""
     seed, mode = work
-    return ask_drive(draw(seed), mode, seed)
-
-
-def ask_drive(ssd: Ssd, mode: str, seed: int) -> dict[str, Any]:
-    """Probes a drive and judges each answer."""
+    ssd = draw(seed)
     began = time.monotonic()
     with Target(ssd) as target:
-        found = probe(target, mode="quick" if mode == "quick" else "full", only=PROBES, seed=seed)
+        found = probe(target, mode="quick" if mode == "quick" else "full", only=only, seed=seed)
     told = {finding["parameter"]: finding for finding in found.json["findings"]}
     rows = {}
     for parameter, right in expected(truth(ssd)).items():
-        finding = told[parameter]
+        finding = told.get(parameter)
+        if finding is None:
+            continue
         rows[parameter] = {
             "true": right,
             "found": NONE if finding["verdict"] == "absent" else finding["value"],
@@ -126,14 +125,29 @@ def table(drives: list[dict[str, Any]], out: Callable[[str], object] = print) ->
                 )
 
 
-def play(first: int, count: int, mode: str, jobs: int) -> Iterator[dict[str, Any]]:
+def play(
+    seeds: Sequence[int], mode: str, jobs: int, only: Sequence[str]
+) -> Iterator[dict[str, Any]]:
     """Probes drives, several at a time."""
-    work = [(seed, mode) for seed in range(first, first + count)]
+    work = [(seed, mode) for seed in seeds]
+    asking = partial(ask, only=only)
     if jobs == 1:
-        yield from map(ask, work)
+        yield from map(asking, work)
         return
     with multiprocessing.Pool(jobs) as pool:
-        yield from pool.imap(ask, work)
+        yield from pool.imap(asking, work)
+
+
+def again(path: Path, names: Sequence[str], jobs: int) -> None:
+    """Asks some probes of the drives of a result again, after those they build on, and replaces their rows."""
+    kept = json.loads(path.read_text())
+    parameters = {p for probe in probes.PROBES if probe.NAME in names for p in probe.PARAMETERS}
+    only = [name for name in PROBES if name in names or name in ("clustered-page", "mapping")]
+    seeds = [int(drive["drive"].removeprefix("drawn-")) for drive in kept["drives"]]
+    for drive, new in zip(kept["drives"], play(seeds, kept["mode"], jobs, only), strict=True):
+        drive["rows"] |= {name: row for name, row in new["rows"].items() if name in parameters}
+        print(drive["drive"], f"{new['seconds']} s", file=sys.stderr, flush=True)
+    path.write_text(json.dumps(kept, indent=1) + "\n")
 
 
 def main() -> None:
@@ -143,15 +157,19 @@ def main() -> None:
     arguments.add_argument("--first", type=int, default=0, help="the first drive's number")
     arguments.add_argument("--mode", choices=("quick", "full"), default="full")
     arguments.add_argument("--jobs", type=int, default=1)
+    arguments.add_argument("--again", nargs="+", metavar="PROBE", help="ask only these again")
     arguments.add_argument("--out", type=Path, default=HERE / "results.json")
     given = arguments.parse_args()
+    if given.again:
+        again(given.out, given.again, given.jobs)
     if given.drives is None:
         if not given.out.exists():
             sys.exit(f"{given.out}: no such file; --drives N makes one")
         table(json.loads(given.out.read_text())["drives"])
         return
     drives = []
-    for drive in play(given.first, given.drives, given.mode, given.jobs):
+    seeds = range(given.first, given.first + given.drives)
+    for drive in play(seeds, given.mode, given.jobs, PROBES):
         drives.append(drive)
         verdicts = {name: row["verdict"] for name, row in drive["rows"].items()}
         print(drive["drive"], f"{drive['seconds']} s", verdicts, file=sys.stderr, flush=True)
