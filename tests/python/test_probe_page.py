@@ -329,8 +329,8 @@ def test_a_buffer_that_takes_writes_in_parts_is_no_stripe() -> None:
         findings = Parallelism().run(Context(target, "full", known=known))
     assert [finding.verdict for finding in findings] == ["unknown", "unknown"]
     pages = np.arange(1, 25)
-    turns = 500.0 * ((pages - 1) // 4)[:, None] + np.zeros((24, 5))
-    inside = 400.0 * ((pages - 1) // 2 % 2)[:, None]
+    turns = 500.0 * ((pages - 1) // 4)
+    inside = 400.0 * ((pages - 1) // 2 % 2)
     assert _inner_share(turns, 4) == 0
     assert _inner_share(turns + inside, 4) > 1
 

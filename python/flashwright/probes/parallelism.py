@@ -175,13 +175,13 @@ def _step_period(level: Array, error: Array) -> int | None:
     return next(period for period, value in residuals.items() if value <= 2 * least + 1)
 
 
-def _steps_of(level: Array, error: Array) -> tuple[int | None, float]:
-    """The period of the steps and the height of one, as a share of the first level.
+def _steps_of(level: Array, error: Array) -> tuple[int | None, float, int]:
+    """The period of the steps, the height of one as a share of the first level, and the length that shows them.
 
     The first length of the curve counts on which a period repeats twice and steps by a page's time; if there is none,
     what all of the curve shows.
     """
-    period, share = None, 0.0
+    period, share, window = None, 0.0, level.size
     for window in (*(w for w in _WINDOWS if w < level.size), level.size):
         period = _step_period(level[:window], error[:window])
         if period is None:
@@ -194,12 +194,12 @@ def _steps_of(level: Array, error: Array) -> tuple[int | None, float]:
         least = _ONE_BY_ONE if period == 1 else _FULL_STEP[0]
         if least <= share <= _FULL_STEP[1]:
             break
-    return period, share
+    return period, share, window
 
 
-def _inner_share(by_pages: Array, period: int) -> float:
+def _inner_share(level: Array, period: int) -> float:
     """How high the highest rise inside of a turn is, as a share of that from a turn to the next."""
-    rises = np.diff(np.median(by_pages, axis=1))
+    rises = np.diff(level)
     phase = np.arange(1, rises.size + 1) % period
     by_phase = [float(np.median(rises[phase == at])) for at in range(period)]
     return max(by_phase[1:], default=0.0) / by_phase[0] if by_phase[0] > 0 else 0.0
@@ -392,12 +392,13 @@ class _Search:
         def decide(sample: Array) -> float | None:
             return _steps_of(np.median(sample, axis=1), error)[0]
 
-        period, share = _steps_of(np.asarray(np.median(by_pages, axis=1)), error)
+        level = np.asarray(np.median(by_pages, axis=1))
+        period, share, window = _steps_of(level, error)
         if period is None:
             return _Steps(by_pages, None, share, 0.0)
         votes = bootstrap(by_pages, decide, self.rng, _ROUNDS)
         agree = float(np.mean([vote == period for vote in votes]))
-        return _Steps(by_pages, period, share, agree, _inner_share(by_pages, int(period)))
+        return _Steps(by_pages, period, share, agree, _inner_share(level[:window], period))
 
     def _reads_step(self, period: int) -> bool:
         """Whether reads of one page more than a multiple of the period take longer too: the independent check.
