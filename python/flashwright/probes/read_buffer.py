@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -208,7 +209,8 @@ class ReadBuffer:
         finding = Finding(
             "read-buffer", "absent", None, "B", None, None, max(confidence, 0.0), why, plots
         )
-        return [finding, Finding("read-buffer-least", "absent", None, "B", why="no read buffer")]
+        least = replace(finding, parameter="read-buffer-least", why="no read buffer", plots=())
+        return [finding, least]
 
 
 def reach(target: Target) -> int:
