@@ -159,6 +159,9 @@ def test_the_command_on_a_file(
     assert command(arguments) == 0
     told = capsys.readouterr()
     assert "3 probes will write about" in told.err
+    assert json.loads(figures.read_text())["findings"][0]["verdict"] == "unknown"
+    assert "doubt" in told.out and "It is a file" in told.out
+    assert command([*arguments, "--despite-doubts", "--quiet"]) == 0
     assert json.loads(figures.read_text())["findings"][0]["verdict"] == "found"
     assert "Probes of" in page.read_text(encoding="utf-8")
     assert file.read_bytes() != content
