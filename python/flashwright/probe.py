@@ -16,14 +16,25 @@ from typing import Any, Literal
 import numpy as np
 
 from flashwright import __version__
-from flashwright.errors import DeviceError, SavedStateError, TargetError, WorkloadError
+from flashwright.errors import DeviceError, SavedStateError, TargetError
 from flashwright.files import write_beside
 from flashwright.probes import PROBES
-from flashwright.probes.base import Context, Cost, Finding, Mark, Mode, Plot, Probe, Series, unknown
+from flashwright.probes.base import (
+    Context,
+    Cost,
+    Finding,
+    Mark,
+    Mode,
+    Plot,
+    Probe,
+    Series,
+    chosen,
+    unknown,
+)
 from flashwright.probes.declared import Declared, beside, declared, doubts
 from flashwright.profile import Profile, TargetFacts, reconcile
 from flashwright.report.probe import amount, write_probe
-from flashwright.target import OutOfTimeError, Target
+from flashwright.target import Deadline, OutOfTimeError, Target
 from flashwright.twin import Calibration, Check, Fit, calibrate, fitted
 
 __all__ = [
@@ -333,15 +344,8 @@ def _revived(plain: dict[str, Any]) -> Finding:
 
 
 def _chosen(only: Iterable[str]) -> list[Probe]:
-    wanted = list(only)
-    names = [probe.NAME for probe in PROBES]
-    for name in wanted:
-        if name not in names:
-            raise WorkloadError(
-                f"--only: found {name!r}, expected one of {', '.join(names)}",
-                "probes that others build on come along only if they are named too",
-            )
-    return [probe for probe in PROBES if not wanted or probe.NAME in wanted]
+    hint = "probes that others build on come along only if they are named too"
+    return chosen(PROBES, only, hint)
 
 
 def plan(
@@ -367,10 +371,10 @@ def plan(
         A probe each, in order.
     """
     session = _open(target, mode, seed, state)
-    chosen = _chosen(only)
+    wanted = _chosen(only)
     rate = _read_rate(target) if target.real_time else 0.0
     planned = []
-    for asking in chosen:
+    for asking in wanted:
         context = Context(target, mode, seed, session.findings)
         cost = asking.cost(context)
         seconds = None
@@ -468,24 +472,19 @@ def probe(
     16384
     """
     session = _open(target, mode, seed, state)
-    chosen = _chosen(only)
+    wanted = _chosen(only)
     costs = {
         p.NAME: max(_bytes(p.cost(Context(target, mode, seed, session.findings))), 1)
-        for p in chosen
+        for p in wanted
     }
     total = sum(costs.values())
     done = sum(costs[name] for name in session.done if name in costs)
-    began = time.monotonic()
-
-    def watch() -> None:
-        if time_limit is not None and time.monotonic() - began > time_limit:
-            raise OutOfTimeError
-
+    watch = Deadline(time_limit)
     ended: Ended = "complete"
     note = ""
     outer, target.watch = target.watch, watch
     try:
-        for asking in chosen:
+        for asking in wanted:
             if asking.NAME in session.done:
                 continue
 
@@ -510,7 +509,7 @@ def probe(
             session.save()
     finally:
         target.watch = outer
-    result = _result(target, mode, seed, chosen, session, ended, note, despite_doubts)
+    result = _result(target, mode, seed, wanted, session, ended, note, despite_doubts)
     if ended == "interrupted":
         raise ProbeInterrupted(result)
     return result
@@ -545,14 +544,14 @@ def _result(
     target: Target,
     mode: Mode,
     seed: int,
-    chosen: list[Probe],
+    wanted: list[Probe],
     session: _Session,
     ended: Ended,
     note: str,
     despite_doubts: bool,
 ) -> ProbeResult:
     findings = {}
-    for asked in chosen:
+    for asked in wanted:
         for parameter in asked.PARAMETERS:
             missing = unknown(parameter, f"{_NOT_ASKED}{note}")
             findings[parameter] = _sure(session.findings.get(parameter, missing))

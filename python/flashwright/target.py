@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -20,7 +21,7 @@ from flashwright import _core
 from flashwright.device import Ssd
 from flashwright.errors import TargetError
 
-__all__ = ["FILL_BYTES", "Kind", "OutOfTimeError", "Target", "Times"]
+__all__ = ["FILL_BYTES", "Deadline", "Kind", "OutOfTimeError", "Target", "Times"]
 
 Kind = Literal["read", "write", "trim", "flush"]
 
@@ -37,6 +38,24 @@ _CHUNK_DEEP = 1 << 18
 
 class OutOfTimeError(Exception):
     """The time that was allowed has passed; what is under way is given up."""
+
+
+class Deadline:
+    """Ends plays when time is up: what a target's ``watch`` may be.
+
+    Parameters
+    ----------
+    seconds : float or None
+        From now on, of our time; None is no end.
+    """
+
+    def __init__(self, seconds: float | None) -> None:
+        self.until = None if seconds is None else time.monotonic() + seconds
+
+    def __call__(self) -> None:
+        """Raise :class:`OutOfTimeError` if it has passed."""
+        if self.until is not None and time.monotonic() >= self.until:
+            raise OutOfTimeError
 
 
 @dataclass(frozen=True, eq=False)

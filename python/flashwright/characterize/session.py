@@ -25,10 +25,10 @@ from flashwright.characterize.base import (
     Settings,
     too_small,
 )
-from flashwright.errors import DeviceError, TargetError, WorkloadError
+from flashwright.errors import DeviceError, TargetError
 from flashwright.files import write_beside
-from flashwright.probes.base import Mode
-from flashwright.target import OutOfTimeError, Target
+from flashwright.probes.base import Mode, chosen
+from flashwright.target import Deadline, OutOfTimeError, Target
 
 __all__ = [
     "Characterization",
@@ -230,17 +230,6 @@ class CharacterizationInterrupted(KeyboardInterrupt):
 
 
 @dataclass
-class _Watch:
-    """Ends plays when time is up."""
-
-    until: float | None
-
-    def __call__(self) -> None:
-        if self.until is not None and time.monotonic() >= self.until:
-            raise OutOfTimeError
-
-
-@dataclass
 class _Gathered:
     parts: list[Part] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -254,14 +243,7 @@ def choose(names: Sequence[str] = ()) -> list[Experiment]:
     WorkloadError
         If there is none of a name.
     """
-    known = [each.NAME for each in EXPERIMENTS]
-    for name in names:
-        if name not in known:
-            raise WorkloadError(
-                f"--only: found {name!r}, expected one of {', '.join(known)}",
-                "repeat it for several",
-            )
-    return [each for each in EXPERIMENTS if not names or each.NAME in names]
+    return chosen(EXPERIMENTS, names, "repeat it for several")
 
 
 def plan(
@@ -401,8 +383,7 @@ def characterize(
             f"{target.name}: found a target whose data is kept, expected one that may be written",
             "--destroys-data, if nothing on it is needed; --plan says what would be written",
         )
-    until = None if time_limit_s is None else time.monotonic() + time_limit_s
-    target.watch = _Watch(until)
+    target.watch = Deadline(time_limit_s)
     bench = Bench(target, mode, seed, settings=settings)
     gathered = _Gathered()
     ended: Ended = "complete"

@@ -15,10 +15,9 @@ from flashwright.characterize.session import (
     plan,
 )
 from flashwright.characterize.session import characterize as carry_out
-from flashwright.cli.options import ResultOptions, add_options
+from flashwright.cli.options import ResultOptions, add_options, open_target
 from flashwright.cli.progress import Bar
 from flashwright.cli.render import errors, page, put_json, units
-from flashwright.device import Ssd
 from flashwright.errors import WorkloadError
 from flashwright.probes.base import Mode
 from flashwright.report.characterize import headline, table_of
@@ -105,17 +104,9 @@ class CharacterizeOptions:
         )
 
     def open(self, target: str) -> Target:
-        """The target, opened for reading only unless it is simulated or its data may be destroyed."""
-        if target.startswith("sim:"):
-            ssd = Ssd.find(target.removeprefix("sim:"))
-            drive = Target(ssd.with_settings(self.set or ()), seed=self.seed)
-            drive.name = target
-            return drive
-        if self.set:
-            raise WorkloadError(
-                f"--set: found it with {target}, expected it with a sim: drive only", ""
-            )
-        return Target(target, destroys_data=self.destroys_data and not self.plan, seed=self.seed)
+        """The target, open for writing only if that was allowed."""
+        destroys = self.destroys_data and not self.plan
+        return open_target(target, self.set, destroys_data=destroys, seed=self.seed)
 
 
 @add_options

@@ -16,6 +16,7 @@ from flashwright.device import Ssd
 from flashwright.errors import WorkloadError
 from flashwright.files import check_writable
 from flashwright.run import Run, RunSettings
+from flashwright.target import Target
 
 __all__ = [
     "Device",
@@ -28,6 +29,7 @@ __all__ = [
     "add_options",
     "check_closeup",
     "check_snapshots",
+    "open_target",
 ]
 
 Device = Annotated[
@@ -364,6 +366,22 @@ def check_snapshots(run: RunOptions, output: OutputOptions) -> None:
     """Refuse to look at all blocks without a page that shows them."""
     if run.snapshots is not None and output.report is None:
         raise WorkloadError("--snapshots: found it alone, expected --report beside it", "")
+
+
+def open_target(
+    name: str, settings: Sequence[str] | None, *, destroys_data: bool, seed: int
+) -> Target:
+    """A target for probes and experiments: a simulated drive with its settings, or a real one, which has none."""
+    if name.startswith("sim:"):
+        ssd = Ssd.find(name.removeprefix("sim:")).with_settings(settings or ())
+        drive = Target(ssd, seed=seed)
+        drive.name = name
+        return drive
+    if settings:
+        raise WorkloadError(
+            "--set: found it with a real target, expected it with a sim: drive only", ""
+        )
+    return Target(name, destroys_data=destroys_data, seed=seed)
 
 
 def add_options(command: Callable[..., int]) -> Callable[..., int]:

@@ -10,10 +10,9 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from flashwright.cli.options import ResultOptions, add_options
+from flashwright.cli.options import ResultOptions, add_options, open_target
 from flashwright.cli.progress import Bar
 from flashwright.cli.render import errors, page, put_json, units
-from flashwright.device import Ssd
 from flashwright.errors import TargetError, WorkloadError
 from flashwright.probe import Planned, ProbeInterrupted, ProbeResult, Twin, plan, twin_of
 from flashwright.probe import probe as ask
@@ -121,16 +120,7 @@ class ProbeOptions:
     def open(self, target: str) -> Target:
         """The target, open for writing only if that was allowed."""
         destroys = self.destroys_data and not self.plan
-        if target.startswith("sim:"):
-            ssd = Ssd.find(target.removeprefix("sim:")).with_settings(self.set or ())
-            opened = Target(ssd, seed=self.seed)
-            opened.name = target
-            return opened
-        if self.set:
-            raise WorkloadError(
-                "--set: found it with a real target, expected it with sim:DEVICE", ""
-            )
-        return Target(target, destroys_data=destroys, seed=self.seed)
+        return open_target(target, self.set, destroys_data=destroys, seed=self.seed)
 
 
 @add_options

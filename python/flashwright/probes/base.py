@@ -7,13 +7,14 @@ target as a block device and nothing of its inside: nothing in this package impo
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, Protocol
+from typing import ClassVar, Literal, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from flashwright.errors import WorkloadError
 from flashwright.target import Target
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "Probe",
     "Series",
     "Verdict",
+    "chosen",
     "kib",
     "unknown",
 ]
@@ -223,6 +225,40 @@ class Probe(Protocol):
     def run(self, context: Context) -> list[Finding]:
         """Ask, and decide; a finding for each of `PARAMETERS`."""
         ...
+
+
+class Named(Protocol):
+    """Something of a list that the command line names."""
+
+    NAME: ClassVar[str]
+    """As in ``--only``."""
+
+
+_N = TypeVar("_N", bound=Named)
+
+
+def chosen(listed: Sequence[_N], names: Iterable[str], hint: str) -> list[_N]:
+    """Those of these names, in the order of the list; all of them without names.
+
+    Parameters
+    ----------
+    listed : sequence
+        Probes, or experiments.
+    names : iterable of str
+        Which.
+    hint : str
+        What to try if there is none of a name.
+
+    Raises
+    ------
+    WorkloadError
+        If there is none of a name.
+    """
+    wanted, known = list(names), [each.NAME for each in listed]
+    for name in wanted:
+        if name not in known:
+            raise WorkloadError(f"--only: found {name!r}, expected one of {', '.join(known)}", hint)
+    return [each for each in listed if not wanted or each.NAME in wanted]
 
 
 def kib(size_bytes: float) -> str:

@@ -3,37 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Split", "bootstrap", "change_point", "mad", "trimmed_mean", "two_levels"]
+__all__ = ["bootstrap", "change_point", "mad"]
 
 Array = npt.NDArray[np.float64]
-
-
-def trimmed_mean(values: Array, axis: int = -1, share: float = 0.1) -> Array:
-    """The mean without the largest values: cleaning strikes some requests and must not enter.
-
-    Parameters
-    ----------
-    values : array
-        Latencies.
-    axis : int, optional
-        Along which the mean is taken.
-    share : float, optional
-        Share of the values that is left out, the largest ones.
-
-    Examples
-    --------
-    >>> float(trimmed_mean(np.array([1.0] * 9 + [1000.0])))
-    1.0
-    """
-    ordered = np.sort(values, axis=axis)
-    count = values.shape[axis]
-    keep = max(count - int(np.ceil(count * share)), 1)
-    return np.asarray(np.take(ordered, np.arange(keep), axis=axis).mean(axis=axis))
 
 
 def mad(values: Array) -> float:
@@ -45,60 +21,6 @@ def mad(values: Array) -> float:
     1.4826
     """
     return float(1.4826 * np.median(np.abs(values - np.median(values))))
-
-
-@dataclass(frozen=True)
-class Split:
-    """The best parting of a curve in two levels.
-
-    Attributes
-    ----------
-    at : int
-        Points of the first level.
-    before, after : float
-        The levels.
-    spread : float
-        Scaled median absolute deviation after the split.
-    """
-
-    at: int
-    before: float
-    after: float
-    spread: float
-
-
-def two_levels(values: Array, least: int = 5) -> Split | None:
-    """Parts a curve where its level falls: k maximises ``k (n-k) / n^2 (a-b) |a-b|``.
-
-    Parameters
-    ----------
-    values : array of n
-        In order.
-    least : int, optional
-        Fewest points on each side.
-
-    Returns
-    -------
-    Split or None
-        None if there are too few points.
-
-    Examples
-    --------
-    >>> split = two_levels(np.array([0.5] * 6 + [0.0] * 8))
-    >>> split.at, split.before, split.after
-    (6, 0.5, 0.0)
-    """
-    n = values.size
-    if n < 2 * least:
-        return None
-    k = np.arange(least, n - least + 1)
-    sums = np.cumsum(values)
-    before = sums[k - 1] / k
-    after = (sums[-1] - sums[k - 1]) / (n - k)
-    score = k * (n - k) / n**2 * (before - after) * np.abs(before - after)
-    best = int(np.argmax(score))
-    at = int(k[best])
-    return Split(at, float(before[best]), float(after[best]), mad(values[at:]))
 
 
 def change_point(values: Array, least: int = 3) -> tuple[int, float]:

@@ -6,7 +6,7 @@ same on them, :func:`check` compares both on a pattern that was held back.
 
 from flashwright.twin.calibration import Calibration, Pattern, calibrate, patterns
 from flashwright.twin.check import Check, Compared, check
-from flashwright.twin.fit import Fit, Model, Residual, fit, fitted
+from flashwright.twin.fit import Fit, Model, Residual, fitted
 
 __all__ = [
     "Calibration",
@@ -18,7 +18,6 @@ __all__ = [
     "Residual",
     "calibrate",
     "check",
-    "fit",
     "fitted",
     "patterns",
 ]

@@ -23,7 +23,7 @@ from flashwright.probes.base import Finding
 from flashwright.target import Target
 from flashwright.twin.calibration import Calibration, Measured, Pattern, number, play, word
 
-__all__ = ["Drive", "Fit", "Model", "Residual", "fit", "fitted"]
+__all__ = ["Drive", "Fit", "Model", "Residual", "fitted"]
 
 Array = npt.NDArray[np.float64]
 KIB, MIB = 1 << 10, 1 << 20
@@ -243,18 +243,6 @@ class Fit:
             "tried": [{"structure": name, "error": error} for name, error in self.tried],
             "residuals": [vars(residual) for residual in self.residuals],
         }
-
-
-def fit(
-    info: Drive,
-    findings: Mapping[str, Finding],
-    calibration: Calibration,
-    *,
-    seed: int = 1,
-    progress: Callable[[float], None] = lambda share: None,
-) -> Ssd:
-    """The twin of a drive; see :func:`fitted` for how well it fits."""
-    return fitted(info, findings, calibration, seed=seed, progress=progress).ssd
 
 
 def fitted(
