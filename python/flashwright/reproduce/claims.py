@@ -1,0 +1,284 @@
+"""What a claim is, what answers it, and how a paper's files say which function does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+__all__ = [
+    "Answer",
+    "Claim",
+    "Found",
+    "Job",
+    "Line",
+    "Plot",
+    "Setting",
+    "Verdict",
+    "claim",
+    "part",
+]
+
+Kind = Literal["A", "B", "C", "D", "E", "text"]
+Format = Literal["number", "count", "share", "bytes", "ns", "index"]
+Found = Mapping[str, Sequence[Mapping[str, Any]]]
+"""The rows of parts, by the name under which a claim asked for them."""
+
+
+class Verdict(StrEnum):
+    """Whether a claim came out as its paper says, by the claim's own rule."""
+
+    REPRODUCED = "reproduced"
+    """The rule is met."""
+    DIRECTION = "direction only"
+    """The sign or the order is the paper's; the magnitude is not, or a stand-in can't tell it."""
+    NOT = "not reproduced"
+    """It came out otherwise."""
+    UNTESTABLE = "not testable"
+    """Nothing that can be run here decides it."""
+
+    @classmethod
+    def of(cls, met: bool, direction: bool = False) -> Verdict:
+        """The verdict of a rule that is met or not, and of its direction.
+
+        Examples
+        --------
+        >>> Verdict.of(False, direction=True)
+        <Verdict.DIRECTION: 'direction only'>
+        """
+        return cls.REPRODUCED if met else cls.DIRECTION if direction else cls.NOT
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A quantitative claim of a source.
+
+    Attributes
+    ----------
+    id : str
+        Its stable name, such as ``"G8"``.
+    paper : str
+        The folder of its source.
+    entry : str
+        The figure, table or section by which it is asked for: ``"figure-6"``, ``"table-4"``, ``"section-5.2"``.
+    where : str
+        The place in the source, as people write it.
+    kind : str
+        ``A`` exact, ``B`` simulation of public or generated input, ``C`` simulation that lacks a trace or parameters,
+        ``D`` measured on hardware, ``E`` cited from elsewhere, ``text`` no number.
+    says : str
+        What the source says, in our words.
+    rule : str
+        What counts as reproduced.
+    drive, workload : str
+        What it is run on and with.
+    why : str
+        What a reader should know where ours differs: what was tried, the likely cause, the reading that would match.
+    verdict : Verdict or None
+        Given where nothing is run: a claim that can't be tested, or that the test suite holds.
+    ours : str
+        What stands for our number then.
+    """
+
+    id: str
+    paper: str
+    entry: str
+    where: str
+    kind: Kind
+    says: str
+    rule: str
+    drive: str = ""
+    workload: str = ""
+    why: str = ""
+    verdict: Verdict | None = None
+    ours: str = ""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a plot.
+
+    Attributes
+    ----------
+    label : str
+        What it is.
+    x, y : sequence of float
+        Its points; a y of None is a gap.
+    paper : bool
+        Whether these are values that the source prints: drawn as marks.
+    """
+
+    label: str
+    x: Sequence[float]
+    y: Sequence[float | None]
+    paper: bool = False
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A figure of the source with our values, in its own axes.
+
+    Attributes
+    ----------
+    title : str
+        What is shown.
+    x, y : str
+        Labels of the axes.
+    lines : sequence of Line
+        What is drawn.
+    x_format, y_format : str
+        How numbers read: ``number``, ``count``, ``share`` (0 to 1), ``bytes``, ``ns`` or ``index``.
+    x_log, y_log : bool
+        Whether an axis is logarithmic.
+    ticks : sequence of (float, str)
+        Names of values of x, where these stand for categories.
+    levels : sequence of (str, float)
+        Values of y that the source prints for the whole figure: level lines with a name.
+    points : bool
+        Draw points only, where what lies between them means nothing.
+    """
+
+    title: str
+    x: str
+    y: str
+    lines: Sequence[Line]
+    x_format: Format = "number"
+    y_format: Format = "number"
+    x_log: bool = False
+    y_log: bool = False
+    ticks: Sequence[tuple[float, str]] = ()
+    levels: Sequence[tuple[str, float]] = ()
+    points: bool = False
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came out for a claim.
+
+    Attributes
+    ----------
+    verdict : Verdict
+        By the claim's rule.
+    ours : str
+        Our number or numbers, with units, in a line or two.
+    workload : str
+        What was played, where that was decided only then (a real trace, or the labelled stand-in).
+    why : str
+        In place of the claim's, where the paragraph hangs on the results.
+    plots : sequence of Plot
+        The source's figure with our values.
+    """
+
+    verdict: Verdict
+    ours: str
+    workload: str = ""
+    why: str = ""
+    plots: Sequence[Plot] = ()
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How large the runs are, and what they may use.
+
+    Attributes
+    ----------
+    quick : bool
+        Scaled down to minutes for all papers: shapes, not magnitudes.
+    traces : Path or None
+        The folder of real traces, if the user has any.
+    """
+
+    quick: bool = False
+    traces: Path | None = None
+
+    def trace(self, name: str) -> str | None:
+        """The path of a real trace, or None where it is absent.
+
+        Examples
+        --------
+        >>> Setting().trace("financial1-first10k.spc.zst") is None
+        True
+        """
+        if self.traces is None or not (self.traces / name).is_file():
+            return None
+        return str((self.traces / name).resolve())
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of a part: a function of the paper's file with plain arguments.
+
+    Attributes
+    ----------
+    function : callable
+        Defined in a file of the paper; given the arguments by name, it returns a row: a dict that JSON can hold.
+    arguments : mapping
+        What JSON can hold.
+    label : str
+        What people know the run by.
+    """
+
+    function: Callable[..., Mapping[str, Any]]
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    label: str = ""
+
+
+Jobs = Callable[[Setting], Sequence[Job]]
+Judge = Callable[[Found], "Answer | Mapping[str, Answer]"]
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def part(name: str, *, cpu_s: tuple[float, float]) -> Callable[[Jobs], Jobs]:
+    """Mark a function as what lists the jobs of a part.
+
+    Parameters
+    ----------
+    name : str
+        The part's name, for claims that need it.
+    cpu_s : (float, float)
+        Seconds of one core that all jobs take together, quick and full, as measured; only for saying beforehand how
+        long a run takes.
+
+    Examples
+    --------
+    >>> @part("one", cpu_s=(1, 10))
+    ... def one(setting):
+    ...     return [Job(max, {}, "a run")]
+    >>> one.__part__
+    ('one', (1, 10))
+    """
+
+    def mark(function: Jobs) -> Jobs:
+        function.__part__ = (name, cpu_s)  # type: ignore[attr-defined]
+        return function
+
+    return mark
+
+
+def claim(*ids: str, needs: str | Sequence[str] = ()) -> Callable[[_Function], _Function]:
+    """Mark a function as the judge of claims.
+
+    Parameters
+    ----------
+    *ids : str
+        The claims that it answers; of several it returns answers by id.
+    needs : str or sequence of str
+        The parts whose rows it is given; ``"paper/part"`` for one of another paper.
+
+    Examples
+    --------
+    >>> @claim("G8", needs="comparison")
+    ... def g8(found):
+    ...     return Answer(Verdict.of(len(found["comparison"]) > 1), f"{len(found['comparison'])} runs")
+    >>> g8({"comparison": [{}, {}]}).verdict
+    <Verdict.REPRODUCED: 'reproduced'>
+    """
+    names = (needs,) if isinstance(needs, str) else tuple(needs)
+
+    def mark(function: _Function) -> _Function:
+        function.__claims__ = (ids, names)  # type: ignore[attr-defined]
+        return function
+
+    return mark
