@@ -35,6 +35,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("characterize",),
     ("advise",),
     ("lifetime",),
+    ("reproduce",),
     ("trace", "info"),
     ("trace", "convert"),
     ("trace", "record"),

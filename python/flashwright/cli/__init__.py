@@ -23,6 +23,7 @@ from flashwright.cli import (
     policies,
     probe,
     replay,
+    reproduce,
     simulate,
     trace,
 )
@@ -69,6 +70,7 @@ app.command("probe")(probe.probe)
 app.command("characterize")(characterize.characterize)
 app.command("advise")(advise.advise)
 app.command("lifetime")(lifetime.lifetime)
+app.command("reproduce")(reproduce.reproduce)
 app.add_typer(trace.app, name="trace")
 app.command("policies")(policies.policies)
 app.command("devices")(devices.devices)

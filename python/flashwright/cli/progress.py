@@ -55,8 +55,13 @@ class Bar:
         value: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Take it off the screen; it comes again with the next update."""
         if self._bar is not None:
             self._bar.stop()
+            self._bar = self._task = None
 
     def update(self, now: run.Progress, what: str = "") -> None:
         """Take what a run tells; `what` names the part of it that is going on."""

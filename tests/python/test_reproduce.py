@@ -1,0 +1,233 @@
+"""Claims of papers: reading their folders, running what they rest on, judging, and the command."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from flashwright.errors import ConfigError
+from flashwright.reproduce import Verdict, choose, papers, reproduce
+from flashwright.reproduce.page import markdown
+
+Cli = Callable[..., SimpleNamespace]
+
+CLAIMS = """
+[[claim]]
+id = "T1"
+entry = "figure-1"
+where = "fig. 1"
+kind = "B"
+says = "Twice as many come to twice as much."
+rule = "within 1 %"
+why = "It is off by what was added."
+
+[[claim]]
+id = "T2"
+entry = "section-2"
+where = "2"
+kind = "E"
+says = "Somebody said so."
+rule = "record only"
+verdict = "not testable"
+ours = "on record"
+why = "Cited by the paper."
+"""
+
+RUNS = """
+from flashwright.reproduce import Job, part
+
+from .shared import FACTOR
+
+
+def one(count, note):
+    with open(note, "a") as file:
+        print(count, file=file)
+    if count == 13:
+        raise ValueError("13 is not a count")
+    return {"count": count, "sum": FACTOR * count}
+
+
+@part("sums", cpu_s=(60, 600))
+def sums(setting):
+    counts = [1, 2] if setting.quick else [1, 2, 4]
+    return [Job(one, {"count": n, "note": NOTE}, f"count {n}") for n in counts]
+
+
+NOTE = __file__.replace("runs.py", "note.txt")
+"""
+
+JUDGES = """
+from flashwright.reproduce import Answer, Line, Plot, Verdict, claim
+
+
+@claim("T1", needs="sums")
+def t1(found):
+    rows = found["sums"]
+    ratio = rows[1]["sum"] / rows[0]["sum"]
+    plot = Plot(
+        "Sums",
+        "count",
+        "sum",
+        [
+            Line("ours", [r["count"] for r in rows], [r["sum"] for r in rows]),
+            Line("paper", [1], [2], paper=True),
+        ],
+    )
+    return Answer(Verdict.of(abs(ratio / 2 - 1) < 0.01), f"{ratio:.2f} times", plots=[plot])
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    # Files are imported under their folder's name, once a process.
+    paper = tmp_path / "experiments" / f"toy-{abs(hash(request.node.name)) % 1000}"
+    paper.mkdir(parents=True)
+    (paper / "paper.toml").write_text('title = "Sums"\ncited = "Nobody; 2012"\n')
+    (paper / "claims.toml").write_text(CLAIMS)
+    (paper / "shared.py").write_text("FACTOR = 2\n")
+    (paper / "runs.py").write_text(RUNS)
+    (paper / "judges.py").write_text(JUDGES)
+    return paper
+
+
+def played(paper: Path) -> list[str]:
+    note = paper / "note.txt"
+    return sorted(note.read_text().split()) if note.exists() else []
+
+
+def test_claims_are_run_judged_and_kept(folder: Path, tmp_path: Path) -> None:
+    plans = []
+    args = {"experiments": folder.parent, "store": tmp_path / "store", "workers": 2}
+    found = reproduce(told=plans.append, **args)
+    assert [each.claim.id for each in found.judged] == ["T1", "T2"]
+    answers = [each.answer for each in found.judged]
+    assert answers[0] is not None and answers[0].verdict is Verdict.REPRODUCED
+    assert answers[0].ours == "2.00 times"
+    assert answers[1] is not None and answers[1].verdict is Verdict.UNTESTABLE
+    assert found.counts["reproduced"] == found.counts["not testable"] == 1
+    assert (plans[0].runs, plans[0].kept, plans[0].cpu_s) == (3, 0, 600)
+    assert played(folder) == ["1", "2", "4"]
+    # What is kept is not run again; a quick run shares what it has in common.
+    again = reproduce(quick=True, told=plans.append, **args)
+    assert (again.runs, again.computed) == (2, 0) and plans[1].cpu_s == 0
+    assert played(folder) == ["1", "2", "4"]
+
+
+def test_what_a_job_imports_is_part_of_its_key(folder: Path, tmp_path: Path) -> None:
+    from flashwright.reproduce.claims import Setting
+    from flashwright.reproduce.papers import _of_file, points_of
+
+    part = next(iter(papers(folder.parent).values())).parts["sums"]
+    before = {each.key for each in points_of(part, Setting())}
+    (folder / "shared.py").write_text("FACTOR = 3\n")
+    _of_file.cache_clear()
+    assert not before & {each.key for each in points_of(part, Setting())}
+    # A judge shapes no run.
+    (folder / "shared.py").write_text("FACTOR = 2\n")
+    (folder / "judges.py").write_text(JUDGES + "\n# another word\n")
+    _of_file.cache_clear()
+    assert before == {each.key for each in points_of(part, Setting())}
+
+
+def test_a_failed_run_leaves_the_other_claims(folder: Path, tmp_path: Path) -> None:
+    (folder / "runs.py").write_text(RUNS.replace("[1, 2, 4]", "[1, 13]"))
+    found = reproduce(experiments=folder.parent, store=tmp_path / "store", workers=1)
+    assert found.judged[0].answer is None
+    assert "count 13: ValueError: 13 is not a count" in str(found.judged[0].error)
+    assert found.judged[1].answer is not None
+    assert found.counts["could not be judged"] == 1
+
+
+def test_a_judge_that_fails_is_told_with_its_line(folder: Path, tmp_path: Path) -> None:
+    (folder / "judges.py").write_text(JUDGES.replace('rows[0]["sum"]', "0"))
+    found = reproduce(experiments=folder.parent, store=tmp_path / "store", workers=1)
+    assert "ZeroDivisionError" in str(found.judged[0].error) and "judges.py, line 8" in str(
+        found.judged[0].error
+    )
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "said"),
+    [
+        ("claims.toml", 'kind = "B"', 'kind = "F"', "claim T1: kind: found 'F', expected A, B, C"),
+        ("claims.toml", 'rule = "within 1 %"', "", "claim T1: found no rule"),
+        ("claims.toml", 'where = "fig. 1"', 'were = "fig. 1"', "claim T1: found were, expected"),
+        ("claims.toml", '"record only"', "3", "claim T2: rule: found 3, expected text"),
+        ("claims.toml", 'verdict = "not testable"', "", "T2 has neither a judge nor a verdict"),
+        ("judges.py", '"T1"', '"T1", "T9"', "a judge answers T9, which no TOML file lists"),
+        ("judges.py", 'needs="sums"', 'needs="sum"', "needs the part 'sum', which no file of"),
+        ("paper.toml", "cited", "sited", "found sited, title, expected title and cited"),
+        ("claims.toml", "[[claim]]", "[[claim]", "claims.toml: "),
+    ],
+)
+def test_faults_of_a_folder_are_named(
+    folder: Path, file: str, old: str, new: str, said: str
+) -> None:
+    path = folder / file
+    path.write_text(path.read_text().replace(old, new, 1))
+    with pytest.raises(ConfigError) as error:
+        papers(folder.parent)
+    assert said in str(error.value)
+
+
+def test_choosing(folder: Path) -> None:
+    read = papers(folder.parent)
+    for word in (folder.name, f"{folder.name}/figure-1", "t1", f"{folder.name}/T1"):
+        assert choose(read, [word])[0].id == "T1"
+    with pytest.raises(ConfigError, match="found 'toy/figure1', expected a paper") as error:
+        choose(read, ["T1", "toy/figure1"])
+    assert error.value.hint == f"did you mean {folder.name}/figure-1?"
+
+
+def test_no_papers(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="found no papers in"):
+        papers(tmp_path)
+
+
+def test_the_command(folder: Path, tmp_path: Path, command: Cli) -> None:
+    where = ("--experiments", folder.parent, "--store", tmp_path / "store")
+    listed = command("reproduce", "--list", *where)
+    assert listed.status == 0 and "Twice as many" in listed.out and "2 claims" in listed.out
+    files = [tmp_path / name for name in ("claims.json", "claims.md", "claims.html")]
+    said = command(
+        "reproduce", *where, "--json", files[0], "--markdown", files[1], "--report", files[2]
+    )
+    assert said.status == 0
+    assert "2 claims rest on 3 runs; about 10 minutes of one core to go" in said.err
+    assert "2.00 times" in said.out and "1 reproduced" in said.out
+    document = json.loads(files[0].read_text())
+    assert document["counts"]["not testable"] == 1
+    assert document["claims"][0]["plots"][0]["lines"][1]["paper"] is True
+    assert files[1].read_text() == markdown(document)
+    assert "| T1 | fig. 1 (`figure-1`) | B |" in files[1].read_text()
+    assert "**T2**, not testable: Cited by the paper." in files[1].read_text()
+    assert "Twice as many" in files[2].read_text()
+    # A claim that does not come out is the command's failure.
+    (folder / "judges.py").write_text(JUDGES.replace("< 0.01", "< 0"))
+    assert command("reproduce", "T2", *where).status == 0
+
+
+def test_the_command_says_what_it_can_not(folder: Path, tmp_path: Path, command: Cli) -> None:
+    where = ("--experiments", folder.parent, "--store", tmp_path / "store")
+    said = command("reproduce", "nothing", *where)
+    assert said.status == 2 and "CLAIM: found 'nothing'" in said.err
+    said = command("reproduce", *where, "--jobs", "0")
+    assert said.status == 2 and "--jobs: found 0" in said.err
+    said = command("reproduce", *where, "--traces", tmp_path / "none")
+    assert said.status == 2 and "not a folder" in said.err
+    said = command("reproduce", *where, "--markdown", tmp_path / "no" / "claims.md")
+    assert said.status == 2 and not played(folder)
+
+
+def test_a_claim_that_is_not_reproduced_is_status_1(
+    folder: Path, tmp_path: Path, command: Cli
+) -> None:
+    (folder / "shared.py").write_text("FACTOR = 2\n")
+    (folder / "judges.py").write_text(JUDGES.replace("< 0.01", "< 0"))
+    said = command("reproduce", "T1", "--experiments", folder.parent, "--store", tmp_path / "store")
+    assert said.status == 1 and "not reproduced" in said.out
+    assert "It is off by what was added." in said.out
