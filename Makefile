@@ -11,7 +11,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help venv build demo test test-rust test-python check generate format bench clean
+.PHONY: help venv build demo test test-rust test-python check generate reproduce format bench clean
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,6 +52,11 @@ check: build ## Formatting, lints and types
 
 generate: build ## Write the reference pages from the code
 	$(BIN)/python tools/reference.py
+
+reproduce: build ## All claims of the papers in full size: docs/claims.md, docs/claims.json, out/claims.html
+	@mkdir -p out
+	$(BIN)/flashwright reproduce --json docs/claims.json --markdown docs/claims.md --report out/claims.html \
+		|| test $$? -eq 1
 
 format: venv ## Format all code
 	$(CARGO) fmt --all
