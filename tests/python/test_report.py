@@ -21,6 +21,7 @@ import pyarrow as pa
 import pytest
 
 from flashwright.report import figures, film, runs, tables, text, write_report
+from flashwright.report.charts import Columns, series
 from flashwright.results import Snapshots
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -721,6 +722,31 @@ def test_the_tail_is_the_rest_of_the_distribution() -> None:
 )
 def test_numbers_read_well(shown: str, expected: str) -> None:
     assert shown == expected
+
+
+def test_a_series_keeps_its_columns_in_order_of_x() -> None:
+    columns = Columns()
+    found = series(
+        columns, "s", [3, 1, math.nan], x=[9, 1, 4], name="n", low=[2, 0, 1], high=[4, 2, 1]
+    )
+    assert found == {
+        "part": "n", "colour": 0, "x": "s.x", "y": "s.y", "low": "s.low", "high": "s.high",
+    }  # fmt: skip
+    assert columns.numbers == {
+        "s.x": [1, 4, 9], "s.y": [1, None, 3], "s.low": [0, 1, 2], "s.high": [2, 1, 4],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"low": [1, 2]}, "series s: an interval has two ends"),
+        ({"x": [1]}, r"series s: found columns of {'x': 1, 'y': 2}, expected one length"),
+    ],
+)
+def test_a_series_of_unequal_columns_is_refused(wrong: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        series(Columns(), "s", [1, 2], name="n", **wrong)
 
 
 def test_it_needs_a_run_and_a_folder(tmp_path: Path) -> None:

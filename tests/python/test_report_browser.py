@@ -17,9 +17,11 @@ from typing import Any
 import pytest
 
 from flashwright import Ssd, advise
-from flashwright.report import write_report
+from flashwright.report import Findings, write_findings, write_report
 from flashwright.report.advise import write_advice
+from flashwright.report.charts import Chart, Columns, Section, axis, categories, series
 from flashwright.report.lifetime import write_formula
+from flashwright.report.tables import Cell, Table
 from flashwright.run import RunSettings
 from test_report import HOSTILE, MadeUp, a_closeup, a_run, comparison, looks, schemes
 
@@ -52,11 +54,19 @@ def opened(browser: Any, tmp_path: Path) -> Iterator[Open]:
     complaints: list[str] = []
     contexts: list[Any] = []
 
-    def open_report(*shown: MadeUp, width: int = 1200, scheme: str = "light") -> Any:
+    def open_report(
+        *shown: MadeUp | Findings, width: int = 1200, scheme: str = "light", touch: bool = False
+    ) -> Any:
         path = tmp_path / "report.html"
-        write_report(path, shown, "A report")
+        if isinstance(shown[0], Findings):
+            write_findings(path, shown[0])
+        else:
+            write_report(path, [run for run in shown if isinstance(run, MadeUp)], "A report")
         context = browser.new_context(
-            viewport={"width": width, "height": 900}, color_scheme=scheme, accept_downloads=True
+            viewport={"width": width, "height": 900},
+            color_scheme=scheme,
+            accept_downloads=True,
+            has_touch=touch,
         )
         contexts.append(context)
         page = context.new_page()
@@ -172,7 +182,7 @@ def test_lines_of_a_sweep_hide_together(opened: Open) -> None:
     assert page.locator("#chart-sweep0-response path.line").count() == 2
     assert page.locator("#chart-sweep1-wa path.line").count() == 6
     drag(page, "sweep0-wa", (0.55, 0.4), (0.98, 0.4))
-    assert not_a_number(page) == 0 and page.locator("#chart-sweep0-wa circle").count() == 6
+    assert not_a_number(page) == 0 and page.locator("#chart-sweep0-wa circle").count() == 2
 
 
 def test_panels_of_requests_share_zoom_and_scale(opened: Open) -> None:
@@ -526,6 +536,93 @@ def test_pages_about_no_run(
     assert page.pdf(format="A4").startswith(b"%PDF")
     page.close()
     assert complaints == []
+
+
+def with_marks() -> Findings:
+    """A page with intervals, published values and lines of reference, on lines and on bars."""
+    columns = Columns()
+    shares, ours, paper = [0.5, 0.7, 0.9], [1.2, 2.0, 5.5], [2.2, 4.9]
+    ends = {"low": [1.1, 1.9, 5.0], "high": [1.3, 2.1, 6.0]}
+    points = {
+        "name": "",
+        "x": axis("utilisation", "share"),
+        "y": axis("write amplification", "number", zero=True),
+        "series": [
+            series(columns, "wa", ours, x=shares, name="ours", look="points", **ends),
+            series(columns, "p", paper, x=[0.7, 0.9], name="paper", look="published", of="ours"),
+        ],
+        "levels": [[9, "reading of others"], [9.1, "another"]],
+        "marks": [[0.7, "knee"], [0.71, "second"]],
+    }
+    names = [f"a trace with a long name, {k}" for k in range(6)]
+    schemes = ("BAST", "FAST")
+    bars = {
+        "name": "",
+        "x": categories("trace", names),
+        "y": axis("erases", "count", zero=True),
+        "series": [
+            *(
+                series(columns, f"b{k}", [100 * k + 50 + i for i in range(6)], name=name, colour=k)
+                for k, name in enumerate(schemes)
+            ),
+            series(columns, "bp", [160] * 6, name="paper", look="published", of="FAST"),
+        ],
+    }
+    charts = [
+        Chart("points", "Points", "", views=[points]),
+        Chart("groups", "Groups", "", kind="bars", views=[bars]),
+    ]
+    table = Table(["Claim", "Ours"], [[Cell("a", "a"), Cell("1", 1)]])
+    part = Section("marks", "Marks", charts)
+    return Findings("Marks", [], [], table, [], [part], columns, {"a": 1})
+
+
+def test_intervals_published_values_and_references(opened: Open) -> None:
+    page = opened(with_marks())
+    points, groups = page.locator("#chart-points"), page.locator("#chart-groups")
+    assert points.locator("path.interval").count() == points.locator("circle").count() == 3
+    assert points.locator("path.line").count() == 0
+    assert points.locator("svg path.published").count() == 2
+    assert points.locator(".halo").all_text_contents() == [
+        "knee", "second", "reading of others", "another",
+    ]  # fmt: skip
+    # A line of reference beyond the values is in sight.
+    assert ticks(page, "points")[2] == "10" or "8" in ticks(page, "points")
+    box = points.locator(".plot").bounding_box()
+    page.mouse.move(box["x"] + box["width"] * 0.52, box["y"] + 60)
+    said = points.locator(".readout").text_content()
+    assert said == "utilisation: 70 %ours2 (1.9 to 2.1)ours, paper2.2"
+    points.get_by_role("button", name="ours").click()
+    assert points.locator("svg path.published, path.interval, circle").count() == 0
+    assert groups.locator("path.bar").count() == 2
+    assert groups.locator("svg path.published").count() == 6
+    groups.locator(".plot").hover()
+    assert re.match(
+        r"a trace with a long name, \dBAST5\dFAST15\dFAST, paper160",
+        groups.locator(".readout").text_content(),
+    )
+    groups.get_by_role("button", name="FAST").click()
+    assert groups.locator("svg path.published").count() == 0
+    assert not_a_number(page) == 0
+
+
+@pytest.mark.parametrize("width", [1200, 390])
+def test_slanted_names_and_references_do_not_overlap(opened: Open, width: int) -> None:
+    page = opened(with_marks(), width=width)
+    faults = page.evaluate(
+        """() => [...document.querySelectorAll('.plot svg')].flatMap((svg) => {
+          const frame = svg.getBoundingClientRect();
+          const boxes = [...svg.querySelectorAll('text')].map((text) => text.getBoundingClientRect());
+          const upright = [...svg.querySelectorAll('text:not([transform])')].map((t) => t.getBoundingClientRect());
+          const meet = (a, b) => a.left < b.right - 1 && b.left < a.right - 1
+            && a.top < b.bottom - 3 && b.top < a.bottom - 3;
+          return [
+            ...boxes.filter((b) => b.left < frame.left - 1 || b.right > frame.right + 1 || b.bottom > frame.bottom + 2),
+            ...upright.filter((a, i) => upright.slice(i + 1).some((b) => meet(a, b))),
+          ].map(String);
+        })"""
+    )
+    assert faults == []
 
 
 def test_hostile_text_stays_text(opened: Open) -> None:

@@ -7,9 +7,25 @@ draw them::
     chart ─► views ─► series ─► columns
       kind     axes     run, part  numbers, null for a gap
 
-Kinds: ``lines`` (also histograms, as steps), ``bars`` (one value a die), ``stack`` (shares of a
-whole), ``map`` (a cell a block), ``film`` (maps of several moments) and ``requests`` (a bar a
-request). A chart without data says why instead.
+Kinds: ``lines`` (also histograms, as steps, and points), ``bars`` (a value a die or a category, series
+side by side), ``stack`` (shares of a whole), ``map`` (a cell a block), ``film`` (maps of several
+moments) and ``requests`` (a bar a request). A chart without data says why instead.
+
+`series` makes the series of ``lines`` and ``bars``, with intervals and published values where there
+are any; `axis` and `categories` make their axes. A view may also have reference lines, pairs of a
+place and a label: ``marks`` stand upright at a value of the horizontal axis, ``levels`` lie at a value
+of the vertical one::
+
+    view = {
+        "name": "",
+        "x": axis("utilisation", "share"),
+        "y": axis("write amplification", "number", zero=True),
+        "series": [
+            series(columns, "wa", means, x=shares, name="ours", low=lows, high=highs, look="points"),
+            series(columns, "wa.paper", printed, x=at, name="paper", look="published"),
+        ],
+        "levels": [[1, "no copies"]],
+    }
 """
 
 from __future__ import annotations
@@ -72,11 +88,121 @@ def short(value: float, digits: int) -> float | int | None:
     return int(short) if short.is_integer() else short
 
 
+Look = Literal["line", "dotted line", "points", "step", "level", "published"]
+
+
+def series(
+    columns: Columns,
+    key: str,
+    y: Iterable[float],
+    *,
+    name: str,
+    x: Iterable[float] | None = None,
+    colour: int = 0,
+    look: Look = "line",
+    low: Iterable[float] | None = None,
+    high: Iterable[float] | None = None,
+    of: str | None = None,
+) -> dict[str, Any]:
+    """A series with a colour and a name of its own, for a view of ``lines`` or ``bars``.
+
+    Parameters
+    ----------
+    columns
+        Where its numbers are kept.
+    key
+        What their names begin with; no other series of the page may have it.
+    y
+        The values, in the unit of the vertical axis; NaN is a gap.
+    name
+        What the legend says. Series of one name share an entry, and hide together.
+    x
+        Where the values lie, for ``lines``; in any order. For ``bars`` None: a value a category.
+    colour
+        Which of the seven colours, from 0; beyond them lines are dashed and bars pale.
+    look
+        A line; a line with its points; points alone; a step, which holds its value up to the next; a
+        dotted line of reference; or hollow diamonds, for values that somebody published. ``bars`` know bars and
+        diamonds: there every other look is a bar.
+    low, high
+        The ends of an interval around each value, such as one of confidence: drawn as an error bar and
+        told where values are read. Both or neither.
+    of
+        Of ``published``: the name of the series that the values belong to. They hide with it, say its
+        name where they are read, and stand over its bars; without it, in the middle of the category.
+
+    Returns
+    -------
+    dict
+        The series as the page reads it.
+
+    Raises
+    ------
+    ValueError
+        If the columns are not of one length, or an interval has one end.
+
+    Examples
+    --------
+    >>> kept = Columns()
+    >>> ours = series(kept, "wa", [3.5, 2.1], x=[0.85, 0.7], name="ours", look="points",
+    ...               low=[3.4, 2.0], high=[3.6, 2.2])
+    >>> ours["points"], ours["scattered"], kept.numbers["wa.x"], kept.numbers["wa.low"]
+    (True, True, [0.7, 0.85], [2, 3.4])
+    >>> series(kept, "paper", [3.52], x=[0.85], name="paper", look="published", of="ours")["of"]
+    'ours'
+    """
+    if (low is None) != (high is None):
+        raise ValueError(f"series {key}: an interval has two ends; found one of low and high")
+    given = {"x": x, "y": y, "low": low, "high": high}
+    numbers = {part: list(values) for part, values in given.items() if values is not None}
+    lengths = {part: len(values) for part, values in numbers.items()}
+    if len(set(lengths.values())) > 1:
+        raise ValueError(f"series {key}: found columns of {lengths}, expected one length")
+    if "x" in numbers:
+        order = sorted(range(len(numbers["x"])), key=numbers["x"].__getitem__)
+        numbers = {part: [values[i] for i in order] for part, values in numbers.items()}
+    found: dict[str, Any] = {"part": name, "colour": colour}
+    for part, values in numbers.items():
+        found[part] = columns.add(f"{key}.{part}", values, 7 if part == "x" else 5)
+    flags = {
+        "dotted line": ("points",),
+        "points": ("points", "scattered"),
+        "step": ("step",),
+        "level": ("level",),
+        "published": ("points", "published"),
+    }
+    found |= dict.fromkeys(flags.get(look, ()), True)
+    return found if of is None else found | {"of": of}
+
+
+def categories(label: str, names: Sequence[str]) -> dict[str, Any]:
+    """A horizontal axis of ``bars`` whose places have names, such as those of traces.
+
+    Parameters
+    ----------
+    label
+        What the names are of.
+    names
+        One for each value of the series; where they do not fit side by side they are slanted.
+
+    Returns
+    -------
+    dict
+        The axis as the page reads it.
+
+    Examples
+    --------
+    >>> categories("trace", ["Financial1", "MSR hm_0"])["names"]
+    ['Financial1', 'MSR hm_0']
+    """
+    return axis(label, "index", names=list(names))
+
+
 def axis(label: str, show: str, **options: object) -> dict[str, Any]:
     """An axis: its label, how its numbers read, and options such as ``log`` or ``zero``.
 
     Numbers read as ``ns``, ``bytes``, ``count``, ``share``, ``number`` or ``index`` (whole, never
-    shortened). ``ticks`` are pairs of a value and its label.
+    shortened). ``ticks`` are pairs of a value and its label. ``min`` and ``max`` are fixed ends.
     """
     return {"label": label, "format": show, **options}
 

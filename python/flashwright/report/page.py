@@ -193,7 +193,18 @@ def _own_file(name: str) -> str:
 
 
 # In the order in which they need each other.
-_PLOT_FILES = ("base", "lines", "bars", "stack", "map", "film", "requests", "chart", "start")
+_PLOT_FILES = (
+    "base",
+    "marks",
+    "lines",
+    "bars",
+    "stack",
+    "map",
+    "film",
+    "requests",
+    "chart",
+    "start",
+)
 
 
 def _plot_script() -> str:

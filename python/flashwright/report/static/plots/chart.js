@@ -23,7 +23,8 @@ class Chart {
   }
 
   visible() {
-    return this.view.series.filter((one) => !hiddenRuns.has(one.run) && !this.hiddenParts.has(one.part));
+    const hidden = (one) => hiddenRuns.has(one.run) || this.hiddenParts.has(one.part) || this.hiddenParts.has(one.of);
+    return this.view.series.filter((one) => !hidden(one));
   }
 
   rows() {
@@ -48,7 +49,15 @@ class Chart {
     return (line.colour ?? line.run) >= HUES ? "again" : "";
   }
 
+  /** What the legend shows of a series. */
+  swatchOf(line) {
+    if (line.published) return "published";
+    if (line.scattered) return "dots";
+    return this.lookOf(line).replace("again", "dashed");
+  }
+
   nameOf(line) {
+    if (line.of) return `${line.of}, ${line.part}`;
     if (line.colour !== undefined) return line.part ?? this.view.y.label;
     return [runs.length > 1 ? names[line.run] : null, line.part].filter(Boolean).join(", ") || this.view.y.label;
   }
@@ -85,8 +94,10 @@ class Chart {
     this.parts.forEach((part, k) => {
       const line = this.view.series?.find((one) => one.part === part && one.colour !== undefined);
       const own = this.view.parts?.[k].colour ?? line?.colour;
-      const colour = own !== undefined ? hue(own) : runs.length > 1 ? null : hue(shownRuns[0]);
-      const look = line ? this.lookOf(line).replace("again", "dashed") : !this.view.parts && k > 0 ? "dashed" : "";
+      // Published values have the colours of the series that they belong to.
+      const neutral = line?.of || (line?.published && spec.kind === "bars");
+      const colour = neutral ? null : own !== undefined ? hue(own) : runs.length > 1 ? null : hue(shownRuns[0]);
+      const look = line ? this.swatchOf(line) : !this.view.parts && k > 0 ? "dashed" : "";
       entry(part, colour, look, () => this.hiddenParts.has(part), () => {
         const hide = !this.hiddenParts.has(part);
         for (const chart of this.siblings()) {
@@ -130,7 +141,7 @@ class Chart {
   draw() {
     const width = Math.floor(Chart.printWidth ?? this.plot.clientWidth);
     if (!width) return;
-    const height = this.kind.height?.(this, width) ?? (Chart.printWidth ? 215 : 280);
+    const height = this.kind.height?.(this, width) ?? (Chart.printWidth ? 215 : 280) + this.slant(width);
     this.area ??= {};
     this.svg?.remove();
     const viewBox = `0 0 ${width} ${height}`;
@@ -143,16 +154,28 @@ class Chart {
     this.hideReadout();
   }
 
+  /** The room that names below the horizontal axis need beyond a line, because they do not fit side by side. */
+  slant(width) {
+    const found = this.view.x?.names?.map(shortened) ?? [];
+    const longest = Math.max(0, ...found.map((name) => name.length)) * CHAR;
+    this.slanted = found.length > 0 && longest + 8 > (width - 60) / found.length;
+    return this.slanted ? Math.ceil(longest * SLANT.sin) : 0;
+  }
+
   layOut(width, height, x, y) {
     const isMap = Boolean(this.kind.isMap);
     const across = Math.max(3, Math.floor(width / 65));
     this.yTicks = this.view.y ? ticksOf(y, this.view.y.format, this.logY, 6) : [];
-    const own = this.view.x?.ticks?.filter(([at]) => at >= x[0] && at <= x[1]) ?? [];
-    this.xTicks = isMap ? [] : own.length > 1 ? own : ticksOf(x, this.view.x.format, this.view.x.log, across);
+    const named = this.view.x?.ticks ?? this.view.x?.names?.map((name, at) => [at, shortened(name)]);
+    const own = named?.filter(([at]) => at >= x[0] && at <= x[1]) ?? [];
+    this.xTicks = isMap ? [] : own.length > (this.view.x.names ? 0 : 1) ? own : ticksOf(x, this.view.x.format, this.view.x.log, across);
     const longest = Math.max(0, ...this.yTicks.map(([, label]) => label.length));
     // Panels below each other are aligned, whatever their labels.
-    const left = { map: 44, film: 44, stack: 2, requests: 56 }[this.spec.kind] ?? Math.ceil(longest * CHAR) + 10;
-    const area = { left, right: width - 16, top: 24, bottom: height - (this.kind.below ?? 42) };
+    let left = { map: 44, film: 44, stack: 2, requests: 56 }[this.spec.kind] ?? Math.ceil(longest * CHAR) + 10;
+    // The first of slanted names is not to stick out.
+    if (this.slanted) left = Math.max(left, shortened(this.view.x.names[0]).length * CHAR * SLANT.cos - 12);
+    const below = (this.kind.below ?? 42) + this.slant(width);
+    const area = { left, right: width - 16, top: 24, bottom: height - below };
     if (this.spec.kind === "stack") area.top = 4;
     this.area = area;
     this.sx = scaleOf(x, this.view.x?.log, area.left, area.right);
@@ -171,7 +194,12 @@ class Chart {
     let free = -Infinity;
     for (const [at, label] of this.xTicks) {
       const [x, half] = [sx(at), (label.length * CHAR) / 2];
-      svg(frame, "line", { x1: x, x2: x, y1: area.top, y2: area.bottom, class: "grid" });
+      if (!view.x.names) svg(frame, "line", { x1: x, x2: x, y1: area.top, y2: area.bottom, class: "grid" });
+      if (this.slanted) {
+        const turn = `translate(${x + 4} ${area.bottom + 14}) rotate(${-SLANT.degrees})`;
+        svg(frame, "text", { transform: turn, class: "tick end" }, label);
+        continue;
+      }
       if (x - half < free) continue;
       const inside = Math.min(Math.max(x, half), area.right + 16 - half);
       svg(frame, "text", { x: inside, y: area.bottom + 16, class: "tick middle" }, label);
@@ -180,13 +208,17 @@ class Chart {
     if (view.y) svg(frame, "text", { x: 0, y: 12, class: "label" }, view.y.label);
     if (view.x) {
       svg(frame, "line", { x1: area.left, x2: area.right, y1: area.bottom, y2: area.bottom, class: "base" });
-      svg(frame, "text", { x: area.right, y: area.bottom + 35, class: "label end" }, view.x.label);
+      const y = this.svg.viewBox.baseVal.height - 7;
+      svg(frame, "text", { x: area.right, y, class: "label end" }, view.x.label);
     }
     const clip = `clip-${charts.indexOf(this)}`;
     const size = { width: Math.max(area.right - area.left, 1), height: area.bottom - area.top + 2 };
     const box = { x: area.left, y: area.top - 1, ...size };
     svg(svg(this.svg, "clipPath", { id: clip }), "rect", box);
-    this.kind.paint(this, svg(this.svg, "g", { "clip-path": `url(#${clip})` }), sx, sy, area);
+    const clipped = svg(this.svg, "g", { "clip-path": `url(#${clip})` });
+    this.over = svg(this.svg, "g"); // what may reach over the edge, such as a point on it
+    this.kind.paint(this, clipped, sx, sy, area);
+    paintReferences(this);
     this.cursor = svg(this.svg, "line", { class: "cursor", y1: area.top, y2: area.bottom, visibility: "hidden" });
     this.band = svg(this.svg, "rect", { class: "band", visibility: "hidden" });
   }

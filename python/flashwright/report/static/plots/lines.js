@@ -1,12 +1,15 @@
-// Lines and histograms.
+// Lines, points and histograms.
 
 function* pointsWithin(chart, domain) {
   for (const line of chart.visible()) {
-    const [xs, ys] = [columns[line.x], columns[line.y]];
+    const xs = columns[line.x];
     for (let i = 0; i < xs.length; i += 1) {
-      if (xs[i] !== null && (!domain || (xs[i] >= domain[0] && xs[i] <= domain[1]))) yield [xs[i], ys[i]];
+      if (xs[i] === null || (domain && (xs[i] < domain[0] || xs[i] > domain[1]))) continue;
+      for (const y of reachOf(line, i)) yield [xs[i], y];
     }
   }
+  for (const [x] of chart.view.marks ?? []) if (!domain) yield [x, null];
+  for (const [y] of chart.view.levels ?? []) yield [null, y];
 }
 
 function* nth(pairs, n) {
@@ -44,19 +47,16 @@ const lines = {
       const path = linePath(line, sx, sy, usable);
       const colour = chart.colourOf(line);
       if (line.fill && !chart.logY) svg(group, "path", { d: `${path}V${area.bottom}`, class: "fill", fill: colour });
-      if (!line.scattered) svg(group, "path", { d: path, class: `line ${chart.lookOf(line)}`, stroke: colour });
+      if (!line.scattered && !line.published) svg(group, "path", { d: path, class: `line ${chart.lookOf(line)}`, stroke: colour });
+      if (line.low) columns[line.x].forEach((x, i) => paintInterval(chart, sx(x), line, i, colour));
       if (!line.points || line.level) continue;
+      const r = line.big ? 6 : line.scattered && columns[line.x].length > FEW ? 2 : 3;
       columns[line.x].forEach((x, i) => {
         const y = columns[line.y][i];
-        const r = line.big ? 6 : line.scattered ? 2 : 3;
-        if (usable(y)) svg(group, "circle", { cx: sx(x), cy: sy(y), r, fill: colour });
+        if (!usable(y) || !within(area, sx(x), sy(y))) return;
+        if (line.published) diamond(chart.over, sx(x), sy(y), colour);
+        else svg(chart.over, "circle", { cx: sx(x), cy: sy(y), r, fill: colour });
       });
-    }
-    for (const [at, label] of chart.view.marks ?? []) {
-      const x = sx(at);
-      const ends = x > (area.left + area.right) / 2;
-      svg(group, "line", { x1: x, x2: x, y1: area.top, y2: area.bottom, class: "mark" });
-      svg(group, "text", { x: x + (ends ? -5 : 5), y: area.top + 12, class: ends ? "tick end" : "tick" }, label);
     }
   },
   read(chart, px, py, sx) {
@@ -71,7 +71,7 @@ const lines = {
       const away = Math.abs(sx(xs[i]) - px);
       if (!line.step && away > 40) return [];
       if (!nearest || away < nearest.away) nearest = { x: xs[i], away };
-      return [{ colour: chart.colourOf(line), name: chart.nameOf(line), value: shown(ys[i], yAxis.format) }];
+      return [{ colour: chart.colourOf(line), name: chart.nameOf(line), value: told(line, i, yAxis.format) }];
     });
     if (!nearest) return null;
     const from = Math.ceil(nearest.x);
