@@ -724,6 +724,12 @@ def test_numbers_read_well(shown: str, expected: str) -> None:
     assert shown == expected
 
 
+def test_words_stand_left_and_numbers_right() -> None:
+    rows = [[tables.Cell("a"), tables.Cell("–"), tables.Cell("yes", "yes"), tables.Cell("–")]]
+    rows.append([tables.Cell("b"), tables.Cell("2", 2), tables.Cell("–"), tables.Cell("–")])
+    assert tables.Table(["Run", "Erases", "Steady", "Nothing"], rows).words == {0, 2}
+
+
 def test_a_series_keeps_its_columns_in_order_of_x() -> None:
     columns = Columns()
     found = series(

@@ -21,7 +21,7 @@ from flashwright.report import Findings, write_findings, write_report
 from flashwright.report.advise import write_advice
 from flashwright.report.charts import Chart, Columns, Section, axis, categories, series
 from flashwright.report.lifetime import write_formula
-from flashwright.report.tables import Cell, Table
+from flashwright.report.tables import Badge, Cell, Table, Tone
 from flashwright.run import RunSettings
 from test_report import HOSTILE, MadeUp, a_closeup, a_run, comparison, looks, schemes
 
@@ -46,6 +46,7 @@ def browser() -> Iterator[Any]:
 
 
 Open = Callable[..., Any]
+UNDRAWN = ".plot:not(:has(> svg))"
 
 
 @pytest.fixture
@@ -74,7 +75,7 @@ def opened(browser: Any, tmp_path: Path) -> Iterator[Open]:
         page.on("pageerror", lambda error: complaints.append(f"error: {error}"))
         page.on("request", lambda request: ask(request.url, path))
         page.goto(path.as_uri())
-        page.wait_for_selector(".plot svg")
+        page.wait_for_selector(UNDRAWN, state="detached")
         return page
 
     def ask(url: str, path: Path) -> None:
@@ -362,28 +363,28 @@ def test_the_log_scale_can_be_turned_on_and_off(opened: Open) -> None:
     assert "0" not in ticks(page, "wa")
 
 
-@pytest.mark.parametrize(
-    ("chart", "at", "expected"),
-    [
-        ("wa", (0.5, 0.5), "drive's time: "),
-        ("cdf", (0.5, 0.5), "response time: "),
-        ("causes", (0.3, 0.3), ".*host1gc1.6"),
-        ("erases-histogram", (0.5, 0.5), "erases of a block: "),
-        ("erases-map-0", (0.14, 0.11), r"channel 0, die 0block \d+\d\d erases"),
-        ("busy", (0.1, 0.5), "die 0"),
-    ],
+READ_OUTS = (
+    ("wa", (0.5, 0.5), "drive's time: "),
+    ("cdf", (0.5, 0.5), "response time: "),
+    ("causes", (0.3, 0.3), ".*host1gc1.6"),
+    ("erases-histogram", (0.5, 0.5), "erases of a block: "),
+    ("erases-map-0", (0.14, 0.11), r"channel 0, die 0block \d+\d\d erases"),
+    ("busy", (0.1, 0.5), "die 0"),
 )
-def test_read_outs(opened: Open, chart: str, at: tuple[float, float], expected: str) -> None:
+
+
+def test_read_outs(opened: Open) -> None:
     page = opened(a_run())
-    plot = page.locator(f"#chart-{chart} .plot")
-    plot.scroll_into_view_if_needed()
-    box = plot.bounding_box()
-    page.mouse.move(box["x"] + box["width"] * at[0], box["y"] + box["height"] * at[1])
-    readout = page.locator(f"#chart-{chart} .readout")
-    assert readout.is_visible()
-    assert re.match(expected, readout.text_content())
-    page.mouse.move(0, 0)
-    assert readout.is_hidden()
+    for chart, at, expected in READ_OUTS:
+        plot = page.locator(f"#chart-{chart} .plot")
+        plot.scroll_into_view_if_needed()
+        box = plot.bounding_box()
+        page.mouse.move(box["x"] + box["width"] * at[0], box["y"] + box["height"] * at[1])
+        readout = page.locator(f"#chart-{chart} .readout")
+        assert readout.is_visible()
+        assert re.match(expected, readout.text_content())
+        page.mouse.move(0, 0)
+        assert readout.is_hidden()
 
 
 def test_values_can_be_read_and_zoomed_by_keys(opened: Open) -> None:
@@ -510,32 +511,32 @@ def formula(path: Path) -> None:
 
 
 @pytest.mark.parametrize(("write", "charts"), [(advice, 3), (formula, 1)])
-@pytest.mark.parametrize("width", [1200, 390])
 def test_pages_about_no_run(
-    browser: Any, tmp_path: Path, write: Callable[[Path], None], charts: int, width: int
+    browser: Any, tmp_path: Path, write: Callable[[Path], None], charts: int
 ) -> None:
     path = tmp_path / "page.html"
     write(path)
-    complaints: list[str] = []
-    page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme="dark")
-    page.on("console", lambda message: complaints.append(message.text))
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.goto(path.as_uri())
-    page.wait_for_selector(".plot svg")
-    assert page.locator(".plot svg").count() == charts
-    assert not_a_number(page) == 0
-    assert page.locator("img").count() == 0
-    sticks_out = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
-    assert not page.evaluate(sticks_out)
-    first = page.locator("path.line").count()
-    page.locator(".chart .legend").first.click()
-    assert page.locator("path.line").count() < first
-    page.locator(".chart .legend").first.click()
-    page.locator(".plot").first.hover()
-    assert page.locator(".readout .value").first.is_visible()
-    assert page.pdf(format="A4").startswith(b"%PDF")
-    page.close()
-    assert complaints == []
+    for width in (1200, 390):
+        complaints: list[str] = []
+        page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme="dark")
+        page.on("console", lambda message, said=complaints: said.append(message.text))
+        page.on("pageerror", lambda error, said=complaints: said.append(str(error)))
+        page.goto(path.as_uri())
+        page.wait_for_selector(UNDRAWN, state="detached")
+        assert page.locator(".plot svg").count() == charts
+        assert not_a_number(page) == 0
+        assert page.locator("img").count() == 0
+        sticks_out = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
+        assert not page.evaluate(sticks_out)
+        first = page.locator("path.line").count()
+        page.locator(".chart .legend").first.click()
+        assert page.locator("path.line").count() < first
+        page.locator(".chart .legend").first.click()
+        page.locator(".plot").first.hover()
+        assert page.locator(".readout .value").first.is_visible()
+        assert page.pdf(format="A4").startswith(b"%PDF")
+        page.close()
+        assert complaints == []
 
 
 def with_marks() -> Findings:
@@ -623,6 +624,95 @@ def test_slanted_names_and_references_do_not_overlap(opened: Open, width: int) -
         })"""
     )
     assert faults == []
+
+
+VERDICTS: tuple[tuple[str, Tone], ...] = (
+    ("reproduced", "good"),
+    ("direction only", "warn"),
+    ("not reproduced", "bad"),
+)
+
+
+def many(count: int = 150, papers: int = 5) -> Findings:
+    """A page of very many small charts, each with a row in a table that filters."""
+    columns = Columns()
+    rows = []
+    parts = []
+    for paper in range(papers):
+        charts = []
+        for k in range(count // papers):
+            key, (verdict, tone) = f"p{paper}-{k}", VERDICTS[k % 3]
+            value = 1.5 + (7 * k + paper) % 13
+            view = {
+                "name": "",
+                "x": axis("share", "share"),
+                "y": axis("response", "ns", zero=True),
+                "series": [
+                    series(columns, f"{key}.{i}", [value * i * j for j in range(30)],
+                           x=[j / 30 for j in range(30)], name=f"scheme {i}", colour=i)
+                    for i in range(4)
+                ],
+            }  # fmt: skip
+            badge = Badge(tone, verdict, "by the claim's own rule")
+            notes = ("What was tried, and the most likely cause.",)
+            charts.append(Chart(key, f"Claim {key}", "", views=[view], badge=badge, notes=notes))
+            rows.append(
+                [
+                    Cell(key, to=key),
+                    Cell(f"paper {paper}", f"paper {paper}"),
+                    Cell(f"what claim {k} says, in words of ours that are long enough to wrap"),
+                    Cell(f"{value * 1000:,.1f}", value * 1000),
+                    Cell(verdict, verdict, tone=tone),
+                ]
+            )
+        about = ("What the paper is about.",)
+        parts.append(Section(f"paper{paper}", f"Paper {paper}", charts, small=True, about=about))
+    header = ["Claim", "Paper", "What it says", "Ours", "Verdict"]
+    table = Table(header, rows, filters=["Paper", "Verdict"])
+    return Findings("All claims", [], [], table, [], parts, columns, {"a": 1})
+
+
+def test_a_page_of_very_many_charts(opened: Open, tmp_path: Path) -> None:
+    page = opened(many())
+    assert (tmp_path / "report.html").stat().st_size < 1_000_000
+    assert page.locator(".plot svg").count() == 150
+    rows, charts = page.locator("#summary tbody tr:visible"), page.locator("figure.chart:visible")
+    status = page.locator(".filters [role=status]")
+    assert (rows.count(), status.text_content()) == (150, "150 rows")
+    page.get_by_label("Verdict").select_option(label="not reproduced (50)")
+    assert (rows.count(), charts.count(), status.text_content()) == (50, 50, "50 of 150")
+    page.get_by_label("Filter by words").fill("p4 SAYS 29")
+    assert rows.locator("th").all_text_contents() == ["p4-29"]
+    assert page.locator("main > section:visible h2").all_text_contents() == ["Summary", "Paper 4"]
+    page.get_by_label("Filter by words").fill("nothing has this")
+    assert (rows.count(), charts.count()) == (0, 0)
+    page.get_by_label("Filter by words").fill("")
+    page.get_by_label("Verdict").select_option(label="Verdict: all")
+    page.get_by_label("Paper", exact=True).select_option(label="paper 2 (30)")
+    page.get_by_role("button", name="Ours").click()
+    values = [
+        float(cell.replace(",", "")) for cell in rows.locator("td:nth-child(4)").all_text_contents()
+    ]
+    assert values == sorted(values) and len(values) == 30
+    rows.locator("a").first.click()
+    assert page.locator("figure.chart:target").count() == 1
+
+
+def test_a_page_of_very_many_charts_opens_at_once(browser: Any, tmp_path: Path) -> None:
+    path = tmp_path / "many.html"
+    write_findings(path, many())
+    page = browser.new_page(viewport={"width": 1200, "height": 900})
+    # Nothing is ever idle, so only what comes into sight is drawn.
+    page.add_init_script("window.requestIdleCallback = () => {}")
+    page.goto(path.as_uri())
+    drawn = page.locator(".plot svg")
+    assert drawn.count() < 30
+    page.locator("#chart-p2-20 .plot").scroll_into_view_if_needed()
+    page.wait_for_selector("#chart-p2-20 svg")
+    assert drawn.count() < 60
+    pdf = page.pdf(format="A4")
+    assert drawn.count() == 150 and len(pdf) > 100_000
+    page.close()
 
 
 def test_hostile_text_stays_text(opened: Open) -> None:

@@ -35,7 +35,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from flashwright.report.tables import Table
+from flashwright.report.tables import Badge, Table
 
 NO_TIME = "No time was kept (<code>timing.model = none</code>)"
 
@@ -44,7 +44,26 @@ NO_TIME = "No time was kept (<code>timing.model = none</code>)"
 class Chart:
     """A chart, or the reason why there is none.
 
-    `caption` and `missing` are HTML of our own; nothing of a run may stand in them unescaped.
+    Attributes
+    ----------
+    key
+        Its name in the page, which no other chart may have.
+    title
+        Its heading.
+    caption, missing
+        What stands below it, or in its place. HTML of our own: nothing of a run may stand in them unescaped.
+    kind, views
+        What is drawn; see above.
+    table
+        The same in figures.
+    group
+        Charts of one group share their view and the zoom of their horizontal axis.
+    left_out
+        Runs that have no data for it.
+    notes
+        Paragraphs below the caption, as plain text.
+    badge
+        A remark beside the heading, such as a verdict.
     """
 
     key: str
@@ -56,16 +75,37 @@ class Chart:
     missing: str | None = None
     group: str | None = None
     left_out: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    badge: Badge | None = None
 
 
 @dataclass(frozen=True)
 class Section:
-    """Charts that belong together; `stacked` ones stand below each other, as wide as the page."""
+    """Charts that belong together.
+
+    Attributes
+    ----------
+    key
+        Its name in the page, which no other section may have.
+    title
+        Its heading.
+    charts
+        In the order of the page. They are drawn as they come into sight, then the others whenever there is time, so
+        that a page of hundreds opens at once; on paper are all.
+    stacked
+        Below each other, as wide as the page, instead of side by side.
+    small
+        Low and narrow, three or more side by side: for pages of very many.
+    about
+        Paragraphs below the heading, as plain text.
+    """
 
     key: str
     title: str
     charts: Sequence[Chart]
     stacked: bool = False
+    small: bool = False
+    about: tuple[str, ...] = ()
 
 
 @dataclass

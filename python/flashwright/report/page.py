@@ -21,6 +21,7 @@ from flashwright.report.figures import sections
 from flashwright.report.runs import RunView, dig, number
 from flashwright.report.tables import (
     KEY_FIGURES,
+    Badge,
     Table,
     all_figures,
     cells,
@@ -29,15 +30,6 @@ from flashwright.report.tables import (
 )
 
 VIOLATIONS_SHOWN = 50
-
-
-@dataclass(frozen=True)
-class Badge:
-    """A short remark in the header that nobody should miss."""
-
-    tone: str
-    shown: str
-    why: str
 
 
 def write_report(path: Path, runs: Sequence[RunView], title: str) -> None:
@@ -195,6 +187,7 @@ def _own_file(name: str) -> str:
 # In the order in which they need each other.
 _PLOT_FILES = (
     "base",
+    "queue",
     "marks",
     "lines",
     "bars",

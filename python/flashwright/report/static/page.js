@@ -21,15 +21,66 @@
     });
   }
 
-  /** Rows in order of a column; cells without a value stay last either way. */
+  /** Rows in order of a column; cells without a value stay last either way, unless none of the column has one. */
   function sorted(rows, column, sign) {
-    const valueOf = (row) => (column === 0 ? row.cells[0].textContent : row.cells[column].dataset.value);
+    const valued = rows.some((row) => row.cells[column].dataset.value !== undefined);
+    const valueOf = (row) => {
+      const cell = row.cells[column];
+      return (valued ? cell.dataset.value : cell.textContent) || undefined;
+    };
     return [...rows].sort((a, b) => {
       const [x, y] = [valueOf(a), valueOf(b)];
       if (x === undefined || y === undefined) return (x === undefined) - (y === undefined);
-      const difference = column === 0 ? NaN : Number(x) - Number(y);
+      const difference = Number(x) - Number(y);
       return sign * (Number.isNaN(difference) ? x.localeCompare(y, "en", { numeric: true }) : difference);
     });
+  }
+
+  /** A box for words and a choice a column above a table; charts that a hidden row leads to hide with it. */
+  function filtered(table) {
+    const rows = [...table.tBodies[0].rows];
+    const box = document.createElement("div");
+    box.className = "filters";
+    const words = document.createElement("input");
+    Object.assign(words, { type: "search", placeholder: "Filter by words" });
+    words.setAttribute("aria-label", "Filter by words");
+    box.append(words);
+    const told = (cell) => cell.textContent.trim();
+    const choices = [...table.tHead.rows[0].cells].flatMap((head, column) => {
+      if (head.dataset.choose === undefined) return [];
+      const select = document.createElement("select");
+      select.setAttribute("aria-label", told(head));
+      select.append(new Option(`${told(head)}: all`, ""));
+      const counts = new Map();
+      for (const { cells } of rows) counts.set(told(cells[column]), (counts.get(told(cells[column])) ?? 0) + 1);
+      for (const [value, count] of counts) select.append(new Option(`${value || "none"} (${count})`, `=${value}`));
+      box.append(select);
+      return [{ select, column }];
+    });
+    const status = document.createElement("span");
+    status.setAttribute("role", "status");
+    box.append(status);
+    const wanted = (row) => {
+      const text = row.textContent.toLowerCase();
+      const said = words.value.toLowerCase().split(/\s+/).every((word) => text.includes(word));
+      return said && choices.every(({ select, column }) => !select.value || select.value === `=${told(row.cells[column])}`);
+    };
+    const linked = (row) => [...row.querySelectorAll("a[href^='#']")].map((link) => link.getAttribute("href").slice(1));
+    const apply = () => {
+      const shown = rows.filter(wanted);
+      const kept = new Set(shown.flatMap(linked));
+      rows.forEach((row) => {
+        row.hidden = !shown.includes(row);
+        for (const id of linked(row)) document.getElementById(id)?.toggleAttribute("hidden", !kept.has(id));
+      });
+      document.querySelectorAll("section:has(> .charts)").forEach((section) => {
+        section.hidden = !section.querySelector(".chart:not([hidden])");
+      });
+      status.textContent = shown.length < rows.length ? `${shown.length} of ${rows.length}` : `${rows.length} rows`;
+    };
+    box.addEventListener("input", apply);
+    table.parentElement.before(box);
+    apply();
   }
 
   function themeButton(element) {
@@ -72,6 +123,8 @@
     });
   }
 
+  // Before sorting puts buttons into headings.
+  document.querySelectorAll("table.filtered").forEach(filtered);
   document.querySelectorAll("table.sortable").forEach(sortable);
   themeButton(document.getElementById("theme"));
   downloadButton(document.getElementById("download"));

@@ -2,6 +2,9 @@
 
 const KINDS = { lines, bars, stack, map, film, requests };
 
+const HEIGHT = { plain: 280, small: 190, paper: 215, smallOnPaper: 150 };
+const PAPER = { plain: 660, small: 320 }; // widths
+
 class Chart {
   constructor(plot, spec) {
     Object.assign(this, { plot, spec, kind: KINDS[spec.kind], index: 0, x: null, y: null });
@@ -17,9 +20,18 @@ class Chart {
     plot.tabIndex = 0;
     plot.setAttribute("role", "group");
     plot.setAttribute("aria-label", `${spec.title}, chart`);
+    this.small = Boolean(plot.closest(".charts.small"));
     this.buildControls();
     this.listen();
-    new ResizeObserver(() => this.draw()).observe(plot);
+    if (plot.clientWidth) plot.style.minHeight = `${this.height(plot.clientWidth)}px`; // keeps its place until drawn
+    drawLater(this);
+    new ResizeObserver(() => this.resize()).observe(plot);
+  }
+
+  resize() {
+    if (Chart.onPaper || this.plot.clientWidth === this.width) return;
+    if (this.near) this.draw();
+    else drawLater(this);
   }
 
   visible() {
@@ -138,10 +150,18 @@ class Chart {
 
   // Drawing
 
+  height(width) {
+    const [screen, paper] = this.small ? [HEIGHT.small, HEIGHT.smallOnPaper] : [HEIGHT.plain, HEIGHT.paper];
+    return Math.round(this.kind.height?.(this, width) ?? (Chart.onPaper ? paper : screen) + this.slant(width));
+  }
+
   draw() {
-    const width = Math.floor(Chart.printWidth ?? this.plot.clientWidth);
+    waiting.delete(this);
+    const width = Chart.onPaper ? (this.small ? PAPER.small : PAPER.plain) : this.plot.clientWidth;
+    this.width = width;
     if (!width) return;
-    const height = this.kind.height?.(this, width) ?? (Chart.printWidth ? 215 : 280) + this.slant(width);
+    const height = this.height(width);
+    this.plot.style.minHeight = "";
     this.area ??= {};
     this.svg?.remove();
     const viewBox = `0 0 ${width} ${height}`;

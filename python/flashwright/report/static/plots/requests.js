@@ -1,7 +1,7 @@
 // A bar a request: service time, and on top of it the time in the queue. All panels of a page have one scale.
 
 const requests = {
-  height: () => (Chart.printWidth ? 190 : 220),
+  height: () => (Chart.onPaper ? 190 : 220),
   /** The times of each request that are shown, the first part at the bottom. */
   *stacks(chart, { view } = chart) {
     const kept = view.parts.map((part) => !chart.hiddenParts.has(part.name));

@@ -1,4 +1,4 @@
-// Finds the charts of the page and draws them.
+// Finds the charts of the page.
 
 /** On paper charts get the width of a page, and the configuration is laid open. */
 function printing() {
@@ -9,16 +9,16 @@ function printing() {
       wasOpen = configuration.open;
       configuration.open = true;
     }
-    Chart.printWidth = 660;
+    Chart.onPaper = true;
     charts.forEach((chart) => chart.draw());
   });
   addEventListener("afterprint", () => {
     if (configuration) configuration.open = wasOpen;
-    Chart.printWidth = null;
+    Chart.onPaper = false;
     charts.forEach((chart) => chart.draw());
   });
 }
 
 for (const plot of document.querySelectorAll(".plot")) charts.push(new Chart(plot, specs[plot.dataset.chart]));
-charts.forEach((chart) => chart.draw());
+charts.forEach((chart) => sight.observe(chart.plot));
 printing();
