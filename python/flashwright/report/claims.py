@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import html
+import math
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from flashwright.report.charts import Chart, Columns, Section, axis
+from flashwright.report.charts import Chart, Columns, Section, axis, series
 from flashwright.report.page import Findings, write_findings
-from flashwright.report.tables import Cell, Table
+from flashwright.report.tables import Badge, Cell, Table, Tone
 from flashwright.reproduce.claims import Verdict
 from flashwright.reproduce.page import rested_on
 
 __all__ = ["write_claims"]
 
 _NOT_JUDGED = "could not be judged"
+_TONES: dict[str, Tone] = {
+    Verdict.REPRODUCED: "good",
+    Verdict.DIRECTION: "warn",
+    Verdict.NOT: "bad",
+    Verdict.UNTESTABLE: "plain",
+    _NOT_JUDGED: "bad",
+}
 
 
 def write_claims(path: Path, document: Mapping[str, Any]) -> None:
@@ -37,6 +45,15 @@ def write_claims(path: Path, document: Mapping[str, Any]) -> None:
     claims: Sequence[Mapping[str, Any]] = document["claims"]
     columns = Columns()
     by_paper = {name: list(of) for name, of in groupby(claims, lambda each: str(each["paper"]))}
+    charts = {
+        name: [
+            _chart(each, number, plot, columns)
+            for each in of
+            for number, plot in enumerate(each["plots"])
+        ]
+        for name, of in by_paper.items()
+    }
+    quick = "A quick run: shapes, no magnitudes; only verdicts of a full run count."
     write_findings(
         path,
         Findings(
@@ -54,6 +71,7 @@ def write_claims(path: Path, document: Mapping[str, Any]) -> None:
                 ["Claim", "Paper", "Where", "Class", "Verdict", "The paper says", "Ours"],
                 [_row(each) for each in claims],
                 prose=True,
+                filters=["Paper", "Class", "Verdict"],
             ),
             explained=[
                 f"{rested_on(document)}. A claim is judged by its own rule; direction only: the sign or the order is "
@@ -62,72 +80,91 @@ def write_claims(path: Path, document: Mapping[str, Any]) -> None:
                 "parameters, D measured on hardware, E cited from elsewhere, text no number.",
             ],
             sections=[
-                Section(name, name, charts)
-                for name, of in by_paper.items()
-                if (charts := [_chart(each, i, plot, columns) for each in of for i, plot in enumerate(each["plots"])])
+                Section(name, f"Figures of {name}", of, small=True)
+                for name, of in charts.items()
+                if of
             ],
             columns=columns,
             document=document,
-            notes=["A quick run: shapes, no magnitudes; no verdict of it counts."] if document["quick"] else [],
+            notes=[quick] if document["quick"] else [],
             more=[
-                (f"Where ours differs: {name}", Table(["Claim", "Verdict", "Rule", "Why"], rows, prose=True), "")
+                (
+                    f"Where ours differs from {name}",
+                    Table(["Claim", "Verdict", "Rule", "Why"], rows, prose=True),
+                    "",
+                )
                 for name, of in by_paper.items()
-                if (rows := [_why(each) for each in of if each["why"] and each["verdict"] != Verdict.REPRODUCED])
+                if (rows := [_why(each) for each in of if _differs(each)])
             ],
         ),
-    )  # fmt: skip
+    )
+
+
+def _differs(each: Mapping[str, Any]) -> bool:
+    return bool(each["why"]) and each["verdict"] != Verdict.REPRODUCED
+
+
+def _key(each: Mapping[str, Any], number: int) -> str:
+    return f"{each['id']}-{number}".replace(".", "-")
+
+
+def _verdict(each: Mapping[str, Any]) -> str:
+    return str(each["verdict"] or _NOT_JUDGED)
 
 
 def _row(each: Mapping[str, Any]) -> list[Cell]:
-    verdict = each["verdict"] or _NOT_JUDGED
+    verdict = _verdict(each)
     return [
-        Cell(each["id"]),
+        Cell(each["id"], to=_key(each, 0) if each["plots"] else None),
         Cell(each["paper"], each["paper"]),
         Cell(each["where"]),
         Cell(each["kind"], each["kind"]),
-        Cell(verdict, verdict),
+        Cell(verdict, verdict, tone=_TONES[verdict]),
         Cell(each["says"]),
         Cell(each["ours"] or each["error"] or ""),
     ]
 
 
 def _why(each: Mapping[str, Any]) -> list[Cell]:
-    verdict = each["verdict"] or _NOT_JUDGED
-    return [Cell(each["id"]), Cell(verdict, verdict), Cell(each["rule"]), Cell(each["why"])]
+    verdict = _verdict(each)
+    return [
+        Cell(each["id"]),
+        Cell(verdict, verdict, tone=_TONES[verdict]),
+        Cell(each["rule"]),
+        Cell(each["why"]),
+    ]
 
 
 def _chart(
     each: Mapping[str, Any], number: int, plot: Mapping[str, Any], columns: Columns
 ) -> Chart:
-    key = f"{each['id']}-{number}".replace(".", "-")
-    lines = list(plot["lines"])
-    xs = [x for line in lines for x in line["x"]]
-    for name, value in plot["levels"]:
-        lines.append({"label": name, "x": [min(xs), max(xs)], "y": [value] * 2, "paper": "level"})
-    series = []
-    for k, line in enumerate(lines):
-        look: dict[str, Any] = {"points": True}
-        if line["paper"] == "level":
-            look = {"level": True}
-        elif line["paper"] or plot["points"]:
-            look = {"points": True, "line": False}
-        series.append(
-            {
-                "part": f"{line['label']} (printed)" if line["paper"] is True else line["label"],
-                "colour": k,
-                "x": columns.add(f"{key}.x.{k}", line["x"], 7),
-                "y": columns.add(f"{key}.y.{k}", [float("nan") if y is None else y for y in line["y"]]),
-                **look,
-            }
-        )  # fmt: skip
+    key = _key(each, number)
+    lines = [
+        series(
+            columns,
+            f"{key}.{k}",
+            [math.nan if y is None else y for y in line["y"]],
+            x=line["x"],
+            name=f"{line['label']} (printed)" if line["paper"] else line["label"],
+            colour=k,
+            look="published" if line["paper"] else "points" if plot["points"] else "dotted line",
+        )
+        for k, line in enumerate(plot["lines"])
+    ]
     ticks = {"ticks": [list(tick) for tick in plot["ticks"]]} if plot["ticks"] else {}
+    scale = {"log": True} if plot["y_log"] else {"zero": True}
     view = {
         "name": "",
         "x": axis(plot["x"], plot["x_format"], log=plot["x_log"], **ticks),
-        "y": axis(
-            plot["y"], plot["y_format"], **({"log": True} if plot["y_log"] else {"zero": True})
-        ),
-        "series": series,
+        "y": axis(plot["y"], plot["y_format"], **scale),
+        "series": lines,
+        "levels": [[value, label] for label, value in plot["levels"]],
     }
-    caption = f"<b>{html.escape(each['verdict'] or _NOT_JUDGED)}</b>: {html.escape(each['says'])}"
-    return Chart(key, f"{each['id']}: {plot['title']}", caption, views=[view])
+    verdict = _verdict(each)
+    return Chart(
+        key,
+        f"{each['id']}: {plot['title']}",
+        html.escape(f"{each['where']}. {each['says']}"),
+        views=[view],
+        badge=Badge(_TONES[verdict], verdict),
+    )
