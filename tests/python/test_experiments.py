@@ -37,36 +37,6 @@ def test_a_figure_of_hu_2012_plays_small(figure: str, tmp_path: Path) -> None:
             assert row["programs_translation"] == "0"
 
 
-def test_drives_of_hu_2012_fill_small(tmp_path: Path) -> None:
-    script = EXPERIMENTS / "hu-2012-anomalies" / "run.py"
-    parts = (
-        "--only",
-        "fills",
-        "--only",
-        "reads",
-        "--drive",
-        "intel-320",
-        "--drive",
-        "ocz-vertex-3",
-    )
-    command = [sys.executable, script, "--quick", "--per-cent", "1", *parts, "--out", tmp_path]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    found = rows(tmp_path / "fills.csv")
-    intel = [row for row in found if row["drive"] == "intel-320"]
-    assert [float(row["range"]) for row in intel] == [0.1, 0.5, 1.0]
-    rho = [float(row["rho"]) for row in intel]
-    assert rho == sorted(rho, reverse=True) and rho[0] > 0.9 and rho[-1] < 0.3
-    assert {row["mapping"] for row in intel} == {"page"}
-    # A log-block drive that was filled before has merged all along.
-    filled = [row for row in found if row["prefilled"] == "1"]
-    assert {row["drive"] for row in filled} == {"ocz-vertex-3"}
-    assert all(float(row["rho"]) >= 0.9 for row in filled)
-    whole = [row for row in rows(tmp_path / "reads.csv") if float(row["range"]) == 1]
-    mean = [float(row["mean_ms"]) for row in whole]
-    assert mean == sorted(mean) and mean[2] > 2 * mean[0]
-
-
 def test_kim_2011_plays_small(tmp_path: Path) -> None:
     script = EXPERIMENTS / "kim-2011" / "run.py"
     command = [

@@ -1,0 +1,56 @@
+"""The abstract's claims: those of chapter 4 of the dissertation, on its two drives, from the same runs."""
+
+from __future__ import annotations
+
+from flashwright_experiments.hu_2012 import drives_judges
+
+from flashwright.reproduce import Answer, Found, Verdict, claim
+
+DRIVES = ("intel-320", "fusion-iodrive")
+
+
+def both(one: Answer, other: Answer) -> Answer:
+    """Two answers to one claim: the worse of their verdicts."""
+    order = list(Verdict)
+    return Answer(
+        max(one.verdict, other.verdict, key=order.index),
+        f"{one.ours}; {other.ours}",
+        plots=[*one.plots, *other.plots],
+    )
+
+
+@claim("H1", needs="hu-2012/drive-example")
+def h1(found: Found) -> Answer:
+    """What the simulator calls GC efficiency, against blocks counted by hand."""
+    rows = found["hu-2012/drive-example"]
+    counted = []
+    for row in rows:
+        victims = [4 - valid for valid in row["valid_by_block"] if valid < 4]
+        counted.append(sum(victims) / len(victims) / 4)
+    named = [row["efficiency"] for row in rows]
+    return Answer(
+        Verdict.of(named == counted),
+        "gc.efficiency of a run is "
+        + " and ".join(f"{100 * value:.0f} %" for value in named)
+        + " in the two halves of the dissertation's Figure 4.2, where the victims have "
+        + " and ".join(f"{100 * value:.0f} %" for value in counted)
+        + " of invalid pages",
+    )
+
+
+@claim("H2", needs=("hu-2012/drive-fills", "hu-2012/drive-spare"))
+def h2(found: Found) -> Answer:
+    """Bandwidth over data written."""
+    return both(drives_judges.flat_until_full(found, DRIVES), drives_judges.levels(found, DRIVES))
+
+
+@claim("H3", needs="hu-2012/drive-lives")
+def h3(found: Found) -> Answer:
+    """Residual lifetime."""
+    return drives_judges.lifetimes(found)
+
+
+@claim("H4", needs="hu-2012/drive-reads")
+def h4(found: Found) -> Answer:
+    """Reads among writes."""
+    return both(drives_judges.stable(found, DRIVES), drives_judges.unpredictable(found, DRIVES))
