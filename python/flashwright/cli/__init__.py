@@ -24,6 +24,7 @@ from flashwright.cli import (
     probe,
     replay,
     simulate,
+    sweep,
     trace,
 )
 from flashwright.cli.render import errors
@@ -64,6 +65,7 @@ def _common(
 
 app.command("simulate")(simulate.simulate)
 app.command("compare")(compare.compare)
+app.command("sweep")(sweep.sweep)
 app.command("replay")(replay.replay)
 app.command("probe")(probe.probe)
 app.command("characterize")(characterize.characterize)
