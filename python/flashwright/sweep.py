@@ -283,9 +283,9 @@ class SweepResult:
         return [self._summary(of) for of in groups.values()]
 
     def _summary(self, of: Sequence[int]) -> Summary:
-        known = [flat_figures(figures) for nth in of if (figures := self.figures_of(nth))]
+        known = [figures for nth in of if (figures := self.figures_of(nth)) is not None]
         values = {
-            name: [float(str(row[name])) for row in known if row.get(name) is not None]
+            name: [value for figures in known if (value := _dig(figures, name)) is not None]
             for name in FIGURES
         }
         return Summary(
@@ -342,6 +342,14 @@ class SweepResult:
         from flashwright.report.grid import write_grid
 
         write_grid(Path(path), self, title)
+
+
+def _dig(figures: Mapping[str, Any], name: str) -> float | None:
+    """A figure by its dotted name."""
+    value: Any = figures
+    for step in name.split("."):
+        value = value[step]
+    return None if value is None else float(value)
 
 
 def _scalar(value: object) -> object:
