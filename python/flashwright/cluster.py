@@ -76,7 +76,8 @@ def _computed(
         of[future.key] = point
         return future
 
-    futures = distributed.as_completed(map(submit, itertools.islice(waiting, _IN_FLIGHT)))
+    first = [submit(point) for point in itertools.islice(waiting, _IN_FLIGHT)]
+    futures = distributed.as_completed(first, loop=client.loop)
     for future in futures:
         point = of.pop(future.key)
         if future.status in ("cancelled", "lost"):

@@ -131,6 +131,8 @@ class Maker:
                 settings = replace(settings, **number)
             else:
                 of_drive[key] = value
+        if any(key in OF_RUN for key in choice):
+            settings.to_json(preconditioning)
         if of_workload:
             source = _with_keys(source, of_workload)
             _expect_an_effect(of_workload, settings)

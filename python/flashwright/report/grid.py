@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -31,6 +32,7 @@ _FIGURES = (
 
 # Beyond so many lines nobody tells them apart; the table has all.
 _LINES_MOST = 24
+_VALUES_MOST = 24
 _FAILURES_SHOWN = 200
 
 
@@ -161,7 +163,7 @@ def _sections(summaries: Sequence[SummaryView], columns: Columns) -> list[Sectio
     certain = all(e.ci95 is None for each in summaries for e in each.figures.values())
     sections = []
     for section in sweeps([_Mean.of(each, 0) for each in summaries], columns):
-        charts = [chart for chart in section.charts if _legible(chart)]
+        charts = [_without_wide(chart) for chart in section.charts if _legible(chart)]
         for chart in charts if not certain else ():
             for line in chart.views[0]["series"]:
                 for end, kept in ends.items():
@@ -175,6 +177,12 @@ def _sections(summaries: Sequence[SummaryView], columns: Columns) -> list[Sectio
 
 def _legible(chart: Chart) -> bool:
     return len(chart.views[0]["series"]) <= _LINES_MOST
+
+
+def _without_wide(chart: Chart) -> Chart:
+    """The chart without a table that nobody could read; the one of all combinations has the figures."""
+    wide = chart.table is not None and len(chart.table.header) > _VALUES_MOST
+    return replace(chart, table=None) if wide else chart
 
 
 def _forget_unused(sections: Sequence[Section], columns: Columns) -> None:
@@ -221,7 +229,7 @@ def _cell(estimate: EstimateView | None, figure: Figure) -> Cell:
     shown = figure.show(float(f"{estimate.mean:.4g}"))
     if estimate.ci95 is not None:
         shown += f" ± {figure.show(float(f'{estimate.ci95:.2g}'))}"
-    return Cell(shown, estimate.mean)
+    return Cell(shown, _rounded(estimate.mean))
 
 
 def _failures(found: SweepView) -> list[tuple[str, Table, str]]:
@@ -237,18 +245,29 @@ def _failures(found: SweepView) -> list[tuple[str, Table, str]]:
 
 
 def _document(found: SweepView) -> dict[str, Any]:
+    """All means and intervals, to the digits that a page needs: a line of text for each combination."""
+    names = list(dict.fromkeys(name for each in found.summaries for name in each.figures))
+    columns = [*found.keys, "runs", "failed"]
+    for name in names:
+        columns += [f"{name}.mean", f"{name}.ci95"]
+    rows = []
+    for each in found.summaries:
+        row: list[object] = [each.varied.get(key) for key in found.keys]
+        row += [each.runs, each.failed]
+        for name in names:
+            figure = each.figures.get(name)
+            if figure is None:
+                row += [None, None]
+            else:
+                row += [_rounded(figure.mean), _rounded(figure.ci95)]
+        rows.append(json.dumps(row))
     return {
         "points": len(found.cases),
         "digest": found.digest,
-        "summary": [
-            {
-                "varied": dict(each.varied),
-                "runs": each.runs,
-                "failed": each.failed,
-                "figures": {
-                    name: [estimate.mean, estimate.ci95] for name, estimate in each.figures.items()
-                },
-            }
-            for each in found.summaries
-        ],
+        "columns": columns,
+        "rows": rows,
     }
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.6g}")
