@@ -2,6 +2,8 @@
 //!
 //! The same on every machine: files go in by their path below the workspace, in order, as they lie in the sources.
 
+#![allow(clippy::print_stdout)] // by which cargo is told
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};

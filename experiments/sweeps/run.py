@@ -3,8 +3,8 @@
     python experiments/sweeps/run.py [--jobs 2] [--seed 1] [--only cores,dask,killed] [FILE.toml]
 
 ``cores`` is a plain sweep. ``dask`` starts a scheduler and four workers as processes of their own and kills one of them
-on the way. ``killed`` kills the sweep three times at random with SIGKILL, and one of its processes in the last go. Each has
-a folder of points of its own; the Parquet files must have the same bytes.
+on the way. ``killed`` kills the sweep three times at random with SIGKILL, and one of its processes in the last go. Each
+has a folder of points of its own; the Parquet files must have the same bytes.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import itertools
+import logging
 from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
@@ -41,6 +42,11 @@ def on_cluster(points: Sequence[Point], address: str) -> Generator[Outcome, None
         this package.
     """
     distributed = _distributed()
+    with _quiet():
+        yield from _on(distributed, points, address)
+
+
+def _on(distributed: Any, points: Sequence[Point], address: str) -> Iterator[Outcome]:
     try:
         client = distributed.Client(address, timeout=_TIMEOUT_S, set_as_default=False)
     except (OSError, ValueError, TimeoutError) as error:
@@ -51,6 +57,19 @@ def on_cluster(points: Sequence[Point], address: str) -> Generator[Outcome, None
     with contextlib.closing(client):
         _expect_the_same_code(client, address)
         yield from _computed(distributed, client, points, address)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """No words of Dask's own about workers and schedulers that die: what follows for the points is told."""
+    levels = {name: logging.getLogger(name).level for name in ("distributed", "distributed.client")}
+    for name in levels:
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        for name, level in levels.items():
+            logging.getLogger(name).setLevel(level)
 
 
 def _distributed() -> Any:
