@@ -30,6 +30,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     (),
     ("simulate",),
     ("compare",),
+    ("sweep",),
     ("replay",),
     ("probe",),
     ("characterize",),

@@ -17,6 +17,7 @@ from flashwright.errors import FlashwrightError
 from flashwright.replay import ReplayInterrupted, ReplayResult, replay
 from flashwright.results import Latencies, RunResult, Snapshots
 from flashwright.run import Progress, Run, RunInterrupted, RunSettings
+from flashwright.sweep import Sweep, SweepResult, sweep
 
 __all__ = [
     "FlashwrightError",
@@ -30,6 +31,8 @@ __all__ = [
     "RunSettings",
     "Snapshots",
     "Ssd",
+    "Sweep",
+    "SweepResult",
     "__version__",
     "advise",
     "compare",
@@ -38,6 +41,7 @@ __all__ = [
     "lifetime",
     "replay",
     "smart",
+    "sweep",
     "tracefiles",
     "workloads",
 ]

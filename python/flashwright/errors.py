@@ -15,6 +15,7 @@ __all__ = [
     "InternalError",
     "OutputError",
     "SavedStateError",
+    "SweepError",
     "TargetError",
     "TraceError",
     "VerifyError",
@@ -100,6 +101,12 @@ class SavedStateError(FlashwrightError):
     """A saved run can't be read."""
 
     general_hint = "run it again from the start"
+
+
+class SweepError(FlashwrightError):
+    """The file of a sweep has a fault, or its points can't be computed as was asked."""
+
+    general_hint = "docs/sweep.md describes the file and the ways to compute its points"
 
 
 class OutputError(FlashwrightError):

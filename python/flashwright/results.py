@@ -20,7 +20,14 @@ from flashwright import _core
 from flashwright.errors import WorkloadError
 from flashwright.files import write_beside
 
-__all__ = ["Latencies", "RunResult", "Snapshots", "write_table"]
+__all__ = [
+    "Latencies",
+    "RunResult",
+    "Snapshots",
+    "column",
+    "flat_figures",
+    "write_table",
+]
 
 KINDS = ("read", "write", "trim", "flush")
 """Kinds of request, in the order of their numbers."""
@@ -317,6 +324,52 @@ def write_table(table: pa.Table, path: str | os.PathLike[str]) -> None:
             pa.feather.write_feather(table, str(part), compression="lz4")
         else:
             pa.parquet.write_table(table, str(part), compression="zstd")
+
+
+def column(values: Sequence[object]) -> list[object]:
+    """The values of a column, as text where they are of several kinds, which no column can be.
+
+    Parameters
+    ----------
+    values : sequence
+        Numbers, truth values, text; None where there is none.
+
+    Examples
+    --------
+    >>> column([1, 2.5, None]), column([0.7, "70%"])
+    ([1, 2.5, None], ['0.7', '70%'])
+    """
+    kinds = {float if type(value) is int else type(value) for value in values if value is not None}
+    if len(kinds) < 2:
+        return list(values)
+    return [value if value is None else str(value) for value in values]
+
+
+_LISTS = ("merges.full_by_data_blocks",)
+
+
+def flat_figures(figures: Mapping[str, Any], prefix: str = "") -> dict[str, object]:
+    """All figures of a run in one level, by dotted name; lists are left out but for those of merges.
+
+    Parameters
+    ----------
+    figures : mapping
+        The documented figures (:attr:`RunResult.json`) or a part of them.
+    prefix : str, optional
+        What stands before each name.
+
+    Examples
+    --------
+    >>> flat_figures({"host": {"pages_read": 7}, "busy": {"dies": [0.5]}})
+    {'host.pages_read': 7}
+    """
+    flat: dict[str, object] = {}
+    for key, value in figures.items():
+        if isinstance(value, dict):
+            flat.update(flat_figures(value, f"{prefix}{key}."))
+        elif not isinstance(value, list) or prefix + key in _LISTS:
+            flat[prefix + key] = value
+    return flat
 
 
 def _table(columns: Mapping[str, npt.NDArray[Any]]) -> pa.Table:
