@@ -216,7 +216,9 @@ def test_the_command_says_what_it_can_not(folder: Path, tmp_path: Path, command:
     said = command("reproduce", "nothing", *where)
     assert said.status == 2 and "CLAIM: found 'nothing'" in said.err
     said = command("reproduce", *where, "--jobs", "0")
-    assert said.status == 2 and "--jobs: found 0" in said.err
+    assert said.status == 2 and "jobs: found 0" in said.err
+    said = command("reproduce", *where, "--jobs", "1", "--dask", "tcp://localhost:1")
+    assert said.status == 2 and "--jobs and --dask: found both" in said.err
     said = command("reproduce", *where, "--traces", tmp_path / "none")
     assert said.status == 2 and "not a folder" in said.err
     said = command("reproduce", *where, "--markdown", tmp_path / "no" / "claims.md")

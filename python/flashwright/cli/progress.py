@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
 import sys
+import threading
 import time
-from types import TracebackType
+from collections.abc import Iterator
+from types import FrameType, TracebackType
 
 from rich.console import Console
 from rich.progress import (
@@ -19,7 +23,7 @@ from rich.progress import (
 from flashwright import run
 from flashwright.points import Outcome
 
-__all__ = ["Bar", "PointsBar"]
+__all__ = ["Bar", "PointsBar", "terminable"]
 
 _WAIT_S = 1.0
 _NAMES = {
@@ -80,13 +84,8 @@ class Bar:
         value: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Take it off the screen; it comes again with the next update."""
         if self._bar is not None:
             self._bar.stop()
-            self._bar = self._task = None
 
     def update(self, now: run.Progress, what: str = "") -> None:
         """Take what a run tells; `what` names the part of it that is going on."""
@@ -182,6 +181,23 @@ class PointsBar:
         if self.failed:
             told += f", {self.failed:,} failed"
         self._bar.update(self._bar.task_ids[0], completed=now, total=total - self.kept, told=told)
+
+
+@contextlib.contextmanager
+def terminable() -> Iterator[None]:
+    """Let SIGTERM, by which batch systems announce the end, do what Ctrl-C does."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _clock(seconds: float) -> str:

@@ -10,16 +10,14 @@ from typing import Annotated, Any
 import typer
 
 from flashwright.cli.options import ResultOptions, add_options
-from flashwright.cli.progress import Bar
+from flashwright.cli.progress import PointsBar, terminable
 from flashwright.cli.render import errors, page, put_json, units
-from flashwright.errors import WorkloadError
+from flashwright.errors import SweepError
 from flashwright.files import write_beside
-from flashwright.points import Outcome
 from flashwright.report.claims import write_claims
 from flashwright.reproduce import Claim, Plan, Reproduction, choose, papers
 from flashwright.reproduce import reproduce as carry_out
 from flashwright.reproduce.page import markdown
-from flashwright.run import Progress
 
 __all__ = ["reproduce"]
 
@@ -56,6 +54,13 @@ class ReproduceOptions:
     jobs: Annotated[
         int | None, typer.Option(metavar="N", help="Processes; by default one a core.")
     ] = None
+    dask: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="A Dask scheduler whose workers compute, such as tcp://host:8786; they need the same papers' folder.",
+        ),
+    ] = None
     experiments: Annotated[
         Path | None,
         typer.Option(
@@ -89,25 +94,29 @@ def reproduce(
     wanted = claim or []
     if run.list:
         return _list(choose(papers(run.experiments), wanted), output)
-    if run.jobs is not None and run.jobs < 1:
-        raise WorkloadError(f"--jobs: found {run.jobs}, expected 1 or more", "")
-    told = _Told(output)
-    try:
-        found = carry_out(
-            wanted,
-            quick=run.quick,
-            traces=run.traces,
-            store=run.store,
-            experiments=run.experiments,
-            workers=run.jobs,
-            told=told.plan,
-            progress=told.progress,
+    if run.dask is not None and run.jobs is not None:
+        raise SweepError(
+            "--jobs and --dask: found both, expected one of them",
+            "the cluster has as many workers as were started for it",
         )
+    try:
+        with terminable(), PointsBar(output.bar) as bar:
+            found = carry_out(
+                wanted,
+                quick=run.quick,
+                traces=run.traces,
+                store=run.store,
+                experiments=run.experiments,
+                workers=run.jobs,
+                dask=run.dask,
+                told=None if output.quiet else _tell,
+                progress=bar.update,
+            )
     except KeyboardInterrupt:
-        told.close()
         errors.note("interrupted; the runs that were finished are kept, the same command goes on")
         return 130
-    told.close()
+    for outcome in found.failures:
+        errors.fault(f"{outcome.point.label}: {outcome.error}")
     document = found.to_json()
     put_json(document, output.json)
     if run.markdown is not None:
@@ -144,36 +153,17 @@ def _list(claims: Sequence[Claim], output: ResultOptions) -> int:
     return 0
 
 
-class _Told:
-    """Says what is to come, and how far it is."""
-
-    def __init__(self, output: ResultOptions) -> None:
-        self._output = output
-        self._bar = Bar(output.bar, "claims", "runs/s")
-
-    def plan(self, made: Plan) -> None:
-        """Take the plan."""
-        if self._output.quiet:
-            return
-        left = made.runs - made.kept
-        told = f"{units.count(len(made.claims))} claims rest on {units.count(made.runs)} runs"
-        if made.kept:
-            told += f", of which {units.count(made.kept)} are kept"
-        if left:
-            minutes = made.cpu_s / 60
-            told += f"; {f'about {minutes:.0f} minutes' if minutes >= 1.5 else 'a minute or two'} of one core to go"
-        errors.note(told)
-
-    def progress(self, outcome: Outcome, done: int, total: int) -> None:
-        """Take a finished run."""
-        if outcome.error is not None:
-            self._bar.close()
-            errors.note(f"{outcome.point.label}: {outcome.error}")
-        self._bar.update(Progress("measured", done, total, None, 0), "runs")
-
-    def close(self) -> None:
-        """End the bar."""
-        self._bar.close()
+def _tell(made: Plan) -> None:
+    """Say what is to come."""
+    left = made.runs - made.kept
+    told = f"{units.count(len(made.claims))} claims rest on {units.count(made.runs)} runs"
+    if made.kept:
+        told += f", of which {units.count(made.kept)} are kept"
+    if left:
+        minutes = made.cpu_s / 60
+        lasts = f"about {minutes:.0f} minutes" if minutes >= 1.5 else "a minute or two"
+        told += f"; {lasts} of one core to go"
+    errors.note(told)
 
 
 def _show(found: Reproduction) -> None:

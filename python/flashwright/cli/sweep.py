@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
-import signal
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from types import FrameType
 from typing import Annotated
 
 import typer
 
 from flashwright import __version__
 from flashwright.cli.options import ResultOptions, add_options
-from flashwright.cli.progress import PointsBar
+from flashwright.cli.progress import PointsBar, terminable
 from flashwright.cli.render import errors, page, put_json, units
 from flashwright.errors import FlashwrightError, SweepError
 from flashwright.points import Store
@@ -82,7 +78,7 @@ def sweep(
         _show_plan(made, kept, part)
         return 0
     try:
-        with _terminable(), PointsBar(output.bar) as bar:
+        with terminable(), PointsBar(output.bar) as bar:
             found = made.run(kept, jobs=jobs, dask=dask, shard=part, progress=bar.update)
     except KeyboardInterrupt:
         errors.note(
@@ -129,23 +125,6 @@ def _check(
                 "them and computes nothing",
             )
     output.check(out, summary)
-
-
-@contextlib.contextmanager
-def _terminable() -> Iterator[None]:
-    """Let SIGTERM, by which batch systems announce the end, do what Ctrl-C does."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _say_damaged(kept: Store) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import flashwright
+from flashwright import _core
 from flashwright.errors import ConfigError
 from flashwright.points import Point
 from flashwright.reproduce.claims import Claim, Job, Jobs, Judge, Kind, Setting, Verdict
@@ -266,14 +267,10 @@ def _point(part: Part, job: Job, setting: Setting) -> Point:
         ]
     return Point(
         f"{__name__}:play",
-        {
-            "folder": str(folder),
-            "module": stem,
-            "function": job.function.__name__,
-            "arguments": dict(job.arguments),
-        },
+        {"module": stem, "function": job.function.__name__, "arguments": dict(job.arguments)},
         f"{part.name}: {job.label or job.function.__name__}",
         " ".join(digests),
+        {"folder": str(folder)},
     )
 
 
@@ -283,19 +280,30 @@ def _of_file(path: str) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-# What shapes no result.
-_NO_RESULTS = {"cli", "report", "reproduce", "points.py", "sweep.py", "sweep"}
+# What shapes no result: what people see, and how runs are handed out and kept.
+_NO_RESULTS = {
+    "cli",
+    "report",
+    "reproduce",
+    "points.py",
+    "pool.py",
+    "cluster.py",
+    "sweep.py",
+    "sweepfile.py",
+    "sweeppoint.py",
+}
 
 
 @cache
 def _of_simulator() -> str:
     root = Path(flashwright.__file__).parent
     files = [
-        path
-        for path in sorted(root.rglob("*"))
-        if path.suffix in (".py", ".so") and path.relative_to(root).parts[0] not in _NO_RESULTS
+        str(path)
+        for path in sorted(root.rglob("*.py"))
+        if path.relative_to(root).parts[0] not in _NO_RESULTS
     ]
-    return hashlib.sha256("".join(_of_file(str(path)) for path in files).encode()).hexdigest()
+    text = _core.source_digest + "".join(_of_file(path) for path in files)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _of_modules(module: types.ModuleType) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 
 import flashwright
 from flashwright.errors import ConfigError
-from flashwright.points import Outcome, Point, Store, compute
+from flashwright.points import Outcome, Point, Store, compute, cores
 from flashwright.reproduce.claims import Answer, Claim, Setting, Verdict
 from flashwright.reproduce.papers import Paper, Part, papers, points_of
 
@@ -100,7 +100,9 @@ class Reproduction:
     wall_s : float
         What this reproduction took.
     workers : int
-        On how many processes.
+        On how many processes; with Dask the cores of this machine.
+    failures : tuple of Outcome
+        Runs that failed.
     """
 
     judged: tuple[Judged, ...]
@@ -112,6 +114,7 @@ class Reproduction:
     cpu_s: float
     wall_s: float
     workers: int
+    failures: tuple[Outcome, ...] = ()
 
     @property
     def counts(self) -> dict[str, int]:
@@ -202,7 +205,7 @@ def plan(
     points = {name: points_of(part, setting) for name, part in parts.items()}
     kept, cpu_s = set[str](), 0.0
     for name, listed in points.items():
-        found = {each.key for each in listed if store.read(each) is not None}
+        found = {each.key for each in listed if store.has(each)}
         kept |= found
         missing = sum(each.key not in found for each in listed)
         cpu_s += parts[name].cpu_s[0 if setting.quick else 1] * missing / max(1, len(listed))
@@ -227,6 +230,7 @@ def reproduce(
     store: str | os.PathLike[str] = ".flashwright/claims",
     experiments: str | os.PathLike[str] | None = None,
     workers: int | None = None,
+    dask: str | None = None,
     progress: Callable[[Outcome, int, int], None] | None = None,
     told: Callable[[Plan], None] | None = None,
 ) -> Reproduction:
@@ -246,6 +250,8 @@ def reproduce(
         Folder of the papers.
     workers : int, optional
         Processes; by default one a core.
+    dask : str, optional
+        The address of a Dask scheduler, whose workers compute instead; they need the papers' folder at the same place.
     progress : callable, optional
         Called after each run with its outcome, how many are finished, and how many there are.
     told : callable, optional
@@ -269,7 +275,7 @@ def reproduce(
         told(made)
     began = time.monotonic()
     listed = [point for points in made.points.values() for point in points]
-    outcomes = compute(listed, kept, workers=workers, progress=progress)
+    outcomes = compute(listed, kept, workers=workers, dask=dask, progress=progress)
     by_key = {each.point.key: each for each in outcomes}
     rows = {name: [by_key[point.key] for point in points] for name, points in made.points.items()}
     judged = _judge(read, claims, rows)
@@ -282,7 +288,8 @@ def reproduce(
         sum(not each.cached for each in by_key.values()),
         sum(each.seconds for each in by_key.values()),
         time.monotonic() - began,
-        workers or os.cpu_count() or 1,
+        workers or cores(),
+        tuple(each for each in by_key.values() if each.error is not None),
     )
 
 
