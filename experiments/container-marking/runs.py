@@ -1,39 +1,75 @@
-"""The comparison of the container-marking report (Hu, Haas, Eleftheriou, IBM Research), claim by claim.
+"""What the claims of the container-marking report rest on: FIFO, windowed greedy and container marking side by side.
 
-Plays synthetic workloads on a scaled drive under FIFO, windowed greedy and container marking in two readings of its
-window, and says for each claim what the report has, what comes out here, and whether that agrees by the claim's rule.
 README.md beside this file names the readings and what was left out.
 """
 
 from __future__ import annotations
 
-import argparse
-import csv
 import itertools
 import math
-import time
-from concurrent.futures import ProcessPoolExecutor
+import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from flashwright import Ssd
+from flashwright import Ssd, tracefiles, workloads
+from flashwright.errors import FlashwrightError
+from flashwright.reproduce import Job, Setting, part
 
-HERE = Path(__file__).parent
 PAGES = 64
 FULL_BLOCKS = 32_768  # Table II: 4 channels x 2 dies x 4,096
+D30, D70, Z80, Z95, UNIFORM = "D&S 30 %", "D&S 70 %", "Zipf 80/20", "Zipf 95/20", "uniform"
 LOADS = {
-    "D&S 30 %": "dynamic-static:static=0.3",
-    "D&S 70 %": "dynamic-static:static=0.7",
-    "Zipf 80/20": "zipf:accesses=0.8,space=0.2",
-    "Zipf 95/20": "zipf:accesses=0.95,space=0.2",
-    "uniform": "uniform",
+    D30: "dynamic-static:static=0.3",
+    D70: "dynamic-static:static=0.7",
+    Z80: "zipf:accesses=0.8,space=0.2",
+    Z95: "zipf:accesses=0.95,space=0.2",
+    UNIFORM: "uniform",
 }
-D30, D70, Z80, Z95, UNIFORM = LOADS
-FINANCIAL = "financial1 stand-in"  # synthetic: supports orderings only
-MARKING = ("marking, per-list", "marking, each-list")
+SKEWED = (D30, D70, Z80, Z95)
+FIFO, GREEDY, WINDOWED = "fifo", "greedy", "windowed greedy"
+PER_LIST, EACH_LIST = "marking, per-list", "marking, each-list"
+POLICIES = (FIFO, WINDOWED, PER_LIST, EACH_LIST)
 CYCLES = 5000  # erases that a block stands in the report
 CYCLES_SHORT = 300  # and where a whole life is played
-PLAIN = ("fifo", "windowed greedy", "greedy")
+LIVES_AT = (0.7, 0.8)
+# The report's traces: the names of the published files, packed or not, and their format.
+TRACES = {
+    "financial1": ("Financial1.spc", "spc"),
+    "proj-0": ("proj_0.csv", "msr"),
+    "src1-2": ("src1_2.csv", "msr"),
+    "prxy-0": ("prxy_0.csv", "msr"),
+}
+HEADS = {
+    "first 10,000 requests of financial1": ("financial1-first10k.spc.zst", "spc"),
+    "first 20,000 requests of prxy-0": ("prxy_0-first20k.msr.csv.zst", "msr"),
+}
+HEAD_REPEATS = 150
+
+
+def settings_of(
+    policy: str, blocks: int, levels: int, demotion: str, rotate: str
+) -> dict[str, object]:
+    """The configuration of a policy; a window that is not per list shrinks with the number of blocks."""
+    window = math.ceil(100 * blocks / FULL_BLOCKS)
+    if policy not in (PER_LIST, EACH_LIST):
+        return {
+            "gc.victim": policy.replace(" ", "-"),
+            "gc.windowed-greedy.window": window,
+            "placement.policy": "single",
+            "wear.free-block": "least-worn",
+        }
+    reading = policy.removeprefix("marking, ")
+    return {
+        "gc.victim": "container-marking",
+        "gc.container-marking.window": reading,
+        # Seven of each list, below full size too; the other reading scales.
+        "gc.container-marking.window-blocks": 14 * levels if reading == "per-list" else window,
+        "gc.container-marking.rotate": rotate if reading == "per-list" else "none",
+        "placement.policy": "container-marking",
+        "placement.container-marking.levels": levels,
+        "placement.container-marking.demotion": demotion,
+    }
 
 
 def drive(
@@ -43,459 +79,394 @@ def drive(
     *,
     levels: int = 8,
     demotion: str = "table",
+    rotate: str = "share",
     cycles: int = CYCLES,
+    fill: str = "sequential",
 ) -> Ssd:
-    """The scaled drive; windows and the cleaning threshold shrink with the number of blocks.
-
-    With fewer cycles Tc shrinks and beta grows alike, so that wear weighs as much.
-    """
-    window = math.ceil(100 * blocks / FULL_BLOCKS)
+    """The scaled drive; with fewer cycles Tc shrinks and beta grows alike, so that wear weighs as much."""
     settings: dict[str, object] = {
         "wear.pe-cycles-max": cycles,
-        "gc.windowed-greedy.beta": 0.1 * CYCLES / cycles,
-        "gc.windowed-greedy.cycles-threshold": round(200 * cycles / CYCLES),
-        "gc.container-marking.beta": 0.1 * CYCLES / cycles,
-        "gc.container-marking.cycles-threshold": round(200 * cycles / CYCLES),
         "geometry.blocks-per-plane": blocks,
         "capacity.utilization": u,
         "gc.free-blocks-min": max(5, math.ceil(20 * blocks / 8192)),
-        "gc.windowed-greedy.window": window,
     }
-    if policy in MARKING:
-        reading = policy.removeprefix("marking, ")
-        settings |= {
-            "gc.victim": "container-marking",
-            "gc.container-marking.window": reading,
-            # Seven of each list, as section 5.4 of our reference has it, below full size too; the other reading scales.
-            "gc.container-marking.window-blocks": 14 * levels if reading == "per-list" else window,
-            "gc.container-marking.rotate": "share" if reading == "per-list" else "none",
-            "placement.policy": "container-marking",
-            "placement.container-marking.levels": levels,
-            "placement.container-marking.demotion": demotion,
-        }
-    else:
-        settings |= {
-            "gc.victim": policy.replace(" ", "-"),
-            "placement.policy": "single",
-            "wear.free-block": "least-worn",
-        }
-    return Ssd.named("container-marking-scaled").with_(settings).precondition("sequential")
+    for victim in ("windowed-greedy", "container-marking"):
+        settings[f"gc.{victim}.beta"] = 0.1 * CYCLES / cycles
+        settings[f"gc.{victim}.cycles-threshold"] = round(200 * cycles / CYCLES)
+    settings |= settings_of(policy, blocks, levels, demotion, rotate)
+    return Ssd.named("container-marking-scaled").with_(settings).precondition(fill)
 
 
-def play(job: dict[str, Any]) -> dict[str, Any]:
-    """One run: amplification over the last fifth, and its series."""
-    ssd = drive(
-        job["policy"],
-        job["blocks"],
-        job["u"],
-        levels=job.get("levels", 8),
-        demotion=job.get("demotion", "table"),
-    )
-    logical = int(job["blocks"] * PAGES * job["u"])
-    windows = 10 if job["policy"] in MARKING else 4
-    every = job["drive_writes"] * logical // windows
-    row = dict(job) | {"error": "", "write_amplification": None, "series": ""}
+def series(run: Any, windows: int) -> dict[str, Any]:
+    """Amplification over the run, and over its last two windows."""
+    found = [float(x) for x in run.windows["write_amplification"].to_pylist()][:windows]
+    return {"error": "", "series": found, "write_amplification": sum(found[-2:]) / 2}
+
+
+def amplify(
+    load: str,
+    u: float,
+    policy: str,
+    blocks: int,
+    drive_writes: int,
+    levels: int = 8,
+    demotion: str = "table",
+    rotate: str = "share",
+) -> dict[str, Any]:
+    """One synthetic run: amplification over the last fifth for marking and the last half for the others."""
+    told = {
+        "load": load,
+        "u": u,
+        "policy": policy,
+        "levels": levels,
+        "demotion": demotion,
+        "rotate": rotate,
+        "drive_writes": drive_writes,
+    }
+    windows = 10 if policy in (PER_LIST, EACH_LIST) else 4
+    every = drive_writes * int(blocks * PAGES * u) // windows
     try:
-        load = LOADS.get(job["load"], "stand-in:financial1")
-        run = ssd.play(load, requests=every * windows, window=f"requests={every}", seed=1)
-    except Exception as error:  # a drive that stalls is a finding, not a crash
-        return row | {"error": str(error).splitlines()[0]}
-    table = run.windows
-    series = [float(x) for x in table["write_amplification"].to_pylist()][:windows]
-    row["series"] = " ".join(f"{x:.2f}" for x in series)
-    row["write_amplification"] = sum(series[-2:]) / 2
-    row["erases"] = run.json["flash"]["erases"]["total"]
-    row["cpu_s"] = round(run.json["run"]["cpu_s"], 2)
-    return row
-
-
-def live(job: dict[str, Any]) -> dict[str, Any]:
-    """One life: host pages written until the end over what the erases would take at best."""
-    ssd = drive(job["policy"], job["blocks"], job["u"], cycles=CYCLES_SHORT)
-    pages = job["blocks"] * PAGES
-    row = dict(job) | {"error": "", "write_amplification": None, "series": ""}
-    run = ssd.play(LOADS[job["load"]], requests=2 * CYCLES_SHORT * pages, window="off", seed=1)
-    if run.json["ended"] != "worn-out":
-        row["error"] = f"ended {run.json['ended']}"
-    row["endurance_efficiency"] = run.json["wear"]["endurance_efficiency"]
-    row["write_amplification"] = run.json["write_amplification"]
-    row["cpu_s"] = round(run.json["run"]["cpu_s"], 2)
-    return row
-
-
-def do(job: dict[str, Any]) -> dict[str, Any]:
-    """One run of either kind."""
-    return live(job) if job["part"] == "endurance" else play(job)
-
-
-def jobs(quick: bool) -> list[dict[str, Any]]:
-    """Every run there is to do."""
-    blocks = 2048 if quick else 8192
-    utilisations = (0.6, 0.8, 0.9) if quick else (0.5, 0.6, 0.7, 0.8, 0.9)
-    listed: list[dict[str, Any]] = []
-    for load, u in itertools.product(LOADS, utilisations):
-        for policy in PLAIN[:2] + MARKING:
-            long = (160 if u == 0.8 else 60) if quick else 160
-            drive_writes = long if policy in MARKING else 16
-            if load == UNIFORM:
-                drive_writes = min(drive_writes, 40)
-            listed.append(
-                {
-                    "part": "curves",
-                    "load": load,
-                    "u": u,
-                    "policy": policy,
-                    "blocks": blocks,
-                    "drive_writes": drive_writes,
-                    "levels": 8,
-                    "demotion": "table",
-                }
-            )
-    for u in (0.8, 0.9):
-        one = {
-            "part": "probability",
-            "load": Z95,
-            "u": u,
-            "policy": MARKING[0],
-            "blocks": blocks,
-            "drive_writes": 60,
-            "levels": 8,
-        }
-        listed += [one | {"demotion": demotion} for demotion in ("table", "always")]
-        listed.append(
-            one
-            | {"part": "greedy", "load": UNIFORM, "policy": "greedy", "demotion": "table"}
-            | {"drive_writes": 16}
+        ssd = drive(policy, blocks, u, levels=levels, demotion=demotion, rotate=rotate)
+        run = ssd.play(
+            LOADS.get(load, load), requests=every * windows, window=f"requests={every}", seed=1
         )
-    listed += [
-        {
-            "part": "levels",
-            "load": Z95,
-            "u": 0.8,
-            "policy": MARKING[0],
-            "blocks": blocks,
-            "drive_writes": 60,
-            "levels": levels,
-            "demotion": "table",
-        }
-        for levels in (1, 2, 4, 8, 12, 16)
-    ]
-    listed += [
-        {
-            "part": "endurance",
+    except FlashwrightError as error:  # a drive that stalls is a finding
+        return told | {"error": str(error).splitlines()[0]}
+    return told | series(run, windows)
+
+
+def live(load: str, u: float, policy: str, blocks: int) -> dict[str, Any]:
+    """One life: host pages written until the end over what the erases would take at best."""
+    told = {"load": load, "u": u, "policy": policy}
+    most = 2 * CYCLES_SHORT * blocks * PAGES
+    try:
+        run = drive(policy, blocks, u, cycles=CYCLES_SHORT).play(
+            LOADS[load], requests=most, window="off", seed=1
+        )
+    except FlashwrightError as error:
+        return told | {"error": str(error).splitlines()[0]}
+    ended = run.json["ended"]
+    return told | {
+        "error": "" if ended == "worn-out" else f"ended {ended}",
+        "endurance_efficiency": run.json["wear"]["endurance_efficiency"],
+    }
+
+
+def statistics(trace: str, path: str, format: str) -> dict[str, Any]:
+    """What Table III lists, of a trace file; sizes are those of writes."""
+    found = tracefiles.info(workloads.trace(path, format=format))
+    return {
+        "trace": trace,
+        "requests": found["requests"],
+        "read_percent": found["read_percent"],
+        "write_pages": (found["write_bytes_mean"] or 0) / 4096,
+        "inter_arrival_ms": found["inter_arrival_ms_mean"],
+    }
+
+
+def replay_whole(trace: str, path: str, format: str, policy: str) -> dict[str, Any]:
+    """A whole trace on a drive of the pages it touches, filled at random, again and again for 40 drive writes."""
+    found = tracefiles.info(workloads.trace(path, format=format))
+    # Blocks below some hundreds have no room for the markers' open blocks.
+    blocks = max(512, math.ceil(found["pages"] / PAGES / 0.8))
+    logical = int(blocks * PAGES * 0.8)
+    written = max(1, math.ceil(found["written_bytes"] / 4096))
+    repeat = max(1, math.ceil(40 * logical / written))
+    windows = 10
+    every = max(1, repeat * found["requests"] // windows)
+    source = workloads.trace(path, format=format, addresses="dense", repeat=repeat)
+    try:
+        run = drive(policy, blocks, 0.8, fill="random").play(
+            source, window=f"requests={every}", seed=1
+        )
+    except FlashwrightError as error:
+        return {"trace": trace, "policy": policy, "error": str(error).splitlines()[0]}
+    return {"trace": trace, "policy": policy} | series(run, windows)
+
+
+def replay_head(trace: str, path: str, format: str, policy: str, blocks: int) -> dict[str, Any]:
+    """The head of a trace, many times over, after a million requests."""
+    source = workloads.trace(path, format=format, addresses="wrap", repeat=HEAD_REPEATS)
+    run = drive(policy, blocks, 0.8).play(source, warmup=1_000_000, window="off", seed=1)
+    return {"trace": trace, "policy": policy, "write_amplification": run.write_amplification}
+
+
+def marked(ssd: Ssd, requests: Sequence[tuple[int, int]], seed: int) -> Any:
+    """Writes of runs of pages (first, number) on an empty drive."""
+    with tempfile.TemporaryDirectory() as scratch:
+        path = Path(scratch) / "writes.mqsim"
+        path.write_text(
+            "".join(
+                f"{i * 10**9} 0 {8 * first} {8 * n} 0\n" for i, (first, n) in enumerate(requests)
+            )
+        )
+        return ssd.play(workloads.trace(path, format="mqsim", addresses="wrap"), seed=seed)
+
+
+def marker_drive(blocks: int, pages: int, u: float) -> Ssd:
+    """A drive whose blocks are cleaned in the order in which they were filled, with markers."""
+    return (
+        Ssd.named("container-marking-scaled")
+        .with_(
+            {
+                "geometry.blocks-per-plane": blocks,
+                "geometry.pages-per-block": pages,
+                "capacity.utilization": u,
+                "gc.victim": "fifo",
+                "gc.free-blocks-min": 3,
+            }
+        )
+        .precondition("empty")
+    )
+
+
+def markers_of_updates(levels: int) -> dict[str, Any]:
+    """Pages that are written once, twice, and so on: how many end together in each block.
+
+    Page i is updated i times, so by Table I it lies in the block of marker L + i, or 2L.
+    """
+    count = 2 * levels
+    writes = [(0, count)] + [(page, 1) for page in range(count) for _ in range(page)]
+    ssd = marker_drive(100, 256, 0.8).with_({"placement.container-marking.levels": levels})
+    valid = marked(ssd, writes, 1).valid_per_block
+    return {"levels": levels, "together": sorted(int(n) for n in valid if n)}
+
+
+def markers_of_moves(u: float, seed: int) -> dict[str, Any]:
+    """How many of some pages that cleaning moves go down by a marker.
+
+    Pages are written once, so all have marker L, and its open block is left half full. Of the oldest block 500 pages
+    stay valid; those after it are overwritten wholly, until cleaning starts. The oldest block's pages then go to the
+    open block of L or to a new one of L - 1, which is told apart by its fewer pages.
+    """
+    blocks, pages, stay, rest = 100, 1024, 500, 520
+    data = round(u * blocks)
+    over = min(data - 2, blocks - data)
+    writes = [(0, (data - 1) * pages + rest), (0, pages - stay), (pages, over * pages)]
+    # Four markers leave room at every utilisation.
+    ssd = marker_drive(blocks, pages, u).with_({"placement.container-marking.levels": 2})
+    run = marked(ssd, writes, seed)
+    valid = [int(n) for n in run.valid_per_block if n not in (0, pages)]
+    valid.remove(pages - stay)  # the last block of marker L + 1
+    moved = run.json["flash"]["programs"]["gc"]
+    down = min(valid) if len(valid) == 2 else 0
+    return {
+        "u": u,
+        "moved": moved,
+        "down": down,
+        "settled": sum(valid) == stay + rest == moved + rest,
+    }
+
+
+def blocks_of(setting: Setting) -> int:
+    """Blocks of the drive: a quarter of the report's, or a sixteenth."""
+    return 2048 if setting.quick else 8192
+
+
+def lasting(setting: Setting, u: float) -> int:
+    """Drive writes until marking is taken as settled."""
+    return (120 if u == 0.8 else 40) if setting.quick else 160
+
+
+@part("curves", cpu_s=(60, 300))
+def curves(setting: Setting) -> list[Job]:
+    """Figures 1 and 3: amplification over utilisation."""
+    listed = []
+    utilisations = (0.6, 0.8, 0.9) if setting.quick else (0.5, 0.6, 0.7, 0.8, 0.9)
+    for load, u, policy in itertools.product(LOADS, utilisations, POLICIES):
+        drive_writes = lasting(setting, u) if policy in (PER_LIST, EACH_LIST) else 16
+        arguments = {
             "load": load,
             "u": u,
             "policy": policy,
-            "blocks": 2048,
-            "drive_writes": "",
-            "levels": 8,
-            "demotion": "table",
+            "blocks": blocks_of(setting),
+            "drive_writes": min(drive_writes, 40) if load == UNIFORM else drive_writes,
         }
-        for load, u in itertools.product((D30, D70, Z80, Z95), (0.7, 0.8))
-        for policy in PLAIN[:2] + MARKING
-    ]
-    listed += [
-        {
-            "part": "traces",
-            "load": FINANCIAL,
-            "u": 0.8,
-            "policy": policy,
-            "blocks": 2048,
-            "drive_writes": 60,
-            "levels": 8,
-            "demotion": "table",
-        }
-        for policy in PLAIN[:2] + MARKING
-    ]
+        listed.append(Job(amplify, arguments, f"{load}, u = {u}, {policy}"))
     return listed
 
 
-def closed_form(u: float) -> float:
-    """FIFO's amplification under uniform writes."""
-    x = 0.0
-    for _ in range(10_000):
-        x = math.exp(-(1 - x) / u)
-    return 1 / (1 - x)
-
-
-GOOD, PARTLY, BAD, NOT = "reproduced", "direction only", "not reproduced", "not testable"
-
-
-def share(hits: list[bool]) -> tuple[float, str]:
-    """An ordering holds at 80 % or more of the points."""
-    held = sum(hits) / len(hits)
-    return held, GOOD if held >= 0.8 else PARTLY if held > 0.5 else BAD
-
-
-def judge(rows: list[dict[str, Any]]) -> list[list[str]]:
-    """Claim, report, ours, verdict."""
-    curves = [r for r in rows if r["part"] == "curves"]
-    us = sorted({r["u"] for r in curves})
-    found = {(r["load"], r["u"], r["policy"]): r["write_amplification"] for r in curves}
-    skewed = [load for load in LOADS if load != UNIFORM]
-    per_list, each_list = MARKING
-    table: list[list[str]] = []
-
-    def wa(load: str, u: float, policy: str) -> float:
-        value = found[load, u, policy]
-        return math.nan if value is None else float(value)
-
-    def gain(load: str, u: float, policy: str) -> float:
-        return 1 - wa(load, u, policy) / wa(load, u, "windowed greedy")
-
-    ratios = {
-        s: [wa(load, u, "fifo") / closed_form(u) for u in us] for load, s in ((D30, 30), (D70, 70))
-    }
-    excess = max(abs(r - 1) for r in ratios[30])
-    table.append(
-        [
-            "M1",
-            "FIFO can't use static data; separated, u(1 - s)/(1 - us) counts",
-            f"FIFO over its uniform value: 30 % static {', '.join(f'{r:.3f}' for r in ratios[30])}; 70 % "
-            f"{', '.join(f'{r:.3f}' for r in ratios[70])} (u = {', '.join(map(str, us))}); separation: theory tests",
-            GOOD if excess <= 0.05 and min(ratios[70]) > 0.98 else PARTLY,
-        ]
-    )
-    near = {u: wa(UNIFORM, u, "fifo") for u in (0.8, 0.9)}
-    full = {r["u"]: r["write_amplification"] for r in rows if r["part"] == "greedy"}
-    over = [near[u] / full[u] - 1 for u in (0.8, 0.9)]
-    table.append(
-        [
-            "M2",
-            "FIFO nearly equals greedy on uniform writes",
-            f"FIFO above greedy by {over[0]:.1%} (u = 0.8), {over[1]:.1%} (0.9)",
-            GOOD if max(over) <= 0.07 else PARTLY,
-        ]
-    )
-    table.append(["M3", "Table I: markers and p(u)", "unit tests of the placement policy", GOOD])
-    mib = 300e9 / (PAGES * 4096) * 4
-    table.append(
-        [
-            "M4",
-            "32 bits a block; 300 GB: about 4.8 MiB",
-            f"{mib / 1e6:.2f} MB of 300 x 10^9 B, {300 * 2**30 / (PAGES * 4096) * 4 / 2**20:.2f} MiB of 300 GiB",
-            GOOD,
-        ]
-    )
-    hits = [wa(load, u, "windowed greedy") < wa(load, u, "fifo") for load in skewed for u in us]
-    gaps = [1 - wa(load, u, "windowed greedy") / wa(load, u, "fifo") for load in skewed for u in us]
-    held, verdict = share(hits)
-    table.append(
-        [
-            "M5",
-            "windowed greedy a little better than FIFO everywhere",
-            f"at {held:.0%} of the points, by {min(gaps):.1%} to {max(gaps):.1%}",
-            verdict,
-        ]
-    )
-    for reading in MARKING:
-        points = [(load, u) for load in skewed for u in us]
-        better = [gain(load, u, reading) > 0 for load, u in points]
-        held, verdict = share(better)
-        worse = [
-            f"{load} at {u}" for (load, u), good in zip(points, better, strict=True) if not good
-        ]
-        table.append(
-            [
-                f"M6 ({reading})",
-                "marking better than both everywhere",
-                f"at {held:.0%} of the points" + (f"; not at {', '.join(worse)}" if worse else ""),
-                verdict,
-            ]
+@part("separated", cpu_s=(3, 15))
+def separated(setting: Setting) -> list[Job]:
+    """Figure 1, ideal placement: FIFO on the blocks that hold dynamic data only."""
+    return [
+        Job(
+            separate,
+            {"static": static, "u": u, "blocks": blocks_of(setting)},
+            f"{100 * static:.0f} % static apart, u = {u}",
         )
-        high = [u for u in us if u >= 0.7]
-        orders = [gain(D70, u, reading) > gain(D30, u, reading) for u in high]
-        orders += [gain(Z95, u, reading) > gain(Z80, u, reading) for u in high]
-        held, verdict = share(orders)
-        table.append(
-            [
-                f"M7 ({reading})",
-                "the gap grows with the static share and with skew",
-                "; ".join(
-                    f"u = {u}: {', '.join(f'{load} {gain(load, u, reading):.0%}' for load in skewed)}"
-                    for u in high
-                ),
-                verdict,
-            ]
-        )
-        static, zipf = gain(D70, 0.8, reading), gain(Z95, 0.8, reading)
-        good = 0.2 <= static <= 0.6 and 0.4 <= zipf <= 0.6
-        table.append(
-            [
-                f"M8 ({reading})",
-                "u = 0.8: -36 % (D&S 70 %), -51 % (Zipf 95/20) against windowed greedy",
-                f"{-static:+.0%} and {-zipf:+.0%} over the last fifth of 160 drive writes",
-                GOOD if good else PARTLY if static > 0 and zipf > 0 else BAD,
-            ]
-        )
-    by_level = {r["levels"]: r["write_amplification"] for r in rows if r["part"] == "levels"}
-    known = {level: value for level, value in by_level.items() if value is not None}
-    rising = [
-        known[a] > known[b] for a, b in itertools.pairwise([x for x in (1, 2, 4, 8) if x in known])
+        for static in (0.3, 0.7)
+        for u in (0.5, 0.6, 0.7, 0.8, 0.9)
     ]
-    flat = 16 in known and abs(known[16] / known[8] - 1) < 0.1
-    table.append(
-        [
-            "M9",
-            "gain rises with L up to 8, flat beyond",
-            "Zipf 95/20, u = 0.8, L: amplification "
-            + ", ".join(f"{a}: {b:.2f}" for a, b in known.items()),
-            GOOD if all(rising) and flat else PARTLY if rising and rising[0] else BAD,
-        ]
-    )
-    lived = {
-        (r["load"], r["u"], r["policy"]): float(r["endurance_efficiency"])
-        for r in rows
-        if r["part"] == "endurance"
+
+
+def separate(static: float, u: float, blocks: int) -> Mapping[str, Any]:
+    """FIFO under uniform writes at the utilisation that is left for dynamic data."""
+    dynamic = u * (1 - static) / (1 - u * static)
+    return amplify(UNIFORM, dynamic, FIFO, blocks, 16) | {
+        "static": static,
+        "u": u,
+        "dynamic": dynamic,
     }
-    ages = sorted({u for _, u, _ in lived})
-    for reading in MARKING:
-        longer = [
-            lived[load, u, reading] > max(lived[load, u, policy] for policy in PLAIN[:2])
-            for load in skewed
-            for u in ages
-        ]
-        alike = [
-            abs(lived[load, u, "windowed greedy"] / lived[load, u, "fifo"] - 1) < 0.05
-            for load in skewed
-            for u in ages
-            if load != D70
-        ]
-        held, verdict = share(longer)
-        table.append(
-            [
-                f"M10 ({reading})",
-                "endurance: greedy as FIFO but for 70 % static; marking better than both, more so with static share "
-                "and skew",
-                "; ".join(
-                    f"u = {u}: "
-                    + ", ".join(
-                        f"{load} {' / '.join(f'{lived[load, u, p]:.3f}' for p in (*PLAIN[:2], reading))}"
-                        for load in skewed
-                    )
-                    for u in ages
+
+
+@part("greedy", cpu_s=(2, 10))
+def whole_greedy(setting: Setting) -> list[Job]:
+    """Greedy with no window, under uniform writes."""
+    return [
+        Job(
+            amplify,
+            {
+                "load": UNIFORM,
+                "u": u,
+                "policy": GREEDY,
+                "blocks": blocks_of(setting),
+                "drive_writes": 16,
+            },
+            f"uniform, u = {u}, greedy",
+        )
+        for u in (0.8, 0.9)
+    ]
+
+
+@part("probability", cpu_s=(9, 35))
+def probability(setting: Setting) -> list[Job]:
+    """Marking with p(u) and with p = 1, and both where only fully valid blocks go to the tail."""
+    return [
+        Job(
+            amplify,
+            {
+                "load": Z95,
+                "u": u,
+                "policy": PER_LIST,
+                "blocks": blocks_of(setting),
+                "drive_writes": 60,
+                "demotion": demotion,
+                "rotate": rotate,
+            },
+            f"{Z95}, u = {u}, demotion {demotion}, rotating {rotate}",
+        )
+        for rotate in ("share", "full")
+        for u in (0.8, 0.9)
+        for demotion in ("table", "always")
+    ]
+
+
+@part("levels", cpu_s=(5, 20))
+def levels(setting: Setting) -> list[Job]:
+    """Marking with more and more levels."""
+    return [
+        Job(
+            amplify,
+            {
+                "load": Z95,
+                "u": 0.8,
+                "policy": PER_LIST,
+                "blocks": blocks_of(setting),
+                "drive_writes": 60,
+                "levels": count,
+            },
+            f"{Z95}, L = {count}",
+        )
+        for count in (1, 2, 4, 8, 12, 16)
+    ]
+
+
+@part("lives", cpu_s=(20, 60))
+def lives(setting: Setting) -> list[Job]:
+    """Figure 4: whole lives."""
+    return [
+        Job(
+            live,
+            {"load": load, "u": u, "policy": policy, "blocks": 1024 if setting.quick else 2048},
+            f"life, {load}, u = {u}, {policy}",
+        )
+        for load in SKEWED
+        for u in LIVES_AT
+        for policy in POLICIES
+    ]
+
+
+def whole(setting: Setting, trace: str) -> str | None:
+    """The path of a whole trace, packed or not."""
+    name = TRACES[trace][0]
+    found = (setting.trace(name + packed) for packed in ("", ".zst", ".gz", ".xz"))
+    return next((path for path in found if path is not None), None)
+
+
+@part("traces", cpu_s=(5, 10))
+def traces(setting: Setting) -> list[Job]:
+    """Table IV: whole traces where they are there, and financial1's stand-in where that is not."""
+    listed = []
+    for trace, (_, kind) in TRACES.items():
+        path = whole(setting, trace)
+        if path is not None:
+            listed += [
+                Job(
+                    replay_whole,
+                    {"trace": trace, "path": path, "format": kind, "policy": policy},
+                    f"{trace}, {policy}",
                 )
-                + " (FIFO / windowed greedy / marking)",
-                verdict if all(alike) or verdict == BAD else PARTLY,
+                for policy in POLICIES
             ]
-        )
-        times = [lived[Z95, u, reading] / lived[Z95, u, "windowed greedy"] for u in ages]
-        table.append(
-            [
-                f"M11 ({reading})",
-                "Zipf 95/20, u 0.7-0.8: endurance doubled",
-                f"times {', '.join(f'{t:.2f}' for t in times)} at u = {', '.join(map(str, ages))}",
-                GOOD
-                if all(1.5 <= t <= 2.5 for t in times)
-                else PARTLY
-                if all(t > 1 for t in times)
-                else BAD,
-            ]
-        )
-    pairs = {}
-    for row in rows:
-        if row["part"] == "probability":
-            pairs[row["u"], row["demotion"]] = row["write_amplification"]
-    told = {u: (pairs[u, "table"], pairs[u, "always"]) for u in (0.8, 0.9)}
-    table.append(
-        [
-            "M12",
-            "without the probability the gain goes at high u",
-            "Zipf 95/20, p(u) against p = 1: "
-            + ", ".join(f"u = {u}: {a:.2f}, {b:.2f}" for u, (a, b) in told.items()),
-            GOOD
-            if all(b > 1.15 * a for a, b in told.values())
-            else PARTLY
-            if any(b > 1.05 * a for a, b in told.values())
-            else BAD,
+    if whole(setting, "financial1") is None:
+        listed += [
+            Job(
+                amplify,
+                {
+                    "load": "stand-in:financial1",
+                    "u": 0.8,
+                    "policy": policy,
+                    "blocks": 2048,
+                    "drive_writes": 60,
+                },
+                f"financial1 stand-in, {policy}",
+            )
+            for policy in POLICIES
         ]
-    )
-    table.append(["M13", "Table III", "the whole traces are not at hand", NOT])
-    traced = {r["policy"]: float(r["write_amplification"]) for r in rows if r["part"] == "traces"}
-    fifo, greedy, *marked = (traced[policy] for policy in PLAIN[:2] + MARKING)
-    table.append(
-        [
-            "M14, M15",
-            "u = 0.8, FIFO / greedy / marking: financial1 4.22 / 3.16 / 2.12 (-33 %), proj-0, src1-2, prxy-0 less",
-            f"{FINANCIAL} {fifo:.2f} / {greedy:.2f} / {marked[0]:.2f} per-list (-{1 - marked[0] / greedy:.0%}), "
-            f"{marked[1]:.2f} each-list (-{1 - marked[1] / greedy:.0%}); the other traces are not at hand",
-            PARTLY if fifo >= greedy > max(marked) else BAD,
-        ]
-    )
-    m11 = next(row[3] for row in table if row[0] == f"M11 ({per_list})")
-    zipf_all = [gain(Z95, u, per_list) for u in us if 0.7 <= u <= 0.8]
-    table.append(
-        [
-            "M16",
-            "Zipf 95/20, u 0.7-0.8: amplification halved, lifetime doubled",
-            f"amplification -{', -'.join(f'{g:.0%}' for g in zipf_all)}; lifetime as M11",
-            GOOD if all(g >= 0.4 for g in zipf_all) and m11 == GOOD else PARTLY,
-        ]
-    )
-    table.append(["M17", "Table II", "bundled drive container-marking", GOOD])
-    windowed = [wa(UNIFORM, u, "windowed greedy") / full[u] - 1 for u in (0.8, 0.9)]
-    table.append(
-        [
-            "M18",
-            "a window of 100 costs greedy nothing noticeable",
-            f"above full greedy by {windowed[0]:.1%} (u = 0.8), {windowed[1]:.1%} (0.9)",
-            GOOD if max(windowed) <= 0.07 else PARTLY,
-        ]
-    )
-    _ = each_list
-    return table
+    return listed
 
 
-def main() -> None:
-    """Run all, write results.csv and claims.csv, print the tables."""
-    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("--quick", action="store_true", help="2,048 blocks, three utilisations")
-    options.add_argument("--jobs", type=int, default=2, help="processes")
-    options.add_argument("--out", default=str(HERE), help="folder for the CSV files")
-    given = options.parse_args()
-    began = time.monotonic()
-    with ProcessPoolExecutor(given.jobs) as pool:
-        rows = list(pool.map(do, jobs(given.quick), chunksize=1))
-    out = Path(given.out)
-    out.mkdir(parents=True, exist_ok=True)
-    columns = [
-        "part",
-        "load",
-        "u",
-        "policy",
-        "blocks",
-        "drive_writes",
-        "levels",
-        "demotion",
-        "write_amplification",
-        "endurance_efficiency",
-        "series",
-        "error",
+@part("heads", cpu_s=(3, 10))
+def heads(setting: Setting) -> list[Job]:
+    """Heads of real traces, where they are there."""
+    return [
+        Job(
+            replay_head,
+            {"trace": name, "path": path, "format": kind, "policy": policy, "blocks": 2048},
+            f"{name}, {policy}",
+        )
+        for name, (file, kind) in HEADS.items()
+        if (path := setting.trace(file)) is not None
+        for policy in POLICIES[:3]
     ]
-    with (out / "results.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, columns, extrasaction="ignore", lineterminator="\n")
-        writer.writeheader()
-        for row in rows:
-            writer.writerow({k: f"{v:.5g}" if isinstance(v, float) else v for k, v in row.items()})
-    table = judge(rows)
-    with (out / "claims.csv").open("w", newline="") as file:
-        plain = csv.writer(file, lineterminator="\n")
-        plain.writerow(["claim", "report", "ours", "verdict"])
-        plain.writerows(table)
-    for row in rows:
-        value = row["write_amplification"]
-        print(
-            f"{row['part']:12}{row['load']:12}{row['u']:<5}{row['policy']:20}L={row['levels']:<3}{row['demotion']:8}"
-            f"{'' if value is None else f'{value:7.3f}'}  {row.get('endurance_efficiency', '')} {row['series']}"
-            f" {row['error']}"
-        )
-    for claim, report, ours, verdict in table:
-        print(f"\n{claim}  report: {report}\n    ours: {ours}\n      -> {verdict}")
-    cpu = sum(r.get("cpu_s", 0) for r in rows)
-    print(
-        f"\n{len(rows)} runs, {cpu:.0f} s of CPU, {time.monotonic() - began:.0f} s in all with {given.jobs} processes"
-    )
 
 
-if __name__ == "__main__":
-    main()
+@part("table-3", cpu_s=(1, 1))
+def table_3(setting: Setting) -> list[Job]:
+    """Statistics of traces: whole ones, and heads."""
+    found = [(trace, whole(setting, trace), kind) for trace, (_, kind) in TRACES.items()]
+    found += [(name, setting.trace(file), kind) for name, (file, kind) in HEADS.items()]
+    return [
+        Job(statistics, {"trace": name, "path": path, "format": kind}, f"statistics, {name}")
+        for name, path, kind in found
+        if path is not None
+    ]
+
+
+@part("updates", cpu_s=(1, 1))
+def updates(setting: Setting) -> list[Job]:
+    """Table I: new pages and updates."""
+    return [
+        Job(markers_of_updates, {"levels": count}, f"updates, L = {count}") for count in (2, 4, 8)
+    ]
+
+
+@part("moves", cpu_s=(1, 1))
+def moves(setting: Setting) -> list[Job]:
+    """Table I: moved pages, in the middle of each range of utilisation."""
+    return [
+        Job(markers_of_moves, {"u": u, "seed": seed}, f"moves, u = {u}, seed {seed}")
+        for u in (0.5, 0.6, 0.7, 0.8, 0.9)
+        for seed in range(1, 7)
+    ]

@@ -52,7 +52,7 @@ def table(scheme: str, page_kib: int, block_pages: int, logical_mib: int, entry_
 BLOCK_PAGES = (32, 64, 128, 256)
 
 
-@part("background-tables", cpu_s=(3, 3))
+@part("background-tables", cpu_s=(2.5, 2.5))
 def tables(setting: Setting) -> list[Job]:
     """The drive of section 1.2.1, page and block maps by pages a block, and DFTL's translation pages."""
     listed = [
@@ -177,7 +177,7 @@ EXAMPLES = {
 }
 
 
-@part("background-merges", cpu_s=(1, 1))
+@part("background-merges", cpu_s=(1.5, 1.5))
 def merges(setting: Setting) -> list[Job]:
     """The worked examples of block mapping, replacement blocks and BAST, and conflicts with one update block."""
     listed = []
@@ -242,7 +242,7 @@ def destaged(manager: str, write: float, requests: int) -> Row:
 WRITES = (0.2, 0.4, 0.6, 0.8, 1.0)
 
 
-@part("background-clean-first", cpu_s=(0.5, 3))
+@part("background-clean-first", cpu_s=(0.5, 1))
 def clean_first(setting: Setting) -> list[Job]:
     """CFLRU and LRU by share of writes."""
     return [
@@ -310,7 +310,7 @@ def buffered(
     }
 
 
-@part("background-buffers", cpu_s=(10, 60))
+@part("background-buffers", cpu_s=(1, 8))
 def buffers(setting: Setting) -> list[Job]:
     """BPLRU, CFLRU and FAB on the three stand-ins, and on the head of the real trace where it is at hand."""
     scale = QUICK if setting.quick else 1

@@ -193,7 +193,7 @@ def d4_3(found: Found) -> Answer:
     return Answer(
         Verdict.of(values == [0.5, 0.25]),
         "; ".join(
-            f"{100 * row['efficiency']:.0f} % with {100 * row['range']:.0f} % of the range used (valid pages by block "
+            f"{100 * row['efficiency']:.0f} % with {24 * row['range']:.0f} of 24 pages in use (valid pages by block "
             f"{', '.join(map(str, row['valid_by_block']))})"
             for row in rows
         ),

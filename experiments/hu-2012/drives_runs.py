@@ -141,7 +141,7 @@ def thinned(values: np.ndarray, points: int, how: str = "median") -> list[float]
     return made
 
 
-@part("drive-fills", cpu_s=(8, 50))
+@part("drive-fills", cpu_s=(4, 53))
 def drive_fills(setting: Setting) -> list[Job]:
     """The four drives; the log-block one also filled before."""
     listed = []
@@ -158,7 +158,7 @@ def drive_fills(setting: Setting) -> list[Job]:
     return listed
 
 
-@part("drive-spare", cpu_s=(4, 50))
+@part("drive-spare", cpu_s=(3, 49))
 def drive_spare(setting: Setting) -> list[Job]:
     """The two drives with a published level, by spare space, over their whole range."""
     return [
@@ -226,7 +226,7 @@ def read(name: str, per_cent: float, ranges: Sequence[float]) -> Row:
     return {"drive": name, "ranges": listed}
 
 
-@part("drive-reads", cpu_s=(8, 60))
+@part("drive-reads", cpu_s=(7, 40))
 def drive_reads(setting: Setting) -> list[Job]:
     """The three page-mapped drives."""
     return [
@@ -292,7 +292,7 @@ def none_of(value: float) -> float | None:
     return None if math.isnan(value) else float(value)
 
 
-@part("drive-grids", cpu_s=(20, 40))
+@part("drive-grids", cpu_s=(16, 145))
 def drive_grids(setting: Setting) -> list[Job]:
     """The three page-mapped drives, and the Samsung's with one die a channel: eight in all."""
     common = {"per_cent": PER_CENT_QUICK if setting.quick else PER_CENT, "quick": setting.quick}
@@ -385,7 +385,7 @@ def life(reserved: float, cycles: int) -> Row:
     }
 
 
-@part("drive-lives", cpu_s=(1, 4))
+@part("drive-lives", cpu_s=(2, 5))
 def drive_lives(setting: Setting) -> list[Job]:
     """Lives by the share of the flash in use, FIFO victims."""
     cycles = 100 if setting.quick else 400

@@ -402,6 +402,81 @@ def test_values_can_be_read_and_zoomed_by_keys(opened: Open) -> None:
     assert ticks(page, "wa") == before
 
 
+def test_a_finger_zooms_and_reads(opened: Open) -> None:
+    page = opened(a_run(), width=390, touch=True)
+    plot = page.locator("#chart-wa .plot")
+    plot.scroll_into_view_if_needed()
+    box = plot.bounding_box()
+    at = box["x"] + box["width"] * 0.5, box["y"] + box["height"] * 0.5
+    page.touchscreen.tap(*at)
+    assert page.locator("#chart-wa .readout").is_visible()
+    before = ticks(page, "wa")
+    # What a browser makes of a finger that moves sideways.
+    for kind, x in (("pointerdown", at[0]), ("pointermove", at[0] + 60), ("pointerup", at[0] + 60)):
+        where = {
+            "clientX": x,
+            "clientY": at[1],
+            "pointerType": "touch",
+            "pointerId": 1,
+            "button": 0,
+        }
+        plot.evaluate(
+            "(plot, [kind, where]) => { plot.setPointerCapture = () => {};"
+            " plot.dispatchEvent(new PointerEvent(kind, where)); }",
+            [kind, where],
+        )
+    assert ticks(page, "wa") != before
+    page.locator("#chart-wa .reset").click()
+    assert ticks(page, "wa") == before
+
+
+@pytest.mark.parametrize(
+    ("labels", "names"),
+    [
+        (("gc.victim=greedy", "gc.victim=fifo"), ["greedy", "fifo"]),
+        (("gc.victim = greedy", "gc.victim = fifo"), ["greedy", "fifo"]),
+        (("a=1, workload=zipf:write=0.7,depth=2", "a=2, workload=zipf:write=0.7,depth=4"),
+         ["1, zipf:write=0.7,depth=2", "2, zipf:write=0.7,depth=4"]),
+        (("a=1, b=2", "a=1"), ["a=1, b=2", "a=1"]),
+        (("some trace", "another = x"), ["some trace", "another = x"]),
+    ],
+)  # fmt: skip
+def test_legends_leave_out_keys_that_all_runs_set(
+    opened: Open, labels: tuple[str, ...], names: list[str]
+) -> None:
+    page = opened(*(a_run(label) for label in labels))
+    assert page.locator("#chart-cdf .legend").all_text_contents() == names
+
+
+def test_an_axis_of_nothing_but_zero_ends_at_one(opened: Open) -> None:
+    columns = Columns()
+    view = {
+        "name": "", "x": axis("x", "index"), "y": axis("erases", "count", zero=True),
+        "series": [series(columns, "s", [0, 0], x=[1, 2], name="s")],
+    }  # fmt: skip
+    part = Section("p", "P", [Chart("zero", "Zero", "", views=[view])])
+    table = Table(["a"], [[Cell("b")]])
+    page = opened(Findings("Zero", [], [], table, [], [part], columns, {}))
+    assert ticks(page, "zero")[0] == "0" and "1" in ticks(page, "zero")
+
+
+def test_cells_of_a_map_leave_no_gaps(opened: Open) -> None:
+    page = opened(a_run())
+    ends = page.eval_on_selector_all(
+        "#chart-erases-map-0 path.cells",
+        """paths => {
+          const edges = [new Set(), new Set()];
+          for (const path of paths) for (const [, , top, bottom] of
+            path.getAttribute('d').matchAll(/M([\\d.]+) ([\\d.]+)H[\\d.]+V([\\d.]+)/g)) {
+            edges[0].add(top); edges[1].add(bottom);
+          }
+          return edges.map((each) => each.size - [...each].filter((y) => edges[0].has(y)).length);
+        }""",
+    )
+    # Every row ends where the next begins, but for the last of each of the two dies.
+    assert ends == [0, 2]
+
+
 def test_a_run_hidden_in_one_legend_is_hidden_in_all(opened: Open) -> None:
     page = opened(*comparison())
     lines = "path.line"
@@ -713,6 +788,30 @@ def test_a_page_of_very_many_charts_opens_at_once(browser: Any, tmp_path: Path) 
     pdf = page.pdf(format="A4")
     assert drawn.count() == 150 and len(pdf) > 100_000
     page.close()
+
+
+def test_a_comparison_on_paper_has_every_chart_and_fits(opened: Open) -> None:
+    runs = comparison()[:2]
+    for k, run in enumerate(runs):
+        run.closeup, run.snapshots = a_closeup(k + 1), looks(run, 6)
+    page = opened(*runs, scheme="dark")
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    figures = page.locator("figure.chart")
+    assert figures.count() == page.locator("figure.chart:visible").count()
+    assert page.locator("main > section:visible").count() == page.locator("main > section").count()
+    wide = page.eval_on_selector_all(
+        ".plot svg", "all => all.filter(each => each.viewBox.baseVal.width !== 660).length"
+    )
+    assert wide == 0
+    assert page.locator("#configuration table").is_visible()
+    assert (
+        page.locator(".option:visible, .tools:visible, .winder:visible, .contents:visible").count()
+        == 0
+    )
+    assert background(page) == "rgb(255, 255, 255)"
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.pdf(format="A4").startswith(b"%PDF")
 
 
 def test_hostile_text_stays_text(opened: Open) -> None:

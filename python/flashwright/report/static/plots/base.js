@@ -10,15 +10,16 @@
 const { runs, columns, charts: specs } = JSON.parse(document.getElementById("plots").textContent);
 const HUES = 7;
 const CHAR = 6.4; // width of a character of a tick label, on the safe side
-const names = withoutCommonKey(runs);
+const names = withoutCommonKeys(runs);
 const hiddenRuns = new Set();
 const charts = [];
 
-/** Labels without the "key = " that all of them share. */
-function withoutCommonKey(labels) {
-  const key = labels[0].slice(0, labels[0].indexOf(" = ") + 3);
-  const shared = labels.length > 1 && key.endsWith(" = ") && labels.every((label) => label.startsWith(key));
-  return shared ? labels.map((label) => label.slice(key.length)) : labels;
+/** Labels without the keys that all of them set, such as "greedy" for "gc.victim=greedy". */
+function withoutCommonKeys(labels) {
+  const settings = labels.map((label) => label.split(", ").map((part) => part.match(/^([\w.-]+) ?= ?(.*)$/)));
+  const keys = settings.map((parts) => parts.map((found) => found?.[1]).join());
+  const shared = labels.length > 1 && keys.every((each) => each === keys[0]) && settings[0].every(Boolean);
+  return shared ? settings.map((parts) => parts.map((found) => found[2]).join(", ")) : labels;
 }
 
 // Elements ---------------------------------------------------------------------------------------------------------
@@ -141,6 +142,7 @@ function domainOf(values, axis, log) {
     if (value > high) high = value;
   }
   if (low > high) [low, high] = log ? [1, 10] : [0, 1];
+  if (low === 0 && high === 0) high = 1;
   if (log) return axis.tight ? [low, Math.max(high, low * 1.5)] : [low / 1.25, high * 1.25];
   if (axis.zero) low = Math.min(low, 0);
   const air = (high - low || Math.abs(high) || 1) * 0.06;

@@ -64,7 +64,7 @@ class Chart {
   /** What the legend shows of a series. */
   swatchOf(line) {
     if (line.published) return "published";
-    if (line.scattered) return "dots";
+    if (line.scattered || line.big) return "dots";
     return this.lookOf(line).replace("again", "dashed");
   }
 
@@ -272,14 +272,18 @@ class Chart {
       else this.showReadout(...here);
     });
     plot.addEventListener("pointerup", (event) => {
-      if (start) this.zoomTo(start, this.at(event));
+      const zoomed = start && this.zoomTo(start, this.at(event));
       start = null;
+      // A finger cannot hover: a tap reads values, until the next or one elsewhere.
+      if (!zoomed && event.pointerType === "touch") this.showReadout(...this.at(event));
     });
     plot.addEventListener("pointercancel", () => {
       start = null;
       this.band?.setAttribute("visibility", "hidden");
     });
-    plot.addEventListener("pointerleave", () => this.hideReadout());
+    plot.addEventListener("pointerleave", (event) => {
+      if (event.pointerType !== "touch") this.hideReadout();
+    });
     plot.addEventListener("blur", () => this.hideReadout());
     plot.addEventListener("dblclick", () => this.zoom(null, null));
     plot.addEventListener("keydown", (event) => this.key(event));
@@ -309,11 +313,12 @@ class Chart {
   zoomTo(start, end) {
     const { onX, onY, xs, ys } = this.selection(start, end);
     this.band.setAttribute("visibility", "hidden");
-    if (!onX && !onY) return;
+    if (!onX && !onY) return false;
     const byValue = (a, b) => a - b;
     const y = onY ? ys.map(this.sy.invert).sort(byValue) : this.y;
     if (onY && this.kind.isMap) y.reverse();
     this.zoom(onX ? xs.map(this.sx.invert).sort(byValue) : this.x, y);
+    return true;
   }
 
   key(event) {

@@ -47,12 +47,14 @@ const map = {
     const layout = layoutOf(view);
     const [low, high] = view.scale;
     const paths = Array.from({ length: LEVELS }, () => []);
-    const [wide, tall] = [sx(1) - sx(0), sy(1) - sy(0)].map((size) => (size > 5 ? size - 1 : size));
-    const cell = `h${wide.toFixed(2)}v${tall.toFixed(2)}h${(-wide).toFixed(2)}z`;
+    const between = [sx(1) - sx(0), sy(1) - sy(0)].map((size) => (size > 5 ? 1 : 0));
+    // Neighbours share their edges to the digit; else rounding to pixels leaves gaps between some rows.
+    const edge = (at) => at.toFixed(2);
     map.each(view, layout, (value, x, y) => {
       if (value === null) return;
       const level = high > low ? Math.round(((value - low) / (high - low)) * (LEVELS - 1)) : 0;
-      paths[level].push(`M${sx(x).toFixed(2)} ${sy(y).toFixed(2)}${cell}`);
+      const [left, top, right, bottom] = [sx(x), sy(y), sx(x + 1) - between[0], sy(y + 1) - between[1]].map(edge);
+      paths[level].push(`M${left} ${top}H${right}V${bottom}H${left}z`);
     });
     paths.forEach((path, level) => {
       if (path.length) svg(group, "path", { d: path.join(""), class: "cells", fill: ramp(level / (LEVELS - 1)) });
