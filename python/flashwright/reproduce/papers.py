@@ -124,7 +124,10 @@ def papers(folder: str | os.PathLike[str] | None = None) -> dict[str, Paper]:
         If a file of a paper has a fault.
     """
     root = folder_of_papers(folder)
-    read = {path.parent.name: _read(path.parent) for path in sorted(root.glob("*/paper.toml"))}
+    folders = [path.parent for path in sorted(root.glob("*/paper.toml"))]
+    for each in folders:  # first of all, so that they can import from each other
+        _package(each)
+    read = {each.name: _read(each) for each in folders}
     for paper in read.values():
         for judging in paper.judges.values():
             for need in judging.needs:
@@ -167,6 +170,8 @@ def _read(folder: Path) -> Paper:
                 continue
             if hasattr(value, "__part__"):
                 name, cpu_s = value.__part__
+                if name in parts:
+                    raise ConfigError(f"{folder.name}: two functions list the part {name!r}", "")
                 parts[name] = Part(f"{folder.name}/{name}", value, cpu_s)
             if hasattr(value, "__claims__"):
                 ids, needs = value.__claims__
