@@ -648,7 +648,9 @@ def with_marks() -> Findings:
         Chart("points", "Points", "", views=[points]),
         Chart("groups", "Groups", "", kind="bars", views=[bars]),
     ]
-    table = Table(["Claim", "Ours"], [[Cell("a", "a"), Cell("1", 1)]])
+    table = Table(
+        ["Request", "Kind"], [[Cell("987", 987), Cell("b")], [Cell("1,204", 1204), Cell("a")]]
+    )
     part = Section("marks", "Marks", charts)
     return Findings("Marks", [], [], table, [], [part], columns, {"a": 1})
 
@@ -680,6 +682,20 @@ def test_intervals_published_values_and_references(opened: Open) -> None:
     groups.get_by_role("button", name="FAST").click()
     assert groups.locator("svg path.published").count() == 0
     assert not_a_number(page) == 0
+
+
+def test_first_columns_sort_by_value_and_columns_without_values_by_words(opened: Open) -> None:
+    page = opened(with_marks())
+    first = page.locator("#summary tbody th")
+    page.locator("#summary").get_by_role("button", name="Request").focus()
+    page.keyboard.press("Enter")
+    assert first.all_text_contents() == ["987", "1,204"]
+    page.keyboard.press("Enter")
+    assert first.all_text_contents() == ["1,204", "987"]
+    assert page.locator("#summary th[aria-sort=descending]").text_content() == "Request"
+    page.keyboard.press("Enter")
+    page.locator("#summary").get_by_role("button", name="Kind").click()
+    assert first.all_text_contents() == ["1,204", "987"]
 
 
 @pytest.mark.parametrize("width", [1200, 390])
