@@ -1,6 +1,6 @@
 """How a sweep scales from one process to several, and what a point costs beside the run itself.
 
-    python experiments/scaling/run.py [--jobs 2] [--repeat 3] [--points 16] [--tiny 2000]
+    python experiments/scaling/run.py [--jobs 2] [--repeat 3] [--points 40] [--tiny 2000]
 
 Scaling: the same points of about a second each on one process and on several, in turn, so that whatever else the
 machine does hits both. Beside the ratio of wall-clock times stands the share of the processes' time that went into
@@ -68,7 +68,7 @@ def used() -> float:
 
 def scaling(jobs: int, repeat: int, points: int) -> None:
     """Print the ratio of one process's time to several's."""
-    sweep = described(SMALL, 3_000_000, points)
+    sweep = described(SMALL, 5_000_000, points)
     ratios = []
     for _ in range(repeat):
         digests = set()
@@ -111,7 +111,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--points", type=int, default=16)
+    parser.add_argument("--points", type=int, default=40)
     parser.add_argument("--tiny", type=int, default=2000)
     chosen = parser.parse_args()
     overhead(chosen.jobs, chosen.tiny)

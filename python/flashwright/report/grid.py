@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from flashwright.report import text
 from flashwright.report.charts import Chart, Columns, Section
 from flashwright.report.page import Findings, write_findings
 from flashwright.report.runs import Floats
-from flashwright.report.sweep import sweeps
+from flashwright.report.sweep import amount, sweeps
 from flashwright.report.tables import Cell, Figure, Table
 
 _FIGURES = (
@@ -32,6 +33,7 @@ _FIGURES = (
 
 # Beyond so many lines nobody tells them apart; the table has all.
 _LINES_MOST = 24
+_COLOURS = 7
 _VALUES_MOST = 24
 _FAILURES_SHOWN = 200
 
@@ -91,7 +93,7 @@ class _Mean:
     snapshots: None = None
 
     @classmethod
-    def of(cls, found: SummaryView, side: int) -> _Mean:
+    def of(cls, found: SummaryView, side: int, without: str | None) -> _Mean:
         tree: dict[str, Any] = {}
         for name, estimate in found.figures.items():
             *path, last = name.split(".")
@@ -99,7 +101,8 @@ class _Mean:
             for step in path:
                 inner = inner.setdefault(step, {})
             inner[last] = estimate.mean + side * (estimate.ci95 or 0.0)
-        return cls(tree, found.varied, ", ".join(f"{k}={v}" for k, v in found.varied.items()))
+        varied = {key: value for key, value in found.varied.items() if key != without}
+        return cls(tree, varied, ", ".join(f"{key}={value}" for key, value in varied.items()))
 
 
 def write_grid(path: Path, found: SweepView, title: str) -> None:
@@ -156,63 +159,101 @@ def write_grid(path: Path, found: SweepView, title: str) -> None:
 
 def _sections(summaries: Sequence[SummaryView], columns: Columns) -> list[Section]:
     """Means over each numeric key, with the ends of their intervals."""
-    # The same charts of the lower and of the upper ends, of which only the numbers are wanted.
-    ends = {"low": Columns(), "high": Columns()}
-    for side, kept in zip((-1, 1), ends.values(), strict=True):
-        sweeps([_Mean.of(each, side) for each in summaries], kept)
-    certain = all(e.ci95 is None for each in summaries for e in each.figures.values())
+    key = _split(summaries)
+    groups: dict[str, list[SummaryView]] = {}
+    for each in summaries:
+        groups.setdefault("" if key is None else text.setting(each.varied.get(key)), []).append(
+            each
+        )
     sections = []
-    for section in sweeps([_Mean.of(each, 0) for each in summaries], columns):
-        charts = [_without_wide(chart) for chart in section.charts if _legible(chart)]
-        for chart in charts if not certain else ():
-            for line in chart.views[0]["series"]:
-                for end, kept in ends.items():
-                    columns.numbers[f"{line['y']}.{end}"] = kept.numbers[line["y"]]
-                    line[end] = f"{line['y']}.{end}"
-        if charts:
-            sections.append(Section(section.key, section.title, charts))
-    _forget_unused(sections, columns)
+    for nth, (value, members) in enumerate(groups.items()):
+        for section in _drawn(members, key, f"g{nth}.", columns):
+            title = section.title if key is None else f"{section.title}, {key} = {value}"
+            sections.append(Section(f"g{nth}{section.key}", title, section.charts))
     return sections
+
+
+def _split(summaries: Sequence[SummaryView]) -> str | None:
+    """The key that each has sections of its own for, where there would be more lines than colours."""
+    values: dict[str, set[str]] = {}
+    for each in summaries:
+        for key, value in each.varied.items():
+            values.setdefault(key, set()).add(str(value))
+    named = {
+        key: len(found)
+        for key, found in values.items()
+        if len(found) > 1
+        and not all(amount(each.varied.get(key)) for each in summaries if key in each.varied)
+    }
+    if len(named) < 2 or math.prod(named.values()) <= _COLOURS:
+        return None
+    # The least that leaves few enough lines; the last one named of several.
+    enough = [key for key in named if math.prod(named.values()) // named[key] <= _COLOURS]
+    return min(reversed(enough or [max(named, key=named.__getitem__)]), key=named.__getitem__)
+
+
+def _drawn(
+    members: Sequence[SummaryView], without: str | None, prefix: str, columns: Columns
+) -> list[Section]:
+    """The sections of some combinations, under names of their own."""
+    # The same charts of the middle, the lower and the upper ends; of the last two only the numbers are wanted.
+    middle, low, high = Columns(), Columns(), Columns()
+    found, _, _ = (
+        sweeps([_Mean.of(each, side, without) for each in members], kept)
+        for side, kept in ((0, middle), (-1, low), (1, high))
+    )
+    certain = all(e.ci95 is None for each in members for e in each.figures.values())
+    sections = []
+    for section in found:
+        charts = [chart for chart in section.charts if _legible(chart)]
+        for chart in charts:
+            for line in chart.views[0]["series"]:
+                y = line["y"]
+                taken = {"x": (line["x"], middle), "y": (y, middle)}
+                if not certain:
+                    taken |= {"low": (y, low), "high": (y, high)}
+                for part, (name, kept) in taken.items():
+                    end = "" if part in "xy" else f".{part}"
+                    line[part] = f"{prefix}{name}{end}"
+                    columns.numbers[line[part]] = kept.numbers[name]
+        if charts:
+            named = [_named(chart, prefix, certain) for chart in charts]
+            sections.append(Section(section.key, section.title, named))
+    return sections
+
+
+def _named(chart: Chart, prefix: str, certain: bool) -> Chart:
+    """The chart under a key of its own, without a table that nobody could read."""
+    wide = chart.table is not None and len(chart.table.header) > _VALUES_MOST
+    caption = "" if certain else " Points are means over the seeds, bars their 95 % intervals."
+    group = None if chart.group is None else prefix.rstrip(".") + chart.group
+    return replace(
+        chart,
+        key=prefix.rstrip(".") + chart.key,
+        group=group,
+        caption=chart.caption.replace("A point a run.", "A point a combination.") + caption,
+        table=None if wide else chart.table,
+    )
 
 
 def _legible(chart: Chart) -> bool:
     return len(chart.views[0]["series"]) <= _LINES_MOST
 
 
-def _without_wide(chart: Chart) -> Chart:
-    """The chart without a table that nobody could read; the one of all combinations has the figures."""
-    wide = chart.table is not None and len(chart.table.header) > _VALUES_MOST
-    return replace(chart, table=None) if wide else chart
-
-
-def _forget_unused(sections: Sequence[Section], columns: Columns) -> None:
-    """Keep only the numbers that a chart draws."""
-    drawn = {
-        line[part]
-        for section in sections
-        for chart in section.charts
-        for line in chart.views[0]["series"]
-        for part in ("x", "y", "low", "high")
-        if part in line
-    }
-    columns.numbers = {name: of for name, of in columns.numbers.items() if name in drawn}
-
-
 def _table(found: SweepView) -> Table:
     figures = [f for f in _FIGURES if any(f.path in each.figures for each in found.summaries)]
     rows = []
-    for nth, each in enumerate(found.summaries, 1):
+    for each in found.summaries:
         settings = [text.setting(each.varied.get(key)) for key in found.keys]
         runs = text.count(each.runs) + (f" ({each.failed} failed)" if each.failed else "")
         rows.append(
             [
-                Cell(str(nth), nth),
                 *(Cell(shown, _sorted_by(shown)) for shown in settings),
                 Cell(runs, each.runs),
                 *(_cell(each.figures.get(figure.path), figure) for figure in figures),
             ]
         )
-    header = ["", *found.keys, "Runs", *(figure.name for figure in figures)]
+    header = [*found.keys, "Runs", *(figure.name for figure in figures)]
     return Table(header, rows)
 
 
