@@ -243,8 +243,8 @@ def m5(found: Found) -> Answer:
     held, verdict = ordering([gap > 0 for gap in gaps])
     return Answer(
         verdict,
-        f"Windowed greedy below FIFO at {100 * held:.0f} % of the points, by {100 * min(gaps):.1f} to "
-        f"{100 * max(gaps):.1f} %.",
+        f"Windowed greedy below FIFO at {100 * held:.0f} % of the points, by {100 * min(gaps):.2f} to "
+        f"{100 * max(gaps):.2f} %.",
         plots=figure_3(found),
     )
 
@@ -491,7 +491,7 @@ def m13(found: Found) -> Answer:
         f"pages, {row['inter_arrival_ms']:.2f} ms between arrivals"
         for name, row in rows.items()
     ]
-    ours = ("; ".join(told) if told else "No trace given") + "."
+    ours = (f"Traces and heads: {'; '.join(told)}" if told else "No trace given") + "."
     if not TABLE_III.keys() <= rows.keys():
         return Answer(Verdict.UNTESTABLE, ours, "Heads of real traces, if any")
 

@@ -126,7 +126,7 @@ def bars(title: str, y: str, groups: Sequence[tuple[str, Mapping[str, float]]], 
         for name in names
     ]
     ticks = [(float(number), name) for number, (name, _) in enumerate(groups)]
-    return Plot(title, "", y, lines, x_format="index", ticks=ticks, points=True, **how)
+    return Plot(title, "workload", y, lines, x_format="index", ticks=ticks, points=True, **how)
 
 
 def deciding(found: Found) -> View:
@@ -810,7 +810,8 @@ def g7(found: Found) -> Answer:
     ]
     return Answer(
         Verdict.UNTESTABLE,
-        ("; ".join(told) if told else "No trace given") + ". The whole traces are not at hand.",
+        (f"Heads: {'; '.join(told)}" if told else "No trace given")
+        + ". The whole traces are not at hand.",
         "Heads of real traces" if told else "",
     )
 
