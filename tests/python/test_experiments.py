@@ -65,35 +65,3 @@ def test_drives_of_hu_2012_fill_small(tmp_path: Path) -> None:
     whole = [row for row in rows(tmp_path / "reads.csv") if float(row["range"]) == 1]
     mean = [float(row["mean_ms"]) for row in whole]
     assert mean == sorted(mean) and mean[2] > 2 * mean[0]
-
-
-def test_kim_2011_plays_small(tmp_path: Path) -> None:
-    script = EXPERIMENTS / "kim-2011" / "run.py"
-    command = [
-        sys.executable,
-        script,
-        "--quick",
-        "--only",
-        "timeout",
-        "--jobs",
-        "1",
-        "--out",
-        tmp_path,
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    found = rows(tmp_path / "timeout.csv")
-    assert len(found) == 2 * 2 * 3 and not any(row["error"] for row in found)
-    # Cut requests fit the 255 KiB of the buffer, uncut ones do not all; aligned are most where they are cut so.
-    for row in found:
-        share = int(row["aligned_at_start"]) / int(row["requests"])
-        if row["configuration"] == "NoPAS-PAI":
-            assert int(row["above_buffer"]) > 0
-        else:
-            assert row["above_buffer"] == "0"
-        if row["size_kib"] == "1024":
-            assert (share > 0.6) == (row["configuration"] == "PASA-PAI")
-    # What is not well-formed waits longer where it may.
-    for short, long in zip(found[:3], found[3:6], strict=True):
-        assert short["configuration"] == long["configuration"]
-        assert float(short["pending_ms_mean"]) < float(long["pending_ms_mean"])
