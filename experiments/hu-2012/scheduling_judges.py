@@ -257,39 +257,31 @@ def gain_claim(
     top = max(row["mb_per_s"] for row in every)
     sized = any(abs(each - size) <= margin for each in grown)
     verdict = Verdict.of(real and top > 0 and sized, top > 0 and (max(grown) > 0 if real else True))
-    words = []
-    for name in dict.fromkeys(row["workload"] for row in rows):
-        if name.split(",")[0] in (workload, deciding):
-            words += [
-                f"{name_of(name)}, {way} of each zone: {best(gains(rows, name, way))}"
-                for way in WAYS
-                if not name.endswith("in pages")
-            ]
+    words = [f"{way} of each zone {best(changes[way])}" for way in WAYS]
     alone = best(gains(rows, deciding, "all", "none"))
-    words.append(f"{name_of(deciding)}, all, against requests that nobody merges: {alone}")
+    words.append(f"all, against requests that nobody merges, {alone}")
+    if real:
+        most = max(row["mb_per_s"] for way in WAYS for row in gains(rows, workload, way))
+        words.append(f"{name_of(workload)} at best {most:+.0f} % bandwidth")
     counted = [count for count in zones if count in {row["zones"] for row in every}]
     printed = Line("printed", counted[-1:], [1 + size / 100], paper=True)
     return Answer(
         verdict,
-        "; ".join(words) + reasons_told(found, deciding),
+        f"{name_of(deciding)}: {'; '.join(words)}{reasons_told(found, deciding)}",
         workload=f"{name_of(deciding)}, as fast as possible",
         plots=[*zone_plots(rows, deciding, figure), size_plot(rows, deciding, figure, printed)],
     )
 
 
 def reasons_told(found: Found, workload: str) -> str:
-    """What the scheduler comes to where one thing is changed, in words."""
-    words = []
-    for row in found["zone-reasons"]:
-        if row["workload"] == workload:
-            changes = ", ".join(
-                f"{change} {100 * (of['ssd-friendly'] / of['noop'] - 1):+.0f} %"
-                for change, of in row["changes"].items()
-            )
-            words.append(
-                f". 8 zones, all, {row['outstanding']} outstanding, bandwidth against noop: {changes}"
-            )
-    return "".join(words)
+    """What the scheduler comes to where one thing is changed, with most outstanding, in words."""
+    rows = [row for row in found["zone-reasons"] if row["workload"] == workload]
+    row = max(rows, key=lambda row: row["outstanding"])
+    changes = ", ".join(
+        f"{change} {100 * (of['ssd-friendly'] / of['noop'] - 1):+.0f} %"
+        for change, of in row["changes"].items()
+    )
+    return f". 8 zones, all, {row['outstanding']} outstanding, bandwidth against noop: {changes}"
 
 
 @claim("D5.5", needs=("zones", "zone-reasons"))
@@ -337,14 +329,16 @@ def d5_8(found: Found) -> Answer:
     there = dict.fromkeys(row["workload"] for row in rows)
     names = [name for name in there if name.split()[0] in ("exchange", "msn", "build")]
     words, sized, flat, gained = [], [], [], []
-    for name in names:
-        for way in WAYS:
-            changes = gains(rows, name, way)
+    real = [name for name in names if name.endswith("head")]
+    stand_ins = [name for name in names if name not in real]
+    for told, group in ((", ".join(map(name_of, real)), real), ("stand-ins", stand_ins)):
+        for way in WAYS if group else ():
+            changes = [row for name in group for row in gains(rows, name, way)]
             low = min(row["mb_per_s"] for row in changes)
             high = max(row["mb_per_s"] for row in changes)
             grown = max(row["size_kib"] for row in changes)
             words.append(
-                f"{name_of(name)}, {way}: bandwidth {low:+.0f} to {high:+.0f} %, size up to {grown:+.1f} %"
+                f"{told}, {way} of each zone: bandwidth {low:+.0f} to {high:+.0f} %, size up to {grown:+.1f} %"
             )
             sized.append(grown <= 5)
             flat.append(low >= -5 and high <= 5)
@@ -430,10 +424,11 @@ def d5_10(found: Found) -> Answer:
             sum(bar["front_merges"] for bar in bars),
             sum(bar["back_merges"] for bar in bars),
         )
-    text = "; ".join(
-        f"{name_of(name)} {front:,} of {front + back:,}" for name, (front, back) in counts.items()
-    )
     real = dict.fromkeys(row["workload"] for row in rows if row["real"])
+    words = [f"{name_of(name)} {counts[name][0]:,} of {sum(counts[name]):,}" for name in real]
+    stand_ins = [counts[name] for name in counts if name not in real]
+    fronts, backs = (sum(each) for each in zip(*stand_ins, strict=True))
+    words.append(f"stand-ins {fronts:,} of {fronts + backs:,}")
     shares = {
         name: front / (front + back) for name, (front, back) in counts.items() if front + back
     }
@@ -443,7 +438,7 @@ def d5_10(found: Found) -> Answer:
     names = list(shares)
     return Answer(
         verdict,
-        f"front merges of all merges: {text}",
+        f"front merges of all merges: {'; '.join(words)}",
         workload=", ".join(map(name_of, real)) or "stand-ins, which cannot tell",
         plots=[
             Plot(
