@@ -120,9 +120,9 @@ def k1(rows: Rows) -> Answer:
     ]
     return Answer(
         Verdict.of(not missed, mostly(ordered)),
-        f"{len(off) - len(missed)} of {len(off)} within 20 %; not: {', '.join(missed) or 'none'}. C's random writes on a "
-        f"quarter of its space; on all of it {whole:.2g} MB/s. The drives' order is the table's in {sum(ordered)} of "
-        f"{len(ordered)} pairs",
+        f"{len(off) - len(missed)} of {len(off)} within 20 %; not: {', '.join(missed) or 'none'}. C's random writes "
+        f"on a quarter of its space; on all of it {whole:.2g} MB/s. The drives' order is the table's in "
+        f"{sum(ordered)} of {len(ordered)} pairs",
         plots=[
             Plot(
                 "Table 1", "drive", "bandwidth [MB/s]", lines, y_log=True, points=True,
@@ -218,8 +218,8 @@ def k3(rows: Rows) -> Answer:
     left_out = "" if "ssd-c" in asked else " (C is not asked in quick runs)"
     return Answer(
         Verdict.of(all(right) and meet("ssd-a"), all(right)),
-        f"found {sizes_told(asked, 'clustered-block')}{left_out}; random over sequential bandwidth at that size: {at_block}; "
-        f"they part below it and meet from it on only on {' and '.join(meeting) or 'none'}",
+        f"found {sizes_told(asked, 'clustered-block')}{left_out}; random over sequential bandwidth at that "
+        f"size: {at_block}; they part below it and meet from it on only on {' and '.join(meeting) or 'none'}",
         plots=plots,
     )
 
@@ -297,8 +297,8 @@ def k6(rows: Rows) -> Answer:
     ]
     return Answer(
         Verdict.of(all(block) and all(page) and all(buffers), all(block) and mostly(page)),
-        f"block costliest on {sum(block)} of {len(timed)} drives, page cheapest on {sum(page)}, read buffer above write "
-        f"buffer on {sum(buffers)}; page, block, read buffer, write buffer in seconds of the drive: "
+        f"block costliest on {sum(block)} of {len(timed)} drives, page cheapest on {sum(page)}, read buffer above "
+        f"write buffer on {sum(buffers)}; page, block, read buffer, write buffer in seconds of the drive: "
         + "; ".join(
             f"{letter(drive)} {', '.join(f'{value:,.0f}' for value in times)}"
             for drive, times in timed.items()
@@ -314,7 +314,7 @@ def k6(rows: Rows) -> Answer:
 
 @claim("K7", needs=("probes", "other-kinds"))
 def k7(rows: Rows) -> Answer:
-    """Prefetching and the kind of the buffer are told as they are configured, where there are and where there are none."""
+    """Prefetching and the kind of the buffer are told as they are configured."""
     right, words = [], []
     for row in (*rows["probes"], *rows["other-kinds"]):
         found, buffers = row["found"], row["buffers"]
@@ -447,9 +447,7 @@ def k9(rows: Rows) -> Answer:
     """The sign at 4 and 8 MB, at most points or at more than half, and growth with the file size, on A, B and D."""
 
     def rule(found: Found) -> tuple[Verdict, str]:
-        signs = [
-            (d, found.gain(d, s, c) > 0) for d in THREE for s in found.large for c in BOTH
-        ]
+        signs = [(d, found.gain(d, s, c) > 0) for d in THREE for s in found.large for c in BOTH]
 
         def mean(drive: str, sizes: Sequence[int], configuration: str) -> float:
             return sum(found.gain(drive, size, configuration) for size in sizes) / len(sizes)
@@ -457,9 +455,7 @@ def k9(rows: Rows) -> Answer:
         growth = [mean(d, found.large, c) > mean(d, found.small, c) for d in THREE for c in BOTH]
         top = found.sizes[-1]
         above = [held for _, held in signs]
-        each = ", ".join(
-            f"{letter(d)} {sum(held for of, held in signs if of == d)}" for d in THREE
-        )
+        each = ", ".join(f"{letter(d)} {sum(held for of, held in signs if of == d)}" for d in THREE)
         return (
             Verdict.of(
                 mostly(above) and mostly(growth), 2 * sum(above) > len(above) and mostly(growth)
@@ -497,14 +493,12 @@ def k10(rows: Rows) -> Answer:
 
     def rule(found: Found) -> tuple[Verdict, str]:
         top = found.sizes[-1]
-        pai, pas, pasa = (
-            found.postmark["ssd-a", top, c]["write_mb_per_s"] for c in (PAI, *BOTH)
-        )
+        pai, pas, pasa = (found.postmark["ssd-a", top, c]["write_mb_per_s"] for c in (PAI, *BOTH))
         order = pasa > pas > pai
         return (
             Verdict.of(order and 0.05 <= pasa / pai - 1 <= 0.35, order),
-            f"NoPAS-PAI {pai:.1f}, PAS-PAI {pas:.1f}, PASA-PAI {pasa:.1f} MB/s: PASA {100 * (pasa / pas - 1):+.0f} % and "
-            f"{100 * (pasa / pai - 1):+.0f} %",
+            f"NoPAS-PAI {pai:.1f}, PAS-PAI {pas:.1f}, PASA-PAI {pasa:.1f} MB/s: PASA {100 * (pasa / pas - 1):+.0f} % "
+            f"and {100 * (pasa / pai - 1):+.0f} %",
         )  # fmt: skip
 
     def plots(found: Found) -> list[Plot]:
@@ -539,7 +533,10 @@ def k11(rows: Rows) -> Answer:
 
     def rule(found: Found) -> tuple[Verdict, str]:
         every = {
-            (d, s, c): found.gain(d, s, c) for d in DRIVES for s in found.sizes for c in (PAI, *BOTH)
+            (d, s, c): found.gain(d, s, c)
+            for d in DRIVES
+            for s in found.sizes
+            for c in (PAI, *BOTH)
         }
         best = max(every, key=lambda at: every[at])
         return (
@@ -567,8 +564,8 @@ def k12(rows: Rows) -> Answer:
         alone = [found.gain(d, s, PAI) for d in DRIVES for s in found.sizes]
         return (
             Verdict.of(min(alone) < 0 < max(alone) or max(map(abs, alone)) <= LITTLE),
-            f"{100 * min(alone):+.1f} to {100 * max(alone):+.1f} %; a gain at {sum(g > 0 for g in alone)} and a loss at "
-            f"{sum(g < 0 for g in alone)} of {len(alone)} points",
+            f"{100 * min(alone):+.1f} to {100 * max(alone):+.1f} %; a gain at {sum(g > 0 for g in alone)} and a loss "
+            f"at {sum(g < 0 for g in alone)} of {len(alone)} points",
         )  # fmt: skip
 
     return judged(rows, rule, lambda found: [gains(found, PAI, DRIVES, "Postmark: NoPAS-PAI")])
@@ -607,17 +604,15 @@ def composition(row: Row) -> str:
 
 def table_4_adds_up() -> str:
     """Whether Table 4 agrees with itself, in words."""
-    sums = sum(
-        aligned + other == every for (every, aligned, other, _), _ in TABLE_4.values()
-    )
+    sums = sum(aligned + other == every for (every, aligned, other, _), _ in TABLE_4.values())
     off = max(
         abs(100 * part / counts[0] - printed)
         for counts, shares in TABLE_4.values()
         for part, printed in zip(counts[1:], shares, strict=True)
     )
     return (
-        f"Aligned and other requests add up in {sums} of {len(TABLE_4)} lines of Table 4, its printed shares are at most "
-        f"{off:.3f} points off"
+        f"Aligned and other requests add up in {sums} of {len(TABLE_4)} lines of Table 4, its printed shares are at "
+        f"most {off:.3f} points off"
     )  # fmt: skip
 
 
@@ -639,8 +634,8 @@ def k14(rows: Rows) -> Answer:
                 all(counts) and shares[2] >= 0.8 and all(0.3 <= share <= 0.45 for share in shares[:2]),
                 order,
             ),
-            f"x{ratios[0]:.2f} and x{ratios[1]:.2f} of NoPAS; NoPAS {composition(of[PAI])}, PAS {composition(of[PAS])}, "
-            f"PASA {composition(of[PASA])}",
+            f"x{ratios[0]:.2f} and x{ratios[1]:.2f} of NoPAS; NoPAS {composition(of[PAI])}, PAS {composition(of[PAS])}"
+            f", PASA {composition(of[PASA])}",
         )  # fmt: skip
 
     def plots(found: Found) -> list[Plot]:
@@ -736,8 +731,7 @@ def k17(rows: Rows) -> Answer:
             max(found.bench(d, load, c, PAI) for c in BOTH) > 0 for d in THREE for load in PROFILES
         ]
         still = [
-            max(found.bench("ssd-c", load, c, PAI) for c in BOTH) <= 2 * LITTLE
-            for load in PROFILES
+            max(found.bench("ssd-c", load, c, PAI) for c in BOTH) <= 2 * LITTLE for load in PROFILES
         ]
         peaks = {
             d: max(PROFILES, key=lambda load, d=d: max(found.bench(d, load, c) for c in BOTH))
@@ -752,7 +746,7 @@ def k17(rows: Rows) -> Answer:
                 mostly(further) and mostly(still) and all(load == "oltp" for load in peaks.values()),
                 2 * sum(further) > len(further) and mostly(still),
             ),
-            f"above NoPAS-PAI at {sum(further)} of {len(further)} points of A, B, D, on C at no more than "
+            f"above NoPAS-PAI at {sum(further)} of {len(further)} points of A, B, D; on C more than 10 % above at "
             f"{len(still) - sum(still)} of {len(still)}; better of both over NoPAS-NOOP: {best} (A to D); largest in "
             + ", ".join(f"{load} ({letter(d)})" for d, load in peaks.items()),
         )  # fmt: skip
@@ -812,8 +806,8 @@ def k19(rows: Rows) -> Answer:
         losses = sum(all(found.gain(d, s, c) < -LITTLE for c in BOTH) for d, s in points)
         return (
             grade(len(slopes) == len(THREE), losses <= 0.2 * len(points)),
-            f"PASA-PAI gains more at the largest size on {', '.join(map(letter, slopes)) or 'none'} of A, B, D; PAS and PASA "
-            f"both lose more than 5 % at {losses} of {len(points)} points",
+            f"PASA-PAI gains more at the largest size on {', '.join(map(letter, slopes)) or 'none'} of A, B, D; PAS "
+            f"and PASA both lose more than 5 % at {losses} of {len(points)} points",
         )  # fmt: skip
 
     return judged(rows, rule, lambda found: [gains(found, PASA, DRIVES, "Postmark: PASA-PAI")])

@@ -1,5 +1,5 @@
-"""What Kim et al. (2011) measured, on models of their four drives: Table 1, the procedures of section 4 and what our probes
-find in their place, and Postmark and Filebench above a block layer and a scheduler that know the drive.
+"""What Kim et al. (2011) measured, on models of their four drives: Table 1, the procedures of section 4 and what our
+probes find in their place, and Postmark and Filebench above a block layer and a scheduler that know the drive.
 
 README.md beside this file says how the paper was read and what was left out.
 """
@@ -99,7 +99,8 @@ def _rate(times: Times, size: int, skip: int) -> float:
 def table_1(drive: str, part_of: int, dirty: float, span: float, count: int) -> Row:
     """The four bandwidths of Table 1, one request at a time.
 
-    Before random writes of 4 KiB a page-mapped drive is overwritten at random, `dirty` times the first `span` of its space.
+    Before random writes of 4 KiB a page-mapped drive is overwritten at random, `dirty` times the first `span` of its
+    space.
     """
     rng = np.random.default_rng(7)
     with Target(scaled(drive, part_of)) as target:
@@ -126,16 +127,16 @@ def table_1(drive: str, part_of: int, dirty: float, span: float, count: int) -> 
     return {"drive": drive, "span": span} | found
 
 
-@part("table-1", cpu_s=(1, 1))
+@part("table-1", cpu_s=(7, 7))
 def table_1_jobs(setting: Setting) -> list[Job]:
     """Each drive; a part of the two with page mapping, whose bandwidths depend on shares and not on sizes."""
     plans = [
         # What is overwritten before, the range of random writes, how many are counted.
-        ("ssd-a", 2, 0.5, 1.0, 2_000),
-        ("ssd-b", 1, 0.0, 1.0, 400),
+        ("ssd-a", 2, 0.5, 1.0, 20_000),
+        ("ssd-b", 1, 0.0, 1.0, 8_000),
         ("ssd-c", 16, 4.0, 0.25, 20_000),
         ("ssd-c", 16, 1.0, 1.0, 20_000),
-        ("ssd-d", 1, 0.0, 1.0, 400),
+        ("ssd-d", 1, 0.0, 1.0, 8_000),
     ]
     names = ("drive", "part_of", "dirty", "span", "count")
     return [
@@ -161,7 +162,7 @@ def write_latency(drive: str, step_kib: int, sizes: int, writes: int) -> Row:
     return {"drive": drive, "step_kib": step_kib, "mean_ns": means, "drive_s": seconds}
 
 
-@part("write-latency", cpu_s=(3, 6))
+@part("write-latency", cpu_s=(3, 4))
 def write_latency_jobs(setting: Setting) -> list[Job]:
     """Procedure 1, with fewer sizes than its 512: those that a plot can show."""
     steps = {"ssd-a": (2, 128), "ssd-b": (8, 128), "ssd-c": (2, 128), "ssd-d": (8, 128)}
@@ -215,7 +216,7 @@ def orders(drive: str, sizes_kib: Sequence[int], total_mib: int) -> Row:
     return {"drive": drive, "total_mib": total_mib, "sizes": rows}
 
 
-@part("write-orders", cpu_s=(10, 120))
+@part("write-orders", cpu_s=(3, 27))
 def orders_jobs(setting: Setting) -> list[Job]:
     """Procedure 2; the first size is four clustered pages, on SSD-C twenty, and each is twice the one before."""
     jobs = []
@@ -229,7 +230,10 @@ def orders_jobs(setting: Setting) -> list[Job]:
             if drive == "ssd-c":  # its pages of 4 KiB take long to fill
                 continue
             middle = {"ssd-a": 4096}.get(drive, 16_384)
-            sizes, total_mib = [size for size in sizes if middle // 2 <= size <= middle * 2], 2 * KIB
+            sizes, total_mib = (
+                [size for size in sizes if middle // 2 <= size <= middle * 2],
+                2 * KIB,
+            )
         jobs.append(
             Job(orders, {"drive": drive, "sizes_kib": sizes, "total_mib": total_mib}, drive)
         )
@@ -278,7 +282,7 @@ def _curves(finding: Finding) -> dict[str, list[list[float]]]:
     return curves
 
 
-@part("probes", cpu_s=(9, 190))
+@part("probes", cpu_s=(19, 100))
 def probes_jobs(setting: Setting) -> list[Job]:
     """All drives; quick runs ask less patiently, and do not ask SSD-C for its block, which takes half a minute."""
     mode = "quick" if setting.quick else "full"
@@ -301,7 +305,7 @@ def probes_jobs(setting: Setting) -> list[Job]:
     ]
 
 
-@part("other-kinds", cpu_s=(4, 10))
+@part("other-kinds", cpu_s=(4, 6))
 def other_kinds_jobs(setting: Setting) -> list[Job]:
     """The drives with prefetching and with caches, which the paper found on none."""
     return [
@@ -361,8 +365,9 @@ def program(
 ) -> Row:
     """One run of Postmark or of a Filebench profile.
 
-    `merge` is which requests PAI merges; `limits` names how much may be dirty; `io` is the size of OLTP's reads and writes
-    where it is not the profile's; `write_buffer` is what the schedulers believe of it, `entry` what it takes at a time.
+    `merge` is which requests PAI merges; `limits` names how much may be dirty; `io` is the size of OLTP's reads and
+    writes where it is not the profile's; `write_buffer` is what the schedulers believe of it, `entry` what it takes at
+    a time.
     """
     settings: dict[str, object] = {"host.scheduler": CHAINS[configuration]}
     if configuration != NOOP:
@@ -500,9 +505,7 @@ def entry_jobs(setting: Setting) -> list[Job]:
     return programs(
         job
         for size_kib in ((256, 8192) if setting.quick else (256, 1024, 8192))
-        for job in configured(
-            postmark(setting, "ssd-c", size_kib) | {"entry": "4 KiB"}, MERGES[:1]
-        )
+        for job in configured(postmark(setting, "ssd-c", size_kib) | {"entry": "4 KiB"}, MERGES[:1])
     )
 
 

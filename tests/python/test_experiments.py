@@ -35,35 +35,3 @@ def test_a_figure_of_hu_2012_plays_small(figure: str, tmp_path: Path) -> None:
         if row["scheme"] in ("bplru", "pud-lru"):
             assert row["merges_switch"] == row["destages"] == row["erases"]
             assert row["programs_translation"] == "0"
-
-
-def test_kim_2011_plays_small(tmp_path: Path) -> None:
-    script = EXPERIMENTS / "kim-2011" / "run.py"
-    command = [
-        sys.executable,
-        script,
-        "--quick",
-        "--only",
-        "timeout",
-        "--jobs",
-        "1",
-        "--out",
-        tmp_path,
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    found = rows(tmp_path / "timeout.csv")
-    assert len(found) == 2 * 2 * 3 and not any(row["error"] for row in found)
-    # Cut requests fit the 255 KiB of the buffer, uncut ones do not all; aligned are most where they are cut so.
-    for row in found:
-        share = int(row["aligned_at_start"]) / int(row["requests"])
-        if row["configuration"] == "NoPAS-PAI":
-            assert int(row["above_buffer"]) > 0
-        else:
-            assert row["above_buffer"] == "0"
-        if row["size_kib"] == "1024":
-            assert (share > 0.6) == (row["configuration"] == "PASA-PAI")
-    # What is not well-formed waits longer where it may.
-    for short, long in zip(found[:3], found[3:6], strict=True):
-        assert short["configuration"] == long["configuration"]
-        assert float(short["pending_ms_mean"]) < float(long["pending_ms_mean"])
