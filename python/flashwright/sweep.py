@@ -557,7 +557,8 @@ def sweep(
 
     Examples
     --------
-    >>> ssd = Ssd.named("default").with_(blocks_per_plane=16, utilization=0.7).precondition("random")
+    >>> ssd = Ssd.named("default").with_(channels=1, dies_per_channel=1, blocks_per_plane=16)
+    >>> ssd = ssd.with_(utilization=0.7).precondition("random")
     >>> grid = {"gc.victim": ["greedy", "fifo"]}
     >>> found = sweep(ssd, "uniform", grid, seeds=3, requests=2_000, depth=1, jobs=1)
     >>> greedy, fifo = found.summaries
