@@ -15,7 +15,8 @@ SIZES_3 = (8, 16, 32, 48, 64, 80)  # chapter 3 looks beyond the 64 MiB of the wh
 SIZES = tuple(sorted({*SIZES_2, *SIZES_3}))
 QUICK_2 = (8, 16, 32, 64)
 QUICK_3 = (*QUICK_2, 80)
-HEAD_SIZES = (2, 4, 8)  # the head of Financial 1 writes 14 MiB
+HEAD_SIZES_2 = (2, 4, 8, 16, 24, 32)  # the head of Financial 1 writes 14 MiB
+HEAD_SIZES_3 = HEAD_SIZES_2[:4]
 TOLD_SIZES = (16, 64)
 USUAL = 16  # figure 2.8
 TABLE_2_1 = 31.4375  # what table 2.1 leaves BPLRU of 32 MiB
@@ -220,8 +221,8 @@ def head_financial_1(setting: Setting) -> list[Job]:
     path = setting.trace(HEADS[HEAD_1])
     if path is None or setting.quick:
         return []
-    found = jobs(setting, HEAD_1, ("page", "bplru", "dftl"), HEAD_SIZES, path=path)
-    return found + pud_lru(setting, HEAD_1, 4, sizes=HEAD_SIZES, path=path)
+    found = jobs(setting, HEAD_1, ("page", "bplru", "dftl"), HEAD_SIZES_2, path=path)
+    return found + pud_lru(setting, HEAD_1, 4, sizes=HEAD_SIZES_2, path=path)
 
 
 @part("head-financial-1-partition", cpu_s=(0, 15))
@@ -230,7 +231,7 @@ def head_financial_1_partition(setting: Setting) -> list[Job]:
     path = setting.trace(HEADS[HEAD_1])
     if path is None or setting.quick:
         return []
-    return jobs(setting, HEAD_1, ("ap", "gc-arm"), HEAD_SIZES, path=path)
+    return jobs(setting, HEAD_1, ("ap", "gc-arm"), HEAD_SIZES_3, path=path)
 
 
 @part("head-msn", cpu_s=(0, 20))
