@@ -19,7 +19,6 @@ from .ram_judge import (
     mostly,
     near,
     orderings,
-    percent,
     ratio,
     shares_plot,
     span,
