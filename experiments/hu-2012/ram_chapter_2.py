@@ -196,9 +196,10 @@ def d2_6(found: Found) -> Answer:
         and p["puds"] == [0, 1, 1]
         and p["frequent"] == 1
     )
+    victims = [", ".join(str(each) for each in row["victims"]) for row in (b, p)]
     return Answer(
         Verdict.of(right),
-        f"BPLRU destages {b['victims']}, PUD-LRU {p['victims']}: {b['destages']} against {p['destages']}, each "
+        f"BPLRU destages {victims[0]}; PUD-LRU {victims[1]}: {b['destages']} against {p['destages']}, each "
         f"a switch merge. At PUD-LRU's first, three blocks have PUDs of "
         f"{', '.join(f'{pud:g}' for pud in p['puds'])} with 2 for the fourth, and {p['frequent']:g} of the 4 counts "
         "as frequently updated",

@@ -85,6 +85,32 @@ def test_a_run_small(paper: Paper, scheme: str) -> None:
         assert 0 < found["map_hit_ratio"] <= 1
 
 
+def test_real_traces_are_played_and_looked_at(
+    paper: Paper, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    play = module(paper, "ram_play")
+    head = play.HEAD_1
+    monkeypatch.setitem(play.WHOLE, FIRST, ("spc", 2000))
+    monkeypatch.setitem(play.HEADS, head, ("spc", 2000, 1, 2))
+    path = tmp_path / "Financial1.spc"
+    # A read after three writes; the second half goes to 40 blocks where the first has 4.
+    lines = [
+        f"0,{1024 * (i % (4 if i < 1000 else 40))},4096,{'r' if i % 4 == 3 else 'w'},{i / 100:.6f}\n"
+        for i in range(2000)
+    ]
+    path.write_text("".join(lines))
+    whole = play.play(FIRST, "page", 0, scale=16, path=str(path))
+    assert (whole["real"], whole["requests"]) == (True, 1000)
+    assert play.play(head, "bplru", 8, scale=16, path=str(path))["requests"] == 4000
+    found = play.statistics(FIRST, str(path), True)
+    assert (found["kib"], found["writes_a_read"]) == (4.0, 3.0)
+    assert found["written_thrice"] == 100
+    curve = play.distinct_blocks(FIRST, str(path), True)
+    assert (curve["least"], curve["most"], curve["second_half_to_first"]) == (4, 40, 10)
+    few = play.clusters(head, str(path))
+    assert few["blocks"] == 30 and few["share_of_writes"][-1] == 1
+
+
 def test_a_drive_that_cannot_be_built_is_told(paper: Paper) -> None:
     found = module(paper, "ram_play").play(SECOND, "pud-lru", 0.5, scale=16)
     assert "ram.size" in found["error"]
