@@ -8,15 +8,15 @@ import itertools
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Unpack
 
 from flashwright import _core, workloads
 from flashwright.device import Ssd
 from flashwright.errors import ConfigError, DeviceError, WorkloadError
-from flashwright.results import RunResult
-from flashwright.run import Progress, Run, RunSettings
+from flashwright.results import RunResult, Runs
+from flashwright.run import PlaySettings, Progress, Run, RunInterrupted, RunSettings
 
-__all__ = ["Variant", "compare", "variants"]
+__all__ = ["CompareInterrupted", "Variant", "compare", "variants"]
 
 
 @dataclass(frozen=True)
@@ -229,6 +229,22 @@ def _expect_an_effect(keys: Iterable[str], settings: RunSettings) -> None:
             )
 
 
+class CompareInterrupted(RunInterrupted):
+    """Ctrl-C while runs were compared.
+
+    Attributes
+    ----------
+    result : RunResult or None
+        What was finished of the run under way.
+    runs : Runs
+        The runs that were finished before.
+    """
+
+    def __init__(self, result: RunResult | None, runs: Runs) -> None:
+        super().__init__(result)
+        self.runs = runs
+
+
 def compare(
     ssd: Ssd,
     workload: workloads.Source | str,
@@ -236,8 +252,8 @@ def compare(
     *,
     each: Callable[[str, Ssd], RunResult] | None = None,
     progress: Callable[[Progress], None] | None = None,
-    **settings: Any,
-) -> list[RunResult]:
+    **settings: Unpack[PlaySettings],
+) -> Runs:
     """Play a workload under several settings.
 
     Parameters
@@ -260,9 +276,17 @@ def compare(
 
     Returns
     -------
-    list of RunResult
-        One for each combination, labelled with what was set, which is in ``varied`` too. A drive that wears
-        out ends its own run only. Settings of one translation layer are left out of the runs of the others.
+    Runs
+        A list of :class:`RunResult`, one for each combination, labelled with what was set, which is in ``varied``
+        too; also a table (``to_pandas()``). A drive that wears out ends its own run only. Settings of one
+        translation layer are left out of the runs of the others.
+
+    Raises
+    ------
+    ConfigError, WorkloadError
+        If a combination makes no drive or no workload; nothing has been run by then.
+    CompareInterrupted
+        On Ctrl-C, with the runs that were finished; it is a ``KeyboardInterrupt``.
 
     Examples
     --------
@@ -270,22 +294,34 @@ def compare(
     >>> runs = compare(ssd, "uniform", {"gc.victim": ["greedy", "fifo"]}, requests=100_000)
     >>> [run.label for run in runs]
     ['gc.victim=greedy', 'gc.victim=fifo']
-    >>> runs[0].write_amplification < runs[1].write_amplification
+    >>> runs["gc.victim=greedy"].write_amplification < runs["gc.victim=fifo"].write_amplification
     True
+    >>> runs.to_pandas()[["gc.victim", "measured.requests", "flash.erases.total"]]
+      gc.victim  measured.requests  flash.erases.total
+    0    greedy             100000                ...
+    1      fifo             100000                ...
     >>> runs = compare(ssd, "uniform", {"workload.rate": [50, 100], "depth": [1]}, requests=1000)
     Traceback (most recent call last):
     ...
     flashwright.errors.WorkloadError: workload.rate and depth: found both, expected one of them
     """
     made = variants(ssd, workload, vary, RunSettings(**settings))
-    if each is None:
-        return [
-            variant.begin().go(progress=progress, label=variant.label).with_varied(variant.varied)
-            for variant in made
-        ]
-    for key in vary:
-        if key in ("workload", "depth", "time-scale") or key.startswith(_WORKLOAD):
-            raise ConfigError(
-                f"{key}: found it varied together with each, expected keys of the drive only", ""
+    if each is not None:
+        for key in vary:
+            if key in ("workload", "depth", "time-scale") or key.startswith(_WORKLOAD):
+                raise ConfigError(
+                    f"{key}: found it varied together with each, expected keys of the drive only",
+                    "",
+                )
+    done = Runs()
+    for variant in made:
+        try:
+            result = (
+                variant.begin().go(progress=progress, label=variant.label)
+                if each is None
+                else each(variant.label, variant.ssd)
             )
-    return [each(variant.label, variant.ssd).with_varied(variant.varied) for variant in made]
+        except RunInterrupted as stop:
+            raise CompareInterrupted(stop.result, done) from None
+        done.append(result.with_varied(variant.varied))
+    return done

@@ -13,6 +13,7 @@ __all__ = [
     "DeviceError",
     "FlashwrightError",
     "InternalError",
+    "MissingPackageError",
     "OutputError",
     "SavedStateError",
     "TargetError",
@@ -106,6 +107,12 @@ class OutputError(FlashwrightError):
     """A file can't be written."""
 
     general_hint = "check that the folder exists and may be written to"
+
+
+class MissingPackageError(FlashwrightError):
+    """A package that only some calls need is not installed."""
+
+    general_hint = "install it beside Flashwright"
 
 
 class InternalError(FlashwrightError):

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ from flashwright.files import write_beside
 from flashwright.results import RunResult
 from flashwright.workloads import Source
 
-__all__ = ["Progress", "Run", "RunInterrupted", "RunSettings"]
+__all__ = ["PlaySettings", "Progress", "Run", "RunInterrupted", "RunSettings"]
 
 # A step is as long as this where the machine allows, so that Ctrl-C and progress bars feel alive.
 _STEP_S = 0.1
@@ -48,6 +48,22 @@ class Progress:
     total: int | None
     share: float | None
     requests: int
+
+
+class PlaySettings(TypedDict, total=False):
+    """The settings of a run as keywords, for calls that hand them on; see :meth:`flashwright.Ssd.play` for each."""
+
+    seed: int
+    requests: int | None
+    depth: int | None
+    time_scale: float | None
+    warmup: int
+    window: str | None
+    keep_requests: bool
+    closeup: tuple[int, int] | None
+    snapshots: int | None
+    verify: bool
+    audit_every: int
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import pyarrow as pa
 import typer
@@ -25,7 +25,7 @@ from flashwright.cli.render import errors, page, put_json
 from flashwright.compare import Variant, variants
 from flashwright.device import Ssd
 from flashwright.errors import ConfigError, DeviceError, FlashwrightError, WorkloadError
-from flashwright.results import RunResult, write_table
+from flashwright.results import RunResult, column, table, write_table
 from flashwright.run import RunInterrupted
 
 __all__ = ["compare"]
@@ -166,7 +166,7 @@ def _write(
     if not results:
         return
     if parquet is not None:
-        write_table(_table(results, played), parquet)
+        write_table(table(results), parquet)
     if output.closeup_out is not None:
         write_table(_closeups(results), output.closeup_out)
     title = f"{ssd.name}: {', '.join(varied)}"
@@ -178,16 +178,6 @@ def _write(
         page.show_comparison(results, title, table_ram="ftl.scheme" in varied)
 
 
-def _table(results: Sequence[RunResult], played: Sequence[Variant]) -> pa.Table:
-    """A row for each run: its label, what was varied, and all figures."""
-    rows: list[dict[str, object]] = [
-        {"label": result.label, **variant.varied, **_flat(result.json)}
-        for result, variant in zip(results, played, strict=True)
-    ]
-    names = dict.fromkeys(name for row in rows for name in row)
-    return pa.table({name: _column([row.get(name) for row in rows]) for name in names})
-
-
 def _closeups(results: Sequence[RunResult]) -> pa.Table:
     """The requests looked at closely: the runs' rows below each other, with label and what was varied."""
     found = [(result, result.closeup) for result in results if result.closeup is not None]
@@ -196,32 +186,10 @@ def _closeups(results: Sequence[RunResult]) -> pa.Table:
         "label": [result.label for result, rows in found for _ in range(rows.num_rows)]
     }
     for key in keys:
-        values = _column([result.varied.get(key) for result, _ in found])
+        values = column([result.varied.get(key) for result, _ in found])
         counts = (rows.num_rows for _, rows in found)
         columns[key] = [
             value for value, count in zip(values, counts, strict=True) for _ in range(count)
         ]
     together = pa.concat_tables([rows.replace_schema_metadata(None) for _, rows in found])
     return pa.table(columns | {name: together[name] for name in together.column_names})
-
-
-def _column(values: list[object]) -> list[object]:
-    """The values, as text where they are of several kinds, which no column can be."""
-    kinds = {float if type(value) is int else type(value) for value in values if value is not None}
-    if len(kinds) < 2:
-        return values
-    return [value if value is None else str(value) for value in values]
-
-
-_LISTS = ("merges.full_by_data_blocks",)
-
-
-def _flat(figures: dict[str, Any], prefix: str = "") -> dict[str, object]:
-    """All figures in one level, by dotted name; of lists only those of `_LISTS`."""
-    flat: dict[str, object] = {}
-    for key, value in figures.items():
-        if isinstance(value, dict):
-            flat.update(_flat(value, f"{prefix}{key}."))
-        elif not isinstance(value, list) or prefix + key in _LISTS:
-            flat[prefix + key] = value
-    return flat

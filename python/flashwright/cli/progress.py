@@ -1,0 +1,5 @@
+"""The progress bar of commands."""
+
+from flashwright.progress import Bar
+
+__all__ = ["Bar"]
