@@ -30,7 +30,7 @@ from flashwright.characterize.session import (
 )
 from flashwright.compare import CompareInterrupted, compare
 from flashwright.device import Ssd, devices
-from flashwright.errors import FlashwrightError
+from flashwright.errors import FlashwrightError, MissingPackageError
 from flashwright.lifetime import Endurance
 from flashwright.probe import ProbeInterrupted, ProbeResult, Twin, probe, twin_of
 from flashwright.profile import Profile
@@ -49,6 +49,7 @@ __all__ = [
     "Endurance",
     "FlashwrightError",
     "Latencies",
+    "MissingPackageError",
     "ProbeInterrupted",
     "ProbeResult",
     "Profile",

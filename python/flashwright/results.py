@@ -398,13 +398,13 @@ class Runs(list[RunResult], Tabular):
         return super().__getitem__(which)
 
     def to_arrow(self) -> pa.Table:
-        """A row for each run, by :func:`table`.
+        """A row for each run: what was varied and its figures, by :func:`table` without the configuration.
 
         Returns
         -------
         pyarrow.Table
         """
-        return table(self)
+        return table(self, config=False)
 
     def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> None:
         """Write an HTML page that shows the runs side by side and needs nothing else.
@@ -444,19 +444,21 @@ class Figures(Protocol):
         ...
 
 
-def table(runs: Figures | Iterable[Figures]) -> pa.Table:
+def table(runs: Figures | Iterable[Figures], *, config: bool = True) -> pa.Table:
     """All figures of runs, a row for each; ``compare --parquet`` writes the same.
 
     Parameters
     ----------
     runs : RunResult, ReplayResult, or iterable of them
         The runs.
+    config : bool, optional
+        Whether the drives' configuration is there too, a column a key: more than all figures.
 
     Returns
     -------
     pyarrow.Table
         ``label``, what was varied by its key, then every figure of the run's JSON by its dotted name, such as
-        ``flash.erases.total`` or ``response_time_ns.all.p99``; the configuration is there too (``config.gc.victim``).
+        ``flash.erases.total`` or ``response_time_ns.all.p99``, and ``config.gc.victim``.
 
     Examples
     --------
@@ -467,7 +469,14 @@ def table(runs: Figures | Iterable[Figures]) -> pa.Table:
     {'label': 'depth=4', 'depth': 4, 'seed': 1, 'measured.requests': 1000}
     """
     listed = list(runs) if isinstance(runs, Iterable) else [runs]
-    return of_rows({"label": run.label, **run.varied, **flat_figures(run.json)} for run in listed)
+    return of_rows(
+        {"label": run.label, **run.varied, **flat_figures(_chosen(run.json, config))}
+        for run in listed
+    )
+
+
+def _chosen(figures: dict[str, Any], config: bool) -> dict[str, Any]:
+    return figures if config else {key: part for key, part in figures.items() if key != "config"}
 
 
 def of_rows(rows: Iterable[Mapping[str, object]]) -> pa.Table:

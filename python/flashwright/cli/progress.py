@@ -1,5 +1,101 @@
-"""The progress bar of commands."""
+"""The progress bar of a run: on standard error, and only if the run takes longer than a second."""
 
-from flashwright.progress import Bar
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+from flashwright import run
 
 __all__ = ["Bar"]
+
+_WAIT_S = 1.0
+_NAMES = {
+    "precondition": "precondition",
+    "warmup": "warm-up",
+    "measured": "measured",
+    "done": "done",
+}
+_UNITS = {"precondition": "pages/s"}
+
+
+class Bar:
+    """Shows how far a run is, its rate and the time left.
+
+    Parameters
+    ----------
+    wanted : bool or None
+        Whether it is shown; None shows it where somebody watches.
+    label : str
+        What stands before the phase.
+    unit : str
+        What the rate of the measured phase counts.
+    """
+
+    def __init__(self, wanted: bool | None, label: str = "", unit: str = "requests/s") -> None:
+        self._wanted = sys.stderr.isatty() if wanted is None else wanted
+        self._unit = unit
+        self._label = f"{label}: " if label else ""
+        self._began = time.monotonic()
+        self._bar: Progress | None = None
+        self._task: TaskID | None = None
+        self._phase = ""
+        self._phase_began = (0, 0.0)
+
+    def __enter__(self) -> Bar:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Take it off the screen; it comes again with the next update."""
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = self._task = None
+
+    def update(self, now: run.Progress, what: str = "") -> None:
+        """Take what a run tells; `what` names the part of it that is going on."""
+        clock = time.monotonic()
+        if not self._wanted or clock - self._began < _WAIT_S:
+            return
+        if self._bar is None:
+            bar = Progress(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                TextColumn("{task.percentage:>3.0f} %"),
+                TextColumn("{task.fields[rate]}"),
+                TextColumn("left"),
+                TimeRemainingColumn(),
+                console=Console(stderr=True, force_terminal=True),
+                transient=True,
+            )
+            try:
+                bar.start()
+            except BaseException:
+                # Ctrl-C as it appears: a bar that has not quite begun can't be stopped.
+                bar.console.show_cursor(True)
+                raise
+            self._bar = bar
+        if now.phase != self._phase or self._task is None:
+            if self._task is not None:
+                self._bar.remove_task(self._task)
+            self._phase, self._phase_began = now.phase, (now.done, clock)
+            self._task = self._bar.add_task(self._label + _NAMES[now.phase], total=None, rate="")
+        done, total = float(now.done), None if now.total is None else float(now.total)
+        if total is None and now.share is not None:
+            done, total = now.share * 1e6, 1e6
+        elapsed = clock - self._phase_began[1]
+        unit = _UNITS.get(now.phase, self._unit)
+        rate = f"{(now.done - self._phase_began[0]) / elapsed:,.0f} {unit}" if elapsed > 0.2 else ""
+        shown = self._label + (what or _NAMES[now.phase])
+        self._bar.update(self._task, description=shown, completed=done, total=total, rate=rate)
