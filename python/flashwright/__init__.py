@@ -9,7 +9,7 @@ Examples
 ()
 """
 
-from flashwright import advise, errors, lifetime, smart, tracefiles, workloads
+from flashwright import advise, errors, lifetime, policies, smart, tracefiles, workloads
 from flashwright._core import __version__
 from flashwright.compare import compare
 from flashwright.device import Ssd, devices
@@ -36,6 +36,7 @@ __all__ = [
     "devices",
     "errors",
     "lifetime",
+    "policies",
     "replay",
     "smart",
     "tracefiles",

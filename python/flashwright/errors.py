@@ -14,6 +14,7 @@ __all__ = [
     "FlashwrightError",
     "InternalError",
     "OutputError",
+    "PolicyError",
     "SavedStateError",
     "TargetError",
     "TraceError",
@@ -88,6 +89,15 @@ class VerifyError(DeviceError):
     general_hint = (
         "this is a bug of the simulator: please report it with the command or script that led here"
     )
+
+
+class PolicyError(FlashwrightError):
+    """A policy written in Python can't be taken, raised an exception, or answered what can't be done.
+
+    The exception that it raised is its ``__cause__``, with the traceback.
+    """
+
+    general_hint = "docs/policies-in-python.md says what a policy is asked and may answer"
 
 
 class TargetError(FlashwrightError):
