@@ -2,7 +2,7 @@
 
 What one does is a function here: :func:`compare`, :func:`replay`, :func:`probe`, :func:`twin_of`,
 :func:`characterize`, :func:`advise`, :func:`reproduce`; a drive of the simulator is an :class:`Ssd` and plays. What
-one does it with is a module: ``workloads``, ``tracefiles``, ``probes``, ``lifetime``, ``smart``, ``errors``. A function
+one does it with is a module: ``workloads``, ``policies``, ``tracefiles``, ``probes``, ``lifetime``, ``smart``, ``errors``. A function
 that is named as its module stands before it; the rest of such a module is imported from it, as in
 ``from flashwright.advise import knee``.
 
@@ -20,7 +20,7 @@ Examples
 
 import sys as _sys
 
-from flashwright import errors, lifetime, probes, smart, tracefiles, workloads
+from flashwright import errors, lifetime, policies, probes, smart, tracefiles, workloads
 from flashwright._core import __version__
 from flashwright.advise import Advice, advise
 from flashwright.characterize.session import (
@@ -74,6 +74,7 @@ __all__ = [
     "devices",
     "errors",
     "lifetime",
+    "policies",
     "probe",
     "probes",
     "replay",

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Unpack
 
-from flashwright import _core, workloads
+from flashwright import _core, policies, workloads
 from flashwright.device import Ssd
 from flashwright.errors import ConfigError, DeviceError, WorkloadError
 from flashwright.results import RunResult, Runs
@@ -120,7 +120,10 @@ def _variant(
     of_workload: dict[str, object] = {}
     varied = dict(choice)
     for key, value in choice.items():
-        if key == "workload":
+        if isinstance(value, policies.Policy | type):
+            settings = replace(settings, policies=(*settings.policies, _policy(key, value)))
+            varied[key] = policies.name_of(value)
+        elif key == "workload":
             source = _source(value)
             varied[key] = _name(source)
         elif key.startswith(_WORKLOAD):
@@ -131,6 +134,7 @@ def _variant(
             settings = replace(settings, time_scale=_time_scale(value))
         else:
             of_drive[key] = value
+    _expect_no_substitute(of_drive, settings)
     if of_workload:
         source = _with_keys(source, of_workload)
         _expect_an_effect(of_workload, settings)
@@ -146,6 +150,27 @@ def _variant(
         with contextlib.suppress(DeviceError):
             variant.begin()
     return variant
+
+
+def _policy(key: str, value: policies.Given) -> policies.Given:
+    policies.expect_policies([value])
+    if value.key != key:
+        raise ConfigError(
+            f"{key}: found {policies.name_of(value)}, which is a policy for {value.key}, expected one for {key}",
+            "",
+        )
+    return value
+
+
+def _expect_no_substitute(keys: Iterable[str], settings: RunSettings) -> None:
+    """Refuse to vary what a policy written in Python takes the place of."""
+    given = {policy.key: policies.name_of(policy) for policy in settings.policies}
+    for key in keys:
+        if key in given:
+            raise ConfigError(
+                f"{key}: found it varied together with the policy {given[key]}, expected one of them",
+                f"name the policy among the values of {key}",
+            )
 
 
 def _of_other_schemes(ssd: Ssd, keys: Iterable[str]) -> list[str]:
@@ -264,8 +289,9 @@ def compare(
         What to play.
     vary : mapping
         Values to try, by key; several keys make a grid. A key is a dotted key of the drive such as
-        ``"gc.victim"``, a key of the workload such as ``"workload.rate"``, ``"workload"`` for whole
-        workloads (which take the place of `workload`), ``"depth"`` or ``"time-scale"``.
+        ``"gc.victim"`` (whose values may be policies written in Python too, see :mod:`flashwright.policies`), a key of
+        the workload such as ``"workload.rate"``, ``"workload"`` for whole workloads (in the place of `workload`),
+        ``"depth"`` or ``"time-scale"``.
     each : callable, optional
         Plays one variant, given its label and its drive, instead of :meth:`Ssd.play`; only settings of
         the drive can be varied then.

@@ -15,6 +15,7 @@ __all__ = [
     "InternalError",
     "MissingPackageError",
     "OutputError",
+    "PolicyError",
     "SavedStateError",
     "TargetError",
     "TraceError",
@@ -89,6 +90,15 @@ class VerifyError(DeviceError):
     general_hint = (
         "this is a bug of the simulator: please report it with the command or script that led here"
     )
+
+
+class PolicyError(FlashwrightError):
+    """A policy written in Python can't be taken, raised an exception, or answered what can't be done.
+
+    The exception that it raised is its ``__cause__``, with the traceback.
+    """
+
+    general_hint = "docs/policies-in-python.md says what a policy is asked and may answer"
 
 
 class TargetError(FlashwrightError):

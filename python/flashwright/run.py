@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypedDict
@@ -12,7 +12,7 @@ from typing import Literal, TypedDict
 import numpy as np
 import numpy.typing as npt
 
-from flashwright import _core
+from flashwright import _core, policies
 from flashwright.errors import SavedStateError, VerifyError, WorkloadError
 from flashwright.files import write_beside
 from flashwright.results import RunResult
@@ -64,6 +64,7 @@ class PlaySettings(TypedDict, total=False):
     snapshots: int | None
     verify: bool
     audit_every: int
+    policies: Sequence[policies.Given]
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,7 @@ class RunSettings:
     snapshots: int | None = None
     verify: bool = False
     audit_every: int = 0
+    policies: Sequence[policies.Given] = ()
 
     def to_json(self, preconditioning: str) -> str:
         """The form in which the core takes them; checks what the core can't say as well."""
@@ -218,7 +220,9 @@ class Run:
         settings : RunSettings
             All else.
         """
-        return cls(_core.Simulation(toml, source.source_json(), settings.to_json(preconditioning)))
+        text = settings.to_json(preconditioning)
+        given = policies.handed(settings.policies)
+        return cls(_core.Simulation(toml, source.source_json(), text, given))
 
     @classmethod
     def load(cls, path: Path) -> Run:
