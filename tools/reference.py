@@ -31,6 +31,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     (),
     ("simulate",),
     ("compare",),
+    ("sweep",),
     ("replay",),
     ("probe",),
     ("characterize",),

@@ -1,10 +1,10 @@
 """Flashwright: solid-state drives from both sides.
 
 What one does is a function here: :func:`compare`, :func:`replay`, :func:`probe`, :func:`twin_of`,
-:func:`characterize`, :func:`advise`, :func:`reproduce`; a drive of the simulator is an :class:`Ssd` and plays. What
-one does it with is a module: ``workloads``, ``policies``, ``tracefiles``, ``probes``, ``lifetime``, ``smart``, ``errors``. A function
-that is named as its module stands before it; the rest of such a module is imported from it, as in
-``from flashwright.advise import knee``.
+:func:`characterize`, :func:`advise`, :func:`reproduce`, :func:`sweep`; a drive of the simulator is an :class:`Ssd` and
+plays. What one does it with is a module: ``workloads``, ``policies``, ``tracefiles``, ``probes``, ``lifetime``,
+``smart``, ``errors``. A function that is named as its module stands before it; the rest of such a module is imported
+from it, as in ``from flashwright.advise import knee``.
 
 Results have ``to_arrow()`` and ``to_pandas()``, and show themselves as a small table in a notebook;
 :func:`table` has all figures of runs, a row for each.
@@ -39,6 +39,7 @@ from flashwright.replay import ReplayInterrupted, ReplayResult, replay
 from flashwright.reproduce import Reproduction, reproduce
 from flashwright.results import Latencies, RunResult, Runs, Snapshots, table
 from flashwright.run import Progress, Run, RunInterrupted, RunSettings
+from flashwright.sweep import Sweep, SweepResult, sweep
 from flashwright.target import Target
 
 __all__ = [
@@ -65,6 +66,8 @@ __all__ = [
     "Runs",
     "Snapshots",
     "Ssd",
+    "Sweep",
+    "SweepResult",
     "Target",
     "Twin",
     "__version__",
@@ -80,6 +83,7 @@ __all__ = [
     "replay",
     "reproduce",
     "smart",
+    "sweep",
     "table",
     "tracefiles",
     "twin_of",

@@ -21,6 +21,7 @@ __all__ = [
     "devices",
     "policies",
     "precondition_read",
+    "source_digest",
     "time_read",
     "trace_columns",
     "trace_convert",
@@ -31,6 +32,7 @@ __all__ = [
 ]
 
 __version__: str
+source_digest: str
 
 _Phase: TypeAlias = Literal["precondition", "warmup", "measured", "done"]
 _Points: TypeAlias = tuple[npt.NDArray[np.uint64], npt.NDArray[np.float64]]

@@ -8,7 +8,7 @@ import itertools
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Unpack
+from typing import Any, Unpack
 
 from flashwright import _core, policies, workloads
 from flashwright.device import Ssd
@@ -16,7 +16,21 @@ from flashwright.errors import ConfigError, DeviceError, WorkloadError
 from flashwright.results import RunResult, Runs
 from flashwright.run import PlaySettings, Progress, Run, RunInterrupted, RunSettings
 
-__all__ = ["CompareInterrupted", "Variant", "compare", "variants"]
+__all__ = [
+    "OF_RUN",
+    "CompareInterrupted",
+    "Maker",
+    "Variant",
+    "compare",
+    "distinct",
+    "is_of_drive",
+    "name_of",
+    "variants",
+]
+
+_WORKLOAD = "workload."
+OF_RUN = ("workload", "precondition", "depth", "time-scale", "requests", "warmup")
+"""What can be varied beside settings of the drive and keys of the workload."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +64,135 @@ class Variant:
         return Run.create(self.ssd.toml, self.ssd.preconditioning, self.source, self.settings)
 
 
+def is_of_drive(key: str) -> bool:
+    """Whether a key that is varied is a setting of the drive, rather than of what is played on it and how.
+
+    Examples
+    --------
+    >>> is_of_drive("gc.victim"), is_of_drive("workload.rate"), is_of_drive("depth")
+    (True, False, False)
+    """
+    return key not in OF_RUN and not key.startswith(_WORKLOAD)
+
+
+class Maker:
+    """Makes variants of one base; a drive that several of them share is made once.
+
+    Parameters
+    ----------
+    ssd : Ssd
+        What settings of the drive are laid over.
+    source : Workload or Trace
+        What keys of the workload are laid over.
+    settings : RunSettings
+        What ``depth``, ``time-scale``, ``requests`` and ``warmup`` are laid over.
+
+    Examples
+    --------
+    >>> make = Maker(Ssd.named("default"), workloads.uniform(), RunSettings()).make
+    >>> make({"gc.victim": "fifo", "depth": 4}).label
+    'gc.victim=fifo, depth=4'
+    """
+
+    def __init__(self, ssd: Ssd, source: workloads.Source, settings: RunSettings) -> None:
+        self._base = ssd, source, settings
+        self._drives: dict[str, tuple[Ssd, list[str]]] = {}
+
+    def make(self, choice: Mapping[str, object]) -> Variant:
+        """One variant; nothing is built yet.
+
+        Parameters
+        ----------
+        choice : mapping
+            What is set, by key. Settings of a translation layer (``ftl.NAME.…``) are left out under another.
+
+        Raises
+        ------
+        ConfigError, WorkloadError
+            If a key or a value is wrong.
+        """
+        ssd, source, settings = self._base
+        of_drive: dict[str, object] = {}
+        of_workload: dict[str, object] = {}
+        preconditioning = ssd.preconditioning
+        varied = dict(choice)
+        for key, value in choice.items():
+            if isinstance(value, policies.Policy | type):
+                settings = replace(settings, policies=(*settings.policies, _policy(key, value)))
+                varied[key] = policies.name_of(value)
+            elif key == "workload":
+                source = _source(value)
+                varied[key] = name_of(source)
+            elif key.startswith(_WORKLOAD):
+                of_workload[key.removeprefix(_WORKLOAD)] = value
+            elif key == "precondition":
+                preconditioning = ssd.precondition(str(value)).preconditioning
+            elif key == "time-scale":
+                settings = replace(settings, time_scale=_time_scale(value))
+            elif key in OF_RUN:
+                least = 0 if key == "warmup" else 1
+                number: Any = {key: _whole(key, value, least)}
+                settings = replace(settings, **number)
+            else:
+                of_drive[key] = value
+        if any(key in OF_RUN for key in choice):
+            settings.to_json(preconditioning)
+        _expect_no_substitute(of_drive, settings)
+        if of_workload:
+            source = _with_keys(source, of_workload)
+            _expect_an_effect(of_workload, settings)
+        if of_drive:
+            ssd, moot = self._drive(of_drive)
+            for key in moot:
+                del varied[key]
+        return Variant(replace(ssd, preconditioning=preconditioning), source, settings, varied)
+
+    def _drive(self, settings: Mapping[str, object]) -> tuple[Ssd, list[str]]:
+        """The drive with the settings that concern it, and those that do not."""
+        known = json.dumps(settings, default=str)
+        if known not in self._drives:
+            base = self._base[0]
+            ssd = base.with_(settings)
+            moot = _of_other_schemes(ssd, settings)
+            if moot:
+                ssd = base.with_({k: v for k, v in settings.items() if k not in moot})
+            self._drives[known] = ssd, moot
+        return self._drives[known]
+
+
+def distinct(keys: Iterable[str], made: Iterable[Variant]) -> list[Variant]:
+    """The variants that differ in what is set.
+
+    Parameters
+    ----------
+    keys : iterable of str
+        What was varied; each must make a difference.
+    made : iterable of Variant
+        All combinations.
+
+    Returns
+    -------
+    list of Variant
+        Each once, in order.
+
+    Raises
+    ------
+    ConfigError
+        If a key is a setting of a translation layer that none of them has.
+    """
+    found: dict[str, Variant] = {}
+    for variant in made:
+        found.setdefault(variant.label, variant)
+    for key in keys:
+        if found and not any(key in variant.varied for variant in found.values()):
+            raise ConfigError(
+                f"{key}: found it varied under other translation layers only, expected "
+                f"ftl.scheme = {key.split('.')[1]}",
+                "all runs would be alike",
+            )
+    return list(found.values())
+
+
 def variants(
     ssd: Ssd,
     workload: workloads.Source | str,
@@ -67,7 +210,7 @@ def variants(
     vary : mapping
         Values to try, by key, as :func:`compare` takes them.
     settings : RunSettings, optional
-        What ``depth`` and ``time-scale`` are laid over.
+        What ``depth``, ``time-scale``, ``requests`` and ``warmup`` are laid over.
 
     Returns
     -------
@@ -94,62 +237,16 @@ def variants(
             "vary: found nothing to vary, expected at least one key with its values", ""
         )
     base = workloads.find(workload) if isinstance(workload, str) else workload
-    made: dict[str, Variant] = {}
-    for values in itertools.product(*vary.values()):
-        variant = _variant(
-            ssd, base, settings or RunSettings(), dict(zip(vary, values, strict=True))
-        )
-        made.setdefault(variant.label, variant)
-    for key in vary:
-        if not any(key in variant.varied for variant in made.values()):
-            raise ConfigError(
-                f"{key}: found it varied under other translation layers only, expected "
-                f"ftl.scheme = {key.split('.')[1]}",
-                "all runs would be alike",
-            )
-    return list(made.values())
-
-
-_WORKLOAD = "workload."
-
-
-def _variant(
-    ssd: Ssd, source: workloads.Source, settings: RunSettings, choice: Mapping[str, object]
-) -> Variant:
-    of_drive: dict[str, object] = {}
-    of_workload: dict[str, object] = {}
-    varied = dict(choice)
-    for key, value in choice.items():
-        if isinstance(value, policies.Policy | type):
-            settings = replace(settings, policies=(*settings.policies, _policy(key, value)))
-            varied[key] = policies.name_of(value)
-        elif key == "workload":
-            source = _source(value)
-            varied[key] = _name(source)
-        elif key.startswith(_WORKLOAD):
-            of_workload[key.removeprefix(_WORKLOAD)] = value
-        elif key == "depth":
-            settings = replace(settings, depth=_depth(value))
-        elif key == "time-scale":
-            settings = replace(settings, time_scale=_time_scale(value))
-        else:
-            of_drive[key] = value
-    _expect_no_substitute(of_drive, settings)
-    if of_workload:
-        source = _with_keys(source, of_workload)
-        _expect_an_effect(of_workload, settings)
-    if of_drive:
-        given, ssd = ssd, ssd.with_(of_drive)
-        for key in _of_other_schemes(ssd, of_drive):
-            del of_drive[key], varied[key]
-        ssd = given.with_(of_drive)
-    ssd.check()
-    variant = Variant(ssd, source, settings, varied)
-    if len(of_drive) < len(varied):
-        # What the drive itself can't take is for its own run to tell.
-        with contextlib.suppress(DeviceError):
-            variant.begin()
-    return variant
+    make = Maker(ssd, base, settings or RunSettings()).make
+    choices = (dict(zip(vary, values, strict=True)) for values in itertools.product(*vary.values()))
+    made = distinct(vary, map(make, choices))
+    for variant in made:
+        variant.ssd.check()
+        if variant.settings.policies or not all(is_of_drive(key) for key in variant.varied):
+            # What the drive itself can't take is for its own run to tell.
+            with contextlib.suppress(DeviceError):
+                variant.begin()
+    return made
 
 
 def _policy(key: str, value: policies.Given) -> policies.Given:
@@ -195,13 +292,20 @@ def _source(value: object) -> workloads.Source:
     )
 
 
-def _name(source: workloads.Source) -> str:
+def name_of(source: workloads.Source) -> str:
+    """What a workload is called among what is varied.
+
+    Examples
+    --------
+    >>> name_of(workloads.uniform(write=0.5)), name_of(workloads.bundled("pgbench"))
+    ('uniform:write=0.5', 'bundled:pgbench')
+    """
     return source.spec if isinstance(source, workloads.Workload) else source.name or source.path
 
 
-def _depth(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise WorkloadError(f"depth: found {value!r}, expected a whole number from 1 up", "")
+def _whole(key: str, value: object, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise WorkloadError(f"{key}: found {value!r}, expected a whole number from {least} up", "")
     return value
 
 
@@ -291,7 +395,7 @@ def compare(
         Values to try, by key; several keys make a grid. A key is a dotted key of the drive such as
         ``"gc.victim"`` (whose values may be policies written in Python too, see :mod:`flashwright.policies`), a key of
         the workload such as ``"workload.rate"``, ``"workload"`` for whole workloads (in the place of `workload`),
-        ``"depth"`` or ``"time-scale"``.
+        ``"precondition"``, ``"requests"``, ``"warmup"``, ``"depth"`` or ``"time-scale"``.
     each : callable, optional
         Plays one variant, given its label and its drive, instead of :meth:`Ssd.play`; only settings of
         the drive can be varied then.
@@ -334,7 +438,7 @@ def compare(
     made = variants(ssd, workload, vary, RunSettings(**settings))
     if each is not None:
         for key in vary:
-            if key in ("workload", "depth", "time-scale") or key.startswith(_WORKLOAD):
+            if not is_of_drive(key):
                 raise ConfigError(
                     f"{key}: found it varied together with each, expected keys of the drive only",
                     "",

@@ -15,7 +15,7 @@ from flashwright.policies import Given
 from flashwright.results import RunResult
 from flashwright.run import Progress, Run, RunSettings
 
-__all__ = ["Ssd", "devices"]
+__all__ = ["Ssd", "devices", "keys_of"]
 
 
 def devices() -> dict[str, str]:
@@ -215,7 +215,7 @@ class Ssd:
 
     def _full_key(self, name: str) -> str:
         last = name.replace("_", "-")
-        found = [path for path in _keys(self.config) if path == last or path.endswith("." + last)]
+        found = [path for path in keys_of(self.config) if path == last or path.endswith("." + last)]
         if len(found) == 1:
             return found[0]
         if not found:
@@ -354,10 +354,26 @@ class Ssd:
         )
 
 
-def _keys(tree: Mapping[str, Any], prefix: str = "") -> list[str]:
+def keys_of(tree: Mapping[str, Any], prefix: str = "") -> list[str]:
+    """The dotted keys of a configuration.
+
+    Parameters
+    ----------
+    tree : mapping
+        Such as :attr:`Ssd.config`.
+    prefix : str, optional
+        What stands before each.
+
+    Examples
+    --------
+    >>> keys_of({"name": "small", "gc": {"victim": "fifo"}})
+    ['name', 'gc.victim']
+    """
     keys: list[str] = []
     for key, value in tree.items():
-        keys.extend(_keys(value, f"{prefix}{key}.") if isinstance(value, dict) else [prefix + key])
+        keys.extend(
+            keys_of(value, f"{prefix}{key}.") if isinstance(value, dict) else [prefix + key]
+        )
     return keys
 
 

@@ -17,6 +17,7 @@ __all__ = [
     "OutputError",
     "PolicyError",
     "SavedStateError",
+    "SweepError",
     "TargetError",
     "TraceError",
     "VerifyError",
@@ -111,6 +112,12 @@ class SavedStateError(FlashwrightError):
     """A saved run can't be read."""
 
     general_hint = "run it again from the start"
+
+
+class SweepError(FlashwrightError):
+    """The file of a sweep has a fault, or its points can't be computed as was asked."""
+
+    general_hint = "docs/sweep.md describes the file and the ways to compute its points"
 
 
 class OutputError(FlashwrightError):

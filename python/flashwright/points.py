@@ -2,25 +2,37 @@
 
 A *point* names a function and plain arguments. Its key is the hash of both and of whatever else decides the result, so
 a store of results can be shared, moved and resumed, and nothing is computed twice.
+
+::
+
+    points ─► kept? ─► store            a file a point, with a digest of its content
+                │no                       ▲
+                └───► pool or cluster ────┘  each outcome as it comes, whoever computed it
 """
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import hashlib
 import importlib
+import importlib.util
 import json
 import os
+import secrets
+import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from flashwright.files import write_beside
+from flashwright import _core
+from flashwright.errors import FlashwrightError, OutputError, SweepError
 
-__all__ = ["Outcome", "Point", "Store", "compute"]
+__all__ = ["Outcome", "Point", "Store", "carry_out", "compute", "cores", "digest_of_code"]
 
 
 @dataclass(frozen=True)
@@ -37,6 +49,9 @@ class Point:
         What people know it by; makes no difference to the key.
     made_of : str
         What else decides the result, such as the digest of a trace or of the code.
+    whereabouts : mapping
+        Further arguments that say where things lie and not what they are, such as the path of a trace; they make no
+        difference to the key.
 
     Examples
     --------
@@ -49,6 +64,7 @@ class Point:
     arguments: Mapping[str, Any]
     label: str = field(default="", compare=False)
     made_of: str = ""
+    whereabouts: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     @cached_property
     def key(self) -> str:
@@ -72,7 +88,7 @@ class Outcome:
     cached : bool
         Whether it had been computed before.
     seconds : float
-        How long it took when it was computed.
+        How long it took when it was computed: seconds of processor time.
     """
 
     point: Point
@@ -82,30 +98,195 @@ class Outcome:
     seconds: float = 0.0
 
 
+@functools.cache
+def digest_of_code(*modules: str) -> str:
+    """A digest of the simulator's core and of some modules, for what a result hangs on.
+
+    Parameters
+    ----------
+    *modules : str
+        Names of modules in Python whose text counts.
+
+    Returns
+    -------
+    str
+        32 hexadecimal digits; the same on every machine that has the same sources.
+
+    Examples
+    --------
+    >>> digest_of_code("flashwright.run") == digest_of_code("flashwright.results")
+    False
+    """
+    digest = hashlib.sha256(_core.source_digest.encode())
+    for name in modules:
+        spec = importlib.util.find_spec(name)
+        if spec is None or spec.origin is None:
+            raise SweepError(f"{name}: found no file of this module, expected its text", "")
+        digest.update(hashlib.sha256(Path(spec.origin).read_bytes()).digest())
+    return digest.hexdigest()[:32]
+
+
 class Store:
-    """A folder of results, a file each."""
+    """A folder of results, a file each.
+
+    A file appears once it is whole, and holds a digest of its content. What is found damaged counts as not there.
+
+    Parameters
+    ----------
+    folder : Path
+        Is made if it is not there.
+
+    Attributes
+    ----------
+    folder : Path
+        Where the files are.
+    damaged : list of Path
+        Files that were found not to be what was written.
+
+    Raises
+    ------
+    OutputError
+        If the folder can't be made.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> point = Point("math:sqrt", {"x": 2})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store = Store(Path(folder))
+    ...     store.write(Outcome(point, 1.414))
+    ...     store.read(point).result
+    1.414
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        folder.mkdir(parents=True, exist_ok=True)
+        self.damaged: list[Path] = []
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._tidy()
+        except OSError as error:
+            raise OutputError(
+                f"{folder}: can't be used as a folder of results: {_why(error)}"
+            ) from None
 
     def read(self, point: Point) -> Outcome | None:
-        """The result kept for a point, if there is one."""
+        """The result kept for a point, if there is one.
+
+        Parameters
+        ----------
+        point : Point
+            Which.
+
+        Returns
+        -------
+        Outcome or None
+            None also where the file is damaged; it is then in :attr:`damaged`.
+        """
+        path = self._path(point)
         try:
-            kept = json.loads(self._path(point).read_text())
-        except (OSError, ValueError):
+            content = path.read_bytes()
+        except FileNotFoundError:
             return None
-        return Outcome(point, kept["result"], None, True, kept["seconds"])
+        except OSError as error:
+            raise OutputError(f"{path}: can't be read: {_why(error)}", "") from None
+        digest, _, body = content.partition(b"\n")
+        if hashlib.sha256(body).hexdigest().encode() == digest:
+            kept = _loads(body)
+            if kept["key"] == point.key:
+                return Outcome(point, kept["result"], None, True, kept["seconds"])
+        self.damaged.append(path)
+        return None
+
+    def has(self, point: Point) -> bool:
+        """Whether a file is there for a point, whatever it holds.
+
+        Parameters
+        ----------
+        point : Point
+            Which.
+        """
+        return self._path(point).exists()
 
     def write(self, outcome: Outcome) -> None:
-        """Keep a result."""
+        """Keep a result.
+
+        Parameters
+        ----------
+        outcome : Outcome
+            Of a point that did not fail.
+
+        Raises
+        ------
+        OutputError
+            If it can't be written; nothing is left behind then.
+        """
         path = self._path(outcome.point)
-        path.parent.mkdir(exist_ok=True)
-        with write_beside(path) as part:
-            part.write_text(json.dumps({"result": outcome.result, "seconds": outcome.seconds}))
+        body = json.dumps(
+            {
+                "key": outcome.point.key,
+                "label": outcome.point.label,
+                "seconds": outcome.seconds,
+                "result": outcome.result,
+            }
+        ).encode()
+        # Another machine may write the same point into the same folder.
+        part = path.with_name(f".{path.stem}.{secrets.token_hex(8)}.partial")
+        try:
+            path.parent.mkdir(exist_ok=True)
+            with part.open("xb") as file:
+                file.write(hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
+                file.flush()
+                os.fsync(file.fileno())
+            part.replace(path)
+        except OSError as error:
+            raise OutputError(
+                f"{path}: can't be written: {_why(error)}",
+                "what was finished before is kept; the same command goes on from there",
+            ) from None
+        finally:
+            with contextlib.suppress(OSError):
+                part.unlink(missing_ok=True)
 
     def _path(self, point: Point) -> Path:
         return self.folder / point.key[:2] / f"{point.key}.json"
+
+    def _tidy(self) -> None:
+        """Remove what writers that were killed left; none writes for an hour."""
+        for part in self.folder.glob("??/.*.partial"):
+            with contextlib.suppress(FileNotFoundError):
+                if time.time() - part.stat().st_mtime > 3600:
+                    part.unlink()
+
+
+def _loads(text: str | bytes) -> Any:
+    """JSON whose texts are shared among all that is read: results of thousands of points are mostly alike."""
+    return json.loads(text, object_pairs_hook=_shared)
+
+
+def _shared(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    return {
+        sys.intern(key): sys.intern(value) if type(value) is str else value for key, value in pairs
+    }
+
+
+def _why(error: OSError) -> str:
+    return (error.strerror or str(error)).lower()
+
+
+def cores() -> int:
+    """The cores that this process may use.
+
+    Examples
+    --------
+    >>> cores() >= 1
+    True
+    """
+    return len(os.sched_getaffinity(0))
+
+
+# Writing a point waits for the disk, which takes several of them at once in about the time of one.
+_WRITERS = 8
 
 
 def compute(
@@ -114,6 +295,8 @@ def compute(
     *,
     workers: int | None = None,
     progress: Callable[[Outcome, int, int], None] | None = None,
+    dask: str | None = None,
+    retries: int = 2,
 ) -> list[Outcome]:
     """Compute what is not kept yet.
 
@@ -127,42 +310,121 @@ def compute(
         Processes; by default one a core.
     progress : callable, optional
         Called after each point with its outcome, how many are finished, and how many there are.
+    dask : str, optional
+        The address of a Dask scheduler, whose workers compute instead of processes of this machine.
+    retries : int, optional
+        How often a point is tried again whose process died. A Dask scheduler has a rule of its own
+        (``distributed.scheduler.allowed-failures``).
 
     Returns
     -------
     list of Outcome
-        In the order of `points`.
+        In the order of `points`. A point that failed has its error; it is not kept, so it is tried again next time.
+
+    Raises
+    ------
+    OutputError
+        If a result can't be written; what was finished is kept.
+    SweepError
+        If no process can be started, or the cluster can't be reached.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> halves = [Point("operator:truediv", {}, "no arguments"), Point("math:fsum", {}, "nor here")]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     [found.error for found in compute(halves, Store(Path(folder)), workers=1)]
+    ['TypeError: truediv expected 2 arguments, got 0',
+     'TypeError: math.fsum() takes exactly one argument (0 given)']
     """
+    if workers is not None and workers < 1:
+        raise SweepError(f"jobs: found {workers}, expected a whole number from 1 up", "")
+    wanted = {point.key: point for point in points}
     done: dict[str, Outcome] = {}
 
     def take(outcome: Outcome) -> None:
         done[outcome.point.key] = outcome
         if progress is not None:
-            progress(outcome, len(done), len({point.key for point in points}))
+            progress(outcome, len(done), len(wanted))
 
-    missing: dict[str, Point] = {}
-    for point in points:
+    missing = []
+    for point in wanted.values():
         kept = store.read(point)
         if kept is None:
-            missing[point.key] = point
-        elif point.key not in done:
+            missing.append(point)
+        else:
             take(kept)
     if missing:
-        with ProcessPoolExecutor(workers or os.cpu_count()) as pool:
-            running = [pool.submit(_call, point) for point in missing.values()]
-            for future in as_completed(running):
-                outcome = future.result()
-                if outcome.error is None:
-                    store.write(outcome)
-                take(outcome)
+        outcomes = _computed(missing, workers or cores(), dask, retries)
+        with contextlib.closing(outcomes):
+            _keep(outcomes, store, take)
     return [done[point.key] for point in points]
 
 
-def _call(point: Point) -> Outcome:
+def _computed(
+    points: Sequence[Point], workers: int, dask: str | None, retries: int
+) -> Generator[Outcome, None, None]:
+    # Here, because both carry out what this module describes.
+    if dask is not None:
+        from flashwright.cluster import on_cluster
+
+        return on_cluster(points, dask)
+    from flashwright.pool import on_processes
+
+    return on_processes(points, workers, retries)
+
+
+def _keep(outcomes: Iterator[Outcome], store: Store, take: Callable[[Outcome], None]) -> None:
+    """Write each as it comes; whatever ends this, those that came are written first."""
+    writing: set[Future[None]] = set()
+    with ThreadPoolExecutor(_WRITERS, "flashwright-store") as writers:
+        for outcome in outcomes:
+            if outcome.error is None:
+                writing.add(writers.submit(store.write, outcome))
+            take(outcome)
+            for future in [future for future in writing if future.done()]:
+                writing.remove(future)
+                future.result()
+    for future in writing:
+        future.result()
+
+
+def carry_out(call: str, arguments: Mapping[str, Any]) -> str:
+    """Compute one point here.
+
+    Parameters
+    ----------
+    call : str
+        The function, as ``"module:function"``.
+    arguments : mapping
+        What it is given by name.
+
+    Returns
+    -------
+    str
+        JSON: what it returned (``result``) or why it failed (``error``), and the ``seconds`` of processor time.
+
+    Examples
+    --------
+    >>> json.loads(carry_out("math:sqrt", {}))["error"]
+    'TypeError: math.sqrt() takes exactly one argument (0 given)'
+    """
     began = time.process_time()
-    module, _, name = point.call.partition(":")
+    module, _, name = call.partition(":")
+    answer: dict[str, Any]
     try:
-        result = getattr(importlib.import_module(module), name)(**point.arguments)
+        answer = {"result": getattr(importlib.import_module(module), name)(**arguments)}
+        text = json.dumps(answer)
+    except FlashwrightError as error:
+        text = json.dumps({"error": "; ".join(str(error).splitlines())})
     except Exception as error:
-        return Outcome(point, None, f"{type(error).__name__}: {error}".splitlines()[0])
-    return Outcome(point, result, seconds=time.process_time() - began)
+        what = str(error).splitlines()
+        text = json.dumps({"error": f"{type(error).__name__}: {what[0] if what else 'no words'}"})
+    seconds = time.process_time() - began
+    return f'{text[:-1]}, "seconds": {seconds!r}}}'
+
+
+def outcome_of(point: Point, text: str) -> Outcome:
+    """What :func:`carry_out` told of a point."""
+    told = _loads(text)
+    return Outcome(point, told.get("result"), told.get("error"), False, told["seconds"])

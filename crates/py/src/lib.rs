@@ -223,6 +223,7 @@ mod _core {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         super::errors::keep_panics();
-        module.add("__version__", env!("CARGO_PKG_VERSION"))
+        module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+        module.add("source_digest", env!("FLASHWRIGHT_SOURCE_DIGEST"))
     }
 }

@@ -1,8 +1,8 @@
 //! Reading a configuration so that all its faults are found at once.
 //!
-//! A user's text is laid over the tree of defaults key by key. An unknown key is answered with its nearest match; a
-//! value that does not fit is found by trying each key alone, which costs nothing at this size. Only then is the whole
-//! read, and only then are rules checked that span several keys.
+//! A user's text is laid over the tree of defaults key by key, and the whole is read at once. Only where that fails is
+//! each key tried alone: an unknown key is answered with its nearest match, and every value that does not fit is found.
+//! Rules that span several keys are checked last.
 
 use crate::config::Config;
 use flashwright_block::Bytes;
@@ -97,27 +97,37 @@ impl Config {
     }
 
     fn overlay(&self, changes: &Table) -> Result<Self, Vec<Fault>> {
-        let (mut tree, mut faults) = (self.tree(), Vec::new());
-        walk(&self.tree(), changes, "", &mut |path, value| {
-            let mut alone = self.tree();
-            insert(&mut alone, path, value.clone());
-            match alone.try_into::<Config>() {
-                Ok(_) => insert(&mut tree, path, value.clone()),
-                Err(error) => faults.push(value_fault(path, value, &error.to_string())),
-            }
-        })
-        .into_iter()
-        .for_each(|fault| faults.push(fault));
-        let whole =
-            tree.try_into::<Config>().map_err(|error| vec![Fault { key: String::new(), what: error.to_string() }]);
+        let mut tree = self.tree();
+        let unknown = walk(&self.tree(), changes, "", &mut |path, value| insert(&mut tree, path, value.clone()));
+        let (whole, mut faults) = match tree.try_into::<Config>() {
+            Ok(config) => (Ok(config), Vec::new()),
+            // Trying each key alone takes some hundred times as long, and most texts have no such fault.
+            Err(_) => self.fitting(changes),
+        };
+        faults.extend(unknown);
         match whole {
             Ok(config) => {
                 faults.extend(config.range_faults());
                 faults.sort_by(|a, b| a.key.cmp(&b.key));
                 if faults.is_empty() { Ok(config) } else { Err(faults) }
             }
-            Err(more) => Err(if faults.is_empty() { more } else { faults }),
+            Err(error) if faults.is_empty() => Err(vec![Fault { key: String::new(), what: error.to_string() }]),
+            Err(_) => Err(faults),
         }
+    }
+
+    /// The values that fit their keys laid over, and those that do not, found by trying each alone.
+    fn fitting(&self, changes: &Table) -> (Result<Self, toml::de::Error>, Vec<Fault>) {
+        let (mut tree, mut faults) = (self.tree(), Vec::new());
+        walk(&self.tree(), changes, "", &mut |path, value| {
+            let mut alone = self.tree();
+            insert(&mut alone, path, value.clone());
+            match alone.try_into::<Self>() {
+                Ok(_) => insert(&mut tree, path, value.clone()),
+                Err(error) => faults.push(value_fault(path, value, &error.to_string())),
+            }
+        });
+        (tree.try_into::<Self>(), faults)
     }
 
     /// Values out of range and rules that span several keys; what depends on the scheme is checked when it is built.

@@ -25,6 +25,7 @@ from flashwright.cli import (
     replay,
     reproduce,
     simulate,
+    sweep,
     trace,
 )
 from flashwright.cli.render import errors
@@ -65,6 +66,7 @@ def _common(
 
 app.command("simulate")(simulate.simulate)
 app.command("compare")(compare.compare)
+app.command("sweep")(sweep.sweep)
 app.command("replay")(replay.replay)
 app.command("probe")(probe.probe)
 app.command("characterize")(characterize.characterize)

@@ -49,9 +49,9 @@ def compare(
         list[str] | None,
         typer.Option(
             metavar="KEY=A,B,C",
-            help="Values to try: of a setting of the drive, of a key of the workload (workload.rate), of depth or "
-            "time-scale; workload='A;B' plays several; gc.victim=greedy,FILE.py:CLASS plays a policy of one's own. "
-            "Repeatable: several make a grid.",
+            help="Values to try: of a setting of the drive, of a key of the workload (workload.rate), of depth, "
+            "time-scale, requests, warmup or precondition; workload='A;B' plays several; "
+            "gc.victim=greedy,FILE.py:CLASS plays a policy of one's own. Repeatable: several make a grid.",
         ),
     ] = None,
     parquet: Annotated[

@@ -1,4 +1,4 @@
-"""The progress bar of a run: on standard error, and only if the run takes longer than a second."""
+"""Progress bars of a run and of many: on standard error, and only for what takes longer than a second."""
 
 from __future__ import annotations
 
@@ -7,11 +7,19 @@ import time
 from types import TracebackType
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    ProgressColumn,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
 
 from flashwright import run
+from flashwright.points import Outcome
 
-__all__ = ["Bar"]
+__all__ = ["Bar", "PointsBar"]
 
 _WAIT_S = 1.0
 _NAMES = {
@@ -21,6 +29,23 @@ _NAMES = {
     "done": "done",
 }
 _UNITS = {"precondition": "pages/s"}
+
+
+def _started(*columns: ProgressColumn) -> Progress:
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        *columns,
+        console=Console(stderr=True, force_terminal=True),
+        transient=True,
+    )
+    try:
+        bar.start()
+    except BaseException:
+        # Ctrl-C as it appears: a bar that has not quite begun can't be stopped.
+        bar.console.show_cursor(True)
+        raise
+    return bar
 
 
 class Bar:
@@ -69,23 +94,12 @@ class Bar:
         if not self._wanted or clock - self._began < _WAIT_S:
             return
         if self._bar is None:
-            bar = Progress(
-                TextColumn("{task.description}"),
-                BarColumn(),
+            self._bar = _started(
                 TextColumn("{task.percentage:>3.0f} %"),
                 TextColumn("{task.fields[rate]}"),
                 TextColumn("left"),
                 TimeRemainingColumn(),
-                console=Console(stderr=True, force_terminal=True),
-                transient=True,
             )
-            try:
-                bar.start()
-            except BaseException:
-                # Ctrl-C as it appears: a bar that has not quite begun can't be stopped.
-                bar.console.show_cursor(True)
-                raise
-            self._bar = bar
         if now.phase != self._phase or self._task is None:
             if self._task is not None:
                 self._bar.remove_task(self._task)
@@ -99,3 +113,85 @@ class Bar:
         rate = f"{(now.done - self._phase_began[0]) / elapsed:,.0f} {unit}" if elapsed > 0.2 else ""
         shown = self._label + (what or _NAMES[now.phase])
         self._bar.update(self._task, description=shown, completed=done, total=total, rate=rate)
+
+
+class PointsBar:
+    """Shows how many points are finished, how many failed, their rate and the time left.
+
+    Parameters
+    ----------
+    wanted : bool or None
+        Whether it is shown; None shows it where somebody watches.
+
+    Attributes
+    ----------
+    computed, kept, failed : int
+        Points that were computed now, that were there already, and that have no result.
+    seconds : float
+        Processor time of the points that were computed.
+    """
+
+    def __init__(self, wanted: bool | None) -> None:
+        self._wanted = sys.stderr.isatty() if wanted is None else wanted
+        self._began = time.monotonic()
+        self._bar: Progress | None = None
+        self.computed = self.kept = self.failed = 0
+        self.seconds = 0.0
+
+    def __enter__(self) -> PointsBar:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since this began."""
+        return time.monotonic() - self._began
+
+    def update(self, outcome: Outcome, finished: int, total: int) -> None:
+        """Take the outcome of a point.
+
+        Parameters
+        ----------
+        outcome : Outcome
+            Of the point that is finished now.
+        finished, total : int
+            Points finished, and points in all.
+        """
+        if outcome.cached:
+            self.kept += 1
+        else:
+            self.computed += outcome.error is None
+            self.failed += outcome.error is not None
+            self.seconds += outcome.seconds
+        if not self._wanted or self.elapsed_s < _WAIT_S or outcome.cached:
+            return
+        if self._bar is None:
+            self._bar = _started(TextColumn("{task.fields[told]}"))
+            self._bar.add_task("points", total=None, told="")
+        now = finished - self.kept
+        rate = now / max(self.elapsed_s, 1e-6)
+        told = f"{finished:,} of {total:,}, {rate:,.1f}/s, {_clock((total - finished) / rate)} left"
+        if self.failed:
+            told += f", {self.failed:,} failed"
+        self._bar.update(self._bar.task_ids[0], completed=now, total=total - self.kept, told=told)
+
+
+def _clock(seconds: float) -> str:
+    """Hours, minutes and seconds.
+
+    Examples
+    --------
+    >>> _clock(75), _clock(3 * 3600 + 62)
+    ('1:15', '3:01:02')
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

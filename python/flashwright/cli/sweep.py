@@ -1,0 +1,294 @@
+"""``flashwright sweep``: grids and lists of runs, kept as they are finished."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from types import FrameType
+from typing import Annotated
+
+import typer
+
+from flashwright import __version__
+from flashwright.cli.options import ResultOptions, add_options
+from flashwright.cli.progress import PointsBar
+from flashwright.cli.render import errors, page, put_json, units
+from flashwright.errors import FlashwrightError, SweepError
+from flashwright.points import Store
+from flashwright.results import write_table
+from flashwright.sweep import Case, Estimate, Shard, Sweep, SweepResult
+
+__all__ = ["sweep"]
+
+_ROWS_SHOWN = 60
+_FAILURES_SHOWN = 20
+_SEEDS_SHOWN = 5
+_LISTED = 200
+
+
+@add_options
+def sweep(
+    output: ResultOptions,
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A TOML file; docs/sweep.md describes it.")
+    ],
+    store: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Where finished points are kept; FILE.points if left out."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="A row for each run with all its figures, as .parquet."),
+    ] = None,
+    summary: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="A row for each combination: mean and 95 % interval over its seeds, as .parquet.",
+        ),
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(metavar="N", help="Processes; by default one a core.")
+    ] = None,
+    dask: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="A Dask scheduler whose workers compute, such as tcp://host:8786.",
+        ),
+    ] = None,
+    shard: Annotated[
+        str | None,
+        typer.Option(
+            metavar="I/N", help="Compute only this part, such as 2/4; parts are disjoint."
+        ),
+    ] = None,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Say what would be computed, and compute nothing.")
+    ] = False,
+) -> int:
+    """Run grids and lists of settings, with several seeds each, on all cores."""
+    part = None if shard is None else Shard.parse(shard)
+    _check(output, part, out, summary, jobs, dask)
+    made = Sweep.from_toml(file)
+    kept = Store(store or file.with_suffix(".points"))
+    if plan:
+        _show_plan(made, kept, part)
+        return 0
+    try:
+        with _terminable(), PointsBar(output.bar) as bar:
+            found = made.run(kept, jobs=jobs, dask=dask, shard=part, progress=bar.update)
+    except KeyboardInterrupt:
+        errors.note(
+            f"interrupted; {units.count(made.kept(kept))} of {units.count(len(made.cases))} points are kept in "
+            f"{kept.folder}, and the same command goes on from there"
+        )
+        return 130
+    except FlashwrightError:
+        _say_damaged(kept)
+        raise
+    _say_damaged(kept)
+    if part is None:
+        _write(found, output, file, out, summary)
+    _say_failures(found)
+    if not output.silent:
+        _say_end(found, bar, part)
+    if found.failures:
+        errors.note("failed points are tried again when the same command is given")
+        return 2
+    return 1 if found.violations else 0
+
+
+def _check(
+    output: ResultOptions,
+    part: Shard | None,
+    out: Path | None,
+    summary: Path | None,
+    jobs: int | None,
+    dask: str | None,
+) -> None:
+    if jobs is not None and jobs < 1:
+        raise SweepError(f"--jobs: found {jobs}, expected a whole number from 1 up", "")
+    if dask is not None and jobs is not None:
+        raise SweepError(
+            "--jobs and --dask: found both, expected one of them",
+            "the cluster has as many workers as were started for it",
+        )
+    named = {"--out": out, "--summary": summary, "--json": output.json, "--report": output.report}
+    for name, path in named.items():
+        if part is not None and path is not None:
+            raise SweepError(
+                f"--shard and {name}: found both, expected one of them",
+                f"a shard is a part; once all are finished, the same command with {name} and without --shard gathers "
+                "them and computes nothing",
+            )
+    output.check(out, summary)
+
+
+@contextlib.contextmanager
+def _terminable() -> Iterator[None]:
+    """Let SIGTERM, by which batch systems announce the end, do what Ctrl-C does."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _say_damaged(kept: Store) -> None:
+    if kept.damaged:
+        count = len(kept.damaged)
+        what = "1 kept point was" if count == 1 else f"{units.count(count)} kept points were"
+        errors.note(f"{what} damaged and counted as missing, such as {kept.damaged[0]}")
+
+
+def _say_failures(found: SweepResult) -> None:
+    """A line for each combination and reason; its seeds mostly fail alike."""
+    alike: dict[tuple[str, str], list[Case]] = {}
+    for case, error in found.failures:
+        alike.setdefault((case.combination.label, error), []).append(case)
+    for (label, error), cases in list(alike.items())[:_FAILURES_SHOWN]:
+        seeds = "seed " + ", ".join(str(case.seed) for case in cases[:_SEEDS_SHOWN])
+        if len(cases) > _SEEDS_SHOWN:
+            seeds += f" and {len(cases) - _SEEDS_SHOWN} more"
+        first = cases[0].point
+        key = "no point" if first is None else f"point {first.key[:12]}"
+        errors.fault(f"{', '.join(filter(None, (label, seeds)))} ({key}): {error}")
+    more = len(alike) - _FAILURES_SHOWN
+    if more > 0:
+        errors.note(f"{units.count(more)} more combinations failed; --out has the error of each")
+
+
+def _show_plan(made: Sweep, kept: Store, part: Shard | None) -> None:
+    cases = [
+        case
+        for case in made.cases
+        if part is None or (case.point is not None and part.holds(case.point))
+    ]
+    table = page.plain_table("point", "key", "")
+    for case in cases[:_LISTED]:
+        if case.point is None:
+            table.add_row(case.label, "-", f"can't be made: {case.combination.error}")
+        else:
+            state = "kept" if kept.has(case.point) else "to compute"
+            table.add_row(case.label, case.point.key[:12], state)
+    out = page.console()
+    out.print(table)
+    if len(cases) > _LISTED:
+        out.print(f"... and {units.count(len(cases) - _LISTED)} more")
+    there = sum(case.point is not None and kept.has(case.point) for case in cases)
+    distinct = len({case.point.key for case in cases if case.point is not None})
+    out.print(
+        f"{units.count(len(cases))} points, {units.count(distinct)} of them different; "
+        f"{units.count(there)} are kept in {kept.folder}"
+    )
+
+
+def _write(
+    found: SweepResult,
+    output: ResultOptions,
+    file: Path,
+    out: Path | None,
+    summary: Path | None,
+) -> None:
+    if out is not None:
+        write_table(found.table, out)
+    if summary is not None:
+        write_table(found.summary, summary)
+    put_json(_document(found, file), output.json)
+    if output.report is not None:
+        found.report(output.report, title=f"Sweep: {file.stem}")
+    if not output.silent:
+        _show_summary(found)
+
+
+def _document(found: SweepResult, file: Path) -> dict[str, object]:
+    return {
+        "version": __version__,
+        "file": file.name,
+        "points": len(found.cases),
+        "digest": found.digest,
+        "summary": [
+            {
+                "varied": dict(each.varied),
+                "runs": each.runs,
+                "failed": each.failed,
+                "figures": {name: asdict(figure) for name, figure in each.figures.items()},
+            }
+            for each in found.summaries
+        ],
+        "failures": [
+            {
+                "label": case.label,
+                "key": None if case.point is None else case.point.key,
+                "error": error,
+            }
+            for case, error in found.failures
+        ],
+    }
+
+
+_SHOWN: dict[str, tuple[str, Callable[[float | None], str]]] = {
+    "write_amplification": ("write amplification", units.number),
+    "throughput.iops": ("IOPS", units.count),
+    "response_time_ns.all.mean": ("mean response", units.time),
+    "response_time_ns.all.p99": ("99 % response", units.time),
+    "flash.erases.total": ("erases", units.count),
+}
+
+
+def _show_summary(found: SweepResult) -> None:
+    summaries = found.summaries
+    names = [name for name in _SHOWN if any(name in each.figures for each in summaries)]
+    heads = [_SHOWN[name][0] for name in names]
+    table = page.plain_table(*found.keys, "runs", *heads, right=["runs", *heads])
+    for each in summaries[:_ROWS_SHOWN]:
+        runs = units.count(each.runs) + (f" ({each.failed} failed)" if each.failed else "")
+        table.add_row(
+            *(str(each.varied.get(key, "-")) for key in found.keys),
+            runs,
+            *(_cell(each.figures.get(name), _SHOWN[name][1]) for name in names),
+        )
+    out = page.console()
+    out.print(table)
+    if len(summaries) > _ROWS_SHOWN:
+        out.print(
+            f"... and {units.count(len(summaries) - _ROWS_SHOWN)} more combinations: --summary FILE has all"
+        )
+    if any(each.runs > 1 for each in summaries):
+        out.print("± is the 95 % confidence interval of the mean over seeds (Student's t)")
+
+
+def _cell(figure: Estimate | None, show: Callable[[float | None], str]) -> str:
+    if figure is None:
+        return units.number(None)
+    return show(figure.mean) + ("" if figure.ci95 is None else f" ± {show(figure.ci95)}")
+
+
+def _say_end(found: SweepResult, bar: PointsBar, part: Shard | None) -> None:
+    out = page.console()
+    share = "" if part is None else f"shard {part.number} of {part.of}: "
+    out.print(
+        f"{share}{units.count(len(found.cases))} points: {units.count(bar.computed)} computed in "
+        f"{units.seconds(bar.elapsed_s)} ({units.seconds(bar.seconds)} of processor time), "
+        f"{units.count(bar.kept)} were kept, {units.count(len(found.failures))} failed"
+    )
+    if part is None:
+        out.print(f"digest {found.digest}")
+    else:
+        out.print(
+            "once all shards are finished, the command with --out and without --shard gathers them"
+        )

@@ -1,0 +1,41 @@
+"""What points of the tests call; workers import it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+
+def double(x: float) -> float:
+    return 2 * x
+
+
+def fail(why: str) -> None:
+    raise ValueError(f"{why}\nand more")
+
+
+def die_once(mark: str) -> str:
+    """The first process that comes by is killed."""
+    path = Path(mark)
+    if not path.exists():
+        path.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return "lived"
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def linger(mark: str) -> None:
+    """Say who computes this, and take long."""
+    path = Path(f"{mark}.{os.getpid()}")
+    path.touch()
+    time.sleep(120)
+
+
+def talk() -> str:
+    print("to nobody")
+    return "said"
