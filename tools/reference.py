@@ -23,7 +23,8 @@ from flashwright.characterize import EXPERIMENTS
 from flashwright.device import Ssd, devices
 from flashwright.probes import PROBES
 
-FOLDER = Path(__file__).parents[1] / "docs" / "reference"
+FOLDER = Path(__file__).parents[1] / "docs"
+EXAMPLES = Path(__file__).parents[1] / "examples"
 HEAD = "<!-- Written by `make generate`; change the code instead. -->\n\n"
 
 COMMANDS: tuple[tuple[str, ...], ...] = (
@@ -130,12 +131,50 @@ def probes() -> str:
     )
 
 
+def gallery() -> str:
+    """The examples with what they print."""
+    page = (
+        "# Gallery\n\nEach example answers one question and runs in a few seconds. They are files in "
+        "[examples](../examples), to be run there; they have cells (`# %%`), so that VS Code opens them as notebooks, "
+        "and Jupyter with Jupytext. Their output is recorded beside them, and the tests hold each to it. Most print "
+        "with pandas (`pip install 'flashwright[pandas]'`).\n\n"
+    )
+    sections = []
+    for path in sorted(EXAMPLES.glob("[0-9]*.py")):
+        cells = _cells(path.read_text(encoding="utf-8"))
+        title, _, prose = cells[0][1].removeprefix("# ").partition("\n")
+        link = f"{path.stem[:2]}. {title}".lower().replace(" ", "-").replace(".", "")
+        page += f"- [{title}](#{link})\n"
+        parts = [f"## {path.stem[:2]}. {title}", prose.strip()]
+        parts += [f"```python\n{text}\n```" if code else text for code, text in cells[1:]]
+        printed = path.with_suffix(".out").read_text(encoding="utf-8").rstrip()
+        parts.append(
+            f"[`examples/{path.name}`](../examples/{path.name}) prints\n\n```text\n{printed}\n```"
+        )
+        sections.append("\n\n".join(parts))
+    return page + "\n" + "\n\n".join(sections) + "\n"
+
+
+def _cells(script: str) -> list[tuple[bool, str]]:
+    """The cells of a script: whether each is code, and its text without the marks."""
+    cells = []
+    for cell in script.split("# %%")[1:]:
+        head, _, body = cell.partition("\n")
+        code = "[markdown]" not in head
+        lines = body.strip().splitlines()
+        if not code:
+            lines = [line.removeprefix("#").removeprefix(" ") for line in lines]
+        cells.append((code, "\n".join(lines)))
+    return cells
+
+
 PAGES = {
-    "commands.md": commands,
-    "policies.md": policies,
-    "workloads.md": workloads,
-    "drives.md": drives,
-    "probes.md": probes,
+    "reference/commands.md": commands,
+    "reference/policies.md": policies,
+    "reference/workloads.md": workloads,
+    "reference/drives.md": drives,
+    "reference/probes.md": probes,
+    "gallery.md": gallery,
 }
 
 
@@ -146,7 +185,7 @@ def main() -> int:
     for name, make in PAGES.items():
         path, text = FOLDER / name, HEAD + make()
         if not path.exists() or path.read_text(encoding="utf-8") != text:
-            stale.append(f"docs/reference/{name}")
+            stale.append(f"docs/{name}")
             if not check:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(text, encoding="utf-8")

@@ -6,17 +6,19 @@ import multiprocessing
 import re
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Unpack
 
 import numpy as np
+import pyarrow as pa
 
 from flashwright import _core, lifetime, workloads
 from flashwright.compare import Variant, variants
 from flashwright.device import Ssd
 from flashwright.errors import ConfigError, FlashwrightError, WorkloadError
-from flashwright.results import RunResult
-from flashwright.run import RunSettings
+from flashwright.results import RunResult, of_rows
+from flashwright.run import PlaySettings, RunSettings
+from flashwright.tables import Tabular, html_table
 
 __all__ = ["METRICS", "UTILIZATIONS", "Advice", "Point", "Target", "advise", "knee"]
 
@@ -211,8 +213,8 @@ class Point:
         }
 
 
-@dataclass(frozen=True, eq=False)
-class Advice:
+@dataclass(frozen=True, eq=False, repr=False)
+class Advice(Tabular):
     """What utilisation costs, and what to choose.
 
     Attributes
@@ -255,6 +257,66 @@ class Advice:
             for t in self.targets
             if not point.meets([t])
         ]
+
+    def to_arrow(self) -> pa.Table:
+        """A row for each point: ``utilization``, ``reserved``, its figures, and whether it meets all targets.
+
+        Returns
+        -------
+        pyarrow.Table
+            Times in nanoseconds, ``life_bytes`` that the host writes until the drive's end, ``life_years``.
+        """
+        meets = (
+            {"meets": point.meets(self.targets)} if self.targets else {} for point in self.points
+        )
+        return of_rows(point.figures() | met for point, met in zip(self.points, meets, strict=True))
+
+    def __repr__(self) -> str:
+        told = [f"{len(self.points)} points"]
+        for name, point in (("knee", self.knee), ("recommended", self.recommended)):
+            if point is not None:
+                told.append(f"{name} at {point.reserved:.1%} reserved")
+        if self.targets and self.recommended is None:
+            told.append("no point meets all targets")
+        return f"Advice({', '.join(told)})"
+
+    def _repr_html_(self) -> str:
+        from flashwright.report import text
+
+        columns: dict[str, Callable[[float], str]] = {
+            "write-amplification": text.significant,
+            "iops": text.count,
+            "mean": text.time_ns,
+            "p99": text.time_ns,
+            "life": text.significant,
+        }
+        used = [name for name in columns if any(p.value(name) is not None for p in self.points)]
+        rows = []
+        for point in self.points:
+            values = [(name, point.value(name)) for name in used]
+            remarks = [
+                remark
+                for remark, is_it in (
+                    ("knee", point is self.knee),
+                    ("recommended", point is self.recommended),
+                )
+                if is_it
+            ]
+            shown = (
+                text.ABSENT if value is None else columns[name](value) for name, value in values
+            )
+            rows.append([text.share(point.reserved), *shown, ", ".join(remarks)])
+        names = {"iops": "IOPS", "life": "years of life"}
+        heads = [names.get(name, name.replace("-", " ")) for name in used]
+        return html_table(["reserved", *heads, ""], rows, note=self._missed())
+
+    def _missed(self) -> str:
+        """What no point reaches, in a line."""
+        if not self.nearest:
+            return ""
+        return "no point meets all targets; missed: " + ", ".join(
+            target.text for target, _, _ in self.nearest
+        )
 
     def _best(self, target: Target) -> tuple[float | None, float | None]:
         known = [
@@ -377,6 +439,7 @@ def advise(
     write_rate: float | None = None,
     jobs: int = 1,
     progress: Callable[[int, int], None] | None = None,
+    **by_name: Unpack[PlaySettings],
 ) -> Advice:
     """Play a workload on a drive with more and less space for the host, and say what to reserve.
 
@@ -403,6 +466,8 @@ def advise(
         Processes.
     progress : callable, optional
         Called with the runs done and those known to be needed.
+    **by_name
+        Settings of the runs, as :meth:`Ssd.play` takes them; laid over `settings`.
 
     Returns
     -------
@@ -422,7 +487,7 @@ def advise(
     ...     "uniform:write=1",
     ...     utilizations=[0.5, 0.7, 0.85],
     ...     targets=["write-amplification<=2"],
-    ...     settings=RunSettings(requests=100_000),
+    ...     requests=100_000,
     ... )
     >>> 0.7 <= found.recommended.utilization < 0.75, found.recommended.result.write_amplification <= 2
     (True, True)
@@ -450,7 +515,7 @@ def advise(
             "timing.model: found none, expected serial or parallel with a target about time", ""
         )
     base = ssd.with_({"wear.pe-cycles-max": 0, "capacity.logical": "0 B"})
-    made = settings or RunSettings()
+    made = replace(settings or RunSettings(), **by_name)
     source = workloads.find(workload) if isinstance(workload, str) else workload
     points: dict[float, Point] = {}
     failures: dict[float, str] = {}

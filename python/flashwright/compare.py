@@ -8,16 +8,17 @@ import itertools
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Unpack
 
-from flashwright import _core, workloads
+from flashwright import _core, policies, workloads
 from flashwright.device import Ssd
 from flashwright.errors import ConfigError, DeviceError, WorkloadError
-from flashwright.results import RunResult
-from flashwright.run import Progress, Run, RunSettings
+from flashwright.results import RunResult, Runs
+from flashwright.run import PlaySettings, Progress, Run, RunInterrupted, RunSettings
 
 __all__ = [
     "OF_RUN",
+    "CompareInterrupted",
     "Maker",
     "Variant",
     "compare",
@@ -116,7 +117,10 @@ class Maker:
         preconditioning = ssd.preconditioning
         varied = dict(choice)
         for key, value in choice.items():
-            if key == "workload":
+            if isinstance(value, policies.Policy | type):
+                settings = replace(settings, policies=(*settings.policies, _policy(key, value)))
+                varied[key] = policies.name_of(value)
+            elif key == "workload":
                 source = _source(value)
                 varied[key] = name_of(source)
             elif key.startswith(_WORKLOAD):
@@ -133,6 +137,7 @@ class Maker:
                 of_drive[key] = value
         if any(key in OF_RUN for key in choice):
             settings.to_json(preconditioning)
+        _expect_no_substitute(of_drive, settings)
         if of_workload:
             source = _with_keys(source, of_workload)
             _expect_an_effect(of_workload, settings)
@@ -237,11 +242,32 @@ def variants(
     made = distinct(vary, map(make, choices))
     for variant in made:
         variant.ssd.check()
-        if not all(is_of_drive(key) for key in variant.varied):
+        if variant.settings.policies or not all(is_of_drive(key) for key in variant.varied):
             # What the drive itself can't take is for its own run to tell.
             with contextlib.suppress(DeviceError):
                 variant.begin()
     return made
+
+
+def _policy(key: str, value: policies.Given) -> policies.Given:
+    policies.expect_policies([value])
+    if value.key != key:
+        raise ConfigError(
+            f"{key}: found {policies.name_of(value)}, which is a policy for {value.key}, expected one for {key}",
+            "",
+        )
+    return value
+
+
+def _expect_no_substitute(keys: Iterable[str], settings: RunSettings) -> None:
+    """Refuse to vary what a policy written in Python takes the place of."""
+    given = {policy.key: policies.name_of(policy) for policy in settings.policies}
+    for key in keys:
+        if key in given:
+            raise ConfigError(
+                f"{key}: found it varied together with the policy {given[key]}, expected one of them",
+                f"name the policy among the values of {key}",
+            )
 
 
 def _of_other_schemes(ssd: Ssd, keys: Iterable[str]) -> list[str]:
@@ -332,6 +358,22 @@ def _expect_an_effect(keys: Iterable[str], settings: RunSettings) -> None:
             )
 
 
+class CompareInterrupted(RunInterrupted):
+    """Ctrl-C while runs were compared.
+
+    Attributes
+    ----------
+    result : RunResult or None
+        What was finished of the run under way.
+    runs : Runs
+        The runs that were finished before.
+    """
+
+    def __init__(self, result: RunResult | None, runs: Runs) -> None:
+        super().__init__(result)
+        self.runs = runs
+
+
 def compare(
     ssd: Ssd,
     workload: workloads.Source | str,
@@ -339,8 +381,8 @@ def compare(
     *,
     each: Callable[[str, Ssd], RunResult] | None = None,
     progress: Callable[[Progress], None] | None = None,
-    **settings: Any,
-) -> list[RunResult]:
+    **settings: Unpack[PlaySettings],
+) -> Runs:
     """Play a workload under several settings.
 
     Parameters
@@ -351,9 +393,9 @@ def compare(
         What to play.
     vary : mapping
         Values to try, by key; several keys make a grid. A key is a dotted key of the drive such as
-        ``"gc.victim"``, a key of the workload such as ``"workload.rate"``, ``"workload"`` for whole
-        workloads (which take the place of `workload`), ``"precondition"``, ``"requests"``, ``"warmup"``, ``"depth"``
-        or ``"time-scale"``.
+        ``"gc.victim"`` (whose values may be policies written in Python too, see :mod:`flashwright.policies`), a key of
+        the workload such as ``"workload.rate"``, ``"workload"`` for whole workloads (in the place of `workload`),
+        ``"precondition"``, ``"requests"``, ``"warmup"``, ``"depth"`` or ``"time-scale"``.
     each : callable, optional
         Plays one variant, given its label and its drive, instead of :meth:`Ssd.play`; only settings of
         the drive can be varied then.
@@ -364,9 +406,17 @@ def compare(
 
     Returns
     -------
-    list of RunResult
-        One for each combination, labelled with what was set, which is in ``varied`` too. A drive that wears
-        out ends its own run only. Settings of one translation layer are left out of the runs of the others.
+    Runs
+        A list of :class:`RunResult`, one for each combination, labelled with what was set, which is in ``varied``
+        too; also a table (``to_pandas()``). A drive that wears out ends its own run only. Settings of one
+        translation layer are left out of the runs of the others.
+
+    Raises
+    ------
+    ConfigError, WorkloadError
+        If a combination makes no drive or no workload; nothing has been run by then.
+    CompareInterrupted
+        On Ctrl-C, with the runs that were finished; it is a ``KeyboardInterrupt``.
 
     Examples
     --------
@@ -374,22 +424,34 @@ def compare(
     >>> runs = compare(ssd, "uniform", {"gc.victim": ["greedy", "fifo"]}, requests=100_000)
     >>> [run.label for run in runs]
     ['gc.victim=greedy', 'gc.victim=fifo']
-    >>> runs[0].write_amplification < runs[1].write_amplification
+    >>> runs["gc.victim=greedy"].write_amplification < runs["gc.victim=fifo"].write_amplification
     True
+    >>> runs.to_pandas()[["gc.victim", "measured.requests", "flash.erases.total"]]
+      gc.victim  measured.requests  flash.erases.total
+    0    greedy             100000                ...
+    1      fifo             100000                ...
     >>> runs = compare(ssd, "uniform", {"workload.rate": [50, 100], "depth": [1]}, requests=1000)
     Traceback (most recent call last):
     ...
     flashwright.errors.WorkloadError: workload.rate and depth: found both, expected one of them
     """
     made = variants(ssd, workload, vary, RunSettings(**settings))
-    if each is None:
-        return [
-            variant.begin().go(progress=progress, label=variant.label).with_varied(variant.varied)
-            for variant in made
-        ]
-    for key in vary:
-        if not is_of_drive(key):
-            raise ConfigError(
-                f"{key}: found it varied together with each, expected keys of the drive only", ""
+    if each is not None:
+        for key in vary:
+            if not is_of_drive(key):
+                raise ConfigError(
+                    f"{key}: found it varied together with each, expected keys of the drive only",
+                    "",
+                )
+    done = Runs()
+    for variant in made:
+        try:
+            result = (
+                variant.begin().go(progress=progress, label=variant.label)
+                if each is None
+                else each(variant.label, variant.ssd)
             )
-    return [each(variant.label, variant.ssd).with_varied(variant.varied) for variant in made]
+        except RunInterrupted as stop:
+            raise CompareInterrupted(stop.result, done) from None
+        done.append(result.with_varied(variant.varied))
+    return done

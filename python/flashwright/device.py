@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from flashwright import _core, workloads
 from flashwright.errors import ConfigError
+from flashwright.policies import Given
 from flashwright.results import RunResult
 from flashwright.run import Progress, Run, RunSettings
 
@@ -265,6 +266,7 @@ class Ssd:
         snapshots: int | None = None,
         verify: bool = False,
         audit_every: int = 0,
+        policies: Sequence[Given] = (),
         progress: Callable[[Progress], None] | None = None,
     ) -> RunResult:
         """Play a workload on the drive.
@@ -298,6 +300,9 @@ class Ssd:
             Check every read against what was last written, and the drive's state in the end.
         audit_every : int, optional
             Under `verify`, check the whole state every so many requests too.
+        policies : sequence, optional
+            Policies written in Python (:mod:`flashwright.policies`), classes or objects, at most one of each kind. Each
+            takes the place of the one that the drive's configuration names.
         progress : callable, optional
             Called a few times a second.
 
@@ -308,7 +313,8 @@ class Ssd:
         Raises
         ------
         FlashwrightError
-            If the drive, the workload or a setting does not fit.
+            If the drive, the workload or a setting does not fit; a :class:`flashwright.errors.PolicyError` if a policy
+            raises, or answers what can't be done.
         RunInterrupted
             On Ctrl-C, with the result of what was finished; it is a ``KeyboardInterrupt``.
 
@@ -332,6 +338,7 @@ class Ssd:
             snapshots=snapshots,
             verify=verify,
             audit_every=audit_every,
+            policies=policies,
         )
         return Run.create(self.toml, self.preconditioning, source, settings).go(progress=progress)
 

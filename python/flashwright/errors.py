@@ -13,7 +13,9 @@ __all__ = [
     "DeviceError",
     "FlashwrightError",
     "InternalError",
+    "MissingPackageError",
     "OutputError",
+    "PolicyError",
     "SavedStateError",
     "SweepError",
     "TargetError",
@@ -91,6 +93,15 @@ class VerifyError(DeviceError):
     )
 
 
+class PolicyError(FlashwrightError):
+    """A policy written in Python can't be taken, raised an exception, or answered what can't be done.
+
+    The exception that it raised is its ``__cause__``, with the traceback.
+    """
+
+    general_hint = "docs/policies-in-python.md says what a policy is asked and may answer"
+
+
 class TargetError(FlashwrightError):
     """A device or a file can't be played on, or must not be written to."""
 
@@ -113,6 +124,12 @@ class OutputError(FlashwrightError):
     """A file can't be written."""
 
     general_hint = "check that the folder exists and may be written to"
+
+
+class MissingPackageError(FlashwrightError):
+    """A package that only some calls need is not installed."""
+
+    general_hint = "install it beside Flashwright"
 
 
 class InternalError(FlashwrightError):

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ from flashwright import _core, workloads
 from flashwright.device import Ssd
 from flashwright.errors import ConfigError, WorkloadError
 from flashwright.results import RunResult
-from flashwright.run import Progress, Run, RunSettings
+from flashwright.run import PlaySettings, Progress, Run, RunSettings
 
 __all__ = [
     "YEAR_S",
@@ -233,7 +233,12 @@ _REPEATS = 2**32 - 1
 _READS_ONLY = 2_000_000
 
 
-def begin(ssd: Ssd, workload: workloads.Source | str, settings: RunSettings | None = None) -> Run:
+def begin(
+    ssd: Ssd,
+    workload: workloads.Source | str,
+    settings: RunSettings | None = None,
+    **by_name: Unpack[PlaySettings],
+) -> Run:
     """A run that only the drive's end of life ends; traces are repeated.
 
     Parameters
@@ -244,6 +249,8 @@ def begin(ssd: Ssd, workload: workloads.Source | str, settings: RunSettings | No
         What wears it out.
     settings : RunSettings, optional
         All else; ``requests`` is not looked at.
+    **by_name
+        Settings as :meth:`Ssd.play` takes them; laid over `settings`.
 
     Returns
     -------
@@ -262,7 +269,8 @@ def begin(ssd: Ssd, workload: workloads.Source | str, settings: RunSettings | No
     source = workloads.find(workload) if isinstance(workload, str) else workload
     if isinstance(source, workloads.Trace):
         source = replace(source, repeat=_REPEATS)
-    made = replace(settings or RunSettings(), requests=_FOREVER)
+    made = replace(settings or RunSettings(), **by_name)
+    made = replace(made, requests=_FOREVER)
     return Run.create(ssd.toml, ssd.preconditioning, source, made)
 
 

@@ -7,6 +7,7 @@ purge, so that a session gives the same whether it was interrupted or not: on a 
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -14,8 +15,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import pyarrow as pa
 
 from flashwright import __version__
+from flashwright.device import Ssd
 from flashwright.errors import DeviceError, SavedStateError, TargetError
 from flashwright.files import write_beside
 from flashwright.probes import PROBES
@@ -34,7 +37,9 @@ from flashwright.probes.base import (
 from flashwright.probes.declared import Declared, beside, declared, doubts
 from flashwright.profile import Profile, TargetFacts, reconcile
 from flashwright.report.probe import amount, write_probe
-from flashwright.target import Deadline, OutOfTimeError, Target
+from flashwright.results import of_rows
+from flashwright.tables import Tabular, html_table
+from flashwright.target import Deadline, Drive, OutOfTimeError, Target, opened
 from flashwright.twin import Calibration, Check, Fit, calibrate, fitted
 
 __all__ = [
@@ -107,7 +112,7 @@ class Asked:
     target_seconds: float
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Twin:
     """A model of a probed drive.
 
@@ -122,9 +127,17 @@ class Twin:
     fit: Fit
     calibration: Calibration
 
+    @property
+    def ssd(self) -> Ssd:
+        """The model, which plays as any drive of the simulator does."""
+        return self.fit.ssd
 
-@dataclass(frozen=True, eq=False)
-class ProbeResult:
+    def __repr__(self) -> str:
+        return f"Twin({self.ssd!r}, error {self.fit.error:.3f}, {self.fit.evaluations} tries)"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ProbeResult(Tabular):
     """What the probes found.
 
     Attributes
@@ -159,6 +172,34 @@ class ProbeResult:
     note: str = ""
     declared: Mapping[str, Declared] = field(default_factory=dict)
     doubts: tuple[str, ...] = ()
+
+    def __getitem__(self, parameter: str) -> Finding:
+        """What was found of a parameter."""
+        return self.findings[parameter]
+
+    def to_arrow(self) -> pa.Table:
+        """A row for each parameter, in the order of the probes.
+
+        Returns
+        -------
+        pyarrow.Table
+            ``parameter``, ``verdict``, ``value`` as people read it (``"16 KiB"``), ``number`` where it is one, in the
+            ``unit`` given, its bounds ``low`` and ``high``, ``confidence`` from 0 to 1, and ``why``.
+        """
+        return of_rows(
+            {
+                "parameter": name,
+                "verdict": finding.verdict,
+                "value": None if finding.value is None else amount(finding.value, finding.unit),
+                "number": None if isinstance(finding.value, str) else finding.value,
+                "unit": finding.unit,
+                "low": finding.low,
+                "high": finding.high,
+                "confidence": finding.confidence,
+                "why": finding.why,
+            }
+            for name, finding in self.findings.items()
+        )
 
     @property
     def beside(self) -> list[str]:
@@ -202,15 +243,34 @@ class ProbeResult:
             {} if twin is None else twin.calibration.to_dict(),
         )
 
-    def report(self, path: Path, twin: Twin | None = None, checked: Check | None = None) -> None:
+    def report(
+        self,
+        path: str | os.PathLike[str],
+        twin: Twin | None = None,
+        checked: Check | None = None,
+    ) -> None:
         """Write an HTML page: verdicts, how each came about, the evidence as plots, and the twin if there is one."""
-        write_probe(path, self, None if twin is None else twin.fit.residuals, checked)
+        write_probe(Path(path), self, None if twin is None else twin.fit.residuals, checked)
 
     def __repr__(self) -> str:
         told = sum(finding.verdict != "unknown" for finding in self.findings.values())
         return (
             f"ProbeResult({self.target['name']}: {told} of {len(self.findings)} told, {self.ended})"
         )
+
+    def _repr_html_(self) -> str:
+        words = {"absent": "none", "unknown": "cannot tell"}
+        rows = [
+            [
+                name,
+                words.get(finding.verdict) or amount(finding.value, finding.unit),
+                f"{finding.confidence:.0%}" if finding.verdict != "unknown" else "",
+                finding.why,
+            ]
+            for name, finding in self.findings.items()
+        ]
+        head = ["parameter", "verdict", "confidence", "why"]
+        return html_table(head, rows, str(self.target["name"]), "; ".join(self.doubts) or self.note)
 
 
 class ProbeInterrupted(KeyboardInterrupt):
@@ -415,12 +475,12 @@ def _open(target: Target, mode: Mode, seed: int, state: Path | None) -> _Session
 
 
 def probe(
-    target: Target,
+    target: Drive,
     *,
     mode: Mode = "full",
     only: Iterable[str] = (),
     time_limit: float | None = None,
-    state: Path | None = None,
+    state: str | os.PathLike[str] | None = None,
     seed: int = 1,
     despite_doubts: bool = False,
     progress: Callable[[str, int, int], None] | None = None,
@@ -431,15 +491,16 @@ def probe(
 
     Parameters
     ----------
-    target : Target
-        The drive.
+    target : Target, Ssd or str
+        The drive: an open target, or a simulated one (``"sim:NAME"``, ``"sim:FILE.toml"``, or as described). A real
+        one needs consent: ``Target("/dev/...", destroys_data=True)``.
     mode : {"quick", "full"}, optional
         Minutes, or as long as it takes.
     only : iterable of str, optional
         Names of probes; all of them if none is given.
     time_limit : float, optional
         Seconds after which no more is asked; the probe that is under way is given up.
-    state : path, optional
+    state : str or path, optional
         A file that keeps the findings after every probe. If it exists, the session goes on where that one stopped.
     seed : int, optional
         Of all that is random.
@@ -465,13 +526,28 @@ def probe(
 
     Examples
     --------
-    >>> from flashwright.target import Target
-    >>> with Target("sim:ssd-a") as drive:
-    ...     found = probe(drive, mode="quick", only=["clustered-page"])
-    >>> found.findings["clustered-page"].value
+    >>> found = probe("sim:ssd-a", mode="quick", only=["clustered-page"])
+    >>> found["clustered-page"].value
     16384
+    >>> found.to_pandas()[["parameter", "verdict", "value"]]
+            parameter verdict   value
+    0  clustered-page   found  16 KiB
     """
-    session = _open(target, mode, seed, state)
+    with opened(target) as drive:
+        return _probe(drive, mode, only, time_limit, state, seed, despite_doubts, progress)
+
+
+def _probe(
+    target: Target,
+    mode: Mode,
+    only: Iterable[str],
+    time_limit: float | None,
+    state: str | os.PathLike[str] | None,
+    seed: int,
+    despite_doubts: bool,
+    progress: Callable[[str, int, int], None] | None,
+) -> ProbeResult:
+    session = _open(target, mode, seed, None if state is None else Path(state))
     wanted = _chosen(only)
     costs = {
         p.NAME: max(_bytes(p.cost(Context(target, mode, seed, session.findings))), 1)
@@ -611,7 +687,7 @@ def _withheld(finding: Finding, but: str) -> Finding:
 
 
 def twin_of(
-    target: Target,
+    target: Drive,
     result: ProbeResult,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> Twin:
@@ -619,8 +695,8 @@ def twin_of(
 
     Parameters
     ----------
-    target : Target
-        The drive that was probed; everything on it is lost.
+    target : Target, Ssd or str
+        The drive that was probed, as :func:`probe` takes it; everything on it is lost.
     result : ProbeResult
         What the probes found; what they could not tell is tried.
     progress : callable, optional
@@ -635,6 +711,13 @@ def twin_of(
     TargetError
         If the target is too small, may be no drive of flash, or nothing that can be modelled behaves like it.
     """
+    with opened(target) as drive:
+        return _twin_of(drive, result, progress)
+
+
+def _twin_of(
+    target: Target, result: ProbeResult, progress: Callable[[str, int, int], None] | None
+) -> Twin:
     if result.doubts and all(finding.verdict == "unknown" for finding in result.findings.values()):
         raise TargetError(
             f"{target.name}: found no drive to model: {result.doubts[0]}",

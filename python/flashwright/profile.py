@@ -112,7 +112,7 @@ class TargetFacts:
         )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Profile:
     """What was found out about a drive.
 
@@ -249,6 +249,11 @@ class Profile:
         text = self.to_toml()
         with write_beside(Path(path)) as part:
             part.write_text(text, encoding="utf-8")
+
+    def __repr__(self) -> str:
+        told = sum(finding.verdict != "unknown" for finding in self.findings.values())
+        twin = "no twin" if self.twin is None else f"twin {self.twin!r}"
+        return f"Profile({self.target.name}: {told} of {len(self.findings)} told, {twin})"
 
     def host_profile(self) -> dict[str, str]:
         """The four sizes that schedulers go by, as ``[host.profile]`` has them: a size, ``none`` or ``unknown``."""

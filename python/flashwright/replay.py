@@ -21,16 +21,17 @@ from flashwright.device import Ssd
 from flashwright.errors import ConfigError, WorkloadError
 from flashwright.files import write_beside
 from flashwright.profile import Profile, is_profile
-from flashwright.results import Latencies
+from flashwright.results import Latencies, runs_html
 from flashwright.run import Progress
+from flashwright.tables import Tabular
 
 __all__ = ["ReplayInterrupted", "ReplayResult", "replay"]
 
 _LOOK_S = 0.1
 
 
-@dataclass(frozen=True, eq=False)
-class ReplayResult:
+@dataclass(frozen=True, eq=False, repr=False)
+class ReplayResult(Tabular):
     """What a replay found. Its JSON has the names of a run's; what a device does not tell is None there.
 
     Attributes
@@ -96,6 +97,15 @@ class ReplayResult:
         """The same result under another name."""
         return changed(self, label=label)
 
+    def to_arrow(self) -> pa.Table:
+        """The time series, as in :attr:`windows`.
+
+        Returns
+        -------
+        pyarrow.Table
+        """
+        return self.windows
+
     def to_json(self, path: str | os.PathLike[str]) -> None:
         """Write the documented figures.
 
@@ -126,6 +136,9 @@ class ReplayResult:
     def __repr__(self) -> str:
         requests = self.json["measured"]["requests"]
         return f"ReplayResult({self.label}: {self.json['workload']}, {requests:,} requests, {self.ended})"
+
+    def _repr_html_(self) -> str:
+        return runs_html([self])
 
 
 class ReplayInterrupted(KeyboardInterrupt):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import copy
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, Protocol, SupportsIndex, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -19,13 +19,17 @@ import pyarrow.parquet
 from flashwright import _core
 from flashwright.errors import WorkloadError
 from flashwright.files import write_beside
+from flashwright.tables import Tabular, html_table
 
 __all__ = [
     "Latencies",
     "RunResult",
+    "Runs",
     "Snapshots",
     "column",
     "flat_figures",
+    "of_rows",
+    "table",
     "write_table",
 ]
 
@@ -33,8 +37,8 @@ KINDS = ("read", "write", "trim", "flush")
 """Kinds of request, in the order of their numbers."""
 
 
-@dataclass(frozen=True, eq=False)
-class Latencies:
+@dataclass(frozen=True, eq=False, repr=False)
+class Latencies(Tabular):
     """Response times of one kind of request, queueing included.
 
     Attributes
@@ -95,9 +99,29 @@ class Latencies:
         at = int(np.searchsorted(self.shares, q, side="left"))
         return int(self.times_ns[min(at, len(self.times_ns) - 1)])
 
+    def to_arrow(self) -> pa.Table:
+        """The cumulative distribution, a row a point: ``time_ns``, and the ``share`` of requests that took no longer.
 
-@dataclass(frozen=True, eq=False)
-class Snapshots:
+        Returns
+        -------
+        pyarrow.Table
+
+        Examples
+        --------
+        >>> from flashwright import Ssd
+        >>> run = Ssd.named("default").play("uniform", requests=1000)
+        >>> run.latency_ns.to_arrow().column_names
+        ['time_ns', 'share']
+        """
+        return pa.table({"time_ns": self.times_ns, "share": self.shares})
+
+    def __repr__(self) -> str:
+        known = (f"{key}={value:,.0f}" for key, value in self.summary.items() if value is not None)
+        return f"Latencies({', '.join(known)})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Snapshots(Tabular):
     """All blocks at moments of a run, spaced evenly; the first where measuring begins, the last at the end.
 
     Attributes
@@ -125,9 +149,31 @@ class Snapshots:
     erases: npt.NDArray[np.float32]
     valid: npt.NDArray[np.float32]
 
+    def to_arrow(self) -> pa.Table:
+        """A row for each moment and cell: ``requests_end``, ``time_end_ns``, ``cell``, ``erases``, ``valid`` (pages).
 
-@dataclass(frozen=True, eq=False)
-class RunResult:
+        Returns
+        -------
+        pyarrow.Table
+        """
+        moments, cells = self.erases.shape
+        return pa.table(
+            {
+                "requests_end": np.repeat(self.requests_end, cells),
+                "time_end_ns": np.repeat(self.time_end_ns, cells),
+                "cell": np.tile(np.arange(cells, dtype=np.uint32), moments),
+                "erases": self.erases.ravel(),
+                "valid": self.valid.ravel(),
+            }
+        )
+
+    def __repr__(self) -> str:
+        moments, cells = self.erases.shape
+        return f"Snapshots({moments} moments of {cells:,} cells)"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RunResult(Tabular):
     """What a run found, with all it takes to run it again.
 
     Attributes
@@ -166,6 +212,8 @@ class RunResult:
     RunResult(default: uniform, 2,000 requests, write amplification 1.000)
     >>> run.requests().column_names
     ['arrival_ns', 'start_ns', 'completion_ns', 'kind', 'lpn', 'pages', 'flash_ops', 'erases']
+    >>> run.to_pandas()["iops"].describe()["count"]
+    np.float64(200.0)
     """
 
     json: dict[str, Any]
@@ -271,6 +319,15 @@ class RunResult:
         """The documented figures as text."""
         return json.dumps(self.json, indent=2) + "\n"
 
+    def to_arrow(self) -> pa.Table:
+        """The time series, as in :attr:`windows`; the figures of the whole run are a row of :func:`table`.
+
+        Returns
+        -------
+        pyarrow.Table
+        """
+        return self.windows
+
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
         """Write the time series as Parquet; requests, where kept, with :func:`write_table`.
 
@@ -306,6 +363,161 @@ class RunResult:
         )
         requests = self.json["measured"]["requests"]
         return f"RunResult({self.label}: {self.json['workload']}, {requests:,} requests, {shown})"
+
+    def _repr_html_(self) -> str:
+        return runs_html([self])
+
+
+class Runs(list[RunResult], Tabular):
+    """Runs side by side: a list that is also a table, with a row for each.
+
+    Examples
+    --------
+    >>> from flashwright import Ssd
+    >>> ssd = Ssd.named("default")
+    >>> runs = Runs(ssd.play("uniform", requests=500, seed=seed).labelled(f"seed {seed}") for seed in (1, 2))
+    >>> runs["seed 2"].json["seed"], runs[0].json["seed"]
+    (2, 1)
+    >>> runs.to_arrow()["label"].to_pylist()
+    ['seed 1', 'seed 2']
+    """
+
+    @overload
+    def __getitem__(self, which: SupportsIndex | str) -> RunResult: ...
+    @overload
+    def __getitem__(self, which: slice) -> Runs: ...
+    def __getitem__(self, which: SupportsIndex | str | slice) -> RunResult | Runs:
+        """A run by its place or by its label, or several by a slice."""
+        if isinstance(which, str):
+            for run in self:
+                if run.label == which:
+                    return run
+            raise KeyError(f"{which!r}; there are {', '.join(repr(run.label) for run in self)}")
+        if isinstance(which, slice):
+            return Runs(super().__getitem__(which))
+        return super().__getitem__(which)
+
+    def to_arrow(self) -> pa.Table:
+        """A row for each run: what was varied and its figures, by :func:`table` without the configuration.
+
+        Returns
+        -------
+        pyarrow.Table
+        """
+        return table(self, config=False)
+
+    def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> None:
+        """Write an HTML page that shows the runs side by side and needs nothing else.
+
+        Parameters
+        ----------
+        path : path
+            The file.
+        title : str, optional
+            Its heading.
+        """
+        from flashwright.report import write_report
+
+        keys = dict.fromkeys(key for run in self for key in run.varied)
+        write_report(Path(path), self, title or ", ".join(keys) or "Runs")
+
+    def _repr_html_(self) -> str:
+        return runs_html(self)
+
+
+class Figures(Protocol):
+    """A run's figures: of a :class:`RunResult` or of a replay."""
+
+    @property
+    def json(self) -> dict[str, Any]:
+        """The documented figures."""
+        ...
+
+    @property
+    def label(self) -> str:
+        """What the run is called."""
+        ...
+
+    @property
+    def varied(self) -> Mapping[str, object]:
+        """What was set for it, by key."""
+        ...
+
+
+def table(runs: Figures | Iterable[Figures], *, config: bool = True) -> pa.Table:
+    """All figures of runs, a row for each; ``compare --parquet`` writes the same.
+
+    Parameters
+    ----------
+    runs : RunResult, ReplayResult, or iterable of them
+        The runs.
+    config : bool, optional
+        Whether the drives' configuration is there too, a column a key: more than all figures.
+
+    Returns
+    -------
+    pyarrow.Table
+        ``label``, what was varied by its key, then every figure of the run's JSON by its dotted name, such as
+        ``flash.erases.total`` or ``response_time_ns.all.p99``, and ``config.gc.victim``.
+
+    Examples
+    --------
+    >>> from flashwright import Ssd, compare
+    >>> runs = compare(Ssd.named("default"), "uniform", {"depth": [1, 4]}, requests=1000)
+    >>> found = table(runs).select(["label", "depth", "seed", "measured.requests"])
+    >>> found.to_pylist()[1]
+    {'label': 'depth=4', 'depth': 4, 'seed': 1, 'measured.requests': 1000}
+    """
+    listed = list(runs) if isinstance(runs, Iterable) else [runs]
+    return of_rows(
+        {"label": run.label, **run.varied, **flat_figures(_chosen(run.json, config))}
+        for run in listed
+    )
+
+
+def _chosen(figures: dict[str, Any], config: bool) -> dict[str, Any]:
+    return figures if config else {key: part for key, part in figures.items() if key != "config"}
+
+
+def of_rows(rows: Iterable[Mapping[str, object]]) -> pa.Table:
+    """Rows as a table. What a row lacks is null, and a column of several kinds is text.
+
+    Parameters
+    ----------
+    rows : iterable of mapping
+        Values by column; the columns stand in the order in which rows first name them.
+
+    Returns
+    -------
+    pyarrow.Table
+
+    Examples
+    --------
+    >>> of_rows([{"key": 1, "a": 2}, {"key": "off"}]).to_pydict()
+    {'key': ['1', 'off'], 'a': [2, None]}
+    """
+    listed = list(rows)
+    names = dict.fromkeys(name for row in listed for name in row)
+    return pa.table({name: column([row.get(name) for row in listed]) for name in names})
+
+
+def runs_html(runs: Sequence[Any]) -> str:
+    """The key figures of runs as a small HTML table: of one run a row a figure, of several a row a run."""
+    from flashwright.report.tables import key_figures
+
+    if not runs:
+        return html_table(["Run"], [])
+    made = key_figures(runs)
+    rows = [[cell.shown for cell in row] for row in made.rows]
+    if len(runs) > 1:
+        return html_table(made.header, rows)
+    figures = runs[0].json
+    asked = f"{figures['workload']}, {figures['measured']['requests']:,} requests"
+    notes = [*(figures.get("workload_notes") or ()), *runs[0].violations[:3]]
+    if figures["ended"] != "complete":
+        notes.insert(0, f"ended early: {figures['ended']}")
+    pairs = zip(made.header[1:], rows[0][1:], strict=True)
+    return html_table([], pairs, f"{figures['config']['name']}: {asked}", "; ".join(notes))
 
 
 def write_table(table: pa.Table, path: str | os.PathLike[str]) -> None:

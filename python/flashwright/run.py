@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypedDict
 
 import numpy as np
 import numpy.typing as npt
 
-from flashwright import _core
+from flashwright import _core, policies
 from flashwright.errors import SavedStateError, VerifyError, WorkloadError
 from flashwright.files import write_beside
 from flashwright.results import RunResult
 from flashwright.workloads import Source
 
-__all__ = ["Progress", "Run", "RunInterrupted", "RunSettings"]
+__all__ = ["PlaySettings", "Progress", "Run", "RunInterrupted", "RunSettings"]
 
 # A step is as long as this where the machine allows, so that Ctrl-C and progress bars feel alive.
 _STEP_S = 0.1
@@ -50,6 +50,23 @@ class Progress:
     requests: int
 
 
+class PlaySettings(TypedDict, total=False):
+    """The settings of a run as keywords, for calls that hand them on; see :meth:`flashwright.Ssd.play` for each."""
+
+    seed: int
+    requests: int | None
+    depth: int | None
+    time_scale: float | None
+    warmup: int
+    window: str | None
+    keep_requests: bool
+    closeup: tuple[int, int] | None
+    snapshots: int | None
+    verify: bool
+    audit_every: int
+    policies: Sequence[policies.Given]
+
+
 @dataclass(frozen=True)
 class RunSettings:
     """What a run is made of beside drive and workload; see :meth:`flashwright.Ssd.play` for each."""
@@ -65,6 +82,7 @@ class RunSettings:
     snapshots: int | None = None
     verify: bool = False
     audit_every: int = 0
+    policies: Sequence[policies.Given] = ()
 
     def to_json(self, preconditioning: str) -> str:
         """The form in which the core takes them; checks what the core can't say as well."""
@@ -202,7 +220,9 @@ class Run:
         settings : RunSettings
             All else.
         """
-        return cls(_core.Simulation(toml, source.source_json(), settings.to_json(preconditioning)))
+        text = settings.to_json(preconditioning)
+        given = policies.handed(settings.policies)
+        return cls(_core.Simulation(toml, source.source_json(), text, given))
 
     @classmethod
     def load(cls, path: Path) -> Run:

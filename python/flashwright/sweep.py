@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import scipy.stats
 
 from flashwright import workloads
 from flashwright.device import Ssd
@@ -31,6 +30,7 @@ from flashwright.results import column, flat_figures, write_table
 from flashwright.run import RunSettings
 from flashwright.sweepfile import Combination, Description, read
 from flashwright.sweeppoint import point_of
+from flashwright.tables import Tabular, html_table
 
 __all__ = [
     "FIGURES",
@@ -162,7 +162,10 @@ class Estimate:
 
 @functools.cache
 def _t(freedom: int) -> float:
-    return float(scipy.stats.t.ppf((1 + _CONFIDENCE) / 2, freedom))
+    # Here, because it takes longer to load than all else that an import of this package loads.
+    from scipy.stats import t
+
+    return float(t.ppf((1 + _CONFIDENCE) / 2, freedom))
 
 
 @dataclass(frozen=True)
@@ -185,8 +188,8 @@ class Summary:
     figures: Mapping[str, Estimate]
 
 
-@dataclass(frozen=True)
-class SweepResult:
+@dataclass(frozen=True, repr=False)
+class SweepResult(Tabular):
     """What a sweep found.
 
     Attributes
@@ -273,6 +276,37 @@ class SweepResult:
         first = ["label", "key", *self.keys, "seed", "error"]
         names = dict.fromkeys([*first, *(name for row in rows for name in row)])
         return pa.table({name: column([row.get(name) for row in rows]) for name in names})
+
+    def to_arrow(self) -> pa.Table:
+        """A row for each run: :attr:`table` without the configuration, which is more than all figures.
+
+        Returns
+        -------
+        pyarrow.Table
+        """
+        names = self.table.column_names
+        return self.table.select([name for name in names if not name.startswith("config.")])
+
+    def __repr__(self) -> str:
+        keys = ", ".join(self.keys) or "seeds"
+        return f"SweepResult({len(self.cases)} runs by {keys}, {len(self.failures)} failed)"
+
+    def _repr_html_(self) -> str:
+        from flashwright.report import text
+
+        summary = self.summary.to_pylist()
+        figures = [name for name in FIGURES if f"{name}.mean" in self.summary.column_names]
+        rows = []
+        for row in summary:
+            shown = []
+            for name in figures:
+                mean, ci = row[f"{name}.mean"], row[f"{name}.ci95"]
+                show = text.time_ns if "_ns." in name else text.significant
+                told = text.ABSENT if mean is None else show(mean)
+                shown.append(told if ci is None else f"{told} ± {show(ci)}")
+            rows.append([", ".join(str(row[key]) for key in self.keys), *shown])
+        failed = "; ".join(f"{case.label}: {error}" for case, error in self.failures[:3])
+        return html_table([", ".join(self.keys), *figures], rows, note=failed)
 
     @functools.cached_property
     def summaries(self) -> list[Summary]:

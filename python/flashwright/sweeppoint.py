@@ -17,6 +17,7 @@ from typing import Any
 from flashwright.compare import Variant
 from flashwright.errors import SweepError, TraceError
 from flashwright.points import Point, digest_of_code
+from flashwright.policies import name_of
 from flashwright.run import Run, RunSettings
 from flashwright.workloads import Trace, Workload
 
@@ -51,6 +52,11 @@ def point_of(variant: Variant, label: str) -> Point:
     label : str
         What people know it by.
 
+    Raises
+    ------
+    SweepError
+        If it takes policies written in Python.
+
     Examples
     --------
     >>> from flashwright import Ssd, workloads
@@ -61,6 +67,12 @@ def point_of(variant: Variant, label: str) -> Point:
     >>> play(**point.arguments)["figures"]["measured"]["requests"]
     100
     """
+    if variant.settings.policies:
+        given = ", ".join(name_of(policy) for policy in variant.settings.policies)
+        raise SweepError(
+            f"{label}: found {given}, expected policies of the simulator's own",
+            "compare() runs policies written in Python; a sweep's runs are kept, and known by what made them",
+        )
     source: dict[str, Any]
     whereabouts: dict[str, str] = {}
     if isinstance(variant.source, Workload):

@@ -7,12 +7,13 @@ page cache.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +22,7 @@ from flashwright import _core
 from flashwright.device import Ssd
 from flashwright.errors import TargetError
 
-__all__ = ["FILL_BYTES", "Deadline", "Kind", "OutOfTimeError", "Target", "Times"]
+__all__ = ["FILL_BYTES", "Deadline", "Drive", "Kind", "OutOfTimeError", "Target", "Times", "opened"]
 
 Kind = Literal["read", "write", "trim", "flush"]
 
@@ -321,3 +322,30 @@ class Target:
 
     def __repr__(self) -> str:
         return f"Target({self.name}, {self.capacity_bytes:,} B, {self.kind})"
+
+
+Drive: TypeAlias = Target | Ssd | str | os.PathLike[str]
+"""An open target, or what one can be opened from."""
+
+
+@contextlib.contextmanager
+def opened(drive: Drive) -> Iterator[Target]:
+    """A target as it is, or one that is opened for the time of a ``with`` statement.
+
+    Parameters
+    ----------
+    drive : Target, Ssd, str or path
+        What is no target is opened without consent to write over data, which real devices need: open those with
+        ``Target(path, destroys_data=True)``.
+
+    Examples
+    --------
+    >>> with opened("sim:default") as target:
+    ...     target.kind
+    'simulated'
+    """
+    if isinstance(drive, Target):
+        yield drive
+    else:
+        with Target(drive) as target:
+            yield target

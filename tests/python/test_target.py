@@ -163,6 +163,7 @@ def test_probes_and_experiments_import_no_simulator() -> None:
         "flashwright.probes",
         "flashwright.target",
         "flashwright.characterize",
+        "flashwright.tables",
         "flashwright.report",
     )
     looked_at = 0

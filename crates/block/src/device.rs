@@ -62,6 +62,12 @@ pub enum IoError {
         /// Why, with the state that led to it.
         reason: String,
     },
+    /// A policy that the user handed over failed, or answered what can't be done.
+    #[error("{what}")]
+    Policy {
+        /// Which, where, and why.
+        what: String,
+    },
     /// A read did not give back what was last written, or the state of the device contradicts itself.
     #[error("verify violation: {what}")]
     Violation {

@@ -14,6 +14,8 @@ pub struct Listed {
 /// Makes, from a list of `module::Policy`, the modules, the enum of names that users write, the enum that runs, and
 /// the catalogue. The policy's file gives `NAME`, `ABOUT`, `Settings` and `new`.
 ///
+/// With `foreign` the enum that runs has one more variant, which no name chooses.
+///
 /// Hooks run once a page, so they are dispatched by `match`, which the optimiser sees through; a boxed trait object
 /// costs a seventh more on the whole write path.
 #[macro_export]
@@ -21,7 +23,7 @@ pub struct Listed {
 macro_rules! policies {
     (
         key: $key:literal, trait: $trait:ident, names: $names:ident, settings: $settings:ident, running: $running:ident,
-        context: $context:ty;
+        context: $context:ty $(, foreign: $foreign:ty)?;
         $($module:ident :: $policy:ident),+ $(,)?
     ) => {
         $(mod $module; pub use $module::$policy;)+
@@ -44,7 +46,14 @@ macro_rules! policies {
         #[doc = concat!("The `", $key, "` at work.")]
         #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
         #[allow(missing_docs)]
-        pub enum $running { $($policy($policy)),+ }
+        pub enum $running {
+            $($policy($policy),)+
+            $(
+                /// One that is on no list: handed over when the drive is built, and not saved.
+                #[serde(skip)]
+                Foreign($foreign),
+            )?
+        }
 
         impl $names {
             /// All of them, in the order of the list.

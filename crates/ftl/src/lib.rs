@@ -29,6 +29,7 @@ pub use counters::{CAUSES, Cause, Counters, OP_KINDS, OpKind};
 pub use flash::{Flash, FlashOp};
 pub use flashwright_block::{Listed, NoSettings};
 pub use ghosts::Ghosts;
+pub use policies::foreign::{FaultCell, Foreign};
 pub use policies::map_cache::{MapCacheName, MapCacheSettings, SlotLists};
 pub use policies::placement::{PlacementName, PlacementSettings};
 pub use policies::victim::{VictimChoice, VictimName, VictimSettings};

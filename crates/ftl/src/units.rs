@@ -132,7 +132,6 @@ pub(crate) fn units(context: &SchemeContext, streams: usize, flash: &Flash) -> V
                 pool.push(local, wear(local));
             }
             let streams_u8 = u8::try_from(streams).expect("streams are counted in 8 bits");
-            let victim = context.victim_context(plane, streams_u8, flash);
             let wear_context = WearContext {
                 blocks: geometry.blocks_per_plane(),
                 good,
@@ -143,7 +142,7 @@ pub(crate) fn units(context: &SchemeContext, streams: usize, flash: &Flash) -> V
                 first_block,
                 pool,
                 frontiers: vec![Frontier::default(); streams],
-                victim: context.victim().build(&context.gc.victims, victim),
+                victim: context.victim_of(plane, streams_u8, flash),
                 sealed: 0,
                 fewest: None,
                 last_stream: None,

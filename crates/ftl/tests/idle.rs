@@ -47,6 +47,7 @@ fn one(name: SchemeName, victim: VictimName, policy: PlacementName, order: Progr
                 placement: &placement,
                 wear: &wear,
                 seed: Seed(seed),
+                foreign: None,
             };
             name.faults(&context, &flash).is_empty().then(|| {
                 let scheme = name.build(&context, &mut flash);

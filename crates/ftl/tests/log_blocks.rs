@@ -59,6 +59,7 @@ impl Shape {
             placement: &PlacementConfig::default(),
             wear: &WearSettings { free_block, ..WearSettings::default() },
             seed: Seed(seed),
+            foreign: None,
         };
         let faults = ftl.scheme.faults(&context, &flash);
         if !faults.is_empty() {

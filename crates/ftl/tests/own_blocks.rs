@@ -48,6 +48,7 @@ fn build(
         placement: &placement,
         wear: &wear,
         seed: Seed(1),
+        foreign: None,
     };
     if !scheme.faults(&context, &flash).is_empty() {
         return None;

@@ -274,6 +274,7 @@ fn page_mapping_agrees_with_its_naive_twin() {
             placement: &placement,
             wear: &wear,
             seed: Seed(seed),
+            foreign: None,
         };
         let nand = Nand::new(geometry, ProgramOrder::Ascending, WearLimit::Unlimited, &[]);
         let mut flash = Flash::new(nand, logical, false, true);

@@ -41,6 +41,7 @@ impl Drive {
             placement: &placement,
             wear: &WearSettings::default(),
             seed: Seed(1),
+            foreign: None,
         };
         assert_eq!(SchemeName::Page.faults(&context, &flash), Vec::<String>::new());
         let scheme = SchemeName::Page.build(&context, &mut flash);

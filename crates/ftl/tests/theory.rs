@@ -326,6 +326,7 @@ impl Drive {
             placement,
             wear: &WearSettings::default(),
             seed: Seed(1),
+            foreign: None,
         };
         let scheme = SchemeName::Page.build(&context, &mut flash);
         let mut drive = Self { flash, scheme, logical, stream: 0 };

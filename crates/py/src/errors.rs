@@ -17,6 +17,7 @@ pyo3::import_exception!(flashwright.errors, WornOutError);
 pyo3::import_exception!(flashwright.errors, VerifyError);
 pyo3::import_exception!(flashwright.errors, SavedStateError);
 pyo3::import_exception!(flashwright.errors, TargetError);
+pyo3::import_exception!(flashwright.errors, PolicyError);
 pyo3::import_exception!(flashwright.errors, InternalError);
 
 /// A failed run; what its source failed of depends on whether that is a trace.
@@ -30,6 +31,7 @@ pub fn run_error(error: &RunError, from_trace: bool) -> PyErr {
         RunError::Device(error) | RunError::Precondition(error) => match error {
             IoError::WornOut { .. } => WornOutError::new_err(text),
             IoError::Violation { .. } => VerifyError::new_err(text),
+            IoError::Policy { .. } => PolicyError::new_err(text),
             _ => DeviceError::new_err(text),
         },
         _ => DeviceError::new_err(text),

@@ -4,6 +4,8 @@
 //! `python/flashwright`.
 
 mod errors;
+mod foreign;
+
 mod replay;
 mod simulation;
 mod source;
@@ -203,6 +205,8 @@ fn trace_columns<'py>(py: Python<'py>, spec: &str, most: Option<u64>) -> PyResul
 
 #[pymodule]
 mod _core {
+    #[pymodule_export]
+    use super::foreign::{Buffer, Unit};
     #[pymodule_export]
     use super::replay::Replay;
     #[pymodule_export]

@@ -1,6 +1,7 @@
 //! A run under Python's hand: stepped, watched, reported, saved.
 
 use crate::errors::{SavedStateError, WorkloadError, guarded, interruptible, run_error};
+use crate::foreign::{Given, Handed};
 use crate::source::{SourceText, open_error};
 use flashwright_block::Seed;
 use flashwright_sim::{
@@ -36,6 +37,7 @@ struct State {
     run: flashwright_sim::Simulation,
     source: Source,
     text: SourceText,
+    policies: Given,
 }
 
 /// One run.
@@ -50,15 +52,34 @@ type Progress = (&'static str, u64, Option<u64>, Option<f64>, u64);
 const NOT_SAVED: &str =
     "the run can't be saved: its workload reacts to the drive and can't be wound on; let it run to its end";
 
+impl State {
+    fn can_be_saved(&self) -> PyResult<()> {
+        if self.source.is_interactive() {
+            return Err(SavedStateError::new_err(NOT_SAVED));
+        }
+        if !self.policies.is_empty() {
+            return Err(SavedStateError::new_err(format!(
+                "the run can't be saved: {} is written in Python, and what it remembers is not part of a saved run; let it \
+                 run to its end",
+                self.policies.names()
+            )));
+        }
+        Ok(())
+    }
+}
+
 const SAVED: &[u8] = b"flashwright checkpoint 1\n";
 
-fn open(config: &Config, source: &str, settings: &str) -> PyResult<State> {
+fn open(config: &Config, source: &str, settings: &str, policies: Vec<Handed>) -> PyResult<State> {
     let bad = |error: serde_json::Error| WorkloadError::new_err(format!("settings of the run: {error}"));
     let text: SourceText = serde_json::from_str(source).map_err(bad)?;
     let given: Settings = serde_json::from_str(settings).map_err(bad)?;
     let precondition: Precondition = given.precondition.parse().map_err(WorkloadError::new_err)?;
     let seed = Seed(given.seed);
-    let ssd = Ssd::new(config, seed, given.verify).map_err(|error| run_error(&error.into(), false))?;
+    let (policies, handed) = Given::new(policies);
+    let ssd =
+        Ssd::with_policies(config, seed, given.verify, &handed).map_err(|error| run_error(&error.into(), false))?;
+    policies.check()?;
     let source = text.spec()?.open(&ssd, seed).map_err(|error| open_error(&error))?;
     if source.is_interactive() && (given.depth.is_some() || given.time_scale.is_some()) {
         let name = if given.depth.is_some() { "depth" } else { "time_scale" };
@@ -90,16 +111,16 @@ fn open(config: &Config, source: &str, settings: &str) -> PyResult<State> {
     if let Some(most) = given.snapshots {
         run.keep_snapshots(most);
     }
-    Ok(State { run, source, text })
+    Ok(State { run, source, text, policies })
 }
 
 #[pymethods]
 impl Simulation {
     #[new]
-    fn new(py: Python<'_>, config: String, source: String, settings: String) -> PyResult<Self> {
+    fn new(py: Python<'_>, config: String, source: String, settings: String, policies: Vec<Handed>) -> PyResult<Self> {
         let state = interruptible(py, move || {
             let config = Config::from_toml(&config, "config").map_err(crate::config_error)?;
-            open(&config, &source, &settings)
+            open(&config, &source, &settings, policies)
         })?;
         Ok(Self { state: Mutex::new(state) })
     }
@@ -108,7 +129,9 @@ impl Simulation {
     fn step(&self, py: Python<'_>, budget: u64) -> PyResult<bool> {
         self.with(py, |state| {
             let from_trace = state.text.is_trace();
-            state.run.step(&mut state.source, budget).map_err(|error| run_error(&error, from_trace))
+            let result = state.run.step(&mut state.source, budget);
+            state.policies.check()?;
+            result.map_err(|error| run_error(&error, from_trace))
         })
     }
 
@@ -133,6 +156,7 @@ impl Simulation {
             Ok(state.run.report().map(|mut report| {
                 report.json["workload_notes"] = notes.into();
                 report.json["application"] = application;
+                state.policies.tell(&mut report.json);
                 report
             }))
         })?;
@@ -166,20 +190,13 @@ impl Simulation {
 
     /// Refuses a run that can't be saved, before any time is spent on it.
     fn expect_to_save(&self, py: Python<'_>) -> PyResult<()> {
-        self.with(
-            py,
-            |state| {
-                if state.source.is_interactive() { Err(SavedStateError::new_err(NOT_SAVED)) } else { Ok(()) }
-            },
-        )
+        self.with(py, |state| state.can_be_saved())
     }
 
     /// The whole run, its source's description included.
     fn save(&self, py: Python<'_>) -> PyResult<Vec<u8>> {
         self.with(py, |state| {
-            if state.source.is_interactive() {
-                return Err(SavedStateError::new_err(NOT_SAVED));
-            }
+            state.can_be_saved()?;
             let text = serde_json::to_vec(&state.text.kept())
                 .map_err(|error| SavedStateError::new_err(format!("the run can't be saved: {error}")))?;
             let length = u64::try_from(text.len()).unwrap_or(u64::MAX).to_le_bytes();
@@ -210,7 +227,7 @@ impl Simulation {
             let mut run = flashwright_sim::Simulation::load_without_source(saved, &path).map_err(failed)?;
             let mut source = text.spec()?.open(run.ssd(), run.settings().seed).map_err(|error| open_error(&error))?;
             run.rewind(&mut source).map_err(failed)?;
-            Ok(State { run, source, text })
+            Ok(State { run, source, text, policies: Given::new(Vec::new()).0 })
         })?;
         Ok(Self { state: Mutex::new(state) })
     }

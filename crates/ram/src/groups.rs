@@ -86,6 +86,11 @@ impl Groups {
     pub fn slot(&self, block: u32) -> Option<u32> {
         self.slots.get(block)
     }
+    /// As [`Groups::slot`] for any number, be there such a block or not.
+    #[must_use]
+    pub fn find_group(&self, block: u32) -> Option<u32> {
+        self.slots.find(block)
+    }
     /// The block of the group in a slot in use.
     #[inline(always)]
     #[must_use]
@@ -110,6 +115,12 @@ impl Groups {
     #[must_use]
     pub fn count(&self, slot: u32) -> u32 {
         self.count[slot as usize]
+    }
+    /// Pages of the group in a slot that are newer than their copies on flash.
+    #[must_use]
+    pub fn dirty(&self, slot: u32) -> u32 {
+        let words = slot as usize * self.words..(slot as usize + 1) * self.words;
+        self.dirty[words].iter().map(|word| word.count_ones()).sum()
     }
 
     #[inline(always)]

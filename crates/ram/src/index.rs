@@ -33,6 +33,10 @@ impl Index {
         let slot = self.slots[number as usize];
         (slot != NONE).then_some(slot)
     }
+    /// As [`Index::get`] for any number.
+    pub fn find(&self, number: u32) -> Option<u32> {
+        self.slots.get(number as usize).copied().filter(|slot| *slot != NONE)
+    }
     /// Notes the slot of a number that has none.
     #[inline(always)]
     pub fn insert(&mut self, number: u32, slot: u32) {

@@ -28,8 +28,8 @@ mod settings;
 
 pub use groups::Groups;
 pub use managers::{
-    ApSettings, BlockDestage, BlockUpdates, GcArmSettings, Manager, ManagerName, ManagerSettings, RamContext,
-    RamManager, Randomness, Tie, View,
+    ApSettings, BlockDestage, BlockUpdates, BufferRules, ChooseLeaving, GcArmSettings, HeldGroups, MakeManager,
+    Manager, ManagerName, ManagerSettings, RamContext, RamManager, Randomness, Tie, View,
 };
 pub use pages::Pages;
 pub use ram::{Destage, PartitionPoint, Ram, RamDrive, RamFigures};

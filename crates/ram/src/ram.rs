@@ -1,9 +1,9 @@
 //! What managers say, done: room is made, blocks are padded, runs go to the translation layer, and all is counted.
 
-use crate::managers::{Manager, RamContext, View};
+use crate::managers::{ForeignManager, MakeManager, Manager, ManagerName, RamContext, View};
 use crate::settings::RamSettings;
 use flashwright_block::{Nanos, RequestKind, Seed};
-use flashwright_ftl::{Cause, Flash, Ftl, LpnRun, OutOfSpace, Scheme, Violation, write_runs};
+use flashwright_ftl::{Cause, FaultCell, Flash, Ftl, LpnRun, OutOfSpace, Scheme, Violation, write_runs};
 use flashwright_nand::Lpn;
 use serde::{Deserialize, Serialize};
 
@@ -84,6 +84,50 @@ pub struct RamFigures {
     pub extra: Vec<(String, f64)>,
 }
 
+/// What is to manage the RAM.
+enum Chosen<'a> {
+    Named(ManagerName),
+    Foreign(&'a dyn MakeManager, &'a FaultCell),
+}
+
+impl Chosen<'_> {
+    fn described(&self) -> String {
+        match self {
+            Self::Named(name) => format!("ram.manager = {:?}", name.listed().name),
+            Self::Foreign(maker, _) => format!("the policy {}", maker.name()),
+        }
+    }
+    fn metadata_bytes(&self) -> u64 {
+        match self {
+            Self::Named(name) => name.metadata_bytes(),
+            Self::Foreign(..) => FOREIGN_METADATA_BYTES,
+        }
+    }
+    fn faults(&self, settings: &RamSettings, context: &RamContext) -> Vec<String> {
+        match self {
+            Self::Named(name) => name.faults(&settings.managers, context),
+            Self::Foreign(maker, _) if maker.rules().by_block && context.pages < context.pages_per_block => {
+                vec![format!(
+                    "ram.size: found room for {} pages, but {} lets go whole blocks, of {} pages",
+                    context.pages,
+                    self.described(),
+                    context.pages_per_block
+                )]
+            }
+            Self::Foreign(..) => Vec::new(),
+        }
+    }
+    fn build(&self, settings: &RamSettings, context: RamContext) -> Manager {
+        match self {
+            Self::Named(name) => name.build(&settings.managers, context),
+            Self::Foreign(maker, fault) => Manager::Foreign(ForeignManager::new(*maker, &context, (*fault).clone())),
+        }
+    }
+}
+
+/// What `ram.charge-metadata` deducts for a page under a foreign policy: as under the managers that go by blocks.
+const FOREIGN_METADATA_BYTES: u64 = 12;
+
 /// Points of the partition kept at most.
 const PARTITION_POINTS: usize = 4096;
 
@@ -122,7 +166,6 @@ impl Ram {
         scheme: &mut Scheme,
         flash: &mut Flash,
     ) -> Result<Option<Self>, Vec<String>> {
-        let RamDrive { logical_pages, read, program, seed } = drive;
         let Some(name) = settings.manager else {
             return if settings.size.0 == 0 {
                 Ok(None)
@@ -133,8 +176,35 @@ impl Ram {
                 )])
             };
         };
+        Self::under(&Chosen::Named(name), settings, drive, scheme, flash).map(Some)
+    }
+
+    /// As [`Ram::new`] under a manager from outside, in place of the one that the settings name. It says in `fault` why it
+    /// can't go on.
+    ///
+    /// # Errors
+    /// As [`Ram::new`].
+    pub fn with_foreign(
+        maker: &dyn MakeManager,
+        fault: &FaultCell,
+        settings: &RamSettings,
+        drive: RamDrive,
+        scheme: &mut Scheme,
+        flash: &mut Flash,
+    ) -> Result<Self, Vec<String>> {
+        Self::under(&Chosen::Foreign(maker, fault), settings, drive, scheme, flash)
+    }
+
+    fn under(
+        chosen: &Chosen,
+        settings: &RamSettings,
+        drive: RamDrive,
+        scheme: &mut Scheme,
+        flash: &mut Flash,
+    ) -> Result<Self, Vec<String>> {
+        let RamDrive { logical_pages, read, program, seed } = drive;
         let page_bytes = flash.geometry().page_size().0;
-        let charged = if settings.charge_metadata { name.metadata_bytes() } else { 0 };
+        let charged = if settings.charge_metadata { chosen.metadata_bytes() } else { 0 };
         let context = RamContext {
             pages: u32::try_from(settings.size.0 / (page_bytes + charged)).unwrap_or(u32::MAX),
             page_bytes,
@@ -148,18 +218,18 @@ impl Ram {
         };
         if context.pages == 0 {
             return Err(vec![format!(
-                "ram.size: found {}, which holds no page of {} B, with ram.manager = {:?}; give it RAM, such as \
-                 ram.size = \"16 MiB\", or choose ram.manager = \"none\"",
+                "ram.size: found {}, which holds no page of {} B, with {}; give it RAM, such as ram.size = \"16 MiB\", or \
+                 choose ram.manager = \"none\"",
                 settings.size,
                 page_bytes + charged,
-                name.listed().name
+                chosen.described()
             )]);
         }
-        let faults = name.faults(&settings.managers, &context);
+        let faults = chosen.faults(settings, &context);
         if !faults.is_empty() {
             return Err(faults);
         }
-        let manager = name.build(&settings.managers, context);
+        let manager = chosen.build(settings, context);
         scheme.watch(manager.watch(), flash);
         if let Some(entries) = manager.map_entries() {
             scheme.resize_map_cache(entries, flash);
@@ -178,7 +248,7 @@ impl Ram {
             padded: Vec::new(),
         };
         ram.note_partition();
-        Ok(Some(ram))
+        Ok(ram)
     }
 
     /// Whether a page is held, and then whether it is newer than its copy on flash.

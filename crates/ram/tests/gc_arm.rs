@@ -286,6 +286,7 @@ fn conflicts_are_explained() {
             placement: &placement,
             wear: &wear,
             seed: Seed(1),
+            foreign: None,
         };
         let mut scheme = SchemeName::Dftl.build(&context, &mut flash);
         let drive = RamDrive { logical_pages: 1000, read: Nanos(1), program: Nanos(1), seed: Seed(1) };

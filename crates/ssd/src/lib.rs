@@ -22,5 +22,7 @@ pub use controller::{
 pub use devices::{Device, bundled, bundled_devices};
 pub use engine::BusyTimes;
 pub use faults::{ConfigError, Fault};
-pub use flashwright_ram::{ManagerName, RamFigures, RamSettings};
-pub use ssd::{Ssd, SsdError};
+pub use flashwright_ram::{
+    BufferRules, ChooseLeaving, HeldGroups, MakeManager, ManagerName, RamContext, RamFigures, RamSettings,
+};
+pub use ssd::{Policies, Ssd, SsdError};

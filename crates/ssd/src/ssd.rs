@@ -8,9 +8,11 @@ use flashwright_block::{
     below,
 };
 use flashwright_ftl::schemes::SchemeContext;
-use flashwright_ftl::{Flash, Ftl, LpnRun, OpKind, OutOfSpace, Scheme, SchemeFigures, SchemeName, Violation};
+use flashwright_ftl::{
+    FaultCell, Flash, Foreign, Ftl, LpnRun, OpKind, OutOfSpace, Scheme, SchemeFigures, SchemeName, Violation,
+};
 use flashwright_nand::{BlockId, Geometry, Lpn, Nand};
-use flashwright_ram::{Ram, RamDrive, RamFigures};
+use flashwright_ram::{MakeManager, Ram, RamDrive, RamFigures};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
@@ -47,6 +49,44 @@ pub struct Ssd {
     ready: VecDeque<Completion>,
     /// Why requests failed that had waited in the driver; the next calls of `wait` tell.
     failures: VecDeque<String>,
+    /// Where policies from outside say why they can't go on, if there are any.
+    #[serde(skip)]
+    policy_fault: Option<FaultCell>,
+}
+
+/// Policies from outside, each in place of the one that the configuration names.
+#[derive(Default)]
+pub struct Policies {
+    /// Those of the translation layer, and where all say why they can't go on.
+    pub ftl: Foreign,
+    /// What leaves the RAM.
+    pub manager: Option<Box<dyn MakeManager>>,
+}
+
+impl Policies {
+    fn is_empty(&self) -> bool {
+        self.ftl.victim.is_none() && self.ftl.placement.is_none() && self.manager.is_none()
+    }
+
+    /// What the configuration lacks for them.
+    fn faults(&self, config: &Config) -> Vec<Fault> {
+        let scheme = config.ftl.scheme;
+        let (victim, placement) = (self.ftl.victim.as_deref(), self.ftl.placement.as_deref());
+        let given = [victim.map(|maker| ("victim", maker.name())), placement.map(|maker| ("placement", maker.name()))];
+        let refused = given.into_iter().flatten().filter(|_| !scheme.asks_policies());
+        let takers: Vec<&str> =
+            SchemeName::ALL.iter().filter(|scheme| scheme.asks_policies()).map(|scheme| scheme.listed().name).collect();
+        refused
+            .map(|(kind, name)| Fault {
+                key: "ftl.scheme".to_owned(),
+                what: format!(
+                    "found {:?}, which asks no {kind} policy, with the policy {name}; expected {}",
+                    scheme.listed().name,
+                    takers.join(" or ")
+                ),
+            })
+            .collect()
+    }
 }
 
 /// What became of a request.
@@ -88,6 +128,15 @@ impl Ssd {
     /// # Errors
     /// [`SsdError::Config`] with every fault that only shows once the drive is laid out.
     pub fn new(config: &Config, seed: Seed, verify: bool) -> Result<Self, SsdError> {
+        Self::with_policies(config, seed, verify, &Policies::default())
+    }
+
+    /// As [`Ssd::new`] with policies from outside. When one of them can't go on, every request fails with
+    /// [`IoError::Policy`].
+    ///
+    /// # Errors
+    /// As [`Ssd::new`].
+    pub fn with_policies(config: &Config, seed: Seed, verify: bool, policies: &Policies) -> Result<Self, SsdError> {
         let fail = |faults| ConfigError { source_name: config.name.clone(), faults };
         let g = &config.geometry.clustered();
         let geometry = Geometry::new(
@@ -111,6 +160,7 @@ impl Ssd {
             placement: &config.placement,
             wear: &config.wear,
             seed,
+            foreign: Some(&policies.ftl),
         };
         let mut faults: Vec<Fault> = config
             .ftl
@@ -142,17 +192,24 @@ impl Ssd {
                 ),
             });
         }
+        faults.extend(policies.faults(config));
         if !faults.is_empty() {
             return Err(fail(faults).into());
         }
         let cautions = config.ftl.scheme.cautions(&context, &flash);
         let mut scheme = config.ftl.scheme.build(&context, &mut flash);
         let drive = RamDrive { logical_pages, read: config.timing.read, program: config.timing.program, seed };
-        let ram = Ram::new(&config.ram, drive, &mut scheme, &mut flash)
-            .map_err(|faults| fail(faults.into_iter().map(|what| Fault { key: String::new(), what }).collect()))?;
+        let ram = match policies.manager.as_deref() {
+            None => Ram::new(&config.ram, drive, &mut scheme, &mut flash),
+            Some(maker) => {
+                Ram::with_foreign(maker, &policies.ftl.fault, &config.ram, drive, &mut scheme, &mut flash).map(Some)
+            }
+        };
+        let ram =
+            ram.map_err(|faults| fail(faults.into_iter().map(|what| Fault { key: String::new(), what }).collect()))?;
         let sectors_per_page = g.page_size.0 / SECTOR_BYTES;
         Ok(Self {
-            clock: Clock::new(config, &geometry),
+            clock: Clock::new(config, &geometry, ram.is_some()),
             config: config.clone(),
             cautions,
             flash,
@@ -166,6 +223,7 @@ impl Ssd {
             busy: 0,
             ready: VecDeque::new(),
             failures: VecDeque::new(),
+            policy_fault: (!policies.is_empty()).then(|| policies.ftl.fault.clone()),
         })
     }
 
@@ -404,7 +462,9 @@ impl Ssd {
     fn carry_out(&mut self, request: &Request, start: u64) -> Result<Outcome, IoError> {
         let before = self.flash.counters().totals();
         self.flash.clear_log();
-        self.translate(request).map_err(|error| IoError::WornOut { reason: error.to_string() })?;
+        let done = self.translate(request);
+        self.ask_policies()?;
+        done.map_err(|error| IoError::WornOut { reason: error.to_string() })?;
         let after = self.flash.counters().totals();
         let mut did = [0; 4];
         for kind in 0..did.len() {
@@ -425,6 +485,15 @@ impl Ssd {
         }
         let (flash_ops, erases) = (saturating_u32(did.iter().sum()), saturating_u32(did[OpKind::Erase as usize]));
         Ok(Outcome { start: Nanos(start), end: Nanos(end), flash_ops, erases })
+    }
+
+    /// The fault of a policy from outside, if one has any.
+    #[inline(always)]
+    fn ask_policies(&self) -> Result<(), IoError> {
+        match self.policy_fault.as_ref().and_then(FaultCell::get) {
+            None => Ok(()),
+            Some(what) => Err(IoError::Policy { what: what.to_owned() }),
+        }
     }
 
     /// Carries out a request and puts it where its completion is waited for.
@@ -470,6 +539,7 @@ impl Ssd {
     pub fn precondition(&mut self, run: LpnRun) -> Result<(), IoError> {
         let result = self.write_run(run, false);
         self.flash.clear_log();
+        self.ask_policies()?;
         result.map_err(|error| IoError::WornOut { reason: error.to_string() })
     }
 
@@ -585,6 +655,7 @@ impl BlockDevice for Ssd {
     #[inline(always)]
     fn wait(&mut self, until: Nanos, completion: &mut Completion) -> Result<bool, IoError> {
         if let Some(reason) = self.failures.pop_front() {
+            self.ask_policies()?;
             return Err(IoError::WornOut { reason });
         }
         if let Some(next) = self.ready.front() {
@@ -642,7 +713,7 @@ impl ParallelClock {
 }
 
 impl Clock {
-    fn new(config: &Config, geometry: &Geometry) -> Self {
+    fn new(config: &Config, geometry: &Geometry, has_ram: bool) -> Self {
         let timing = &config.timing;
         // Of a clustered page the parts on different channels cross side by side, those on one channel in turn. Their
         // array times pass side by side, unless the channel is held for whole operations; then only an erase, which
@@ -660,7 +731,7 @@ impl Clock {
             array: [held * timing.read.0, held * timing.program.0, timing.erase.0, held * timing.oob_read.0],
             transfer: [page, page, 0, spare],
         };
-        let latency = if config.ram.manager.is_some() { config.ram.latency.0 } else { 0 };
+        let latency = if has_ram { config.ram.latency.0 } else { 0 };
         match timing.model {
             TimingModel::None => Self::None,
             TimingModel::Serial => Self::Serial {

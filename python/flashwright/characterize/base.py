@@ -13,9 +13,11 @@ from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from flashwright.errors import WorkloadError
 from flashwright.probes.base import Context, Cost
+from flashwright.tables import Tabular
 from flashwright.target import Kind, Target, Times
 
 __all__ = ["Array", "Bench", "Estimate", "Experiment", "Result", "Settings", "Variant"]
@@ -229,7 +231,7 @@ class Bench(Context):
         self.progress(min(self._done / max(self.estimate.requests, 1), 1.0))
 
 
-class Result:
+class Result(Tabular):
     """What an experiment found: a frozen dataclass of columns (NumPy) and figures."""
 
     def to_json(self) -> dict[str, Any]:
@@ -238,6 +240,28 @@ class Result:
             each.name: plain(getattr(self, each.name))
             for each in dataclasses.fields(self)  # type: ignore[arg-type]
         }
+
+
+def long_table(axes: Mapping[str, Array | Integers], **values: Array | Integers) -> pa.Table:
+    """A row for each place of a grid.
+
+    Parameters
+    ----------
+    axes : mapping of str to array
+        What the grid goes over, the slowest first.
+    **values : array, as long on each axis as that
+        What was measured; NaN where a place is missing, which is null in the table.
+
+    Examples
+    --------
+    >>> sizes, depths = np.array([4096, 8192]), np.array([1, 2])
+    >>> long_table({"size_bytes": sizes, "depth": depths}, mean_ns=np.array([[1.0, 2], [3, np.nan]])).to_pydict()
+    {'size_bytes': [4096, 4096, 8192, 8192], 'depth': [1, 2, 1, 2], 'mean_ns': [1.0, 2.0, 3.0, None]}
+    """
+    places = np.meshgrid(*axes.values(), indexing="ij")
+    columns = {name: place.ravel() for name, place in zip(axes, places, strict=True)}
+    columns |= {name: value.ravel() for name, value in values.items()}
+    return pa.table({name: pa.array(value, from_pandas=True) for name, value in columns.items()})
 
 
 def plain(value: object) -> Any:

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
+import pyarrow as pa
 
-from flashwright.characterize.base import KIB, Array, Bench, Estimate, Integers, Result
+from flashwright.characterize.base import KIB, Array, Bench, Estimate, Integers, Result, long_table
 
 __all__ = ["DepthAndSize", "DepthAndSizeResult", "Grid", "judge_grid"]
 
@@ -59,6 +60,15 @@ class Grid(Result):
     slope_ns: Array
     linearity: Array
 
+    def to_arrow(self) -> pa.Table:
+        """A row for each size and depth."""
+        made = long_table(
+            {"size_bytes": self.size_bytes, "depth": self.depth},
+            bandwidth_bytes_per_s=self.bandwidth_bytes_per_s,
+            response_mean_ns=self.response_mean_ns,
+        )
+        return made.add_column(0, "kind", pa.array([self.kind] * made.num_rows))
+
 
 @dataclass(frozen=True, eq=False)
 class DepthAndSizeResult(Result):
@@ -74,6 +84,10 @@ class DepthAndSizeResult(Result):
 
     seconds: float
     grids: tuple[Grid, ...]
+
+    def to_arrow(self) -> pa.Table:
+        """A row for each kind, size and depth."""
+        return pa.concat_tables([grid.to_arrow() for grid in self.grids])
 
 
 class DepthAndSize:

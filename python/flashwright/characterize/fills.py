@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+import pyarrow as pa
 
 from flashwright.characterize.base import (
     DEPTH,
@@ -19,6 +20,7 @@ from flashwright.characterize.base import (
     Estimate,
     Integers,
     Result,
+    long_table,
 )
 from flashwright.probes.stats import change_point
 from flashwright.target import Times
@@ -83,6 +85,17 @@ class Curve(Result):
     slow_share: float
     spike_share: float
 
+    def to_arrow(self) -> pa.Table:
+        """A row for each window of the range."""
+        made = long_table(
+            {"written": self.written},
+            bandwidth_bytes_per_s=self.bandwidth_bytes_per_s,
+            response_mean_ns=self.response_mean_ns,
+            response_max_ns=self.response_max_ns,
+            slow=self.slow,
+        )
+        return made.add_column(0, "range_share", pa.array([self.range_share] * made.num_rows))
+
 
 @dataclass(frozen=True, eq=False)
 class FillsResult(Result):
@@ -112,6 +125,10 @@ class FillsResult(Result):
     curves: tuple[Curve, ...]
     mapping: str
     mapping_why: str
+
+    def to_arrow(self) -> pa.Table:
+        """A row for each range and window."""
+        return pa.concat_tables([curve.to_arrow() for curve in self.curves])
 
 
 class Fills:

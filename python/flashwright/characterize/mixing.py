@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+import pyarrow as pa
 
-from flashwright.characterize.base import KIB, Array, Bench, Estimate, Result
+from flashwright.characterize.base import KIB, Array, Bench, Estimate, Result, long_table
 
 __all__ = ["Mixing", "MixingResult", "lowest"]
 
@@ -52,6 +53,15 @@ class MixingResult(Result):
     write_mean_ns: Array
     lowest_at: float
     drop: float
+
+    def to_arrow(self) -> pa.Table:
+        """A row for each share of writes."""
+        return long_table(
+            {"write_share": self.write_share},
+            bandwidth_bytes_per_s=self.bandwidth_bytes_per_s,
+            read_mean_ns=self.read_mean_ns,
+            write_mean_ns=self.write_mean_ns,
+        )
 
 
 class Mixing:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -25,10 +25,16 @@ from flashwright.characterize.base import (
     Settings,
     too_small,
 )
+from flashwright.characterize.depth_and_size import DepthAndSizeResult
+from flashwright.characterize.fills import FillsResult
+from flashwright.characterize.mixing import MixingResult
+from flashwright.characterize.steady_state import SteadyStateResult
+from flashwright.characterize.unpredictability import UnpredictabilityResult
 from flashwright.errors import DeviceError, TargetError
 from flashwright.files import write_beside
 from flashwright.probes.base import Mode, chosen
-from flashwright.target import Deadline, OutOfTimeError, Target
+from flashwright.tables import html_table
+from flashwright.target import Deadline, Drive, OutOfTimeError, Target, opened
 
 __all__ = [
     "Characterization",
@@ -127,7 +133,7 @@ class Part:
         }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Characterization:
     """What the experiments found on one target.
 
@@ -161,6 +167,18 @@ class Characterization:
     notes: tuple[str, ...]
     parts: tuple[Part, ...]
 
+    @overload
+    def result(self, name: Literal["fills"]) -> FillsResult: ...
+    @overload
+    def result(self, name: Literal["unpredictability"]) -> UnpredictabilityResult: ...
+    @overload
+    def result(self, name: Literal["depth-and-size"]) -> DepthAndSizeResult: ...
+    @overload
+    def result(self, name: Literal["mixing"]) -> MixingResult: ...
+    @overload
+    def result(self, name: Literal["steady-state"]) -> SteadyStateResult: ...
+    @overload
+    def result(self, name: str) -> Result: ...
     def result(self, name: str) -> Result:
         """What an experiment found.
 
@@ -168,6 +186,11 @@ class Characterization:
         ----------
         name : str
             Of the experiment.
+
+        Returns
+        -------
+        Result
+            Figures and columns; ``to_pandas()`` gives the columns as a table.
 
         Raises
         ------
@@ -213,6 +236,24 @@ class Characterization:
         from flashwright.report.characterize import write_characterization
 
         write_characterization(Path(path), self)
+
+    def __repr__(self) -> str:
+        parts = ", ".join(part.name for part in self.parts) or "nothing"
+        return f"Characterization({self.target}: {parts}, {self.ended})"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            [
+                part.name,
+                part.about,
+                part.ended,
+                f"{part.bytes_read / 1e9:,.1f} GB",
+                f"{part.bytes_written / 1e9:,.1f} GB",
+            ]
+            for part in self.parts
+        ]
+        head = ["experiment", "what it does", "ended", "read", "written"]
+        return html_table(head, rows, self.target, "; ".join(self.notes))
 
 
 class CharacterizationInterrupted(KeyboardInterrupt):
@@ -320,7 +361,7 @@ def measure_pace(target: Target, seed: int = 1) -> Pace:
 
 
 def characterize(
-    target: Target,
+    target: Drive,
     only: Sequence[str] = (),
     *,
     mode: Mode = "full",
@@ -336,8 +377,8 @@ def characterize(
 
     Parameters
     ----------
-    target : Target
-        An open target that may be written.
+    target : Target, Ssd or str
+        An open target that may be written, or a simulated drive (``"sim:NAME"``, ``"sim:FILE.toml"``, or as described).
     only : sequence of str, optional
         Names of experiments; all of them if left out.
     mode : {"quick", "full"}, optional
@@ -369,12 +410,26 @@ def characterize(
 
     Examples
     --------
-    >>> from flashwright.target import Target
-    >>> with Target("sim:default") as drive:
-    ...     found = characterize(drive, ["mixing"], mode="quick")
+    >>> found = characterize("sim:default", ["mixing"], mode="quick")
     >>> found.ended, found.result("mixing").write_share.size
     ('complete', 11)
+    >>> found.result("mixing").to_pandas().columns.tolist()
+    ['write_share', 'bandwidth_bytes_per_s', 'read_mean_ns', 'write_mean_ns']
     """
+    with opened(target) as drive:
+        return _characterize(drive, only, mode, seed, settings, time_limit_s, told, progress)
+
+
+def _characterize(
+    target: Target,
+    only: Sequence[str],
+    mode: Mode,
+    seed: int,
+    settings: Settings | None,
+    time_limit_s: float | None,
+    told: Callable[[Experiment, Estimate, float], None],
+    progress: Callable[[Experiment, float], None],
+) -> Characterization:
     experiments = choose(only)
     settings = settings or Settings()
     estimates = plan(target, experiments, mode, settings)

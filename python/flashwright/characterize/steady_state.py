@@ -12,6 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from flashwright.characterize.base import (
     DEPTH,
@@ -22,6 +23,7 @@ from flashwright.characterize.base import (
     Integers,
     Result,
     Variant,
+    long_table,
 )
 
 __all__ = ["SteadyState", "SteadyStateResult", "Window", "steadiness"]
@@ -133,6 +135,12 @@ class SteadyStateResult(Result):
     mean_iops: float
     window_range: float
     window_slope: float
+
+    def to_arrow(self) -> pa.Table:
+        """A row for each round, share of reads and size."""
+        rounds = np.arange(1, self.iops.shape[0] + 1)
+        axes = {"round": rounds, "read_share": self.read_share, "size_bytes": self.size_bytes}
+        return long_table(axes, iops=self.iops)
 
 
 class SteadyState:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+import pyarrow as pa
 
 from flashwright.characterize.base import (
     DEPTH,
@@ -19,6 +20,7 @@ from flashwright.characterize.base import (
     Estimate,
     Integers,
     Result,
+    long_table,
 )
 
 __all__ = ["PHASES", "Range", "Unpredictability", "UnpredictabilityResult", "peaks", "verdict"]
@@ -79,6 +81,18 @@ class Range(Result):
     response_mean_ns: Array
     verdict: str
 
+    def to_arrow(self) -> pa.Table:
+        """A row for each phase, from 1."""
+        made = long_table(
+            {"phase": np.arange(1, self.reads.size + 1)},
+            reads=self.reads,
+            mean_ns=self.mean_ns,
+            deviation_ns=self.deviation_ns,
+            p99_ns=self.p99_ns,
+            distance=self.distance,
+        )
+        return made.add_column(0, "range_share", pa.array([self.range_share] * made.num_rows))
+
 
 @dataclass(frozen=True, eq=False)
 class UnpredictabilityResult(Result):
@@ -98,6 +112,10 @@ class UnpredictabilityResult(Result):
     depth: int
     prefilled: bool
     ranges: tuple[Range, ...]
+
+    def to_arrow(self) -> pa.Table:
+        """A row for each range and phase."""
+        return pa.concat_tables([each.to_arrow() for each in self.ranges])
 
 
 class Unpredictability:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import pyarrow as pa
 import typer
 
-from flashwright import __version__, workloads
+from flashwright import __version__, policies, workloads
 from flashwright.cli.options import (
     DEFAULT_TRACE,
     Device,
     OutputOptions,
+    PolicyFiles,
     RunOptions,
     add_options,
     check_closeup,
@@ -24,8 +27,14 @@ from flashwright.cli.progress import Bar
 from flashwright.cli.render import errors, page, put_json
 from flashwright.compare import Variant, variants
 from flashwright.device import Ssd
-from flashwright.errors import ConfigError, DeviceError, FlashwrightError, WorkloadError
-from flashwright.results import RunResult, column, flat_figures, write_table
+from flashwright.errors import (
+    ConfigError,
+    DeviceError,
+    FlashwrightError,
+    PolicyError,
+    WorkloadError,
+)
+from flashwright.results import RunResult, column, table, write_table
 from flashwright.run import RunInterrupted
 
 __all__ = ["compare"]
@@ -41,8 +50,8 @@ def compare(
         typer.Option(
             metavar="KEY=A,B,C",
             help="Values to try: of a setting of the drive, of a key of the workload (workload.rate), of depth, "
-            "time-scale, requests, warmup or precondition; workload='A;B' plays several. Repeatable: several make "
-            "a grid.",
+            "time-scale, requests, warmup or precondition; workload='A;B' plays several; "
+            "gc.victim=greedy,FILE.py:CLASS plays a policy of one's own. Repeatable: several make a grid.",
         ),
     ] = None,
     parquet: Annotated[
@@ -51,13 +60,15 @@ def compare(
             metavar="FILE", help="A row for each run with what was varied and all its figures."
         ),
     ] = None,
+    policy: PolicyFiles = None,
 ) -> int:
     """Play a workload under several settings, side by side."""
     output.check(parquet)
     check_closeup(run, output)
     check_snapshots(run, output)
     varied = _varied(vary or [])
-    ssd, settings = run.drive(device), run.settings()
+    ssd = run.drive(device)
+    settings = replace(run.settings(), policies=[policies.load(text) for text in policy or []])
     source = _source(run, varied)
     made = variants(ssd, source, varied, settings)
     if not run.given(["workload", "trace"]) and "workload" not in varied and not output.quiet:
@@ -81,8 +92,8 @@ def compare(
                 results.append(stop.result.with_varied(variant.varied))
                 played.append(variant)
             break
-        except DeviceError as error:
-            # This drive can't do it, which says nothing of the others.
+        except (DeviceError, PolicyError) as error:
+            # This drive or policy can't do it, which says nothing of the others.
             failures[label] = error
     _write(results, played, failures, varied, ssd, output, parquet)
     for label, failure in failures.items():
@@ -136,8 +147,13 @@ def _values(text: str) -> tuple[str, list[object]]:
     return key, found
 
 
+_POLICY = re.compile(r"\.py:\w+$")
+
+
 def _value(text: str) -> object:
-    """A number or a truth value as what it is; all else is text."""
+    """A number or a truth value as what it is, a policy's file as the policy; all else is text."""
+    if _POLICY.search(text):
+        return policies.load(text)
     try:
         value: object = json.loads(text)
     except ValueError:
@@ -156,7 +172,7 @@ def _write(
 ) -> None:
     document = {
         "version": __version__,
-        "vary": varied,
+        "vary": {key: [_plain(value) for value in values] for key, values in varied.items()},
         "runs": [
             {"label": result.label, "varied": variant.varied, **result.json}
             for result, variant in zip(results, played, strict=True)
@@ -167,7 +183,7 @@ def _write(
     if not results:
         return
     if parquet is not None:
-        write_table(_table(results, played), parquet)
+        write_table(table(results), parquet)
     if output.closeup_out is not None:
         write_table(_closeups(results), output.closeup_out)
     title = f"{ssd.name}: {', '.join(varied)}"
@@ -179,14 +195,8 @@ def _write(
         page.show_comparison(results, title, table_ram="ftl.scheme" in varied)
 
 
-def _table(results: Sequence[RunResult], played: Sequence[Variant]) -> pa.Table:
-    """A row for each run: its label, what was varied, and all figures."""
-    rows: list[dict[str, object]] = [
-        {"label": result.label, **variant.varied, **flat_figures(result.json)}
-        for result, variant in zip(results, played, strict=True)
-    ]
-    names = dict.fromkeys(name for row in rows for name in row)
-    return pa.table({name: column([row.get(name) for row in rows]) for name in names})
+def _plain(value: object) -> object:
+    return policies.name_of(value) if isinstance(value, type) else value
 
 
 def _closeups(results: Sequence[RunResult]) -> pa.Table:

@@ -22,6 +22,7 @@ __all__ = [
     "Device",
     "Json",
     "OutputOptions",
+    "PolicyFiles",
     "ResultOptions",
     "RunOptions",
     "SavingOptions",
@@ -43,6 +44,15 @@ Device = Annotated[
 Json = Annotated[
     Path | None,
     typer.Option("--json", metavar="FILE", help="The documented figures; - is standard output."),
+]
+
+PolicyFiles = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--policy",
+        metavar="FILE.py:CLASS",
+        help="A policy written in Python, in the place of the drive's own. Repeatable.",
+    ),
 ]
 
 

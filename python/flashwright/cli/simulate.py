@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from flashwright import policies
 from flashwright.cli.options import (
     DEFAULT_TRACE,
     OutputOptions,
+    PolicyFiles,
     RunOptions,
     SavingOptions,
     add_options,
@@ -43,6 +47,7 @@ def simulate(
     windows_out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The time series, as .parquet or .arrow.")
     ] = None,
+    policy: PolicyFiles = None,
 ) -> int:
     """Play a trace or a workload on a drive.
 
@@ -51,9 +56,9 @@ def simulate(
     saving.check()
     output.check(requests_out, windows_out, saving.checkpoint)
     made = (
-        _resume(saving, device, run, output, requests_out)
+        _resume(saving, device, run, output, requests_out, policy or [])
         if saving.resume is not None
-        else _begin(device, run, output, requests_out)
+        else _begin(device, run, output, requests_out, policy or [])
     )
     interrupted = False
     try:
@@ -78,7 +83,11 @@ def simulate(
 
 
 def _begin(
-    device: str | None, run: RunOptions, output: OutputOptions, requests_out: Path | None
+    device: str | None,
+    run: RunOptions,
+    output: OutputOptions,
+    requests_out: Path | None,
+    policy: Sequence[str],
 ) -> Run:
     if device is None:
         raise WorkloadError(
@@ -87,7 +96,10 @@ def _begin(
     check_closeup(run, output)
     check_snapshots(run, output)
     ssd, source = run.drive(device), run.source()
-    settings = run.settings(keep_requests=requests_out is not None)
+    settings = replace(
+        run.settings(keep_requests=requests_out is not None),
+        policies=[policies.load(text) for text in policy],
+    )
     made = Run.create(ssd.toml, ssd.preconditioning, source, settings)
     if run.workload is None and run.trace is None and not output.quiet:
         errors.note(f"neither --trace nor --workload: playing {DEFAULT_TRACE}")
@@ -100,8 +112,9 @@ def _resume(
     run: RunOptions,
     output: OutputOptions,
     requests_out: Path | None,
+    policy: Sequence[str],
 ) -> Run:
-    made = saving.load(run.given(), device)
+    made = saving.load([*run.given(), *(["--policy"] if policy else [])], device)
     if output.closeup_out is not None and not made.keeps_closeup:
         raise WorkloadError(
             "--closeup-out: the saved run keeps no close-up", "give --closeup to its first part"

@@ -21,8 +21,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.cluster.hierarchy import cut_tree, linkage
-from scipy.spatial.distance import squareform
 
 from flashwright.target import Target
 
@@ -207,6 +205,9 @@ def groups(values: Array) -> Ints:
     >>> len(set(zip(unit.tolist(), found.tolist()))), int(found.max()) + 1
     (3, 3)
     """
+    from scipy.cluster.hierarchy import cut_tree, linkage
+    from scipy.spatial.distance import squareform
+
     size = values.shape[0]
     best = np.zeros(size, np.int64)
     if size < 8:

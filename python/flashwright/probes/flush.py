@@ -6,11 +6,11 @@ from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats as tests
 
 from flashwright.probes.base import Context, Cost, Finding, Mark, Plot, Series, kib, unknown
 from flashwright.probes.edges import center
 from flashwright.probes.read_buffer import reach
+from flashwright.probes.stats import chance_above
 from flashwright.target import FILL_BYTES, Target
 
 __all__ = ["Flush"]
@@ -90,7 +90,7 @@ class Flush:
         trials = _trials(context)
         wrote, at_once = _after(target, burst, 0.0, trials, rng)
         honoured = _honoured(at_once, wrote, nothing, known, burst, rng)
-        if tests.mannwhitneyu(at_once, nothing, alternative="greater").pvalue > 0.001:
+        if chance_above(at_once, nothing) > 0.001:
             why = "a flush takes no longer for what is in the buffer, so it tells nothing of it"
             return [unknown("write-buffer-drain", why), time, honoured]
         typical = center(at_once)[0]
@@ -137,7 +137,7 @@ def _honoured(
     """Whether a flush takes as long as flash needs for what was in the buffer."""
     level, none = float(np.median(at_once)), float(np.median(nothing))
     figures = {"flush_after_burst_ns": level, "burst_ns": float(np.median(wrote))}
-    waits = tests.mannwhitneyu(at_once, nothing, alternative="greater").pvalue < 0.001
+    waits = chance_above(at_once, nothing) < 0.001
     # What the first write that does not fit waited for beyond the link: flash had the like of this burst to do.
     needed = 0.0 if buffer is None else float(buffer.figures.get("step_ns", 0.0))
     figures["programming_ns"] = needed

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from statistics import NormalDist
 from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats as tests
 
 from flashwright.probes.base import Context, Cost, Finding, Mark, Plot, Series, kib, unknown
 from flashwright.probes.edges import Edge, center, find_edge, grid, most
 from flashwright.probes.read_buffer import again, reach
+from flashwright.probes.stats import chance_above
 from flashwright.target import FILL_BYTES, Target
 
 __all__ = ["Prefetch"]
@@ -89,7 +90,7 @@ class Prefetch:
         for walk in _WALKS:
             for end in ends:
                 on, off = _trial(target, rng, walk, least, end, pause_ns, trials)
-                level = float(tests.mannwhitneyu(on, off, alternative="less").pvalue)
+                level = chance_above(off, on)
                 evidence.append((walk, end, on, off, level))
                 if level < _LEVEL / len(ends) and np.median(on) < (1 - _FASTER) * np.median(off):
                     best = (walk, end)
@@ -162,7 +163,7 @@ class Prefetch:
         # Read ahead would show at the nearest place of some walk at least; the best of them counts.
         near = [at for at, part in enumerate(evidence) if part[1] == evidence[0][1]]
         distance = float(np.min((-np.log(1 - 0.25) - gains[near]) / np.maximum(errors[near], 1e-9)))
-        confidence = float(tests.norm.cdf(distance))
+        confidence = NormalDist().cdf(distance)
         worst = 1 - float(np.exp(-gains.max()))
         if confidence < 0.9:
             why = f"reads that go on gain up to {worst:.0%}, less than the spread of the times"

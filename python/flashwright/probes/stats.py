@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["bootstrap", "change_point", "mad"]
+__all__ = ["bootstrap", "chance_above", "change_point", "mad"]
 
 Array = npt.NDArray[np.float64]
 
@@ -21,6 +21,30 @@ def mad(values: Array) -> float:
     1.4826
     """
     return float(1.4826 * np.median(np.abs(values - np.median(values))))
+
+
+def chance_above(values: Array, others: Array) -> float:
+    """How likely `values` would lie so far above `others` by chance: the Mann-Whitney test, one-sided.
+
+    Parameters
+    ----------
+    values, others : array of float
+        What is compared; their order plays no part.
+
+    Returns
+    -------
+    float
+        The p-value, 0 to 1.
+
+    Examples
+    --------
+    >>> chance_above(np.arange(10.0) + 20, np.arange(10.0)) < 0.001
+    True
+    """
+    # Here, because it takes longer to load than all else that an import of this package loads.
+    from scipy.stats import mannwhitneyu
+
+    return float(mannwhitneyu(values, others, alternative="greater").pvalue)
 
 
 def change_point(values: Array, least: int = 3) -> tuple[int, float]:

@@ -7,11 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats as tests
 
 from flashwright.probes.base import Context, Cost, Finding, Mark, Plot, Series, kib, unknown
 from flashwright.probes.edges import Edge, center, find_edge, grid, most
 from flashwright.probes.read_buffer import again, reach
+from flashwright.probes.stats import chance_above
 from flashwright.target import Target
 
 __all__ = ["Line", "WriteBuffer", "empty_and_write", "fit"]
@@ -287,7 +287,7 @@ def _signs(
     later = np.concatenate([flush_ns[size] for size in small])
     more = float(np.median(later) - np.median(nothing_ns))
     least = 0.1 * float(np.median(empty_ns[smallest]))
-    if more > least and tests.mannwhitneyu(later, nothing_ns, alternative="greater").pvalue < 0.001:
+    if more > least and chance_above(later, nothing_ns) < 0.001:
         signs.append(
             f"a flush after a small write takes {more / 1000:,.0f} us longer than one of nothing"
         )
@@ -297,7 +297,7 @@ def _signs(
     slower = [
         size
         for size in full_ns
-        if tests.mannwhitneyu(full_ns[size], empty_ns[size], alternative="greater").pvalue < 0.001
+        if chance_above(full_ns[size], empty_ns[size]) < 0.001
         and center(full_ns[size])[0] > 1.1 * center(empty_ns[size])[0]
     ]
     # Cleaning may do that too, so it only adds to the others.

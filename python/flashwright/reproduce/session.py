@@ -13,11 +13,15 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 import flashwright
 from flashwright.errors import ConfigError
 from flashwright.points import Outcome, Point, Store, compute, cores
 from flashwright.reproduce.claims import Answer, Claim, Setting, Verdict
 from flashwright.reproduce.papers import Paper, Part, papers, points_of
+from flashwright.results import of_rows
+from flashwright.tables import Tabular, html_table
 
 __all__ = ["Judged", "Plan", "Reproduction", "choose", "plan", "reproduce"]
 
@@ -77,8 +81,8 @@ class Plan:
     cpu_s: float
 
 
-@dataclass(frozen=True)
-class Reproduction:
+@dataclass(frozen=True, repr=False)
+class Reproduction(Tabular):
     """What came out.
 
     Attributes
@@ -126,6 +130,49 @@ class Reproduction:
         order = [each.value for each in Verdict] + ["could not be judged"]
         return {name: counted[name] for name in order if counted[name] or name in order[:4]}
 
+    def to_arrow(self) -> pa.Table:
+        """A row for each claim.
+
+        Returns
+        -------
+        pyarrow.Table
+            ``paper``, ``entry``, ``id``, ``where``, ``says``, ``rule``, ``verdict``, ``ours``, ``workload``, ``why``,
+            ``error``.
+        """
+        names = [
+            "paper",
+            "entry",
+            "id",
+            "where",
+            "says",
+            "rule",
+            "verdict",
+            "ours",
+            "workload",
+            "why",
+            "error",
+        ]
+        return of_rows({name: row[name] for name in names} for row in self._rows())
+
+    def _rows(self) -> list[dict[str, Any]]:
+        return [each.to_json() for each in self.judged]
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{count} {name}" for name, count in self.counts.items() if count)
+        return f"Reproduction({counts or 'no claims'}; {self.runs} runs)"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            [
+                f"{row['paper']}/{row['id']}",
+                row["says"],
+                row["ours"],
+                row["verdict"] or row["error"],
+            ]
+            for row in self._rows()
+        ]
+        return html_table(["claim", "the paper", "ours", "verdict"], rows)
+
     def to_json(self) -> dict[str, Any]:
         """All of it as plain values."""
         return {
@@ -139,7 +186,7 @@ class Reproduction:
             "wall_s": round(self.wall_s, 1),
             "workers": self.workers,
             "counts": self.counts,
-            "claims": [each.to_json() for each in self.judged],
+            "claims": self._rows(),
         }
 
 

@@ -125,7 +125,7 @@ impl Dftl {
 
     /// Blocks that a unit keeps free: one for each frontier that a clean may have to open, and one more.
     fn reserve(context: &SchemeContext, flash: &Flash) -> u32 {
-        u32::from(context.placement(flash).streams()) + 2
+        u32::from(context.streams(flash)) + 2
     }
 }
 
@@ -135,12 +135,13 @@ impl BuildScheme for Dftl {
     /// "A simple cost-benefit analysis that we adapt from" Kawaguchi 1995 (Gupta 2009, 3.3).
     const VICTIM: VictimName = VictimName::CostBenefit;
     const LEVELS_WEAR: bool = true;
+    const ASKS_POLICIES: bool = true;
     type Settings = DftlSettings;
 
     fn faults(context: &SchemeContext, flash: &Flash) -> Vec<String> {
         let (geometry, logical) = (flash.geometry(), u64::from(context.logical_pages));
         let mut faults = context.ftl.schemes.dftl.faults(context.logical_pages);
-        faults.extend(context.policy_faults(context.placement(flash).streams() + 1, flash));
+        faults.extend(context.policy_faults(context.streams(flash) + 1, flash));
         let per_page = Self::entries_per_page(context, flash);
         if per_page == 0 {
             faults.push(format!(
@@ -164,7 +165,7 @@ impl BuildScheme for Dftl {
                  capacity.utilization"
             ));
         }
-        let streams = u64::from(context.placement(flash).streams());
+        let streams = u64::from(context.streams(flash));
         let kept = u64::from(context.gc.free_blocks_min.max(Self::reserve(context, flash)));
         let reserved = kept + streams + 1;
         let room = |plane| {

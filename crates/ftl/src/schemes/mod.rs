@@ -1,8 +1,10 @@
 //! Translation layers. A scheme is one file here and one line in the list below.
 
+use crate::policies::placement::{ForeignPlacement, MakePlacement, Placement, PlacementContext};
+use crate::policies::victim::{ForeignVictim, Victim, VictimContext};
 use crate::{
-    Flash, FtlSettings, GcSettings, Listed, LpnRun, OutOfSpace, PlacementConfig, Progress, SchemeFigures, VictimChoice,
-    VictimName, Violation, WearSettings,
+    Flash, Foreign, FtlSettings, GcSettings, Listed, LpnRun, OutOfSpace, PlacementConfig, Progress, SchemeFigures,
+    VictimChoice, VictimName, Violation, WearSettings,
 };
 use flashwright_block::Seed;
 use flashwright_nand::{Lpn, Ppn, ProgramOrder};
@@ -25,21 +27,47 @@ pub struct SchemeContext<'a> {
     pub wear: &'a WearSettings,
     /// The seed of the run.
     pub seed: Seed,
+    /// Policies on no list, in place of those that the settings name.
+    pub foreign: Option<&'a Foreign>,
 }
 
 impl SchemeContext<'_> {
     /// The placement policy that was chosen.
     #[must_use]
-    pub(crate) fn placement(&self, flash: &Flash) -> crate::policies::placement::Placement {
+    pub(crate) fn placement(&self, flash: &Flash) -> Placement {
         let geometry = flash.geometry();
-        let context = crate::policies::placement::PlacementContext {
+        let context = PlacementContext {
             logical_pages: self.logical_pages,
             physical_pages: geometry.pages(),
             pages_per_block: geometry.pages_per_block(),
             blocks: geometry.blocks(),
             rng: self.seed.stream("placement"),
         };
-        self.placement.policy.build(&self.placement.policies, context)
+        match self.foreign.and_then(|foreign| Some((foreign.placement.as_deref()?, &foreign.fault))) {
+            Some((maker, fault)) => Placement::Foreign(ForeignPlacement::new(maker, context, fault.clone())),
+            None => self.placement.policy.build(&self.placement.policies, context),
+        }
+    }
+
+    /// Streams of the placement policy that was chosen.
+    pub(crate) fn streams(&self, flash: &Flash) -> u8 {
+        match self.foreign_placement() {
+            Some(maker) => maker.streams(),
+            None => self.placement(flash).streams(),
+        }
+    }
+
+    fn foreign_placement(&self) -> Option<&dyn MakePlacement> {
+        self.foreign?.placement.as_deref()
+    }
+
+    /// The victim policy of a plane.
+    pub(crate) fn victim_of(&self, plane: u32, streams: u8, flash: &Flash) -> Victim {
+        let context = self.victim_context(plane, streams, flash);
+        match self.foreign.and_then(|foreign| Some((foreign.victim.as_deref()?, &foreign.fault))) {
+            Some((maker, fault)) => Victim::Foreign(ForeignVictim::new(maker, plane, context, fault.clone())),
+            None => self.victim().build(&self.gc.victims, context),
+        }
     }
 
     /// The victim policy: as set, else the scheme's own.
@@ -52,14 +80,9 @@ impl SchemeContext<'_> {
     }
 
     /// What the victim policy of a plane is built for, with so many streams.
-    pub(crate) fn victim_context(
-        &self,
-        plane: u32,
-        streams: u8,
-        flash: &Flash,
-    ) -> crate::policies::victim::VictimContext {
+    fn victim_context(&self, plane: u32, streams: u8, flash: &Flash) -> VictimContext {
         let geometry = flash.geometry();
-        crate::policies::victim::VictimContext {
+        VictimContext {
             blocks: geometry.blocks_per_plane(),
             pages_per_block: geometry.pages_per_block(),
             streams,
@@ -70,8 +93,14 @@ impl SchemeContext<'_> {
 
     /// What is wrong with the settings of the policies that were chosen, for so many streams.
     pub(crate) fn policy_faults(&self, streams: u8, flash: &Flash) -> Vec<String> {
-        let victim = self.victim().fault(&self.gc.victims, &self.victim_context(0, streams, flash));
-        victim.into_iter().chain(self.placement.policy.fault(&self.placement.policies)).collect()
+        let mut faults = Vec::new();
+        if self.foreign.is_none_or(|foreign| foreign.victim.is_none()) {
+            faults.extend(self.victim().fault(&self.gc.victims, &self.victim_context(0, streams, flash)));
+        }
+        if self.foreign_placement().is_none() {
+            faults.extend(self.placement.policy.fault(&self.placement.policies));
+        }
+        faults
     }
 }
 
@@ -87,6 +116,8 @@ pub trait BuildScheme: Sized {
     const VICTIM: VictimName = VictimName::Greedy;
     /// Whether it recycles blocks for a `wear.policy`.
     const LEVELS_WEAR: bool = false;
+    /// Whether it asks a victim and a placement policy.
+    const ASKS_POLICIES: bool = false;
     /// Its own settings, in a table of its name under `[ftl]`; `context.ftl.schemes` holds them.
     type Settings: Clone + std::fmt::Debug + Default + PartialEq + Serialize + for<'de> Deserialize<'de> + 'static;
 
@@ -145,6 +176,11 @@ macro_rules! schemes {
             #[must_use]
             pub fn levels_wear(self) -> bool {
                 match self { $(SchemeName::$name => $scheme::LEVELS_WEAR,)+ }
+            }
+            /// See [`BuildScheme::ASKS_POLICIES`].
+            #[must_use]
+            pub fn asks_policies(self) -> bool {
+                match self { $(SchemeName::$name => $scheme::ASKS_POLICIES,)+ }
             }
             /// The victim policy of the scheme's source.
             #[must_use]

@@ -50,13 +50,14 @@ impl BuildScheme for PageMap {
     const NAME: &'static str = "page";
     const ABOUT: &'static str = "page mapping, the whole map in RAM (the ideal page FTL of Gupta 2009)";
     const LEVELS_WEAR: bool = true;
+    const ASKS_POLICIES: bool = true;
     type Settings = NoSettings;
 
     fn faults(context: &SchemeContext, flash: &Flash) -> Vec<String> {
         let geometry = flash.geometry();
-        let streams = u64::from(context.placement(flash).streams());
+        let streams = u64::from(context.streams(flash));
         let reserved = u64::from(context.gc.free_blocks_min.max(1)) + streams;
-        let mut faults = context.policy_faults(context.placement(flash).streams(), flash);
+        let mut faults = context.policy_faults(context.streams(flash), flash);
         let (mut usable, mut tightest) = (0, u64::MAX);
         for plane in 0..geometry.planes() {
             let first = geometry.first_block(PlaneId(plane)).0;

@@ -704,6 +704,7 @@ mod tests {
             placement: &PlacementConfig::default(),
             wear: &WearSettings::default(),
             seed: Seed(1),
+            foreign: None,
         };
         let faults = Superblock::faults(&context, &flash);
         if !faults.is_empty() {

@@ -1,5 +1,7 @@
 //! What manages the RAM of a drive. A manager is one file here and one line in the list below.
 
+mod foreign;
+
 use crate::ram::Destage;
 use flashwright_block::registry::policies;
 use flashwright_block::{Nanos, RequestKind, Seed};
@@ -142,7 +144,7 @@ macro_rules! managers {
     ($($module:ident :: $manager:ident),+ $(,)?) => {
         policies! {
             key: "ram.manager", trait: RamManager, names: ManagerName, settings: ManagerSettings, running: Manager,
-            context: RamContext;
+            context: RamContext, foreign: ForeignManager;
             $($module::$manager),+
         }
 
@@ -169,120 +171,184 @@ macro_rules! managers {
             #[inline(always)]
             #[must_use]
             pub fn keeps_reads(&self) -> bool {
-                match self { $(Manager::$manager(_) => $manager::KEEPS_READS,)+ }
+                match self {
+                    $(Manager::$manager(_) => $manager::KEEPS_READS,)+
+                    Manager::Foreign(manager) => manager.keeps_reads(),
+                }
             }
             /// See [`RamManager::LETS_GO_NEW`].
             #[inline(always)]
             #[must_use]
             pub fn lets_go_new(&self) -> bool {
-                match self { $(Manager::$manager(_) => $manager::LETS_GO_NEW,)+ }
+                match self {
+                    $(Manager::$manager(_) => $manager::LETS_GO_NEW,)+
+                    Manager::Foreign(_) => true,
+                }
             }
             /// See [`RamManager::watch`].
             #[must_use]
             pub fn watch(&self) -> Watch {
-                match self { $(Manager::$manager(manager) => manager.watch(),)+ }
+                match self {
+                    $(Manager::$manager(manager) => manager.watch(),)+
+                    Manager::Foreign(_) => Watch::default(),
+                }
             }
             /// See [`RamManager::capacity`].
             #[inline(always)]
             #[must_use]
             pub fn capacity(&self) -> u32 {
-                match self { $(Manager::$manager(manager) => manager.capacity(),)+ }
+                match self {
+                    $(Manager::$manager(manager) => manager.capacity(),)+
+                    Manager::Foreign(manager) => manager.capacity(),
+                }
             }
             /// See [`RamManager::map_entries`].
             #[inline(always)]
             #[must_use]
             pub fn map_entries(&self) -> Option<u32> {
-                match self { $(Manager::$manager(manager) => manager.map_entries(),)+ }
+                match self {
+                    $(Manager::$manager(manager) => manager.map_entries(),)+
+                    Manager::Foreign(_) => None,
+                }
             }
             /// See [`RamManager::pages`].
             #[inline(always)]
             #[must_use]
             pub fn pages(&self) -> u32 {
-                match self { $(Manager::$manager(manager) => manager.pages(),)+ }
+                match self {
+                    $(Manager::$manager(manager) => manager.pages(),)+
+                    Manager::Foreign(manager) => manager.pages(),
+                }
             }
             /// See [`RamManager::is_dirty`].
             #[inline(always)]
             #[must_use]
             pub fn is_dirty(&self, lpn: Lpn) -> Option<bool> {
-                match self { $(Manager::$manager(manager) => manager.is_dirty(lpn),)+ }
+                match self {
+                    $(Manager::$manager(manager) => manager.is_dirty(lpn),)+
+                    Manager::Foreign(manager) => manager.is_dirty(lpn),
+                }
             }
             /// See [`RamManager::expect`].
             #[inline(always)]
             pub fn expect(&self, lpn: Lpn) {
-                match self { $(Manager::$manager(manager) => manager.expect(lpn),)+ }
+                match self {
+                    $(Manager::$manager(manager) => manager.expect(lpn),)+
+                    Manager::Foreign(_) => {},
+                }
             }
             /// See [`RamManager::likely_to_leave`].
             #[inline(always)]
             #[must_use]
             pub fn likely_to_leave(&self) -> Option<Lpn> {
-                match self { $(Manager::$manager(manager) => manager.likely_to_leave(),)+ }
+                match self {
+                    $(Manager::$manager(manager) => manager.likely_to_leave(),)+
+                    Manager::Foreign(_) => None,
+                }
             }
             /// See [`RamManager::dirty_pages`].
             #[inline(always)]
             pub fn dirty_pages(&self, out: &mut Vec<u32>) {
-                match self { $(Manager::$manager(manager) => manager.dirty_pages(out),)+ }
+                match self {
+                    $(Manager::$manager(manager) => manager.dirty_pages(out),)+
+                    Manager::Foreign(manager) => manager.dirty_pages(out),
+                }
             }
             /// See [`RamManager::figures`].
             #[inline(always)]
             #[must_use]
             pub fn figures(&self) -> Vec<(String, f64)> {
-                match self { $(Manager::$manager(manager) => manager.figures(),)+ }
+                match self {
+                    $(Manager::$manager(manager) => manager.figures(),)+
+                    Manager::Foreign(_) => Vec::new(),
+                }
             }
             /// See [`RamManager::audit`].
             #[inline(always)]
             pub fn audit(&self, violations: &mut Vec<Violation>) {
-                match self { $(Manager::$manager(manager) => manager.audit(violations),)+ }
+                match self {
+                    $(Manager::$manager(manager) => manager.audit(violations),)+
+                    Manager::Foreign(manager) => manager.audit(violations),
+                }
             }
             /// See [`RamManager::overwrite`].
             #[inline(always)]
             pub fn overwrite(&mut self, lpn: Lpn) -> bool {
-                match self { $(Manager::$manager(manager) => manager.overwrite(lpn),)+ }
+                match self {
+                    $(Manager::$manager(manager) => manager.overwrite(lpn),)+
+                    Manager::Foreign(manager) => manager.overwrite(lpn),
+                }
             }
             /// See [`RamManager::take_in`].
             #[inline(always)]
             pub fn take_in(&mut self, lpn: Lpn, dirty: bool) {
-                match self { $(Manager::$manager(manager) => manager.take_in(lpn, dirty),)+ }
+                match self {
+                    $(Manager::$manager(manager) => manager.take_in(lpn, dirty),)+
+                    Manager::Foreign(manager) => manager.take_in(lpn, dirty),
+                }
             }
             /// See [`RamManager::read`].
             #[inline(always)]
             pub fn read(&mut self, lpn: Lpn) -> bool {
-                match self { $(Manager::$manager(manager) => manager.read(lpn),)+ }
+                match self {
+                    $(Manager::$manager(manager) => manager.read(lpn),)+
+                    Manager::Foreign(manager) => manager.read(lpn),
+                }
             }
             /// See [`RamManager::choose`].
             #[inline(always)]
             pub fn choose(&mut self, view: View, out: &mut Destage) {
-                match self { $(Manager::$manager(manager) => manager.choose(view, out),)+ }
+                match self {
+                    $(Manager::$manager(manager) => manager.choose(view, out),)+
+                    Manager::Foreign(manager) => manager.choose(view, out),
+                }
             }
             /// See [`RamManager::remove`].
             #[inline(always)]
             pub fn remove(&mut self, lpn: Lpn) -> bool {
-                match self { $(Manager::$manager(manager) => manager.remove(lpn),)+ }
+                match self {
+                    $(Manager::$manager(manager) => manager.remove(lpn),)+
+                    Manager::Foreign(manager) => manager.remove(lpn),
+                }
             }
             /// See [`RamManager::left`].
             #[inline(always)]
             pub fn left(&mut self, out: &Destage) {
-                match self { $(Manager::$manager(manager) => manager.left(out),)+ }
+                match self {
+                    $(Manager::$manager(manager) => manager.left(out),)+
+                    Manager::Foreign(manager) => manager.left(out),
+                }
             }
             /// See [`RamManager::cleaned`].
             #[inline(always)]
             pub fn cleaned(&mut self, lpn: Lpn) {
-                match self { $(Manager::$manager(manager) => manager.cleaned(lpn),)+ }
+                match self {
+                    $(Manager::$manager(manager) => manager.cleaned(lpn),)+
+                    Manager::Foreign(manager) => manager.cleaned(lpn),
+                }
             }
             /// See [`RamManager::request_done`].
             #[inline(always)]
             pub fn request_done(&mut self, kind: RequestKind, run: LpnRun, view: View) -> bool {
-                match self { $(Manager::$manager(manager) => manager.request_done(kind, run, view),)+ }
+                match self {
+                    $(Manager::$manager(manager) => manager.request_done(kind, run, view),)+
+                    Manager::Foreign(_) => false,
+                }
             }
             /// See [`RamManager::reset_figures`].
             #[inline(always)]
             pub fn reset_figures(&mut self) {
-                match self { $(Manager::$manager(manager) => manager.reset_figures(),)+ }
+                match self {
+                    $(Manager::$manager(manager) => manager.reset_figures(),)+
+                    Manager::Foreign(_) => {},
+                }
             }
         }
     };
 }
 
 pub use ap::ApSettings;
+pub use foreign::{BufferRules, ChooseLeaving, ForeignManager, HeldGroups, MakeManager};
 pub use gc_arm::{BlockDestage, GcArmSettings, Randomness, Tie};
 pub use pud_lru::BlockUpdates;
 

@@ -3,6 +3,8 @@
 //! A frontier is an open block per plane and stream. Streams are numbered from 0; a policy says how many it needs
 //! and names one for each page written by the host or moved by cleaning.
 
+mod foreign;
+
 use crate::Flash;
 use crate::registry::policies;
 use flashwright_block::Rng;
@@ -109,7 +111,7 @@ macro_rules! placements {
     ($($module:ident :: $policy:ident),+ $(,)?) => {
         policies! {
             key: "placement.policy", trait: PlacementPolicy, names: PlacementName, settings: PlacementSettings,
-            running: Placement, context: PlacementContext;
+            running: Placement, context: PlacementContext, foreign: ForeignPlacement;
             $($module::$policy),+
         }
 
@@ -128,7 +130,10 @@ macro_rules! placements {
             /// See [`PlacementPolicy::streams`].
             #[must_use]
             pub fn streams(&self) -> u8 {
-                match self { $(Placement::$policy(policy) => policy.streams(),)+ }
+                match self {
+                    $(Placement::$policy(policy) => policy.streams(),)+
+                    Placement::Foreign(policy) => policy.streams(),
+                }
             }
             /// See [`PlacementPolicy::host`].
             ///
@@ -140,7 +145,10 @@ macro_rules! placements {
             }
             #[inline(never)]
             fn host_called(&mut self, write: HostWrite) -> u8 {
-                match self { $(Placement::$policy(policy) => policy.host(write),)+ }
+                match self {
+                    $(Placement::$policy(policy) => policy.host(write),)+
+                    Placement::Foreign(policy) => policy.host(write),
+                }
             }
             /// See [`PlacementPolicy::relocation`]; as [`Placement::host`].
             #[inline(always)]
@@ -149,7 +157,10 @@ macro_rules! placements {
             }
             #[inline(never)]
             fn relocation_called(&mut self, page: Relocation) -> u8 {
-                match self { $(Placement::$policy(policy) => policy.relocation(page),)+ }
+                match self {
+                    $(Placement::$policy(policy) => policy.relocation(page),)+
+                    Placement::Foreign(policy) => policy.relocation(page),
+                }
             }
         }
     };
@@ -168,6 +179,7 @@ placements! {
 pub use container_marking::{ContainerMarkingSettings, Demotion};
 pub use dac::DacSettings;
 pub use envy::EnvySettings;
+pub use foreign::{ForeignPlacement, HostRun, MakePlacement, MovedPages, PlacePages};
 pub use hot_cold::{Detector, GcClass, HotColdSettings};
 pub use multi_stream::MultiStreamSettings;
 

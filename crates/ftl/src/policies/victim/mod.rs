@@ -7,9 +7,10 @@
 use crate::registry::policies;
 use crate::{Flash, Listed};
 use flashwright_block::Rng;
-use flashwright_nand::{BlockId, Lpn};
+use flashwright_nand::{BlockId, Condition, Lpn};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+mod foreign;
 mod sep;
 #[cfg(test)]
 mod tests;
@@ -80,6 +81,17 @@ impl<'a> UnitView<'a> {
     /// The logical pages that the valid pages of a block hold, in page order.
     pub fn owners(&self, block: u32) -> impl Iterator<Item = Lpn> {
         self.flash.valid_pages(self.id(block)).filter_map(|ppn| self.flash.nand().spare(ppn))
+    }
+    /// What a block that is not sealed is.
+    #[cold]
+    fn unsealed_state(&self, block: u32) -> &'static str {
+        let nand = self.flash.nand();
+        match nand.condition(self.id(block)) {
+            Condition::FactoryBad => "bad since the factory",
+            Condition::Retired => "worn out",
+            Condition::Good if nand.next_page(self.id(block)) == 0 => "free",
+            Condition::Good => "open",
+        }
     }
     fn id(&self, block: u32) -> BlockId {
         BlockId(self.first_block.0 + block)
@@ -177,7 +189,7 @@ macro_rules! victims {
     ($($module:ident :: $policy:ident),+ $(,)?) => {
         policies! {
             key: "gc.victim", trait: VictimPolicy, names: VictimName, settings: VictimSettings, running: Victim,
-            context: VictimContext;
+            context: VictimContext, foreign: ForeignVictim;
             $($module::$policy),+
         }
 
@@ -201,7 +213,10 @@ macro_rules! victims {
             /// See [`VictimPolicy::sealed`].
             #[inline]
             pub fn sealed(&mut self, block: u32, view: UnitView) {
-                match self { $(Victim::$policy(policy) => policy.sealed(block, view),)+ }
+                match self {
+                    $(Victim::$policy(policy) => policy.sealed(block, view),)+
+                    Victim::Foreign(policy) => policy.sealed(block, view),
+                }
             }
             /// See [`VictimPolicy::invalidated`].
             ///
@@ -216,32 +231,50 @@ macro_rules! victims {
             }
             #[inline(never)]
             fn invalidated_called(&mut self, block: u32, pages_valid: u32, view: UnitView) {
-                match self { $(Victim::$policy(policy) => policy.invalidated(block, pages_valid, view),)+ }
+                match self {
+                    $(Victim::$policy(policy) => policy.invalidated(block, pages_valid, view),)+
+                    Victim::Foreign(policy) => policy.invalidated(block, pages_valid, view),
+                }
             }
             /// See [`VictimPolicy::removed`].
             pub fn removed(&mut self, block: u32) {
-                match self { $(Victim::$policy(policy) => policy.removed(block),)+ }
+                match self {
+                    $(Victim::$policy(policy) => policy.removed(block),)+
+                    Victim::Foreign(policy) => policy.removed(block),
+                }
             }
             /// See [`VictimPolicy::pick`].
             #[inline]
             pub fn pick(&mut self, view: UnitView) -> Option<u32> {
-                match self { $(Victim::$policy(policy) => policy.pick(view),)+ }
+                match self {
+                    $(Victim::$policy(policy) => policy.pick(view),)+
+                    Victim::Foreign(policy) => policy.pick(view),
+                }
             }
             /// See [`VictimPolicy::likely_next`].
             #[inline]
             #[must_use]
             pub fn likely_next(&self) -> Option<u32> {
-                match self { $(Victim::$policy(policy) => policy.likely_next(),)+ }
+                match self {
+                    $(Victim::$policy(policy) => policy.likely_next(),)+
+                    Victim::Foreign(_) => None,
+                }
             }
             /// See [`VictimPolicy::PICKS_FEWEST`].
             #[must_use]
             pub fn picks_fewest(&self) -> bool {
-                match self { $(Victim::$policy(_) => $policy::PICKS_FEWEST,)+ }
+                match self {
+                    $(Victim::$policy(_) => $policy::PICKS_FEWEST,)+
+                    Victim::Foreign(_) => false,
+                }
             }
             /// See [`VictimPolicy::candidates`].
             #[must_use]
             pub fn candidates(&self) -> u32 {
-                match self { $(Victim::$policy(policy) => policy.candidates(),)+ }
+                match self {
+                    $(Victim::$policy(policy) => policy.candidates(),)+
+                    Victim::Foreign(policy) => policy.candidates(),
+                }
             }
         }
     };
@@ -264,6 +297,7 @@ pub use age_threshold::AgeThresholdSettings;
 pub use cat::CatSettings;
 pub use container_marking::{ContainerMarkingSettings, Rotate, Window};
 pub use d_choices::DChoicesSettings;
+pub use foreign::{ForeignVictim, MakeVictim, PickVictim, SealedBlocks};
 pub use random::RandomSettings;
 pub use windowed_greedy::WindowedGreedySettings;
 

@@ -1,0 +1,630 @@
+//! Policies written in Python, behind the seams for policies from outside.
+//!
+//! While a policy is asked, the native tables move into the object that it looks at, and back when it has answered: so
+//! nothing is copied that it does not read, and an object that was kept shows nothing afterwards. A column is a NumPy array,
+//! made once and filled when it is first read in a call.
+
+use crate::errors::PolicyError;
+use flashwright_ftl::policies::placement::{HostRun, MakePlacement, MovedPages, PlacePages, PlacementContext};
+use flashwright_ftl::policies::victim::{MakeVictim, PickVictim, SealedBlocks, VictimContext};
+use flashwright_ftl::{FaultCell, Foreign};
+use flashwright_ssd::{BufferRules, ChooseLeaving, HeldGroups, MakeManager, Policies, RamContext};
+use numpy::{Element, PyArray1, PyArrayMethods, PyReadonlyArray1};
+use pyo3::exceptions::PyException;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PySlice};
+use serde_json::{Value, json};
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// A policy as `flashwright/policies.py` hands it over.
+#[derive(FromPyObject)]
+pub struct Handed {
+    /// The configuration key of the policy whose place it takes.
+    key: String,
+    name: String,
+    /// Makes an instance that has begun: given a seed and what it is for.
+    make: Py<PyAny>,
+    /// What the result tells of it, as JSON text.
+    about: String,
+    streams: u8,
+    /// Whether it wants to be asked about pages that cleaning moves.
+    moves: bool,
+    by_block: bool,
+    keeps_reads: bool,
+    reads_are_uses: bool,
+    padding: bool,
+}
+
+/// What the parts of one policy share.
+struct Shared {
+    handed: Handed,
+    calls: AtomicU64,
+    fault: FaultCell,
+    cause: Arc<Mutex<Option<PyErr>>>,
+}
+
+/// The policies of a run.
+pub struct Given {
+    shared: Vec<Arc<Shared>>,
+    fault: FaultCell,
+    cause: Arc<Mutex<Option<PyErr>>>,
+}
+
+impl Given {
+    /// Policies that were handed over, and what a drive is to be built with.
+    pub fn new(handed: Vec<Handed>) -> (Self, Policies) {
+        let (fault, cause) = (FaultCell::default(), Arc::default());
+        let mut policies = Policies { ftl: Foreign { fault: fault.clone(), ..Foreign::default() }, manager: None };
+        let mut given = Self { shared: Vec::new(), fault: fault.clone(), cause };
+        for handed in handed {
+            let shared = Arc::new(Shared {
+                handed,
+                calls: AtomicU64::new(0),
+                fault: fault.clone(),
+                cause: Arc::clone(&given.cause),
+            });
+            given.shared.push(Arc::clone(&shared));
+            match shared.handed.key.as_str() {
+                "gc.victim" => policies.ftl.victim = Some(Box::new(Maker(shared))),
+                "placement.policy" => policies.ftl.placement = Some(Box::new(Maker(shared))),
+                _ => policies.manager = Some(Box::new(Maker(shared))),
+            }
+        }
+        (given, policies)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.shared.is_empty()
+    }
+
+    /// The names of the policies.
+    pub fn names(&self) -> String {
+        self.shared.iter().map(|shared| shared.handed.name.as_str()).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Why the run can't go on, if a policy is at fault. A signal that met it comes as itself, once.
+    pub fn check(&self) -> PyResult<()> {
+        let Some(what) = self.fault.get() else { return Ok(()) };
+        Python::attach(|py| {
+            let mut cause = self.cause.lock().expect("nobody panics holding it");
+            if let Some(signal) = cause.take_if(|error| !error.is_instance_of::<PyException>(py)) {
+                return Err(signal);
+            }
+            let error = PolicyError::new_err(what.to_owned());
+            error.set_cause(py, cause.as_ref().map(|cause| cause.clone_ref(py)));
+            Err(error)
+        })
+    }
+
+    /// Names the policies where a result tells what was run.
+    pub fn tell(&self, report: &mut Value) {
+        let about = |shared: &Arc<Shared>| {
+            let mut about: Value = serde_json::from_str(&shared.handed.about).unwrap_or_default();
+            about["calls"] = json!(shared.calls.load(Relaxed));
+            about
+        };
+        report["policies"] = self.shared.iter().map(about).collect();
+        for shared in &self.shared {
+            if let Some((table, key)) = shared.handed.key.split_once('.') {
+                report["config"][table][key] = json!(shared.handed.name);
+            }
+        }
+    }
+}
+
+impl Shared {
+    /// Asks an instance, and counts it.
+    fn ask<'py, A: pyo3::call::PyCallArgs<'py>>(
+        &self,
+        py: Python<'py>,
+        method: &Method,
+        arguments: A,
+    ) -> Result<Bound<'py, PyAny>, String> {
+        self.calls.fetch_add(1, Relaxed);
+        method.bound.bind(py).call1(arguments).map_err(|error| self.raised(py, method.name, error))
+    }
+
+    /// Keeps what was raised and says so in a line.
+    #[cold]
+    fn raised(&self, py: Python<'_>, method: &str, error: PyErr) -> String {
+        let told = py
+            .import("flashwright.policies")
+            .and_then(|module| module.getattr("_told")?.call1((error.value(py),)))
+            .and_then(|text| text.extract::<String>())
+            .unwrap_or_else(|_| error.to_string());
+        self.cause.lock().expect("nobody panics holding it").get_or_insert(error);
+        format!("{method} raised {told}")
+    }
+
+    /// An instance that has begun, and its methods. One that can't be made is the run's end.
+    fn begin<const N: usize>(
+        &self,
+        seed: u64,
+        of: &[(&str, u32)],
+        methods: [&'static str; N],
+    ) -> Option<(Py<PyAny>, [Method; N])> {
+        Python::attach(|py| {
+            let made = (|| {
+                let about = PyDict::new(py);
+                for (name, value) in of {
+                    about.set_item(name, value)?;
+                }
+                let instance = self.handed.make.bind(py).call1((seed, about))?;
+                Ok((instance.clone().unbind(), methods_of(&instance, methods)?))
+            })();
+            made.map_err(|error| {
+                let told = self.raised(py, "begin", error);
+                self.fault.set(format!("{}: {told}", self.handed.name));
+            })
+            .ok()
+        })
+    }
+
+    /// A copy of an instance, and its methods.
+    fn copied<const N: usize>(
+        &self,
+        instance: Option<&Py<PyAny>>,
+        methods: [&'static str; N],
+    ) -> Option<(Py<PyAny>, [Method; N])> {
+        let instance = instance?;
+        Python::attach(|py| {
+            let copied = (|| {
+                let copy = py.import("copy")?.getattr("deepcopy")?.call1((instance.bind(py),))?;
+                Ok((copy.clone().unbind(), methods_of(&copy, methods)?))
+            })();
+            copied
+                .map_err(|error| {
+                    let told = self.raised(py, "a copy", error);
+                    self.fault.set(format!("{}: {told}", self.handed.name));
+                })
+                .ok()
+        })
+    }
+}
+
+/// A method of an instance.
+struct Method {
+    name: &'static str,
+    bound: Py<PyAny>,
+}
+
+fn methods_of<const N: usize>(instance: &Bound<'_, PyAny>, names: [&'static str; N]) -> PyResult<[Method; N]> {
+    let found: PyResult<Vec<Method>> =
+        names.iter().map(|name| Ok(Method { name, bound: instance.getattr(*name)?.unbind() })).collect();
+    Ok(found?.try_into().unwrap_or_else(|_| unreachable!("one for each name")))
+}
+
+/// A number that a method answered.
+fn number(answer: &Bound<'_, PyAny>, method: &str, expected: &str) -> Result<i64, String> {
+    if !answer.is_instance_of::<PyBool>()
+        && let Ok(number) = answer.extract()
+    {
+        return Ok(number);
+    }
+    Err(format!("{method} answered {}, expected {expected}", described(answer)))
+}
+
+#[cold]
+fn described(answer: &Bound<'_, PyAny>) -> String {
+    if answer.is_none() {
+        return "None".to_owned();
+    }
+    let kind = answer.get_type().name().map_or_else(|_| "an object".to_owned(), |name| name.to_string());
+    let text = answer.repr().map_or_else(|_| String::new(), |text| text.to_string());
+    let line: String = text.replace('\n', " ").chars().take(60).collect();
+    format!("{line} ({kind})")
+}
+
+const NOT_BEGUN: &str = "the policy could not be made";
+
+/// A NumPy array of one row of numbers, made once and filled anew.
+struct Column<T> {
+    array: Option<Py<PyArray1<T>>>,
+    /// What is handed out: the filled part, read-only.
+    shown: Option<(usize, Py<PyAny>)>,
+    /// The call for which it was filled.
+    filled: u64,
+}
+
+impl<T> Default for Column<T> {
+    fn default() -> Self {
+        Self { array: None, shown: None, filled: 0 }
+    }
+}
+
+impl<T: Element + Copy> Column<T> {
+    fn show(
+        &mut self,
+        py: Python<'_>,
+        call: u64,
+        len: usize,
+        room: usize,
+        numbers: impl Iterator<Item = T>,
+    ) -> PyResult<Py<PyAny>> {
+        if self.array.as_ref().is_none_or(|array| array.bind(py).len().is_ok_and(|found| found < len)) {
+            self.array = Some(PyArray1::zeros(py, room.max(len), false).unbind());
+            self.shown = None;
+        }
+        let array = self.array.as_ref().expect("just made").bind(py);
+        if self.filled != call {
+            let mut rows = array.try_readwrite().map_err(|error| PolicyError::new_err(error.to_string()))?;
+            for (row, number) in rows.as_slice_mut()?.iter_mut().zip(numbers) {
+                *row = number;
+            }
+            self.filled = call;
+        }
+        match &self.shown {
+            Some((shown, view)) if *shown == len => Ok(view.clone_ref(py)),
+            _ => {
+                let end = isize::try_from(len).expect("a length");
+                let view = array.get_item(PySlice::new(py, 0, end, 1))?;
+                view.call_method1("setflags", (false,))?;
+                let view = view.unbind();
+                self.shown = Some((len, view.clone_ref(py)));
+                Ok(view)
+            }
+        }
+    }
+}
+
+#[allow(clippy::cast_precision_loss)] // counts far below 2^53
+fn float(count: u64) -> f64 {
+    count as f64
+}
+
+/// What an object shows while its policy is asked; `tables` is none at any other time.
+struct Shown<T, C> {
+    tables: Option<Box<T>>,
+    /// Stands in for the tables where they come from.
+    spare: Option<Box<T>>,
+    call: u64,
+    columns: C,
+}
+
+impl<T: Default, C: Default> Shown<T, C> {
+    fn new() -> Mutex<Self> {
+        Mutex::new(Self { tables: None, spare: Some(Box::default()), call: 0, columns: C::default() })
+    }
+    fn take_from(&mut self, tables: &mut Box<T>) {
+        if let Some(spare) = self.spare.take() {
+            self.tables = Some(std::mem::replace(tables, spare));
+            self.call += 1;
+        }
+    }
+    fn give_back(&mut self, tables: &mut Box<T>) {
+        if let Some(own) = self.tables.take() {
+            self.spare = Some(std::mem::replace(tables, own));
+        }
+    }
+}
+
+/// Never waits: who waits for a lock with the interpreter's in hand can wait forever.
+fn opened<'a, T>(shown: &'a Mutex<T>, what: &str) -> PyResult<MutexGuard<'a, T>> {
+    shown.try_lock().map_err(|_| PolicyError::new_err(format!("{what} is in use by another thread")))
+}
+
+fn gone(what: &str, method: &str) -> PyErr {
+    PolicyError::new_err(format!("{what} shows its drive during {method} only; copy what is to be kept"))
+}
+
+#[derive(Default)]
+struct BlockColumns {
+    blocks: Column<i64>,
+    valid: Column<f64>,
+    age: Column<f64>,
+    sealed_for: Column<f64>,
+    erases: Column<f64>,
+    stream: Column<f64>,
+}
+
+/// The sealed blocks of a unit, as a victim policy sees them.
+#[pyclass(module = "flashwright._core", frozen)]
+pub struct Unit {
+    shown: Mutex<Shown<SealedBlocks, BlockColumns>>,
+}
+
+impl Unit {
+    fn with<R>(&self, look: impl FnOnce(&SealedBlocks, &mut BlockColumns, u64) -> PyResult<R>) -> PyResult<R> {
+        let mut shown = opened(&self.shown, "unit")?;
+        let Shown { tables, columns, call, .. } = &mut *shown;
+        look(tables.as_ref().ok_or_else(|| gone("unit", "pick"))?, columns, *call)
+    }
+}
+
+macro_rules! block_columns {
+    ($($name:ident: |$tables:ident| $numbers:expr),+ $(,)?) => {
+        #[pymethods]
+        impl Unit {
+            $(#[getter]
+            fn $name(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+                self.with(|$tables, columns, call| {
+                    let (len, room) = ($tables.blocks().len(), $tables.blocks_in_unit());
+                    columns.$name.show(py, call, len, room, $numbers)
+                })
+            })+
+            #[getter]
+            fn now(&self) -> PyResult<u64> {
+                self.with(|tables, _, _| Ok(tables.now))
+            }
+            #[getter]
+            fn number(&self) -> PyResult<u32> {
+                self.with(|tables, _, _| Ok(tables.unit))
+            }
+            #[getter]
+            fn pages_per_block(&self) -> PyResult<u32> {
+                self.with(|tables, _, _| Ok(tables.pages_per_block))
+            }
+            fn __len__(&self) -> PyResult<usize> {
+                self.with(|tables, _, _| Ok(tables.blocks().len()))
+            }
+        }
+    };
+}
+
+block_columns! {
+    blocks: |tables| tables.blocks().iter().map(|block| i64::from(*block)),
+    valid: |tables| tables.valid().map(f64::from),
+    age: |tables| tables.ages().map(float),
+    sealed_for: |tables| tables.sealed_for().map(float),
+    erases: |tables| tables.erases().map(f64::from),
+    stream: |tables| tables.streams().map(f64::from),
+}
+
+#[derive(Default)]
+struct GroupColumns {
+    blocks: Column<i64>,
+    pages: Column<f64>,
+    dirty: Column<f64>,
+    age: Column<f64>,
+    held_for: Column<f64>,
+}
+
+/// What the RAM holds, as a buffer policy sees it.
+#[pyclass(module = "flashwright._core", frozen)]
+pub struct Buffer {
+    shown: Mutex<Shown<HeldGroups, GroupColumns>>,
+}
+
+impl Buffer {
+    fn with<R>(&self, look: impl FnOnce(&HeldGroups, &mut GroupColumns, u64) -> PyResult<R>) -> PyResult<R> {
+        let mut shown = opened(&self.shown, "buffer")?;
+        let Shown { tables, columns, call, .. } = &mut *shown;
+        look(tables.as_ref().ok_or_else(|| gone("buffer", "choose"))?, columns, *call)
+    }
+}
+
+macro_rules! group_columns {
+    ($($name:ident: |$tables:ident| $numbers:expr),+ $(,)?) => {
+        #[pymethods]
+        impl Buffer {
+            $(#[getter]
+            fn $name(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+                self.with(|$tables, columns, call| {
+                    let len = $tables.len() as usize;
+                    columns.$name.show(py, call, len, len.next_power_of_two(), $numbers)
+                })
+            })+
+            #[getter]
+            fn oldest(&self) -> PyResult<u32> {
+                self.with(|tables, _, _| tables.oldest().ok_or_else(|| gone("buffer", "choose")))
+            }
+            #[getter]
+            fn now(&self) -> PyResult<u64> {
+                self.with(|tables, _, _| Ok(tables.now))
+            }
+            #[getter]
+            fn host_writes(&self) -> PyResult<u64> {
+                self.with(|tables, _, _| Ok(tables.host_writes))
+            }
+            fn __len__(&self) -> PyResult<usize> {
+                self.with(|tables, _, _| Ok(tables.len() as usize))
+            }
+        }
+    };
+}
+
+group_columns! {
+    blocks: |tables| tables.blocks().map(i64::from),
+    pages: |tables| tables.pages().map(f64::from),
+    dirty: |tables| tables.dirty().map(f64::from),
+    age: |tables| tables.ages().map(float),
+    held_for: |tables| tables.held_for().map(float),
+}
+
+/// Makes the instances of one policy.
+struct Maker(Arc<Shared>);
+
+impl MakeVictim for Maker {
+    fn name(&self) -> &str {
+        &self.0.handed.name
+    }
+    fn make(&self, unit: u32, mut context: VictimContext) -> Box<dyn PickVictim> {
+        let seed = flashwright_block::below(&mut context.rng, 1 << 63);
+        let of = [
+            ("number", unit),
+            ("blocks", context.blocks),
+            ("pages_per_block", context.pages_per_block),
+            ("streams", u32::from(context.streams)),
+            ("logical_pages", context.logical_pages),
+        ];
+        Box::new(Victim::new(Arc::clone(&self.0), self.0.begin(seed, &of, ["pick"])))
+    }
+}
+
+struct Victim {
+    shared: Arc<Shared>,
+    begun: Option<(Py<PyAny>, Method, Py<Unit>)>,
+}
+
+impl Victim {
+    fn new(shared: Arc<Shared>, begun: Option<(Py<PyAny>, [Method; 1])>) -> Self {
+        let begun = begun.and_then(|(instance, [pick])| {
+            let unit = Python::attach(|py| Py::new(py, Unit { shown: Shown::new() })).ok()?;
+            Some((instance, pick, unit))
+        });
+        Self { shared, begun }
+    }
+}
+
+impl fmt::Debug for Victim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.shared.handed.name)
+    }
+}
+
+impl PickVictim for Victim {
+    fn pick(&mut self, blocks: &mut Box<SealedBlocks>) -> Result<i64, String> {
+        let (_, pick, unit) = self.begun.as_ref().ok_or(NOT_BEGUN)?;
+        Python::attach(|py| {
+            let shown = &unit.get().shown;
+            opened(shown, "unit").map_err(|error| error.to_string())?.take_from(blocks);
+            let answer = self.shared.ask(py, pick, (unit,));
+            // Nobody else holds it for longer than a look.
+            shown.lock().expect("nobody panics holding it").give_back(blocks);
+            number(&answer?, "pick", "one of unit.blocks")
+        })
+    }
+    fn again(&self) -> Box<dyn PickVictim> {
+        let instance = self.begun.as_ref().map(|(instance, ..)| instance);
+        Box::new(Self::new(Arc::clone(&self.shared), self.shared.copied(instance, ["pick"])))
+    }
+}
+
+impl MakePlacement for Maker {
+    fn name(&self) -> &str {
+        &self.0.handed.name
+    }
+    fn streams(&self) -> u8 {
+        self.0.handed.streams
+    }
+    fn make(&self, mut context: PlacementContext) -> Box<dyn PlacePages> {
+        let seed = flashwright_block::below(&mut context.rng, 1 << 63);
+        let of = [
+            ("blocks", context.blocks),
+            ("pages_per_block", context.pages_per_block),
+            ("physical_pages", context.physical_pages),
+            ("logical_pages", context.logical_pages),
+        ];
+        Box::new(Placement { shared: Arc::clone(&self.0), begun: self.0.begin(seed, &of, ["host", "moved"]) })
+    }
+}
+
+struct Placement {
+    shared: Arc<Shared>,
+    begun: Option<(Py<PyAny>, [Method; 2])>,
+}
+
+impl fmt::Debug for Placement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.shared.handed.name)
+    }
+}
+
+impl PlacePages for Placement {
+    fn host(&mut self, run: &HostRun, streams: &mut Vec<i64>) -> Result<(), String> {
+        let (_, [host, _]) = self.begun.as_ref().ok_or(NOT_BEGUN)?;
+        Python::attach(|py| {
+            let answer = self.shared.ask(py, host, (run.first.0, run.pages, run.stream, run.now))?;
+            streams_of(&answer, "host", streams)
+        })
+    }
+    fn moved(&mut self, pages: &MovedPages, streams: &mut Vec<i64>) -> Result<(), String> {
+        if !self.shared.handed.moves {
+            streams.push(i64::from(pages.stream));
+            return Ok(());
+        }
+        let (_, [_, moved]) = self.begun.as_ref().ok_or(NOT_BEGUN)?;
+        Python::attach(|py| {
+            let lpns = PyArray1::from_iter(py, pages.lpns.iter().map(|lpn| i64::from(*lpn)));
+            let answer = self.shared.ask(py, moved, (lpns, pages.stream, pages.now))?;
+            streams_of(&answer, "moved", streams)
+        })
+    }
+    fn again(&self) -> Box<dyn PlacePages> {
+        let instance = self.begun.as_ref().map(|(instance, _)| instance);
+        Box::new(Self { shared: Arc::clone(&self.shared), begun: self.shared.copied(instance, ["host", "moved"]) })
+    }
+}
+
+/// One stream for all pages, or a row of them: numbers, or truth values for streams 0 and 1.
+fn streams_of(answer: &Bound<'_, PyAny>, method: &str, streams: &mut Vec<i64>) -> Result<(), String> {
+    if let Ok(stream) = answer.extract::<bool>() {
+        streams.push(i64::from(stream));
+    } else if let Ok(stream) = answer.extract::<i64>() {
+        streams.push(stream);
+    } else if let Ok(row) = answer.extract::<PyReadonlyArray1<'_, i64>>() {
+        streams.extend(row.as_array().iter());
+    } else if let Ok(row) = answer.extract::<PyReadonlyArray1<'_, bool>>() {
+        streams.extend(row.as_array().iter().map(|stream| i64::from(*stream)));
+    } else if let Ok(row) = answer.extract::<PyReadonlyArray1<'_, u8>>() {
+        streams.extend(row.as_array().iter().map(|stream| i64::from(*stream)));
+    } else if let Ok(row) = answer.extract::<Vec<i64>>() {
+        streams.extend(row);
+    } else {
+        return Err(format!(
+            "{method} answered {}, expected the number of a stream, or a list or an array (int64, uint8, bool) of them",
+            described(answer)
+        ));
+    }
+    Ok(())
+}
+
+impl MakeManager for Maker {
+    fn name(&self) -> &str {
+        &self.0.handed.name
+    }
+    fn rules(&self) -> BufferRules {
+        let Handed { by_block, keeps_reads, reads_are_uses, padding, .. } = self.0.handed;
+        BufferRules { by_block, keeps_reads, reads_are_uses, padding }
+    }
+    fn make(&self, context: &RamContext) -> Box<dyn ChooseLeaving> {
+        let seed = flashwright_block::below(&mut context.seed.stream("ram.manager"), 1 << 63);
+        let of = [
+            ("pages", context.pages),
+            ("pages_per_block", context.pages_per_block),
+            ("logical_pages", context.logical_pages),
+        ];
+        Box::new(Choice::new(Arc::clone(&self.0), self.0.begin(seed, &of, ["choose"])))
+    }
+}
+
+struct Choice {
+    shared: Arc<Shared>,
+    begun: Option<(Py<PyAny>, Method, Py<Buffer>)>,
+}
+
+impl Choice {
+    fn new(shared: Arc<Shared>, begun: Option<(Py<PyAny>, [Method; 1])>) -> Self {
+        let begun = begun.and_then(|(instance, [choose])| {
+            let buffer = Python::attach(|py| Py::new(py, Buffer { shown: Shown::new() })).ok()?;
+            Some((instance, choose, buffer))
+        });
+        Self { shared, begun }
+    }
+}
+
+impl fmt::Debug for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.shared.handed.name)
+    }
+}
+
+impl ChooseLeaving for Choice {
+    fn choose(&mut self, groups: &mut Box<HeldGroups>) -> Result<i64, String> {
+        let (_, choose, buffer) = self.begun.as_ref().ok_or(NOT_BEGUN)?;
+        Python::attach(|py| {
+            let shown = &buffer.get().shown;
+            opened(shown, "buffer").map_err(|error| error.to_string())?.take_from(groups);
+            let answer = self.shared.ask(py, choose, (buffer,));
+            // Nobody else holds it for longer than a look.
+            shown.lock().expect("nobody panics holding it").give_back(groups);
+            number(&answer?, "choose", "one of buffer.blocks")
+        })
+    }
+    fn again(&self) -> Box<dyn ChooseLeaving> {
+        let instance = self.begun.as_ref().map(|(instance, ..)| instance);
+        Box::new(Self::new(Arc::clone(&self.shared), self.shared.copied(instance, ["choose"])))
+    }
+}

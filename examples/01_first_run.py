@@ -1,0 +1,33 @@
+# %% [markdown]
+# # A first run
+#
+# What does a drive do under random writes once it is full? We take a small bundled drive, write
+# all of it once at random so that it has to clean, and play reads and writes on it.
+
+# %%
+from flashwright import Ssd, workloads
+
+ssd = Ssd.named("default").with_(blocks_per_plane=256).precondition("random")
+run = ssd.play(workloads.uniform(write=0.7), requests=100_000, depth=8, seed=1, verify=True)
+print(ssd)
+print(run)
+
+# %% [markdown]
+# How long did requests take? Half of them met nothing but a page's own time. The slowest met a
+# block that was cleaned in one go: its valid pages are copied before it is erased.
+
+# %%
+p50, p99 = run.latency_ns.quantile([0.5, 0.99]).values()
+print(
+    f"half of the requests took {p50 / 1e3:,.0f} us or less, one in a hundred more than {p99 / 1e6:.0f} ms"
+)
+
+# %% [markdown]
+# Every figure has a documented name, the same as with `flashwright simulate --json`.
+
+# %%
+programs = run.json["flash"]["programs"]
+print(f"pages programmed: {programs['host']:,} for the host, {programs['gc']:,} for cleaning")
+print(f"so each page that the host wrote cost {run.write_amplification:.2f}")
+print(f"blocks erased: {run.json['flash']['erases']['total']:,}")
+print(f"reads that gave back something else than was written: {len(run.violations)}")

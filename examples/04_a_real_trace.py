@@ -1,0 +1,47 @@
+# %% [markdown]
+# # A real trace
+#
+# What does a database ask of its drive, and how do two classes of drives take it? The trace is a
+# recording of pgbench on PostgreSQL that comes with the package; one of yours is
+# `workloads.trace("FILE")`.
+
+# %%
+from flashwright import Runs, Ssd, tracefiles, workloads
+
+trace = workloads.bundled("pgbench")
+requests = tracefiles.columns(trace).to_pandas()
+writes = requests[requests["kind"] == "write"]
+seconds = requests["arrival_ns"].max() / 1e9
+print(
+    f"{len(requests):,} requests in {seconds:.0f} s: {len(writes) / len(requests):.1%} of them write"
+)
+
+# %% [markdown]
+# How large are the writes, and do some places take most of them?
+
+# %%
+sizes = (writes["sectors"] / 2).value_counts(normalize=True).head(3)
+print("sizes of writes:", ", ".join(f"{size:g} KiB {share:.0%}" for size, share in sizes.items()))
+places = writes["first_sector"].floordiv(2048).value_counts()
+hottest = places.head(len(places) // 10).sum() / places.sum()
+print(
+    f"of {len(places)} MiB that are written at all, the hottest tenth takes {hottest:.0%} of the writes"
+)
+
+# %% [markdown]
+# The first 40,000 requests, each at its own time, on a SATA and an NVMe drive that were written
+# once in order before. The disk of the recording was cached by its host and faster than both, so
+# requests come faster than they are served here and wait. Both drives map 16 KiB, so a write of 8
+# KiB costs a whole page and a read of its rest.
+
+# %%
+drives = [Ssd.named(name).precondition("sequential") for name in ("mlc-sata", "tlc-nvme")]
+runs = Runs(ssd.play(trace, requests=40_000).labelled(ssd.name) for ssd in drives)
+found = runs.to_pandas().set_index("label")
+times = {
+    f"{kind}s, {figure}": found[f"response_time_ns.{kind}.{figure}"] / 1e6
+    for kind in ("read", "write")
+    for figure in ("mean", "p99")
+}
+print("response, ms")
+print(found[[]].assign(**times).round(1).to_string())

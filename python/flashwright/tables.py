@@ -1,0 +1,124 @@
+"""Results as tables: Arrow, pandas, and the small HTML ones that notebooks show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from flashwright.errors import MissingPackageError
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+__all__ = ["Tabular", "frame", "html_table"]
+
+
+class Tabular:
+    """A result that is a table."""
+
+    def to_arrow(self) -> pa.Table:
+        """The result as a table of Arrow's; units are in the names of the columns.
+
+        Returns
+        -------
+        pyarrow.Table
+        """
+        raise NotImplementedError
+
+    def to_pandas(self) -> DataFrame:
+        """The same table for pandas.
+
+        Returns
+        -------
+        pandas.DataFrame
+
+        Raises
+        ------
+        MissingPackageError
+            If pandas is not installed.
+        """
+        return frame(self.to_arrow())
+
+
+def frame(table: pa.Table) -> DataFrame:
+    """A table for pandas, which is loaded only now.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        Whose columns are taken over; a whole number that is missing makes its column one of floats.
+
+    Returns
+    -------
+    pandas.DataFrame
+
+    Raises
+    ------
+    MissingPackageError
+        If pandas is not installed.
+
+    Examples
+    --------
+    >>> frame(pa.table({"seed": [1, 2]}))["seed"].sum()
+    np.int64(3)
+    """
+    try:
+        import pandas  # noqa: F401
+    except ImportError:
+        raise MissingPackageError(
+            "pandas: not installed, expected it for to_pandas()",
+            "pip install 'flashwright[pandas]'; to_arrow() gives the same table without it",
+        ) from None
+    made: DataFrame = table.to_pandas()
+    return made
+
+
+def html_table(
+    header: Sequence[str], rows: Iterable[Sequence[str]], caption: str = "", note: str = ""
+) -> str:
+    """A small table as notebooks show it: no script, no style sheet, everything escaped.
+
+    Parameters
+    ----------
+    header : sequence of str
+        Names of the columns; none are shown if there are none.
+    rows : iterable of sequence of str
+        The cells. The first of a row is its name; figures are set to the right.
+    caption : str, optional
+        A line above.
+    note : str, optional
+        A line below.
+
+    Examples
+    --------
+    >>> html_table(["Run", "IOPS"], [["a<b", "1,234"]])
+    '<table><thead><tr><th ...>Run</th><th ...>IOPS</th></tr></thead><tbody><tr><th ...>a&lt;b</th><td ...>...'
+    """
+    left, right = 'style="text-align:left"', 'style="text-align:right"'
+
+    def aligned(text: str) -> str:
+        return right if text[:1].isdigit() or text[:1] in ("-", "–", "+") else left
+
+    lines = [list(row) for row in rows]
+    body = "".join(
+        f"<tr><th {left}>{escape(row[0])}</th>"
+        + "".join(f"<td {aligned(cell)}>{escape(cell)}</td>" for cell in row[1:])
+        + "</tr>"
+        for row in lines
+    )
+    # A column's name stands over its first cell as that is set.
+    first = lines[0] if lines else header
+    heads = "".join(
+        f"<th {aligned(first[at]) if at else left}>{escape(name)}</th>"
+        for at, name in enumerate(header)
+    )
+    return (
+        "<table>"
+        + (f"<caption {left}>{escape(caption)}</caption>" if caption else "")
+        + (f"<thead><tr>{heads}</tr></thead>" if header else "")
+        + f"<tbody>{body}</tbody></table>"
+        + (f"<p>{escape(note)}</p>" if note else "")
+    )
