@@ -129,8 +129,10 @@ impl Shared {
     /// Keeps what was raised and says so in a line.
     #[cold]
     fn raised(&self, py: Python<'_>, method: &str, error: PyErr) -> String {
-        let told = py
-            .import("flashwright.policies")
+        // Before Python 3.12 what was raised does not know its traceback yet.
+        let traced = error.traceback(py).map_or(Ok(()), |trace| error.value(py).setattr("__traceback__", trace));
+        let told = traced
+            .and_then(|()| py.import("flashwright.policies"))
             .and_then(|module| module.getattr("_told")?.call1((error.value(py),)))
             .and_then(|text| text.extract::<String>())
             .unwrap_or_else(|_| error.to_string());

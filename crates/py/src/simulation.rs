@@ -58,11 +58,11 @@ impl State {
             return Err(SavedStateError::new_err(NOT_SAVED));
         }
         if !self.policies.is_empty() {
-            return Err(SavedStateError::new_err(format!(
-                "the run can't be saved: {} is written in Python, and what it remembers is not part of a saved run; let it \
-                 run to its end",
+            let what = format!(
+                "the run can't be saved: {} is written in Python, and what it remembers is no part of a saved run",
                 self.policies.names()
-            )));
+            );
+            return Err(SavedStateError::new_err((what, "leave the checkpoint out, and let the run go to its end")));
         }
         Ok(())
     }

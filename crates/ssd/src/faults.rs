@@ -316,7 +316,11 @@ fn value_fault(path: &str, value: &Value, message: &str) -> Fault {
         Some((_, expected)) if message.starts_with("unknown variant") => {
             let names: Vec<&str> = expected.split('`').skip(1).step_by(2).collect();
             let found = value.as_str().unwrap_or_default();
-            let hint = nearest(found, names.iter().copied()).map(|near| format!("; did you mean {near:?}?"));
+            let hint = if found == "python" || found.starts_with("python:") {
+                Some("; a policy written in Python is handed to the run (policies=, --policy FILE.py:CLASS)".to_owned())
+            } else {
+                nearest(found, names.iter().copied()).map(|near| format!("; did you mean {near:?}?"))
+            };
             format!("found {value}, expected {}{}", list(names.iter()), hint.unwrap_or_default())
         }
         Some((_, expected)) => format!("found {value}, expected {}", expected.trim_end_matches('.')),

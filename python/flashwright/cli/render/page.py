@@ -83,6 +83,10 @@ def _head(result: RunResult) -> RenderableType:
     j = result.json
     rows = [("drive", _drive(j["config"], j["drive"])), ("workload", j["workload"])]
     rows.extend(("", note) for note in j["workload_notes"])
+    rows.extend(
+        ("policy", f"{policy['name']} of {policy['file'] or policy['module']} for {policy['key']}")
+        for policy in j["policies"]
+    )
     rows.extend(("caution", caution) for caution in j["drive"]["cautions"])
     rows.append(("pace", pace(j["pace"])))
     rows.append(("precondition", _precondition(j["precondition"])))
