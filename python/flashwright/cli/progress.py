@@ -84,6 +84,10 @@ class Bar:
         value: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Take it off the screen."""
         if self._bar is not None:
             self._bar.stop()
 
