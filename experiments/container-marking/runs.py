@@ -268,7 +268,7 @@ def lasting(setting: Setting, u: float) -> int:
     return (120 if u == 0.8 else 40) if setting.quick else 160
 
 
-@part("curves", cpu_s=(60, 300))
+@part("curves", cpu_s=(34, 510))
 def curves(setting: Setting) -> list[Job]:
     """Figures 1 and 3: amplification over utilisation."""
     listed = []
@@ -286,7 +286,7 @@ def curves(setting: Setting) -> list[Job]:
     return listed
 
 
-@part("separated", cpu_s=(3, 15))
+@part("separated", cpu_s=(1, 4))
 def separated(setting: Setting) -> list[Job]:
     """Figure 1, ideal placement: FIFO on the blocks that hold dynamic data only."""
     return [
@@ -310,7 +310,7 @@ def separate(static: float, u: float, blocks: int) -> Mapping[str, Any]:
     }
 
 
-@part("greedy", cpu_s=(2, 10))
+@part("greedy", cpu_s=(1, 2))
 def whole_greedy(setting: Setting) -> list[Job]:
     """Greedy with no window, under uniform writes."""
     return [
@@ -329,7 +329,7 @@ def whole_greedy(setting: Setting) -> list[Job]:
     ]
 
 
-@part("probability", cpu_s=(9, 35))
+@part("probability", cpu_s=(9, 37))
 def probability(setting: Setting) -> list[Job]:
     """Marking with p(u) and with p = 1, and both where only fully valid blocks go to the tail."""
     return [
@@ -352,7 +352,7 @@ def probability(setting: Setting) -> list[Job]:
     ]
 
 
-@part("levels", cpu_s=(5, 20))
+@part("levels", cpu_s=(4, 23))
 def levels(setting: Setting) -> list[Job]:
     """Marking with more and more levels."""
     return [
@@ -372,7 +372,7 @@ def levels(setting: Setting) -> list[Job]:
     ]
 
 
-@part("lives", cpu_s=(20, 60))
+@part("lives", cpu_s=(28, 58))
 def lives(setting: Setting) -> list[Job]:
     """Figure 4: whole lives."""
     return [
@@ -394,7 +394,7 @@ def whole(setting: Setting, trace: str) -> str | None:
     return next((path for path in found if path is not None), None)
 
 
-@part("traces", cpu_s=(5, 10))
+@part("traces", cpu_s=(4, 4))
 def traces(setting: Setting) -> list[Job]:
     """Table IV: whole traces where they are there, and financial1's stand-in where that is not."""
     listed = []
@@ -427,7 +427,7 @@ def traces(setting: Setting) -> list[Job]:
     return listed
 
 
-@part("heads", cpu_s=(3, 10))
+@part("heads", cpu_s=(6, 6))
 def heads(setting: Setting) -> list[Job]:
     """Heads of real traces, where they are there."""
     return [
@@ -462,7 +462,7 @@ def updates(setting: Setting) -> list[Job]:
     ]
 
 
-@part("moves", cpu_s=(1, 1))
+@part("moves", cpu_s=(2, 2))
 def moves(setting: Setting) -> list[Job]:
     """Table I: moved pages, in the middle of each range of utilisation."""
     return [
