@@ -9,6 +9,7 @@ from itertools import product
 from typing import Any
 
 import pytest
+
 from flashwright.reproduce import Setting, Verdict, papers
 
 PAPER = papers()["kim-2011"]
