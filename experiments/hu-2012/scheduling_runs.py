@@ -70,7 +70,7 @@ def schedulers(
     }
 
 
-@part("schedulers", cpu_s=(4, 60))
+@part("schedulers", cpu_s=(10, 52))
 def schedulers_jobs(setting: Setting) -> list[Job]:
     """Two drives, random and in order, reads and writes, four sizes."""
     # 600 MB after a warm-up of as much, which covers the first second, when CFQ (2.6.38) lets few writes through.
@@ -115,7 +115,7 @@ def mixing(drive_name: str, turnaround: bool, requests: int, steps: int) -> Row:
     return {"drive": drive_name, "turnaround": turnaround, "mb_per_s": found}
 
 
-@part("mixing", cpu_s=(3, 10))
+@part("mixing", cpu_s=(10, 16))
 def mixing_jobs(setting: Setting) -> list[Job]:
     """Three drives, and each without what turning around between reads and writes costs it."""
     return [
@@ -245,7 +245,7 @@ def loads(setting: Setting) -> Iterable[Row]:
             }  # fmt: skip
 
 
-@part("zones", cpu_s=(12, 160))
+@part("zones", cpu_s=(38, 235))
 def zones_jobs(setting: Setting) -> list[Job]:
     """Each workload at each number of requests outstanding."""
     return [
@@ -292,7 +292,7 @@ def reasons(
     return {"workload": workload, "outstanding": outstanding, "changes": found}
 
 
-@part("zone-reasons", cpu_s=(3, 20))
+@part("zone-reasons", cpu_s=(5, 25))
 def reasons_jobs(setting: Setting) -> list[Job]:
     """The two workloads that gain in the dissertation."""
     return [

@@ -458,7 +458,7 @@ def sizes_of(setting: Setting) -> Sequence[int]:
     return QUICK_SIZES_KIB if setting.quick else SIZES_KIB
 
 
-@part("postmark", cpu_s=(10, 60))
+@part("postmark", cpu_s=(20, 200))
 def postmark_jobs(setting: Setting) -> list[Job]:
     """Figure 9, under the main reading and two others."""
     return programs(
@@ -474,7 +474,7 @@ def postmark_jobs(setting: Setting) -> list[Job]:
     )
 
 
-@part("postmark-erased", cpu_s=(5, 20))
+@part("postmark-erased", cpu_s=(8, 40))
 def erased_jobs(setting: Setting) -> list[Job]:
     """Figure 9 on drives that were never written; the paper says only that caches were flushed."""
     return programs(
@@ -487,7 +487,7 @@ def erased_jobs(setting: Setting) -> list[Job]:
     )
 
 
-@part("postmark-timeout", cpu_s=(2, 8))
+@part("postmark-timeout", cpu_s=(3, 15))
 def timeout_jobs(setting: Setting) -> list[Job]:
     """How long PAI may hold back what is not well-formed, which the paper does not print; SSD-A."""
     return programs(
@@ -499,7 +499,7 @@ def timeout_jobs(setting: Setting) -> list[Job]:
     )
 
 
-@part("postmark-entry", cpu_s=(1, 8))
+@part("postmark-entry", cpu_s=(9, 20))
 def entry_jobs(setting: Setting) -> list[Job]:
     """SSD-C with a buffer that frees its room page by page rather than by whole requests."""
     return programs(
@@ -509,7 +509,7 @@ def entry_jobs(setting: Setting) -> list[Job]:
     )
 
 
-@part("postmark-requests", cpu_s=(2, 10))
+@part("postmark-requests", cpu_s=(4, 15))
 def requests_jobs(setting: Setting) -> list[Job]:
     """Other readings of Table 4: no block layer above PAI, a 32-bit kernel's memory, a buffer of 256 KiB; SSD-A."""
     found: list[Row] = []
@@ -521,7 +521,7 @@ def requests_jobs(setting: Setting) -> list[Job]:
     return programs(found)
 
 
-@part("filebench", cpu_s=(10, 60))
+@part("filebench", cpu_s=(20, 110))
 def filebench_jobs(setting: Setting) -> list[Job]:
     """Figure 10; scaled: 20 s, OLTP 60 s."""
     return programs(
@@ -542,7 +542,7 @@ def filebench_jobs(setting: Setting) -> list[Job]:
     )
 
 
-@part("filebench-oltp", cpu_s=(2, 20))
+@part("filebench-oltp", cpu_s=(2, 30))
 def oltp_jobs(setting: Setting) -> list[Job]:
     """OLTP with larger requests than the profile's 2 KiB: the paper's were "relatively large", and are not printed."""
     return programs(
