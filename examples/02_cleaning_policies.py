@@ -26,13 +26,11 @@ print(shown.pivot(index="gc.victim", columns="workload", values=figures).round(2
 
 # %% [markdown]
 # Cost-benefit weighs a block's age against its valid pages. That pays where blocks differ in age
-# for long. Here hot and cold pages lie in the same blocks, since one place takes all writes: see
-# `placement` in `flashwright policies`.
+# for long. Here hot and cold pages lie in the same blocks, since one open block takes all writes;
+# a later example keeps them apart.
 
 # %%
 for workload, rows in found.groupby("workload"):
     best = rows.loc[rows["write_amplification"].idxmin()]
     worst = rows["write_amplification"].max() / best["write_amplification"]
-    print(
-        f"{workload}: {best['gc.victim']} writes least, the worst policy {worst:.1f} times as much"
-    )
+    print(f"{workload}: {best['gc.victim']} writes least, the worst {worst:.1f} times as much")

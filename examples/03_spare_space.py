@@ -33,6 +33,4 @@ print(table.round(2).to_string())
 
 # %%
 at = knee(shares, table["greedy"].tolist())
-print(
-    f"greedy turns steep beyond {shares[at]:.0%}: reserve {1 - shares[at]:.0%} of the flash, or pay"
-)
+print(f"greedy turns steep beyond {shares[at]:.0%}: reserve {1 - shares[at]:.0%}, or pay")

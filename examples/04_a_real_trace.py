@@ -12,9 +12,7 @@ trace = workloads.bundled("pgbench")
 requests = tracefiles.columns(trace).to_pandas()
 writes = requests[requests["kind"] == "write"]
 seconds = requests["arrival_ns"].max() / 1e9
-print(
-    f"{len(requests):,} requests in {seconds:.0f} s: {len(writes) / len(requests):.1%} of them write"
-)
+print(f"{len(requests):,} requests in {seconds:.0f} s, {len(writes) / len(requests):.0%} write")
 
 # %% [markdown]
 # How large are the writes, and do some places take most of them?
@@ -24,9 +22,7 @@ sizes = (writes["sectors"] / 2).value_counts(normalize=True).head(3)
 print("sizes of writes:", ", ".join(f"{size:g} KiB {share:.0%}" for size, share in sizes.items()))
 places = writes["first_sector"].floordiv(2048).value_counts()
 hottest = places.head(len(places) // 10).sum() / places.sum()
-print(
-    f"of {len(places)} MiB that are written at all, the hottest tenth takes {hottest:.0%} of the writes"
-)
+print(f"{len(places):,} MiB are written; the hottest tenth takes {hottest:.0%} of the writes")
 
 # %% [markdown]
 # The first 40,000 requests, each at its own time, on a SATA and an NVMe drive that were written

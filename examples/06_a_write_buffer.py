@@ -32,6 +32,5 @@ print(found[[]].assign(**shown).to_string())
 
 # %%
 erases = found["flash.erases.total"]
-print(
-    f"BPLRU erases {1 - erases['ram.manager=bplru'] / erases['no buffer']:.0%} fewer blocks than no buffer"
-)
+saved = 1 - erases["ram.manager=bplru"] / erases["no buffer"]
+print(f"with BPLRU {saved:.0%} fewer blocks are erased than without a buffer")

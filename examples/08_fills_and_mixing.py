@@ -22,11 +22,11 @@ found = characterize(drive, ["fills", "mixing"], mode="quick", settings=settings
 fills = found.result("fills").to_pandas()
 fills["drive writes, up to"] = (fills["written"] * 2 + 0.999).astype(int) / 2
 rate = fills.groupby("drive writes, up to")["bandwidth_bytes_per_s"].median() / 1e6
-print(rate.round(1).rename("MB/s").to_string())
+print(rate.round(1).to_frame("median MB/s").to_string())
 
 # %% [markdown]
 # Reads of 4 KiB at random among writes of 4 KiB in order, 64 of them at a time. The interface
-# carries one way at once, and turning round takes time: the two together are slower than either
+# carries one way at once, and turning round takes time: an even mixture is far slower than either
 # alone.
 
 # %%

@@ -3,7 +3,7 @@
 #
 # How much data can a drive take in its life, and can that be told from the first tenth of it? We
 # extrapolate, then play on to the first write that the drive can't take, to see how far off that
-# was.
+# was. Blocks stand 300 erases here, a tenth of what such flash stands, so that a life is short.
 
 # %%
 from flashwright import Endurance, Ssd, lifetime
@@ -27,9 +27,9 @@ print(f"the drive takes {end.host_bytes / 1e9:.2f} GB, {end.drive_writes:.0f} ti
 # %%
 worn = whole.erases_per_block
 amplification = whole.write_amplification
+print(f"{end.efficiency:.0%} of what the flash can take was the host's")
 print(
-    f"{end.efficiency:.0%} of what the flash can take is the host's: write amplification {amplification:.2f}"
+    f"write amplification {amplification:.2f}; in the end blocks have {worn.min()} to {worn.max()} erases"
 )
-print(f"blocks stand 300 erases; in the end they have {worn.min()} to {worn.max()}")
 rate = 0.2 * whole.json["drive"]["logical_bytes"] / 86_400
 print(f"a fifth of the drive written a day, that is {end.years(rate):.2f} years")

@@ -9,6 +9,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -143,9 +144,10 @@ def gallery() -> str:
     for path in sorted(EXAMPLES.glob("[0-9]*.py")):
         cells = _cells(path.read_text(encoding="utf-8"))
         title, _, prose = cells[0][1].removeprefix("# ").partition("\n")
-        link = f"{path.stem[:2]}. {title}".lower().replace(" ", "-").replace(".", "")
+        heading = f"{path.stem[:2]}. {title}"
+        link = re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
         page += f"- [{title}](#{link})\n"
-        parts = [f"## {path.stem[:2]}. {title}", prose.strip()]
+        parts = [f"## {heading}", prose.strip()]
         parts += [f"```python\n{text}\n```" if code else text for code, text in cells[1:]]
         printed = path.with_suffix(".out").read_text(encoding="utf-8").rstrip()
         parts.append(

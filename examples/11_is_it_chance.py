@@ -1,0 +1,37 @@
+# %% [markdown]
+# # Is it chance?
+#
+# One run says little of two policies that are close to each other. Is looking at four random
+# blocks really worse than looking at all of them, and by how much? A sweep plays each combination
+# with several seeds, on all cores, and gives means with confidence intervals.
+
+# %%
+from flashwright import Ssd, sweep
+
+ssd = Ssd.named("default").with_({"timing.model": "none", "gc.d-choices.d": 4}, channels=1)
+ssd = ssd.with_(dies_per_channel=1, blocks_per_plane=256, pages_per_block=64)
+grid = {"capacity.utilization": [0.7, 0.8, 0.9], "gc.victim": ["greedy", "d-choices"]}
+settings = {"requests": 40_000, "warmup": 40_000}
+found = sweep(ssd.precondition("random"), "uniform:write=1", grid, seeds=5, **settings)
+print(found)
+
+# %% [markdown]
+# The mean over five seeds, and half the width of its 95 % confidence interval by Student's t.
+
+# %%
+summary = found.summary.to_pandas()
+mean, half = summary["write_amplification.mean"], summary["write_amplification.ci95"]
+told = mean.map("{:.3f}".format) + " ± " + half.map("{:.3f}".format)
+table = summary.assign(told=told).pivot(
+    index="capacity.utilization", columns="gc.victim", values="told"
+)
+print("pages programmed per page written")
+print(table.to_string())
+
+# %%
+apart = 0
+for _, rows in summary.groupby("capacity.utilization"):
+    low = rows["write_amplification.mean"] - rows["write_amplification.ci95"]
+    high = rows["write_amplification.mean"] + rows["write_amplification.ci95"]
+    apart += low.max() > high.min()
+print(f"the intervals lie apart at {apart} of {len(table)} utilisations")
