@@ -126,8 +126,9 @@ def test_what_a_job_imports_is_part_of_its_key(folder: Path, tmp_path: Path) -> 
     (folder / "shared.py").write_text("FACTOR = 3\n")
     _of_file.cache_clear()
     assert not before & {each.key for each in points_of(part, Setting())}
-    # A judge shapes no run.
-    (folder / "shared.py").write_text("FACTOR = 2\n")
+    # A judge shapes no run, nor do words, nor what a part takes.
+    (folder / "shared.py").write_text('"""Shared."""\n\nFACTOR = 2  # twice\n')
+    (folder / "runs.py").write_text(RUNS.replace("(60, 600)", "(6, 6)"))
     (folder / "judges.py").write_text(JUDGES + "\n# another word\n")
     _of_file.cache_clear()
     assert before == {each.key for each in points_of(part, Setting())}

@@ -321,8 +321,19 @@ def _of_modules(module: types.ModuleType) -> str:
         if stem not in seen and (folder / f"{stem}.py").is_file():
             seen.add(stem)
             queue += _siblings(folder / f"{stem}.py")
-    files = sorted(str(folder / f"{stem}.py") for stem in seen)
-    return hashlib.sha256("".join(_of_file(path) for path in files).encode()).hexdigest()
+    texts = [_code(folder / f"{stem}.py") for stem in sorted(seen)]
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()
+
+
+def _code(path: Path) -> str:
+    """A file without what shapes no row: comments, docstrings, and how long its parts take."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            node.decorator_list = []
+        if isinstance(node, ast.FunctionDef | ast.Module) and ast.get_docstring(node) is not None:
+            node.body = node.body[1:] or [ast.Pass()]
+    return ast.unparse(tree)
 
 
 def _siblings(path: Path) -> list[str]:
