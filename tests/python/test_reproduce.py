@@ -119,18 +119,18 @@ def test_claims_are_run_judged_and_kept(folder: Path, tmp_path: Path) -> None:
 
 def test_what_a_job_imports_is_part_of_its_key(folder: Path, tmp_path: Path) -> None:
     from flashwright.reproduce.claims import Setting
-    from flashwright.reproduce.papers import _of_file, points_of
+    from flashwright.reproduce.papers import _code, _of_modules, points_of
 
     part = next(iter(papers(folder.parent).values())).parts["sums"]
     before = {each.key for each in points_of(part, Setting())}
     (folder / "shared.py").write_text("FACTOR = 3\n")
-    _of_file.cache_clear()
+    _code.cache_clear(), _of_modules.cache_clear()
     assert not before & {each.key for each in points_of(part, Setting())}
     # A judge shapes no run, nor do words, nor what a part takes.
     (folder / "shared.py").write_text('"""Shared."""\n\nFACTOR = 2  # twice\n')
     (folder / "runs.py").write_text(RUNS.replace("(60, 600)", "(6, 6)"))
     (folder / "judges.py").write_text(JUDGES + "\n# another word\n")
-    _of_file.cache_clear()
+    _code.cache_clear(), _of_modules.cache_clear()
     assert before == {each.key for each in points_of(part, Setting())}
 
 

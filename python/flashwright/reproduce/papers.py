@@ -262,7 +262,7 @@ def _point(part: Part, job: Job, setting: Setting) -> Point:
     module = sys.modules[job.function.__module__]
     stem = module.__name__.rpartition(".")[2]
     folder = Path(str(module.__file__)).parent
-    digests = [_of_simulator(), _of_modules(module)]
+    digests = [_of_simulator(), _of_modules(str(module.__file__))]
     if setting.traces is not None:
         under = str(setting.traces.resolve()) + os.sep
         digests += [
@@ -311,29 +311,32 @@ def _of_simulator() -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _of_modules(module: types.ModuleType) -> str:
+@cache
+def _of_modules(path: str) -> str:
     """The digest of a file and of those of its folder that it imports, however far."""
-    folder = Path(str(module.__file__)).parent
+    folder = Path(path).parent
     seen: set[str] = set()
-    queue = [Path(str(module.__file__)).stem]
+    queue = [Path(path).stem]
     while queue:
         stem = queue.pop()
         if stem not in seen and (folder / f"{stem}.py").is_file():
             seen.add(stem)
             queue += _siblings(folder / f"{stem}.py")
-    texts = [_code(folder / f"{stem}.py") for stem in sorted(seen)]
-    return hashlib.sha256("\0".join(texts).encode()).hexdigest()
+    return hashlib.sha256(
+        "".join(_code(str(folder / f"{stem}.py")) for stem in sorted(seen)).encode()
+    ).hexdigest()
 
 
-def _code(path: Path) -> str:
-    """A file without what shapes no row: comments, docstrings, and how long its parts take."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+@cache
+def _code(path: str) -> str:
+    """The digest of a file without what shapes no row: comments, docstrings, and how long its parts take."""
+    tree = ast.parse(Path(path).read_text(encoding="utf-8"))
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
             node.decorator_list = []
         if isinstance(node, ast.FunctionDef | ast.Module) and ast.get_docstring(node) is not None:
             node.body = node.body[1:] or [ast.Pass()]
-    return ast.unparse(tree)
+    return hashlib.sha256(ast.unparse(tree).encode()).hexdigest()
 
 
 def _siblings(path: Path) -> list[str]:
