@@ -31,9 +31,12 @@ from flashwright import (
     lifetime,
     probe,
     replay,
+    sweep,
     table,
 )
+from flashwright.errors import SweepError
 from flashwright.points import Outcome, Point
+from flashwright.policies import VictimPolicy
 from flashwright.reproduce import Answer, Claim, Judged, Reproduction, Setting, Verdict
 from flashwright.tables import html_table
 
@@ -67,12 +70,13 @@ def results(ssd: Ssd, runs: Runs) -> dict[str, Any]:
         "advice": advise(ssd, "uniform", utilizations=[0.5, 0.7, 0.8], requests=2000),
         "probe": probe(small, mode="quick", only=["read-buffer"]),
         "mixing": characterize(small, ["mixing"], mode="quick").result("mixing"),
+        "sweep": sweep(ssd, "uniform", {"depth": [1, 2]}, seeds=2, requests=200, jobs=1),
         "reproduction": Reproduction(judged, Setting(), "0", "2026-01-01", 1, 1, 0.0, 0.0, 1),
     }
 
 
 KINDS = (
-    "run", "runs", "latencies", "snapshots", "replay", "advice", "probe", "mixing", "reproduction",
+    "run", "runs", "latencies", "snapshots", "replay", "advice", "probe", "mixing", "sweep", "reproduction",
 )  # fmt: skip
 
 
@@ -188,7 +192,9 @@ class _Tags(HTMLParser):
         assert self.open.pop() == tag
 
 
-@pytest.mark.parametrize("kind", ["run", "runs", "replay", "advice", "probe", "reproduction"])
+@pytest.mark.parametrize(
+    "kind", ["run", "runs", "replay", "advice", "probe", "sweep", "reproduction"]
+)
 def test_html_is_small_whole_and_has_no_scripts(results: dict[str, Any], kind: str) -> None:
     html = results[kind]._repr_html_()
     tags = _Tags()
@@ -228,6 +234,19 @@ def test_settings_of_a_run_are_given_by_name(ssd: Ssd) -> None:
     assert [point.result.json["seed"] for point in found.points] == [9, 9]
     worn = lifetime.begin(ssd.with_(pe_cycles_max=5), "uniform", seed=9)
     assert lifetime.play_to_end(worn).json["seed"] == 9
+
+
+def test_a_sweep_refuses_what_it_could_not_keep(ssd: Ssd) -> None:
+    class Own(VictimPolicy):
+        def pick(self, unit: Any) -> int:
+            return int(unit.blocks[unit.valid.argmin()])
+
+    with pytest.raises(SweepError, match="found python:Own, expected") as caught:
+        sweep(ssd, "uniform", {"gc.victim": ["greedy", Own]}, requests=100, jobs=1)
+    assert len(str(caught.value).splitlines()) == 1
+    own = compare(ssd, "uniform", {"gc.victim": ["greedy", Own]}, requests=2000).to_pandas()
+    assert own["gc.victim"].tolist() == ["greedy", "python:Own"]
+    assert own["flash.erases.total"].nunique() == 1
 
 
 class _Handle:
