@@ -82,9 +82,9 @@ def t1(found):
 
 
 @pytest.fixture
-def folder(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+def folder(tmp_path: Path) -> Path:
     # Files are imported under their folder's name, once a process.
-    paper = tmp_path / "experiments" / f"toy-{abs(hash(request.node.name)) % 1000}"
+    paper = tmp_path / "experiments" / f"toy-{tmp_path.name.replace('_', '-')}"
     paper.mkdir(parents=True)
     (paper / "paper.toml").write_text('title = "Sums"\ncited = "Nobody; 2012"\n')
     (paper / "claims.toml").write_text(CLAIMS)
