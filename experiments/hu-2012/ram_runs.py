@@ -70,129 +70,129 @@ def partition(setting: Setting, workload: str) -> list[Job]:
     return jobs(setting, workload, ("ap", "gc-arm"), QUICK_3 if setting.quick else SIZES_3)
 
 
-@part("financial-1", cpu_s=(3, 20))
+@part("financial-1", cpu_s=(2, 26))
 def financial_1(setting: Setting) -> list[Job]:
     """Page mapping, BPLRU and DFTL."""
     return base(setting, FINANCIAL_1)
 
 
-@part("financial-1-pud-lru", cpu_s=(3, 24))
+@part("financial-1-pud-lru", cpu_s=(2, 32))
 def financial_1_pud_lru(setting: Setting) -> list[Job]:
     """PUD-LRU."""
     return pud_lru(setting, FINANCIAL_1)
 
 
-@part("financial-1-partition", cpu_s=(3, 36))
+@part("financial-1-partition", cpu_s=(2, 45))
 def financial_1_partition(setting: Setting) -> list[Job]:
     """AP and GC-ARM."""
     return partition(setting, FINANCIAL_1)
 
 
-@part("table-2.1", cpu_s=(1, 2))
+@part("table-2.1", cpu_s=(0.3, 2))
 def table_2_1(setting: Setting) -> list[Job]:
     """BPLRU with what the tables of BAST leave of 32 MiB."""
     return jobs(setting, FINANCIAL_1, ["bplru"], [TABLE_2_1])
 
 
-@part("financial-2", cpu_s=(3, 18))
+@part("financial-2", cpu_s=(2, 18))
 def financial_2(setting: Setting) -> list[Job]:
     """Page mapping, BPLRU and DFTL."""
     return base(setting, FINANCIAL_2)
 
 
-@part("financial-2-pud-lru", cpu_s=(3, 24))
+@part("financial-2-pud-lru", cpu_s=(2, 20))
 def financial_2_pud_lru(setting: Setting) -> list[Job]:
     """PUD-LRU."""
     return pud_lru(setting, FINANCIAL_2)
 
 
-@part("financial-2-partition", cpu_s=(3, 36))
+@part("financial-2-partition", cpu_s=(3, 48))
 def financial_2_partition(setting: Setting) -> list[Job]:
     """AP and GC-ARM."""
     return partition(setting, FINANCIAL_2)
 
 
-@part("exchange", cpu_s=(3, 16))
+@part("exchange", cpu_s=(1, 19))
 def exchange(setting: Setting) -> list[Job]:
     """Page mapping, BPLRU and DFTL."""
     return base(setting, EXCHANGE)
 
 
-@part("exchange-pud-lru", cpu_s=(3, 24))
+@part("exchange-pud-lru", cpu_s=(1, 26))
 def exchange_pud_lru(setting: Setting) -> list[Job]:
     """PUD-LRU."""
     return pud_lru(setting, EXCHANGE)
 
 
-@part("exchange-partition", cpu_s=(3, 36))
+@part("exchange-partition", cpu_s=(2, 40))
 def exchange_partition(setting: Setting) -> list[Job]:
     """AP and GC-ARM."""
     return partition(setting, EXCHANGE)
 
 
-@part("build", cpu_s=(3, 18))
+@part("build", cpu_s=(1, 21))
 def build(setting: Setting) -> list[Job]:
     """Page mapping, BPLRU and DFTL."""
     return base(setting, BUILD, SIZES_2)
 
 
-@part("build-pud-lru", cpu_s=(3, 24))
+@part("build-pud-lru", cpu_s=(2, 34))
 def build_pud_lru(setting: Setting) -> list[Job]:
     """PUD-LRU."""
     return pud_lru(setting, BUILD)
 
 
-@part("msn", cpu_s=(3, 14))
+@part("msn", cpu_s=(1, 15))
 def msn(setting: Setting) -> list[Job]:
     """Page mapping, BPLRU and DFTL."""
     return base(setting, MSN, SIZES_3)
 
 
-@part("msn-partition", cpu_s=(3, 36))
+@part("msn-partition", cpu_s=(3, 47))
 def msn_partition(setting: Setting) -> list[Job]:
     """AP and GC-ARM."""
     return partition(setting, MSN)
 
 
-@part("tpc-e", cpu_s=(3, 14))
+@part("tpc-e", cpu_s=(1, 17))
 def tpc_e(setting: Setting) -> list[Job]:
     """Page mapping, BPLRU and DFTL."""
     return base(setting, TPC_E)
 
 
-@part("tpc-e-pud-lru", cpu_s=(3, 16))
+@part("tpc-e-pud-lru", cpu_s=(1, 22))
 def tpc_e_pud_lru(setting: Setting) -> list[Job]:
     """PUD-LRU."""
     return pud_lru(setting, TPC_E)
 
 
-@part("tpc-e-partition", cpu_s=(3, 36))
+@part("tpc-e-partition", cpu_s=(2, 49))
 def tpc_e_partition(setting: Setting) -> list[Job]:
     """AP and GC-ARM."""
     return partition(setting, TPC_E)
 
 
-@part("told", cpu_s=(2, 10))
+@part("told", cpu_s=(1, 20))
 def told(setting: Setting) -> list[Job]:
     """TPC-E with the order of writes of which section 3.3.2 tells: chapter 2."""
     found = jobs(setting, TOLD, ("page", "bplru", "dftl"), TOLD_SIZES)
     return found + pud_lru(setting, TOLD, sizes=TOLD_SIZES)
 
 
-@part("told-partition", cpu_s=(1, 16))
+@part("told-partition", cpu_s=(1, 20))
 def told_partition(setting: Setting) -> list[Job]:
     """The same: chapter 3."""
     return jobs(setting, TOLD, ("ap", "gc-arm"), TOLD_SIZES)
 
 
-@part("told-random", cpu_s=(3, 75))
+@part("told-random", cpu_s=(4, 77))
 def told_random(setting: Setting) -> list[Job]:
     """The same on a drive that was filled in random order."""
     schemes = ("page", "bplru", "dftl", "ap", "gc-arm")
     return jobs(setting, TOLD, schemes, [USUAL], state="random")
 
 
-@part("spare", cpu_s=(4, 40))
+@part("spare", cpu_s=(2, 41))
 def spare(setting: Setting) -> list[Job]:
     """TPC-E with 1 and 7 % of spare space, which the dissertation does not tell."""
     return [
@@ -203,7 +203,7 @@ def spare(setting: Setting) -> list[Job]:
     ]
 
 
-@part("whole-map", cpu_s=(1, 3))
+@part("whole-map", cpu_s=(0.2, 3))
 def whole_map(setting: Setting) -> list[Job]:
     """DFTL with all of its table in RAM; the blocks that hold it on flash are beside the spare space."""
     pages = ram_play.BLOCKS * ram_play.BLOCK_PAGES * 8 // (ram_play.PAGE_KIB << 10)
@@ -215,7 +215,7 @@ def whole_map(setting: Setting) -> list[Job]:
     ]
 
 
-@part("head-financial-1", cpu_s=(0, 24))
+@part("head-financial-1", cpu_s=(0, 32))
 def head_financial_1(setting: Setting) -> list[Job]:
     """The first requests of Financial 1 over and over: chapter 2."""
     path = setting.trace(HEADS[HEAD_1])
@@ -225,7 +225,7 @@ def head_financial_1(setting: Setting) -> list[Job]:
     return found + pud_lru(setting, HEAD_1, 4, sizes=HEAD_SIZES_2, path=path)
 
 
-@part("head-financial-1-partition", cpu_s=(0, 15))
+@part("head-financial-1-partition", cpu_s=(0, 27))
 def head_financial_1_partition(setting: Setting) -> list[Job]:
     """The same: chapter 3."""
     path = setting.trace(HEADS[HEAD_1])
@@ -234,7 +234,7 @@ def head_financial_1_partition(setting: Setting) -> list[Job]:
     return jobs(setting, HEAD_1, ("ap", "gc-arm"), HEAD_SIZES_3, path=path)
 
 
-@part("head-msn", cpu_s=(0, 20))
+@part("head-msn", cpu_s=(0, 25))
 def head_msn(setting: Setting) -> list[Job]:
     """The first requests of MSN over and over."""
     path = setting.trace(HEADS[HEAD_MSN])
@@ -250,7 +250,7 @@ def _traces(setting: Setting) -> list[tuple[str, str, bool]]:
     return [(name, path, complete) for name, path, complete in found if path is not None]
 
 
-@part("statistics", cpu_s=(1, 1))
+@part("statistics", cpu_s=(0.1, 0.1))
 def statistics(setting: Setting) -> list[Job]:
     """The columns of table 2.2 of real traces."""
     return [
@@ -259,14 +259,14 @@ def statistics(setting: Setting) -> list[Job]:
     ]
 
 
-@part("clusters", cpu_s=(1, 1))
+@part("clusters", cpu_s=(0.1, 0.1))
 def clusters(setting: Setting) -> list[Job]:
     """The first 5,000 requests of Financial 1, from its head or the whole of it."""
     found = [(name, path) for name, path, _ in _traces(setting) if name in (HEAD_1, FINANCIAL_1)]
     return [Job(ram_play.clusters, {"trace": name, "path": path}, name) for name, path in found[:1]]
 
 
-@part("distinct-blocks", cpu_s=(1, 2))
+@part("distinct-blocks", cpu_s=(0.3, 0.3))
 def distinct_blocks(setting: Setting) -> list[Job]:
     """Figure 3.3 from real traces."""
     return [
@@ -276,7 +276,7 @@ def distinct_blocks(setting: Setting) -> list[Job]:
     ]
 
 
-@part("table-2.3", cpu_s=(2, 2))
+@part("table-2.3", cpu_s=(1, 1))
 def table_2_3(setting: Setting) -> list[Job]:
     """Table 2.3, write by write."""
     return [
@@ -291,19 +291,19 @@ def example_2_2_1(setting: Setting) -> list[Job]:
     return [Job(ram_play.example_2_2_1, {}, "section 2.2.1")]
 
 
-@part("tables", cpu_s=(1, 1))
+@part("tables", cpu_s=(0.5, 0.5))
 def tables(setting: Setting) -> list[Job]:
     """Bytes of mapping tables."""
     return [Job(ram_play.tables, {}, "mapping tables")]
 
 
-@part("counters", cpu_s=(1, 1))
+@part("counters", cpu_s=(0.1, 0.1))
 def counters(setting: Setting) -> list[Job]:
     """Bytes of PUD-LRU's counters."""
     return [Job(ram_play.counters, {}, "counters of blocks")]
 
 
-@part("figure-3.2", cpu_s=(1, 1))
+@part("figure-3.2", cpu_s=(0.1, 0.1))
 def figure_3_2(setting: Setting) -> list[Job]:
     """Pages one at a time and in groups."""
     return [
