@@ -6,18 +6,6 @@ from flashwright_experiments.hu_2012 import drives_judges
 
 from flashwright.reproduce import Answer, Found, Verdict, claim
 
-DRIVES = ("intel-320", "fusion-iodrive")
-
-
-def both(one: Answer, other: Answer) -> Answer:
-    """Two answers to one claim: the worse of their verdicts."""
-    order = list(Verdict)
-    return Answer(
-        max(one.verdict, other.verdict, key=order.index),
-        f"{one.ours}; {other.ours}",
-        plots=[*one.plots, *other.plots],
-    )
-
 
 @claim("H1", needs="hu-2012/drive-example")
 def h1(found: Found) -> Answer:
@@ -41,7 +29,7 @@ def h1(found: Found) -> Answer:
 @claim("H2", needs=("hu-2012/drive-fills", "hu-2012/drive-spare"))
 def h2(found: Found) -> Answer:
     """Bandwidth over data written."""
-    return both(drives_judges.flat_until_full(found, DRIVES), drives_judges.levels(found, DRIVES))
+    return drives_judges.fall(found)
 
 
 @claim("H3", needs="hu-2012/drive-lives")
@@ -53,4 +41,7 @@ def h3(found: Found) -> Answer:
 @claim("H4", needs="hu-2012/drive-reads")
 def h4(found: Found) -> Answer:
     """Reads among writes."""
-    return both(drives_judges.stable(found, DRIVES), drives_judges.unpredictable(found, DRIVES))
+    drives = tuple(drives_judges.PUBLISHED)
+    return drives_judges.both(
+        drives_judges.stable(found, drives), drives_judges.unpredictable(found, drives)
+    )

@@ -105,6 +105,23 @@ def d4_2(found: Found) -> Answer:
     return levels(found, PAGE_MAPPED)
 
 
+@claim("D3.1", needs=("drive-fills", "drive-spare"))
+def fall(found: Found) -> Answer:
+    """Figure 3.1: flat until full and then down to the published levels, on the two drives that these are of."""
+    drives = tuple(PUBLISHED)
+    return both(flat_until_full(found, drives), levels(found, drives))
+
+
+def both(one: Answer, other: Answer) -> Answer:
+    """Two answers to one claim: the worse of their verdicts."""
+    order = list(Verdict)
+    return Answer(
+        max(one.verdict, other.verdict, key=order.index),
+        f"{one.ours}; {other.ours}",
+        plots=[*one.plots, *other.plots],
+    )
+
+
 def lowest(found: Found) -> Answer:
     """The lowest level of the published ones, by the same rule."""
     answer = levels(found, PAGE_MAPPED)
