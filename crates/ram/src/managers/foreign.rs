@@ -143,7 +143,7 @@ impl HeldGroups {
     }
 }
 
-/// A foreign policy at work in the RAM.
+/// A foreign policy at work in the RAM. Its methods are a call away, so that native managers do not pay for them.
 #[derive(Clone, Debug)]
 pub struct ForeignManager {
     policy: Box<dyn ChooseLeaving>,
@@ -168,18 +168,23 @@ impl ForeignManager {
         }
     }
 
+    #[inline(never)]
     pub(super) fn keeps_reads(&self) -> bool {
         self.rules.keeps_reads
     }
+    #[inline(never)]
     pub(super) fn capacity(&self) -> u32 {
         self.capacity
     }
+    #[inline(never)]
     pub(super) fn pages(&self) -> u32 {
         self.held.groups.pages()
     }
+    #[inline(never)]
     pub(super) fn is_dirty(&self, lpn: Lpn) -> Option<bool> {
         self.held.groups.find(lpn).map(|(slot, offset)| self.held.groups.is_dirty(slot, offset))
     }
+    #[inline(never)]
     pub(super) fn overwrite(&mut self, lpn: Lpn) -> bool {
         self.held.now += 1;
         let Some((slot, offset)) = self.held.groups.find(lpn) else { return false };
@@ -187,9 +192,11 @@ impl ForeignManager {
         self.held.use_of(slot);
         true
     }
+    #[inline(never)]
     pub(super) fn take_in(&mut self, lpn: Lpn, dirty: bool) {
         self.held.take_in(lpn, dirty);
     }
+    #[inline(never)]
     pub(super) fn read(&mut self, lpn: Lpn) -> bool {
         self.held.now += 1;
         let Some((slot, _)) = self.held.groups.find(lpn) else { return false };
@@ -199,6 +206,7 @@ impl ForeignManager {
         true
     }
 
+    #[inline(never)]
     pub(super) fn choose(&mut self, view: View, out: &mut Destage) {
         self.held.host_writes = view.flash.host_writes();
         let slot = self.chosen().unwrap_or_else(|what| {
@@ -226,6 +234,7 @@ impl ForeignManager {
         })
     }
 
+    #[inline(never)]
     pub(super) fn remove(&mut self, lpn: Lpn) -> bool {
         let Some((slot, gone)) = self.held.groups.remove(lpn) else { return false };
         if gone {
@@ -233,19 +242,23 @@ impl ForeignManager {
         }
         true
     }
+    #[inline(never)]
     pub(super) fn left(&mut self, out: &Destage) {
         let Some(slot) = self.held.groups.slot_of_destage(out) else { return };
         self.held.groups.remove_group(slot);
         self.held.order.unlink(slot);
     }
+    #[inline(never)]
     pub(super) fn dirty_pages(&self, out: &mut Vec<u32>) {
         self.held.groups.dirty_pages(out);
     }
+    #[inline(never)]
     pub(super) fn cleaned(&mut self, lpn: Lpn) {
         if let Some((slot, offset)) = self.held.groups.find(lpn) {
             self.held.groups.set_dirty(slot, offset, false);
         }
     }
+    #[inline(never)]
     pub(super) fn audit(&self, violations: &mut Vec<Violation>) {
         self.held.groups.audit(violations);
         if self.held.order.total() != self.held.groups.len() {

@@ -81,7 +81,7 @@ impl Answers {
     }
 }
 
-/// A foreign placement policy at work.
+/// A foreign placement policy at work. Its methods are a call away, so that native ones do not pay for them.
 #[derive(Clone, Debug)]
 pub struct ForeignPlacement {
     policy: Box<dyn PlacePages>,
@@ -111,10 +111,12 @@ impl ForeignPlacement {
         }
     }
 
+    #[inline(never)]
     pub(super) fn streams(&self) -> u8 {
         self.streams
     }
 
+    #[inline(never)]
     pub(super) fn host(&mut self, write: HostWrite) -> u8 {
         let goes_on = self.run.is_some_and(|run| {
             let next = u32::try_from(self.host.next).unwrap_or(u32::MAX);
@@ -138,6 +140,7 @@ impl ForeignPlacement {
         self.accept(answer, run.pages as usize, self.host.streams.len(), "host", run.now)
     }
 
+    #[inline(never)]
     pub(super) fn relocation(&mut self, page: Relocation) -> u8 {
         let goes_on = self.from.get(self.moved.next) == Some(&page.from.0) && self.moving.now == page.now();
         if !goes_on && !self.begin_move(page) {

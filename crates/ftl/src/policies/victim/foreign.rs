@@ -104,7 +104,7 @@ impl SealedBlocks {
     }
 }
 
-/// A foreign victim policy at work in a unit.
+/// A foreign victim policy at work in a unit. Its methods are a call away, so that native ones do not pay for them.
 #[derive(Clone, Debug)]
 pub struct ForeignVictim {
     policy: Box<dyn PickVictim>,
@@ -129,6 +129,7 @@ impl ForeignVictim {
         }
     }
 
+    #[inline(never)]
     pub(super) fn sealed(&mut self, block: u32, view: UnitView) {
         let (at, now) = (block as usize, view.now());
         let blocks = &mut self.blocks;
@@ -141,12 +142,13 @@ impl ForeignVictim {
     }
 
     /// An open block's numbers are set anew when it is sealed.
-    #[inline]
+    #[inline(never)]
     pub(super) fn invalidated(&mut self, block: u32, pages_valid: u32, view: UnitView) {
         self.blocks.valid[block as usize] = pages_valid;
         self.blocks.changed[block as usize] = view.now();
     }
 
+    #[inline(never)]
     pub(super) fn removed(&mut self, block: u32) {
         self.blocks.is_sealed[block as usize] = false;
         if let Some(at) = self.blocks.order.iter().position(|sealed| *sealed == block) {
@@ -155,10 +157,12 @@ impl ForeignVictim {
         self.fruitless = if self.full == Some(block) { self.fruitless + 1 } else { 0 };
     }
 
+    #[inline(never)]
     pub(super) fn candidates(&self) -> u32 {
         u32::try_from(self.blocks.order.len()).expect("blocks are counted in 32 bits")
     }
 
+    #[inline(never)]
     pub(super) fn pick(&mut self, view: UnitView) -> Option<u32> {
         if self.blocks.order.is_empty() || self.fault.get().is_some() {
             return None;
