@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from flashwright.reproduce import Answer, Paper, Setting, Verdict, papers
+from flashwright.reproduce import Paper, Setting, Verdict, papers
+from judging import verdict_of
 
 Row = dict[str, Any]
 REPRODUCED, DIRECTION, NOT = Verdict.REPRODUCED, Verdict.DIRECTION, Verdict.NOT
@@ -24,13 +25,7 @@ def module(name: str) -> ModuleType:
 
 
 def verdict(read: dict[str, Paper], paper: str, id_: str, found: dict[str, list[Row]]) -> Verdict:
-    answer = read[paper].judges[id_].judge(found)
-    assert isinstance(answer, Answer)
-    assert answer.ours
-    for plot in answer.plots:
-        assert sum(len(line.x) for line in plot.lines) <= 200
-        assert all(len(line.x) == len(line.y) for line in plot.lines)
-    return answer.verdict
+    return verdict_of(read[paper], id_, found)
 
 
 def test_all_claims_are_listed(read: dict[str, Paper]) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from flashwright.reproduce import Setting, Verdict, papers
+from judging import verdict_of
 
 PAPER = papers()["kim-2011"]
 judges: Any = sys.modules["flashwright_experiments.kim_2011.judges"]
@@ -20,13 +21,7 @@ GOOD, DIRECTION, NOT = Verdict.REPRODUCED, Verdict.DIRECTION, Verdict.NOT
 
 
 def verdict(name: str, rows: Mapping[str, Any]) -> Verdict:
-    judging = PAPER.judges[name]
-    answer = judging.judge({need: rows[need] for need in judging.needs})
-    assert answer.ours
-    for plot in answer.plots:
-        assert all(len(line.x) == len(line.y) for line in plot.lines)
-        assert sum(len(line.x) for line in plot.lines) <= 200
-    return answer.verdict
+    return verdict_of(PAPER, name, rows)
 
 
 def test_every_claim_is_there() -> None:
