@@ -390,7 +390,8 @@ def _play(job: _Job) -> tuple[float, RunResult, float | None] | tuple[float, str
 def _life(job: _Job) -> float | None:
     """Host bytes until the drive's end, from rounds of wear without time; None for a workload that writes nothing."""
     ssd = job.variant.ssd.with_({"wear.pe-cycles-max": job.cycles, "timing.model": "none"})
-    settings = RunSettings(seed=job.variant.settings.seed, depth=job.variant.settings.depth)
+    given = job.variant.settings
+    settings = RunSettings(seed=given.seed, depth=given.depth, policies=given.policies)
     run = lifetime.begin(ssd, job.variant.source, settings)
     try:
         made = lifetime.forecast(run, share_min=0.0, rounds_min=_ROUNDS)

@@ -61,6 +61,8 @@ NOTE = __file__.replace("runs.py", "note.txt")
 """
 
 JUDGES = """
+import numpy as np
+
 from flashwright.reproduce import Answer, Line, Plot, Verdict, claim
 
 
@@ -73,7 +75,8 @@ def t1(found):
         "count",
         "sum",
         [
-            Line("ours", [r["count"] for r in rows], [r["sum"] for r in rows]),
+            Line("ours", range(1, len(rows) + 1), np.array([r["sum"] for r in rows])),
+            Line("nothing", (1, 2), (float("nan"), None)),
             Line("paper", [1], [2], paper=True),
         ],
     )
@@ -146,7 +149,7 @@ def test_a_failed_run_leaves_the_other_claims(folder: Path, tmp_path: Path) -> N
 def test_a_judge_that_fails_is_told_with_its_line(folder: Path, tmp_path: Path) -> None:
     (folder / "judges.py").write_text(JUDGES.replace('rows[0]["sum"]', "0"))
     found = reproduce(experiments=folder.parent, store=tmp_path / "store", workers=1)
-    assert "ZeroDivisionError" in str(found.judged[0].error) and "judges.py, line 8" in str(
+    assert "ZeroDivisionError" in str(found.judged[0].error) and "judges.py, line 10" in str(
         found.judged[0].error
     )
 
@@ -212,7 +215,9 @@ def test_the_command(folder: Path, tmp_path: Path, command: Cli) -> None:
     assert "2.00 times" in said.out and "1 reproduced" in said.out
     document = json.loads(files[0].read_text())
     assert document["counts"]["not testable"] == 1
-    assert document["claims"][0]["plots"][0]["lines"][1]["paper"] is True
+    lines = document["claims"][0]["plots"][0]["lines"]
+    assert lines[0]["x"] == [1, 2, 3] and lines[0]["y"] == [2, 4, 8]
+    assert lines[1]["y"] == [None, None] and lines[2]["paper"] is True
     assert files[1].read_text() == markdown(document)
     assert "| T1 | fig. 1 (`figure-1`) | B |" in files[1].read_text()
     assert "**T2**, not testable: Cited by the paper." in files[1].read_text()

@@ -23,9 +23,9 @@ def rested_on(document: Mapping[str, Any]) -> str:
         As :meth:`Reproduction.to_json` gives it.
     """
     how = "quick run (shapes, no magnitudes)" if document["quick"] else "full run"
-    traces = "with" if document["traces"] else "without"
+    traces = "with the real traces at hand" if document["traces"] else "without real traces"
     return (
-        f"Flashwright {document['version']}, {document['date']}: a {how} {traces} real traces; "
+        f"Flashwright {document['version']}, {document['date']}: a {how} {traces}; "
         f"{document['runs']:,} runs, {document['cpu_s'] / 60:.0f} minutes of one core"
     )
 

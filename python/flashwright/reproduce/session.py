@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import datetime
 import difflib
+import math
 import os
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -53,7 +54,20 @@ class Judged:
             answer = asdict(self.answer)
             for key in ("workload", "why"):
                 answer[key] = answer[key] or said[key]
-        return said | answer | {"error": self.error}
+        plain: dict[str, Any] = _plain(said | answer | {"error": self.error})
+        return plain
+
+
+def _plain(value: Any) -> Any:
+    """As JSON has it: whatever sequences and numbers a judge used, and None for what is no number."""
+    if isinstance(value, str | bool | int | None):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, Iterable):
+        return [_plain(each) for each in value]
+    number = float(value)
+    return number if math.isfinite(number) else None
 
 
 @dataclass(frozen=True)

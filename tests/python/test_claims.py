@@ -1,0 +1,73 @@
+"""The papers of the repository: every claim is there, and the page of claims is that of the last full run."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from flashwright.reproduce import Verdict, papers, reproduce
+from flashwright.reproduce.page import markdown
+
+ROOT = Path(__file__).parents[2]
+REFERENCE = ROOT.parent / "shared" / "reference" / "algorithms.md"
+RANGES = {
+    "D1.": 10,
+    "D2.": 22,
+    "D3.": 19,
+    "D4.": 16,
+    "D5.": 10,
+    "K": 20,
+    "G": 28,
+    "M": 18,
+    "H": 5,
+}
+EXPECTED = [f"{prefix}{n}" for prefix, count in RANGES.items() for n in range(1, count + 1)]
+
+
+def test_every_claim_is_listed_once() -> None:
+    found = [each.id for paper in papers(ROOT / "experiments").values() for each in paper.claims]
+    assert len(EXPECTED) == 148
+    assert sorted(found) == sorted(EXPECTED)
+
+
+@pytest.mark.skipif(not REFERENCE.exists(), reason="the list of claims is not at hand")
+def test_the_list_is_that_of_the_reference() -> None:
+    text = REFERENCE.read_text().partition("## 10. Claims")[2].partition("\n## 11.")[0]
+    assert sorted(re.findall(r"^\| ([DKGMH][0-9.]+) \|", text, re.M)) == sorted(EXPECTED)
+
+
+def test_what_can_not_be_run_says_why() -> None:
+    for paper in papers(ROOT / "experiments").values():
+        for each in paper.claims:
+            if each.verdict is not None:
+                assert each.ours and len(each.why) > 20, each.id
+
+
+def test_the_page_is_that_of_the_last_full_run() -> None:
+    document = json.loads((ROOT / "docs" / "claims.json").read_text())
+    assert (ROOT / "docs" / "claims.md").read_text() == markdown(document)
+    assert not document["quick"]
+    assert sorted(each["id"] for each in document["claims"]) == sorted(EXPECTED)
+    for each in document["claims"]:
+        assert each["verdict"] is not None and each["ours"], each["id"]
+        # Where ours differs, a paragraph says how and why.
+        assert each["verdict"] == "reproduced" or len(each["why"]) > 40, each["id"]
+
+
+# Exact ones: what comes out must not move, on any machine, and they take no time.
+EXACT = {
+    *("G1", "G2", "G3", "G4", "G25"),
+    *("M4", "M17", "K15"),
+    *("D1.4", "D1.5", "D1.7", "D2.6", "D2.7", "D2.8", "D3.4"),
+}
+
+
+def test_exact_claims_come_out(tmp_path: Path) -> None:
+    found = reproduce(sorted(EXACT), quick=True, store=tmp_path, experiments=ROOT / "experiments")
+    assert {each.claim.id for each in found.judged} == EXACT
+    for each in found.judged:
+        assert each.answer is not None, f"{each.claim.id}: {each.error}"
+        assert each.answer.verdict is Verdict.REPRODUCED, f"{each.claim.id}: {each.answer.ours}"
