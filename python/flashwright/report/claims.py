@@ -68,7 +68,7 @@ def write_claims(path: Path, document: Mapping[str, Any]) -> None:
             ],
             tiles=[(name.capitalize(), str(count)) for name, count in document["counts"].items()],
             table=Table(
-                ["Claim", "Paper", "Where", "Class", "Verdict", "The paper says", "Ours"],
+                ["Claim", "Verdict", "The paper says", "Ours", "Paper", "Where", "Class"],
                 [_row(each) for each in claims],
                 prose=True,
                 filters=["Paper", "Class", "Verdict"],
@@ -116,12 +116,12 @@ def _row(each: Mapping[str, Any]) -> list[Cell]:
     verdict = _verdict(each)
     return [
         Cell(each["id"], to=_key(each, 0) if each["plots"] else None),
-        Cell(each["paper"], each["paper"]),
-        Cell(each["where"]),
-        Cell(each["kind"], each["kind"]),
         Cell(verdict, verdict, tone=_TONES[verdict]),
         Cell(each["says"]),
         Cell(each["ours"] or each["error"] or ""),
+        Cell(each["paper"], each["paper"]),
+        Cell(each["where"]),
+        Cell(each["kind"], each["kind"]),
     ]
 
 
