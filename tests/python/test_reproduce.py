@@ -195,6 +195,12 @@ def test_choosing(folder: Path) -> None:
     with pytest.raises(ConfigError, match="figure1', expected a paper") as error:
         choose(read, ["T1", f"{folder.name}/figure1"])
     assert error.value.hint == f"did you mean {folder.name}/figure-1?"
+    with pytest.raises(ConfigError) as error:
+        choose(read, ["figure-1"])
+    assert error.value.hint == f"did you mean {folder.name}/figure-1?"
+    with pytest.raises(ConfigError) as error:
+        choose(read, ["?"])
+    assert error.value.hint == "--list names all of them"
 
 
 def test_no_papers(tmp_path: Path) -> None:

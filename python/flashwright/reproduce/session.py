@@ -227,14 +227,21 @@ def choose(read: Mapping[str, Paper], wanted: Sequence[str] = ()) -> list[Claim]
     for word in wanted:
         found = [each for each in every if word.lower() in _names(each)]
         if not found:
-            known = sorted({name for each in every for name in _names(each)})
-            close = difflib.get_close_matches(word.lower(), known, 1)
             raise ConfigError(
                 f"CLAIM: found {word!r}, expected a paper ({', '.join(read)}), PAPER/ENTRY or a claim's id",
-                f"did you mean {close[0]}?" if close else "--list names all of them",
+                _meant(word.lower(), every),
             )
         taken |= {each.id for each in found}
     return [each for each in every if each.id in taken]
+
+
+def _meant(word: str, every: Sequence[Claim]) -> str:
+    of_papers = sorted({f"{each.paper}/{each.entry}" for each in every if each.entry == word})
+    if of_papers:
+        return f"did you mean {' or '.join(of_papers)}?"
+    known = sorted({name for each in every for name in _names(each)})
+    close = difflib.get_close_matches(word, known, 1)
+    return f"did you mean {close[0]}?" if close else "--list names all of them"
 
 
 def _names(each: Claim) -> set[str]:
