@@ -311,6 +311,8 @@ impl Played<'_> {
         let mut report = replay.report();
         let notes = source.notes();
         report.json["workload_notes"] = json!(notes);
+        // A replay takes none from outside.
+        report.json["policies"] = json!([]);
         report.json["application"] = source.application();
         report.json["controller"] = controller(replay.device());
         Ok(Found { report, notes })
