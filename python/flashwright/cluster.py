@@ -98,8 +98,12 @@ def _computed(
     first = [submit(point) for point in itertools.islice(waiting, _IN_FLIGHT)]
     futures = distributed.as_completed(first, loop=client.loop)
     for future in futures:
+        if future.status in ("lost", "pending"):
+            # Its result went with the worker that held it, and the scheduler has it computed again.
+            futures.add(future)
+            continue
         point = of.pop(future.key)
-        if future.status in ("cancelled", "lost"):
+        if future.status == "cancelled":
             raise SweepError(
                 f"--dask {address}: the scheduler is gone",
                 "what was finished is kept; the same command goes on from there",

@@ -11,13 +11,15 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from flashwright import _core
+from flashwright.cluster import _computed
 from flashwright.errors import OutputError, SweepError
-from flashwright.points import Outcome, Point, Store, compute, digest_of_code
+from flashwright.points import Outcome, Point, Store, carry_out, compute, digest_of_code
 
 HERE = Path(__file__).parent
 
@@ -243,3 +245,31 @@ def test_the_content_of_a_file_is_a_digest_and_json(tmp_path: Path) -> None:
         "seconds": 0.0,
         "result": 2,
     }
+
+
+def test_a_result_that_a_dead_dask_worker_held_is_waited_for_again() -> None:
+    """The scheduler tells of a finished point, then that its result is lost, then of it once more."""
+    point = Point("math:hypot", {}, "a point")
+
+    class Future:
+        key, told = "one", ["lost", "pending", "finished"]
+
+        @property
+        def status(self) -> str:
+            return self.told[0]
+
+        def result(self) -> str:
+            return carry_out("math:hypot", {})
+
+    class Futures(list[Future]):
+        def add(self, future: Future) -> None:
+            future.told = future.told[1:]
+            self.append(future)
+
+    cluster = SimpleNamespace(as_completed=lambda first, loop: Futures(first))
+    client = SimpleNamespace(submit=lambda *_, **__: Future(), loop=None)
+    (found,) = _computed(cluster, client, [point], "tcp://here:1")
+    assert found.result == 0.0 and found.point is point
+    Future.told = ["cancelled"]
+    with pytest.raises(SweepError, match="the scheduler is gone"):
+        list(_computed(cluster, client, [point], "tcp://here:1"))
