@@ -13,7 +13,7 @@ import typer
 
 from flashwright import workloads
 from flashwright.device import Ssd
-from flashwright.errors import WorkloadError
+from flashwright.errors import SweepError, WorkloadError
 from flashwright.files import check_writable
 from flashwright.run import Run, RunSettings
 from flashwright.target import Target
@@ -27,6 +27,7 @@ __all__ = [
     "RunOptions",
     "SavingOptions",
     "TraceOptions",
+    "WorkerOptions",
     "add_options",
     "check_closeup",
     "check_snapshots",
@@ -355,6 +356,32 @@ class SavingOptions:
                 f"{device}: found with --resume of a run on another drive", "leave DEVICE out"
             )
         return made
+
+
+@dataclass
+class WorkerOptions:
+    """What computes the points of a sweep or of claims."""
+
+    jobs: Annotated[
+        int | None, typer.Option(metavar="N", help="Processes; by default one a core.")
+    ] = None
+    dask: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="A Dask scheduler whose workers compute, such as tcp://host:8786.",
+        ),
+    ] = None
+
+    def check(self) -> None:
+        """Refuse what contradicts itself."""
+        if self.jobs is not None and self.jobs < 1:
+            raise SweepError(f"--jobs: found {self.jobs}, expected a whole number from 1 up", "")
+        if self.dask is not None and self.jobs is not None:
+            raise SweepError(
+                "--jobs and --dask: found both, expected one of them",
+                "the cluster has as many workers as were started for it",
+            )
 
 
 def check_closeup(run: RunOptions, output: OutputOptions) -> None:

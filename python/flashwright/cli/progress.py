@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from types import FrameType, TracebackType
+from typing import Self
 
 from rich.console import Console
 from rich.progress import (
@@ -52,30 +53,15 @@ def _started(*columns: ProgressColumn) -> Progress:
     return bar
 
 
-class Bar:
-    """Shows how far a run is, its rate and the time left.
+class _Shown:
+    """What appears on standard error after a while, if it is wanted, and goes in the end."""
 
-    Parameters
-    ----------
-    wanted : bool or None
-        Whether it is shown; None shows it where somebody watches.
-    label : str
-        What stands before the phase.
-    unit : str
-        What the rate of the measured phase counts.
-    """
-
-    def __init__(self, wanted: bool | None, label: str = "", unit: str = "requests/s") -> None:
+    def __init__(self, wanted: bool | None) -> None:
         self._wanted = sys.stderr.isatty() if wanted is None else wanted
-        self._unit = unit
-        self._label = f"{label}: " if label else ""
         self._began = time.monotonic()
         self._bar: Progress | None = None
-        self._task: TaskID | None = None
-        self._phase = ""
-        self._phase_began = (0, 0.0)
 
-    def __enter__(self) -> Bar:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -90,6 +76,28 @@ class Bar:
         """Take it off the screen."""
         if self._bar is not None:
             self._bar.stop()
+
+
+class Bar(_Shown):
+    """Shows how far a run is, its rate and the time left.
+
+    Parameters
+    ----------
+    wanted : bool or None
+        Whether it is shown; None shows it where somebody watches.
+    label : str
+        What stands before the phase.
+    unit : str
+        What the rate of the measured phase counts.
+    """
+
+    def __init__(self, wanted: bool | None, label: str = "", unit: str = "requests/s") -> None:
+        super().__init__(wanted)
+        self._unit = unit
+        self._label = f"{label}: " if label else ""
+        self._task: TaskID | None = None
+        self._phase = ""
+        self._phase_began = (0, 0.0)
 
     def update(self, now: run.Progress, what: str = "") -> None:
         """Take what a run tells; `what` names the part of it that is going on."""
@@ -118,7 +126,7 @@ class Bar:
         self._bar.update(self._task, description=shown, completed=done, total=total, rate=rate)
 
 
-class PointsBar:
+class PointsBar(_Shown):
     """Shows how many points are finished, how many failed, their rate and the time left.
 
     Parameters
@@ -135,23 +143,9 @@ class PointsBar:
     """
 
     def __init__(self, wanted: bool | None) -> None:
-        self._wanted = sys.stderr.isatty() if wanted is None else wanted
-        self._began = time.monotonic()
-        self._bar: Progress | None = None
+        super().__init__(wanted)
         self.computed = self.kept = self.failed = 0
         self.seconds = 0.0
-
-    def __enter__(self) -> PointsBar:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._bar is not None:
-            self._bar.stop()
 
     @property
     def elapsed_s(self) -> float:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from flashwright.cli.options import ResultOptions, add_options
+from flashwright.cli.options import ResultOptions, WorkerOptions, add_options
 from flashwright.cli.progress import PointsBar, terminable
 from flashwright.cli.render import errors, page, put_json, units
-from flashwright.errors import SweepError
 from flashwright.files import write_beside
 from flashwright.report.claims import write_claims
-from flashwright.reproduce import Claim, Plan, Reproduction, choose, papers
+from flashwright.reproduce import Claim, Paper, Plan, Reproduction, choose, papers
 from flashwright.reproduce import reproduce as carry_out
-from flashwright.reproduce.page import markdown
+from flashwright.reproduce.page import markdown, verdict_of
 
 __all__ = ["reproduce"]
 
@@ -51,22 +50,12 @@ class ReproduceOptions:
             help="Where the results of runs are kept: what is there is not run again.",
         ),
     ] = Path(".flashwright/claims")
-    jobs: Annotated[
-        int | None, typer.Option(metavar="N", help="Processes; by default one a core.")
-    ] = None
-    dask: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS",
-            help="A Dask scheduler whose workers compute, such as tcp://host:8786; they need the same papers' folder.",
-        ),
-    ] = None
     experiments: Annotated[
         Path | None,
         typer.Option(
             metavar="FOLDER",
             envvar="FLASHWRIGHT_EXPERIMENTS",
-            help="The papers; by default those of the repository.",
+            help="The papers; by default those of the repository. Workers of --dask need them at the same place.",
         ),
     ] = None
     markdown: Annotated[
@@ -77,6 +66,7 @@ class ReproduceOptions:
 @add_options
 def reproduce(
     run: ReproduceOptions,
+    workers: WorkerOptions,
     output: ResultOptions,
     claim: Annotated[
         list[str] | None,
@@ -93,12 +83,9 @@ def reproduce(
     output.check(run.markdown)
     wanted = claim or []
     if run.list:
-        return _list(choose(papers(run.experiments), wanted), output)
-    if run.dask is not None and run.jobs is not None:
-        raise SweepError(
-            "--jobs and --dask: found both, expected one of them",
-            "the cluster has as many workers as were started for it",
-        )
+        read = papers(run.experiments)
+        return _list(read, choose(read, wanted), output)
+    workers.check()
     try:
         with terminable(), PointsBar(output.bar) as bar:
             found = carry_out(
@@ -107,8 +94,8 @@ def reproduce(
                 traces=run.traces,
                 store=run.store,
                 experiments=run.experiments,
-                workers=run.jobs,
-                dask=run.dask,
+                workers=workers.jobs,
+                dask=workers.dask,
                 told=None if output.quiet else _tell,
                 progress=bar.update,
             )
@@ -125,12 +112,12 @@ def reproduce(
     if output.report is not None:
         write_claims(output.report, document)
     if not output.silent:
-        _show(found)
+        _show(found, document)
     judged = [each for each in document["claims"] if each["verdict"] != "not testable"]
     return 0 if all(each["verdict"] == "reproduced" for each in judged) else 1
 
 
-def _list(claims: Sequence[Claim], output: ResultOptions) -> int:
+def _list(read: Mapping[str, Paper], claims: Sequence[Claim], output: ResultOptions) -> int:
     rows = [
         {
             "id": each.id,
@@ -142,13 +129,16 @@ def _list(claims: Sequence[Claim], output: ResultOptions) -> int:
         }
         for each in claims
     ]
-    put_json({"claims": rows}, output.json)
+    named = {each.paper: read[each.paper] for each in claims}
+    cited = [{"paper": name, "title": of.title, "cited": of.cited} for name, of in named.items()]
+    put_json({"papers": cited, "claims": rows}, output.json)
     if not output.silent:
         table = page.plain_table("claim", "name", "class", "the paper says")
         for row in rows:
             table.add_row(row["id"], row["name"], row["kind"], row["says"])
         out = page.console()
         out.print(table)
+        out.print(page.grid([(name, f"{of.cited}: {of.title}") for name, of in named.items()]))
         out.print(f"{len(rows)} claims")
     return 0
 
@@ -166,9 +156,9 @@ def _tell(made: Plan) -> None:
     errors.note(told)
 
 
-def _show(found: Reproduction) -> None:
+def _show(found: Reproduction, document: Mapping[str, Any]) -> None:
     out = page.console()
-    claims: list[dict[str, Any]] = found.to_json()["claims"]
+    claims: list[dict[str, Any]] = document["claims"]
     if len(claims) <= _TOLD_IN_FULL:
         for each in claims:
             out.print(page.grid(_in_full(each)))
@@ -179,7 +169,7 @@ def _show(found: Reproduction) -> None:
             table.add_row(
                 each["id"],
                 f"{each['paper']}/{each['entry']}",
-                each["verdict"] or "could not be judged",
+                verdict_of(each),
                 each["ours"] or each["error"] or "",
             )
         out.print(table)
@@ -202,7 +192,7 @@ def _in_full(each: dict[str, Any]) -> list[tuple[str, str]]:
         ("drive", each["drive"]),
         ("workload", each["workload"]),
         ("ours", each["ours"]),
-        ("verdict", each["verdict"] or f"could not be judged: {each['error']}"),
+        ("verdict", ": ".join(filter(None, (verdict_of(each), each["error"])))),
         ("why", "" if each["verdict"] == "reproduced" else each["why"]),
     ]
     return [(name, text) for name, text in rows if text]

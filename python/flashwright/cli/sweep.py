@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from flashwright import __version__
-from flashwright.cli.options import ResultOptions, add_options
+from flashwright.cli.options import ResultOptions, WorkerOptions, add_options
 from flashwright.cli.progress import PointsBar, terminable
 from flashwright.cli.render import errors, page, put_json, units
 from flashwright.errors import FlashwrightError, SweepError
@@ -29,6 +29,7 @@ _LISTED = 200
 @add_options
 def sweep(
     output: ResultOptions,
+    workers: WorkerOptions,
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="A TOML file; docs/sweep.md describes it.")
     ],
@@ -49,16 +50,6 @@ def sweep(
             help="A row for each combination: mean and 95 % interval over its seeds, as .parquet.",
         ),
     ] = None,
-    jobs: Annotated[
-        int | None, typer.Option(metavar="N", help="Processes; by default one a core.")
-    ] = None,
-    dask: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS",
-            help="A Dask scheduler whose workers compute, such as tcp://host:8786.",
-        ),
-    ] = None,
     shard: Annotated[
         str | None,
         typer.Option(
@@ -71,7 +62,8 @@ def sweep(
 ) -> int:
     """Run grids and lists of settings, with several seeds each, on all cores."""
     part = None if shard is None else Shard.parse(shard)
-    _check(output, part, out, summary, jobs, dask)
+    workers.check()
+    _check(output, part, out, summary)
     made = Sweep.from_toml(file)
     kept = Store(store or file.with_suffix(".points"))
     if plan:
@@ -79,7 +71,9 @@ def sweep(
         return 0
     try:
         with terminable(), PointsBar(output.bar) as bar:
-            found = made.run(kept, jobs=jobs, dask=dask, shard=part, progress=bar.update)
+            found = made.run(
+                kept, jobs=workers.jobs, dask=workers.dask, shard=part, progress=bar.update
+            )
     except KeyboardInterrupt:
         errors.note(
             f"interrupted; {units.count(made.kept(kept))} of {units.count(len(made.cases))} points are kept in "
@@ -106,16 +100,7 @@ def _check(
     part: Shard | None,
     out: Path | None,
     summary: Path | None,
-    jobs: int | None,
-    dask: str | None,
 ) -> None:
-    if jobs is not None and jobs < 1:
-        raise SweepError(f"--jobs: found {jobs}, expected a whole number from 1 up", "")
-    if dask is not None and jobs is not None:
-        raise SweepError(
-            "--jobs and --dask: found both, expected one of them",
-            "the cluster has as many workers as were started for it",
-        )
     named = {"--out": out, "--summary": summary, "--json": output.json, "--report": output.report}
     for name, path in named.items():
         if part is not None and path is not None:

@@ -12,18 +12,17 @@ from typing import Any
 from flashwright.report.charts import Chart, Columns, Section, axis, series
 from flashwright.report.page import Findings, write_findings
 from flashwright.report.tables import Badge, Cell, Table, Tone
-from flashwright.reproduce.claims import Verdict
-from flashwright.reproduce.page import rested_on
+from flashwright.reproduce.claims import NOT_JUDGED, Verdict
+from flashwright.reproduce.page import CLASSES, RULE, differs, rested_on, verdict_of
 
 __all__ = ["write_claims"]
 
-_NOT_JUDGED = "could not be judged"
 _TONES: dict[str, Tone] = {
     Verdict.REPRODUCED: "good",
     Verdict.DIRECTION: "warn",
     Verdict.NOT: "bad",
     Verdict.UNTESTABLE: "plain",
-    _NOT_JUDGED: "bad",
+    NOT_JUDGED: "bad",
 }
 
 
@@ -74,10 +73,8 @@ def write_claims(path: Path, document: Mapping[str, Any]) -> None:
                 filters=["Paper", "Class", "Verdict"],
             ),
             explained=[
-                f"{rested_on(document)}. A claim is judged by its own rule; direction only: the sign or the order is "
-                "the paper's, the magnitude is not, or a stand-in for a trace that is not public can't tell it.",
-                "Classes: A exact, B simulation of public or generated input, C simulation that lacks a trace or "
-                "parameters, D measured on hardware, E cited from elsewhere, text no number.",
+                f"{rested_on(document)}. {RULE.replace('*', '')}",
+                CLASSES,
             ],
             sections=[
                 Section(name, f"Figures of {name}", of, small=True)
@@ -94,26 +91,18 @@ def write_claims(path: Path, document: Mapping[str, Any]) -> None:
                     "",
                 )
                 for name, of in by_paper.items()
-                if (rows := [_why(each) for each in of if _differs(each)])
+                if (rows := [_why(each) for each in of if differs(each)])
             ],
         ),
     )
-
-
-def _differs(each: Mapping[str, Any]) -> bool:
-    return bool(each["why"]) and each["verdict"] != Verdict.REPRODUCED
 
 
 def _key(each: Mapping[str, Any], number: int) -> str:
     return f"{each['id']}-{number}".replace(".", "-")
 
 
-def _verdict(each: Mapping[str, Any]) -> str:
-    return str(each["verdict"] or _NOT_JUDGED)
-
-
 def _row(each: Mapping[str, Any]) -> list[Cell]:
-    verdict = _verdict(each)
+    verdict = verdict_of(each)
     return [
         Cell(each["id"], to=_key(each, 0) if each["plots"] else None),
         Cell(verdict, verdict, tone=_TONES[verdict]),
@@ -126,7 +115,7 @@ def _row(each: Mapping[str, Any]) -> list[Cell]:
 
 
 def _why(each: Mapping[str, Any]) -> list[Cell]:
-    verdict = _verdict(each)
+    verdict = verdict_of(each)
     return [
         Cell(each["id"]),
         Cell(verdict, verdict, tone=_TONES[verdict]),
@@ -160,7 +149,7 @@ def _chart(
         "series": lines,
         "levels": [[value, label] for label, value in plot["levels"]],
     }
-    verdict = _verdict(each)
+    verdict = verdict_of(each)
     return Chart(
         key,
         f"{each['id']}: {plot['title']}",

@@ -51,6 +51,10 @@ class Verdict(StrEnum):
         return cls.REPRODUCED if met else cls.DIRECTION if direction else cls.NOT
 
 
+NOT_JUDGED = "could not be judged"
+"""Stands where a verdict would, if a run failed that the claim rests on."""
+
+
 @dataclass(frozen=True)
 class Claim:
     """A quantitative claim of a source.

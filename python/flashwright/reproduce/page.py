@@ -6,12 +6,41 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from flashwright.reproduce.claims import Verdict
+from flashwright.reproduce.claims import NOT_JUDGED, Verdict
 
-__all__ = ["markdown", "rested_on"]
+__all__ = ["CLASSES", "RULE", "differs", "markdown", "rested_on", "verdict_of"]
 
 _VERDICTS = [each.value for each in Verdict]
-_NOT_JUDGED = "could not be judged"
+RULE = (
+    "A claim is judged by its own rule. *Direction only*: the sign or the order is the paper's; the magnitude is not, "
+    "or a stand-in for a trace that is not public can't tell it."
+)
+CLASSES = (
+    "Classes: A exact, B simulation of public or generated input, C simulation that lacks a trace or parameters, D "
+    "measured on hardware, E cited from elsewhere, text no number."
+)
+
+
+def verdict_of(each: Mapping[str, Any]) -> str:
+    """The verdict on a claim of the document, in words.
+
+    Parameters
+    ----------
+    each : mapping
+        One of the document's claims.
+    """
+    return str(each["verdict"] or NOT_JUDGED)
+
+
+def differs(each: Mapping[str, Any]) -> bool:
+    """Whether there is something to be said of how ours differs.
+
+    Parameters
+    ----------
+    each : mapping
+        One of the document's claims.
+    """
+    return bool(each["why"]) and each["verdict"] != Verdict.REPRODUCED
 
 
 def rested_on(document: Mapping[str, Any]) -> str:
@@ -44,27 +73,20 @@ def markdown(document: Mapping[str, Any]) -> str:
         Counts by paper and verdict, then each paper's claims, then what is to be said where ours differs.
     """
     claims: Sequence[Mapping[str, Any]] = document["claims"]
-    verdicts = _VERDICTS + (
-        [_NOT_JUDGED] if any(each["verdict"] is None for each in claims) else []
-    )
+    verdicts = _VERDICTS + ([NOT_JUDGED] if any(each["verdict"] is None for each in claims) else [])
     lines = [
         "# The papers' claims, run again",
         "",
         f"{rested_on(document)}. Written by `flashwright reproduce --markdown`.",
         "",
-        "A claim is judged by its own rule. *Direction only*: the sign or the order is the paper's; the magnitude is "
-        "not, or a stand-in for a trace that is not public can't tell it. Classes: A exact, B simulation of public or "
-        "generated input, C simulation that lacks a trace or parameters, D measured on hardware, E cited from "
-        "elsewhere, text no number.",
+        f"{RULE} {CLASSES}",
         "",
         _row("paper", "claims", *verdicts),
         _row(*["---"] * (2 + len(verdicts))),
     ]
     by_paper = {name: list(of) for name, of in groupby(claims, lambda each: str(each["paper"]))}
     for name, of in (*by_paper.items(), ("**all**", claims)):
-        counted = [
-            sum((each["verdict"] or _NOT_JUDGED) == verdict for each in of) for verdict in verdicts
-        ]
+        counted = [sum(verdict_of(each) == verdict for each in of) for verdict in verdicts]
         lines.append(_row(name, str(len(of)), *map(str, counted)))
     for name, of in by_paper.items():
         lines += [
@@ -82,18 +104,13 @@ def markdown(document: Mapping[str, Any]) -> str:
                     each["kind"],
                     each["says"],
                     each["ours"] or each["error"] or "",
-                    each["verdict"] or _NOT_JUDGED,
+                    verdict_of(each),
                 )
             )
-        differ = [
-            each for each in of if each["why"] and each["verdict"] != Verdict.REPRODUCED.value
-        ]
+        differ = [each for each in of if differs(each)]
         if differ:
             lines += ["", f"### Where ours differs from {name}", ""]
-            lines += [
-                f"- **{each['id']}**, {each['verdict'] or _NOT_JUDGED}: {each['why']}"
-                for each in differ
-            ]
+            lines += [f"- **{each['id']}**, {verdict_of(each)}: {each['why']}" for each in differ]
     return "\n".join(lines) + "\n"
 
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 import flashwright
 from flashwright.errors import ConfigError
 from flashwright.points import Outcome, Point, Store, compute, cores
-from flashwright.reproduce.claims import Answer, Claim, Setting, Verdict
+from flashwright.reproduce.claims import NOT_JUDGED, Answer, Claim, Setting, Verdict
 from flashwright.reproduce.papers import Paper, Part, papers, points_of
 from flashwright.results import of_rows
 from flashwright.tables import Tabular, html_table
@@ -138,11 +138,14 @@ class Reproduction(Tabular):
     def counts(self) -> dict[str, int]:
         """How many claims there are of each verdict, and how many could not be judged."""
         counted = Counter(
-            "could not be judged" if each.answer is None else each.answer.verdict.value
-            for each in self.judged
+            NOT_JUDGED if each.answer is None else each.answer.verdict.value for each in self.judged
         )
-        order = [each.value for each in Verdict] + ["could not be judged"]
-        return {name: counted[name] for name in order if counted[name] or name in order[:4]}
+        verdicts = [each.value for each in Verdict]
+        return {
+            name: counted[name]
+            for name in (*verdicts, NOT_JUDGED)
+            if counted[name] or name in verdicts
+        }
 
     def to_arrow(self) -> pa.Table:
         """A row for each claim.
