@@ -32,7 +32,16 @@ from typing import Any
 from flashwright import _core
 from flashwright.errors import FlashwrightError, OutputError, SweepError
 
-__all__ = ["Outcome", "Point", "Store", "carry_out", "compute", "cores", "digest_of_code"]
+__all__ = [
+    "Outcome",
+    "Point",
+    "Store",
+    "carry_out",
+    "compute",
+    "cores",
+    "digest_of_code",
+    "digest_of_file",
+]
 
 
 @dataclass(frozen=True)
@@ -124,6 +133,39 @@ def digest_of_code(*modules: str) -> str:
             raise SweepError(f"{name}: found no file of this module, expected its text", "")
         digest.update(hashlib.sha256(Path(spec.origin).read_bytes()).digest())
     return digest.hexdigest()[:32]
+
+
+def digest_of_file(path: str | os.PathLike[str]) -> str:
+    """SHA-256 of a file's content, which is read again once the file has changed.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+
+    Returns
+    -------
+    str
+        64 hexadecimal digits.
+
+    Raises
+    ------
+    OSError
+        If it can't be read.
+
+    Examples
+    --------
+    >>> digest_of_file(__file__) == digest_of_file(Path(__file__))
+    True
+    """
+    status = os.stat(path)
+    return _digest_of(os.fspath(path), status.st_size, status.st_mtime_ns)
+
+
+@functools.cache
+def _digest_of(path: str, size: int, changed: int) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 class Store:

@@ -419,12 +419,11 @@ class Sweep:
         cases = []
         for combination in description.combinations():
             for seed in description.seeds:
-                variant, point = combination.variant, None
+                case, variant = Case(combination, seed, None), combination.variant
                 if variant is not None:
                     seeded = replace(variant, settings=replace(variant.settings, seed=seed))
-                    label = ", ".join(filter(None, (combination.label, f"seed={seed}")))
-                    point = point_of(seeded, label)
-                cases.append(Case(combination, seed, point))
+                    case = replace(case, point=point_of(seeded, case.label))
+                cases.append(case)
         return cls(tuple(cases))
 
     @classmethod

@@ -6,8 +6,6 @@ of the trace, the settings of the run, and a digest of the code. Where a trace l
 
 from __future__ import annotations
 
-import functools
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, replace
@@ -16,7 +14,7 @@ from typing import Any
 
 from flashwright.compare import Variant
 from flashwright.errors import SweepError, TraceError
-from flashwright.points import Point, digest_of_code
+from flashwright.points import Point, digest_of_code, digest_of_file
 from flashwright.policies import name_of
 from flashwright.run import Run, RunSettings
 from flashwright.workloads import Trace, Workload
@@ -157,14 +155,6 @@ def play(
 
 def _digest(path: str) -> str:
     try:
-        status = Path(path).stat()
-        return _digest_of(path, status.st_size, status.st_mtime_ns)
+        return digest_of_file(path)
     except OSError as error:
         raise TraceError(f"{path}: {(error.strerror or str(error)).lower()}", "") from None
-
-
-@functools.cache
-def _digest_of(path: str, size: int, changed: int) -> str:
-    """Of the file's content; it is read again once it has changed."""
-    with Path(path).open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

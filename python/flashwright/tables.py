@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING
@@ -16,9 +17,10 @@ if TYPE_CHECKING:
 __all__ = ["Tabular", "frame", "html_table"]
 
 
-class Tabular:
+class Tabular(ABC):
     """A result that is a table."""
 
+    @abstractmethod
     def to_arrow(self) -> pa.Table:
         """The result as a table of Arrow's; units are in the names of the columns.
 
@@ -26,7 +28,6 @@ class Tabular:
         -------
         pyarrow.Table
         """
-        raise NotImplementedError
 
     def to_pandas(self) -> DataFrame:
         """The same table for pandas.

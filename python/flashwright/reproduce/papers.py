@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import Any, get_args
 
 import flashwright
-from flashwright import _core
 from flashwright.errors import ConfigError
-from flashwright.points import Point
+from flashwright.points import Point, digest_of_code, digest_of_file
 from flashwright.reproduce.claims import Claim, Job, Jobs, Judge, Kind, Setting, Verdict
 
 __all__ = ["Paper", "folder_of_papers", "papers", "play"]
@@ -266,7 +265,7 @@ def _point(part: Part, job: Job, setting: Setting) -> Point:
     if setting.traces is not None:
         under = str(setting.traces.resolve()) + os.sep
         digests += [
-            _of_file(value)
+            digest_of_file(value)
             for value in job.arguments.values()
             if isinstance(value, str) and value.startswith(under)
         ]
@@ -279,70 +278,61 @@ def _point(part: Part, job: Job, setting: Setting) -> Point:
     )
 
 
-@cache
-def _of_file(path: str) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 # What shapes no result: what people see, and how runs are handed out and kept.
 _NO_RESULTS = {
     "cli",
     "report",
     "reproduce",
-    "points.py",
-    "pool.py",
-    "cluster.py",
-    "sweep.py",
-    "sweepfile.py",
-    "sweeppoint.py",
+    "points",
+    "pool",
+    "cluster",
+    "sweep",
+    "sweepfile",
+    "sweeppoint",
 }
 
 
 @cache
 def _of_simulator() -> str:
     root = Path(flashwright.__file__).parent
-    files = [
-        str(path)
-        for path in sorted(root.rglob("*.py"))
-        if path.relative_to(root).parts[0] not in _NO_RESULTS
-    ]
-    text = _core.source_digest + "".join(_of_file(path) for path in files)
-    return hashlib.sha256(text.encode()).hexdigest()
+    below = [path.relative_to(root).with_suffix("") for path in sorted(root.rglob("*.py"))]
+    return digest_of_code(
+        *(
+            ".".join(("flashwright", *path.parts)).removesuffix(".__init__")
+            for path in below
+            if path.parts[0] not in _NO_RESULTS and path.name != "__main__"
+        )
+    )
 
 
 @cache
 def _of_modules(path: str) -> str:
     """The digest of a file and of those of its folder that it imports, however far."""
     folder = Path(path).parent
-    seen: set[str] = set()
+    seen: dict[str, str] = {}
     queue = [Path(path).stem]
     while queue:
         stem = queue.pop()
         if stem not in seen and (folder / f"{stem}.py").is_file():
-            seen.add(stem)
-            queue += _siblings(folder / f"{stem}.py")
-    return hashlib.sha256(
-        "".join(_code(str(folder / f"{stem}.py")) for stem in sorted(seen)).encode()
-    ).hexdigest()
+            seen[stem], siblings = _code(str(folder / f"{stem}.py"))
+            queue += siblings
+    return hashlib.sha256("".join(seen[stem] for stem in sorted(seen)).encode()).hexdigest()
 
 
 @cache
-def _code(path: str) -> str:
-    """The digest of a file without what shapes no row: comments, docstrings, and how long its parts take."""
+def _code(path: str) -> tuple[str, list[str]]:
+    """The digest of a file without what shapes no row, and the files beside it that it imports.
+
+    No row is shaped by comments, docstrings and how long parts take. Imports are ``from . import runs`` and
+    ``from .runs import play``.
+    """
     tree = ast.parse(Path(path).read_text(encoding="utf-8"))
+    siblings: list[str] = []
     for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.level == 1:
+            siblings += [node.module] if node.module else [each.name for each in node.names]
         if isinstance(node, ast.FunctionDef):
             node.decorator_list = []
         if isinstance(node, ast.FunctionDef | ast.Module) and ast.get_docstring(node) is not None:
             node.body = node.body[1:] or [ast.Pass()]
-    return hashlib.sha256(ast.unparse(tree).encode()).hexdigest()
-
-
-def _siblings(path: Path) -> list[str]:
-    """The files beside it that a file imports: ``from . import runs``, ``from .runs import play``."""
-    found: list[str] = []
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.level == 1:
-            found += [node.module] if node.module else [each.name for each in node.names]
-    return found
+    return hashlib.sha256(ast.unparse(tree).encode()).hexdigest(), siblings
