@@ -34,7 +34,7 @@ __all__ = [
 __version__: str
 source_digest: str
 
-_Phase: TypeAlias = Literal["precondition", "warmup", "measured", "done"]
+_Phase: TypeAlias = Literal["precondition", "settling", "warmup", "measured", "done"]
 _Points: TypeAlias = tuple[npt.NDArray[np.uint64], npt.NDArray[np.float64]]
 
 class _Snapshots(TypedDict):

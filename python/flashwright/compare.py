@@ -61,7 +61,9 @@ class Variant:
 
     def begin(self) -> Run:
         """The run, about to start."""
-        return Run.create(self.ssd.toml, self.ssd.preconditioning, self.source, self.settings)
+        return Run.create(
+            self.ssd.toml, self.ssd.preconditioning or "empty", self.source, self.settings
+        )
 
 
 def is_of_drive(key: str) -> bool:
@@ -136,7 +138,7 @@ class Maker:
             else:
                 of_drive[key] = value
         if any(key in OF_RUN for key in choice):
-            settings.to_json(preconditioning)
+            settings.to_json(preconditioning or "empty")
         _expect_no_substitute(of_drive, settings)
         if of_workload:
             source = _with_keys(source, of_workload)
@@ -388,7 +390,8 @@ def compare(
     Parameters
     ----------
     ssd : Ssd
-        The drive.
+        The drive. Without a :meth:`Ssd.precondition` of its own each run begins with a drive that has settled under
+        the workload (``auto``).
     workload : Workload, Trace or str
         What to play.
     vary : mapping
@@ -435,7 +438,7 @@ def compare(
     ...
     flashwright.errors.WorkloadError: workload.rate and depth: found both, expected one of them
     """
-    made = variants(ssd, workload, vary, RunSettings(**settings))
+    made = variants(ssd.settling(), workload, vary, RunSettings(**settings))
     if each is not None:
         for key in vary:
             if not is_of_drive(key):

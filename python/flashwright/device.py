@@ -40,8 +40,9 @@ class Ssd:
     ----------
     toml : str
         The whole configuration, every default written out.
-    preconditioning : str
-        What is done to the drive before a run.
+    preconditioning : str or None
+        What is done to the drive before a run. None leaves it to the call: :meth:`play` begins with an erased drive;
+        :func:`flashwright.compare`, :func:`flashwright.advise` and sweeps take ``"auto"``.
 
     Examples
     --------
@@ -54,7 +55,7 @@ class Ssd:
     """
 
     toml: str
-    preconditioning: str = "empty"
+    preconditioning: str | None = None
 
     @classmethod
     def named(cls, name: str) -> Ssd:
@@ -228,7 +229,10 @@ class Ssd:
         Parameters
         ----------
         spec : str
-            ``empty``, ``sequential``, ``random``, ``random:capacities=3`` or ``steady``.
+            ``workload``: filled once, then the workload itself, not measured, until write amplification has settled
+            under it. ``auto``: ``workload`` where that can be played beforehand, else ``sequential``. ``empty``: nothing.
+            ``sequential``: filled once, in order. ``random``, ``random:capacities=3``: one bare fill in random order,
+            then uniform writes. ``steady``: uniform writes until the SNIA's rule holds.
 
         Returns
         -------
@@ -240,6 +244,17 @@ class Ssd:
         'random:capacities=3'
         """
         return replace(self, preconditioning=_core.precondition_read(spec))
+
+    def settling(self) -> Ssd:
+        """The same drive, preconditioned by ``auto`` if nothing was said: for answers that are about settled drives.
+
+        Examples
+        --------
+        >>> ssd = Ssd.named("default")
+        >>> ssd.settling().preconditioning, ssd.precondition("empty").settling().preconditioning
+        ('auto', 'empty')
+        """
+        return self if self.preconditioning is not None else self.precondition("auto")
 
     def check(self) -> None:
         """Find out whether the drive can be built, which reading its description does not tell.
@@ -340,7 +355,9 @@ class Ssd:
             audit_every=audit_every,
             policies=policies,
         )
-        return Run.create(self.toml, self.preconditioning, source, settings).go(progress=progress)
+        return Run.create(self.toml, self.preconditioning or "empty", source, settings).go(
+            progress=progress
+        )
 
     def __repr__(self) -> str:
         c = self.config

@@ -271,7 +271,7 @@ def begin(
         source = replace(source, repeat=_REPEATS)
     made = replace(settings or RunSettings(), **by_name)
     made = replace(made, requests=_FOREVER)
-    return Run.create(ssd.toml, ssd.preconditioning, source, made)
+    return Run.create(ssd.toml, ssd.preconditioning or "empty", source, made)
 
 
 def play_to_end(

@@ -189,7 +189,7 @@ class Profile:
                 size, _ = _decode(text)
                 findings[parameter] = Finding(parameter, "found", size, "B", why=_AS_DESCRIBED)
         facts = TargetFacts(f"sim:{ssd.name}", "simulated", _core.config_check(ssd.toml)[0])
-        return cls(facts, findings, "described", twin=replace(ssd, preconditioning="empty"))
+        return cls(facts, findings, "described", twin=replace(ssd, preconditioning=None))
 
     @classmethod
     def from_toml(cls, path: str | os.PathLike[str]) -> Profile:
@@ -524,7 +524,7 @@ class _Faults:
             self.add(one.key, one.found, one.expected, one.hint)
         if profile.twin is None:
             return
-        if profile.twin.preconditioning != "empty":
+        if profile.twin.preconditioning is not None:
             self.add(
                 "twin",
                 f"a drive that is preconditioned ({profile.twin.preconditioning})",

@@ -349,7 +349,7 @@ def _target(
         target = target.with_settings(settings)
     if precondition is not None:
         target = target.precondition(precondition)
-    return {"ssd": {"config": target.toml, "precondition": target.preconditioning}}
+    return {"ssd": {"config": target.toml, "precondition": target.preconditioning or "empty"}}
 
 
 # Settings of `[host]` that are about a simulated drive's side of it.

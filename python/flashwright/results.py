@@ -25,6 +25,7 @@ __all__ = [
     "Latencies",
     "RunResult",
     "Runs",
+    "Settled",
     "Snapshots",
     "column",
     "flat_figures",
@@ -172,6 +173,65 @@ class Snapshots(Tabular):
         return f"Snapshots({moments} moments of {cells:,} cells)"
 
 
+@dataclass(frozen=True)
+class Settled:
+    """Whether a run's figures are of a drive that had settled under the workload. True where they are.
+
+    Attributes
+    ----------
+    verdict : {"settled", "transient", "too-short", "none"}
+        ``settled``: write amplification no longer changed, and the measurement is long enough. ``transient``: it still
+        changed, or too little was erased to tell. ``too-short``: the drive had settled, but the measurement can't say
+        its figure to 3 %. ``none``: the host wrote nothing.
+    since_request : int or None
+        The measured request from which on the drive was settled; 0 where it was so before.
+    confidence : float or None
+        How often the verdict ``settled`` was right to 3 % against runs ten times as long (``experiments/settling``).
+    write_amplification : float or None
+        Of the settled part, preconditioning by the workload included.
+    interval : (float, float) or None
+        95 % interval of the measured write amplification.
+    drift : float or None
+        The largest relative difference between spans of the history.
+    erases_per_block : float
+        Erases a block since the workload began.
+    why : str
+        The reason, in a sentence.
+    mend : str or None
+        The option that mends it.
+
+    Examples
+    --------
+    >>> from flashwright import Ssd
+    >>> ssd = Ssd.named("default").with_(blocks_per_plane=64)
+    >>> run = ssd.play("uniform:write=1", requests=50_000)
+    >>> bool(run.settled), run.settled.verdict, run.settled.mend
+    (False, 'transient', '--precondition workload')
+    >>> run = ssd.precondition("workload").play("uniform:write=1", requests=50_000)
+    >>> bool(run.settled), run.settled.since_request
+    (True, 0)
+    """
+
+    verdict: str
+    since_request: int | None
+    confidence: float | None
+    write_amplification: float | None
+    interval: tuple[float, float] | None
+    drift: float | None
+    erases_per_block: float
+    why: str
+    mend: str | None
+
+    @classmethod
+    def of(cls, figures: Mapping[str, Any]) -> Settled:
+        """Made from the documented figures of a run, section ``settled``."""
+        interval = figures["interval"]
+        return cls(**{**figures, "interval": None if interval is None else tuple(interval)})
+
+    def __bool__(self) -> bool:
+        return self.verdict == "settled"
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class RunResult(Tabular):
     """What a run found, with all it takes to run it again.
@@ -274,12 +334,17 @@ class RunResult(Tabular):
         return value
 
     @property
+    def settled(self) -> Settled:
+        """Whether the figures are of a drive that had settled under the workload."""
+        return Settled.of(self.json["settled"])
+
+    @property
     def latency_ns(self) -> Latencies:
-        """Response times of all requests; see :meth:`latency_of` for one kind."""
+        """Response times of reads and writes together; see :meth:`latency_of` for one kind."""
         return self.latency_of("all")
 
     def latency_of(self, kind: str) -> Latencies:
-        """Response times of ``"all"`` requests, of ``"read"`` or of ``"write"``."""
+        """Response times of reads and writes together (``"all"``), of ``"read"`` or of ``"write"``."""
         times, shares = self.response_distribution[kind]
         return Latencies(self.json["response_time_ns"][kind], times, shares)
 

@@ -31,10 +31,10 @@ class Progress:
 
     Attributes
     ----------
-    phase : {"precondition", "warmup", "measured", "done"}
+    phase : {"precondition", "settling", "warmup", "measured", "done"}
         What is going on.
     done : int
-        Pages (precondition) or requests of this phase that are done.
+        Pages (precondition, settling) or requests of this phase that are done.
     total : int or None
         Of how many, where that is known.
     share : float or None
@@ -43,7 +43,7 @@ class Progress:
         Requests played in all.
     """
 
-    phase: Literal["precondition", "warmup", "measured", "done"]
+    phase: Literal["precondition", "settling", "warmup", "measured", "done"]
     done: int
     total: int | None
     share: float | None
@@ -376,7 +376,7 @@ class Run:
             steps = budget
             if stop_after is not None:
                 now = self.progress()
-                if now.phase != "precondition":
+                if now.phase not in ("precondition", "settling"):
                     if now.requests >= stop_after:
                         return now.phase == "done"
                     steps = min(steps, stop_after - now.requests)

@@ -604,6 +604,6 @@ def sweep(
         raise SweepError("sweep: found a list without values, expected at least one value in each")
     grids = [grid] if grid else ([] if points else [{}])
     made = RunSettings(**settings)
-    made.to_json(ssd.preconditioning)
+    made.to_json(ssd.preconditioning or "auto")
     described = Description(ssd, source, made, tuple(numbers), grids, points)
     return Sweep.of(described).run(store, jobs=jobs, dask=dask, progress=progress)

@@ -238,7 +238,7 @@ class _Reader:
                 raise self.fault(key, _unknown(key, _TOP), "settings of the drive go under [set]")
         drive = self.take("drive", str, "text", "default")
         base = self.drive(drive)
-        precondition = self.take("precondition", str, "text", "empty")
+        precondition = self.take("precondition", str, "text", "auto")
         settings = {
             key: self.value("set", key, value)
             for key, value in self.flat("set", self.take("set", dict, "a table", {})).items()

@@ -83,7 +83,7 @@ def point_of(variant: Variant, label: str) -> Point:
         whereabouts["path"] = str(Path(trace.path).absolute())
     arguments = {
         "drive": variant.ssd.toml,
-        "precondition": variant.ssd.preconditioning,
+        "precondition": variant.ssd.preconditioning or "empty",
         "source": source,
         # A sweep keeps no time series.
         "settings": asdict(replace(variant.settings, window="off")),

@@ -23,6 +23,15 @@ pub enum RequestKind {
 }
 
 impl RequestKind {
+    /// Whether it reads or writes, so that its time is that of an operation on data.
+    #[inline(always)]
+    #[must_use]
+    pub fn moves_data(self) -> bool {
+        matches!(self, Self::Read | Self::Write)
+    }
+}
+
+impl RequestKind {
     /// Its name as users see it.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -121,6 +130,15 @@ pub trait RequestSource {
     /// How far a source of unknown length has come, 0 to 1 (for a file: bytes read over its size).
     fn progress(&self) -> Option<f64> {
         None
+    }
+
+    /// Starts over with the first request and says so, where the source is a recording that ends; a source that goes on
+    /// for ever in the same way has nothing to start over, answers false and stays where it is.
+    ///
+    /// # Errors
+    /// [`SourceError`] when the recording can't be read again.
+    fn start_over(&mut self) -> Result<bool, SourceError> {
+        Ok(false)
     }
 
     /// The source as one that reacts to the device, if it is such a one. It is then played by asking it, and

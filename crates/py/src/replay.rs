@@ -223,6 +223,12 @@ fn open_target(target: &TargetText, depth: Option<u32>, seed: Seed) -> PyResult<
         }
         TargetText::Ssd { config, precondition } => {
             let wanted: Precondition = precondition.parse().map_err(WorkloadError::new_err)?;
+            if let Precondition::Workload { .. } | Precondition::Auto = wanted {
+                return Err(WorkloadError::new_err((
+                    format!("precondition: found {wanted}, expected empty, sequential, random or steady for a replay"),
+                    "simulate plays the workload beforehand; a replay plays it once",
+                )));
+            }
             let config = Config::from_toml(config, "config").map_err(crate::config_error)?;
             let ssd = Ssd::new(&config, seed, false).map_err(|error| run_error(&error.into(), false))?;
             let preconditioning = Preconditioning::new(wanted, ssd.logical_pages(), seed);

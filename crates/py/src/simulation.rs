@@ -81,6 +81,13 @@ fn open(config: &Config, source: &str, settings: &str, policies: Vec<Handed>) ->
         Ssd::with_policies(config, seed, given.verify, &handed).map_err(|error| run_error(&error.into(), false))?;
     policies.check()?;
     let source = text.spec()?.open(&ssd, seed).map_err(|error| open_error(&error))?;
+    if let (Precondition::Workload { .. }, true) = (precondition, source.is_interactive()) {
+        let what = source.description().split(':').next().unwrap_or_default().to_owned();
+        return Err(WorkloadError::new_err((
+            format!("precondition: found workload, expected another: {what} begins once and can't be played beforehand"),
+            "such as --precondition sequential",
+        )));
+    }
     if source.is_interactive() && (given.depth.is_some() || given.time_scale.is_some()) {
         let name = if given.depth.is_some() { "depth" } else { "time_scale" };
         let what = source.description().split(':').next().unwrap_or_default().to_owned();
@@ -91,7 +98,7 @@ fn open(config: &Config, source: &str, settings: &str, policies: Vec<Handed>) ->
     let settings = RunSettings {
         workload: source.description().to_owned(),
         seed,
-        precondition,
+        precondition: precondition.resolved(source.is_interactive()),
         pace: match (given.depth, given.time_scale) {
             (Some(depth), _) => Pace::Closed { depth },
             (None, Some(time_scale)) => Pace::Open { time_scale },
@@ -141,6 +148,7 @@ impl Simulation {
             let progress = state.run.progress(&state.source);
             let phase = match progress.phase {
                 Phase::Precondition => "precondition",
+                Phase::Settling => "settling",
                 Phase::Warmup => "warmup",
                 Phase::Measured => "measured",
                 Phase::Done => "done",

@@ -2,6 +2,7 @@
 //!
 //! The player sees the drive only as a block device; what is measured beside latencies comes from the drive's counters.
 
+mod conditioning;
 mod latency;
 mod machine;
 mod measure;
@@ -9,9 +10,11 @@ mod player;
 mod precondition;
 mod replay;
 mod report;
+mod settle;
 mod simulation;
 mod source;
 
+pub use conditioning::{Conditioning, Search};
 pub use latency::{Latency, LatencySummary};
 pub use measure::{Closeup, RequestColumns, Snapshot, Snapshots, Window, WindowRow};
 pub use player::{Pace, PlayError, Player, Step};
@@ -20,5 +23,6 @@ pub use replay::{
     Replay, ReplayEnded, ReplayProgress, ReplayReport, ReplayRow, ReplaySettings, ScanError, Scanned, Watch, scan,
 };
 pub use report::{Ended, RunReport};
+pub use settle::{CONFIDENCE, ERASES_PER_BLOCK_MIN, HALF_WIDTH_MAX, History, Settled, TOLERANCE, Totals, Verdict};
 pub use simulation::{Phase, RunError, RunProgress, RunSettings, Simulation};
 pub use source::{OpenError, Source, SourceSpec, TraceSpec};

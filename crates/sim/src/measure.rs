@@ -1,7 +1,7 @@
 //! What is kept of a run while it goes: latencies, windows, and on demand a row for every request.
 
 use crate::latency::Latency;
-use flashwright_block::{BlockDevice, Completion, RequestKind};
+use flashwright_block::{BlockDevice, Completion};
 use flashwright_ftl::{Cause, Counters, OpKind};
 use flashwright_nand::BlockId;
 use flashwright_ssd::Ssd;
@@ -39,10 +39,13 @@ pub struct WindowRow {
     pub victim_pages_valid_mean: Option<f64>,
     /// None in a window without host writes.
     pub write_amplification: Option<f64>,
+    /// Of reads and writes.
     pub response_mean_ns: Option<f64>,
     pub response_p99_ns: Option<u64>,
-    /// None where no time passed.
+    /// Reads and writes a second; none where no time passed.
     pub iops: Option<f64>,
+    /// Time that the window covers.
+    pub duration_ns: u64,
     /// Blocks retired up to the end of the window, in all.
     pub blocks_worn_out: u64,
 }
@@ -54,7 +57,7 @@ pub struct RequestColumns {
     pub arrival_ns: Vec<u64>,
     pub start_ns: Vec<u64>,
     pub completion_ns: Vec<u64>,
-    /// [`RequestKind`] as a number: 0 read, 1 write, 2 trim, 3 flush.
+    /// [`flashwright_block::RequestKind`] as a number: 0 read, 1 write, 2 trim, 3 flush.
     pub kind: Vec<u8>,
     pub lpn: Vec<u32>,
     pub pages: Vec<u32>,
@@ -218,8 +221,8 @@ impl Times {
 /// The measurement of one phase.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Measurement {
-    /// By kind: reads, writes, others.
-    pub times: [Times; 3],
+    /// By kind of request.
+    pub times: [Times; 4],
     pub requests: u64,
     pub pages: [u64; 4],
     pub bytes: u64,
@@ -338,7 +341,7 @@ impl Measurement {
         let sectors = u64::from(request.sectors);
         let (first, pages) = ssd.pages_of(request);
         self.pages[request.kind as usize] += u64::from(pages);
-        if matches!(request.kind, RequestKind::Read | RequestKind::Write) {
+        if request.kind.moves_data() {
             self.bytes += sectors * flashwright_block::SECTOR_BYTES;
         }
         self.end_ns = self.end_ns.max(completion.end.0);
@@ -346,8 +349,8 @@ impl Measurement {
         if self.timed {
             self.digest = mix(self.digest, completion.end.0);
             let (response, service) = (completion.response_time().0, completion.service_time().0);
-            self.times[(request.kind as usize).min(2)].record(response, service);
-            if self.window != Window::Off {
+            self.times[request.kind as usize].record(response, service);
+            if self.window != Window::Off && request.kind.moves_data() {
                 self.window_response.record(response);
             }
         }
@@ -421,7 +424,8 @@ impl Measurement {
             write_amplification: (written > 0).then(|| programs as f64 / written as f64),
             response_mean_ns: self.window_response.mean(),
             response_p99_ns: self.window_response.quantile(0.99),
-            iops: (nanos > 0).then(|| (now.requests - start.requests) as f64 * 1e9 / nanos as f64),
+            duration_ns: nanos,
+            iops: (nanos > 0).then(|| self.window_response.count() as f64 * 1e9 / nanos as f64),
             blocks_worn_out: u64::from(ssd.flash().nand().blocks_retired()),
         });
         self.window_response.clear();
@@ -455,8 +459,8 @@ fn join(a: WindowRow, b: &WindowRow) -> WindowRow {
         (x, y) => x.or(y),
     };
     let (written, programs) = (a.pages_written + b.pages_written, a.programs + b.programs);
-    let seconds = |row: &WindowRow| row.iops.map(|iops| row.requests as f64 / iops);
-    let time = seconds(&a).unwrap_or(0.0) + seconds(b).unwrap_or(0.0);
+    let nanos = a.duration_ns + b.duration_ns;
+    let moved = |row: &WindowRow| row.iops.unwrap_or(0.0) * row.duration_ns as f64;
     WindowRow {
         requests_end: b.requests_end,
         time_end_ns: b.time_end_ns,
@@ -477,7 +481,8 @@ fn join(a: WindowRow, b: &WindowRow) -> WindowRow {
         write_amplification: (written > 0).then(|| programs as f64 / written as f64),
         response_mean_ns: weighted(a.response_mean_ns, a.requests, b.response_mean_ns, b.requests),
         response_p99_ns: a.response_p99_ns.max(b.response_p99_ns),
-        iops: (time > 0.0).then(|| (a.requests + b.requests) as f64 / time),
+        iops: (nanos > 0).then(|| (moved(&a) + moved(b)) / nanos as f64),
+        duration_ns: nanos,
         blocks_worn_out: b.blocks_worn_out,
     }
 }

@@ -65,8 +65,12 @@ pub struct Player {
     pace: Pace,
     submitted: u64,
     outstanding: u32,
+    /// Requests that this player had handed over before it began to count anew.
+    taken_before: u64,
     /// Added to arrival times: the device's clock when playing began.
     started: Nanos,
+    /// Taken off arrival times first: that of the last request before playing began.
+    first_arrival: Nanos,
     #[serde(skip)]
     batch: Vec<Request>,
     #[serde(skip)]
@@ -86,7 +90,9 @@ impl Player {
             pace,
             submitted: 0,
             outstanding: 0,
+            taken_before: 0,
             started,
+            first_arrival: Nanos(0),
             batch: Vec::with_capacity(BATCH),
             next: 0,
             dry: false,
@@ -98,6 +104,37 @@ impl Player {
     #[must_use]
     pub fn submitted(&self) -> u64 {
         self.submitted
+    }
+
+    /// Requests in flight.
+    #[must_use]
+    pub fn outstanding(&self) -> u32 {
+        self.outstanding
+    }
+
+    /// Whether the source has ended.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.dry && self.next == self.batch.len()
+    }
+
+    /// Counts requests from 0 again, and goes on with the source where it stands.
+    pub fn count_anew(&mut self) {
+        self.taken_before += std::mem::take(&mut self.submitted);
+    }
+
+    /// Begins a source that has started over, at the device's time `started`. Nothing may be in flight.
+    pub fn start_over(&mut self, started: Nanos) {
+        assert_eq!(self.outstanding, 0, "a pass ends when its last request has ended");
+        *self = Self::new(self.pace, started);
+    }
+
+    /// Goes on at another pace, from the device's time `started`: the next request comes as long after it as it comes
+    /// after the one before. Nothing may be in flight.
+    pub fn change_pace(&mut self, pace: Pace, started: Nanos) {
+        assert_eq!(self.outstanding, 0, "a player changes its pace between requests");
+        self.first_arrival = self.next.checked_sub(1).map_or(Nanos(0), |last| self.batch[last].arrival);
+        (self.pace, self.started) = (pace, started);
     }
 
     /// Plays on until `until_submitted` requests were handed over in all, or to the end. With `finish` the requests in
@@ -224,7 +261,7 @@ impl Player {
                 request.arrival = device.now();
             }
             Pace::Open { time_scale } => {
-                request.arrival = self.started + scaled(request.arrival, time_scale);
+                request.arrival = self.started + scaled(request.arrival - self.first_arrival, time_scale);
                 while self.outstanding > 0 && self.complete_one(device, request.arrival, done)? {}
             }
             Pace::Interactive => unreachable!("refused when playing began"),
@@ -258,28 +295,38 @@ impl Player {
     /// [`SourceError`] if the source fails or ends before, or reacts to the device: what it did hangs on when requests
     /// ended, which nobody kept.
     pub fn rewind<S: RequestSource + ?Sized>(&mut self, source: &mut S) -> Result<(), SourceError> {
-        if self.submitted > 0 && source.interactive().is_some() {
+        let taken = self.taken_before + self.submitted;
+        if taken > 0 && source.interactive().is_some() {
             return Err(SourceError(NOT_RESUMED.into()));
         }
-        let mut skipped = 0;
-        while skipped < self.submitted {
-            self.batch.clear();
-            let wanted = usize::try_from(self.submitted - skipped).unwrap_or(BATCH).min(BATCH);
-            let got = source.fill(&mut self.batch, wanted)?;
-            if got == 0 {
-                return Err(SourceError(format!(
-                    "the workload ends after {skipped} requests, but the saved run had played {}; it is not the same \
-                     workload",
-                    self.submitted
-                )));
-            }
-            skipped += got as u64;
-        }
+        skip(source, taken)?;
         self.batch.clear();
         self.next = 0;
         self.dry = false;
         Ok(())
     }
+}
+
+/// Takes so many requests of a freshly made source and drops them.
+///
+/// # Errors
+/// [`SourceError`] if the source fails or ends before.
+pub(crate) fn skip<S: RequestSource + ?Sized>(source: &mut S, requests: u64) -> Result<(), SourceError> {
+    let mut batch = Vec::with_capacity(BATCH);
+    let mut skipped = 0;
+    while skipped < requests {
+        batch.clear();
+        let wanted = usize::try_from(requests - skipped).unwrap_or(BATCH).min(BATCH);
+        let got = source.fill(&mut batch, wanted)?;
+        if got == 0 {
+            return Err(SourceError(format!(
+                "the workload ends after {skipped} requests, but the saved run had played {requests}; it is not the same \
+                 workload"
+            )));
+        }
+        skipped += got as u64;
+    }
+    Ok(())
 }
 
 #[inline]

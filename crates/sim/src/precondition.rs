@@ -33,6 +33,29 @@ pub enum Precondition {
     /// SNIA SSS PTS holds for write amplification over five rounds: range at most 20 % and slope at most 10 % of the
     /// mean. Gives up after 50 rounds, and says so.
     Steady,
+    /// One sequential fill, then the workload itself, not measured, until write amplification has settled under it
+    /// ([`crate::History`]); a trace is repeated. Gives up after so many capacities of host writes, and says so.
+    Workload {
+        /// Page writes over logical pages at most, beside the fill; at least 1.
+        capacities: f64,
+    },
+    /// [`Precondition::Workload`] where the workload can be played beforehand, else [`Precondition::Sequential`].
+    Auto,
+}
+
+/// Capacities of host writes after which preconditioning by the workload gives up, if nobody says otherwise.
+const CAPACITIES_MAX: f64 = 64.0;
+
+impl Precondition {
+    /// What `auto` stands for: programs that react to the drive begin once, and can't be played beforehand.
+    #[must_use]
+    pub fn resolved(self, is_interactive: bool) -> Self {
+        match self {
+            Self::Auto if is_interactive => Self::Sequential,
+            Self::Auto => Self::Workload { capacities: CAPACITIES_MAX },
+            other => other,
+        }
+    }
 }
 
 impl FromStr for Precondition {
@@ -40,9 +63,16 @@ impl FromStr for Precondition {
     fn from_str(text: &str) -> Result<Self, String> {
         let fail = || {
             format!(
-                "precondition: found {text:?}, expected empty, sequential, random, random:capacities=N with N of 1 or \
-                 more, or steady"
+                "precondition: found {text:?}, expected auto, workload, empty, sequential, random or steady; workload and \
+                 random take :capacities=N with N of 1 or more"
             )
+        };
+        let capacities = |settings: &str| {
+            settings
+                .strip_prefix("capacities=")
+                .and_then(|number| number.parse().ok())
+                .filter(|capacities| (1.0..=1e6).contains(capacities))
+                .ok_or_else(fail)
         };
         match text.split_once(':') {
             None => match text {
@@ -50,14 +80,12 @@ impl FromStr for Precondition {
                 "sequential" => Ok(Self::Sequential),
                 "random" => Ok(Self::Random { capacities: 1.0 }),
                 "steady" => Ok(Self::Steady),
+                "workload" => Ok(Self::Workload { capacities: CAPACITIES_MAX }),
+                "auto" => Ok(Self::Auto),
                 _ => Err(fail()),
             },
-            Some(("random", settings)) => settings
-                .strip_prefix("capacities=")
-                .and_then(|number| number.parse().ok())
-                .filter(|capacities| (1.0..=1e6).contains(capacities))
-                .map(|capacities| Self::Random { capacities })
-                .ok_or_else(fail),
+            Some(("random", settings)) => Ok(Self::Random { capacities: capacities(settings)? }),
+            Some(("workload", settings)) => Ok(Self::Workload { capacities: capacities(settings)? }),
             Some(_) => Err(fail()),
         }
     }
@@ -71,6 +99,9 @@ impl fmt::Display for Precondition {
             Self::Random { capacities } if *capacities == 1.0 => f.write_str("random"),
             Self::Random { capacities } => write!(f, "random:capacities={capacities}"),
             Self::Steady => f.write_str("steady"),
+            Self::Workload { capacities } if *capacities == CAPACITIES_MAX => f.write_str("workload"),
+            Self::Workload { capacities } => write!(f, "workload:capacities={capacities}"),
+            Self::Auto => f.write_str("auto"),
         }
     }
 }
@@ -101,7 +132,7 @@ impl Preconditioning {
         let pages = u64::from(pages);
         let total = match wanted {
             Precondition::Empty => 0,
-            Precondition::Sequential => pages,
+            Precondition::Sequential | Precondition::Workload { .. } | Precondition::Auto => pages,
             Precondition::Random { capacities } => (pages as f64 * capacities).round() as u64,
             Precondition::Steady => 2 * pages + ROUNDS_MAX as u64 * round_pages(pages),
         };
@@ -216,11 +247,11 @@ mod tests {
 
     #[test]
     fn text_round_trips() {
-        for text in ["empty", "sequential", "random", "random:capacities=2.5", "steady"] {
+        for text in ["empty", "sequential", "random", "random:capacities=2.5", "steady", "workload", "workload:capacities=9", "auto"] {
             assert_eq!(text.parse::<Precondition>().unwrap().to_string(), text);
         }
-        for bad in ["", "random:capacities=0.5", "random:x=1", "sequential:2"] {
-            assert!(bad.parse::<Precondition>().unwrap_err().contains("expected empty"), "{bad}");
+        for bad in ["", "random:capacities=0.5", "random:x=1", "sequential:2", "workload:capacities=0", "auto:1"] {
+            assert!(bad.parse::<Precondition>().unwrap_err().contains("expected auto"), "{bad}");
         }
     }
 }

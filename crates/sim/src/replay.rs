@@ -423,7 +423,7 @@ impl<D: BlockDevice> Replay<D> {
                 Pace::Closed { .. } | Pace::Interactive => Value::Null,
             },
             "host_layers": self.device.device.figures().iter().map(host_layer).collect::<Vec<_>>(),
-            "throughput": { "iops": per_s(all, duration), "bytes_per_s": per_s(m.bytes.iter().sum(), duration) },
+            "throughput": { "iops": per_s(count(RequestKind::Read) + count(RequestKind::Write), duration), "bytes_per_s": per_s(m.bytes.iter().sum(), duration) },
             "run": {
                 "cpu_s": self.cpu_s,
                 "requests_per_cpu_s": if self.cpu_s > 0.0 { json!(all as f64 / self.cpu_s) } else { Value::Null },
@@ -475,6 +475,8 @@ pub struct ReplayRow {
     pub time_end_ns: u64,
     /// Requests completed in it.
     pub requests: u64,
+    /// Reads and writes of them; response times and rates are theirs.
+    pub moved: u64,
     /// Bytes read.
     pub bytes_read: u64,
     /// Bytes written.
@@ -483,7 +485,7 @@ pub struct ReplayRow {
     pub response_mean_ns: Option<f64>,
     /// 99th percentile of it; of windows joined, the largest.
     pub response_p99_ns: Option<u64>,
-    /// Requests per second.
+    /// Reads and writes per second.
     pub iops: f64,
 }
 
@@ -530,7 +532,7 @@ impl Measured {
     fn completed(&mut self, completion: &Completion, watch: &Watch) {
         let request = &completion.request;
         let kind = request.kind as usize;
-        let moves = matches!(request.kind, RequestKind::Read | RequestKind::Write);
+        let moves = request.kind.moves_data();
         let bytes = if moves { u64::from(request.sectors) * SECTOR_BYTES } else { 0 };
         let response = completion.response_time().0;
         self.end = self.end.max(completion.end);
@@ -550,8 +552,10 @@ impl Measured {
             RequestKind::Write => self.row.bytes_written += bytes,
             _ => {}
         }
-        self.row_sum_ns += response as f64;
-        self.row_times.record(response);
+        if moves {
+            self.row_sum_ns += response as f64;
+            self.row_times.record(response);
+        }
         watch.completed.store(watch.completed.load(Relaxed) + 1, Relaxed); // one writer
 
         watch.device_ns.store(elapsed, Relaxed);
@@ -578,14 +582,16 @@ impl Measured {
         let joined = self.rows.chunks(2).map(|pair| {
             let last = pair[pair.len() - 1];
             let requests: u64 = pair.iter().map(|row| row.requests).sum();
-            let sum: f64 = pair.iter().filter_map(|row| Some(row.response_mean_ns? * row.requests as f64)).sum();
+            let moved: u64 = pair.iter().map(|row| row.moved).sum();
+            let sum: f64 = pair.iter().filter_map(|row| Some(row.response_mean_ns? * row.moved as f64)).sum();
             let row = ReplayRow {
                 requests,
+                moved,
                 bytes_read: pair.iter().map(|row| row.bytes_read).sum(),
                 bytes_written: pair.iter().map(|row| row.bytes_written).sum(),
-                response_mean_ns: (requests > 0).then(|| sum / requests as f64),
+                response_mean_ns: (moved > 0).then(|| sum / moved as f64),
                 response_p99_ns: pair.iter().filter_map(|row| row.response_p99_ns).max(),
-                iops: requests as f64 * 1e9 / (last.time_end_ns - begun) as f64,
+                iops: moved as f64 * 1e9 / (last.time_end_ns - begun) as f64,
                 ..last
             };
             begun = last.time_end_ns;
@@ -599,13 +605,13 @@ impl Measured {
     #[allow(clippy::cast_precision_loss)]
     fn finished_row(&self, time_end_ns: u64) -> ReplayRow {
         let (begun, before) = self.rows.last().map_or((0, 0), |row| (row.time_end_ns, row.requests_end));
-        let requests = self.row.requests;
+        let (requests, moved) = (self.row.requests, self.row_times.count());
         ReplayRow {
             requests_end: before + requests,
             time_end_ns,
-            response_mean_ns: (requests > 0).then(|| self.row_sum_ns / requests as f64),
+            response_mean_ns: (moved > 0).then(|| self.row_sum_ns / moved as f64),
             response_p99_ns: self.row_times.quantile(0.99),
-            iops: requests as f64 * 1e9 / (time_end_ns - begun) as f64,
+            iops: moved as f64 * 1e9 / (time_end_ns - begun) as f64,
             ..self.row
         }
     }
@@ -735,9 +741,10 @@ impl<D: BlockDevice> BlockDevice for Paced<D> {
     }
 }
 
+/// Times of reads and writes.
 fn joined(times: &[Latency; 4]) -> Latency {
     let mut all = Latency::default();
-    times.iter().for_each(|one| all.merge(one));
+    times[..2].iter().for_each(|one| all.merge(one));
     all
 }
 
@@ -746,6 +753,8 @@ fn latencies(times: &[Latency; 4]) -> Value {
         "all": joined(times).summary(),
         "read": times[RequestKind::Read as usize].summary(),
         "write": times[RequestKind::Write as usize].summary(),
+        "trim": times[RequestKind::Trim as usize].summary(),
+        "flush": times[RequestKind::Flush as usize].summary(),
     })
 }
 
@@ -762,6 +771,7 @@ fn not_applicable() -> Value {
     let causes = || nulls("host gc merge padding translation wear total");
     json!({
         "precondition": null,
+        "settled": null,
         "application": null,
         "controller": null,
         "host": nulls("pages_read pages_written pages_trimmed bytes"),

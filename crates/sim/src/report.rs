@@ -40,7 +40,7 @@ pub struct RunReport {
     pub erases_per_block: Vec<u32>,
     /// Valid pages of each block at the end.
     pub valid_per_block: Vec<u32>,
-    /// Response times: (nanoseconds, share at or below), for all requests, reads, and writes.
+    /// Response times: (nanoseconds, share at or below), for reads and writes together, reads, and writes.
     pub response_distribution: [Vec<(u64, f64)>; 3],
     /// Violations found by the verify mode, empty where all is well.
     pub violations: Vec<String>,
@@ -89,6 +89,7 @@ impl RunReport {
                 "oob_reads": by_cause(&counters, OpKind::OobRead),
                 "reads_unmapped": counters.reads_unmapped,
             },
+            "settled": simulation.settled(),
             "write_amplification": ratio(counters.total(OpKind::Program), measured.pages_written(ssd)),
             "gc": gc(ssd, &counters),
             "merges": merges(ssd.figures().merges),
@@ -263,9 +264,10 @@ fn wear(ssd: &Ssd, erases: &[u32]) -> Value {
     })
 }
 
+/// Times of reads and writes. Flushes and trims that take no time would make a distribution of two.
 fn merged(simulation: &Simulation, pick: impl Fn(&Times) -> Latency) -> Latency {
     let mut all = Latency::default();
-    simulation.measurement().times.iter().for_each(|times| all.merge(&pick(times)));
+    simulation.measurement().times[..2].iter().for_each(|times| all.merge(&pick(times)));
     all
 }
 
@@ -276,6 +278,8 @@ fn latencies(simulation: &Simulation, pick: impl Fn(&Times) -> Latency) -> Value
         "all": summary(merged(simulation, &pick)),
         "read": summary(pick(&times[0])),
         "write": summary(pick(&times[1])),
+        "trim": summary(pick(&times[2])),
+        "flush": summary(pick(&times[3])),
     })
 }
 
@@ -286,7 +290,8 @@ fn throughput(simulation: &Simulation) -> Value {
     let per_s = |count: u64| {
         if simulation.is_timed() && nanos > 0 { json!(count as f64 * 1e9 / nanos as f64) } else { Value::Null }
     };
-    json!({ "iops": per_s(measured.requests), "bytes_per_s": per_s(measured.bytes) })
+    let moved = measured.times[..2].iter().map(|times| times.service().count()).sum();
+    json!({ "iops": per_s(moved), "bytes_per_s": per_s(measured.bytes) })
 }
 
 /// Share of the run's time for which each die and channel was busy.
@@ -315,9 +320,18 @@ pub(crate) fn host_layer(layer: &LayerFigures) -> Value {
 fn precondition(simulation: &Simulation) -> Value {
     let preconditioning = simulation.preconditioning();
     let (rounds, steady) = preconditioning.rounds();
+    let conditioning = simulation.conditioning();
+    let settling: u64 = simulation.history().windows_before().map(|row| row.host_pages).sum();
     json!({
         "spec": simulation.settings().precondition.to_string(),
         "pages_written": preconditioning.progress().0,
+        "workload": conditioning.map(|conditioning| json!({
+            "ended": conditioning.search(),
+            "requests": conditioning.requests(),
+            "passes": conditioning.passes(),
+            "pages_written": settling,
+            "capacities": simulation.capacities(settling),
+        })),
         "steady": steady,
         "write_amplification_rounds": if steady.is_some() { json!(rounds) } else { Value::Null },
     })

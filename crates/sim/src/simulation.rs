@@ -1,15 +1,20 @@
 //! One run from preconditioning to report, in steps that can be paused, saved and resumed.
 //!
 //! ```text
-//!   precondition ──► warm-up ──► measured ──► report
-//!        pages        requests    requests      (also from a run that was stopped)
+//!   precondition ──► settling ──► warm-up ──► measured ──► report
+//!        pages        requests     requests    requests      (also from a run that was stopped)
 //! ```
+//!
+//! Settling is there where the workload itself preconditions the drive. From where the workload begins, the
+//! [`History`] of write amplification says whether the drive has settled under it.
 
+use crate::conditioning::{Conditioning, Search, totals};
 use crate::machine::Machine;
 use crate::measure::{Measurement, Window};
 use crate::player::{Pace, PlayError, Player, Step};
 use crate::precondition::{Precondition, Preconditioning};
 use crate::report::{Cost, Ended, RunReport};
+use crate::settle::{History, Settled, Verdict};
 use flashwright_block::{IoError, RequestSource, Seed};
 use flashwright_ftl::OpKind;
 use flashwright_host::LayerFigures;
@@ -74,6 +79,8 @@ pub enum RunError {
 pub enum Phase {
     /// The drive is brought into its state.
     Precondition,
+    /// The workload is played, not measured, until the drive has settled under it.
+    Settling,
     /// Requests are played but not measured.
     Warmup,
     /// Requests are played and measured.
@@ -103,6 +110,8 @@ pub struct Simulation {
     settings: RunSettings,
     machine: Machine,
     preconditioning: Preconditioning,
+    conditioning: Option<Conditioning>,
+    history: Option<History>,
     player: Option<Player>,
     measurement: Option<Measurement>,
     closeup: Option<(u64, u64)>,
@@ -127,10 +136,16 @@ impl Simulation {
     /// [`RunError::Ssd`] with every fault that lies between the host and the drive.
     pub fn on(ssd: Ssd, settings: RunSettings) -> Result<Self, RunError> {
         let preconditioning = Preconditioning::new(settings.precondition, ssd.logical_pages(), settings.seed);
+        let conditioning = match settings.precondition {
+            Precondition::Workload { capacities } => Some(Conditioning::new(capacities, ssd.logical_pages())),
+            _ => None,
+        };
         Ok(Self {
             settings,
             machine: Machine::new(ssd)?,
             preconditioning,
+            conditioning,
+            history: None,
             player: None,
             measurement: None,
             closeup: None,
@@ -198,6 +213,60 @@ impl Simulation {
     pub fn preconditioning(&self) -> &Preconditioning {
         &self.preconditioning
     }
+    /// The search for the settled state, done or under way, where the workload preconditions the drive.
+    #[must_use]
+    pub fn conditioning(&self) -> Option<&Conditioning> {
+        self.conditioning.as_ref()
+    }
+    /// What was written and programmed since the workload began.
+    ///
+    /// # Panics
+    /// Before preconditioning has ended.
+    #[must_use]
+    pub fn history(&self) -> &History {
+        self.history.as_ref().expect("it begins with the workload")
+    }
+
+    /// Whether the figures are of a drive that has settled under the workload.
+    #[must_use]
+    pub fn settled(&self) -> Settled {
+        let whole_passes = self.settings.warmup_requests == 0 && self.player.as_ref().is_some_and(Player::is_done);
+        let mut settled = self.history().verdict(whole_passes);
+        let search = self.conditioning.as_ref().map(Conditioning::search);
+        if let (Verdict::Transient, Some(search), Some(conditioning)) = (settled.verdict, search, &self.conditioning) {
+            match search {
+                Search::GaveUp if self.history().is_by_pass() => {
+                    settled.why = format!(
+                        "{}; the trace was played {} times beforehand and wrote {:.2} capacities of the drive",
+                        settled.why,
+                        conditioning.passes(),
+                        self.capacities(self.history().host_pages())
+                    );
+                    settled.mend = Some("a smaller drive, or --addresses dense, or a longer trace".into());
+                }
+                Search::GaveUp => {
+                    settled.why = format!(
+                        "{}; preconditioning gave up after {:.0} capacities",
+                        settled.why,
+                        self.capacities(self.history().host_pages())
+                    );
+                    settled.mend = Some("--precondition workload:capacities=N with a larger N".into());
+                }
+                Search::Ended => {
+                    settled.why = format!("{}; the workload ended before the drive had settled", settled.why);
+                    settled.mend = None;
+                }
+                _ => settled.mend = Some("--requests with a larger number".into()),
+            }
+        }
+        settled
+    }
+
+    #[allow(clippy::cast_precision_loss)] // pages far below 2^53
+    pub(crate) fn capacities(&self, host_pages: u64) -> f64 {
+        host_pages as f64 / f64::from(self.ssd().logical_pages())
+    }
+
     pub(crate) fn measurement(&self) -> &Measurement {
         self.measurement.as_ref().expect("a report is made only after measuring began")
     }
@@ -214,6 +283,12 @@ impl Simulation {
                 let (done, total) = self.preconditioning.progress();
                 (done, Some(total), None)
             }
+            Phase::Settling => match (&self.conditioning, &self.history) {
+                (Some(conditioning), Some(history)) => {
+                    (history.host_pages(), Some(conditioning.host_pages_max()), None)
+                }
+                _ => (0, None, None),
+            },
             Phase::Warmup => (requests, Some(self.settings.warmup_requests), None),
             Phase::Measured | Phase::Done => {
                 let done = requests.saturating_sub(self.settings.warmup_requests);
@@ -237,47 +312,114 @@ impl Simulation {
         let started = cpu_seconds();
         let result = match self.phase {
             Phase::Precondition => self.step_precondition(budget),
+            Phase::Settling => self.step_settling(source, budget),
             Phase::Warmup => self.step_warmup(source, budget),
             Phase::Measured => self.step_measured(source, budget),
             Phase::Done => Ok(()),
         };
-        if self.phase != Phase::Precondition {
+        if matches!(self.phase, Phase::Warmup | Phase::Measured | Phase::Done) {
             self.cpu_s += cpu_seconds() - started;
         }
         result.map(|()| self.phase == Phase::Done)
     }
 
     fn step_precondition(&mut self, budget: u64) -> Result<(), RunError> {
-        if self.preconditioning.step(self.machine.ssd_mut(), budget).map_err(RunError::Precondition)? {
-            self.player = Some(Player::new(self.settings.pace, self.machine.now()));
-            self.phase = Phase::Warmup;
-            if self.settings.warmup_requests == 0 {
-                self.begin_measuring();
-            }
+        if !self.preconditioning.step(self.machine.ssd_mut(), budget).map_err(RunError::Precondition)? {
+            return Ok(());
+        }
+        let (now, ssd) = (self.machine.now(), self.machine.ssd());
+        let levels_wear = ssd.config().wear.policy.is_some();
+        let blocks = ssd.flash().geometry().blocks();
+        self.history = Some(History::new(totals(ssd), ssd.logical_pages(), blocks, levels_wear));
+        let settles = self.conditioning.is_some();
+        let pace = if settles && !self.machine.is_layered() { Pace::Closed { depth: 1 } } else { self.settings.pace };
+        self.player = Some(Player::new(pace, now));
+        if settles {
+            self.phase = Phase::Settling;
+        } else {
+            self.begin_warmup();
         }
         Ok(())
     }
 
-    fn step_warmup(&mut self, source: &mut dyn RequestSource, budget: u64) -> Result<(), RunError> {
+    fn step_settling(&mut self, source: &mut dyn RequestSource, budget: u64) -> Result<(), RunError> {
         let player = self.player.as_mut().expect("made when preconditioning ended");
-        let stop = self.settings.warmup_requests.min(player.submitted() + budget);
-        let last = stop == self.settings.warmup_requests;
-        let result = self.machine.play(player, source, stop, last, |_, _| {});
-        match self.outcome(result)? {
-            Some(Step::Paused) => Ok(()),
-            // The source may have ended within the warm-up: then nothing is left to measure.
-            Some(Step::Finished) | None => {
-                self.begin_measuring();
-                Ok(())
+        let history = self.history.as_mut().expect("begun when preconditioning ended");
+        let conditioning = self.conditioning.as_mut().expect("this phase is there only with it");
+        let over = conditioning.step(&mut self.machine, player, history, source, budget).map_err(|error| match error {
+            PlayError::Source(error) => error.into(),
+            PlayError::Device(error) => RunError::Precondition(error),
+        })?;
+        if over {
+            let now = self.machine.now();
+            player.count_anew();
+            if !self.machine.is_layered() {
+                player.change_pace(self.settings.pace, now);
+            }
+            self.begin_warmup();
+        }
+        Ok(())
+    }
+
+    fn begin_warmup(&mut self) {
+        self.phase = Phase::Warmup;
+        if self.settings.warmup_requests == 0 {
+            self.begin_measuring();
+        }
+    }
+
+    /// Requests of the stretch of the history that is under way.
+    fn requests_of_stretch(&self) -> u64 {
+        let submitted = self.player.as_ref().map_or(0, Player::submitted);
+        match self.phase {
+            Phase::Warmup => submitted + self.conditioning.as_ref().map_or(0, Conditioning::requests),
+            _ => submitted.saturating_sub(self.settings.warmup_requests),
+        }
+    }
+
+    /// Requests until the history is to be told of the counts.
+    fn until_note(&self) -> u64 {
+        self.history().due().saturating_sub(self.requests_of_stretch()).max(1)
+    }
+
+    /// Tells the history of the counts if they are due, or if `last`.
+    fn note(&mut self, last: bool) {
+        let (now, requests) = (totals(self.machine.ssd()), self.requests_of_stretch());
+        let history = self.history.as_mut().expect("it begins with the workload");
+        if last || requests >= history.due() {
+            history.note(now, requests);
+        }
+    }
+
+    fn step_warmup(&mut self, source: &mut dyn RequestSource, budget: u64) -> Result<(), RunError> {
+        let mut left = budget;
+        while left > 0 && self.phase == Phase::Warmup {
+            let go = left.min(self.until_note());
+            left -= go;
+            let player = self.player.as_mut().expect("made when preconditioning ended");
+            let stop = self.settings.warmup_requests.min(player.submitted() + go);
+            let last = stop == self.settings.warmup_requests;
+            let result = self.machine.play(player, source, stop, last, |_, _| {});
+            match self.outcome(result)? {
+                Some(Step::Paused) => self.note(false),
+                // The source may have ended within the warm-up: then nothing is left to measure.
+                Some(Step::Finished) | None => self.begin_measuring(),
             }
         }
+        Ok(())
     }
 
     fn begin_measuring(&mut self) {
         self.machine.reset_figures();
         let timed = self.is_timed();
         // Nobody else submits, so the tag of the next request is their number.
-        let first_tag = self.player.as_ref().map_or(0, Player::submitted);
+        let beforehand = match (&self.conditioning, self.machine.is_layered()) {
+            (Some(conditioning), true) => conditioning.requests(),
+            _ => 0,
+        };
+        let first_tag = beforehand + self.player.as_ref().map_or(0, Player::submitted);
+        let (now, requests) = (totals(self.machine.ssd()), self.requests_of_stretch());
+        self.history.as_mut().expect("it begins with the workload").begin_measuring(now, requests);
         let ssd = self.machine.ssd();
         let RunSettings { window, keep_requests, .. } = self.settings;
         let mut measurement = Measurement::new(ssd, first_tag, timed, window, keep_requests, self.closeup);
@@ -292,6 +434,16 @@ impl Simulation {
     }
 
     fn step_measured(&mut self, source: &mut dyn RequestSource, budget: u64) -> Result<(), RunError> {
+        let mut left = budget;
+        while left > 0 && self.phase == Phase::Measured {
+            let go = left.min(self.until_note());
+            left -= go;
+            self.measure(source, go)?;
+        }
+        Ok(())
+    }
+
+    fn measure(&mut self, source: &mut dyn RequestSource, budget: u64) -> Result<(), RunError> {
         let (player, measurement) = (
             self.player.as_mut().expect("made when preconditioning ended"),
             self.measurement.as_mut().expect("made when measuring began"),
@@ -311,6 +463,7 @@ impl Simulation {
         {
             self.audit()?;
         }
+        self.note(outcome != Some(Step::Paused));
         if outcome != Some(Step::Paused) {
             self.measurement.as_mut().expect("made when measuring began").finish(self.machine.ssd());
             self.phase = Phase::Done;
@@ -368,9 +521,7 @@ impl Simulation {
     /// another one.
     pub fn load(bytes: &[u8], path: &str, source: &mut dyn RequestSource) -> Result<Self, RunError> {
         let mut simulation = Self::load_without_source(bytes, path)?;
-        if let Some(player) = &mut simulation.player {
-            player.rewind(source)?;
-        }
+        simulation.rewind(source)?;
         Ok(simulation)
     }
 
@@ -393,6 +544,9 @@ impl Simulation {
     /// # Errors
     /// [`RunError::Source`] if the source is another one.
     pub fn rewind(&mut self, source: &mut dyn RequestSource) -> Result<(), RunError> {
+        if let Some(conditioning) = &self.conditioning {
+            conditioning.rewind(source)?;
+        }
         Ok(self.player.as_mut().map_or(Ok(()), |player| player.rewind(source))?)
     }
 }

@@ -49,13 +49,27 @@ pub enum OpenError {
 /// Requests of a generator that a run plays if nobody says how many.
 const REQUESTS_DEFAULT: u64 = 1_000_000;
 
+/// Requests of a trace that are kept in memory, so that it need not be read again for each pass.
+const KEPT_MAX: usize = 1 << 20;
+
 /// A source that is open.
 pub struct Source {
     kind: Kind,
+    kept: Kept,
     description: String,
     pace: Pace,
     requests: Option<u64>,
     notes: Vec<String>,
+}
+
+/// What is kept of a trace that is played over and over.
+enum Kept {
+    /// Nothing: it has not started over yet, or is too long.
+    Nothing,
+    /// This pass is being kept.
+    Filling(Vec<Request>),
+    /// A whole pass, of which so many requests were handed out again.
+    Whole(Vec<Request>, usize),
 }
 
 enum Kind {
@@ -88,6 +102,7 @@ impl SourceSpec {
                 let mut notes = spec.notes(target);
                 notes.extend(spec.label());
                 Ok(Source {
+                    kept: Kept::Nothing,
                     kind: Kind::Generated(spec.source(target, seed, None)?),
                     description: spec.to_string(),
                     pace: match spec.pace() {
@@ -118,6 +133,7 @@ impl TraceSpec {
         }
         let repeated = Repeated::new(reader, self.clone());
         Ok(Source {
+            kept: Kept::Nothing,
             kind: Kind::Trace(Box::new(Mapped::new(repeated, self.addresses, logical_sectors)?)),
             description: format!("trace {name}"),
             pace: Pace::Open { time_scale: 1.0 },
@@ -184,18 +200,58 @@ impl Source {
 
 impl RequestSource for Source {
     fn fill(&mut self, batch: &mut Vec<Request>, at_most: usize) -> Result<usize, SourceError> {
-        match &mut self.kind {
-            Kind::Trace(source) => source.fill(batch, at_most),
-            Kind::Generated(source) => source.fill(batch, at_most),
+        let trace = match &mut self.kind {
+            Kind::Trace(source) => source,
+            Kind::Generated(source) => return source.fill(batch, at_most),
+        };
+        match &mut self.kept {
+            Kept::Nothing => trace.fill(batch, at_most),
+            Kept::Filling(kept) => {
+                let before = batch.len();
+                let got = trace.fill(batch, at_most)?;
+                if kept.len() + got > KEPT_MAX {
+                    self.kept = Kept::Nothing;
+                } else {
+                    kept.extend_from_slice(&batch[before..]);
+                    if got == 0 && at_most > 0 {
+                        self.kept = Kept::Whole(std::mem::take(kept), usize::MAX);
+                    }
+                }
+                Ok(got)
+            }
+            Kept::Whole(kept, at) => {
+                let from = (*at).min(kept.len());
+                let got = at_most.min(kept.len() - from);
+                batch.extend_from_slice(&kept[from..from + got]);
+                *at = from + got;
+                Ok(got)
+            }
         }
     }
+    fn start_over(&mut self) -> Result<bool, SourceError> {
+        let Kind::Trace(trace) = &mut self.kind else { return Ok(false) };
+        match &mut self.kept {
+            Kept::Whole(_, at) => {
+                *at = 0;
+                return Ok(true);
+            }
+            Kept::Nothing | Kept::Filling(_) => self.kept = Kept::Filling(Vec::new()),
+        }
+        trace.start_over()
+    }
     fn remaining(&self) -> Option<u64> {
+        if let Kept::Whole(kept, at) = &self.kept {
+            return Some(kept.len().saturating_sub(*at) as u64);
+        }
         match &self.kind {
             Kind::Trace(source) => source.remaining(),
             Kind::Generated(source) => source.remaining(),
         }
     }
     fn progress(&self) -> Option<f64> {
+        if let Kept::Whole(..) = &self.kept {
+            return None;
+        }
         match &self.kind {
             Kind::Trace(source) => source.progress(),
             Kind::Generated(source) => source.progress(),
@@ -260,6 +316,11 @@ impl RequestSource for Repeated {
     fn remaining(&self) -> Option<u64> {
         let left = self.reader.remaining()?;
         Some(left + u64::from(self.passes_left) * (self.in_pass + left))
+    }
+
+    fn start_over(&mut self) -> Result<bool, SourceError> {
+        *self = Self::new(TraceReader::open(&self.spec.path, &self.spec.options).map_err(TraceError::from)?, self.spec.clone());
+        Ok(true)
     }
 
     fn progress(&self) -> Option<f64> {

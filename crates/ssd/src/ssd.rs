@@ -543,6 +543,20 @@ impl Ssd {
         result.map_err(|error| IoError::WornOut { reason: error.to_string() })
     }
 
+    /// Carries out a request without letting time pass: the drive's pages and tables end up as if it had been played at
+    /// any pace in the same order. Nothing may be in flight.
+    ///
+    /// # Errors
+    /// [`IoError`] as from [`BlockDevice::submit`].
+    #[inline]
+    pub fn absorb(&mut self, request: &Request) -> Result<(), IoError> {
+        self.check_range(request)?;
+        let result = self.translate(request);
+        self.flash.clear_log();
+        self.ask_policies()?;
+        result.map_err(|error| IoError::WornOut { reason: error.to_string() })
+    }
+
     /// Runs the engine to its next completion not after `until`; a freed place takes the next request of the driver.
     #[inline(always)]
     fn advance(&mut self, until: u64, completion: &mut Completion) -> bool {

@@ -29,11 +29,12 @@ __all__ = ["Bar", "PointsBar", "terminable"]
 _WAIT_S = 1.0
 _NAMES = {
     "precondition": "precondition",
+    "settling": "settling (at most)",
     "warmup": "warm-up",
     "measured": "measured",
     "done": "done",
 }
-_UNITS = {"precondition": "pages/s"}
+_UNITS = {"precondition": "pages/s", "settling": "pages/s"}
 
 
 def _started(*columns: ProgressColumn) -> Progress:

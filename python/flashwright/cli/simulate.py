@@ -100,7 +100,7 @@ def _begin(
         run.settings(keep_requests=requests_out is not None),
         policies=[policies.load(text) for text in policy],
     )
-    made = Run.create(ssd.toml, ssd.preconditioning, source, settings)
+    made = Run.create(ssd.toml, ssd.preconditioning or "empty", source, settings)
     if run.workload is None and run.trace is None and not output.quiet:
         errors.note(f"neither --trace nor --workload: playing {DEFAULT_TRACE}")
     return made

@@ -287,6 +287,18 @@ impl<S: RequestSource> RequestSource for Mapped<S> {
     fn progress(&self) -> Option<f64> {
         self.inner.progress()
     }
+
+    /// Pages keep their places, and requests are counted anew.
+    fn start_over(&mut self) -> Result<bool, SourceError> {
+        let starts = self.inner.start_over()?;
+        if starts {
+            self.ready.clear();
+            self.next = 0;
+            self.failure = None;
+            self.report = MapReport { pages: self.report.pages, ..MapReport::default() };
+        }
+        Ok(starts)
+    }
 }
 
 /// Pages in order of first touch.

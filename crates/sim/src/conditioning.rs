@@ -1,0 +1,221 @@
+//! Playing the workload itself, not measured, until the drive has settled under it.
+//!
+//! Where nothing lies between the workload and the flash, no time passes: what the translation layer does depends on the
+//! order of requests alone, and that is the same at every pace. Schedulers and controllers merge and buffer by time, so
+//! drives with them are played at the pace of the run.
+
+use crate::machine::Machine;
+use crate::player::{self, PlayError, Player, Step};
+use crate::settle::{History, Totals};
+use flashwright_block::{
+    Ahead, BlockDevice, Completion, DeviceInfo, IoError, Nanos, Request, RequestSource, SourceError, Tag,
+};
+use flashwright_ftl::{Cause, OpKind};
+use flashwright_ssd::Ssd;
+use serde::{Deserialize, Serialize};
+
+/// Passes of a trace at most.
+const PASSES_MAX: u64 = 2000;
+/// Passes of a trace before it is judged.
+const PASSES_MIN: u64 = 4;
+/// The history grows by this factor from one judgement to the next: four of them while it doubles.
+const GROWTH: f64 = 1.189_207_115_002_721;
+/// Pages programmed at most, as a multiple of the drive's pages: what a drive costs that is filled beyond what it can clean.
+const PROGRAMS_MAX: u64 = 1000;
+
+/// How the search for the settled state ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Search {
+    /// It goes on.
+    UnderWay,
+    /// The drive has settled.
+    Settled,
+    /// The bound on host writes, passes or programs was reached before.
+    GaveUp,
+    /// The workload writes nothing, so that nothing can settle.
+    NothingWritten,
+    /// The workload ended, and can't be played again.
+    Ended,
+}
+
+/// Preconditioning by the workload, in steps.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Conditioning {
+    host_pages_max: u64,
+    next_judgement: f64,
+    requests: u64,
+    passes: u64,
+    /// Requests of the first pass, in which pages of a dense map get their places.
+    first_pass: u64,
+    search: Search,
+}
+
+impl Conditioning {
+    /// Prepares to play at most so many capacities of a drive of `logical_pages`.
+    #[must_use]
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
+    pub fn new(capacities: f64, logical_pages: u32) -> Self {
+        Self {
+            host_pages_max: (f64::from(logical_pages) * capacities).ceil() as u64,
+            next_judgement: f64::from(logical_pages) / 2.0,
+            requests: 0,
+            passes: 0,
+            first_pass: 0,
+            search: Search::UnderWay,
+        }
+    }
+
+    /// Requests played.
+    #[must_use]
+    pub fn requests(&self) -> u64 {
+        self.requests
+    }
+    /// Whole passes of the trace, if it is one.
+    #[must_use]
+    pub fn passes(&self) -> u64 {
+        self.passes
+    }
+    /// How the search ended.
+    #[must_use]
+    pub fn search(&self) -> Search {
+        self.search
+    }
+    /// Host pages at which it gives up.
+    #[must_use]
+    pub fn host_pages_max(&self) -> u64 {
+        self.host_pages_max
+    }
+
+    /// Goes on by about `budget` requests; true when the search is over. The player stands where the source stands; of a
+    /// trace it has then started over.
+    ///
+    /// # Errors
+    /// [`PlayError`] of the source or the drive.
+    pub(crate) fn step(
+        &mut self,
+        machine: &mut Machine,
+        player: &mut Player,
+        history: &mut History,
+        source: &mut dyn RequestSource,
+        budget: u64,
+    ) -> Result<bool, PlayError> {
+        let mut left = budget;
+        while left > 0 && self.search == Search::UnderWay {
+            let go = left.min(history.due().saturating_sub(self.requests).max(1));
+            let (before, stop) = (player.submitted(), player.submitted() + go);
+            let step = match machine {
+                Machine::Plain(ssd) => player.play(&mut Untimed { ssd }, source, stop, false, |_, _| {})?,
+                Machine::Layered(_) => machine.play(player, source, stop, false, |_, _| {})?,
+            };
+            let played = player.submitted() - before;
+            self.requests += played;
+            left -= go;
+            let now = totals(machine.ssd());
+            if step == Step::Finished {
+                self.pass_ended(now, player, history, source, machine)?;
+            } else if self.requests >= history.due() {
+                history.note(now, self.requests);
+                self.judge(history, machine.ssd());
+            }
+        }
+        Ok(self.search != Search::UnderWay)
+    }
+
+    fn pass_ended(
+        &mut self,
+        now: Totals,
+        player: &mut Player,
+        history: &mut History,
+        source: &mut dyn RequestSource,
+        machine: &Machine,
+    ) -> Result<(), PlayError> {
+        if !source.start_over()? {
+            history.note(now, self.requests);
+            self.search = Search::Ended;
+            return Ok(());
+        }
+        self.passes += 1;
+        if self.passes == 1 {
+            self.first_pass = self.requests;
+        }
+        history.pass_ended(now, self.requests);
+        player.start_over(machine.now());
+        if history.host_pages() == 0 {
+            self.search = Search::NothingWritten;
+        } else if self.passes >= PASSES_MAX {
+            self.search = Search::GaveUp;
+        }
+        self.judge(history, machine.ssd());
+        Ok(())
+    }
+
+    /// Asks whether the drive has settled, where the history has grown enough since the last time.
+    #[allow(clippy::cast_precision_loss)] // pages far below 2^53
+    fn judge(&mut self, history: &History, ssd: &Ssd) {
+        let total = history.total();
+        let may = !history.is_by_pass() || self.passes >= PASSES_MIN;
+        if self.search == Search::UnderWay && may && total.host_pages as f64 >= self.next_judgement {
+            if history.holds() {
+                self.search = Search::Settled;
+            }
+            self.next_judgement = total.host_pages as f64 * GROWTH;
+        }
+        let programs_max = u64::from(ssd.flash().geometry().pages()).saturating_mul(PROGRAMS_MAX);
+        if self.search == Search::UnderWay && (total.host_pages >= self.host_pages_max || total.programs >= programs_max) {
+            self.search = Search::GaveUp;
+        }
+    }
+
+    /// Winds a freshly made source on to where it last started over.
+    ///
+    /// # Errors
+    /// [`SourceError`] if the source is another one.
+    pub(crate) fn rewind(&self, source: &mut dyn RequestSource) -> Result<(), SourceError> {
+        if self.passes > 0 {
+            player::skip(source, self.first_pass)?;
+            source.start_over()?;
+        }
+        Ok(())
+    }
+}
+
+/// The totals by which a drive is judged.
+pub(crate) fn totals(ssd: &Ssd) -> Totals {
+    let counters = ssd.flash().counters();
+    Totals {
+        host_pages: ssd.flash().host_writes(),
+        programs: counters.total(OpKind::Program),
+        erases: counters.total(OpKind::Erase),
+        wear_programs: counters.get(OpKind::Program, Cause::Wear),
+    }
+}
+
+/// A drive on which no time passes.
+struct Untimed<'a> {
+    ssd: &'a mut Ssd,
+}
+
+impl BlockDevice for Untimed<'_> {
+    fn info(&self) -> DeviceInfo {
+        self.ssd.info()
+    }
+    fn now(&self) -> Nanos {
+        self.ssd.now()
+    }
+    fn submit(&mut self, _: Request) -> Result<Tag, IoError> {
+        unreachable!("a closed loop of depth one executes its requests")
+    }
+    fn wait(&mut self, _: Nanos, _: &mut Completion) -> Result<bool, IoError> {
+        Ok(false)
+    }
+    #[inline(always)]
+    fn execute(&mut self, request: Request, completion: &mut Completion) -> Result<(), IoError> {
+        completion.request = request;
+        self.ssd.absorb(&request)
+    }
+    #[inline(always)]
+    fn expect(&self, request: &Request, ahead: Ahead) {
+        self.ssd.expect(request, ahead);
+    }
+}

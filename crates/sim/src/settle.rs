@@ -1,0 +1,578 @@
+//! Whether write amplification has settled under the workload that is played.
+//!
+//! The counts of programs and host writes are kept as a bounded series of windows from the moment at which the workload
+//! begins, warm-up and preconditioning by it included. With `T` host pages written so far, the rule compares
+//!
+//! ```text
+//!   0        T/4          T/2          3T/4          T
+//!   |--------|------A------|------B-----|------C-----|
+//!            \ A against B and C, then B against C /
+//! ```
+//!
+//! and asks that each difference, plus its own standard error, is at most [`TOLERANCE`], and that blocks were erased
+//! [`ERASES_PER_BLOCK_MIN`] times on average. Spans that double make the rule match its promise: what still changes by
+//! less than 2 % while the history doubles twice changes by less than 3 % until it has grown tenfold, be the approach
+//! exponential or logarithmic. Standard errors come from means of eight batches a span, so that slow oscillation counts
+//! as uncertainty. The steady-state criteria of the SNIA SSS PTS (range and slope over five rounds) have the same form
+//! with fixed rounds; fixed rounds can't see a drift that is slow against them.
+//!
+//! A trace that is played over and over is judged by whole passes: one window a pass.
+
+use serde::{Deserialize, Serialize};
+
+/// The largest relative difference between spans of the history, standard error included.
+pub const TOLERANCE: f64 = 0.02;
+/// Erases a block, on average since the workload began, below which nothing is called settled.
+pub const ERASES_PER_BLOCK_MIN: f64 = 2.0;
+/// The largest half width of the 95 % interval of the measured figure, relative to it.
+pub const HALF_WIDTH_MAX: f64 = 0.03;
+/// How often the verdict "settled" held to 3 % against a run ten times as long, on families of drives and workloads that
+/// the rule was not chosen on (`experiments/settling`).
+pub const CONFIDENCE: f64 = 0.98;
+
+/// Windows kept at most; then neighbours are joined.
+const ROWS_MAX: usize = 2048;
+/// Requests between two looks at the totals, at first and at most.
+const STRIDE: u64 = 64;
+const STRIDE_MAX: u64 = 4096;
+/// Batches of a span.
+const BATCHES: usize = 8;
+/// Two-sided 95 % quantiles of Student's t by degrees of freedom, from 1.
+const T_95: [f64; 10] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228];
+
+/// Totals since the drive was new.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Totals {
+    /// Pages that the host wrote.
+    pub host_pages: u64,
+    /// Pages programmed, whatever the cause.
+    pub programs: u64,
+    /// Blocks erased.
+    pub erases: u64,
+    /// Pages programmed to level wear.
+    pub wear_programs: u64,
+}
+
+impl Totals {
+    fn since(self, earlier: Self) -> Self {
+        Self {
+            host_pages: self.host_pages - earlier.host_pages,
+            programs: self.programs - earlier.programs,
+            erases: self.erases - earlier.erases,
+            wear_programs: self.wear_programs - earlier.wear_programs,
+        }
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self {
+            host_pages: self.host_pages + other.host_pages,
+            programs: self.programs + other.programs,
+            erases: self.erases + other.erases,
+            wear_programs: self.wear_programs + other.wear_programs,
+        }
+    }
+}
+
+/// Windows of one stretch of the run, in order; neighbours are joined when there are too many.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Stretch {
+    /// What each window counted, and the requests completed by its end since the stretch began.
+    rows: Vec<(Totals, u64)>,
+    /// Host pages that a window holds at least.
+    width: u64,
+}
+
+impl Stretch {
+    fn push(&mut self, row: Totals, requests_end: u64) {
+        self.rows.push((row, requests_end));
+        if self.rows.len() == ROWS_MAX {
+            self.rows = self.rows.chunks(2).map(|pair| (pair[0].0.plus(pair[1].0), pair[1].1)).collect();
+            self.width *= 2;
+        }
+    }
+}
+
+/// The history of a run under its workload.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct History {
+    before: Stretch,
+    measured: Stretch,
+    is_measured: bool,
+    /// Whether the windows before measuring are passes of a trace.
+    by_pass: bool,
+    /// Totals where the workload began.
+    begun: Totals,
+    /// Totals at the end of the last window.
+    last: Totals,
+    /// Totals as they were told last.
+    now: Totals,
+    /// The number of requests at which the next totals are due.
+    due: u64,
+    /// Host pages of the narrowest window.
+    narrowest: u64,
+    blocks: u64,
+    levels_wear: bool,
+}
+
+/// What is known of a figure that depends on cleaning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// It no longer changes, and the measurement is long enough.
+    Settled,
+    /// It still changes, or nothing tells that it does not.
+    Transient,
+    /// The drive has settled, but the measurement is too short to say its figure to 3 %.
+    TooShort,
+    /// The host wrote nothing.
+    None,
+}
+
+/// The verdict on the measured write amplification, as the JSON of a run has it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Settled {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// The measured request from which on the drive was settled; 0 where it was so before.
+    pub since_request: Option<u64>,
+    /// How often such a verdict was right, to 3 %, against a run ten times as long; only where settled.
+    pub confidence: Option<f64>,
+    /// Write amplification of the settled part of the run, preconditioning by the workload included.
+    pub write_amplification: Option<f64>,
+    /// 95 % interval of the measured write amplification, from the means of batches.
+    pub interval: Option<(f64, f64)>,
+    /// The largest relative difference between spans of the history.
+    pub drift: Option<f64>,
+    /// Erases a block, on average since the workload began.
+    pub erases_per_block: f64,
+    /// Why, in a sentence.
+    pub why: String,
+    /// The option that mends it.
+    pub mend: Option<String>,
+}
+
+/// A ratio with its standard error; none where there are too few windows to tell it.
+#[derive(Clone, Copy, Debug)]
+struct Estimate {
+    mean: f64,
+    error: Option<f64>,
+    batches: usize,
+}
+
+impl Estimate {
+    fn half_width(self) -> Option<f64> {
+        Some(t_95(self.batches.saturating_sub(1)) * self.error?)
+    }
+
+    fn error(self) -> f64 {
+        self.error.unwrap_or(0.0)
+    }
+}
+
+/// How far the history has come.
+#[derive(Clone, Copy, Debug)]
+struct Judged {
+    /// Enough erases, and every difference within the tolerance.
+    holds: bool,
+    drift: f64,
+    /// Host pages, since the workload began, from which on the history agrees with its second half.
+    since: f64,
+    /// Write amplification from there on.
+    mean: f64,
+    why_not: &'static str,
+}
+
+impl History {
+    /// Begins with the workload. `logical_pages` and `blocks` are of the drive; `levels_wear` says whether it has a policy
+    /// that moves data to level wear.
+    #[must_use]
+    pub fn new(now: Totals, logical_pages: u32, blocks: u32, levels_wear: bool) -> Self {
+        let narrowest = u64::from(logical_pages / 4096).max(1);
+        let stretch = Stretch { rows: Vec::new(), width: narrowest };
+        Self {
+            before: stretch.clone(),
+            measured: stretch,
+            is_measured: false,
+            by_pass: false,
+            begun: now,
+            last: now,
+            now,
+            due: STRIDE,
+            narrowest,
+            blocks: u64::from(blocks.max(1)),
+            levels_wear,
+        }
+    }
+
+    /// The number of requests, of the stretch under way, at which [`History::note`] is to be called next. It follows from
+    /// the history alone, so that a run comes to the same windows in whatever steps it is played.
+    #[must_use]
+    pub fn due(&self) -> u64 {
+        self.due
+    }
+
+    /// Takes the totals as they are; ends the window where it is wide enough. `requests` counts since preconditioning by
+    /// the workload, or measuring, began.
+    pub fn note(&mut self, now: Totals, requests: u64) {
+        self.now = now;
+        let stretch = if self.is_measured { &mut self.measured } else { &mut self.before };
+        self.due = requests + (stretch.width / self.narrowest * STRIDE).min(STRIDE_MAX);
+        let row = now.since(self.last);
+        if row.host_pages >= stretch.width && !(self.by_pass && !self.is_measured) {
+            stretch.push(row, requests);
+            self.last = now;
+        }
+    }
+
+    /// Ends a window because a pass of the trace has ended. The first such call makes all windows before measuring passes.
+    pub fn pass_ended(&mut self, now: Totals, requests: u64) {
+        self.now = now;
+        if !self.by_pass {
+            self.by_pass = true;
+            let first = self.before.rows.drain(..).fold(Totals::default(), |sum, (row, _)| sum.plus(row));
+            let row = first.plus(now.since(self.last));
+            self.before.push(row, requests);
+        } else {
+            self.before.push(now.since(self.last), requests);
+        }
+        self.last = now;
+    }
+
+    /// Measuring begins.
+    pub fn begin_measuring(&mut self, now: Totals, requests: u64) {
+        let row = now.since(self.last);
+        // A rest of a pass is no pass.
+        if row.host_pages > 0 && !self.by_pass {
+            self.before.push(row, requests);
+        }
+        (self.last, self.now) = (now, now);
+        self.is_measured = true;
+        self.due = STRIDE;
+    }
+
+    /// Whether the windows before measuring are passes of a trace.
+    #[must_use]
+    pub fn is_by_pass(&self) -> bool {
+        self.by_pass
+    }
+
+    /// The windows before measuring: pages written by the host, pages programmed, and blocks erased in each.
+    pub fn windows_before(&self) -> impl Iterator<Item = Totals> {
+        self.before.rows.iter().map(|(row, _)| *row)
+    }
+
+    /// Host pages written since the workload began.
+    #[must_use]
+    pub fn host_pages(&self) -> u64 {
+        self.total().host_pages
+    }
+
+    /// What was counted since the workload began.
+    #[must_use]
+    pub fn total(&self) -> Totals {
+        self.now.since(self.begun)
+    }
+
+    fn rows(&self) -> impl Iterator<Item = Totals> {
+        self.before.rows.iter().chain(&self.measured.rows).map(|(row, _)| *row)
+    }
+
+    /// Erases a block, on average since the workload began.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss)] // counts far below 2^53
+    pub fn erases_per_block(&self) -> f64 {
+        self.total().erases as f64 / self.blocks as f64
+    }
+
+    /// Whether the history up to now has settled.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        self.judge(&self.rows().collect::<Vec<_>>()).is_some_and(|judged| judged.holds)
+    }
+
+    #[allow(clippy::cast_precision_loss)]
+    fn judge(&self, rows: &[Totals]) -> Option<Judged> {
+        let series = Series::new(rows);
+        let total = series.total();
+        if total == 0.0 {
+            return None;
+        }
+        let erases = rows.iter().map(|row| row.erases).sum::<u64>() as f64 / self.blocks as f64;
+        let span = |from: f64, to: f64| series.span(from * total, to * total);
+        let (a, bc) = (span(0.25, 0.5)?, span(0.5, 1.0)?);
+        let (b, c) = (span(0.5, 0.75)?, span(0.75, 1.0)?);
+        let gap = |x: Estimate, y: Estimate| {
+            let apart = (x.mean - y.mean).abs() / bc.mean;
+            (apart, apart + x.error().hypot(y.error()) / bc.mean)
+        };
+        let (early, late) = (gap(a, bc), gap(b, c));
+        let wear_waits = self.levels_wear && rows.iter().all(|row| row.wear_programs == 0);
+        let why_not = if erases < ERASES_PER_BLOCK_MIN {
+            "few-erases"
+        } else if early.1 > TOLERANCE || late.1 > TOLERANCE {
+            if early.0.max(late.0) > TOLERANCE { "drift" } else { "noise" }
+        } else if wear_waits {
+            "wear"
+        } else {
+            ""
+        };
+        // As far back as spans that halve agree with the second half.
+        let mut since = 0.25;
+        while since > 1.0 / 1024.0 {
+            let Some(earlier) = span(since / 2.0, since) else { break };
+            if gap(earlier, bc).1 > TOLERANCE {
+                break;
+            }
+            since /= 2.0;
+        }
+        let mean = span(since, 1.0)?.mean;
+        Some(Judged { holds: why_not.is_empty(), drift: early.0.max(late.0), since: since * total, mean, why_not })
+    }
+
+    /// The verdict on the measured write amplification.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss)]
+    pub fn verdict(&self, whole_passes: bool) -> Settled {
+        let rows: Vec<Totals> = if self.by_pass {
+            // Windows within a pass say how the trace changes, not how the drive does.
+            let measured = self.measured.rows.iter().fold(Totals::default(), |sum, (row, _)| sum.plus(*row));
+            let pass = (whole_passes && measured.host_pages > 0).then_some(measured);
+            self.before.rows.iter().map(|(row, _)| *row).chain(pass).collect()
+        } else {
+            self.rows().collect()
+        };
+        let measured_rows: Vec<Totals> = self.measured.rows.iter().map(|(row, _)| *row).collect();
+        let measured = Series::new(&measured_rows);
+        let erases_per_block = self.erases_per_block();
+        let mut settled = Settled {
+            verdict: Verdict::Transient,
+            since_request: None,
+            confidence: None,
+            write_amplification: None,
+            interval: None,
+            drift: None,
+            erases_per_block,
+            why: String::new(),
+            mend: None,
+        };
+        if measured.total() == 0.0 {
+            settled.verdict = Verdict::None;
+            settled.why = "the host wrote nothing, so no cleaning decides the figures".into();
+            return settled;
+        }
+        let figure = measured.span(0.0, measured.total()).filter(|estimate| estimate.mean > 0.0);
+        settled.interval = figure.zip(self.half_width(&rows, &measured)).map(|(figure, half)| {
+            ((figure.mean - half).max(0.0), figure.mean + half)
+        });
+        let Some(judged) = self.judge(&rows) else {
+            settled.why = self.too_little(erases_per_block);
+            settled.mend = Some(MEND.into());
+            return settled;
+        };
+        settled.drift = Some(judged.drift);
+        if !judged.holds {
+            settled.why = self.unsettled(&judged, erases_per_block);
+            settled.mend = (judged.why_not != "wear").then(|| MEND.into());
+            return settled;
+        }
+        settled.write_amplification = Some(judged.mean);
+        let before: u64 = self.before.rows.iter().map(|(row, _)| row.host_pages).sum();
+        settled.since_request = Some(self.request_at(judged.since - before as f64));
+        if self.by_pass && !whole_passes {
+            settled.verdict = Verdict::Settled;
+            settled.confidence = Some(CONFIDENCE);
+            settled.why =
+                "whole passes of the trace have settled; the figures cover the part of a pass that was measured".into();
+            return settled;
+        }
+        let Some(figure) = figure else {
+            settled.verdict = Verdict::TooShort;
+            settled.why = "the drive has settled, but too few pages were written while it was measured".into();
+            settled.mend = Some("--requests with a larger number".into());
+            return settled;
+        };
+        let off = (figure.mean / judged.mean - 1.0).abs();
+        let from_the_start = settled.since_request == Some(0);
+        if !from_the_start && off > TOLERANCE {
+            settled.why = format!(
+                "the drive settled at request {}, and the figures hold what was before: settled, write amplification is \
+                 {:.3}",
+                settled.since_request.unwrap_or(0),
+                judged.mean
+            );
+            settled.mend = Some(format!(
+                "{MEND}, or --warmup {}",
+                settled.since_request.unwrap_or(0)
+            ));
+            return settled;
+        }
+        let half = settled.interval.map(|(low, high)| (high - low) / 2.0 / figure.mean);
+        if !self.by_pass && half.is_none_or(|half| half > HALF_WIDTH_MAX) {
+            settled.verdict = Verdict::TooShort;
+            settled.why = match half {
+                Some(half) => format!(
+                    "the drive has settled, but the measurement is short: another stretch as long may differ by {:.1} %",
+                    100.0 * half
+                ),
+                None => "the drive has settled, but too few pages were written while it was measured".into(),
+            };
+            let times = half.map_or(10.0, |half| (half / HALF_WIDTH_MAX).powi(2).ceil().clamp(2.0, 1e6));
+            settled.mend = Some(format!("--requests, {times:.0} times as many"));
+            return settled;
+        }
+        settled.verdict = Verdict::Settled;
+        settled.confidence = Some(CONFIDENCE);
+        settled.why = format!(
+            "write amplification changed by {:.1} % at most while {} erases a block passed",
+            100.0 * judged.drift,
+            two_digits(erases_per_block)
+        );
+        settled
+    }
+
+    /// Half the width of the 95 % interval of the measured figure. The means of batches within a short measurement lie
+    /// closer together than measurements lie apart, so stretches of the second half of the history that are as long as
+    /// the measurement have their say too. Of a trace, passes say how far one may lie from another.
+    fn half_width(&self, rows: &[Totals], measured: &Series) -> Option<f64> {
+        let history = Series::new(rows);
+        let (half, total) = (history.total() / 2.0, history.total());
+        if self.by_pass {
+            return history.span(half, total).and_then(Estimate::half_width);
+        }
+        let within = measured.span(0.0, measured.total()).and_then(Estimate::half_width);
+        let across = history.spread(half, total, measured.total());
+        match (within, across) {
+            (Some(within), Some(across)) => Some(within.max(across)),
+            (within, across) => within.or(across),
+        }
+    }
+
+    fn too_little(&self, erases_per_block: f64) -> String {
+        format!("too little was written to tell: {} erases a block", two_digits(erases_per_block))
+    }
+
+    fn unsettled(&self, judged: &Judged, erases_per_block: f64) -> String {
+        match judged.why_not {
+            "few-erases" if erases_per_block == 0.0 => "no block was erased: cleaning has not begun".into(),
+            "few-erases" => format!(
+                "blocks were erased {} times on average; below {ERASES_PER_BLOCK_MIN} the start still shows",
+                two_digits(erases_per_block)
+            ),
+            "drift" => {
+                format!("write amplification still changes, by {:.1} % while the history doubled", 100.0 * judged.drift)
+            }
+            "wear" => "wear levelling has moved no page yet; write amplification changes when it begins".into(),
+            _ => "write amplification varies too much to tell a trend from chance".into(),
+        }
+    }
+
+    /// The measured request at which so many host pages had been written since measuring began.
+    #[allow(clippy::cast_precision_loss)]
+    fn request_at(&self, host_pages: f64) -> u64 {
+        let mut written = 0.0;
+        let mut at = 0;
+        for (row, requests_end) in &self.measured.rows {
+            if written >= host_pages {
+                break;
+            }
+            written += row.host_pages as f64;
+            at = *requests_end;
+        }
+        at
+    }
+}
+
+/// The two-sided 95 % quantile of Student's t.
+fn t_95(degrees: usize) -> f64 {
+    degrees.checked_sub(1).and_then(|at| T_95.get(at)).copied().unwrap_or(if degrees == 0 { f64::INFINITY } else { 2.1 })
+}
+
+const MEND: &str = "--precondition workload";
+
+fn two_digits(value: f64) -> String {
+    if value < 10.0 { format!("{value:.1}") } else { format!("{value:.0}") }
+}
+
+/// Windows with their running sums.
+struct Series {
+    /// Host pages and programs up to the end of each window.
+    sums: Vec<(f64, f64)>,
+}
+
+impl Series {
+    #[allow(clippy::cast_precision_loss)]
+    fn new(rows: &[Totals]) -> Self {
+        let mut sums = Vec::with_capacity(rows.len() + 1);
+        let mut at = (0.0, 0.0);
+        sums.push(at);
+        for row in rows {
+            at = (at.0 + row.host_pages as f64, at.1 + row.programs as f64);
+            sums.push(at);
+        }
+        Self { sums }
+    }
+
+    fn total(&self) -> f64 {
+        self.sums.last().map_or(0.0, |(host, _)| *host)
+    }
+
+    /// The edge of a window nearest to so many host pages.
+    fn edge(&self, host: f64) -> usize {
+        let after = self.sums.partition_point(|(at, _)| *at < host).min(self.sums.len() - 1);
+        if after > 0 && host - self.sums[after - 1].0 < self.sums[after].0 - host { after - 1 } else { after }
+    }
+
+    /// Programs over host pages between two points, with the error of batch means; none if no window lies between them.
+    #[allow(clippy::cast_precision_loss)]
+    fn span(&self, from: f64, to: f64) -> Option<Estimate> {
+        let (first, last) = (self.edge(from), self.edge(to));
+        let host = |a: usize, b: usize| self.sums[b].0 - self.sums[a].0;
+        let programs = |a: usize, b: usize| self.sums[b].1 - self.sums[a].1;
+        if last <= first || host(first, last) <= 0.0 {
+            return None;
+        }
+        let mean = programs(first, last) / host(first, last);
+        let mut edges: Vec<usize> = (0..=BATCHES)
+            .map(|k| {
+                let at = self.sums[first].0 + host(first, last) * k as f64 / BATCHES as f64;
+                self.edge(at).clamp(first, last)
+            })
+            .collect();
+        edges.dedup();
+        let batches = edges.len() - 1;
+        if batches < 2 {
+            return Some(Estimate { mean, error: None, batches });
+        }
+        let size = host(first, last) / batches as f64;
+        let squares: f64 = edges
+            .windows(2)
+            .map(|pair| ((programs(pair[0], pair[1]) - mean * host(pair[0], pair[1])) / size).powi(2))
+            .sum();
+        let n = batches as f64;
+        Some(Estimate { mean, error: Some((squares / (n - 1.0) / n).sqrt()), batches })
+    }
+
+    /// Half the width of the 95 % interval of one stretch of `length` host pages, from such stretches between two points;
+    /// none if fewer than four lie there.
+    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    fn spread(&self, from: f64, to: f64, length: f64) -> Option<f64> {
+        let count = ((to - from) / length).floor();
+        if !(count >= 4.0) {
+            return None;
+        }
+        let count = (count as usize).min(64);
+        let means: Vec<f64> = (0..count)
+            .filter_map(|k| {
+                let end = to - k as f64 * length;
+                self.span(end - length, end).map(|stretch| stretch.mean)
+            })
+            .collect();
+        let n = means.len() as f64;
+        if means.len() < 4 {
+            return None;
+        }
+        let mean = means.iter().sum::<f64>() / n;
+        let variance = means.iter().map(|each| (each - mean).powi(2)).sum::<f64>() / (n - 1.0);
+        Some(t_95(means.len() - 1) * variance.sqrt())
+    }
+}
