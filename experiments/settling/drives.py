@@ -42,7 +42,9 @@ class Case:
     def source(self, repeat: int = 1) -> Source:
         """The workload; a trace `repeat` times over."""
         if self.is_trace:
-            return workloads.trace(self.workload.removeprefix("trace="), addresses="dense", repeat=repeat)
+            return workloads.trace(
+                self.workload.removeprefix("trace="), addresses="dense", repeat=repeat
+            )
         return workloads.parse(self.workload)
 
     @property
@@ -62,7 +64,9 @@ def _geometry(draw: random.Random) -> dict[str, Any]:
 
 
 def _generator(draw: random.Random) -> str:
-    name = draw.choice(["uniform", "zipf", "hot-cold", "dynamic-static", "sequential", "mixed", "dftl-a", "dftl-b"])
+    name = draw.choice(
+        ["uniform", "zipf", "hot-cold", "dynamic-static", "sequential", "mixed", "dftl-a", "dftl-b"]
+    )
     own = {
         "zipf": f"accesses={draw.choice([0.6, 0.8, 0.9, 0.95])},space=0.2,chunk={draw.choice(['64KiB', '256KiB'])}",
         "hot-cold": f"hot-space={draw.choice([0.05, 0.1, 0.2])},hot-access={draw.choice([0.8, 0.9, 0.95])}",
@@ -86,7 +90,9 @@ def chosen_on(seed: int) -> Case:
     """A case of the families on which the rule was chosen."""
     draw = random.Random(f"chosen-on {seed}")
     settings = _geometry(draw)
-    scheme = draw.choices(["page", "dftl", "fast", "bast", "last", "superblock"], [10, 3, 2, 1, 1, 1])[0]
+    scheme = draw.choices(
+        ["page", "dftl", "fast", "bast", "last", "superblock"], [10, 3, 2, 1, 1, 1]
+    )[0]
     settings["ftl.scheme"] = scheme
     if scheme in ("page", "dftl"):
         victims = ["greedy", "fifo", "random", "cost-benefit", "d-choices", "cat", "age-threshold"]
@@ -102,7 +108,18 @@ def held_out(seed: int, traces: Path | None) -> Case:
     """A case of the families that the rule was not chosen on."""
     draw = random.Random(f"held-out {seed}")
     family = draw.choice(
-        ["log-blocks", "placement", "wear", "ram", "bundled drive", "layers", "stand-in", "trace", "strided", "victim"]
+        [
+            "log-blocks",
+            "placement",
+            "wear",
+            "ram",
+            "bundled drive",
+            "layers",
+            "stand-in",
+            "trace",
+            "strided",
+            "victim",
+        ]
     )
     settings = _geometry(draw)
     settings["capacity.utilization"] = draw.choice([0.6, 0.7, 0.8, 0.85])
@@ -121,7 +138,9 @@ def held_out(seed: int, traces: Path | None) -> Case:
         settings["ram.manager"] = draw.choice(["fifo", "lru", "cflru", "fab", "bplru"])
         settings["ftl.scheme"] = draw.choice(["page", "fast"])
     elif family == "bundled drive":
-        drive = draw.choice(["default", "mlc-sata", "tlc-nvme", "qlc-nvme", "container-marking", "hu-2012"])
+        drive = draw.choice(
+            ["default", "mlc-sata", "tlc-nvme", "qlc-nvme", "container-marking", "hu-2012"]
+        )
         settings = {"geometry.blocks-per-plane": draw.choice([64, 128]), "timing.model": "none"}
         settings["capacity.utilization"] = draw.choice([0.7, 0.8])
     elif family == "layers":
@@ -135,7 +154,9 @@ def held_out(seed: int, traces: Path | None) -> Case:
     elif family == "trace":
         named = [f"bundled:{name}" for name in workloads.bundled_traces()]
         if traces is not None:
-            named += sorted(str(path) for path in traces.glob("*.zst") if "websearch" not in path.name)
+            named += sorted(
+                str(path) for path in traces.glob("*.zst") if "websearch" not in path.name
+            )
         workload = f"trace={draw.choice(named)}"
         precondition, requests = "workload", None
         settings["geometry.channels"] = 2
@@ -143,7 +164,9 @@ def held_out(seed: int, traces: Path | None) -> Case:
     elif family == "strided":
         workload = f"strided:step={draw.choice(['68KiB', '132KiB', '1028KiB'])},write=1"
     else:
-        settings["gc.victim"] = draw.choice(["windowed-greedy", "partition-fifo", "container-marking"])
+        settings["gc.victim"] = draw.choice(
+            ["windowed-greedy", "partition-fifo", "container-marking"]
+        )
         if settings["gc.victim"] == "windowed-greedy":
             settings["gc.windowed-greedy.window"] = draw.choice([8, 32])
         if settings["gc.victim"] == "container-marking":

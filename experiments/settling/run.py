@@ -65,7 +65,9 @@ def judge(case: Case) -> dict[str, Any]:
             return row
         played = result.json["measured"]["requests"] + (0 if before is None else before["requests"])
         passes = 1 if before is None else before["passes"] + 1
-        long = play(case, None if case.is_trace else 10 * played, repeat=10 * passes if case.is_trace else 1).result()
+        long = play(
+            case, None if case.is_trace else 10 * played, repeat=10 * passes if case.is_trace else 1
+        ).result()
         assert long is not None
         row["long_requests"] = long.json["measured"]["requests"]
         row["long_write_amplification"] = long.write_amplification
@@ -140,17 +142,25 @@ def told(rows: list[dict[str, Any]]) -> dict[str, Any]:
         "wrong by more than 3 %": len(wrong),
         "wrong share": len(wrong) / max(1, len(settled)),
         "95 % intervals that hold the long run": sum(inside) / max(1, len(inside)),
-        "capacities written before settling, median": statistics.median(capacities) if capacities else None,
+        "capacities written before settling, median": statistics.median(capacities)
+        if capacities
+        else None,
         "waited over needed, median": statistics.median(times) if times else None,
-        "error, median of absolute": statistics.median(abs(row["error"]) for row in settled) if settled else None,
+        "error, median of absolute": statistics.median(abs(row["error"]) for row in settled)
+        if settled
+        else None,
     }
 
 
 def main() -> None:
     """Play all cases and print what was found."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--runs", type=int, default=300)
-    parser.add_argument("--set", choices=["held-out", "chosen-on"], default="held-out", dest="which")
+    parser.add_argument(
+        "--set", choices=["held-out", "chosen-on"], default="held-out", dest="which"
+    )
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--traces", type=Path)
     parser.add_argument("--json", type=Path)
@@ -170,7 +180,9 @@ def main() -> None:
         if abs(row.get("error", 0)) > TOLERANCE:
             print(f"wrong: {row}")
     if given.json is not None:
-        given.json.write_text(json.dumps({"set": given.which, **summary, "rows": rows}, indent=1) + "\n")
+        given.json.write_text(
+            json.dumps({"set": given.which, **summary, "rows": rows}, indent=1) + "\n"
+        )
 
 
 if __name__ == "__main__":

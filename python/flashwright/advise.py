@@ -15,7 +15,8 @@ import pyarrow as pa
 from flashwright import _core, lifetime, workloads
 from flashwright.compare import Variant, variants
 from flashwright.device import Ssd
-from flashwright.errors import ConfigError, FlashwrightError, WorkloadError
+from flashwright.errors import ConfigError, FlashwrightError, WorkloadError, WornOutError
+from flashwright.estimate import Estimate
 from flashwright.results import RunResult, of_rows
 from flashwright.run import PlaySettings, RunSettings
 from flashwright.tables import Tabular, html_table
@@ -29,6 +30,12 @@ _KEY = "capacity.utilization"
 _TOLERANCE = 0.005
 # Rounds of wear from which a life is extrapolated: enough to see how the spread of the erases grows.
 _ROUNDS = 20
+# A measurement that is too short is made longer up to here.
+_REQUESTS_MAX = 16_000_000
+# What is to be recommended is played once more with another seed, and measured so many times as long.
+_CONFIRM_TIMES = 3
+_CONFIRM_SEED = 1_000_003
+_CONFIRM_MOST = 8
 
 
 @dataclass(frozen=True)
@@ -150,19 +157,27 @@ class Point:
     ----------
     utilization : float
         Logical over physical space, 0-1.
-    result : RunResult
-        The run at this very utilisation.
-    life_bytes : float or None
-        Host bytes until the drive's end by :func:`flashwright.lifetime.forecast`; None where erases are not
-        limited or nothing is written.
+    results : tuple of RunResult
+        The runs at this very utilisation, one a seed.
+    lives_bytes : tuple of float
+        Host bytes until the drive's end by :func:`flashwright.lifetime.forecast`, one a seed, from the state in which
+        the run was measured; empty where erases are not limited or nothing is written.
     write_rate : float or None
         Bytes a second that the host writes, for the years.
+    confirmation : Point or None
+        The same utilisation with a seed of its own and a longer measurement, for a point that was to be recommended.
     """
 
     utilization: float
-    result: RunResult
-    life_bytes: float | None
+    results: tuple[RunResult, ...]
+    lives_bytes: tuple[float, ...] = ()
     write_rate: float | None = None
+    confirmation: Point | None = None
+
+    @property
+    def result(self) -> RunResult:
+        """The run of the first seed."""
+        return self.results[0]
 
     @property
     def reserved(self) -> float:
@@ -170,15 +185,45 @@ class Point:
         return round(1 - self.utilization, 10)
 
     @property
+    def life_bytes(self) -> float | None:
+        """Host bytes until the drive's end; the mean over seeds."""
+        return Estimate.of(self.lives_bytes).mean if self.lives_bytes else None
+
+    @property
     def life_years(self) -> float | None:
         """Years until the drive's end at the write rate."""
-        if self.life_bytes is None or self.write_rate is None:
-            return None
-        return self.life_bytes / self.write_rate / lifetime.YEAR_S
+        return self.value("life")
+
+    @property
+    def verdict(self) -> str:
+        """The least of the verdicts of :class:`flashwright.results.Settled` over the seeds."""
+        verdicts = {result.settled.verdict for result in self.results}
+        return next(
+            name for name in ("transient", "too-short", "settled", "none") if name in verdicts
+        )
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the figures are of a settled drive, or of one on which nothing is written."""
+        return self.verdict in ("settled", "none")
+
+    def estimate(self, metric: str) -> Estimate | None:
+        """A figure over the seeds, by the name that targets use; None where a seed lacks it."""
+        values = [self._value(metric, at) for at in range(len(self.results))]
+        known = [value for value in values if value is not None]
+        return Estimate.of(known) if len(known) == len(values) else None
 
     def value(self, metric: str) -> float | None:
-        """A figure by the name that targets use."""
-        j = self.result.json
+        """A figure by the name that targets use; the mean over seeds."""
+        found = self.estimate(metric)
+        return None if found is None else found.mean
+
+    def _value(self, metric: str, at: int) -> float | None:
+        if metric == "life":
+            if self.write_rate is None or at >= len(self.lives_bytes):
+                return None
+            return self.lives_bytes[at] / self.write_rate / lifetime.YEAR_S
+        j = self.results[at].json
         times = j["response_time_ns"]["all"]
         found: dict[str, float | None] = {
             "write-amplification": j["write_amplification"],
@@ -187,20 +232,34 @@ class Point:
             "p99.9": times["p99_9"],
             "iops": j["throughput"]["iops"],
             "throughput": j["throughput"]["bytes_per_s"],
-            "life": self.life_years,
         }
         return found[metric]
 
+    def interval(self, metric: str) -> tuple[float, float] | None:
+        """95 % interval of a figure over seeds; with one seed, of write amplification from its run."""
+        found = self.estimate(metric)
+        if found is not None and found.ci95 is not None:
+            return found.mean - found.ci95, found.mean + found.ci95
+        return self.result.settled.interval if metric == "write-amplification" else None
+
     def meets(self, targets: Sequence[Target]) -> bool:
-        """Whether all targets are met."""
-        return all(target.allows(self.value(target.metric)) for target in targets)
+        """Whether all targets are met by a settled drive, and by the confirming run where there is one."""
+        return (
+            self.is_settled
+            and all(target.allows(self.value(target.metric)) for target in targets)
+            and (self.confirmation is None or self.confirmation.meets(targets))
+        )
 
     def figures(self) -> dict[str, Any]:
         """The documented figures."""
+        interval = self.interval("write-amplification")
         return {
             "utilization": self.utilization,
             "reserved": self.reserved,
+            "settled": self.verdict,
             "write_amplification": self.value("write-amplification"),
+            "write_amplification_low": None if interval is None else interval[0],
+            "write_amplification_high": None if interval is None else interval[1],
             "iops": self.value("iops"),
             "bytes_per_s": self.value("throughput"),
             "mean_ns": self.value("mean"),
@@ -208,6 +267,8 @@ class Point:
             "p99_9_ns": self.value("p99.9"),
             "life_bytes": self.life_bytes,
             "life_years": self.life_years,
+            "seeds": len(self.results),
+            "requests": self.result.json["measured"]["requests"],
             "ended": self.result.json["ended"],
             "digest": self.result.json["digest"],
         }
@@ -226,7 +287,8 @@ class Advice(Tabular):
     knee : Point or None
         Where write amplification turns steep, by :func:`knee`.
     recommended : Point or None
-        The most utilisation, so the least reservation, that meets all targets; None if none does or there are none.
+        The most utilisation, so the least reservation, that meets all targets in a settled drive and once more under
+        another seed; None if none does or there are none.
     failures : mapping
         Why there is no run, by utilisation.
     finished : bool
@@ -319,9 +381,10 @@ class Advice(Tabular):
         )
 
     def _best(self, target: Target) -> tuple[float | None, float | None]:
+        settled = [point for point in self.points if point.is_settled]
         known = [
             (value, point.utilization)
-            for point in self.points
+            for point in settled or self.points
             if (value := point.value(target.metric)) is not None
         ]
         if not known:
@@ -371,31 +434,49 @@ def knee(x: Sequence[float], y: Sequence[float]) -> int | None:
 
 @dataclass(frozen=True)
 class _Job:
-    """One run, as a process gets it."""
+    """The runs of one point, as a process gets them."""
 
     utilization: float
-    variant: Variant
+    variants: tuple[Variant, ...]
     cycles: int
+    write_rate: float | None
 
 
-def _play(job: _Job) -> tuple[float, RunResult, float | None] | tuple[float, str, None]:
+def _play(job: _Job) -> Point | str:
     """Play one point, and where life is asked for some rounds of wear too; text where the drive can't do it."""
     try:
-        result = job.variant.begin().go(label=job.variant.label).with_varied(job.variant.varied)
-        return job.utilization, result, _life(job) if job.cycles else None
+        results = tuple(_measured(variant) for variant in job.variants)
+        lives = [_life(variant, job.cycles) for variant in job.variants] if job.cycles else []
     except FlashwrightError as error:
-        return job.utilization, str(error), None
+        return str(error)
+    known = tuple(life for life in lives if life is not None)
+    whole = known if len(known) == len(results) else ()
+    return Point(job.utilization, results, whole, job.write_rate)
 
 
-def _life(job: _Job) -> float | None:
+def _measured(variant: Variant) -> RunResult:
+    """A run; played again, longer, where the drive has settled and the measurement is too short to say its figures."""
+    while True:
+        result = variant.begin().go(label=variant.label).with_varied(variant.varied)
+        requests = result.json["measured"]["requests"]
+        grows = result.settled.verdict == "too-short" and not isinstance(
+            variant.source, workloads.Trace
+        )
+        if not grows or requests >= _REQUESTS_MAX:
+            return result
+        settings = replace(variant.settings, requests=min(4 * requests, _REQUESTS_MAX))
+        variant = replace(variant, settings=settings)
+
+
+def _life(variant: Variant, cycles: int) -> float | None:
     """Host bytes until the drive's end, from rounds of wear without time; None for a workload that writes nothing."""
-    ssd = job.variant.ssd.with_({"wear.pe-cycles-max": job.cycles, "timing.model": "none"})
-    given = job.variant.settings
+    ssd = variant.ssd.with_({"wear.pe-cycles-max": cycles, "timing.model": "none"})
+    given = variant.settings
     settings = RunSettings(seed=given.seed, depth=given.depth, policies=given.policies)
-    run = lifetime.begin(ssd, job.variant.source, settings)
     try:
+        run = lifetime.begin(ssd, variant.source, settings)
         made = lifetime.forecast(run, share_min=0.0, rounds_min=_ROUNDS)
-    except WorkloadError:
+    except (WorkloadError, WornOutError):
         return None
     result = run.result()
     if result is None:
@@ -422,11 +503,15 @@ class _Players:
             self._pool.terminate()
             self._pool.join()
 
-    def play(self, jobs: Sequence[_Job]) -> Iterator[Any]:
+    def play(self, jobs: Sequence[_Job]) -> Iterator[tuple[float, Point | str]]:
         if self._pool is None:
-            yield from map(_play, jobs)
+            yield from map(_played, jobs)
         else:
-            yield from self._pool.imap_unordered(_play, jobs)
+            yield from self._pool.imap_unordered(_played, jobs)
+
+
+def _played(job: _Job) -> tuple[float, Point | str]:
+    return job.utilization, _play(job)
 
 
 def advise(
@@ -438,16 +523,21 @@ def advise(
     settings: RunSettings | None = None,
     cycles: int | None = None,
     write_rate: float | None = None,
+    seeds: int = 1,
     jobs: int = 1,
     progress: Callable[[int, int], None] | None = None,
     **by_name: Unpack[PlaySettings],
 ) -> Advice:
     """Play a workload on a drive with more and less space for the host, and say what to reserve.
 
+    Every point is a drive that has settled under the workload; what has not settled meets no target. A measurement that
+    is too short to say its figures to 3 % is made longer. What is to be recommended is played once more with another
+    seed, three times as long, and counts only if it meets the targets again.
+
     Parameters
     ----------
     ssd : Ssd
-        The drive; give it a :meth:`Ssd.precondition`, for on an empty drive nothing is cleaned at first.
+        The drive. Without a :meth:`Ssd.precondition` of its own it is preconditioned by the workload (``auto``).
     workload : Workload, Trace or str
         What is played.
     utilizations : sequence of float, optional
@@ -463,10 +553,12 @@ def advise(
         time, to tell its life.
     write_rate : float, optional
         Bytes a second that the host writes, for years.
+    seeds : int, optional
+        Runs of each point, with consecutive seeds; figures are means over them, with intervals.
     jobs : int, optional
         Processes.
     progress : callable, optional
-        Called with the runs done and those known to be needed.
+        Called with the points done and those known to be needed.
     **by_name
         Settings of the runs, as :meth:`Ssd.play` takes them; laid over `settings`.
 
@@ -484,14 +576,17 @@ def advise(
     --------
     >>> ssd = Ssd.named("default").with_({"timing.model": "none"}, blocks_per_plane=64)
     >>> found = advise(
-    ...     ssd.precondition("random"),
+    ...     ssd,
     ...     "uniform:write=1",
     ...     utilizations=[0.5, 0.7, 0.85],
     ...     targets=["write-amplification<=2"],
     ...     requests=100_000,
     ... )
-    >>> 0.7 <= found.recommended.utilization < 0.75, found.recommended.result.write_amplification <= 2
-    (True, True)
+    >>> best = found.recommended
+    >>> 0.65 <= best.utilization < 0.75, best.value("write-amplification") <= 2, best.verdict
+    (True, True, 'settled')
+    >>> best.confirmation.result.json["seed"], best.confirmation.value("write-amplification") <= 2
+    (1000004, True)
     """
     wanted = tuple(t if isinstance(t, Target) else Target.parse(t) for t in targets)
     grid = sorted({round(float(u), 6) for u in utilizations})
@@ -515,58 +610,93 @@ def advise(
         raise ConfigError(
             "timing.model: found none, expected serial or parallel with a target about time", ""
         )
-    base = ssd.with_({"wear.pe-cycles-max": 0, "capacity.logical": "0 B"})
+    if not 1 <= seeds <= 1000:
+        raise ConfigError(f"seeds: found {seeds}, expected 1 to 1,000", "")
+    base = ssd.settling().with_({"wear.pe-cycles-max": 0, "capacity.logical": "0 B"})
     made = replace(settings or RunSettings(), **by_name)
     source = workloads.find(workload) if isinstance(workload, str) else workload
     points: dict[float, Point] = {}
     failures: dict[float, str] = {}
 
-    def job(u: float) -> _Job | None:
+    def job(u: float, settings: RunSettings, source: workloads.Source, count: int) -> _Job | None:
         try:
-            return _Job(u, variants(base, source, {_KEY: [u]}, made)[0], limit)
+            made = variants(base, source, {_KEY: [u]}, settings)[0]
         except ConfigError as error:
             failures[u] = str(error)
             return None
+        each = (replace(settings, seed=settings.seed + k) for k in range(count))
+        return _Job(u, tuple(replace(made, settings=one) for one in each), limit, write_rate)
 
     finished, done, needed = True, 0, len(grid)
     with _Players(jobs) as players:
 
-        def play(values: Sequence[float]) -> None:
+        def play(asked: Sequence[_Job | None]) -> Iterator[Point]:
             nonlocal done
-            for u, found, life in players.play(
-                [one for u in values if (one := job(u)) is not None]
-            ):
+            listed = [one for one in asked if one is not None]
+            for one, found in players.play(listed):
                 done += 1
-                if isinstance(found, RunResult):
-                    points[u] = Point(u, found, life, write_rate)
+                if isinstance(found, Point):
+                    yield found
                 else:
-                    failures[u] = found
+                    failures[one] = found
                 if progress is not None:
                     progress(done, needed)
 
+        def explore(values: Sequence[float]) -> int:
+            found = {
+                point.utilization: point
+                for point in play([job(u, made, source, seeds) for u in values])
+            }
+            points.update(found)
+            return len(found)
+
         try:
-            play(grid)
-            while wanted and (between := _bracket(points, wanted)) is not None:
-                low, high = between
-                count = max(1, jobs)
-                values = [
-                    round(low + (high - low) * (k + 1) / (count + 1), 4) for k in range(count)
-                ]
-                needed += len(values)
-                before = len(points)
-                play(values)
-                if len(points) == before:
+            explore(grid)
+            while wanted:
+                between = _bracket(points, wanted)
+                if between is not None:
+                    low, high = between
+                    count = max(1, jobs)
+                    values = [
+                        round(low + (high - low) * (k + 1) / (count + 1), 4) for k in range(count)
+                    ]
+                    values = [u for u in values if u not in points]
+                    needed += len(values)
+                    if not values or not explore(values):
+                        break
+                    continue
+                best = _most(list(points.values()), wanted)
+                refuted = sum(point.confirmation is not None for point in points.values())
+                if best is None or best.confirmation is not None or refuted == _CONFIRM_MOST:
                     break
+                needed += 1
+                longer = replace(
+                    made,
+                    seed=made.seed + _CONFIRM_SEED,
+                    requests=None
+                    if isinstance(source, workloads.Trace)
+                    else _CONFIRM_TIMES * best.result.json["measured"]["requests"],
+                )
+                again = (
+                    replace(source, repeat=_CONFIRM_TIMES * source.repeat)
+                    if isinstance(source, workloads.Trace) and made.requests is None
+                    else source
+                )
+                confirming = list(play([job(best.utilization, longer, again, 1)]))
+                if not confirming:
+                    break
+                points[best.utilization] = replace(best, confirmation=confirming[0])
         except KeyboardInterrupt:
             finished = False
     if not points and finished:
         raise ConfigError(next(iter(failures.values())), "no utilization asked for makes a drive")
     ordered = [points[u] for u in sorted(points)]
+    confirmed = [point for point in ordered if point.confirmation is not None]
     return Advice(
         ordered,
         wanted,
         _knee_of([points[u] for u in grid if u in points]),
-        _most(ordered, wanted),
+        _most(confirmed, wanted),
         failures,
         finished,
     )

@@ -230,7 +230,8 @@ class Ssd:
         ----------
         spec : str
             ``workload``: filled once, then the workload itself, not measured, until write amplification has settled
-            under it. ``auto``: ``workload`` where that can be played beforehand, else ``sequential``. ``empty``: nothing.
+            under it. ``auto``: ``workload`` where that can be played beforehand, else ``sequential``. ``empty``: an
+            erased drive.
             ``sequential``: filled once, in order. ``random``, ``random:capacities=3``: one bare fill in random order,
             then uniform writes. ``steady``: uniform writes until the SNIA's rule holds.
 

@@ -508,6 +508,8 @@ def _rounds(run: Run, progress: Callable[[Progress], None] | None) -> Iterator[N
     """Step on until the blocks were erased once more in the mean; ends with the run."""
     blocks, budget = len(run.erases_per_block), _budget(run)
     step = max(1, _logical_pages(run) // _STEPS_A_DRIVE_WRITE)
+    while run.progress().phase not in ("measured", "done"):
+        run.step(step)
     reached = run.wear[0] // blocks
     while not run.step(step):
         erases, host_pages = run.wear

@@ -11,7 +11,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-import math
 import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -25,6 +24,7 @@ import pyarrow as pa
 from flashwright import workloads
 from flashwright.device import Ssd
 from flashwright.errors import FlashwrightError, SweepError
+from flashwright.estimate import Estimate
 from flashwright.points import Outcome, Point, Store, compute
 from flashwright.results import column, flat_figures, write_table
 from flashwright.run import RunSettings
@@ -54,8 +54,6 @@ FIGURES = (
     "buffer.write_hit_ratio",
 )
 """What is summed up over seeds; figures that no run has are left out."""
-
-_CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
@@ -117,55 +115,6 @@ class Case:
     def label(self) -> str:
         """What is set, with the seed, as text."""
         return ", ".join(filter(None, (self.combination.label, f"seed={self.seed}")))
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A figure over seeds.
-
-    Attributes
-    ----------
-    mean : float
-        The mean.
-    ci95 : float or None
-        Half the width of the 95 % confidence interval of the mean, by Student's t; None with a single seed.
-    count : int
-        Seeds that have the figure.
-    """
-
-    mean: float
-    ci95: float | None
-    count: int
-
-    @classmethod
-    def of(cls, values: Sequence[float]) -> Estimate:
-        """From what each seed gave.
-
-        Parameters
-        ----------
-        values : sequence of float
-            At least one.
-
-        Examples
-        --------
-        >>> found = Estimate.of([1.0, 2.0, 3.0])
-        >>> found.mean, round(found.ci95, 3)
-        (2.0, 2.484)
-        """
-        count = len(values)
-        mean = math.fsum(values) / count
-        if count < 2:
-            return cls(mean, None, count)
-        deviation = math.sqrt(math.fsum((v - mean) ** 2 for v in values) / (count - 1))
-        return cls(mean, _t(count - 1) * deviation / math.sqrt(count), count)
-
-
-@functools.cache
-def _t(freedom: int) -> float:
-    # Here, because it takes longer to load than all else that an import of this package loads.
-    from scipy.stats import t
-
-    return float(t.ppf((1 + _CONFIDENCE) / 2, freedom))
 
 
 @dataclass(frozen=True)

@@ -152,7 +152,7 @@ impl Conditioning {
 
     /// Asks whether the drive has settled, where the history has grown enough since the last time.
     #[allow(clippy::cast_precision_loss)] // pages far below 2^53
-    fn judge(&mut self, history: &History, ssd: &Ssd) {
+    fn judge(&mut self, history: &mut History, ssd: &Ssd) {
         let total = history.total();
         let may = !history.is_by_pass() || self.passes >= PASSES_MIN;
         if self.search == Search::UnderWay && may && total.host_pages as f64 >= self.next_judgement {
@@ -162,7 +162,8 @@ impl Conditioning {
             self.next_judgement = total.host_pages as f64 * GROWTH;
         }
         let programs_max = u64::from(ssd.flash().geometry().pages()).saturating_mul(PROGRAMS_MAX);
-        if self.search == Search::UnderWay && (total.host_pages >= self.host_pages_max || total.programs >= programs_max) {
+        let bounded = may && total.host_pages >= self.host_pages_max || total.programs >= programs_max;
+        if self.search == Search::UnderWay && bounded {
             self.search = Search::GaveUp;
         }
     }

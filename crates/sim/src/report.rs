@@ -321,7 +321,7 @@ fn precondition(simulation: &Simulation) -> Value {
     let preconditioning = simulation.preconditioning();
     let (rounds, steady) = preconditioning.rounds();
     let conditioning = simulation.conditioning();
-    let settling: u64 = simulation.history().windows_before().map(|row| row.host_pages).sum();
+    let settling = simulation.history().host_pages_before();
     json!({
         "spec": simulation.settings().precondition.to_string(),
         "pages_written": preconditioning.progress().0,

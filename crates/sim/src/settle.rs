@@ -22,13 +22,15 @@ use serde::{Deserialize, Serialize};
 
 /// The largest relative difference between spans of the history, standard error included.
 pub const TOLERANCE: f64 = 0.02;
+/// What a history that has held once must still keep: a limit that is met by a hair is else lost by a hair.
+const TOLERANCE_KEPT: f64 = 0.03;
 /// Erases a block, on average since the workload began, below which nothing is called settled.
 pub const ERASES_PER_BLOCK_MIN: f64 = 2.0;
 /// The largest half width of the 95 % interval of the measured figure, relative to it.
 pub const HALF_WIDTH_MAX: f64 = 0.03;
 /// How often the verdict "settled" held to 3 % against a run ten times as long, on families of drives and workloads that
 /// the rule was not chosen on (`experiments/settling`).
-pub const CONFIDENCE: f64 = 0.98;
+pub const CONFIDENCE: f64 = 0.99;
 
 /// Windows kept at most; then neighbours are joined.
 const ROWS_MAX: usize = 2048;
@@ -112,6 +114,8 @@ pub struct History {
     narrowest: u64,
     blocks: u64,
     levels_wear: bool,
+    /// Whether it has held before measuring.
+    has_held: bool,
 }
 
 /// What is known of a figure that depends on cleaning.
@@ -201,6 +205,7 @@ impl History {
             narrowest,
             blocks: u64::from(blocks.max(1)),
             levels_wear,
+            has_held: false,
         }
     }
 
@@ -267,6 +272,12 @@ impl History {
         self.total().host_pages
     }
 
+    /// Host pages of the windows before measuring.
+    #[must_use]
+    pub fn host_pages_before(&self) -> u64 {
+        self.windows_before().map(|row| row.host_pages).sum()
+    }
+
     /// What was counted since the workload began.
     #[must_use]
     pub fn total(&self) -> Totals {
@@ -284,10 +295,11 @@ impl History {
         self.total().erases as f64 / self.blocks as f64
     }
 
-    /// Whether the history up to now has settled.
-    #[must_use]
-    pub fn holds(&self) -> bool {
-        self.judge(&self.rows().collect::<Vec<_>>()).is_some_and(|judged| judged.holds)
+    /// Whether the history up to now has settled; remembered.
+    pub fn holds(&mut self) -> bool {
+        let holds = self.judge(&self.rows().collect::<Vec<_>>()).is_some_and(|judged| judged.holds);
+        self.has_held |= holds;
+        holds
     }
 
     #[allow(clippy::cast_precision_loss)]
@@ -306,11 +318,12 @@ impl History {
             (apart, apart + x.error().hypot(y.error()) / bc.mean)
         };
         let (early, late) = (gap(a, bc), gap(b, c));
+        let tolerance = if self.has_held { TOLERANCE_KEPT } else { TOLERANCE };
         let wear_waits = self.levels_wear && rows.iter().all(|row| row.wear_programs == 0);
         let why_not = if erases < ERASES_PER_BLOCK_MIN {
             "few-erases"
-        } else if early.1 > TOLERANCE || late.1 > TOLERANCE {
-            if early.0.max(late.0) > TOLERANCE { "drift" } else { "noise" }
+        } else if early.1 > tolerance || late.1 > tolerance {
+            if early.0.max(late.0) > tolerance { "drift" } else { "noise" }
         } else if wear_waits {
             "wear"
         } else {
@@ -320,7 +333,7 @@ impl History {
         let mut since = 0.25;
         while since > 1.0 / 1024.0 {
             let Some(earlier) = span(since / 2.0, since) else { break };
-            if gap(earlier, bc).1 > TOLERANCE {
+            if gap(earlier, bc).1 > tolerance {
                 break;
             }
             since /= 2.0;
@@ -376,7 +389,7 @@ impl History {
             return settled;
         }
         settled.write_amplification = Some(judged.mean);
-        let before: u64 = self.before.rows.iter().map(|(row, _)| row.host_pages).sum();
+        let before = self.host_pages_before();
         settled.since_request = Some(self.request_at(judged.since - before as f64));
         if self.by_pass && !whole_passes {
             settled.verdict = Verdict::Settled;
@@ -393,7 +406,7 @@ impl History {
         };
         let off = (figure.mean / judged.mean - 1.0).abs();
         let from_the_start = settled.since_request == Some(0);
-        if !from_the_start && off > TOLERANCE {
+        if !from_the_start && off > TOLERANCE_KEPT {
             settled.why = format!(
                 "the drive settled at request {}, and the figures hold what was before: settled, write amplification is \
                  {:.3}",

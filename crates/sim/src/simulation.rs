@@ -240,7 +240,7 @@ impl Simulation {
                         "{}; the trace was played {} times beforehand and wrote {:.2} capacities of the drive",
                         settled.why,
                         conditioning.passes(),
-                        self.capacities(self.history().host_pages())
+                        self.capacities(self.history().host_pages_before())
                     );
                     settled.mend = Some("a smaller drive, or --addresses dense, or a longer trace".into());
                 }
@@ -248,7 +248,7 @@ impl Simulation {
                     settled.why = format!(
                         "{}; preconditioning gave up after {:.0} capacities",
                         settled.why,
-                        self.capacities(self.history().host_pages())
+                        self.capacities(self.history().host_pages_before())
                     );
                     settled.mend = Some("--precondition workload:capacities=N with a larger N".into());
                 }
