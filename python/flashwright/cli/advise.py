@@ -259,7 +259,10 @@ def _host_alone(hosted: HostAdvice, options: HostOptions, output: OutputOptions)
 def _show_host(hosted: HostAdvice) -> None:
     out = page.console()
     table = page.plain_table(
-        "for the host", "advice", "rests on", "confidence", right=["confidence"]
+        page.Column("for the host", 100, number=False),
+        page.Column("advice", 100, number=False),
+        page.Column("rests on", 50, number=False),
+        page.Column("confidence", 60),
     )
     for line in hosted.lines:
         sure = "" if line.confidence is None else units.share(line.confidence)
@@ -337,8 +340,18 @@ def _show(found: Advice, document: dict[str, Any]) -> None:
         ("precondition", f"{document['precondition']}; seed {document['seed']}"),
     ]
     out.print(page.grid(rows))
-    names = ["utilization", "WA", "IOPS", "mean", "p99", "p99.9", "data till end", "years"]
-    table = page.plain_table("reserved", *names, "", right=names)
+    table = page.plain_table(
+        page.Column("reserved", 100),
+        page.Column("utilization", 95),
+        page.Column("WA", 99),
+        page.Column("IOPS", 80),
+        page.Column("mean", 70),
+        page.Column("p99", 75),
+        page.Column("p99.9", 50),
+        page.Column("data till end", 60),
+        page.Column("years", 65),
+        page.Column("", 90, number=False),
+    )
     for point in found.points:
         table.add_row(
             units.share(point.reserved),

@@ -31,7 +31,12 @@ def devices(
         ssd = Ssd.find(name)
         sys.stdout.write(ssd.with_settings(set).toml if set else ssd.toml)
         return 0
-    table = page.plain_table("drive", "make", "about")
+    table = page.plain_table(
+        page.Column("drive", 100, number=False),
+        page.Column("make", 60, number=False),
+        page.Column("about", 90, number=False),
+        elsewhere="",
+    )
     for each in bundled():
         ssd = Ssd.named(each)
         table.add_row(each, repr(ssd).removeprefix("Ssd(").removesuffix(")"), ssd.config["about"])

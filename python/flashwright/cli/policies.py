@@ -18,7 +18,7 @@ def policies(json: Json = None) -> int:
         return 0
     out = page.console()
     for key, items in everything.items():
-        table = page.plain_table(key, "")
+        table = page.plain_table(key, "", elsewhere="")
         for item in items:
             table.add_row(item.name, item.about)
             if item.keys:

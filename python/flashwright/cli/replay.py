@@ -243,19 +243,13 @@ def _table(result: ReplayResult) -> list[RenderableType]:
     if any(left_out.values()):
         rows.append(("left out", _counts(left_out, ("writes", "trims", "flushes"))))
     parts: list[RenderableType] = [page.grid(rows)]
-    figures = ("mean", "p50", "p90", "p99", "p99_9", "max")
-    names = [figure.replace("_", ".") for figure in figures]
-    table = page.plain_table("time", "requests", *names, right=["requests", *names])
     times = [
         (f"{name} {kind}", j[f"{name}_time_ns"][kind])
         for name in ("response", "service")
         for kind in ("all", "read", "write")
     ]
     times.append(("late by", j["lateness_ns"] or {"count": 0}))
-    for name, of_kind in times:
-        if of_kind["count"]:
-            shown = (units.time(of_kind[figure]) for figure in figures)
-            table.add_row(name, units.count(of_kind["count"]), *shown)
+    table = page.times("time", times)
     if table.row_count:
         parts.append(table)
     layers = page.host_layers(j["host_layers"])

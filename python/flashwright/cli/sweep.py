@@ -142,7 +142,7 @@ def _show_plan(made: Sweep, kept: Store, part: Shard | None) -> None:
         for case in made.cases
         if part is None or (case.point is not None and part.holds(case.point))
     ]
-    table = page.plain_table("point", "key", "")
+    table = page.plain_table("point", "key", "", elsewhere="")
     for case in cases[:_LISTED]:
         if case.point is None:
             table.add_row(case.label, "-", f"can't be made: {case.combination.error}")
@@ -205,12 +205,12 @@ def _document(found: SweepResult, file: Path) -> dict[str, object]:
     }
 
 
-_SHOWN: dict[str, tuple[str, Callable[[float | None], str]]] = {
-    "write_amplification": ("write amplification", units.number),
-    "throughput.iops": ("IOPS", units.count),
-    "response_time_ns.all.mean": ("mean response", units.time),
-    "response_time_ns.all.p99": ("99 % response", units.time),
-    "flash.erases.total": ("erases", units.count),
+_SHOWN: dict[str, tuple[page.Column, Callable[[float | None], str]]] = {
+    "write_amplification": (page.Column("write amplification", 95), units.number),
+    "throughput.iops": (page.Column("IOPS", 90), units.count),
+    "response_time_ns.all.mean": (page.Column("mean response", 85), units.time),
+    "response_time_ns.all.p99": (page.Column("99 % response", 80), units.time),
+    "flash.erases.total": (page.Column("erases", 70), units.count),
 }
 
 
@@ -218,7 +218,8 @@ def _show_summary(found: SweepResult) -> None:
     summaries = found.summaries
     names = [name for name in _SHOWN if any(name in each.figures for each in summaries)]
     heads = [_SHOWN[name][0] for name in names]
-    table = page.plain_table(*found.keys, "runs", *heads, right=["runs", *heads])
+    keys = [page.Column(key, 100, number=False) for key in found.keys]
+    table = page.plain_table(*keys, page.Column("runs", 60), *heads, elsewhere="--summary")
     for each in summaries[:_ROWS_SHOWN]:
         runs = units.count(each.runs) + (f" ({each.failed} failed)" if each.failed else "")
         table.add_row(

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
+from rich.console import Console, RenderableType
 
 from flashwright import tracefiles, workloads
 from flashwright.cli.options import Json, TraceOptions, add_options
@@ -43,7 +42,7 @@ def info(file: File, options: TraceOptions, json: Json = None) -> int:
     return 0
 
 
-def _summary(found: dict[str, Any]) -> Table:
+def _summary(found: dict[str, Any]) -> RenderableType:
     kinds = ", ".join(
         f"{units.count(found[kind])} {kind}" for kind in ("reads", "writes", "trims", "flushes")
     )
@@ -81,13 +80,7 @@ def _summary(found: dict[str, Any]) -> Table:
         if stats[name]:
             rows.append(("", f"{units.count(stats[name])} {text}"))
     rows.extend(("", f"skipped: {line}") for line in stats["first_bad_lines"])
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="bold", no_wrap=True)
-    grid.add_column(overflow="fold")
-    for name, text in rows:
-        if text:
-            grid.add_row(name, text)
-    return grid
+    return page.grid([(name, text) for name, text in rows if text])
 
 
 def _span(found: dict[str, Any]) -> str:
@@ -97,7 +90,7 @@ def _span(found: dict[str, Any]) -> str:
     return f"{units.time(found['span_ns'])}, a request every {gap} on average"
 
 
-def _devices(devices: list[dict[str, Any]]) -> Table:
+def _devices(devices: list[dict[str, Any]]) -> RenderableType:
     table = page.plain_table("device", "requests", "size", right=["requests", "size"])
     for device in devices:
         table.add_row(
