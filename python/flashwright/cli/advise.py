@@ -47,7 +47,7 @@ class HostOptions:
     write_to: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR",
+            metavar="FOLDER",
             help="Write files for a Linux machine: a udev rule, apply.sh, layout.sh, jobs of fio.",
         ),
     ] = None
@@ -97,7 +97,7 @@ def advise(
         list[str] | None,
         typer.Option(
             metavar="FIGURE<=LIMIT",
-            help="What is to be met: write-amplification<=2, mean, p99 or p99.9<=5ms, iops>=9000, throughput>=90MB/s, "
+            help="Meet this target: write-amplification<=2, mean, p99 or p99.9<=5ms, iops>=9000, throughput>=90MB/s, "
             "life>=5y. Repeatable.",
         ),
     ] = None,
@@ -105,7 +105,7 @@ def advise(
         str | None,
         typer.Option(
             metavar="U,U,...",
-            help="Values of capacity.utilization to try; default 0.5 to 0.95 in steps of 0.05.",
+            help="Try these values of capacity.utilization; default 0.5 to 0.95 in steps of 0.05.",
         ),
     ] = None,
     write_rate: Annotated[
@@ -117,12 +117,13 @@ def advise(
         typer.Option(metavar="N", help="Erases that a block takes; by default wear.pe-cycles-max."),
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option(metavar="N", help="Runs at a time; by default one a core.")
+        int | None, typer.Option(metavar="N", help="Play N runs at a time; by default one a core.")
     ] = None,
 ) -> int:
-    """Say how much space to reserve: what it costs, where it turns steep, the least that meets a target.
+    """Say how much spare space a workload needs: what it costs, where it turns steep, the least that meets a target.
 
-    Of a profile, say what follows for the drive's host; the space too where a workload or a target is given.
+    For a profile of a probed drive, say what its host should do, and the spare space too if a workload or a target is
+    given.
     """
     output.check()
     profile = _profile(device)
@@ -205,7 +206,7 @@ def _profile(device: str) -> Profile | None:
     if device in devices() or not path.is_file():
         return None
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError):
         # Whoever reads it as a drive says so.
         return None

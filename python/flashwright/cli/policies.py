@@ -12,7 +12,7 @@ __all__ = ["policies"]
 
 
 def policies(json: Json = None) -> int:
-    """List everything that can be chosen by name."""
+    """List everything that can be chosen by name: schemes, policies, schedulers, workloads, formats."""
     everything = catalogue()
     if put_json({key: [asdict(item) for item in items] for key, items in everything.items()}, json):
         return 0

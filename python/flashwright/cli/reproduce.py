@@ -76,9 +76,9 @@ def reproduce(
         ),
     ] = None,
 ) -> int:
-    """Run papers' tables and figures again, and hold our numbers against what they claim.
+    """Run the tables and figures of papers again, and hold our numbers against theirs.
 
-    Exit status 1 says that a claim did not come out as its rule asks.
+    The exit status is 1 if a claim did not come out as its rule asks.
     """
     output.check(run.markdown)
     wanted = claim or []

@@ -10,13 +10,13 @@ from typing import Annotated
 import typer
 
 from flashwright import __version__
-from flashwright.cli.options import ResultOptions, WorkerOptions, add_options
+from flashwright.cli.options import TABLE, ResultOptions, WorkerOptions, add_options
 from flashwright.cli.progress import PointsBar, terminable
 from flashwright.cli.render import errors, page, put_json, units
 from flashwright.errors import FlashwrightError, SweepError
 from flashwright.points import Store
-from flashwright.results import write_table
 from flashwright.sweep import Case, Estimate, Shard, Sweep, SweepResult
+from flashwright.tablefiles import write_table
 
 __all__ = ["sweep"]
 
@@ -35,19 +35,17 @@ def sweep(
     ],
     store: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR", help="Where finished points are kept; FILE.points if left out."
-        ),
+        typer.Option(metavar="FOLDER", help="Keep finished points here; FILE.points if left out."),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="A row for each run with all its figures, as .parquet."),
+        typer.Option(metavar="FILE", help=f"A row for each run, with all its figures: {TABLE}."),
     ] = None,
     summary: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="A row for each combination: mean and 95 % interval over its seeds, as .parquet.",
+            help=f"A row for each combination, mean and 95 % interval over its seeds: {TABLE}.",
         ),
     ] = None,
     shard: Annotated[
@@ -60,7 +58,10 @@ def sweep(
         bool, typer.Option("--plan", help="Say what would be computed, and compute nothing.")
     ] = False,
 ) -> int:
-    """Run grids and lists of settings, with several seeds each, on all cores."""
+    """Run grids and lists of settings, each with several seeds, on all cores.
+
+    Finished points are kept: the same command goes on where it was interrupted.
+    """
     part = None if shard is None else Shard.parse(shard)
     workers.check()
     _check(output, part, out, summary)
@@ -109,7 +110,7 @@ def _check(
                 f"a shard is a part; once all are finished, the same command with {name} and without --shard gathers "
                 "them and computes nothing",
             )
-    output.check(out, summary)
+    output.check(out=out, summary=summary)
 
 
 def _say_damaged(kept: Store) -> None:

@@ -47,7 +47,7 @@ class Column:
 
 
 class Table:
-    """A table with a line below its head and nothing more, as wide as there is room for.
+    r"""A table with a line below its head and nothing more, as wide as there is room for.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class Table:
     --------
     >>> table = Table([Column("run", 100, number=False), Column("requests"), Column("p99.9", 10)])
     >>> table.add_row("gc.victim=greedy", "20,000", "1.02 ms")
-    >>> print("\\n".join(line.rstrip() for line in table.lines(30)))
+    >>> print("\n".join(line.rstrip() for line in table.lines(30)))
     <BLANKLINE>
     run               requests
     ──────────────────────────
@@ -287,5 +287,3 @@ def _side_by_side(cells: Sequence[list[str]], *, top: bool) -> Iterator[list[str
 def _padded(text: str, width: int, *, right: bool) -> str:
     blanks = " " * (width - cell_len(text))
     return blanks + text if right else text + blanks
-
-
