@@ -66,7 +66,18 @@ def test_reads_alone_are_played_without_consent(
     """A third of the trace reads; the file stays as it is, and all of this is said."""
     page = tmp_path / "replay.html"
     said = command(
-        "replay", image, "--trace", spc, "--addresses", "wrap", "--depth", 8, "--json", "-", "--report", page
+        "replay",
+        image,
+        "--trace",
+        spc,
+        "--addresses",
+        "wrap",
+        "--depth",
+        8,
+        "--json",
+        "-",
+        "--report",
+        page,
     )
     assert said.status == 0
     assert said.err == (
