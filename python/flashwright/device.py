@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -105,22 +106,27 @@ class Ssd:
         Parameters
         ----------
         path : path
-            The file. Its key ``base`` may name a bundled drive to start from. Of a profile, the twin is taken, whose
-            schedulers go by what was found (:class:`flashwright.profile.Profile`).
+            The file. Its key ``base`` may name what to start from: a bundled drive, or a file, by a path that is
+            relative to this one (``./mine.toml``). Of a profile, the twin is taken, whose schedulers go by what was
+            found (:class:`flashwright.profile.Profile`).
 
         Raises
         ------
         ConfigError
             With every fault of the file.
         """
-        file = Path(path)
+        return cls._from_file(Path(path), ())
+
+    @classmethod
+    def _from_file(cls, file: Path, above: tuple[Path, ...]) -> Ssd:
+        """The drive in a file; `above` are the files that are based on it."""
         try:
             text = file.read_text(encoding="utf-8")
         except UnicodeDecodeError as error:
             raise ConfigError(f"{file}: not text in UTF-8: {error.reason}") from None
         except OSError as error:
             raise ConfigError(f"{file}: {(error.strerror or str(error)).lower()}") from None
-        return cls._read(text, str(file), file.stem)
+        return cls._read(text, str(file), file.stem, (*above, file))
 
     @classmethod
     def from_text(cls, text: str, name: str = "text") -> Ssd:
@@ -141,17 +147,43 @@ class Ssd:
         return cls._read(text, name, name)
 
     @classmethod
-    def _read(cls, text: str, source: str, name: str) -> Ssd:
+    def _read(cls, text: str, source: str, name: str, files: tuple[Path, ...] = ()) -> Ssd:
+        """The drive that a text describes; `files` lead to it, each based on the next."""
         # Here, because a profile holds a drive.
         from flashwright.profile import Profile, is_profile
 
+        text = text.removeprefix("\ufeff")
         if is_profile(text):
             return Profile.from_text(text, source).drive()
-        ssd = cls(_core.config_read(text, source))
+        base, named = _base_of(text)
+        over = None if base is None else cls._based(base, source, files)
+        ssd = cls(_core.config_read(text, source, None if over is None else over.toml))
         # A drive without a name goes by that of its file, without the folders.
-        return (
-            ssd.with_settings([f"name={json.dumps(name)}"]) if ssd.config["name"] == source else ssd
-        )
+        nameless = ssd.config["name"] == source or (over is not None and not named)
+        return ssd.with_settings([f"name={json.dumps(name)}"]) if nameless else ssd
+
+    @classmethod
+    def _based(cls, base: str, source: str, files: tuple[Path, ...]) -> Ssd:
+        """The drive in the file that another is based on."""
+        if not files:
+            raise ConfigError(
+                f"{source}: base: found {base!r} in a text, expected the name of a bundled drive",
+                "a path is relative to the file that it stands in, and a text stands in none",
+            )
+        file = files[-1].parent / base
+        if file.resolve() in [above.resolve() for above in files]:
+            circle = " -> ".join(str(each) for each in (*files, file))
+            raise ConfigError(
+                f"{source}: base: found a circle, expected an end to it: {circle}",
+                "one of these files must be based on a bundled drive or on nothing",
+            )
+        if not file.is_file():
+            raise ConfigError(
+                f"{source}: base: found {base!r}, expected a drive's file there: {file}: "
+                + ("is a folder" if file.is_dir() else "there is no such file"),
+                "the path is relative to the file that it stands in",
+            )
+        return cls._from_file(file, files)
 
     @property
     def config(self) -> dict[str, Any]:
@@ -370,6 +402,26 @@ class Ssd:
             f"Ssd({_size(flash)}, {g['channels']} channels x {g['dies-per-channel']} dies, "
             f"{c['ftl']['scheme']}, victim={c['gc']['victim']})"
         )
+
+
+def _base_of(text: str) -> tuple[str | None, bool]:
+    """The file that a description is based on, if any, and whether it says a name.
+
+    Examples
+    --------
+    >>> _base_of('base = "./mine.toml"'), _base_of('base = "default"')
+    (('./mine.toml', False), (None, False))
+    """
+    if "base" not in text:
+        return None, False
+    try:
+        tree = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        # Whoever reads it says so.
+        return None, False
+    base = tree.get("base")
+    is_path = isinstance(base, str) and ("/" in base or base.endswith(".toml"))
+    return (base if is_path else None), "name" in tree
 
 
 def keys_of(tree: Mapping[str, Any], prefix: str = "") -> list[str]:

@@ -613,44 +613,32 @@ def forecast(
 
 # Amounts as people write them ---------------------------------------------------------------------
 
-_PREFIXES = "kMGTPE"
-_SIZES = (
-    {"B": 1.0}
-    | {f"{p}B": 1e3 ** (k + 1) for k, p in enumerate(_PREFIXES)}
-    | {f"{p.upper()}iB": 1024.0 ** (k + 1) for k, p in enumerate(_PREFIXES)}
-)
 _PERIODS = {"s": 1.0, "h": 3600.0, "d": 86400.0, "day": 86400.0, "y": YEAR_S, "year": YEAR_S}
 _AMOUNT = re.compile(r"\s*([0-9][0-9_]*(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?)\s*([A-Za-z]+)\s*")
 
 
 def parse_size(text: str, name: str = "size") -> float:
-    """Bytes of a size: ``100GB`` in powers of ten, ``93GiB`` in powers of two.
+    """Bytes of a size: ``100GB`` in powers of ten, ``93GiB`` in powers of two; a number alone is bytes.
 
     Parameters
     ----------
     text : str
-        A number with a unit from B to EB or EiB.
+        A number, with a unit from B to EB or EiB, or with a letter of them that is a power of 1,024 (``4k``).
     name : str, optional
         What messages call it.
 
     Examples
     --------
-    >>> parse_size("1.5 TB"), parse_size("4KiB")
-    (1500000000000.0, 4096.0)
+    >>> parse_size("1.5 TB"), parse_size("4KiB"), parse_size("4k"), parse_size("4096")
+    (1500000000000.0, 4096.0, 4096.0, 4096.0)
     """
-    found = _AMOUNT.fullmatch(text)
-    unit = None if found is None else _unit(found[2], _SIZES)
-    if found is None or unit is None:
+    try:
+        return float(_core.size_read(text))
+    except WorkloadError:
         raise ConfigError(
             f"{name}: found {text!r}, expected a size such as 100GB or 93GiB",
-            "kB, MB, GB, TB are powers of 1,000; KiB, MiB, GiB, TiB of 1,024",
-        )
-    return float(found[1].replace("_", "")) * unit
-
-
-def _unit(text: str, units: dict[str, float]) -> float | None:
-    """The unit; the first letter may be large or small."""
-    return next((size for unit, size in units.items() if unit.lower() == text.lower()), None)
+            "kB, MB, GB, TB are powers of 1,000; KiB, MiB, GiB, TiB and k, M, G, T of 1,024",
+        ) from None
 
 
 def parse_rate(text: str, capacity: float | None = None, name: str = "write-rate") -> float:
@@ -675,7 +663,12 @@ def parse_rate(text: str, capacity: float | None = None, name: str = "write-rate
     rate = None
     if not slash and found is not None and found[2].lower() == "dwpd" and capacity is not None:
         rate = float(found[1].replace("_", "")) * capacity / _PERIODS["day"]
-    elif slash and (seconds := _PERIODS.get(period.strip().lower())) is not None:
+    elif (
+        slash
+        # As of a drive's bus: without "B" it could be a power of 1,000 or of 1,024.
+        and amount.rstrip().lower().endswith("b")
+        and (seconds := _PERIODS.get(period.strip().lower())) is not None
+    ):
         rate = parse_size(amount, name) / seconds
     if rate is None or rate <= 0:
         raise ConfigError(

@@ -207,7 +207,7 @@ class Profile:
         """
         file = Path(path)
         try:
-            text = file.read_text(encoding="utf-8")
+            text = file.read_text(encoding="utf-8-sig")
         except UnicodeDecodeError as error:
             raise ConfigError(f"{file}: not text in UTF-8: {error.reason}", _HINT) from None
         except OSError as error:

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import tomllib
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from dataclasses import replace as changed
@@ -160,11 +161,11 @@ def replay(
     workload: workloads.Source | str,
     *,
     depth: int | None = None,
-    speed: float | None = None,
+    time_scale: float | None = None,
     requests: int | None = None,
     time_limit: float | None = None,
     destroys_data: bool = False,
-    wrap: bool = False,
+    addresses: workloads.Addresses | None = None,
     scheduler: str | None = None,
     settings: Iterable[str] = (),
     profile: str | os.PathLike[str] | None = None,
@@ -173,6 +174,8 @@ def replay(
     busy_poll: bool = False,
     seed: int = 1,
     progress: Callable[[Progress], None] | None = None,
+    speed: float | None = None,
+    wrap: bool | None = None,
 ) -> ReplayResult:
     """Play a workload on a block device, a file, or a simulated drive.
 
@@ -187,8 +190,8 @@ def replay(
         What to play; text as ``--workload`` takes it, or ``"bundled:NAME"``.
     depth : int, optional
         Closed loop with that many requests outstanding, 1 to 4,096 on a device; arrival times are then not looked at.
-    speed : float, optional
-        Open loop so many times as fast as the arrivals say.
+    time_scale : float, optional
+        Open loop with arrival times multiplied by this; 0.5 plays twice as fast.
     requests : int, optional
         Requests of the workload at most, those left out included. By default a trace to its end, and a million of
         most workloads, or without end under a `time_limit`.
@@ -196,8 +199,9 @@ def replay(
         Seconds after which no more requests are issued.
     destroys_data : bool, optional
         Consent that whatever is on the target is written over.
-    wrap : bool, optional
-        Fold addresses beyond the target's end back onto it; else they are refused.
+    addresses : {"reject", "wrap", "dense"}, optional
+        What becomes of a trace's addresses beyond the target's end: refused, which is the default, folded back onto it,
+        or all packed in order of first use.
     scheduler : str, optional
         I/O schedulers between workload and target, such as ``"deadline"``; several are joined by ``+``. On a device the
         kernel's own scheduler stays below.
@@ -217,6 +221,10 @@ def replay(
         Of the workload and of the data that is written.
     progress : callable, optional
         Called a few times a second.
+    speed : float, optional
+        Deprecated: the inverse of `time_scale`.
+    wrap : bool, optional
+        Deprecated: true is ``addresses="wrap"``.
 
     Returns
     -------
@@ -243,23 +251,21 @@ def replay(
     _expect("depth", depth, 1, 1 << 20)
     _expect("queue-depth", queue_depth, 1, 4096)
     _expect("seed", seed, 0, 2**64 - 1)
-    if depth is not None and speed is not None:
+    time_scale, addresses = _under_new_names(speed, time_scale, wrap, addresses)
+    if depth is not None and time_scale is not None:
         raise WorkloadError(
-            "--depth and --speed: found both, expected one of them",
-            "a closed loop (depth) does not look at arrival times, so there is nothing to speed up",
+            "--depth and --time-scale: found both, expected one of them",
+            "a closed loop (depth) does not look at arrival times, so there is nothing to scale",
         )
-    for name, value in (("--speed", speed), ("--time-limit", time_limit)):
-        if value is not None and not (math.isfinite(value) and 1e-6 <= value <= 1e6):
-            raise WorkloadError(
-                f"{name}: found {value:g}, expected a number from 0.000001 to 1,000,000",
-                "--speed 2 plays twice as fast; --time-limit is in seconds",
-            )
+    for name, value in (("--time-scale", time_scale), ("--time-limit", time_limit)):
+        if value is not None:
+            expect_factor(name, value)
     source = workloads.find(workload) if isinstance(workload, str) else workload
     if isinstance(source, workloads.Trace):
-        source = changed(source, addresses="wrap" if wrap else "reject")
-    elif wrap:
+        source = changed(source, addresses=addresses or "reject")
+    elif addresses is not None:
         raise WorkloadError(
-            "--wrap: found it with a generator, expected it with a trace only",
+            "--addresses: found it with a generator, expected it with a trace only",
             "generators keep to the target's size",
         )
     host = [
@@ -271,10 +277,11 @@ def replay(
         "target": _target(target, host, precondition, destroys_data, queue_depth, busy_poll),
         "seed": seed,
         "depth": depth,
-        "time_scale": None if speed is None else 1 / speed,
+        "time_scale": time_scale,
         "requests": requests,
         "time_limit_ns": None if time_limit is None else round(time_limit * 1e9),
-        "wrap": wrap,
+        # Addresses that are fitted to the target all lie on it.
+        "wrap": addresses in ("wrap", "dense"),
     }
     core = _core.Replay(source.source_json(), json.dumps(asked))
     try:
@@ -292,6 +299,46 @@ def replay(
     result = _result(core)
     assert result is not None, "a replay that nobody stopped has a result"
     return result
+
+
+def expect_factor(name: str, value: float) -> None:
+    """Refuse a factor or a time that is none.
+
+    Parameters
+    ----------
+    name : str
+        What messages call it.
+    value : float
+        Expected to be from 0.000001 to 1,000,000.
+    """
+    if not (math.isfinite(value) and 1e-6 <= value <= 1e6):
+        raise WorkloadError(
+            f"{name}: found {value:g}, expected a number from 0.000001 to 1,000,000",
+            "--time-scale 0.5 plays twice as fast; --time-limit is in seconds",
+        )
+
+
+def _under_new_names(
+    speed: float | None,
+    time_scale: float | None,
+    wrap: bool | None,
+    addresses: workloads.Addresses | None,
+) -> tuple[float | None, workloads.Addresses | None]:
+    """Time scale and addresses, of which each has an old name."""
+    for old, new, both in (
+        ("speed", "time_scale", speed is not None and time_scale is not None),
+        ("wrap", "addresses", wrap is not None and addresses is not None),
+    ):
+        if both:
+            raise WorkloadError(f"{old} and {new}: found both, expected {new} only", "")
+    if speed is not None:
+        warnings.warn("speed is now time_scale, its inverse", DeprecationWarning, stacklevel=3)
+        expect_factor("speed", speed)
+        time_scale = 1 / speed
+    if wrap is not None:
+        warnings.warn("wrap is now addresses='wrap'", DeprecationWarning, stacklevel=3)
+        addresses = "wrap" if wrap else "reject"
+    return time_scale, addresses
 
 
 def _result(core: _core.Replay) -> ReplayResult | None:
@@ -359,7 +406,7 @@ _OF_DRIVES = ("host.queue-depth", "host.partial-pages")
 def _profile(path: Path) -> list[str]:
     """What is known of a drive, as settings."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
         known = tomllib.loads(text)
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(f"{path}: {error}", "a profile is TOML text") from None
@@ -373,7 +420,7 @@ def _profile(path: Path) -> list[str]:
     # A whole drive description, or its part, serves as well.
     for table in ("host", "profile"):
         known = known.get(table, known)
-    odd = [key for key, value in known.items() if not isinstance(value, str)]
+    odd = [key for key, value in known.items() if type(value) not in (str, int)]
     if odd or not known:
         found = f"found {known[odd[0]]!r} for {odd[0]}" if odd else "found nothing"
         raise ConfigError(

@@ -13,12 +13,11 @@ from typing import Any, Protocol, SupportsIndex, overload
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.feather
-import pyarrow.parquet
 
 from flashwright import _core
 from flashwright.errors import WorkloadError
 from flashwright.files import write_beside
+from flashwright.tablefiles import write_parquet, write_table
 from flashwright.tables import Tabular, html_table
 
 __all__ = [
@@ -394,14 +393,14 @@ class RunResult(Tabular):
         return self.windows
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
-        """Write the time series as Parquet; requests, where kept, with :func:`write_table`.
+        """Write the time series as Parquet, whatever the name ends in; see :func:`write_table` for other formats.
 
         Parameters
         ----------
         path : path
             The file; it appears once it is whole.
         """
-        write_table(self.windows, path)
+        write_parquet(self.windows, path)
 
     def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> None:
         """Write an HTML page that needs nothing else.
@@ -510,7 +509,7 @@ class Figures(Protocol):
 
 
 def table(runs: Figures | Iterable[Figures], *, config: bool = True) -> pa.Table:
-    """All figures of runs, a row for each; ``compare --parquet`` writes the same.
+    """All figures of runs, a row for each; ``compare --out`` writes the same.
 
     Parameters
     ----------
@@ -583,24 +582,6 @@ def runs_html(runs: Sequence[Any]) -> str:
         notes.insert(0, f"ended early: {figures['ended']}")
     pairs = zip(made.header[1:], rows[0][1:], strict=True)
     return html_table([], pairs, f"{figures['config']['name']}: {asked}", "; ".join(notes))
-
-
-def write_table(table: pa.Table, path: str | os.PathLike[str]) -> None:
-    """Write a table as Parquet, or as an Arrow file where the name ends in ``.arrow``.
-
-    Parameters
-    ----------
-    table : pyarrow.Table
-        What to write.
-    path : path
-        The file; it appears once it is whole.
-    """
-    target = Path(path)
-    with write_beside(target) as part:
-        if target.suffix == ".arrow":
-            pa.feather.write_feather(table, str(part), compression="lz4")
-        else:
-            pa.parquet.write_table(table, str(part), compression="zstd")
 
 
 def column(values: Sequence[object]) -> list[object]:

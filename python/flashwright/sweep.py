@@ -26,10 +26,11 @@ from flashwright.device import Ssd
 from flashwright.errors import FlashwrightError, SweepError
 from flashwright.estimate import Estimate
 from flashwright.points import Outcome, Point, Store, compute
-from flashwright.results import column, flat_figures, write_table
+from flashwright.results import column, flat_figures
 from flashwright.run import RunSettings
 from flashwright.sweepfile import Combination, Description, read
 from flashwright.sweeppoint import point_of
+from flashwright.tablefiles import write_parquet
 from flashwright.tables import Tabular, html_table
 
 __all__ = [
@@ -310,7 +311,7 @@ class SweepResult(Tabular):
         path : path
             The file; it appears once it is whole.
         """
-        write_table(self.table, path)
+        write_parquet(self.table, path)
 
     def report(self, path: str | os.PathLike[str], *, title: str = "Sweep") -> None:
         """Write an HTML page that needs nothing else.

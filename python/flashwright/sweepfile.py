@@ -186,7 +186,7 @@ def read(path: Path) -> Description:
     ((1, 2), ['gc.victim=greedy', 'gc.victim=fifo'])
     """
     try:
-        tree = tomllib.loads(path.read_text(encoding="utf-8"))
+        tree = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise SweepError(
             f"{path}: {(error.strerror or str(error)).lower()}", "check the path"

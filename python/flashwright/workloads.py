@@ -2,7 +2,7 @@
 
 Each function gives a :class:`Workload`, a text with its checks done; the text form is what ``--workload``
 takes. :func:`trace` and :func:`bundled` give a :class:`Trace` instead. Shares are numbers from 0 to 1,
-sizes and times are text with a unit (``"4KiB"``).
+sizes and times are text with a unit (``"4KiB"``, ``"4k"``); a size without one is bytes.
 
 Examples
 --------
@@ -23,6 +23,7 @@ from typing import Literal, TypeAlias, TypedDict, Unpack
 
 from flashwright import _core
 from flashwright.errors import TraceError, WorkloadError
+from flashwright.piped import from_pipe, is_from_pipe
 
 __all__ = [
     "Addresses",
@@ -60,8 +61,8 @@ class Common(TypedDict, total=False):
     ----------
     write, trim : float
         Shares of requests that write and trim, 0 to 1; the rest reads.
-    size, align : str
-        Request size, and what requests start at multiples of.
+    size, align : str or int
+        Request size, and what requests start at multiples of; a number is bytes.
     range : float
         Share of the logical space in use, from its start.
     depth : int
@@ -74,8 +75,8 @@ class Common(TypedDict, total=False):
 
     write: float
     trim: float
-    size: str
-    align: str
+    size: str | int
+    align: str | int
     range: float
     depth: int
     rate: float
@@ -117,6 +118,11 @@ class Trace:
     skip_bad_lines: bool = False
     repeat: int = 1
     name: str = ""
+
+    @property
+    def lasts(self) -> bool:
+        """Whether the trace can be read again by another process later; one from a pipe can't."""
+        return not is_from_pipe(self.path)
 
     def __repr__(self) -> str:
         return f"Trace({self.path!r}, addresses={self.addresses!r})"
@@ -485,7 +491,8 @@ def trace(
     Parameters
     ----------
     path : path
-        The file, or ``"bundled:NAME"``.
+        The file, or ``"bundled:NAME"``; ``"-"`` is standard input. What comes through a pipe is kept in a temporary
+        file until the process ends.
     format : str, optional
         Told from the content if left out.
     addresses : {"wrap", "reject", "dense"}, optional
@@ -519,6 +526,8 @@ def trace(
     label = ""
     if text.startswith("bundled:"):
         label, text = text, bundled(text.removeprefix("bundled:")).path
+    elif (piped := from_pipe(text)) is not None:
+        text, label = piped
     elif not Path(text).exists():
         raise TraceError(f"{text}: there is no such file", _bundled_hint())
     if repeat < 1:

@@ -52,6 +52,12 @@ def small(tmp_path: Path) -> str:
     return str(path)
 
 
+@pytest.fixture(autouse=True)
+def _wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables as wide as they are, whatever terminal the tests run in."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
 @pytest.fixture
 def command(capfd: pytest.CaptureFixture[str]) -> Cli:
     """Run the command line in this process."""

@@ -10,7 +10,6 @@ import pytest
 
 from conftest import Cli, Said
 from flashwright import Ssd, compare, errors, workloads
-from flashwright.cli.render import page
 from test_report import embedded
 
 RUN = ("--requests", 500, "--workload")
@@ -174,19 +173,20 @@ def test_columns_that_would_say_nothing_are_left_out(command: Cli, small: str) -
     assert "merges" not in schemes and "hit ratio" not in schemes
 
 
-def test_a_narrow_page_gets_two_tables(
+def test_in_a_narrow_page_what_matters_stays(
     command: Cli, small: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(page, "_WIDTH_PIPED", 130)
+    monkeypatch.setenv("COLUMNS", "100")
     shown = _shown(command, small, "ftl.scheme=page,fast")
-    assert len(re.findall(r"^ *ftl\.scheme=fast ", shown, re.MULTILINE)) == 2
-    assert "victim invalid" in shown and "partial merges" in shown
+    assert len(re.findall(r"^ *ftl\.scheme=fast ", shown, re.MULTILINE)) == 1
+    table, left = shown.split("not shown in 100 columns: ")
+    assert "WA" in table and "full" in table and "max erases" in left
 
 
 def test_rows_have_what_was_varied(command: Cli, small: str, tmp_path: Path) -> None:
     rows = tmp_path / "runs.parquet"
     said = command(
-        "compare", small, *RUN, "uniform:rate=5", "--quiet", "--parquet", rows,
+        "compare", small, *RUN, "uniform:rate=5", "--quiet", "--out", rows,
         "--vary", "workload.rate=50,200.5", "--vary", "workload.write=0.5,70%",
     )  # fmt: skip
     assert (said.status, said.out, said.err) == (0, "", "")
@@ -202,7 +202,7 @@ def test_rows_that_cant_be_written_are_found_out_before_any_run(
     command: Cli, small: str, tmp_path: Path
 ) -> None:
     said = command(
-        "compare", small, *RUN, "uniform", "--vary", "depth=1,2", "--parquet", tmp_path / "no" / "x"
+        "compare", small, *RUN, "uniform", "--vary", "depth=1,2", "--out", tmp_path / "no" / "x.csv"
     )
     assert (said.status, said.out) == (2, "")
     assert said.err.startswith("error: ") and "no" in said.err
@@ -272,9 +272,7 @@ def test_a_grid_draws_lines_over_what_is_numeric(command: Cli, small: str, tmp_p
 
 def test_merges_by_data_blocks(command: Cli, small: str, tmp_path: Path) -> None:
     report, rows = tmp_path / "page.html", tmp_path / "runs.parquet"
-    runs = _compare(command, small, "--report", report, "--parquet", rows, "--json", "-").json[
-        "runs"
-    ]
+    runs = _compare(command, small, "--report", report, "--out", rows, "--json", "-").json["runs"]
     counts = runs[0]["merges"]["full_by_data_blocks"]
     assert sum(counts[1:]) > 0
     plots = embedded(report.read_text(encoding="utf-8"), "plots")

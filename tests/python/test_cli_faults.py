@@ -291,7 +291,7 @@ def test_a_drive_too_full_to_clean_is_found_out_before_any_run(command: Cli) -> 
 
 
 def test_converting(command: Cli, spc: Path, tmp_path: Path) -> None:
-    said = command("trace", "convert", spc, tmp_path / "out", "--format", "blktrace")
+    said = command("trace", "convert", spc, tmp_path / "out", "--to", "blktrace")
     assert said.status == 2
     assert said.err.startswith(
         "error: traces in format blktrace can be read but not written; writable: "

@@ -27,7 +27,7 @@ def test_compare_lays_runs_side_by_side(command: Cli, small: str, tmp_path: Path
     said = command(
         "compare", small, "--workload", "uniform", "--requests", 20_000, "--precondition", "random",
         "--vary", "gc.victim=greedy,fifo", "--vary", "capacity.utilization=0.6,0.8",
-        "--verify", "--parquet", rows, "--json", figures,
+        "--verify", "--out", rows, "--json", figures,
     )  # fmt: skip
     assert said.status == 0
     labels = [
@@ -198,7 +198,7 @@ def test_what_was_recorded_becomes_a_trace(
     monkeypatch.setattr(cli.trace, "record_device", made_up)
     out = tmp_path / "out.fwt"
     said = command(
-        "trace", "record", "/dev/loop9", "-o", out, "--seconds", 5, "--", "sh", "-c", "true"
+        "trace", "record", "/dev/loop9", "-o", out, "--time-limit", 5, "--", "sh", "-c", "true"
     )
     assert said.status == 0
     assert (asked["device"], asked["seconds"], asked["command"]) == (

@@ -122,7 +122,7 @@ def test_the_table_of_runs_is_what_compare_writes(ssd: Ssd, command: Cli, tmp_pa
     drive.write_text(SMALL)
     said = command(
         "compare", drive, "--precondition", "random", "--workload", "uniform", "--requests", 2000,
-        "--vary", "depth=1,4", "--parquet", file, "--quiet",
+        "--vary", "depth=1,4", "--out", file, "--quiet",
     )  # fmt: skip
     assert said.status == 0
     written = pyarrow.parquet.read_table(file)

@@ -66,7 +66,18 @@ def test_reads_alone_are_played_without_consent(
     """A third of the trace reads; the file stays as it is, and all of this is said."""
     page = tmp_path / "replay.html"
     said = command(
-        "replay", image, "--trace", spc, "--wrap", "--depth", 8, "--json", "-", "--report", page
+        "replay",
+        image,
+        "--trace",
+        spc,
+        "--addresses",
+        "wrap",
+        "--depth",
+        8,
+        "--json",
+        "-",
+        "--report",
+        page,
     )
     assert said.status == 0
     assert said.err == (
@@ -92,7 +103,7 @@ def test_reads_alone_are_played_without_consent(
 def test_arrivals_are_kept(image: Path, spc: Path) -> None:
     """3,000 requests 10 us apart, played ten times as slowly, take 300 ms at least, on time or late."""
     source = workloads.trace(spc)
-    found = replay(image, source, wrap=True, speed=0.1)
+    found = replay(image, source, addresses="wrap", time_scale=10)
     assert found.json["measured"]["duration_ns"] >= 2999 * 100_000 - 200_000
     late = found.json["lateness_ns"]
     assert late["count"] == 1000 and 0 <= late["p50"] <= late["max"]
@@ -294,8 +305,8 @@ BAD: list[tuple[Sequence[str], str]] = [
         "error: --depth: found 0, expected a whole number from 1 up\n",
     ),
     (
-        ["IMAGE", *READS, "--depth", "4", "--speed", "2"],
-        "error: --depth and --speed: found both, expected one of them\n",
+        ["IMAGE", *READS, "--depth", "4", "--time-scale", "2"],
+        "error: --depth and --time-scale: found both, expected one of them\n",
     ),
     (
         ["IMAGE", *READS, "--speed", "0"],
@@ -306,8 +317,8 @@ BAD: list[tuple[Sequence[str], str]] = [
         "error: --time-limit: found -3, expected a number from 0.000001 to 1,000,000\n",
     ),
     (
-        ["IMAGE", *READS, "--wrap"],
-        "error: --wrap: found it with a generator, expected it with a trace only\n",
+        ["IMAGE", *READS, "--addresses", "wrap"],
+        "error: --addresses: found it with a generator, expected it with a trace only\n",
     ),
     (
         ["IMAGE", *READS, "--format", "spc"],

@@ -316,7 +316,7 @@ def test_a_table_has_what_compare_has(grid: Path, command: Cli, tmp_path: Path) 
     vary = ("--vary", "gc.victim=greedy,fifo", "--vary", "workload.write=0.5,1")
     run = ("--precondition", "random", "--workload", "uniform:write=0.7", "--requests", 400)
     said = command(
-        "compare", tmp_path / "small.toml", *run, "--depth", 2, *vary, "--parquet", out, "-q"
+        "compare", tmp_path / "small.toml", *run, "--depth", 2, *vary, "--out", out, "-q"
     )
     assert said.status == 0
     compared = pyarrow.parquet.read_table(out).to_pylist()

@@ -1,7 +1,9 @@
-//! Time and size with their units, as users write them: `"200 us"`, `"4 KiB"`.
+//! Time and size as users write them: `"200 us"`, `"4 KiB"`, `"4k"`, `4096`.
 //!
-//! A bare number is refused, because a drive description in which `600` may mean nanoseconds or
-//! microseconds is a drive description that is wrong half of the time.
+//! A time needs its unit, because a drive description in which `600` may mean nanoseconds or microseconds is a drive
+//! description that is wrong half of the time. A size without one is bytes. As in fio and dd, a letter alone is a
+//! power of 1,024 (`4k` is 4,096 bytes), and so is `KiB`; `kB` and `MB` are powers of 1,000, as on a drive's label.
+//! Sizes may be written in small or large letters.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use std::fmt;
@@ -26,6 +28,8 @@ pub struct Nanos(pub u64);
 /// # use flashwright_block::Bytes;
 /// assert_eq!("4 KiB".parse(), Ok(Bytes(4096)));
 /// assert_eq!("1.5MB".parse(), Ok(Bytes(1_500_000)));
+/// assert_eq!("4k".parse(), Ok(Bytes(4096)));
+/// assert_eq!("4096".parse(), Ok(Bytes(4096)));
 /// assert_eq!(Bytes(8 << 30).to_string(), "8 GiB");
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -43,38 +47,103 @@ pub struct UnitError {
 
 const TIMES: [(&str, u64); 5] =
     [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000), ("min", 60_000_000_000)];
-const SIZES: [(&str, u64); 9] = [
+const SIZES: [(&str, u64); 7] = [
     ("B", 1),
     ("KiB", 1 << 10),
     ("MiB", 1 << 20),
     ("GiB", 1 << 30),
     ("TiB", 1 << 40),
-    ("kB", 1_000),
-    ("MB", 1_000_000),
-    ("GB", 1_000_000_000),
-    ("TB", 1_000_000_000_000),
+    ("PiB", 1 << 50),
+    ("EiB", 1 << 60),
 ];
 
-/// Reads `<number><unit>` exactly: the number is decimal, and the product must be a whole number of base units.
-fn parse(text: &str, units: &[(&str, u64)], expected: &'static str) -> Result<u64, UnitError> {
-    let fail = || UnitError { found: text.to_owned(), expected };
-    let trimmed = text.trim();
-    let split = trimmed.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_').ok_or_else(fail)?;
-    let (number, unit) = trimmed.split_at(split);
-    let number = number.replace('_', "");
-    let unit = unit.trim();
-    let scale = units.iter().find(|(name, _)| *name == unit || (*name == "kB" && unit == "KB")).ok_or_else(fail)?.1;
-    let (whole, fraction) = number.split_once('.').unwrap_or((&number, ""));
-    if whole.is_empty() || fraction.len() > 15 {
-        return Err(fail());
+/// A decimal number before its unit: digits without the point, the power of ten that they stand for, and the unit.
+struct Quantity<'a> {
+    digits: u128,
+    power: i32,
+    unit: &'a str,
+}
+
+impl<'a> Quantity<'a> {
+    fn read(text: &'a str) -> Option<Self> {
+        let text = text.trim();
+        let end = text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_').unwrap_or(text.len());
+        let (number, mut rest) = text.split_at(end);
+        let number = number.replace('_', "");
+        let (whole, fraction) = number.split_once('.').unwrap_or((&number, ""));
+        if whole.is_empty() || fraction.len() > 15 {
+            return None;
+        }
+        let digits = format!("{whole}{fraction}").parse().ok()?;
+        let mut power = -i32::try_from(fraction.len()).ok()?;
+        // An "e" with digits behind it is an exponent; else it begins a unit.
+        if let Some(after) = rest.strip_prefix(['e', 'E']) {
+            let signed = after.strip_prefix(['+', '-']).unwrap_or(after);
+            let count = signed.find(|c: char| !c.is_ascii_digit()).unwrap_or(signed.len());
+            if count > 0 {
+                let (exponent, unit) = after.split_at(after.len() - signed.len() + count);
+                power += exponent.parse::<i32>().ok().filter(|power| power.abs() <= 30)?;
+                rest = unit;
+            }
+        }
+        Some(Self { digits, power, unit: rest.trim() })
     }
-    let digits: u128 = format!("{whole}{fraction}").parse().map_err(|_| fail())?;
-    let product = digits.checked_mul(u128::from(scale)).ok_or_else(fail)?;
-    let divisor = 10u128.pow(u32::try_from(fraction.len()).map_err(|_| fail())?);
-    if product % divisor != 0 {
-        return Err(fail());
+
+    /// So many units of `scale`: the whole number of base units, and whether it is exact.
+    fn times(&self, scale: u64) -> Option<(u64, bool)> {
+        let product = self.digits.checked_mul(u128::from(scale))?;
+        let ten = 10u128.checked_pow(self.power.unsigned_abs())?;
+        let (found, exact) = if self.power < 0 {
+            (product / ten, product.is_multiple_of(ten))
+        } else {
+            (product.checked_mul(ten)?, true)
+        };
+        Some((u64::try_from(found).ok()?, exact))
     }
-    u64::try_from(product / divisor).map_err(|_| fail())
+}
+
+/// Reads a time exactly: the product must be a whole number of nanoseconds.
+fn parse_time(text: &str) -> Option<u64> {
+    let quantity = Quantity::read(text)?;
+    let scale = TIMES.iter().find(|(name, _)| *name == quantity.unit)?.1;
+    quantity.times(scale).filter(|(_, exact)| *exact).map(|(nanos, _)| nanos)
+}
+
+/// Reads a size; `1.1 GiB` is no whole number of bytes and is cut to one, `1.5 B` is refused.
+fn parse_size(text: &str) -> Option<u64> {
+    let quantity = Quantity::read(text)?;
+    let scale = size_unit(quantity.unit)?;
+    quantity.times(scale).filter(|(_, exact)| *exact || scale > 1).map(|(bytes, _)| bytes)
+}
+
+/// Bytes of a unit of size; none of what is no such unit.
+fn size_unit(unit: &str) -> Option<u64> {
+    let unit = unit.to_ascii_lowercase();
+    let Some(letter) = unit.chars().next().filter(|letter| *letter != 'b') else {
+        return (unit.len() < 2).then_some(1);
+    };
+    let power = u32::try_from("kmgtpe".find(letter)?).ok()? + 1;
+    match &unit[1..] {
+        "" | "i" | "ib" => Some(1 << (10 * power)),
+        "b" => Some(1000u64.pow(power)),
+        _ => None,
+    }
+}
+
+impl Bytes {
+    /// A size that must have a unit in bytes, such as the one before the slash of a rate: `4 KiB` or `40 MB`, never
+    /// `4k`, which in a rate could be either, nor a bare number.
+    ///
+    /// ```
+    /// # use flashwright_block::Bytes;
+    /// assert_eq!(Bytes::with_unit("40 MB"), Some(Bytes(40_000_000)));
+    /// assert_eq!(Bytes::with_unit("40"), None);
+    /// assert_eq!(Bytes::with_unit("40M"), None);
+    /// ```
+    #[must_use]
+    pub fn with_unit(text: &str) -> Option<Self> {
+        if text.trim_end().ends_with(['b', 'B']) { parse_size(text).map(Self) } else { None }
+    }
 }
 
 /// Writes the value in the largest of `units` that needs at most three decimals, so that reading it back is exact.
@@ -90,11 +159,11 @@ fn format(value: u64, units: &[(&str, u64)], f: &mut fmt::Formatter<'_>) -> fmt:
 }
 
 macro_rules! quantity {
-    ($type:ident, $parse_units:expr, $print_units:expr, $expected:literal) => {
+    ($type:ident, $parse:expr, $bare:expr, $print_units:expr, $expected:literal) => {
         impl FromStr for $type {
             type Err = UnitError;
             fn from_str(text: &str) -> Result<Self, UnitError> {
-                parse(text, $parse_units, $expected).map($type)
+                $parse(text).map($type).ok_or_else(|| UnitError { found: text.to_owned(), expected: $expected })
             }
         }
         impl fmt::Display for $type {
@@ -125,8 +194,16 @@ macro_rules! quantity {
                     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<$type, E> {
                         text.parse().map_err(E::custom)
                     }
+                    fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<$type, E> {
+                        let wrong = || E::invalid_type(serde::de::Unexpected::Unsigned(number), &self);
+                        if $bare { Ok($type(number)) } else { Err(wrong()) }
+                    }
+                    fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<$type, E> {
+                        let wrong = || E::invalid_type(serde::de::Unexpected::Signed(number), &self);
+                        u64::try_from(number).ok().filter(|_| $bare).map($type).ok_or_else(wrong)
+                    }
                 }
-                deserializer.deserialize_str(Text).map_err(D::Error::custom)
+                deserializer.deserialize_any(Text).map_err(D::Error::custom)
             }
         }
         impl Add for $type {
@@ -149,8 +226,8 @@ macro_rules! quantity {
     };
 }
 
-quantity!(Nanos, &TIMES, &TIMES[..4], "a time with its unit, such as \"200 us\"");
-quantity!(Bytes, &SIZES, &SIZES[..5], "a size with its unit, such as \"4 KiB\"");
+quantity!(Nanos, parse_time, false, &TIMES[..4], "a time with its unit, such as \"200 us\"");
+quantity!(Bytes, parse_size, true, &SIZES[..5], "a size such as \"4 KiB\", \"4k\" or 4096");
 
 #[cfg(test)]
 mod tests {
@@ -163,11 +240,44 @@ mod tests {
         assert_eq!("2ms".parse(), Ok(Nanos(2_000_000)));
         assert_eq!("512B".parse(), Ok(Bytes(512)));
         assert_eq!("256 KB".parse(), Ok(Bytes(256_000)));
-        for bad in ["", "600", "us", "1.5 ns", "4 kib", "-4 KiB", "4 KiB x", "1..2 us"] {
+        assert_eq!("1e3 us".parse(), Ok(Nanos(1_000_000)));
+        for bad in ["", "us", "1.5 ns", "-4 KiB", "4 KiB x", "1..2 us", "1.5 B", "1e99 s", "4 kibi", "4 BB", "4 i"] {
             assert!(bad.parse::<Nanos>().is_err() && bad.parse::<Bytes>().is_err(), "{bad}");
         }
+        assert!("600".parse::<Nanos>().is_err());
+        assert!(serde_json::from_str::<Nanos>("600").is_err());
         let error = "600".parse::<Nanos>().unwrap_err();
         assert_eq!(error.to_string(), "found \"600\", expected a time with its unit, such as \"200 us\"");
+    }
+
+    #[test]
+    fn sizes_are_read_in_all_their_spellings() {
+        for (text, bytes) in [
+            ("4096", 4096),
+            ("4_096", 4096),
+            ("4k", 4096),
+            ("4K", 4096),
+            ("4Ki", 4096),
+            ("4 kib", 4096),
+            ("4KIB", 4096),
+            ("4kB", 4000),
+            ("4KB", 4000),
+            ("4 kb", 4000),
+            ("1m", 1 << 20),
+            ("1T", 1 << 40),
+            ("1 TB", 1_000_000_000_000),
+            ("2E", 2 << 60),
+            ("2e3 MB", 2_000_000_000),
+            ("1.5e-1 kB", 150),
+            ("1.1 GiB", 1_181_116_006),
+            ("0", 0),
+        ] {
+            assert_eq!(text.parse(), Ok(Bytes(bytes)), "{text}");
+        }
+        assert_eq!(serde_json::from_str::<Bytes>("4096").unwrap(), Bytes(4096));
+        let error = serde_json::from_str::<Bytes>("-4096").unwrap_err().to_string();
+        assert!(error.contains("expected a size such as \"4 KiB\", \"4k\" or 4096"), "{error}");
+        assert_eq!("16E".parse::<Bytes>().unwrap_err().found, "16E");
     }
 
     proptest! {

@@ -155,7 +155,7 @@ impl Refusal {
             Why::NotStorage { .. } => "such as /dev/nvme0n1, or a file made by `fallocate --length 1GiB FILE`",
             Why::Permission { .. } => "block devices need root or membership in the group that owns them",
             Why::NoDirectIo => "put the file on a file system that has it, such as ext4 or xfs",
-            Why::TooSmall { .. } => "take a larger target, or --wrap to fold the trace's addresses onto it",
+            Why::TooSmall { .. } => "take a larger target, or --addresses wrap to fold the trace's addresses onto it",
             Why::Mounted { .. } => "unmount it first, or leave --destroys-data out to play the reads alone",
             Why::Swap { .. } => "`swapoff` it first, or leave --destroys-data out to play the reads alone",
             Why::Held { .. } => "take that one apart first, or leave --destroys-data out to play the reads alone",

@@ -11,6 +11,7 @@ use std::str::FromStr;
 /// # use flashwright_host::Finding;
 /// # use flashwright_block::Bytes;
 /// assert_eq!("255 KiB".parse(), Ok(Finding::Size(Bytes(255 << 10))));
+/// assert_eq!("16k".parse(), Ok(Finding::Size(Bytes(16 << 10))));
 /// assert_eq!("none".parse(), Ok(Finding::Absent));
 /// assert_eq!(Finding::default().to_string(), "unknown");
 /// ```
@@ -74,7 +75,23 @@ impl Serialize for Finding {
 
 impl<'de> Deserialize<'de> for Finding {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+        // A bare number of bytes or text, in which it may stand as well.
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Given {
+            Bytes(u64),
+            Text(String),
+        }
+        if !deserializer.is_human_readable() {
+            return String::deserialize(deserializer)?.parse().map_err(D::Error::custom);
+        }
+        let given = Given::deserialize(deserializer)
+            .map_err(|_| D::Error::custom("no size, expected a size such as \"16 KiB\", \"none\" or \"unknown\""))?;
+        match given {
+            Given::Bytes(bytes) => bytes.to_string().parse(),
+            Given::Text(text) => text.parse(),
+        }
+        .map_err(D::Error::custom)
     }
 }
 

@@ -32,10 +32,14 @@ fn read(text: &str, name: &str) -> PyResult<Config> {
     Config::from_toml(text, name).map_err(config_error)
 }
 
-/// A drive's TOML, checked and completed with the defaults.
+/// A drive's TOML, checked and completed with the defaults; with those of `base`, a whole drive, where it is given.
 #[pyfunction]
-fn config_read(text: &str, name: &str) -> PyResult<String> {
-    let mut config = read(text, name)?;
+#[pyo3(signature = (text, name, base=None))]
+fn config_read(text: &str, name: &str, base: Option<&str>) -> PyResult<String> {
+    let mut config = match base {
+        None => read(text, name)?,
+        Some(base) => Config::from_toml_over(&read(base, "base")?, text, name).map_err(config_error)?,
+    };
     if config.name.is_empty() {
         name.clone_into(&mut config.name);
     }
@@ -85,6 +89,14 @@ fn time_read(text: &str) -> PyResult<u64> {
     let time: flashwright_block::Nanos =
         text.parse().map_err(|error: flashwright_block::UnitError| WorkloadError::new_err(error.to_string()))?;
     Ok(time.0)
+}
+
+/// Bytes of a size.
+#[pyfunction]
+fn size_read(text: &str) -> PyResult<u64> {
+    let size: flashwright_block::Bytes =
+        text.parse().map_err(|error: flashwright_block::UnitError| WorkloadError::new_err(error.to_string()))?;
+    Ok(size.0)
 }
 
 /// Checks the text of a precondition.
@@ -216,7 +228,7 @@ mod _core {
     #[pymodule_export]
     use super::{
         config_bundled, config_check, config_json, config_read, config_with, devices, policies, precondition_read,
-        time_read, trace_columns, trace_convert, trace_formats, trace_info, workload_read, workloads,
+        size_read, time_read, trace_columns, trace_convert, trace_formats, trace_info, workload_read, workloads,
     };
     use pyo3::prelude::*;
 

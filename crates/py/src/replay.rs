@@ -115,7 +115,7 @@ fn scan_error(error: &ScanError, from_trace: bool) -> PyErr {
     let text = error.to_string();
     let with = |hint: &'static str| WorkloadError::new_err((error.to_string(), hint));
     match error {
-        ScanError::PastEnd { .. } => with("take a larger target, or --wrap to fold addresses onto it"),
+        ScanError::PastEnd { .. } => with("take a larger target, or --addresses wrap to fold addresses onto it"),
         ScanError::Misaligned { .. } => with("take a target with smaller blocks (`blockdev --getss`)"),
         ScanError::Writes => with("--destroys-data plays it, over whatever is on the target"),
         ScanError::OnlyWrites { .. } => with(
@@ -153,7 +153,8 @@ fn open(source: &str, settings: &str, watch: &Watch) -> PyResult<Ready> {
     let source = open_source()?;
     let pace = match (given.depth, given.time_scale) {
         (Some(_), _) | (_, Some(_)) if source.is_interactive() => {
-            let text = "a program above a file system is paced by its threads: found a depth or speed, expected none";
+            let text =
+                "a program above a file system is paced by its threads: found a depth or time scale, expected none";
             return Err(WorkloadError::new_err(text));
         }
         (Some(depth), _) => Pace::Closed { depth },

@@ -267,7 +267,7 @@ impl FromStr for Rate {
         if text == "none" {
             return Ok(Self(None));
         }
-        let bytes: Bytes = text.strip_suffix("/s").ok_or_else(fail)?.parse().map_err(|_| fail())?;
+        let bytes = text.strip_suffix("/s").and_then(Bytes::with_unit).ok_or_else(fail)?;
         if bytes.0 == 0 {
             return Err(fail());
         }

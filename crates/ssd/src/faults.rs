@@ -42,15 +42,37 @@ impl Config {
     /// # Errors
     /// [`ConfigError`] with every fault of the text.
     pub fn from_toml(text: &str, name: &str) -> Result<Self, ConfigError> {
+        Self::read(text, name, None)
+    }
+
+    /// Reads a drive from TOML laid over `base`: what its key `base` names, which the caller has read, since files are
+    /// its own business.
+    ///
+    /// # Errors
+    /// [`ConfigError`] with every fault of the text.
+    ///
+    /// ```
+    /// # use flashwright_ssd::Config;
+    /// let mine = Config::from_toml("[geometry]\nchannels = 8", "mine.toml").unwrap();
+    /// let wide = Config::from_toml_over(&mine, "base = \"mine.toml\"\n[gc]\nvictim = \"fifo\"", "wide.toml").unwrap();
+    /// assert_eq!(wide.geometry.channels, 8);
+    /// ```
+    pub fn from_toml_over(base: &Self, text: &str, name: &str) -> Result<Self, ConfigError> {
+        Self::read(text, name, Some(base))
+    }
+
+    fn read(text: &str, name: &str, over: Option<&Self>) -> Result<Self, ConfigError> {
         let fail = |faults| ConfigError { source_name: name.to_owned(), faults };
         let mut table: Table = toml::from_str(text).map_err(|error| fail(vec![syntax_fault(text, &error)]))?;
-        let base = match table.remove("base") {
-            None => Self::default(),
-            Some(Value::String(base)) => {
-                crate::bundled(&base).map_err(|what| fail(vec![Fault { key: "base".into(), what }]))?
-            }
-            Some(other) => {
-                let what = format!("found {other}, expected the name of a bundled drive");
+        let base = match (table.remove("base"), over) {
+            (Some(_), Some(base)) => base.clone(),
+            (None, _) => Self::default(),
+            (Some(Value::String(base)), None) => crate::bundled(&base).map_err(|what| {
+                let what = format!("{what}; or the path of a TOML file, such as ./mine.toml");
+                fail(vec![Fault { key: "base".into(), what }])
+            })?,
+            (Some(other), None) => {
+                let what = format!("found {other}, expected the name of a bundled drive or the path of a TOML file");
                 return Err(fail(vec![Fault { key: "base".into(), what }]));
             }
         };

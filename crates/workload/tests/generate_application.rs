@@ -41,7 +41,7 @@ fn keys_are_read_and_written() {
 fn what_is_wrong_is_said_in_one_line() {
     for (text, expected) in [
         ("postmark:depth=4", "depth: found an unknown key"),
-        ("postmark:size=5", "size: found \"5\", expected a size from 1 B up to 1 TiB"),
+        ("postmark:size=0", "size: found \"0\", expected a size from 1 B up to 1 TiB, such as 500, 8M or 8MiB"),
         (
             "postmark:size=8MiB,size-low=1B",
             "size: found size with size-low or size-high, expected one size, or the range",

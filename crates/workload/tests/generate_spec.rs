@@ -72,8 +72,9 @@ fn messages_say_key_found_allowed_and_the_nearest_name() {
          (did you mean depth?)"
     );
     assert_eq!(
-        refused("uniform:size=4096"),
-        "workload \"uniform:size=4096\": size: found \"4096\", expected a multiple of 512 B from 512 B up to 1 TiB, such as 4KiB"
+        refused("uniform:size=4000"),
+        "workload \"uniform:size=4000\": size: found \"4000\", expected a multiple of 512 B from 512 B up to 1 TiB, such as \
+         4KiB, 4k or 4096"
     );
     assert!(
         refused("zipf:placement=scatered").contains("expected one of scattered, identity (did you mean scattered?)")

@@ -20,6 +20,17 @@ fn overlay() -> TraceOptions {
 }
 
 #[test]
+fn a_byte_order_mark_is_no_part_of_the_first_line() {
+    let marked = format!("\u{feff}{GOOD}");
+    let want = read_text(GOOD, &TraceOptions::default()).unwrap();
+    assert_eq!(read_text(&marked, &TraceOptions::default()).unwrap(), want);
+    let folder = Folder::new();
+    for (name, content) in compressed(marked.as_bytes()) {
+        assert_eq!(read(&folder.file(&content), &TraceOptions::default()).unwrap(), want, "{name}");
+    }
+}
+
+#[test]
 fn bad_fields_are_named() {
     for (format, text, says) in [
         ("spc", "0,1,512,r,0\n0,x1,512,r,1\n", ":2: field LBA: found \"x1\", expected a whole number of 512 B sectors"),

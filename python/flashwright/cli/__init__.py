@@ -28,15 +28,28 @@ from flashwright.cli import (
     sweep,
     trace,
 )
+from flashwright.cli.help import Command, Group
 from flashwright.cli.render import errors
 from flashwright.errors import FlashwrightError
 from flashwright.record import RecordError
 
 __all__ = ["app", "main"]
 
+_EXAMPLES = """\b
+Examples:
+  flashwright simulate --workload zipf:write=0.7,depth=32 --precondition random
+  flashwright compare default --vary gc.victim=greedy,fifo --report page.html
+  flashwright trace info requests.spc.gz
+
+`flashwright COMMAND --help` lists what a command takes. In a pipe, tables are as wide as they need to be; COLUMNS sets
+another width.
+"""
+
 app = typer.Typer(
     name="flashwright",
-    help="Solid-state drives from both sides: simulated, and probed from the outside.",
+    cls=Group,
+    help="Simulate solid-state drives, and look into real ones from the outside.",
+    epilog=_EXAMPLES,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -57,25 +70,24 @@ def _common(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", callback=_version, is_eager=True, help="Say which version this is."
+            "--version", callback=_version, is_eager=True, help="Print the version and exit."
         ),
     ] = False,
 ) -> None:
     """Take what stands before the command."""
 
 
-app.command("simulate")(simulate.simulate)
-app.command("compare")(compare.compare)
-app.command("sweep")(sweep.sweep)
-app.command("replay")(replay.replay)
-app.command("probe")(probe.probe)
-app.command("characterize")(characterize.characterize)
-app.command("advise")(advise.advise)
-app.command("lifetime")(lifetime.lifetime)
-app.command("reproduce")(reproduce.reproduce)
-app.add_typer(trace.app, name="trace")
-app.command("policies")(policies.policies)
-app.command("devices")(devices.devices)
+for _panel, _commands in {
+    "Simulate": (simulate.simulate, compare.compare),
+    "Look into a drive": (probe.probe, characterize.characterize, replay.replay),
+    "Plan": (advise.advise, lifetime.lifetime),
+    "Papers and grids": (reproduce.reproduce, sweep.sweep),
+}.items():
+    for _command in _commands:
+        app.command(_command.__name__, cls=Command, rich_help_panel=_panel)(_command)
+app.add_typer(trace.app, name="trace", rich_help_panel="Traces and lists")
+app.command("policies", cls=Command, rich_help_panel="Traces and lists")(policies.policies)
+app.command("devices", cls=Command, rich_help_panel="Traces and lists")(devices.devices)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -47,7 +47,7 @@ class HostOptions:
     write_to: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR",
+            metavar="FOLDER",
             help="Write files for a Linux machine: a udev rule, apply.sh, layout.sh, jobs of fio.",
         ),
     ] = None
@@ -97,7 +97,7 @@ def advise(
         list[str] | None,
         typer.Option(
             metavar="FIGURE<=LIMIT",
-            help="What is to be met: write-amplification<=2, mean, p99 or p99.9<=5ms, iops>=9000, throughput>=90MB/s, "
+            help="Meet this target: write-amplification<=2, mean, p99 or p99.9<=5ms, iops>=9000, throughput>=90MB/s, "
             "life>=5y. Repeatable.",
         ),
     ] = None,
@@ -105,7 +105,7 @@ def advise(
         str | None,
         typer.Option(
             metavar="U,U,...",
-            help="Values of capacity.utilization to try; default 0.5 to 0.95 in steps of 0.05.",
+            help="Try these values of capacity.utilization; default 0.5 to 0.95 in steps of 0.05.",
         ),
     ] = None,
     write_rate: Annotated[
@@ -117,12 +117,13 @@ def advise(
         typer.Option(metavar="N", help="Erases that a block takes; by default wear.pe-cycles-max."),
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option(metavar="N", help="Runs at a time; by default one a core.")
+        int | None, typer.Option(metavar="N", help="Play N runs at a time; by default one a core.")
     ] = None,
 ) -> int:
-    """Say how much space to reserve: what it costs, where it turns steep, the least that meets a target.
+    """Say how much spare space a workload needs: what it costs, where it turns steep, the least that meets a target.
 
-    Of a profile, say what follows for the drive's host; the space too where a workload or a target is given.
+    For a profile of a probed drive, say what its host should do, and the spare space too if a workload or a target is
+    given.
     """
     output.check()
     profile = _profile(device)
@@ -205,7 +206,7 @@ def _profile(device: str) -> Profile | None:
     if device in devices() or not path.is_file():
         return None
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError):
         # Whoever reads it as a drive says so.
         return None
@@ -259,7 +260,10 @@ def _host_alone(hosted: HostAdvice, options: HostOptions, output: OutputOptions)
 def _show_host(hosted: HostAdvice) -> None:
     out = page.console()
     table = page.plain_table(
-        "for the host", "advice", "rests on", "confidence", right=["confidence"]
+        page.Column("for the host", 100, number=False),
+        page.Column("advice", 100, number=False),
+        page.Column("rests on", 50, number=False),
+        page.Column("confidence", 60),
     )
     for line in hosted.lines:
         sure = "" if line.confidence is None else units.share(line.confidence)
@@ -337,8 +341,18 @@ def _show(found: Advice, document: dict[str, Any]) -> None:
         ("precondition", f"{document['precondition']}; seed {document['seed']}"),
     ]
     out.print(page.grid(rows))
-    names = ["utilization", "WA", "IOPS", "mean", "p99", "p99.9", "data till end", "years"]
-    table = page.plain_table("reserved", *names, "", right=names)
+    table = page.plain_table(
+        page.Column("reserved", 100),
+        page.Column("utilization", 95),
+        page.Column("WA", 99),
+        page.Column("IOPS", 80),
+        page.Column("mean", 70),
+        page.Column("p99", 75),
+        page.Column("p99.9", 50),
+        page.Column("data till end", 60),
+        page.Column("years", 65),
+        page.Column("", 90, number=False),
+    )
     for point in found.points:
         table.add_row(
             units.share(point.reserved),

@@ -15,6 +15,8 @@ import typer
 from flashwright import __version__, policies, workloads
 from flashwright.cli.options import (
     DEFAULT_TRACE,
+    OLD,
+    TABLE,
     Device,
     OutputOptions,
     PolicyFiles,
@@ -22,6 +24,7 @@ from flashwright.cli.options import (
     add_options,
     check_closeup,
     check_snapshots,
+    renamed,
 )
 from flashwright.cli.progress import Bar
 from flashwright.cli.render import errors, page, put_json
@@ -34,8 +37,9 @@ from flashwright.errors import (
     PolicyError,
     WorkloadError,
 )
-from flashwright.results import RunResult, column, table, write_table
+from flashwright.results import RunResult, column, table
 from flashwright.run import RunInterrupted
+from flashwright.tablefiles import write_table
 
 __all__ = ["compare"]
 
@@ -49,21 +53,21 @@ def compare(
         list[str] | None,
         typer.Option(
             metavar="KEY=A,B,C",
-            help="Values to try: of a setting of the drive, of a key of the workload (workload.rate), of depth, "
-            "time-scale, requests, warmup or precondition; workload='A;B' plays several; "
-            "gc.victim=greedy,FILE.py:CLASS plays a policy of one's own. Repeatable: several make a grid.",
+            help="Try these values of a setting of the drive, of a key of the workload (workload.rate), or of depth, "
+            "time-scale, requests, warmup or precondition. workload='A;B' plays several workloads; "
+            "gc.victim=greedy,FILE.py:CLASS tries a policy of your own. Repeatable: several make a grid.",
         ),
     ] = None,
-    parquet: Annotated[
+    out: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="A row for each run with what was varied and all its figures."
-        ),
+        typer.Option(metavar="FILE", help=f"A row for each run, with all its figures: {TABLE}."),
     ] = None,
     policy: PolicyFiles = None,
+    parquet: Annotated[Path | None, OLD] = None,
 ) -> int:
-    """Play a workload under several settings, side by side."""
-    output.check(parquet)
+    """Play the same workload under several settings, and show the results side by side."""
+    out = renamed("--parquet", parquet, "--out", out, quiet=output.quiet)
+    output.check(out=out)
     check_closeup(run, output)
     check_snapshots(run, output)
     varied = _varied(vary or [])
@@ -95,7 +99,7 @@ def compare(
         except (DeviceError, PolicyError) as error:
             # This drive or policy can't do it, which says nothing of the others.
             failures[label] = error
-    _write(results, played, failures, varied, ssd, output, parquet)
+    _write(results, played, failures, varied, ssd, output, out)
     for label, failure in failures.items():
         errors.fault(f"{label}: {failure}", failure.hint)
     if interrupted:
@@ -168,7 +172,7 @@ def _write(
     varied: dict[str, list[object]],
     ssd: Ssd,
     output: OutputOptions,
-    parquet: Path | None,
+    out: Path | None,
 ) -> None:
     document = {
         "version": __version__,
@@ -182,8 +186,8 @@ def _write(
     put_json(document, output.json)
     if not results:
         return
-    if parquet is not None:
-        write_table(table(results), parquet)
+    if out is not None:
+        write_table(table(results), out)
     if output.closeup_out is not None:
         write_table(_closeups(results), output.closeup_out)
     title = f"{ssd.name}: {', '.join(varied)}"

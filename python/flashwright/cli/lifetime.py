@@ -18,6 +18,7 @@ from flashwright.cli.options import (
     SavingOptions,
     add_options,
     check_snapshots,
+    refuse_passing,
 )
 from flashwright.cli.progress import Bar
 from flashwright.cli.render import errors, page, put_json, units
@@ -46,7 +47,7 @@ def lifetime(
     ] = None,
     capacity: Annotated[
         str | None,
-        typer.Option(metavar="SIZE", help="By formula: S, such as 100GB; by default DEVICE's."),
+        typer.Option(metavar="SIZE", help="S, such as 100GB; by default DEVICE's."),
     ] = None,
     cycles: Annotated[
         int | None,
@@ -57,21 +58,17 @@ def lifetime(
     ] = None,
     reserved: Annotated[
         str | None,
-        typer.Option(
-            metavar="P,P,...", help=f"By formula: shares of the space in use; default {_RESERVED}."
-        ),
+        typer.Option(metavar="P,P,...", help=f"Shares of the space in use; default {_RESERVED}."),
     ] = None,
     written: Annotated[
         str | None,
-        typer.Option(
-            metavar="SIZE,...", help="By formula: data written so far, such as 50TB,100TB."
-        ),
+        typer.Option(metavar="SIZE,...", help="Data written so far, such as 50TB,100TB."),
     ] = None,
     effective: Annotated[
         bool,
         typer.Option(
             "--effective",
-            help="By formula: count over-provisioning: S is the flash, P times logical over physical size.",
+            help="Count over-provisioning: S is the flash, P times logical over physical size.",
         ),
     ] = False,
     physical: Annotated[
@@ -122,7 +119,7 @@ def lifetime(
         typer.Option(metavar="SIZE", help="With --smart: the drive's rating (TBW), such as 600TB."),
     ] = None,
 ) -> int:
-    """Say how long a drive lasts: by formula, played to its end (--simulate), or from its SMART data (--smart)."""
+    """Say how long a drive lasts: by formula, by playing it to its end (--simulate), or from SMART data (--smart)."""
     _refuse(
         {
             "--smart": smart_file is not None,
@@ -338,7 +335,9 @@ def _begin(
     ssd = run.drive(device)
     if cycles is not None:
         ssd = ssd.with_({"wear.pe-cycles-max": cycles})
-    made = life.begin(ssd, run.source(), run.settings())
+    source = run.source()
+    refuse_passing(source, saving)
+    made = life.begin(ssd, source, run.settings())
     if run.workload is None and run.trace is None and not output.quiet:
         errors.note(f"neither --trace nor --workload: playing {DEFAULT_TRACE}, again and again")
     return made

@@ -12,13 +12,17 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from flashwright import workloads
+from flashwright.cli.render import errors
 from flashwright.device import Ssd
-from flashwright.errors import SweepError, WorkloadError
+from flashwright.errors import OutputError, SweepError, WorkloadError
 from flashwright.files import check_writable
 from flashwright.run import Run, RunSettings
+from flashwright.tablefiles import check_table
 from flashwright.target import Target
 
 __all__ = [
+    "OLD",
+    "TABLE",
     "Device",
     "Json",
     "OutputOptions",
@@ -29,9 +33,14 @@ __all__ = [
     "TraceOptions",
     "WorkerOptions",
     "add_options",
+    "bad_addresses",
     "check_closeup",
+    "check_page",
     "check_snapshots",
     "open_target",
+    "refuse_passing",
+    "refuse_stdout",
+    "renamed",
 ]
 
 Device = Annotated[
@@ -44,7 +53,7 @@ Device = Annotated[
 
 Json = Annotated[
     Path | None,
-    typer.Option("--json", metavar="FILE", help="The documented figures; - is standard output."),
+    typer.Option("--json", metavar="FILE", help="Write the figures as JSON; - is standard output."),
 ]
 
 PolicyFiles = Annotated[
@@ -52,9 +61,49 @@ PolicyFiles = Annotated[
     typer.Option(
         "--policy",
         metavar="FILE.py:CLASS",
-        help="A policy written in Python, in the place of the drive's own. Repeatable.",
+        help="Use this policy, written in Python, instead of the drive's own. Repeatable.",
     ),
 ]
+
+
+TABLE = ".parquet, .arrow, .csv or .json"
+"""The formats of tables, as help names them."""
+
+OLD = typer.Option(hidden=True)
+"""An option under its old name, which is no longer listed."""
+
+
+def renamed(old: str, given: Any, new: str, value: Any, *, quiet: bool, so: str = "") -> Any:
+    """What an option has that was renamed, under either name; the old one is told on use.
+
+    Parameters
+    ----------
+    old, new : str
+        The names.
+    given : object
+        What was given under the old name, as the new one takes it; None or False if nothing was.
+    value : object
+        What was given under the new name.
+    quiet : bool
+        Whether to tell nothing.
+    so : str, optional
+        What to write instead, where it is not just the new name.
+    """
+    if given is None or given is False:
+        return value
+    if value is not None:
+        raise WorkloadError(f"{old} and {new}: found both, expected {new} only", "")
+    if not quiet:
+        errors.note(f"{old} is an old name; write {so or new}")
+    return given
+
+
+def bad_addresses(found: str) -> WorkloadError:
+    """What is wrong with a value of --addresses."""
+    return WorkloadError(
+        f"--addresses: found {found!r}, expected wrap, reject or dense",
+        "wrap: modulo the drive's size; reject: an error beyond it; dense: packed",
+    )
 
 
 @dataclass
@@ -63,19 +112,26 @@ class TraceOptions:
 
     format: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="The trace's format; told from the content if left out."),
+        typer.Option(
+            metavar="NAME", help="The trace's format; by default recognised from its content."
+        ),
     ] = None
     only: Annotated[
         list[str] | None,
-        typer.Option("--device", metavar="NAME", help="Only this device of the trace. Repeatable."),
+        typer.Option(
+            "--device", metavar="NAME", help="Play only this device of the trace. Repeatable."
+        ),
     ] = None
     overlay: Annotated[
-        bool, typer.Option("--overlay", help="Lay the trace's devices over each other.")
+        bool,
+        typer.Option(
+            "--overlay", help="Lay the trace's devices over each other instead of end to end."
+        ),
     ] = False
     skip_bad_lines: Annotated[
         bool,
         typer.Option(
-            "--skip-bad-lines", help="Count lines that can't be read instead of stopping."
+            "--skip-bad-lines", help="Skip and count unreadable lines instead of stopping."
         ),
     ] = False
 
@@ -103,82 +159,93 @@ class RunOptions(TraceOptions):
         typer.Option(
             "--set",
             metavar="KEY=VALUE",
-            help="A setting of the drive, such as gc.victim=fifo. Repeatable.",
+            help="Change a setting of the drive, such as gc.victim=fifo. Repeatable.",
         ),
     ] = None
     precondition: Annotated[
         str,
         typer.Option(
             metavar="SPEC",
-            help="What is done to the drive first: empty, sequential, random, random:capacities=N, steady.",
+            help="Bring the drive into a state first: empty, sequential, random, random:capacities=N or steady.",
         ),
     ] = "empty"
     workload: Annotated[
         str | None,
-        typer.Option(metavar="SPEC", help="A generator, such as zipf:write=0.7,depth=32."),
+        typer.Option(
+            metavar="SPEC", help="Play a generated workload, such as zipf:write=0.7,depth=32."
+        ),
     ] = None
     trace: Annotated[
-        str | None, typer.Option(metavar="FILE", help="A trace file, or bundled:NAME.")
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Play a trace file; - is standard input, bundled:NAME a bundled one.",
+        ),
     ] = None
     addresses: Annotated[
         str | None,
         typer.Option(
-            metavar="wrap|reject|dense", help="What becomes of a trace's addresses; default wrap."
+            metavar="wrap|reject|dense",
+            help="How a trace's addresses beyond the drive's end are handled; default wrap.",
         ),
     ] = None
     time_scale: Annotated[
         float | None,
-        typer.Option(
-            metavar="FACTOR", help="Arrival times are multiplied by it; 0.5 is twice as fast."
-        ),
+        typer.Option(metavar="FACTOR", help="Multiply arrival times; 0.5 plays twice as fast."),
     ] = None
-    repeat: Annotated[int, typer.Option(metavar="N", help="Play the trace so many times.")] = 1
+    repeat: Annotated[int, typer.Option(metavar="N", help="Play the trace N times.")] = 1
     depth: Annotated[
         int | None,
         typer.Option(
-            metavar="N", help="Closed loop: so many requests outstanding, whatever the arrivals."
+            metavar="N", help="Closed loop: keep N requests outstanding, and ignore arrival times."
         ),
     ] = None
     requests: Annotated[
-        int | None, typer.Option(metavar="N", help="Requests measured at most.")
+        int | None, typer.Option(metavar="N", help="Measure at most N requests.")
     ] = None
     warmup: Annotated[
-        int, typer.Option(metavar="N", help="Requests played before measuring begins.")
+        int, typer.Option(metavar="N", help="Play N requests before measuring begins.")
     ] = 0
-    seed: Annotated[int, typer.Option(metavar="N", help="One seed replays the whole run.")] = 1
+    seed: Annotated[
+        int,
+        typer.Option(
+            metavar="N", help="Seed of all that is random; the same seed repeats the run exactly."
+        ),
+    ] = 1
     window: Annotated[
         str | None,
         typer.Option(
-            metavar="SPEC", help="Windows of the time series: requests=N, time=10ms or off."
+            metavar="SPEC",
+            help="Length of a window of the time series: requests=N, time=10ms or off.",
         ),
     ] = None
     closeup: Annotated[
         str | None,
         typer.Option(
             metavar="FIRST:COUNT",
-            help="Look at consecutive requests one by one: the number of the first, from 0 after the "
-            "warm-up, and how many. Shown in --report, written by --closeup-out.",
+            help="Record consecutive requests one by one: the number of the first, from 0 after the "
+            "warm-up, and how many. --report shows them, --closeup-out writes them.",
         ),
     ] = None
     snapshots: Annotated[
         int | None,
         typer.Option(
             metavar="N",
-            help="Keep at most N looks at all blocks, evenly over the run; --report shows erases and valid pages "
-            "as maps over time.",
+            help="Take up to N snapshots of all blocks, evenly over the run; --report shows erases and valid "
+            "pages as maps over time.",
         ),
     ] = None
     verify: Annotated[
         bool,
         typer.Option(
             "--verify",
-            help="Check every read, and the drive's state in the end; exit 1 on a fault.",
+            help="Check every read, and the drive's state at the end; exit 1 on a fault.",
         ),
     ] = False
     audit: Annotated[
         int,
         typer.Option(
-            metavar="N", help="With --verify, check the whole state every N requests too."
+            metavar="N", help="Check the whole state every N requests too; implies --verify."
         ),
     ] = 0
 
@@ -200,10 +267,7 @@ class RunOptions(TraceOptions):
             self.refuse_trace_options("--workload")
             return workloads.parse(self.workload)
         if self.addresses not in (None, "wrap", "reject", "dense"):
-            raise WorkloadError(
-                f"--addresses: found {self.addresses!r}, expected wrap, reject or dense",
-                "wrap: modulo the drive's size; reject: an error beyond it; dense: packed",
-            )
+            raise bad_addresses(self.addresses)
         addresses: Any = self.addresses or "wrap"
         return self.open(self.trace or DEFAULT_TRACE, addresses, self.repeat)
 
@@ -251,6 +315,7 @@ def _closeup(text: str) -> tuple[int, int]:
 
 
 DEFAULT_TRACE = "bundled:pgbench"
+DEFAULT_DRIVE = "default"
 
 
 @dataclass
@@ -260,15 +325,16 @@ class ResultOptions:
     json: Json = None
     report: Annotated[
         Path | None,
-        typer.Option(metavar="FILE.html", help="A page of plots that needs nothing else."),
+        typer.Option(metavar="FILE.html", help="Write a self-contained HTML page of plots."),
     ] = None
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No table and no progress bar.")] = (
-        False
-    )
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print no table and no progress bar.")
+    ] = False
     progress: Annotated[
         bool | None,
         typer.Option(
-            "--progress/--no-progress", help="Show progress also where nobody watches, or never."
+            "--progress/--no-progress",
+            help="Show progress even where standard error is no terminal, or never.",
         ),
     ] = None
 
@@ -287,11 +353,27 @@ class ResultOptions:
         """Whether progress is shown; None leaves it to whether somebody watches."""
         return False if self.quiet else self.progress
 
-    def check(self, *others: Path | None) -> None:
-        """Find out before the run whether its files can be written."""
-        for path in (None if self.to_stdout else self.json, self.report, *others):
+    def check(self, *files: Path | None, **tables: Path | None) -> None:
+        """Find out before the run whether its files can be written.
+
+        Parameters
+        ----------
+        *files : Path or None
+            Files of no fixed format.
+        **tables : Path or None
+            Files of tables, by their options' names with ``_`` for ``-``.
+        """
+        if not self.to_stdout and self.json is not None:
+            check_writable(self.json)
+        if self.report is not None:
+            check_page("--report", self.report)
+        for path in files:
             if path is not None:
+                refuse_stdout("output", path)
                 check_writable(path)
+        for name, path in tables.items():
+            if path is not None:
+                check_table(path, f"--{name.replace('_', '-')}")
 
 
 @dataclass
@@ -300,14 +382,12 @@ class OutputOptions(ResultOptions):
 
     closeup_out: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="A row for each request of --closeup, as .parquet or .arrow."
-        ),
+        typer.Option(metavar="FILE", help=f"A row for each request of --closeup: {TABLE}."),
     ] = None
 
-    def check(self, *others: Path | None) -> None:
+    def check(self, *files: Path | None, **tables: Path | None) -> None:
         """Find out before the run whether its files can be written."""
-        super().check(self.closeup_out, *others)
+        super().check(*files, closeup_out=self.closeup_out, **tables)
 
 
 @dataclass
@@ -316,14 +396,14 @@ class SavingOptions:
 
     checkpoint: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Where the run is saved if it stops before its end."),
+        typer.Option(metavar="FILE", help="Save the run here if it stops before its end."),
     ] = None
     checkpoint_every: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Save the run every so often too.")
+        float | None, typer.Option(metavar="SECONDS", help="Also save the run at this interval.")
     ] = None
     stop_after: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Stop after so many requests in all, to go on later."),
+        typer.Option(metavar="N", help="Stop after N requests in all, to go on later."),
     ] = None
     resume: Annotated[Path | None, typer.Option(metavar="FILE", help="Go on with a saved run.")] = (
         None
@@ -363,13 +443,13 @@ class WorkerOptions:
     """What computes the points of a sweep or of claims."""
 
     jobs: Annotated[
-        int | None, typer.Option(metavar="N", help="Processes; by default one a core.")
+        int | None, typer.Option(metavar="N", help="Use N processes; by default one a core.")
     ] = None
     dask: Annotated[
         str | None,
         typer.Option(
             metavar="ADDRESS",
-            help="A Dask scheduler whose workers compute, such as tcp://host:8786.",
+            help="Compute on the workers of this Dask scheduler, such as tcp://host:8786.",
         ),
     ] = None
 
@@ -382,6 +462,35 @@ class WorkerOptions:
                 "--jobs and --dask: found both, expected one of them",
                 "the cluster has as many workers as were started for it",
             )
+
+
+def refuse_stdout(option: str, path: Path) -> None:
+    """Refuse ``-`` where a file is needed, so that there is never one of that name."""
+    if path == Path("-"):
+        raise OutputError(
+            f"{option}: found '-', expected the name of a file",
+            "only --json and OUT of `trace convert` go to standard output as -",
+        )
+
+
+def check_page(option: str, path: Path) -> None:
+    """Find out whether a page can be written, which is HTML whatever it is called."""
+    refuse_stdout(option, path)
+    if path.suffix.lower() not in (".html", ".htm") and not (path.exists() and not path.is_file()):
+        raise OutputError(
+            f"{option}: found {str(path)!r}, expected a file whose name ends in .html",
+            "the page is HTML; a browser prints it as PDF",
+        )
+    check_writable(path)
+
+
+def refuse_passing(source: workloads.Source, saving: SavingOptions) -> None:
+    """Refuse to save a run of a trace that is gone when the run goes on."""
+    if saving.checkpoint is not None and isinstance(source, workloads.Trace) and not source.lasts:
+        raise WorkloadError(
+            "--checkpoint: found it with a trace from a pipe, expected a trace file",
+            "a saved run reads its trace again; save the trace to a file first",
+        )
 
 
 def check_closeup(run: RunOptions, output: OutputOptions) -> None:

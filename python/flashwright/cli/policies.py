@@ -12,13 +12,13 @@ __all__ = ["policies"]
 
 
 def policies(json: Json = None) -> int:
-    """List everything that can be chosen by name."""
+    """List everything that can be chosen by name: schemes, policies, schedulers, workloads, formats."""
     everything = catalogue()
     if put_json({key: [asdict(item) for item in items] for key, items in everything.items()}, json):
         return 0
     out = page.console()
     for key, items in everything.items():
-        table = page.plain_table(key, "")
+        table = page.plain_table(key, "", elsewhere="")
         for item in items:
             table.add_row(item.name, item.about)
             if item.keys:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -10,12 +10,20 @@ import typer
 from rich.console import RenderableType
 
 from flashwright import workloads
-from flashwright.cli.options import ResultOptions, TraceOptions, add_options
+from flashwright.cli.options import (
+    OLD,
+    ResultOptions,
+    TraceOptions,
+    add_options,
+    bad_addresses,
+    renamed,
+)
 from flashwright.cli.progress import Bar
 from flashwright.cli.render import errors, page, put_json, units
 from flashwright.device import Ssd
 from flashwright.errors import WorkloadError
 from flashwright.replay import ReplayInterrupted, ReplayResult
+from flashwright.replay import expect_factor as _expect
 from flashwright.replay import replay as play
 
 __all__ = ["replay"]
@@ -26,30 +34,33 @@ class ReplayOptions(TraceOptions):
     """What makes a replay."""
 
     trace: Annotated[
-        str | None, typer.Option(metavar="FILE", help="A trace file, or bundled:NAME.")
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Play a trace file; - is standard input, bundled:NAME a bundled one.",
+        ),
     ] = None
     workload: Annotated[
-        str | None, typer.Option(metavar="SPEC", help="A generator, such as uniform:write=0.")
+        str | None,
+        typer.Option(metavar="SPEC", help="Play a generated workload, such as uniform:write=0."),
     ] = None
     depth: Annotated[
         int | None,
         typer.Option(
-            metavar="N", help="Closed loop: so many requests outstanding, whatever the arrivals."
+            metavar="N", help="Closed loop: keep N requests outstanding, and ignore arrival times."
         ),
     ] = None
-    speed: Annotated[
+    time_scale: Annotated[
         float | None,
-        typer.Option(
-            metavar="X", help="Open loop, so many times as fast as the arrivals say; default 1."
-        ),
+        typer.Option(metavar="FACTOR", help="Multiply arrival times; 0.5 plays twice as fast."),
     ] = None
     requests: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Requests at most, those left out included."),
+        typer.Option(metavar="N", help="Play at most N requests, those left out included."),
     ] = None
     time_limit: Annotated[
         float | None,
-        typer.Option(metavar="SECONDS", help="Issue no more requests after so long."),
+        typer.Option(metavar="SECONDS", help="Issue no more requests after this time."),
     ] = None
     destroys_data: Annotated[
         bool,
@@ -59,54 +70,84 @@ class ReplayOptions(TraceOptions):
             "they are left out and counted.",
         ),
     ] = False
-    wrap: Annotated[
-        bool,
-        typer.Option("--wrap", help="Fold a trace's addresses beyond the target's end onto it."),
-    ] = False
+    addresses: Annotated[
+        str | None,
+        typer.Option(
+            metavar="wrap|reject|dense",
+            help="How a trace's addresses beyond the target's end are handled; default reject.",
+        ),
+    ] = None
     set: Annotated[
         list[str] | None,
         typer.Option(
             "--set",
             metavar="KEY=VALUE",
-            help="A setting of the host, such as host.deadline.fifo-batch=8, or of a sim: drive. Repeatable.",
+            help="Change a setting of the host, such as host.deadline.fifo-batch=8, or of a sim: drive. Repeatable.",
         ),
     ] = None
     scheduler: Annotated[
         str | None,
         typer.Option(
             metavar="SPEC",
-            help="I/O schedulers before the target, such as deadline; several joined by +.",
+            help="Put I/O schedulers before the target, such as deadline; several are joined by +.",
         ),
     ] = None
     profile: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="What is known of the drive, as TOML, for schedulers that go by it.",
+            help="A TOML file of what is known of the drive, for schedulers that go by it.",
         ),
     ] = None
     precondition: Annotated[
         str | None,
         typer.Option(
             metavar="SPEC",
-            help="What is done to a sim: drive first: empty, sequential, random, random:capacities=N, "
-            "steady.",
+            help="Bring a sim: drive into a state first: empty, sequential, random, random:capacities=N or steady.",
         ),
     ] = None
     queue_depth: Annotated[
         int | None,
         typer.Option(
             metavar="N",
-            help="Requests that a device has at once, 1 to 4096; default --depth, or 128; 32 with a scheduler.",
+            help="Requests that a device has at once, 1 to 4096; by default --depth or 128, and 32 with a scheduler.",
         ),
     ] = None
     busy_poll: Annotated[
         bool,
-        typer.Option("--busy-poll", help="Look for completions all along; takes a whole core."),
+        typer.Option(
+            "--busy-poll", help="Poll for completions instead of sleeping; this takes a whole core."
+        ),
     ] = False
     seed: Annotated[
-        int, typer.Option(metavar="N", help="Of the workload and of the data that is written.")
+        int, typer.Option(metavar="N", help="Seed of the workload and of the data that is written.")
     ] = 1
+    speed: Annotated[float | None, OLD] = None
+    wrap: Annotated[bool, typer.Option("--wrap", hidden=True)] = False
+
+    def under_new_names(self, quiet: bool) -> ReplayOptions:
+        """The same, with what was given under old names under the new ones."""
+        scale = None
+        if self.speed is not None:
+            _expect("--speed", self.speed)
+            scale = 1 / self.speed
+        wrap = "wrap" if self.wrap else None
+        return replace(
+            self,
+            time_scale=renamed(
+                "--speed",
+                scale,
+                "--time-scale",
+                self.time_scale,
+                quiet=quiet,
+                so=f"--time-scale {scale or 1:g}, its inverse",
+            ),
+            addresses=renamed(
+                "--wrap", wrap, "--addresses", self.addresses, quiet=quiet, so="--addresses wrap"
+            ),
+            speed=None,
+            wrap=False,
+        )
 
     def source(self) -> workloads.Source:
         """What is played."""
@@ -146,11 +187,14 @@ def replay(
     run: ReplayOptions,
     output: ResultOptions,
 ) -> int:
-    """Play a trace or a workload on a device or file, in real time and past the page cache.
+    """Play a trace or a workload on a real device or file, in real time and past the page cache.
 
     Only reads are played, and the target is opened for reading only, unless --destroys-data is given.
     """
     output.check()
+    run = run.under_new_names(output.quiet)
+    if run.addresses not in (None, "wrap", "reject", "dense"):
+        raise bad_addresses(str(run.addresses))
     interrupted = False
     try:
         with Bar(output.bar) as bar:
@@ -158,11 +202,11 @@ def replay(
                 run.find(target),
                 run.source(),
                 depth=run.depth,
-                speed=run.speed,
+                time_scale=run.time_scale,
                 requests=run.requests,
                 time_limit=run.time_limit,
                 destroys_data=run.destroys_data,
-                wrap=run.wrap,
+                addresses=run.addresses,  # type: ignore[arg-type] # checked above
                 scheduler=run.scheduler,
                 settings=run.set or (),
                 profile=run.profile,
@@ -243,19 +287,13 @@ def _table(result: ReplayResult) -> list[RenderableType]:
     if any(left_out.values()):
         rows.append(("left out", _counts(left_out, ("writes", "trims", "flushes"))))
     parts: list[RenderableType] = [page.grid(rows)]
-    figures = ("mean", "p50", "p90", "p99", "p99_9", "max")
-    names = [figure.replace("_", ".") for figure in figures]
-    table = page.plain_table("time", "requests", *names, right=["requests", *names])
     times = [
         (f"{name} {kind}", j[f"{name}_time_ns"][kind])
         for name in ("response", "service")
         for kind in ("all", "read", "write")
     ]
     times.append(("late by", j["lateness_ns"] or {"count": 0}))
-    for name, of_kind in times:
-        if of_kind["count"]:
-            shown = (units.time(of_kind[figure]) for figure in figures)
-            table.add_row(name, units.count(of_kind["count"]), *shown)
+    table = page.times("time", times)
     if table.row_count:
         parts.append(table)
     layers = page.host_layers(j["host_layers"])

@@ -76,9 +76,9 @@ def reproduce(
         ),
     ] = None,
 ) -> int:
-    """Run papers' tables and figures again, and hold our numbers against what they claim.
+    """Run the tables and figures of papers again, and hold our numbers against theirs.
 
-    Exit status 1 says that a claim did not come out as its rule asks.
+    The exit status is 1 if a claim did not come out as its rule asks.
     """
     output.check(run.markdown)
     wanted = claim or []
@@ -133,7 +133,12 @@ def _list(read: Mapping[str, Paper], claims: Sequence[Claim], output: ResultOpti
     cited = [{"paper": name, "title": of.title, "cited": of.cited} for name, of in named.items()]
     put_json({"papers": cited, "claims": rows}, output.json)
     if not output.silent:
-        table = page.plain_table("claim", "name", "class", "the paper says")
+        table = page.plain_table(
+            page.Column("claim", 100, number=False),
+            page.Column("name", 60, number=False),
+            page.Column("class", 50, number=False),
+            page.Column("the paper says", 90, number=False),
+        )
         for row in rows:
             table.add_row(row["id"], row["name"], row["kind"], row["says"])
         out = page.console()
@@ -164,7 +169,12 @@ def _show(found: Reproduction, document: Mapping[str, Any]) -> None:
             out.print(page.grid(_in_full(each)))
             out.print()
     else:
-        table = page.plain_table("claim", "name", "verdict", "ours")
+        table = page.plain_table(
+            page.Column("claim", 100, number=False),
+            page.Column("name", 60, number=False),
+            page.Column("verdict", 95, number=False),
+            page.Column("ours", 90, number=False),
+        )
         for each in claims:
             table.add_row(
                 each["id"],

@@ -11,7 +11,9 @@ import typer
 
 from flashwright import policies
 from flashwright.cli.options import (
+    DEFAULT_DRIVE,
     DEFAULT_TRACE,
+    TABLE,
     OutputOptions,
     PolicyFiles,
     RunOptions,
@@ -19,12 +21,14 @@ from flashwright.cli.options import (
     add_options,
     check_closeup,
     check_snapshots,
+    refuse_passing,
 )
 from flashwright.cli.progress import Bar
 from flashwright.cli.render import errors, page, put_json
 from flashwright.errors import WorkloadError
-from flashwright.results import RunResult, write_table
+from flashwright.results import RunResult
 from flashwright.run import Run, RunInterrupted
+from flashwright.tablefiles import write_table
 
 __all__ = ["simulate"]
 
@@ -37,28 +41,30 @@ def simulate(
     device: Annotated[
         str | None,
         typer.Argument(
-            metavar="DEVICE", help="A bundled drive (`flashwright devices`) or a TOML file."
+            metavar="[DEVICE]",
+            help="A bundled drive (`flashwright devices`) or a TOML file; default if left out.",
         ),
     ] = None,
     requests_out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="A row for every request, as .parquet or .arrow."),
+        typer.Option(metavar="FILE", help=f"A row for every request: {TABLE}."),
     ] = None,
     windows_out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The time series, as .parquet or .arrow.")
+        Path | None, typer.Option(metavar="FILE", help=f"A row for each window of time: {TABLE}.")
     ] = None,
     policy: PolicyFiles = None,
 ) -> int:
-    """Play a trace or a workload on a drive.
+    """Play a trace or a workload on a simulated drive.
 
-    Without --trace and --workload it plays the bundled recording of pgbench.
+    Without DEVICE the drive is the bundled one called default; without --trace and --workload the bundled recording of
+    pgbench is played. Sizes are written 4KiB, 4k or 4096 (bytes); times need a unit.
     """
     saving.check()
-    output.check(requests_out, windows_out, saving.checkpoint)
+    output.check(saving.checkpoint, requests_out=requests_out, windows_out=windows_out)
     made = (
         _resume(saving, device, run, output, requests_out, policy or [])
         if saving.resume is not None
-        else _begin(device, run, output, requests_out, policy or [])
+        else _begin(device, run, output, saving, requests_out, policy or [])
     )
     interrupted = False
     try:
@@ -86,21 +92,21 @@ def _begin(
     device: str | None,
     run: RunOptions,
     output: OutputOptions,
+    saving: SavingOptions,
     requests_out: Path | None,
     policy: Sequence[str],
 ) -> Run:
-    if device is None:
-        raise WorkloadError(
-            "DEVICE: found nothing, expected a drive", "such as `flashwright simulate default`"
-        )
     check_closeup(run, output)
     check_snapshots(run, output)
-    ssd, source = run.drive(device), run.source()
+    ssd, source = run.drive(device or DEFAULT_DRIVE), run.source()
+    refuse_passing(source, saving)
     settings = replace(
         run.settings(keep_requests=requests_out is not None),
         policies=[policies.load(text) for text in policy],
     )
     made = Run.create(ssd.toml, ssd.preconditioning or "empty", source, settings)
+    if device is None and not output.quiet:
+        errors.note(f"no DEVICE: playing on the bundled drive {DEFAULT_DRIVE}")
     if run.workload is None and run.trace is None and not output.quiet:
         errors.note(f"neither --trace nor --workload: playing {DEFAULT_TRACE}")
     return made

@@ -10,13 +10,13 @@ from typing import Annotated
 import typer
 
 from flashwright import __version__
-from flashwright.cli.options import ResultOptions, WorkerOptions, add_options
+from flashwright.cli.options import TABLE, ResultOptions, WorkerOptions, add_options
 from flashwright.cli.progress import PointsBar, terminable
 from flashwright.cli.render import errors, page, put_json, units
 from flashwright.errors import FlashwrightError, SweepError
 from flashwright.points import Store
-from flashwright.results import write_table
 from flashwright.sweep import Case, Estimate, Shard, Sweep, SweepResult
+from flashwright.tablefiles import write_table
 
 __all__ = ["sweep"]
 
@@ -35,19 +35,17 @@ def sweep(
     ],
     store: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR", help="Where finished points are kept; FILE.points if left out."
-        ),
+        typer.Option(metavar="FOLDER", help="Keep finished points here; FILE.points if left out."),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="A row for each run with all its figures, as .parquet."),
+        typer.Option(metavar="FILE", help=f"A row for each run, with all its figures: {TABLE}."),
     ] = None,
     summary: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="A row for each combination: mean and 95 % interval over its seeds, as .parquet.",
+            help=f"A row for each combination, mean and 95 % interval over its seeds: {TABLE}.",
         ),
     ] = None,
     shard: Annotated[
@@ -60,7 +58,10 @@ def sweep(
         bool, typer.Option("--plan", help="Say what would be computed, and compute nothing.")
     ] = False,
 ) -> int:
-    """Run grids and lists of settings, with several seeds each, on all cores."""
+    """Run grids and lists of settings, each with several seeds, on all cores.
+
+    Finished points are kept: the same command goes on where it was interrupted.
+    """
     part = None if shard is None else Shard.parse(shard)
     workers.check()
     _check(output, part, out, summary)
@@ -109,7 +110,7 @@ def _check(
                 f"a shard is a part; once all are finished, the same command with {name} and without --shard gathers "
                 "them and computes nothing",
             )
-    output.check(out, summary)
+    output.check(out=out, summary=summary)
 
 
 def _say_damaged(kept: Store) -> None:
@@ -142,7 +143,7 @@ def _show_plan(made: Sweep, kept: Store, part: Shard | None) -> None:
         for case in made.cases
         if part is None or (case.point is not None and part.holds(case.point))
     ]
-    table = page.plain_table("point", "key", "")
+    table = page.plain_table("point", "key", "", elsewhere="")
     for case in cases[:_LISTED]:
         if case.point is None:
             table.add_row(case.label, "-", f"can't be made: {case.combination.error}")
@@ -205,12 +206,12 @@ def _document(found: SweepResult, file: Path) -> dict[str, object]:
     }
 
 
-_SHOWN: dict[str, tuple[str, Callable[[float | None], str]]] = {
-    "write_amplification": ("write amplification", units.number),
-    "throughput.iops": ("IOPS", units.count),
-    "response_time_ns.all.mean": ("mean response", units.time),
-    "response_time_ns.all.p99": ("99 % response", units.time),
-    "flash.erases.total": ("erases", units.count),
+_SHOWN: dict[str, tuple[page.Column, Callable[[float | None], str]]] = {
+    "write_amplification": (page.Column("write amplification", 95), units.number),
+    "throughput.iops": (page.Column("IOPS", 90), units.count),
+    "response_time_ns.all.mean": (page.Column("mean response", 85), units.time),
+    "response_time_ns.all.p99": (page.Column("99 % response", 80), units.time),
+    "flash.erases.total": (page.Column("erases", 70), units.count),
 }
 
 
@@ -218,7 +219,8 @@ def _show_summary(found: SweepResult) -> None:
     summaries = found.summaries
     names = [name for name in _SHOWN if any(name in each.figures for each in summaries)]
     heads = [_SHOWN[name][0] for name in names]
-    table = page.plain_table(*found.keys, "runs", *heads, right=["runs", *heads])
+    keys = [page.Column(key, 100, number=False) for key in found.keys]
+    table = page.plain_table(*keys, page.Column("runs", 60), *heads, elsewhere="--summary")
     for each in summaries[:_ROWS_SHOWN]:
         runs = units.count(each.runs) + (f" ({each.failed} failed)" if each.failed else "")
         table.add_row(

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
+import shutil
 import sys
 import tempfile
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import typer
-from rich.console import Console
-from rich.table import Table
+from rich.console import Console, RenderableType
 
 from flashwright import tracefiles, workloads
-from flashwright.cli.options import Json, TraceOptions, add_options
+from flashwright.cli.help import Command, Group
+from flashwright.cli.options import (
+    OLD,
+    Json,
+    TraceOptions,
+    add_options,
+    refuse_stdout,
+    renamed,
+)
 from flashwright.cli.render import errors, page, put_json, units
 from flashwright.errors import OutputError
 from flashwright.files import check_writable
@@ -21,16 +31,28 @@ from flashwright.record import record as record_device
 __all__ = ["app"]
 
 app = typer.Typer(
-    help="Look into traces, convert them, record them.", rich_markup_mode=None, add_completion=False
+    cls=Group,
+    help="Summarise, convert and record traces.",
+    rich_markup_mode=None,
+    add_completion=False,
 )
 
-File = Annotated[str, typer.Argument(metavar="FILE", help="A trace, or bundled:NAME.")]
+File = Annotated[
+    str,
+    typer.Argument(
+        metavar="FILE", help="A trace file; - is standard input, bundled:NAME a bundled one."
+    ),
+]
 
 
-@app.command("info")
+class _Command(Command):
+    titles: ClassVar[Mapping[str, str]] = {"What is played": "The trace"}
+
+
+@app.command("info", cls=_Command)
 @add_options
 def info(file: File, options: TraceOptions, json: Json = None) -> int:
-    """Say what a trace holds."""
+    """Summarise a trace: requests, sizes, times, pages touched, devices."""
     if json is not None and json != Path("-"):
         check_writable(json)
     found = tracefiles.info(options.open(file))
@@ -43,7 +65,7 @@ def info(file: File, options: TraceOptions, json: Json = None) -> int:
     return 0
 
 
-def _summary(found: dict[str, Any]) -> Table:
+def _summary(found: dict[str, Any]) -> RenderableType:
     kinds = ", ".join(
         f"{units.count(found[kind])} {kind}" for kind in ("reads", "writes", "trims", "flushes")
     )
@@ -81,13 +103,7 @@ def _summary(found: dict[str, Any]) -> Table:
         if stats[name]:
             rows.append(("", f"{units.count(stats[name])} {text}"))
     rows.extend(("", f"skipped: {line}") for line in stats["first_bad_lines"])
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="bold", no_wrap=True)
-    grid.add_column(overflow="fold")
-    for name, text in rows:
-        if text:
-            grid.add_row(name, text)
-    return grid
+    return page.grid([(name, text) for name, text in rows if text])
 
 
 def _span(found: dict[str, Any]) -> str:
@@ -97,7 +113,7 @@ def _span(found: dict[str, Any]) -> str:
     return f"{units.time(found['span_ns'])}, a request every {gap} on average"
 
 
-def _devices(devices: list[dict[str, Any]]) -> Table:
+def _devices(devices: list[dict[str, Any]]) -> RenderableType:
     table = page.plain_table("device", "requests", "size", right=["requests", "size"])
     for device in devices:
         table.add_row(
@@ -106,13 +122,21 @@ def _devices(devices: list[dict[str, Any]]) -> Table:
     return table
 
 
-@app.command("convert")
+@app.command("convert", cls=_Command)
 def convert(
-    source: Annotated[str, typer.Argument(metavar="IN", help="A trace, or bundled:NAME.")],
-    target: Annotated[Path, typer.Argument(metavar="OUT", help="The file to write.")],
-    format: Annotated[
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="IN", help="A trace file; - is standard input, bundled:NAME a bundled one."
+        ),
+    ],
+    target: Annotated[
+        Path, typer.Argument(metavar="OUT", help="The file to write; - is standard output.")
+    ],
+    to_format: Annotated[
         str | None,
         typer.Option(
+            "--to",
             metavar="NAME",
             help="The format of OUT; by default what its name ends in, or flashwright.",
         ),
@@ -125,15 +149,18 @@ def convert(
     ] = None,
     device: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Only this device of the trace. Repeatable."),
+        typer.Option(metavar="NAME", help="Read only this device of the trace. Repeatable."),
     ] = None,
     overlay: Annotated[
-        bool, typer.Option("--overlay", help="Lay the trace's devices over each other.")
+        bool,
+        typer.Option(
+            "--overlay", help="Lay the trace's devices over each other instead of end to end."
+        ),
     ] = False,
     skip_bad_lines: Annotated[
         bool,
         typer.Option(
-            "--skip-bad-lines", help="Count lines that can't be read instead of stopping."
+            "--skip-bad-lines", help="Skip and count unreadable lines instead of stopping."
         ),
     ] = False,
     label: Annotated[
@@ -141,15 +168,42 @@ def convert(
     ] = "",
     note: Annotated[str, typer.Option(metavar="TEXT", help="Free text (flashwright only).")] = "",
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing.")] = False,
+    format: Annotated[str | None, OLD] = None,
 ) -> int:
-    """Write a trace in another format."""
-    check_writable(target)
+    """Convert a trace to another format."""
+    to_format = renamed("--format", format, "--to", to_format, quiet=quiet)
+    to_stdout = target == Path("-")
+    if not to_stdout:
+        check_writable(target)
+    elif sys.stdout.isatty() and (to_format or "flashwright") == "flashwright":
+        raise OutputError(
+            "OUT: found a terminal, expected a file or a pipe for the format flashwright",
+            "--to spc writes text; trace info shows what is in a trace",
+        )
     trace = TraceOptions(from_format, device, overlay, skip_bad_lines).open(source)
-    done = tracefiles.convert(trace, target, format=format, label=label, note=note)
+    with _target(target) as file:
+        done = tracefiles.convert(trace, file, format=to_format, label=label, note=note)
     if not quiet:
-        print(f"{target}: {done['written']:,} requests, format {done['format']}")
+        # Standard output has nothing but the trace.
+        where = sys.stderr if to_stdout else sys.stdout
+        name = "standard output" if to_stdout else target
+        print(f"{name}: {done['written']:,} requests, format {done['format']}", file=where)
         _say_losses(done)
     return 0
+
+
+@contextlib.contextmanager
+def _target(path: Path) -> Iterator[Path]:
+    """The file to write; for standard output one that is copied there once it is whole."""
+    if path != Path("-"):
+        yield path
+        return
+    with tempfile.TemporaryDirectory(prefix="flashwright-") as folder:
+        part = Path(folder) / "standard output"
+        yield part
+        with part.open("rb") as content:
+            shutil.copyfileobj(content, sys.stdout.buffer)
+            sys.stdout.buffer.flush()
 
 
 def _say_losses(done: dict[str, Any]) -> None:
@@ -166,7 +220,7 @@ def _say_losses(done: dict[str, Any]) -> None:
         errors.note(f"{done['read']['bad_lines']:,} lines that can't be read, skipped")
 
 
-@app.command("record")
+@app.command("record", cls=_Command)
 def record(
     device: Annotated[
         str, typer.Argument(metavar="DEVICE", help="A disk, partition or loop device.")
@@ -175,11 +229,11 @@ def record(
         list[str] | None,
         typer.Argument(metavar="[-- COMMAND...]", help="A program to run while it is recorded."),
     ] = None,
-    seconds: Annotated[
-        float | None, typer.Option(metavar="S", help="Longest time to record.")
+    time_limit: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Record no longer than this.")
     ] = None,
     requests: Annotated[
-        int | None, typer.Option(metavar="N", help="Most requests to record.")
+        int | None, typer.Option(metavar="N", help="Record at most N requests.")
     ] = None,
     output: Annotated[
         Path | None,
@@ -189,12 +243,15 @@ def record(
     ] = None,
     label: Annotated[str, typer.Option(metavar="TEXT", help="What the trace calls itself.")] = "",
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing.")] = False,
+    seconds: Annotated[float | None, OLD] = None,
 ) -> int:
-    """Record what a block device is asked; -- COMMAND... runs while it is recorded. Needs root.
+    """Record the requests to a block device, while a command runs or until Ctrl-C. Needs root.
 
-    Without a limit or a command it goes on until Ctrl-C, which ends it in order.
+    Ctrl-C ends a recording in order, and what was recorded is kept.
     """
+    time_limit = renamed("--seconds", seconds, "--time-limit", time_limit, quiet=quiet)
     target = output or Path(Path(device).name + ".fwt")
+    refuse_stdout("--output", target)
     check_writable(target)
     try:
         folder = tempfile.TemporaryDirectory(prefix=".record-", dir=target.parent)
@@ -212,7 +269,7 @@ def record(
             found = record_device(
                 device,
                 raw,
-                seconds=seconds,
+                seconds=time_limit,
                 requests=requests,
                 command=command,
                 progress=None if quiet or not sys.stderr.isatty() else show,

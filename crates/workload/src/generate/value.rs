@@ -106,7 +106,7 @@ pub struct Length(pub u64);
 
 impl Value for Length {
     fn allowed() -> String {
-        "a size from 1 B up to 1 TiB, such as 500B or 8MiB".into()
+        "a size from 1 B up to 1 TiB, such as 500, 8M or 8MiB".into()
     }
     fn read(text: &str) -> Option<Self> {
         let size: Bytes = text.parse().ok()?;
@@ -134,7 +134,7 @@ impl Value for Nanos {
 /// Sizes are whole sectors: 512 B up to 1 TiB less one sector, so that a count of sectors fits 31 bits.
 impl Value for Bytes {
     fn allowed() -> String {
-        "a multiple of 512 B from 512 B up to 1 TiB, such as 4KiB".into()
+        "a multiple of 512 B from 512 B up to 1 TiB, such as 4KiB, 4k or 4096".into()
     }
     fn read(text: &str) -> Option<Self> {
         let size: Bytes = text.parse().ok()?;

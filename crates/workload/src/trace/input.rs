@@ -20,6 +20,8 @@ const COMPRESSED_BYTES: usize = 1 << 17;
 const GZIP: &[u8] = &[0x1f, 0x8b];
 const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 const XZ: &[u8] = &[0xfd, b'7', b'z', b'X', b'Z', 0];
+/// UTF-8's byte order mark, which some programs put before the text that they export.
+const MARK: &[u8] = &[0xef, 0xbb, 0xbf];
 
 /// The file, counting what is read of it for progress.
 struct Counted {
@@ -52,7 +54,7 @@ pub(crate) struct Input {
 }
 
 impl Input {
-    /// Opens a file, plain or compressed; its first bytes tell which.
+    /// Opens a file, plain or compressed; its first bytes tell which. A byte order mark is skipped.
     pub(crate) fn open(path: &Path) -> Result<Self, TraceError> {
         let fail = |source| TraceError::io(path, "open the trace", source);
         let mut file = File::open(path).map_err(fail)?;
@@ -71,7 +73,7 @@ impl Input {
         let read_bytes = Arc::new(AtomicU64::new(magic.len() as u64));
         let counted = Counted { file, read_bytes: Arc::clone(&read_bytes) };
         let (source, compression) = decompressed(magic, counted).map_err(fail)?;
-        Ok(Input {
+        let mut input = Input {
             path: path.to_owned(),
             source,
             compression,
@@ -82,7 +84,11 @@ impl Input {
             read_bytes,
             file_bytes: metadata.len(),
             regular: metadata.is_file(),
-        })
+        };
+        if input.head(MARK.len())?.0 == MARK {
+            input.start += MARK.len();
+        }
+        Ok(input)
     }
 
     pub(crate) fn path(&self) -> &Path {

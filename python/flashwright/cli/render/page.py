@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rich import box
 from rich.console import Console, RenderableType
-from rich.table import Table
 
 from flashwright.cli.render import units
+from flashwright.cli.render.fit import TEXT_MAX, Column, Grid, Table, wrap
 from flashwright.results import RunResult
 
 __all__ = [
+    "Column",
     "console",
     "grid",
     "host_layers",
@@ -23,25 +24,66 @@ __all__ = [
     "plain_table",
     "show_comparison",
     "show_run",
+    "times",
 ]
 
 _CAUSES = ("host", "gc", "merge", "padding", "translation", "wear")
-# Without a terminal, lines are as long as they need to be: what reads them can cut.
-_WIDTH_PIPED = 240
+# Without a terminal and COLUMNS, no column is left out: what reads the lines can cut them.
+_WIDTH_PIPED = 1000
+_WIDTH_LEAST = 20
+
+
+class _Console(Console):
+    """Standard output, on which text folds at word borders and never within a number with its unit."""
+
+    def print(self, *objects: Any, soft_wrap: bool | None = None, **style: Any) -> None:
+        """Print as Rich does; text alone is folded here."""
+        if len(objects) == 1 and isinstance(objects[0], str) and not soft_wrap:
+            for line in wrap(objects[0], min(self.width, TEXT_MAX)):
+                super().print(line, soft_wrap=True, **style)
+        else:
+            super().print(*objects, soft_wrap=soft_wrap, crop=False, **style)
 
 
 def console() -> Console:
-    """Standard output as it is now."""
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _WIDTH_PIPED
-    return Console(file=sys.stdout, width=width, highlight=False, markup=False, emoji=False)
+    """Standard output as it is now.
+
+    It is as wide as the terminal, or as ``COLUMNS`` says; piped without that, as wide as any table needs.
+    """
+    given = os.environ.get("COLUMNS", "")
+    if sys.stdout.isatty() or (given.isdecimal() and int(given) > 0):
+        width = max(shutil.get_terminal_size().columns, _WIDTH_LEAST)
+    else:
+        width = _WIDTH_PIPED
+    return _Console(file=sys.stdout, width=width, highlight=False, markup=False, emoji=False)
 
 
-def plain_table(*columns: str, right: Sequence[str] = ()) -> Table:
-    """A table with a line below its head and nothing more."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
-    for name in columns:
-        table.add_column(name, justify="right" if name in right else "left", overflow="fold")
-    return table
+def plain_table(
+    *columns: str | Column, right: Sequence[str] = (), elsewhere: str = "--json"
+) -> Table:
+    """A table with a line below its head and nothing more, which fits the terminal.
+
+    Parameters
+    ----------
+    *columns : str or Column
+        From left to right. Of those given by name alone, the first stays, and the others leave from the last on.
+    right : sequence of str
+        Names of columns that hold numbers; of columns given by name alone.
+    elsewhere : str
+        The option that has what a narrow terminal leaves out; empty where there is none.
+    """
+    made = [
+        each
+        if isinstance(each, Column)
+        else Column(each, 100 if at == 0 else 50, number=each in right)
+        for at, each in enumerate(columns)
+    ]
+    return Table(made, elsewhere)
+
+
+def grid(rows: Sequence[tuple[str, str]]) -> Grid:
+    """Names and what they have, a row each."""
+    return Grid(rows)
 
 
 def show_run(result: RunResult) -> None:
@@ -57,16 +99,6 @@ def show_run(result: RunResult) -> None:
     ):
         if part is not None:
             out.print(part)
-
-
-def grid(rows: Sequence[tuple[str, str]]) -> Table:
-    """Names and what they have, a row each."""
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="bold", no_wrap=True)
-    grid.add_column(overflow="fold")
-    for name, text in rows:
-        grid.add_row(name, text)
-    return grid
 
 
 def _drive(config: dict[str, Any], drive: dict[str, Any]) -> str:
@@ -261,7 +293,12 @@ def _operations(result: RunResult) -> RenderableType:
         for cause in _CAUSES
         if any(flash[kind][cause] for kind in ("reads", "programs", "erases"))
     ]
-    table = plain_table("flash operations", *used, "total", right=[*used, "total"])
+    kept = {"host": 90, "gc": 80, "merge": 70}
+    table = plain_table(
+        Column("flash operations", 100, number=False),
+        *(Column(cause, kept.get(cause, 50)) for cause in used),
+        Column("total", 100),
+    )
     for kind in ("reads", "programs", "erases"):
         table.add_row(kind, *(units.count(flash[kind][cause]) for cause in [*used, "total"]))
     if flash["oob_reads"]["total"]:
@@ -275,17 +312,32 @@ def _times(result: RunResult) -> RenderableType | None:
     response = result.json["response_time_ns"]
     if not response["all"]["count"]:
         return None
-    figures = ("mean", "p50", "p90", "p99", "p99_9", "max")
-    names = [figure.replace("_", ".") for figure in figures]
-    table = plain_table("response time", "requests", *names, right=["requests", *names])
-    for kind in ("all", "read", "write"):
-        of_kind = response[kind]
-        if of_kind["count"]:
-            table.add_row(
-                kind,
-                units.count(of_kind["count"]),
-                *(units.time(of_kind[figure]) for figure in figures),
-            )
+    return times("response time", [(kind, response[kind]) for kind in ("all", "read", "write")])
+
+
+# Figures of times by how much they are missed, in the order in which they stand.
+_TIMES = {"mean": 95, "p50": 70, "p90": 60, "p99": 90, "p99_9": 65, "max": 80}
+
+
+def times(head: str, rows: Sequence[tuple[str, dict[str, Any]]]) -> Table:
+    """Times of requests: a row for each kind that there was.
+
+    Parameters
+    ----------
+    head : str
+        What the rows are.
+    rows : sequence of (str, dict)
+        Name, and ``count``, ``mean`` and percentiles in nanoseconds.
+    """
+    table = plain_table(
+        Column(head, 100, number=False),
+        Column("requests", 75),
+        *(Column(name.replace("_", "."), importance) for name, importance in _TIMES.items()),
+    )
+    for name, found in rows:
+        if found["count"]:
+            shown = (units.time(found[figure]) for figure in _TIMES)
+            table.add_row(name, units.count(found["count"]), *shown)
     return table
 
 
@@ -293,16 +345,17 @@ def host_layers(layers: Sequence[dict[str, Any]]) -> RenderableType | None:
     """What the schedulers before a drive did, a row a scheduler and direction, from the host down."""
     if not layers:
         return None
-    columns = (
-        "merged",
-        "handed on",
-        "mean size",
-        "aligned",
-        "within buffer",
-        "mean wait",
-        "longest",
+    table = plain_table(
+        Column("host", 100, number=False),
+        Column("taken", 70),
+        Column("merged", 85),
+        Column("handed on", 90),
+        Column("mean size", 95),
+        Column("aligned", 60),
+        Column("within buffer", 50),
+        Column("mean wait", 80),
+        Column("longest", 55),
     )
-    table = plain_table("host", "taken", *columns, right=["taken", *columns])
     for layer in layers:
         first = (
             layer["scheduler"],
@@ -356,18 +409,17 @@ def _foot(result: RunResult) -> RenderableType:
     return grid(rows)
 
 
-@dataclass(frozen=True)
-class _Column:
+@dataclass(frozen=True, kw_only=True)
+class _Figure(Column):
     """A column of a comparison; one that is not always there is where any run has its figure."""
 
-    name: str
     show: Callable[[float | None], str]
     of: Callable[[dict[str, Any]], float | None]
     always: bool = True
 
-    def extra(self, runs: Sequence[dict[str, Any]]) -> bool:
-        """Whether it is there only because some run has its figure."""
-        return not self.always and any(self.of(run) is not None for run in runs)
+    def wanted(self, runs: Sequence[dict[str, Any]]) -> bool:
+        """Whether it is there for these runs."""
+        return self.always or any(self.of(run) is not None for run in runs)
 
 
 def _path(path: str) -> Callable[[dict[str, Any]], float | None]:
@@ -395,39 +447,50 @@ def _size_to_drive(figures: dict[str, Any]) -> float | None:
     return float(size) / requests if requests else None
 
 
-def _comparison(table_ram: bool) -> list[_Column]:
-    times = {"mean": "mean", "p99": "p99", "p99.9": "p99_9"}
+def _comparison(table_ram: bool) -> list[_Figure]:
+    def figure(
+        name: str,
+        importance: int,
+        show: Callable[[float | None], str],
+        of: str | Callable[[dict[str, Any]], float | None],
+        *,
+        always: bool = True,
+    ) -> _Figure:
+        found = _path(of) if isinstance(of, str) else of
+        return _Figure(name, importance, show=show, of=found, always=always)
+
+    response = "response_time_ns/all"
+    columns = [
+        figure("requests", 60, units.count, "measured/requests"),
+        figure("WA", 99, units.number, "write_amplification"),
+        figure("IOPS", 97, units.count, "throughput/iops"),
+        figure("mean", 95, units.time, f"{response}/mean"),
+        figure("p99", 93, units.time, f"{response}/p99"),
+        figure("p99.9", 50, units.time, f"{response}/p99_9"),
+        figure("gc programs", 40, units.count, _cleaning_programs),
+        figure("erases", 80, units.count, "flash/erases/total"),
+        figure("victim invalid", 65, units.share, "gc/efficiency"),
+        figure("max erases", 30, units.count, "wear/erases_per_block/max"),
+    ]
+    if table_ram:
+        columns += [
+            figure("block use", 55, units.share, "gc/block_utilization", always=False),
+            figure("table RAM", 85, units.size, "scheme/ram_bytes", always=False),
+        ]
+    columns += [
+        figure(f"{kind} merges", importance, units.count, f"merges/{kind}", always=False)
+        for kind, importance in (("switch", 62), ("partial", 61), ("full", 83))
+    ]
     return [
-        _Column("requests", units.count, _path("measured/requests")),
-        _Column("WA", units.number, _path("write_amplification")),
-        _Column("IOPS", units.count, _path("throughput/iops")),
-        *(
-            _Column(name, units.time, _path(f"response_time_ns/all/{figure}"))
-            for name, figure in times.items()
-        ),
-        _Column("gc programs", units.count, _cleaning_programs),
-        _Column("erases", units.count, _path("flash/erases/total")),
-        _Column("victim invalid", units.share, _path("gc/efficiency")),
-        _Column("max erases", units.count, _path("wear/erases_per_block/max")),
-        *(
-            [
-                _Column("block use", units.share, _path("gc/block_utilization"), always=False),
-                _Column("table RAM", units.size, _path("scheme/ram_bytes"), always=False),
-            ]
-            if table_ram
-            else []
-        ),
-        *(
-            _Column(f"{kind} merges", units.count, _path(f"merges/{kind}"), always=False)
-            for kind in ("switch", "partial", "full")
-        ),
-        _Column("size to drive", units.size, _size_to_drive, always=False),
-        _Column("hit ratio", units.share, _path("mapping_cache/hit_ratio"), always=False),
-        _Column("write hits", units.share, _path("buffer/write_hit_ratio"), always=False),
-        _Column(
+        *columns,
+        figure("size to drive", 72, units.size, _size_to_drive, always=False),
+        figure("hit ratio", 82, units.share, "mapping_cache/hit_ratio", always=False),
+        figure("write hits", 71, units.share, "buffer/write_hit_ratio", always=False),
+        figure(
             "pages/destage",
+            70,
             lambda mean: units.number(mean, 2),
-            _path("buffer/pages_per_destage_mean"),
+            "buffer/pages_per_destage_mean",
             always=False,
         ),
     ]
@@ -438,9 +501,8 @@ def _common(texts: Sequence[str]) -> str:
     return texts[0] if len(set(texts)) == 1 else "varied"
 
 
-def _side_by_side(results: Sequence[RunResult], columns: Sequence[_Column]) -> Table:
-    names = [column.name for column in columns]
-    table = plain_table("run", *names, right=names)
+def _side_by_side(results: Sequence[RunResult], columns: Sequence[_Figure]) -> Table:
+    table = plain_table(Column("run", 100, number=False), *columns)
     for result in results:
         j = result.json
         label = result.label if j["ended"] == "complete" else f"{result.label} ({j['ended']})"
@@ -469,10 +531,6 @@ def _ram_note(runs: Sequence[dict[str, Any]]) -> str | None:
     )
 
 
-def _natural_width(out: Console, table: Table) -> int:
-    return out.measure(table, options=out.options.update(width=10_000)).maximum
-
-
 def show_comparison(results: Sequence[RunResult], title: str, *, table_ram: bool = False) -> None:
     """Print runs side by side."""
     out = console()
@@ -485,14 +543,8 @@ def show_comparison(results: Sequence[RunResult], title: str, *, table_ram: bool
     head.append(("pace", _common([pace(run["pace"]) for run in runs])))
     head.append(("precondition", _precondition(runs[0]["precondition"])))
     out.print(grid([*head, ("seed", str(runs[0]["seed"]))]))
-    always = [column for column in _comparison(table_ram) if column.always]
-    extra = [column for column in _comparison(table_ram) if column.extra(runs)]
-    table = _side_by_side(results, [*always, *extra])
-    if extra and _natural_width(out, table) > out.width:
-        # Two tables that can be read rather than one that is folded to bits.
-        out.print(_side_by_side(results, always))
-        table = _side_by_side(results, extra)
-    out.print(table)
+    wanted = [column for column in _comparison(table_ram) if column.wanted(runs)]
+    out.print(_side_by_side(results, wanted))
     if table_ram and (note := _ram_note(runs)):
         out.print(note)
     for labels in _alike(results):
