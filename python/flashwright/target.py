@@ -242,6 +242,8 @@ class Target:
         The range, where it is not all of the target.
     real_time : bool
         Whether its time is ours.
+    read_only : bool
+        Whether it was opened for reads alone.
     writes_allowed : bool
         Whether it may be written.
     bytes_read, bytes_written, flushes : int
@@ -297,6 +299,7 @@ class Target:
         self.whole_bytes = int(info["capacity_bytes"])
         self.block_bytes = int(info["block_bytes"])
         self.real_time = bool(info["real_time"])
+        self.read_only = read_only
         self.writes_allowed = bool(info["writes_allowed"]) and not read_only
         self.bytes_read = self.bytes_written = self.flushes = 0
         self._past_ns = 0

@@ -184,7 +184,7 @@ class _Told:
         """Take what is to come."""
         self._close()
         if not self._output.quiet:
-            errors.note(f"{experiment.NAME}: {_asks(estimate)}, about {_lasts(seconds)}")
+            errors.note(f"{experiment.NAME}: {_asks(estimate)}, about {units.lasts(seconds)}")
         self._bar = Bar(self._output.bar, experiment.NAME, "steps/s").__enter__()
 
     def progress(self, experiment: Experiment, share: float) -> None:
@@ -199,22 +199,6 @@ def _asks(estimate: Estimate) -> str:
         f"writes up to {units.size(estimate.bytes_written)} and reads up to {units.size(estimate.bytes_read)} in "
         f"{units.count(estimate.requests)} requests"
     )
-
-
-def _lasts(seconds: float) -> str:
-    """About how long, as people say it.
-
-    Examples
-    --------
-    >>> _lasts(0.4), _lasts(95), _lasts(7300), _lasts(200_000)
-    ('1 s', '2 min', '2.0 h', '56 h')
-    """
-    if seconds < 90:
-        return f"{max(seconds, 1):.0f} s"
-    if seconds < 5400:
-        return f"{seconds / 60:.0f} min"
-    hours = seconds / 3600
-    return f"{hours:.1f} h" if hours < 10 else f"{hours:.0f} h"
 
 
 def _plan(
@@ -245,7 +229,7 @@ def _plan(
                 units.size(estimate.bytes_written),
                 units.size(estimate.bytes_read),
                 units.count(estimate.requests),
-                _lasts(seconds),
+                units.lasts(seconds),
             )
         page.console().print(table)
     return 0

@@ -223,6 +223,8 @@ class Cleaning:
         "interval), and the spare space that is used up before the first (Hu 2012, Section 4.2.2)"
     )
     PARAMETERS: ClassVar[tuple[str, ...]] = ("cleaning-interval", "cleaning-stall", "spare-space")
+    # The rest of the drive keeps its data, of which nobody knows how much it leaves to clean.
+    OF_THE_WHOLE: ClassVar[tuple[str, ...]] = PARAMETERS
 
     def cost(self, context: Context) -> Cost:
         """Two fills, at most four capacities of random writes, and the way to the end of the spare space."""

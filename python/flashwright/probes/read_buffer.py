@@ -44,16 +44,18 @@ class ReadBuffer:
         "(Kim 2011, section 4.2.5)?"
     )
     PARAMETERS: ClassVar[tuple[str, ...]] = ("read-buffer", "read-buffer-least")
+    READS_ALONE: ClassVar[bool] = True
 
     def cost(self, context: Context) -> Cost:
         """About what it will ask of the drive."""
         sizes, repeats = _sizes(context), _repeats(context)
+        written = reach(context.target) if not context.target.read_only else 0
         # Halving decides about a dozen sizes on each of two edges, most of them after the first look.
         halving = 2 * 14 * 2 * 8 * 16 << 20
         return Cost(
             bytes_read=int(_AGAIN[context.mode] * sum(sizes) * 2 * repeats) + halving,
-            bytes_written=reach(context.target),
-            requests=2 * repeats * len(sizes) + 2 * 14 * 16 + reach(context.target) // FILL_BYTES,
+            bytes_written=written,
+            requests=2 * repeats * len(sizes) + 2 * 14 * 16 + written // FILL_BYTES,
         )
 
     def run(self, context: Context) -> list[Finding]:
@@ -63,7 +65,7 @@ class ReadBuffer:
         if sizes[-1] < 64 << 10:
             why = f"{target.capacity_bytes:,} B are too small to read around a buffer"
             return [unknown(parameter, why, "B") for parameter in self.PARAMETERS]
-        target.fill(end_bytes=reach(target))
+        context.fill(reach(target))
         values: dict[int, list[Array]] = {size: [] for size in sizes}
         first_ns: dict[int, list[Array]] = {size: [] for size in sizes}
         second_ns: dict[int, list[Array]] = {size: [] for size in sizes}
