@@ -21,10 +21,11 @@ __all__ = ["Planned", "bill", "drive_bytes", "planned"]
 _READ_BYTES_PER_S = 500e6
 _WRITE_BYTES_PER_S = 400e6
 _REQUEST_S = 50e-6
-# What earlier probes may find that costs later ones most: small and large pages, a large buffer.
+# What earlier probes may find that costs later ones most: small and large pages, large buffers.
 _PAGES = (None, 4 << 10, 128 << 10, 256 << 10)
 _BUFFERS = (None, 64 << 20)
 _MAPPINGS = (None, "page", "log-block")
+_LEASTS = (None, 512 << 10)
 
 
 @dataclass(frozen=True)
@@ -135,6 +136,7 @@ def _cases(known: Mapping[str, Finding], open_: Collection[str]) -> Iterator[dic
         ("clustered-page", "B", _PAGES),
         ("write-buffer", "B", _BUFFERS),
         ("mapping", "", _MAPPINGS),
+        ("read-buffer-least", "B", _LEASTS),
     ):
         if parameter in open_:
             found = Finding(parameter, "found", unit=unit)

@@ -137,6 +137,7 @@ class _Core(Protocol):
         first_sectors: npt.NDArray[np.uint64],
         sectors: npt.NDArray[np.uint32],
         depth: int,
+        seconds: float | None = None,
     ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]: ...
     def purge(self) -> bool: ...
     def close(self) -> None: ...
@@ -160,6 +161,7 @@ class _Guarded:
         first_sectors: npt.NDArray[np.uint64],
         sectors: npt.NDArray[np.uint32],
         depth: int,
+        seconds: float | None = None,
     ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
         """Play what lies within the part."""
         if self._reads_alone and np.any(kinds != _CODES["read"]):
@@ -179,7 +181,7 @@ class _Guarded:
                 )
             placed = np.where(kinds == _CODES["flush"], 0, first_sectors + np.uint64(self._first))
             first_sectors = placed.astype(np.uint64)
-        return self._core.play(kinds, first_sectors, sectors, depth)
+        return self._core.play(kinds, first_sectors, sectors, depth, seconds)
 
     def purge(self) -> bool:
         """Renew a whole device; of a part of one discard what lies there."""
@@ -422,10 +424,15 @@ class Target:
         for cut in self._cuts(sizes, depth):
             if self.watch is not None:
                 self.watch()
-            parts.append(self._core.play(codes[cut], first[cut], sectors[cut], depth))
-            self.bytes_read += int(sizes[cut][codes[cut] == 0].sum())
-            self.bytes_written += int(sizes[cut][codes[cut] == 1].sum())
-            self.flushes += int(np.count_nonzero(codes[cut] == _CODES["flush"]))
+            left_s = self.watch.left_s if isinstance(self.watch, Deadline) else None
+            part = self._core.play(codes[cut], first[cut], sectors[cut], depth, left_s)
+            parts.append(part)
+            done = slice(cut.start, cut.start + part[0].size)
+            self.bytes_read += int(sizes[done][codes[done] == 0].sum())
+            self.bytes_written += int(sizes[done][codes[done] == 1].sum())
+            self.flushes += int(np.count_nonzero(codes[done] == _CODES["flush"]))
+            if done.stop < cut.stop:
+                raise OutOfTimeError
         if not parts:
             return Times(np.empty(0, np.uint64), np.empty(0, np.uint64))
         submitted, ended = zip(*parts, strict=True)

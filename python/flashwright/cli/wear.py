@@ -95,6 +95,6 @@ def rows(drive: Target, bill: Bill) -> list[tuple[str, str]]:
 def asked(drive: Target, bill: Bill) -> str:
     """What was moved in the end, beside what was planned."""
     return (
-        f"{units.volume(drive.bytes_read)} read of up to {units.volume(bill.bytes_read)} planned, "
-        f"{units.volume(drive.bytes_written)} written of up to {units.volume(bill.bytes_written)}"
+        f"{units.volume(drive.bytes_written)} written of up to {units.volume(bill.bytes_written)} planned, "
+        f"{units.volume(drive.bytes_read)} read of up to {units.volume(bill.bytes_read)}"
     )

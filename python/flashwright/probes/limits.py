@@ -10,7 +10,7 @@ import numpy as np
 from flashwright.probes.declared import Partition, partition
 from flashwright.target import Target
 
-__all__ = ["doubts_of_reads", "limits", "rest_of"]
+__all__ = ["PART_TEXT", "READS_TEXT", "doubts_of_reads", "limits", "rest_of"]
 
 # Places looked at for data, and how long each is.
 _PLACES, _PLACE_BYTES = 256, 4096
@@ -21,16 +21,18 @@ _EMPTY = 0.1
 # A partition that leaves less than this share of its disk is all of it.
 _REST = 0.01
 
-_READS = (
+READS_TEXT = (
     "Reads alone: nothing is written, so the clustered page, mapping, clustered block, stripe, write buffer, flushes, "
     "cleaning and the best request are not told, and the drive is as it was found: what other programs do to it, and "
     "data that was discarded, show in the times."
 )
-_PART = (
+"""What reads alone can't tell."""
+PART_TEXT = (
     "Only {what}: the rest of the drive keeps its data, so spare space and cleaning are not told, and no twin is made; "
     "units and buffers are those of the whole drive. Addresses count from the start of the part: if the drive's pages "
     "do not begin there, sizes that are found by alignment may be missed."
 )
+"""What a part of a drive can't tell; a sentence takes the place of ``{what}``."""
 
 
 def rest_of(target: Target) -> str | None:
@@ -75,10 +77,10 @@ def limits(target: Target) -> tuple[str, ...]:
     ...     limits(drive)[0].split(":")[0]
     'Reads alone'
     """
-    found = [_READS] if target.read_only else []
+    found = [READS_TEXT] if target.read_only else []
     part = rest_of(target)
     if part is not None:
-        found.append(_PART.format(what=part))
+        found.append(PART_TEXT.format(what=part))
     beside = _partition(target)
     if beside is not None and beside.mounted:
         found.append(

@@ -254,8 +254,8 @@ class Parallelism:
             written = 0 if context.target.read_only else region
             return Cost(blocks * context.target.block_bytes, written, blocks + written // _MIB)
         count = _page_counts(context, page)
-        # Filled twice, and once more where writes are not striped.
-        written = 3 * region + page * effort.writes * count * (count + 1) // 2
+        # Filled twice, and once more where writes are not striped; the curve of writes as often as patience allows.
+        written = 3 * region + _PATIENCE * page * effort.writes * count * (count + 1) // 2
         random = 2 * min(effort.random_writes, region // page // 40)
         # Distances in pages and in blocks, the search for the blocks, and the check over any distance.
         pairs = effort.pairs * (2 * effort.distances + 64)
@@ -266,7 +266,11 @@ class Parallelism:
             + steps * page * count // 2
             + blocks * context.target.block_bytes,
             written + random * page,
-            2 * pairs + blocks + steps + 2 * (effort.writes * count + random) + 3 * region // _MIB,
+            2 * pairs
+            + blocks
+            + steps
+            + 2 * (_PATIENCE * effort.writes * count + random)
+            + 3 * region // _MIB,
         )
 
     def run(self, context: Context) -> list[Finding]:

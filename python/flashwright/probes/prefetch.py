@@ -47,7 +47,8 @@ class Prefetch:
 
     def cost(self, context: Context) -> Cost:
         """About what it will ask of the drive."""
-        trials = _TRIALS[context.mode] * 2 * len(_WALKS) * 5
+        # Two arms of each, about five ends that are told apart, and again where the first look is not clear.
+        trials = 2 * _TRIALS[context.mode] * 2 * len(_WALKS) * 5
         least = max(_SMALLEST, context.size("read-buffer-least") or 0)
         written = reach(context.target) if not context.target.read_only else 0
         return Cost(

@@ -26,8 +26,8 @@ _SMALLEST = 4096
 # A gain of 10 % is a buffer (algorithms 8.3, step 3); half of it is the border to none.
 _GAIN = 0.1
 
-# Sizes of which the times are not clear are asked again: so much more in the mean of drives drawn at random.
-_AGAIN = {"quick": 1.6, "full": 1.2}
+# Sizes of which the times are not clear are asked again: so much more at most on drives drawn at random.
+_AGAIN = {"quick": 5.0, "full": 4.0}
 
 
 class ReadBuffer:
