@@ -23,6 +23,8 @@ from flashwright.catalogue import catalogue, shared_keys
 from flashwright.characterize import EXPERIMENTS
 from flashwright.device import Ssd, devices
 from flashwright.probes import PROBES
+from flashwright.probes.base import of_the_whole, reads_alone
+from flashwright.probes.limits import PART_TEXT, READS_TEXT
 
 FOLDER = Path(__file__).parents[1] / "docs"
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -122,10 +124,27 @@ def probes() -> str:
         "drive.\n\n## Probes\n\n"
     )
     rows = [
-        (f"`{probe.NAME}`", probe.ABOUT, ", ".join(f"`{name}`" for name in probe.PARAMETERS))
+        (
+            f"`{probe.NAME}`",
+            probe.ABOUT,
+            ", ".join(f"`{name}`" for name in probe.PARAMETERS),
+            "yes" if reads_alone(probe) else "needs writes",
+            "nothing" if of_the_whole(probe) == probe.PARAMETERS else "the same",
+        )
         for probe in PROBES
     ]
-    page += table(("name", "what it asks", "what it tells"), rows)
+    page += table(
+        ("name", "what it asks", "what it tells", "with `--read-only`", "of a part of a drive"),
+        rows,
+    )
+    part = PART_TEXT.format(what="a range (`--range`) or a partition")
+    page += (
+        f"\n### With less than all of a drive\n\n- {READS_TEXT} With `--read-only` the target must hold data: of 256 "
+        "places that are looked at nine in ten at least, or nothing is told. `parallel-units` needs commands that "
+        "are queued. A simulated drive is written once in order first.\n"
+        f"- {part} Each probe discards the range first; the rest of a simulated drive is empty. `--save` writes a "
+        "profile without a model.\n"
+    )
     page += "\n## Experiments\n\n`flashwright characterize TARGET` carries them out.\n\n"
     return page + table(
         ("name", "what it does"), [(f"`{each.NAME}`", each.ABOUT) for each in EXPERIMENTS]

@@ -18,9 +18,9 @@ import numpy as np
 import pyarrow as pa
 
 from flashwright import __version__
-from flashwright.device import Ssd
-from flashwright.errors import DeviceError, SavedStateError, TargetError
+from flashwright.errors import DeviceError, SavedStateError
 from flashwright.files import write_beside
+from flashwright.probeplan import Planned, planned
 from flashwright.probes import PROBES
 from flashwright.probes.base import (
     Context,
@@ -32,15 +32,19 @@ from flashwright.probes.base import (
     Probe,
     Series,
     chosen,
+    of_the_whole,
+    reads_alone,
     unknown,
 )
 from flashwright.probes.declared import Declared, beside, declared, doubts
+from flashwright.probes.limits import doubts_of_reads, limits, rest_of
 from flashwright.profile import Profile, TargetFacts, reconcile
 from flashwright.report.probe import amount, write_probe
 from flashwright.results import of_rows
 from flashwright.tables import Tabular, html_table
 from flashwright.target import Deadline, Drive, OutOfTimeError, Target, opened
-from flashwright.twin import Calibration, Check, Fit, calibrate, fitted
+from flashwright.twin.check import Check
+from flashwright.twin.making import Twin, twin_of
 
 __all__ = [
     "Asked",
@@ -59,33 +63,7 @@ _LAYOUT = 1
 _NOT_ASKED = "not asked: "
 # What more than half of the resamplings contradict is no verdict.
 _LEAST_CONFIDENCE = 0.5
-# Rates for what is said beforehand, where the target was not measured: a SATA drive's.
-_READ_BYTES_PER_S = 500e6
-_WRITE_BYTES_PER_S = 400e6
-_REQUEST_S = 50e-6
-
-
-@dataclass(frozen=True)
-class Planned:
-    """What a session will ask.
-
-    Attributes
-    ----------
-    name, about : str
-        Of the probe.
-    cost : Cost
-        About what it reads and writes.
-    seconds : float or None
-        About how long that takes on the target; None for a simulated drive, whose time is its own.
-    done : bool
-        Whether an earlier session has its findings already.
-    """
-
-    name: str
-    about: str
-    cost: Cost
-    seconds: float | None
-    done: bool
+_NEEDS_WRITES = "needs writes, and reads alone were allowed"
 
 
 @dataclass(frozen=True)
@@ -113,30 +91,6 @@ class Asked:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Twin:
-    """A model of a probed drive.
-
-    Attributes
-    ----------
-    fit : Fit
-        The model, and how near it comes to what was measured.
-    calibration : Calibration
-        What was measured for it.
-    """
-
-    fit: Fit
-    calibration: Calibration
-
-    @property
-    def ssd(self) -> Ssd:
-        """The model, which plays as any drive of the simulator does."""
-        return self.fit.ssd
-
-    def __repr__(self) -> str:
-        return f"Twin({self.ssd!r}, error {self.fit.error:.3f}, {self.fit.evaluations} tries)"
-
-
-@dataclass(frozen=True, eq=False, repr=False)
 class ProbeResult(Tabular):
     """What the probes found.
 
@@ -161,6 +115,8 @@ class ProbeResult(Tabular):
     doubts : tuple of str
         Why this may be no drive of flash. If there are any, what was found is not told as a drive's parameters, unless
         that was asked for.
+    limits : tuple of str
+        What could not be told because reads alone were allowed, or because a part of a drive was probed.
     """
 
     target: Mapping[str, Any]
@@ -172,6 +128,7 @@ class ProbeResult(Tabular):
     note: str = ""
     declared: Mapping[str, Declared] = field(default_factory=dict)
     doubts: tuple[str, ...] = ()
+    limits: tuple[str, ...] = ()
 
     def __getitem__(self, parameter: str) -> Finding:
         """What was found of a parameter."""
@@ -217,6 +174,7 @@ class ProbeResult(Tabular):
             "ended": self.ended,
             "note": self.note or None,
             "doubts": list(self.doubts),
+            "limits": list(self.limits),
             "declared": {name: asdict(value) for name, value in self.declared.items()},
             "beside": self.beside,
             "findings": [_plain(finding) for finding in self.findings.values()],
@@ -415,8 +373,10 @@ def plan(
     only: Iterable[str] = (),
     state: Path | None = None,
     seed: int = 1,
+    twin: bool = False,
+    check: bool = False,
 ) -> list[Planned]:
-    """What a session will ask of a target, before anything is written.
+    """What a session will ask of a target at most, before anything is written.
 
     Parameters
     ----------
@@ -424,40 +384,18 @@ def plan(
         The drive; a real one is read for a moment to see how fast it is.
     mode, only, state, seed
         As of :func:`probe`.
+    twin, check : bool, optional
+        Whether a twin is made (:func:`twin_of`) and checked as well.
 
     Returns
     -------
     list of Planned
-        A probe each, in order.
+        A probe each, in order; then ``calibration`` and ``check`` where those are wanted.
     """
     session = _open(target, mode, seed, state)
-    wanted = _chosen(only)
-    rate = _read_rate(target) if target.real_time else 0.0
-    planned = []
-    for asking in wanted:
-        context = Context(target, mode, seed, session.findings)
-        cost = asking.cost(context)
-        seconds = None
-        if target.real_time:
-            # Writes are unknown until they are made: at most as fast as reads.
-            seconds = (
-                cost.bytes_read / rate
-                + cost.bytes_written / min(rate, _WRITE_BYTES_PER_S)
-                + cost.requests * _REQUEST_S
-            )
-        done = asking.NAME in session.done
-        planned.append(Planned(asking.NAME, asking.ABOUT, cost, seconds, done))
-    return planned
-
-
-def _read_rate(target: Target) -> float:
-    """Bytes a second of some long reads over the target."""
-    size = min(1 << 20, target.capacity_bytes // target.block_bytes * target.block_bytes)
-    places = np.linspace(0, target.capacity_bytes - size, 32).astype(np.int64)
-    places -= places % target.block_bytes
-    times = target.play("read", places, size, depth=4)
-    target.bytes_read -= size * places.size
-    return min(size * places.size / max(times.duration_ns * 1e-9, 1e-9), 4 * _READ_BYTES_PER_S)
+    return planned(
+        target, _chosen(only), mode, seed, session.findings, session.done, twin=twin, check=check
+    )
 
 
 def _open(target: Target, mode: Mode, seed: int, state: Path | None) -> _Session:
@@ -468,6 +406,7 @@ def _open(target: Target, mode: Mode, seed: int, state: Path | None) -> _Session
         "block_bytes": target.block_bytes,
         "mode": mode,
         "seed": seed,
+        "access": "reads" if target.read_only else "writes",
     }
     session = _Session(state, key)
     session.load()
@@ -484,16 +423,18 @@ def probe(
     seed: int = 1,
     despite_doubts: bool = False,
     progress: Callable[[str, int, int], None] | None = None,
+    found: Callable[[Finding, Asked], None] | None = None,
 ) -> ProbeResult:
     """Ask a drive all that the probes can ask.
 
-    The data on the target is lost: it must be open for writing.
+    The data on the target is lost if it is open for writing. Of one that is open for reads alone
+    (``Target(path, read_only=True)``) those probes are asked that tell something without a write.
 
     Parameters
     ----------
     target : Target, Ssd or str
         The drive: an open target, or a simulated one (``"sim:NAME"``, ``"sim:FILE.toml"``, or as described). A real
-        one needs consent: ``Target("/dev/...", destroys_data=True)``.
+        one needs consent: ``Target("/dev/...", destroys_data=True)``. ``Target(..., part=Range(...))`` keeps to a part.
     mode : {"quick", "full"}, optional
         Minutes, or as long as it takes.
     only : iterable of str, optional
@@ -509,6 +450,9 @@ def probe(
         that is known to be handed through.
     progress : callable, optional
         Told the probe's name, and how many bytes are done of how many in all.
+    found : callable, optional
+        Told each finding as soon as it is there, and what its probe asked. A doubt that comes up later may still
+        withhold it in the result.
 
     Returns
     -------
@@ -534,7 +478,7 @@ def probe(
     0  clustered-page   found  16 KiB
     """
     with opened(target) as drive:
-        return _probe(drive, mode, only, time_limit, state, seed, despite_doubts, progress)
+        return _probe(drive, mode, only, time_limit, state, seed, despite_doubts, progress, found)
 
 
 def _probe(
@@ -546,6 +490,7 @@ def _probe(
     seed: int,
     despite_doubts: bool,
     progress: Callable[[str, int, int], None] | None,
+    found: Callable[[Finding, Asked], None] | None,
 ) -> ProbeResult:
     session = _open(target, mode, seed, None if state is None else Path(state))
     wanted = _chosen(only)
@@ -558,10 +503,11 @@ def _probe(
     watch = Deadline(time_limit)
     ended: Ended = "complete"
     note = ""
+    seen = _Seen(target, wanted, despite_doubts)
     outer, target.watch = target.watch, watch
     try:
         for asking in wanted:
-            if asking.NAME in session.done:
+            if asking.NAME in session.done or (target.read_only and not reads_alone(asking)):
                 continue
 
             def told(share: float, name: str = asking.NAME, before: int = done) -> None:
@@ -583,9 +529,13 @@ def _probe(
                 break
             done += costs[asking.NAME]
             session.save()
+            if found is not None:
+                told_now, _ = seen.told(session)
+                for parameter in asking.PARAMETERS:
+                    found(told_now[parameter], session.asked[-1])
     finally:
         target.watch = outer
-    result = _result(target, mode, seed, wanted, session, ended, note, despite_doubts)
+    result = _result(seen, mode, seed, session, ended, note)
     if ended == "interrupted":
         raise ProbeInterrupted(result)
     return result
@@ -600,7 +550,8 @@ def _ask(asking: Probe, context: Context, session: _Session) -> None:
     target = context.target
     before = (target.bytes_read, target.bytes_written, target.flushes)
     real, own = time.monotonic(), target.elapsed_ns
-    target.purge()
+    if not target.read_only:
+        target.purge()
     findings = asking.run(context)
     assert {f.parameter for f in findings} == set(asking.PARAMETERS), f"{asking.NAME} told all"
     assert all((f.value is None) == (f.verdict != "found") for f in findings), asking.NAME
@@ -616,21 +567,41 @@ def _ask(asking: Probe, context: Context, session: _Session) -> None:
     session.asked.append(spent)
 
 
+class _Seen:
+    """What may be told of findings on a target: what the session can't know, and what speaks against a drive."""
+
+    def __init__(self, target: Target, wanted: list[Probe], despite_doubts: bool) -> None:
+        self.target, self.wanted, self.despite_doubts = target, wanted, despite_doubts
+        block = target.kind == "block-device" and target.path is not None
+        self.declared = declared(str(target.path)) if block else {}
+        self.limits = limits(target)
+        self._part = rest_of(target)
+        self._empty = doubts_of_reads(target)
+
+    def told(self, session: _Session, note: str = "") -> tuple[dict[str, Finding], tuple[str, ...]]:
+        """The findings so far as they may be told, one for each parameter, and the doubts."""
+        findings = {}
+        for asked in self.wanted:
+            missing = f"{_NOT_ASKED}{note}"
+            if self.target.read_only and not reads_alone(asked):
+                missing = f"{_NOT_ASKED}{_NEEDS_WRITES}"
+            for parameter in asked.PARAMETERS:
+                found = _sure(session.findings.get(parameter, unknown(parameter, missing)))
+                if self._part is not None and parameter in of_the_whole(asked):
+                    found = _doubted(found, "Only a part of the drive is probed.")
+                findings[parameter] = found
+        kind = findings.get("kind-of-device")
+        doubted = (*_doubts(self.target, self.declared, kind), *self._empty)
+        if doubted and not self.despite_doubts:
+            findings = {name: _doubted(finding, doubted[0]) for name, finding in findings.items()}
+        return findings, doubted
+
+
 def _result(
-    target: Target,
-    mode: Mode,
-    seed: int,
-    wanted: list[Probe],
-    session: _Session,
-    ended: Ended,
-    note: str,
-    despite_doubts: bool,
+    seen: _Seen, mode: Mode, seed: int, session: _Session, ended: Ended, note: str
 ) -> ProbeResult:
-    findings = {}
-    for asked in wanted:
-        for parameter in asked.PARAMETERS:
-            missing = unknown(parameter, f"{_NOT_ASKED}{note}")
-            findings[parameter] = _sure(session.findings.get(parameter, missing))
+    target = seen.target
+    findings, doubted = seen.told(session, note)
     facts = {
         "name": target.name,
         "kind": target.kind,
@@ -638,12 +609,17 @@ def _result(
         "block_bytes": target.block_bytes,
         "real_time": target.real_time,
     }
-    told = declared(target.name) if target.kind == "block-device" else {}
-    doubted = _doubts(target, told, findings.get("kind-of-device"))
-    if doubted and not despite_doubts:
-        findings = {name: _doubted(finding, doubted[0]) for name, finding in findings.items()}
     return ProbeResult(
-        facts, mode, seed, findings, tuple(session.asked), ended, note, told, doubted
+        facts,
+        mode,
+        seed,
+        findings,
+        tuple(session.asked),
+        ended,
+        note,
+        seen.declared,
+        doubted,
+        seen.limits,
     )
 
 
@@ -684,57 +660,3 @@ def _withheld(finding: Finding, but: str) -> Finding:
         confidence=0.0,
         why=f"{but} {seen}. {finding.why}",
     )
-
-
-def twin_of(
-    target: Drive,
-    result: ProbeResult,
-    progress: Callable[[str, int, int], None] | None = None,
-) -> Twin:
-    """Measure what a model is fitted to, and fit it.
-
-    Parameters
-    ----------
-    target : Target, Ssd or str
-        The drive that was probed, as :func:`probe` takes it; everything on it is lost.
-    result : ProbeResult
-        What the probes found; what they could not tell is tried.
-    progress : callable, optional
-        Told the step's name, and how much is done of how much in all.
-
-    Returns
-    -------
-    Twin
-
-    Raises
-    ------
-    TargetError
-        If the target is too small, may be no drive of flash, or nothing that can be modelled behaves like it.
-    """
-    with opened(target) as drive:
-        return _twin_of(drive, result, progress)
-
-
-def _twin_of(
-    target: Target, result: ProbeResult, progress: Callable[[str, int, int], None] | None
-) -> Twin:
-    if result.doubts and all(finding.verdict == "unknown" for finding in result.findings.values()):
-        raise TargetError(
-            f"{target.name}: found no drive to model: {result.doubts[0]}",
-            "--despite-doubts takes it for one; --no-twin saves a profile without a model",
-        )
-    findings = reconcile(result.findings, target.capacity_bytes)
-
-    def told(step: str) -> Callable[[float], None]:
-        def tell(share: float) -> None:
-            if progress is not None:
-                progress(step, int(share * 1e6), 10**6)
-
-        return tell
-
-    target.purge()
-    calibration = calibrate(
-        target, findings, mode=result.mode, seed=result.seed, progress=told("calibration")
-    )
-    fit = fitted(target, findings, calibration, seed=result.seed, progress=told("twin"))
-    return Twin(fit, calibration)

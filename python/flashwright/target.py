@@ -13,16 +13,26 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from flashwright import _core
 from flashwright.device import Ssd
-from flashwright.errors import TargetError
+from flashwright.errors import DeviceError, TargetError
 
-__all__ = ["FILL_BYTES", "Deadline", "Drive", "Kind", "OutOfTimeError", "Target", "Times", "opened"]
+__all__ = [
+    "FILL_BYTES",
+    "Deadline",
+    "Drive",
+    "Kind",
+    "OutOfTimeError",
+    "Range",
+    "Target",
+    "Times",
+    "opened",
+]
 
 Kind = Literal["read", "write", "trim", "flush"]
 
@@ -35,6 +45,10 @@ _CHUNK_BYTES = 256 << 20
 _CHUNK_REQUESTS = 1 << 16
 # A play of several requests at a time is cut rarely: the queue runs empty there.
 _CHUNK_DEEP = 1 << 18
+# What is discarded at once.
+_PURGE_BYTES = 1 << 30
+# A simulated drive for reads alone is written once by requests of this size.
+_PREFILL_BYTES = 1 << 20
 
 
 class OutOfTimeError(Exception):
@@ -58,6 +72,33 @@ class Deadline:
         if self.until is not None and time.monotonic() >= self.until:
             raise OutOfTimeError
 
+    @property
+    def left_s(self) -> float | None:
+        """Seconds until then, 0 at the least; None where there is no end."""
+        return None if self.until is None else max(self.until - time.monotonic(), 0.0)
+
+
+@dataclass(frozen=True)
+class Range:
+    """A part of a target.
+
+    Attributes
+    ----------
+    start_bytes, length_bytes : int
+        Where it begins and how long it is.
+
+    Examples
+    --------
+    >>> str(Range(1 << 30, 2 << 30))
+    '1073741824:2147483648'
+    """
+
+    start_bytes: int
+    length_bytes: int
+
+    def __str__(self) -> str:
+        return f"{self.start_bytes}:{self.length_bytes}"
+
 
 @dataclass(frozen=True, eq=False)
 class Times:
@@ -79,8 +120,89 @@ class Times:
 
     @property
     def duration_ns(self) -> float:
-        """From the first request to the last end, nanoseconds."""
+        """From the first request to the last end, nanoseconds; 0 without requests."""
+        if self.ended_ns.size == 0:
+            return 0.0
         return float(self.ended_ns.max() - self.submitted_ns.min())
+
+
+class _Core(Protocol):
+    """The device below a target: that of the compiled core, or a part of it."""
+
+    def now(self) -> int: ...
+    def idle(self, nanos: int) -> None: ...
+    def play(
+        self,
+        kinds: npt.NDArray[np.uint8],
+        first_sectors: npt.NDArray[np.uint64],
+        sectors: npt.NDArray[np.uint32],
+        depth: int,
+        seconds: float | None = None,
+    ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]: ...
+    def purge(self) -> bool: ...
+    def close(self) -> None: ...
+
+
+class _Guarded:
+    """A part of a device, for reads and writes or for reads alone: whatever is asked of the device passes here.
+
+    A target has no other way to its device, so nothing outside of the part is read, written or discarded, and where
+    reads alone are allowed nothing is written at all, whatever a probe does.
+    """
+
+    def __init__(self, core: _Core, name: str, part: Range, *, whole: bool, reads_alone: bool):
+        self._core, self._name, self._whole, self._reads_alone = core, name, whole, reads_alone
+        self._first, self._count = part.start_bytes // _SECTOR, part.length_bytes // _SECTOR
+        self.now, self.idle, self.close = core.now, core.idle, core.close
+
+    def play(
+        self,
+        kinds: npt.NDArray[np.uint8],
+        first_sectors: npt.NDArray[np.uint64],
+        sectors: npt.NDArray[np.uint32],
+        depth: int,
+        seconds: float | None = None,
+    ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+        """Play what lies within the part."""
+        if self._reads_alone and np.any(kinds != _CODES["read"]):
+            raise TargetError(
+                f"{self._name}: found writes, expected reads only", "--destroys-data allows writes"
+            )
+        if not self._whole:
+            length = sectors.astype(np.uint64)
+            room = np.uint64(self._count)
+            # A flush has no place.
+            outside = (length > room) | (first_sectors > room - np.minimum(length, room))
+            if np.any(outside & (kinds != _CODES["flush"])):
+                at = int(first_sectors[outside][0]) * _SECTOR
+                raise TargetError(
+                    f"{self._name}: found a request at {at:,} B of the range, expected it within its "
+                    f"{self._count * _SECTOR:,} B"
+                )
+            placed = np.where(kinds == _CODES["flush"], 0, first_sectors + np.uint64(self._first))
+            first_sectors = placed.astype(np.uint64)
+        return self._core.play(kinds, first_sectors, sectors, depth, seconds)
+
+    def purge(self) -> bool:
+        """Renew a whole device; of a part of one discard what lies there."""
+        if self._reads_alone:
+            raise TargetError(
+                f"{self._name}: found a purge, expected reads only", "--destroys-data allows it"
+            )
+        if self._whole:
+            return self._core.purge()
+        piece = _PURGE_BYTES // _SECTOR
+        trim = np.array([_CODES["trim"]], np.uint8)
+        for at in range(0, self._count, piece):
+            first = np.array([at], np.uint64)
+            length = np.array([min(piece, self._count - at)], np.uint32)
+            try:
+                self.play(trim, first, length, 1)
+            except DeviceError:
+                if at:
+                    raise
+                return False
+        return True
 
 
 class Target:
@@ -99,17 +221,31 @@ class Target:
         Requests that a real device has at once, 1 to 4096.
     seed : int, optional
         Of the data that is written, and of what is random in a simulated drive.
+    part : Range, optional
+        Stay within this range, in whole blocks: addresses count from its start, a purge discards it alone, and nothing
+        outside is read or written.
+    read_only : bool, optional
+        Refuse all writes. A simulated drive, which is empty at first, is written once in order before that, so that
+        there is something to read.
 
     Attributes
     ----------
     name : str
-        As it was given; of a drive as described, its name.
+        As it was given; of a drive as described, its name. A range stands behind it in brackets.
+    path : str or None
+        Of a real target.
     kind : {"block-device", "file", "simulated"}
         What it is.
     capacity_bytes, block_bytes : int
-        Its size, and the unit of all addresses and lengths.
+        Its size, or that of the range, and the unit of all addresses and lengths.
+    whole_bytes : int
+        The size of all of it.
+    part : Range or None
+        The range, where it is not all of the target.
     real_time : bool
         Whether its time is ours.
+    read_only : bool
+        Whether it was opened for reads alone.
     writes_allowed : bool
         Whether it may be written.
     bytes_read, bytes_written, flushes : int
@@ -118,7 +254,7 @@ class Target:
     Raises
     ------
     TargetError
-        If it cannot be opened, or is in use.
+        If it cannot be opened, is in use, or has no such range.
     ConfigError
         If there is no such drive.
 
@@ -129,6 +265,9 @@ class Target:
     ...     took_ns = drive.flush()
     >>> len(times.latency_ns), drive.bytes_written
     (4, 16384)
+    >>> with Target("sim:default", part=Range(1 << 20, 64 << 20)) as drive:
+    ...     drive.name, drive.capacity_bytes
+    ('sim:default[1048576:67108864]', 67108864)
     """
 
     def __init__(
@@ -138,32 +277,69 @@ class Target:
         destroys_data: bool = False,
         queue_depth: int = 128,
         seed: int = 1,
+        part: Range | None = None,
+        read_only: bool = False,
     ) -> None:
         text = str(target) if not isinstance(target, Ssd) else ""
         if isinstance(target, Ssd) or text.startswith("sim:"):
             drive = target if isinstance(target, Ssd) else Ssd.find(text.removeprefix("sim:"))
             settings: dict[str, object] = {"ssd": {"config": drive.toml}}
             self.name = drive.name if isinstance(target, Ssd) else text
+            self.path: str | None = None
         else:
             disk = {
                 "path": text,
-                "destroys_data": destroys_data,
+                "destroys_data": destroys_data and not read_only,
                 "queue_depth": queue_depth,
                 "busy_poll": False,
             }
             settings = {"disk": disk}
-            self.name = text
-        self._core = _core.Target(json.dumps(settings), seed)
-        info = json.loads(self._core.info())
+            self.name = self.path = text
+        device = _core.Target(json.dumps(settings), seed)
+        info = json.loads(device.info())
         self.kind: Literal["block-device", "file", "simulated"] = info["kind"]
-        self.capacity_bytes = int(info["capacity_bytes"])
+        self.whole_bytes = int(info["capacity_bytes"])
         self.block_bytes = int(info["block_bytes"])
         self.real_time = bool(info["real_time"])
-        self.writes_allowed = bool(info["writes_allowed"])
+        self.read_only = read_only
+        self.writes_allowed = bool(info["writes_allowed"]) and not read_only
         self.bytes_read = self.bytes_written = self.flushes = 0
         self._past_ns = 0
+        try:
+            self.part = None if part is None else self._checked(part)
+        except TargetError:
+            device.close()
+            raise
+        if read_only and not self.real_time:
+            _write_once(device, self.whole_bytes)
+        stays = self.part or Range(0, self.whole_bytes)
+        self.capacity_bytes = stays.length_bytes
+        if self.part is not None:
+            self.name = f"{self.name}[{self.part}]"
+        self._core: _Core = _Guarded(
+            device,
+            self.name,
+            stays,
+            whole=self.part is None,
+            reads_alone=not self.writes_allowed,
+        )
         self.watch: Callable[[], None] | None = None
         """Called now and then while requests are played; may raise to end the play."""
+
+    def _checked(self, part: Range) -> Range | None:
+        """A range that there is; None for all of the target."""
+        start, length, block = part.start_bytes, part.length_bytes, self.block_bytes
+        if start % block or length % block:
+            raise TargetError(
+                f"{self.name}: found the range {part}, expected whole blocks of {block:,} B",
+                "1MiB and multiples of it suit most drives",
+            )
+        if start < 0 or length <= 0 or start + length > self.whole_bytes:
+            raise TargetError(
+                f"{self.name}: found the range {part}, expected START:LENGTH within {self.whole_bytes:,} B",
+                "",
+            )
+        return None if length == self.whole_bytes else part
 
     def __enter__(self) -> Target:
         return self
@@ -219,12 +395,12 @@ class Target:
         Returns
         -------
         Times
-            One a request, in the order of the request.
+            One a request, in the order of the request; none of no requests.
 
         Raises
         ------
         TargetError
-            If it writes and the target may not be written.
+            If it writes and the target may not be written, or a request lies outside of the target's range.
         DeviceError
             If the device failed.
         """
@@ -238,10 +414,6 @@ class Target:
             codes = np.ascontiguousarray(np.broadcast_to(given, offsets.shape), np.uint8)
         sizes = np.array(np.broadcast_to(np.asarray(sizes_bytes, np.int64), offsets.shape))
         sizes[codes == _CODES["flush"]] = 0
-        if not self.writes_allowed and np.any(codes != 0):
-            raise TargetError(
-                f"{self.name}: found writes, expected reads only", "--destroys-data allows writes"
-            )
         if np.any(offsets < 0) or np.any((offsets | sizes) % _SECTOR):
             raise TargetError(
                 f"{self.name}: found requests off the sectors of {_SECTOR} B, expected whole ones"
@@ -252,10 +424,15 @@ class Target:
         for cut in self._cuts(sizes, depth):
             if self.watch is not None:
                 self.watch()
-            parts.append(self._core.play(codes[cut], first[cut], sectors[cut], depth))
-            self.bytes_read += int(sizes[cut][codes[cut] == 0].sum())
-            self.bytes_written += int(sizes[cut][codes[cut] == 1].sum())
-            self.flushes += int(np.count_nonzero(codes[cut] == _CODES["flush"]))
+            left_s = self.watch.left_s if isinstance(self.watch, Deadline) else None
+            part = self._core.play(codes[cut], first[cut], sectors[cut], depth, left_s)
+            parts.append(part)
+            done = slice(cut.start, cut.start + part[0].size)
+            self.bytes_read += int(sizes[done][codes[done] == 0].sum())
+            self.bytes_written += int(sizes[done][codes[done] == 1].sum())
+            self.flushes += int(np.count_nonzero(codes[done] == _CODES["flush"]))
+            if done.stop < cut.stop:
+                raise OutOfTimeError
         if not parts:
             return Times(np.empty(0, np.uint64), np.empty(0, np.uint64))
         submitted, ended = zip(*parts, strict=True)
@@ -263,12 +440,14 @@ class Target:
 
     @staticmethod
     def _cuts(sizes: npt.NDArray[np.int64], depth: int) -> list[slice]:
+        if sizes.size == 0:
+            return []
         if depth > 1:
             edges = list(range(0, sizes.size, _CHUNK_DEEP))
         else:
             # Where the bytes or the requests of a chunk are full.
             full = np.cumsum(sizes) // _CHUNK_BYTES + np.arange(sizes.size) // _CHUNK_REQUESTS
-            edges = [0, *(np.flatnonzero(np.diff(full)) + 1).tolist()] if sizes.size else []
+            edges = [0, *(np.flatnonzero(np.diff(full)) + 1).tolist()]
         return [slice(a, b) for a, b in zip(edges, [*edges[1:], sizes.size], strict=True)]
 
     def flush(self) -> float:
@@ -306,22 +485,29 @@ class Target:
         -------
         bool
             A simulated drive is erased, its clock begins anew: True. A real one is told that nothing on it is needed
-            (discard): False if it does not take that.
+            (discard): False if it does not take that. So is a part of either.
         """
-        if not self.writes_allowed:
-            raise TargetError(
-                f"{self.name}: found a purge, expected reads only", "--destroys-data allows it"
-            )
         if self.watch is not None:
             self.watch()
         before = self.now_ns
         taken = self._core.purge()
-        if not self.real_time:
+        if not self.real_time and self.part is None:
             self._past_ns += before
         return taken
 
     def __repr__(self) -> str:
         return f"Target({self.name}, {self.capacity_bytes:,} B, {self.kind})"
+
+
+def _write_once(device: _Core, capacity_bytes: int) -> None:
+    """Write all of a device in order."""
+    offsets = np.arange(0, capacity_bytes, _PREFILL_BYTES)
+    sizes = np.minimum(_PREFILL_BYTES, capacity_bytes - offsets)
+    codes = np.full(offsets.size, _CODES["write"], np.uint8)
+    first, sectors = (offsets // _SECTOR).astype(np.uint64), (sizes // _SECTOR).astype(np.uint32)
+    device.play(codes, first, sectors, 1)
+    flush = np.array([_CODES["flush"]], np.uint8)
+    device.play(flush, np.zeros(1, np.uint64), np.zeros(1, np.uint32), 1)
 
 
 Drive: TypeAlias = Target | Ssd | str | os.PathLike[str]

@@ -145,7 +145,7 @@ def test_the_same_seed_gives_the_same_finding() -> None:
     )
 
 
-def test_the_cost_is_about_what_is_asked() -> None:
+def test_the_cost_is_not_below_what_is_asked() -> None:
     """Of a page that only the third scale finds; a smaller one is found sooner and costs less."""
     written = []
     for page_kib in (160, 16):
@@ -154,7 +154,7 @@ def test_the_cost_is_about_what_is_asked() -> None:
             said = ClusteredPage().cost(context)
             ClusteredPage().run(context)
             written.append(target.bytes_written / said.bytes_written)
-    assert 0.6 < written[0] < 1.5
+    assert 0.3 < written[0] < 1.1
     assert written[1] < written[0]
 
 
@@ -239,13 +239,13 @@ def test_a_full_buffer_is_no_step_of_units() -> None:
     assert finding.value in (None, 8), finding.why
 
 
-def test_the_cost_of_units_is_about_what_is_asked() -> None:
+def test_the_cost_of_units_is_not_below_what_is_asked() -> None:
     known = {"clustered-page": Finding("clustered-page", "found", 6 * KIB, "B")}
     with Target(drive(6, 2)) as target:
         context = Context(target, "quick", known=known)
         said = Parallelism().cost(context)
         Parallelism().run(context)
-        assert 0.5 < target.bytes_written / said.bytes_written < 1.2
+        assert 0.3 < target.bytes_written / said.bytes_written < 1.1
         assert target.bytes_read < 1.2 * said.bytes_read
 
 

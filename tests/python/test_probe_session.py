@@ -161,7 +161,7 @@ def test_the_command_on_a_file(
     ]
     assert command(arguments) == 0
     told = capsys.readouterr()
-    assert "3 probes will write about" in told.err
+    assert "3 probes will write up to 2.46 MB all over" in told.err
     assert json.loads(figures.read_text())["findings"][0]["verdict"] == "unknown"
     assert "doubt" in told.out and "It is a file" in told.out
     assert command([*arguments, "--despite-doubts", "--quiet"]) == 0

@@ -11,7 +11,7 @@ import pytest
 
 from flashwright.device import Ssd
 from flashwright.errors import ConfigError, DeviceError, TargetError
-from flashwright.target import OutOfTimeError, Target
+from flashwright.target import OutOfTimeError, Range, Target
 
 MIB = 1 << 20
 
@@ -199,3 +199,86 @@ except KeyboardInterrupt:
 """
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert ran.stdout == "stopped\n", ran.stderr
+
+
+@pytest.mark.parametrize("depth", [1, 4])
+def test_no_requests_give_no_times(depth: int) -> None:
+    with Target(small()) as drive:
+        times = drive.play("read", [], 4096, depth=depth)
+    assert times.latency_ns.size == 0 and times.duration_ns == 0
+
+
+def test_a_range_is_all_that_is_seen_and_touched(file: Path) -> None:
+    """A probe that tries to get out, by any call, changes nothing outside, byte for byte."""
+    part = Range(1 * MIB, 2 * MIB)
+    with Target(file, destroys_data=True, part=part) as target:
+        assert (target.capacity_bytes, target.whole_bytes) == (2 * MIB, 4 * MIB)
+        assert target.name == f"{file}[{part}]" and target.path == str(file)
+        target.fill()
+        target.play("read", [2 * MIB - 4096], 4096)
+        for kind in ("read", "write", "trim"):
+            for offset, size in (
+                (2 * MIB, 4096),
+                (2 * MIB - 4096, 8192),
+                (1 << 50, 4096),
+                (0, 4 * MIB),
+            ):
+                with pytest.raises(TargetError, match="within its 2,097,152 B"):
+                    target.play(kind, [0, offset], [4096, size], depth=2)
+        with pytest.raises(TargetError, match="within its"):
+            target.fill(end_bytes=3 * MIB)
+        with pytest.raises(TargetError, match="off the sectors"):
+            target.play("write", [-4096], 4096)
+        # The way that a probe should not take.
+        beyond = (
+            np.array([1], np.uint8),
+            np.array([2 * MIB // 512], np.uint64),
+            np.array([8], np.uint32),
+        )
+        with pytest.raises(TargetError, match="within its"):
+            target._core.play(*beyond, 1)
+        target.purge()
+        target.fill(end_bytes=MIB)
+    content = file.read_bytes()
+    assert content[:MIB] == content[3 * MIB :] == b"\xa5" * MIB
+    assert content[MIB : 2 * MIB] != b"\xa5" * MIB
+
+
+def test_a_purge_of_a_range_of_a_simulated_drive_leaves_the_rest() -> None:
+    """Reads of what is discarded need no flash; those outside still do."""
+    with Target(small()) as whole:
+        whole.fill()
+        read = float(whole.play("read", [0], 4096).latency_ns[0])
+    with Target(small(), part=Range(16 * MIB, 32 * MIB)) as part:
+        part.fill()
+        assert part.play("read", [0], 4096).latency_ns[0] == read
+        assert part.purge()
+        assert part.play("read", [0], 4096).latency_ns[0] < read
+        assert part.elapsed_ns == part.now_ns > 0
+
+
+@pytest.mark.parametrize(
+    ("part", "says"),
+    [
+        (Range(1, MIB), "expected whole blocks of 512 B"),
+        (Range(0, 100), "expected whole blocks"),
+        (Range(63 * MIB, 2 * MIB), "expected START:LENGTH within 67,108,864 B"),
+        (Range(0, 0), "expected START:LENGTH"),
+        (Range(-512, 1024), "expected START:LENGTH"),
+    ],
+)
+def test_a_range_that_is_none_is_refused(part: Range, says: str) -> None:
+    with pytest.raises(TargetError, match=says):
+        Target(small(), part=part)
+
+
+def test_reads_alone_find_data_on_a_simulated_drive() -> None:
+    with Target(small()) as drive:
+        drive.fill()
+        read = float(drive.play("read", [0], 4096).latency_ns[0])
+    with Target(small(), read_only=True) as drive:
+        assert not drive.writes_allowed and drive.bytes_written == 0
+        assert drive.play("read", [0], 4096).latency_ns[0] == read
+        for what in (drive.purge, drive.flush, drive.fill):
+            with pytest.raises(TargetError, match="expected reads only"):
+                what()

@@ -116,7 +116,9 @@ impl Target {
         py.detach(|| self.with(|device| idle(device.as_device(), Nanos(nanos)).map_err(|error| failed(&error))))
     }
 
-    /// Plays requests in a closed loop; when each was handed over and when it ended.
+    /// Plays requests in a closed loop; when each was handed over and when it ended. After so many seconds of our time
+    /// no more are handed over, and those that were not are missing from the end.
+    #[pyo3(signature = (kinds, first_sectors, sectors, depth, seconds=None))]
     fn play<'py>(
         &self,
         py: Python<'py>,
@@ -124,6 +126,7 @@ impl Target {
         first_sectors: PyReadonlyArray1<'py, u64>,
         sectors: PyReadonlyArray1<'py, u32>,
         depth: usize,
+        seconds: Option<f64>,
     ) -> PyResult<Columns<'py>> {
         let known = [RequestKind::Read, RequestKind::Write, RequestKind::Trim, RequestKind::Flush];
         let wrong = || WorkloadError::new_err("pattern: expected columns of one length, known kinds, and a depth");
@@ -133,15 +136,19 @@ impl Target {
         if kinds.len() != first_sectors.len() || kinds.len() != sectors.len() || depth == 0 {
             return Err(wrong());
         }
-        let mut interrupted = None;
+        let wrong_time = |_| WorkloadError::new_err("pattern: expected seconds from 0 up");
+        let limit = seconds.map(Duration::try_from_secs_f64).transpose().map_err(wrong_time)?;
+        let until = limit.and_then(|limit| Instant::now().checked_add(limit));
+        let (mut interrupted, mut late) = (None, false);
         let samples = py.detach(|| {
             let mut looked = Instant::now();
             let go_on = || {
                 if looked.elapsed() >= LOOK {
                     looked = Instant::now();
                     interrupted = Python::attach(|py| py.check_signals()).err();
+                    late = until.is_some_and(|until| looked >= until);
                 }
-                interrupted.is_none()
+                interrupted.is_none() && !late
             };
             let pattern = Pattern { kinds: &kinds, first_sectors, sectors, depth };
             self.with(|device| play(device.as_device(), &pattern, go_on).map_err(|error| failed(&error)))

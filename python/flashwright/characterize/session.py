@@ -37,6 +37,7 @@ from flashwright.tables import html_table
 from flashwright.target import Deadline, Drive, OutOfTimeError, Target, opened
 
 __all__ = [
+    "PACE_BYTES",
     "Characterization",
     "CharacterizationInterrupted",
     "Ended",
@@ -52,6 +53,8 @@ Ended = Literal["complete", "time-limit", "interrupted", "failed"]
 # A short look at how fast a drive takes requests: so many of each kind and size.
 _LOOK_REQUESTS = 512
 _LOOK_SIZES = (4 * KIB, REQUEST_BYTES)
+PACE_BYTES = _LOOK_REQUESTS * sum(_LOOK_SIZES)
+"""What :func:`measure_pace` reads, and about what it writes."""
 
 
 @dataclass(frozen=True)

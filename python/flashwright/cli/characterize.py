@@ -9,6 +9,7 @@ import typer
 
 from flashwright.characterize import EXPERIMENTS, Estimate, Experiment, Settings
 from flashwright.characterize.session import (
+    PACE_BYTES,
     Characterization,
     CharacterizationInterrupted,
     choose,
@@ -18,7 +19,10 @@ from flashwright.characterize.session import characterize as carry_out
 from flashwright.cli.options import ResultOptions, add_options, open_target
 from flashwright.cli.progress import Bar
 from flashwright.cli.render import errors, page, put_json, units
+from flashwright.cli.wear import WearOptions, asked, rows
+from flashwright.costs import Bill
 from flashwright.errors import WorkloadError
+from flashwright.probeplan import drive_bytes
 from flashwright.probes.base import Mode
 from flashwright.report.characterize import headline, table_of
 from flashwright.run import Progress
@@ -29,6 +33,8 @@ __all__ = ["characterize"]
 _NAMES = ", ".join(each.NAME for each in EXPERIMENTS)
 # What a progress bar counts a whole experiment as.
 _STEPS = 1000
+# For a time beforehand: a SATA drive's rate.
+_BYTES_PER_S = 500e6
 
 
 @dataclass
@@ -119,12 +125,14 @@ def characterize(
         ),
     ],
     run: CharacterizeOptions,
+    wear: WearOptions,
     output: ResultOptions,
 ) -> int:
     """Look at how a drive behaves as it fills, ages and is loaded; all data on it is lost.
 
     Writes within parts of the address space over drive fills, reads among writes, request size and depth, mixing, and
-    steady state. A sim: drive runs in simulated time by the same code.
+    steady state. A sim: drive runs in simulated time by the same code. What it costs a real drive is said first, and
+    asked about where it is much.
     """
     output.check()
     if run.time_limit is not None and not run.time_limit > 0:
@@ -134,8 +142,15 @@ def characterize(
     mode: Mode = "quick" if run.quick else "full"
     interrupted = False
     with run.open(target) as drive:
+        estimates = plan(drive, experiments, mode, settings)
+        bill = _bill(drive, estimates, wear)
         if run.plan:
-            return _plan(drive, experiments, plan(drive, experiments, mode, settings), output)
+            return _plan(drive, experiments, estimates, bill, output)
+        if drive.writes_allowed:
+            if drive.real_time and not output.quiet:
+                for name, text in rows(drive, bill):
+                    errors.note(f"{name}: {text}")
+            wear.consent(drive, bill)
         with _Told(output) as told:
             try:
                 found = carry_out(
@@ -154,11 +169,14 @@ def characterize(
     if interrupted and not finished:
         errors.note("interrupted before anything was finished")
         return 130
-    put_json(found.to_json() | {"set": run.set or []}, output.json)
+    moved = {"bytes_read": drive.bytes_read, "bytes_written": drive.bytes_written}
+    document = found.to_json() | {"set": run.set or [], "costs": bill.to_dict(moved)}
+    put_json(document, output.json)
     if output.report is not None:
         found.report(output.report)
     if not output.silent:
         _show(found)
+        page.console().print(page.grid([("cost", asked(drive, bill))]))
     return _end(found, interrupted)
 
 
@@ -184,7 +202,7 @@ class _Told:
         """Take what is to come."""
         self._close()
         if not self._output.quiet:
-            errors.note(f"{experiment.NAME}: {_asks(estimate)}, about {_lasts(seconds)}")
+            errors.note(f"{experiment.NAME}: {_asks(estimate)}, about {units.lasts(seconds)}")
         self._bar = Bar(self._output.bar, experiment.NAME, "steps/s").__enter__()
 
     def progress(self, experiment: Experiment, share: float) -> None:
@@ -201,24 +219,27 @@ def _asks(estimate: Estimate) -> str:
     )
 
 
-def _lasts(seconds: float) -> str:
-    """About how long, as people say it.
-
-    Examples
-    --------
-    >>> _lasts(0.4), _lasts(95), _lasts(7300), _lasts(200_000)
-    ('1 s', '2 min', '2.0 h', '56 h')
-    """
-    if seconds < 90:
-        return f"{max(seconds, 1):.0f} s"
-    if seconds < 5400:
-        return f"{seconds / 60:.0f} min"
-    hours = seconds / 3600
-    return f"{hours:.1f} h" if hours < 10 else f"{hours:.0f} h"
+def _bill(drive: Target, estimates: list[Estimate], wear: WearOptions) -> Bill:
+    """What experiments will ask of a target in all."""
+    read = sum(estimate.bytes_read for estimate in estimates) + PACE_BYTES
+    written = sum(estimate.bytes_written for estimate in estimates) + PACE_BYTES
+    whole = drive_bytes(drive)
+    return Bill(
+        read,
+        written,
+        whole,
+        (read + written) / _BYTES_PER_S if drive.real_time else None,
+        f"at {_BYTES_PER_S / 1e6:.0f} MB/s; what the drive does is seen once it may be written",
+        wear.endurance(whole),
+    )
 
 
 def _plan(
-    drive: Target, experiments: list[Experiment], estimates: list[Estimate], output: ResultOptions
+    drive: Target,
+    experiments: list[Experiment],
+    estimates: list[Estimate],
+    bill: Bill,
+    output: ResultOptions,
 ) -> int:
     """Say what would be asked."""
     document = {
@@ -233,21 +254,24 @@ def _plan(
             }
             for experiment, estimate in zip(experiments, estimates, strict=True)
         ],
+        "costs": bill.to_dict(),
     }
     put_json(document, output.json)
     if not output.silent:
         names = ("writes", "reads", "requests", "at 500 MB/s")
         table = page.plain_table("experiment", *names, right=names)
         for experiment, estimate in zip(experiments, estimates, strict=True):
-            seconds = (estimate.bytes_written + estimate.bytes_read) / 500e6
+            seconds = (estimate.bytes_written + estimate.bytes_read) / _BYTES_PER_S
             table.add_row(
                 experiment.NAME,
                 units.size(estimate.bytes_written),
                 units.size(estimate.bytes_read),
                 units.count(estimate.requests),
-                _lasts(seconds),
+                units.lasts(seconds),
             )
-        page.console().print(table)
+        out = page.console()
+        out.print(table)
+        out.print(page.grid([(f"in all, {name}", text) for name, text in rows(drive, bill)]))
     return 0
 
 

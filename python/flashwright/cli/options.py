@@ -18,7 +18,7 @@ from flashwright.errors import OutputError, SweepError, WorkloadError
 from flashwright.files import check_writable
 from flashwright.run import Run, RunSettings
 from flashwright.tablefiles import check_table
-from flashwright.target import Target
+from flashwright.target import Range, Target
 
 __all__ = [
     "OLD",
@@ -515,19 +515,25 @@ def check_snapshots(run: RunOptions, output: OutputOptions) -> None:
 
 
 def open_target(
-    name: str, settings: Sequence[str] | None, *, destroys_data: bool, seed: int
+    name: str,
+    settings: Sequence[str] | None,
+    *,
+    destroys_data: bool,
+    seed: int,
+    part: Range | None = None,
+    read_only: bool = False,
 ) -> Target:
     """A target for probes and experiments: a simulated drive with its settings, or a real one, which has none."""
     if name.startswith("sim:"):
         ssd = Ssd.find(name.removeprefix("sim:")).with_settings(settings or ())
-        drive = Target(ssd, seed=seed)
-        drive.name = name
+        drive = Target(ssd, seed=seed, part=part, read_only=read_only)
+        drive.name = name if drive.part is None else f"{name}[{drive.part}]"
         return drive
     if settings:
         raise WorkloadError(
             "--set: found it with a real target, expected it with a sim: drive only", ""
         )
-    return Target(name, destroys_data=destroys_data, seed=seed)
+    return Target(name, destroys_data=destroys_data, seed=seed, part=part, read_only=read_only)
 
 
 def add_options(command: Callable[..., int]) -> Callable[..., int]:

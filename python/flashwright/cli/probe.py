@@ -7,23 +7,31 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 import typer
 
 from flashwright.cli.options import ResultOptions, add_options, open_target
 from flashwright.cli.progress import Bar
-from flashwright.cli.render import errors, page, put_json, units
+from flashwright.cli.render import errors, page, put_json
+from flashwright.cli.render import probe as render
+from flashwright.cli.wear import WearOptions, asked
+from flashwright.device import Ssd
 from flashwright.errors import TargetError, WorkloadError
-from flashwright.probe import Planned, ProbeInterrupted, ProbeResult, Twin, plan, twin_of
+from flashwright.lifetime import parse_size
+from flashwright.probe import Asked, ProbeInterrupted, ProbeResult, plan
 from flashwright.probe import probe as ask
-from flashwright.probes.base import Mode
+from flashwright.probeplan import bill, drive_bytes, planned
+from flashwright.probes.base import Finding, Mode
+from flashwright.probes.limits import rest_of
 from flashwright.profile import Profile
-from flashwright.report.probe import interval, value
 from flashwright.run import Progress
-from flashwright.target import Target
-from flashwright.twin.check import MEAN_BOUND, P99_BOUND, Check, check
+from flashwright.target import Deadline, OutOfTimeError, Range, Target
+from flashwright.twin.check import Check, check
+from flashwright.twin.making import FIT_LIMIT_S, Twin, twin_of
 
 __all__ = ["probe"]
+
+# Of a time limit, what the making of a twin may take if it is to be checked too.
+_TWIN_SHARE = 2 / 3
 
 
 @dataclass
@@ -34,9 +42,27 @@ class ProbeOptions:
         bool,
         typer.Option(
             "--destroys-data",
-            help="Let the probes write, over whatever is on the target. Without it only the plan is shown.",
+            help="Let the probes write, over whatever is on the target or in its --range. Without it, and without "
+            "--read-only, only the plan is shown.",
         ),
     ] = False
+    read_only: Annotated[
+        bool,
+        typer.Option(
+            "--read-only",
+            help="Read alone; nothing is written. Tells the kind of device, parallel units, read buffer and prefetch, "
+            "if there is data to read; all else needs writes.",
+        ),
+    ] = False
+    range: Annotated[
+        str | None,
+        typer.Option(
+            "--range",
+            metavar="START:LENGTH",
+            help="Read and write within this part of the target only, such as 100GiB:32GiB; the rest stays as it is, "
+            "byte for byte. Spare space and cleaning are not told, and no twin is made. A partition is a part too.",
+        ),
+    ] = None
     quick: Annotated[
         bool, typer.Option("--quick", help="Minutes on a fast drive, at less certainty.")
     ] = False
@@ -51,8 +77,19 @@ class ProbeOptions:
         ),
     ] = False
     time_limit: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Ask no more after so long.")
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            help="End after so long, with what there is: probes, twin and check together.",
+        ),
     ] = None
+    fit_limit: Annotated[
+        float,
+        typer.Option(
+            metavar="SECONDS",
+            help="Fit the twin no longer than this; the best model so far counts.",
+        ),
+    ] = FIT_LIMIT_S
     state: Annotated[
         Path | None,
         typer.Option(
@@ -107,6 +144,26 @@ class ProbeOptions:
             raise WorkloadError(
                 f"--time-limit: found {self.time_limit}, expected seconds above 0", ""
             )
+        if not self.fit_limit > 0:
+            raise WorkloadError(
+                f"--fit-limit: found {self.fit_limit}, expected seconds above 0", ""
+            )
+        if self.read_only and self.destroys_data:
+            raise WorkloadError(
+                "--read-only and --destroys-data: found both, expected one of them",
+                "--range START:LENGTH limits what is written",
+            )
+        if self.read_only or self.range is not None:
+            why = "--read-only" if self.read_only else "--range"
+            for option, asked_for in (
+                ("--twin", self.twin is True),
+                ("--check", self.check_twin),
+                ("--against", self.against is not None),
+            ):
+                if asked_for:
+                    raise WorkloadError(
+                        f"{option}: found it with {why}, expected all of a drive to write on", ""
+                    )
         if self.against is not None:
             given = [self.save, self.state, self.only, self.twin, output.report]
             if any(one is not None for one in given) or self.quick or self.plan:
@@ -120,7 +177,35 @@ class ProbeOptions:
     def open(self, target: str) -> Target:
         """The target, open for writing only if that was allowed."""
         destroys = self.destroys_data and not self.plan
-        return open_target(target, self.set, destroys_data=destroys, seed=self.seed)
+        part = None if self.range is None else _range(self.range)
+        return open_target(
+            target,
+            self.set,
+            destroys_data=destroys,
+            seed=self.seed,
+            part=part,
+            read_only=self.read_only,
+        )
+
+    def modelled(self, drive: Target) -> bool:
+        """Whether a twin is to be made: by default where it is kept or checked, of all of a drive."""
+        if self.twin is not None:
+            return self.twin
+        wanted = self.save is not None or self.check_twin
+        return wanted and not (self.read_only or rest_of(drive) is not None)
+
+
+def _range(text: str) -> Range:
+    """A range, from START:LENGTH."""
+    parts = text.split(":")
+    if len(parts) != 2:
+        raise WorkloadError(
+            f"--range: found {text!r}, expected START:LENGTH", "such as 100GiB:32GiB, or 0:1GiB"
+        )
+    start, length = (
+        int(part) if part.isdecimal() else int(parse_size(part, "--range")) for part in parts
+    )
+    return Range(start, length)
 
 
 @add_options
@@ -133,68 +218,57 @@ def probe(
         ),
     ],
     options: ProbeOptions,
+    wear: WearOptions,
     output: ResultOptions,
 ) -> int:
     """Find out a drive's hidden parameters by timing requests; each verdict comes with its evidence.
 
-    The probes write all over the target: a real one is touched only with --destroys-data.
+    The probes write all over the target, or over its --range: a real one is written only with --destroys-data.
+    --read-only asks without a write. What it costs the drive is said first, and asked about where it is much.
     """
     options.check(output)
     output.check(options.state, options.save)
     if options.against is not None:
-        return _against(target, options, output)
-    interrupted = False
-    twin = checked = None
-    modelled = options.save is not None or options.check_twin
-    modelled = modelled if options.twin is None else options.twin
-    if options.check_twin and not modelled:
+        return _against(target, options, wear, output)
+    if options.check_twin and options.twin is False:
         raise WorkloadError("--check: found it with --no-twin, expected a twin to check", "")
     mode: Mode = "quick" if options.quick else "full"
+    deadline = Deadline(options.time_limit)
     with options.open(target) as drive:
-        planned = plan(
-            drive, mode=mode, only=options.only or (), state=options.state, seed=options.seed
+        modelled = options.modelled(drive)
+        ahead = plan(
+            drive,
+            mode=mode,
+            only=options.only or (),
+            state=options.state,
+            seed=options.seed,
+            twin=modelled,
+            check=options.check_twin and modelled,
         )
-        if options.plan or not drive.writes_allowed:
-            _show_plan(drive, planned)
+        cost = bill(drive, ahead, wear.endurance(drive_bytes(drive)))
+        if options.plan or not (drive.writes_allowed or drive.read_only):
+            if not output.silent:
+                render.show_plan(drive, ahead, cost)
             if options.plan:
+                put_json({"plan": render.plan_json(ahead), "costs": cost.to_dict()}, output.json)
                 return 0
             raise TargetError(
                 f"{target}: nothing was written, for its data would be lost",
-                "--destroys-data lets the probes write",
+                "--destroys-data lets the probes write; --read-only asks those that need no write",
             )
         if not output.quiet:
-            _announce(drive, planned)
-        try:
-            with Bar(output.bar, "probe", "MB/s") as bar:
-                result = ask(
-                    drive,
-                    mode=mode,
-                    only=options.only or (),
-                    time_limit=options.time_limit,
-                    state=options.state,
-                    seed=options.seed,
-                    despite_doubts=options.despite_doubts,
-                    progress=lambda name, done, total: bar.update(
-                        Progress("measured", done // 10**6, total // 10**6 + 1, None, 0), name
-                    ),
-                )
-            if modelled and result.ended == "complete":
-                with Bar(output.bar, "", "") as bar:
-                    steps = _steps(bar)
-                    twin = twin_of(drive, result, steps)
-                    if options.check_twin:
-                        checked = check(
-                            drive,
-                            twin.fit.ssd,
-                            seed=options.seed + 1,
-                            progress=lambda share: steps("check", int(share * 1e6), 10**6),
-                        )
-        except ProbeInterrupted as stop:
-            interrupted = True
-            result = stop.result
+            render.announce(drive, ahead, cost)
+        wear.consent(drive, cost)
+        session = _Session(drive, options, output, deadline)
+        session.ask(mode)
+        if modelled and session.result.ended == "complete" and not session.interrupted:
+            session.model()
+    result, twin, checked = session.result, session.twin, session.checked
+    moved = {"bytes_read": drive.bytes_read, "bytes_written": drive.bytes_written}
     document = result.json | {
         "twin": None if twin is None else twin.fit.to_dict(),
         "check": None if checked is None else checked.to_dict(),
+        "costs": cost.to_dict(moved),
     }
     put_json(document, output.json)
     if output.report is not None:
@@ -202,155 +276,138 @@ def probe(
     if options.save is not None:
         result.profile(twin).save(options.save)
     if not output.silent:
-        _show(result)
+        render.show(result)
         if twin is not None:
-            _show_twin(twin)
+            render.show_twin(twin)
         if checked is not None:
-            _show_check(checked)
-    return _end(result, interrupted) or (0 if checked is None or checked.within else 1)
+            render.show_check(checked)
+        page.console().print(page.grid([("cost", asked(drive, cost))]))
+    for note in session.notes:
+        errors.note(note)
+    return _end(result, session.interrupted) or (0 if checked is None or checked.within else 1)
+
+
+class _Session:
+    """The probes, the twin and its check, one after the other within one time limit."""
+
+    def __init__(
+        self, drive: Target, options: ProbeOptions, output: ResultOptions, deadline: Deadline
+    ) -> None:
+        self.drive, self.options, self.output, self.deadline = drive, options, output, deadline
+        self.result: ProbeResult
+        self.twin: Twin | None = None
+        self.checked: Check | None = None
+        self.interrupted = False
+        self.notes: list[str] = []
+
+    def ask(self, mode: Mode) -> None:
+        """Ask the drive, and print each finding as it comes."""
+        options = self.options
+        with Bar(self.output.bar, "probe", "MB/s") as bar:
+
+            def found(finding: Finding, spent: Asked) -> None:
+                if not self.output.silent:
+                    bar.line(render.line(finding, spent))
+
+            try:
+                self.result = ask(
+                    self.drive,
+                    mode=mode,
+                    only=options.only or (),
+                    time_limit=self.deadline.left_s,
+                    state=options.state,
+                    seed=options.seed,
+                    despite_doubts=options.despite_doubts,
+                    progress=lambda name, done, total: bar.update(
+                        Progress("measured", done // 10**6, total // 10**6 + 1, None, 0), name
+                    ),
+                    found=found,
+                )
+            except ProbeInterrupted as stop:
+                self.interrupted, self.result = True, stop.result
+
+    def model(self) -> None:
+        """Make the twin and check it; what was found before stands however that ends."""
+        step = "twin was made"
+        with Bar(self.output.bar, "", "") as bar:
+            steps = _steps(bar)
+            left = self.deadline.left_s
+            if left is not None and self.options.check_twin:
+                left *= _TWIN_SHARE
+            try:
+                self.twin = twin_of(
+                    self.drive,
+                    self.result,
+                    steps,
+                    time_limit=left,
+                    fit_limit=self.options.fit_limit,
+                )
+                if self.twin.fit.stopped:
+                    self.notes.append(f"{self.twin.fit.stopped}; the best model so far is the twin")
+                if self.options.check_twin:
+                    step = "twin was checked"
+                    self.checked = _checked(
+                        self.drive,
+                        self.twin.ssd,
+                        self.options.seed + 1,
+                        steps,
+                        self.deadline.left_s,
+                    )
+            except OutOfTimeError:
+                self.notes.append(f"the time limit came before the {step}")
+            except KeyboardInterrupt:
+                self.interrupted = True
+                self.notes.append(f"interrupted before the {step}")
+
+
+def _checked(
+    drive: Target,
+    twin: Ssd,
+    seed: int,
+    steps: Callable[[str, int, int], None],
+    time_limit: float | None,
+) -> Check:
+    return check(
+        drive,
+        twin,
+        seed=seed,
+        progress=lambda share: steps("check", int(share * 1e6), 10**6),
+        time_limit=time_limit,
+    )
 
 
 def _steps(bar: Bar) -> Callable[[str, int, int], None]:
     return lambda name, done, total: bar.update(Progress("measured", done, total, None, 0), name)
 
 
-def _against(target: str, options: ProbeOptions, output: ResultOptions) -> int:
+def _against(target: str, options: ProbeOptions, wear: WearOptions, output: ResultOptions) -> int:
     """Check the twin of a profile against a target."""
     assert options.against is not None
     twin = Profile.from_toml(options.against).drive()
     with options.open(target) as drive:
+        cost = bill(
+            drive,
+            planned(drive, (), "full", options.seed, {}, (), check=True),
+            wear.endurance(drive_bytes(drive)),
+        )
         if not drive.writes_allowed:
             raise TargetError(
                 f"{target}: nothing was written, for its data would be lost",
                 "--destroys-data lets the check write",
             )
+        wear.consent(drive, cost)
         with Bar(output.bar, "", "") as bar:
-            steps = _steps(bar)
-            checked = check(
-                drive,
-                twin,
-                seed=options.seed + 1,
-                progress=lambda share: steps("check", int(share * 1e6), 10**6),
-            )
+            try:
+                checked = _checked(drive, twin, options.seed + 1, _steps(bar), options.time_limit)
+            except OutOfTimeError:
+                raise TargetError(
+                    f"{target}: the time limit came before the twin was checked",
+                    "a longer --time-limit",
+                ) from None
     put_json({"target": target, "check": checked.to_dict()}, output.json)
     if not output.silent:
-        _show_check(checked)
+        render.show_check(checked)
     return 0 if checked.within else 1
-
-
-def _announce(drive: Target, planned: list[Planned]) -> None:
-    """Say what is about to be written, and for how long."""
-    if not drive.real_time:
-        return
-    left = [item for item in planned if not item.done]
-    seconds = sum(item.seconds or 0.0 for item in left)
-    errors.note(
-        f"{len(left)} probes will write about {units.size(sum(item.cost.bytes_written for item in left))} all over "
-        f"{drive.name} and take about {units.seconds(seconds)}"
-    )
-
-
-def _show_plan(drive: Target, planned: list[Planned]) -> None:
-    out = page.console()
-    table = page.plain_table(
-        "probe", "reads", "writes", "takes about", "asks", right=["reads", "writes", "takes about"]
-    )
-    for item in planned:
-        takes = "–" if item.seconds is None else units.seconds(item.seconds)
-        table.add_row(
-            item.name,
-            units.size(item.cost.bytes_read),
-            units.size(item.cost.bytes_written),
-            "done" if item.done else takes,
-            item.about,
-        )
-    total = sum(item.seconds or 0.0 for item in planned if not item.done)
-    out.print(table)
-    if drive.real_time:
-        out.print(f"about {units.seconds(total)} in all, by how fast it reads")
-
-
-def _show(result: ProbeResult) -> None:
-    out = page.console()
-    target = result.target
-    out.print(
-        page.grid(
-            [
-                (
-                    "target",
-                    f"{target['name']}: {units.size(target['capacity_bytes'])}, "
-                    f"{target['kind'].replace('-', ' ')}",
-                ),
-                ("mode", f"{result.mode}; seed {result.seed}"),
-            ]
-        )
-    )
-    table = page.plain_table(
-        "parameter", "verdict", "95 % interval", "confidence", "why", right=["confidence"]
-    )
-    for finding in result.findings.values():
-        sure = "–" if finding.verdict == "unknown" else f"{finding.confidence:.0%}"
-        table.add_row(finding.parameter, value(finding), interval(finding), sure, finding.why)
-    out.print(table)
-    for name, sentences in (("doubt", result.doubts), ("declared", result.beside)):
-        if sentences:
-            out.print(page.grid([(name, sentence) for sentence in sentences]))
-    spent = sum(asked.seconds for asked in result.asked)
-    own = sum(asked.target_seconds for asked in result.asked)
-    moved = [sum(getattr(asked, name) for asked in result.asked) for name in _MOVED]
-    out.print(
-        page.grid(
-            [
-                (
-                    "asked",
-                    f"{units.size(moved[0])} read, {units.size(moved[1])} written, "
-                    f"{units.count(moved[2])} flushes, in {units.seconds(spent)} "
-                    f"({units.seconds(own)} on the drive's clock)",
-                )
-            ]
-        )
-    )
-
-
-def _show_twin(twin: Twin) -> None:
-    """Print what the model is, and how near it comes to what it was fitted to."""
-    apart = sorted(abs(np.log(max(r.ratio, 1e-9))) for r in twin.fit.residuals)
-    half, most = apart[len(apart) // 2], apart[int(0.95 * (len(apart) - 1))]
-    page.console().print(
-        page.grid(
-            [
-                ("twin", twin.fit.tried[-1][0] if twin.fit.tried else twin.fit.ssd.name),
-                (
-                    "",
-                    f"half of the {len(apart)} levels it was fitted to are within {np.expm1(half):.1%}, 95 % within "
-                    f"{np.expm1(most):.0%}; {units.count(twin.fit.evaluations)} models tried",
-                ),
-            ]
-        )
-    )
-
-
-def _show_check(checked: Check) -> None:
-    """Print how far drive and twin are apart on the pattern that was held back."""
-    figures = ("mean", "p50", "p90", "p99", "p99.9")
-    table = page.plain_table("held back", "", *figures, right=figures)
-    for name, of_kind in (
-        ("all", checked.all),
-        ("reads", checked.reads),
-        ("writes", checked.writes),
-    ):
-        table.add_row(name, "drive", *(units.time(of_kind.drive_ns[f]) for f in figures))
-        table.add_row("", "twin", *(units.time(of_kind.twin_ns[f]) for f in figures))
-        table.add_row("", "apart", *(f"{of_kind.ratio[f] - 1:+.1%}" for f in figures))
-    out = page.console()
-    out.print(table)
-    verdict = "within" if checked.within else "beyond"
-    out.print(
-        f"check: {verdict} {MEAN_BOUND:.0%} of the mean and {P99_BOUND:.0%} of the 99th percentile"
-    )
-
-
-_MOVED = ("bytes_read", "bytes_written", "flushes")
 
 
 def _end(result: ProbeResult, interrupted: bool) -> int:

@@ -73,6 +73,15 @@ class _Shown:
     ) -> None:
         self.close()
 
+    def line(self, text: str) -> None:
+        """Print a line on standard output, above the bar where there is one."""
+        # While a bar is drawn, its library would send the line where the bar goes.
+        if self._bar is not None:
+            self._bar.stop()
+        print(text, flush=True)
+        if self._bar is not None:
+            self._bar.start()
+
     def close(self) -> None:
         """Take it off the screen."""
         if self._bar is not None:

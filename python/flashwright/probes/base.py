@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from flashwright.errors import WorkloadError
-from flashwright.target import Target
+from flashwright.target import FILL_BYTES, Target
 
 __all__ = [
     "Context",
@@ -29,6 +29,8 @@ __all__ = [
     "Verdict",
     "chosen",
     "kib",
+    "of_the_whole",
+    "reads_alone",
     "unknown",
 ]
 
@@ -197,6 +199,19 @@ class Context:
             return None
         return None if finding.value is None else int(finding.value)
 
+    def fill(self, end_bytes: int, size_bytes: int = FILL_BYTES) -> None:
+        """Write the start of the target in order; where reads alone are allowed, take what lies there.
+
+        Parameters
+        ----------
+        end_bytes : int
+            How much.
+        size_bytes : int, optional
+            Of each write.
+        """
+        if not self.target.read_only:
+            self.target.fill(size_bytes=size_bytes, end_bytes=end_bytes)
+
     def up(self, size_bytes: float) -> int:
         """The size, rounded up to whole blocks of the target."""
         block = self.target.block_bytes
@@ -209,7 +224,11 @@ class Context:
 
 
 class Probe(Protocol):
-    """A question to a drive. Each is a file of this package and a line in its list."""
+    """A question to a drive. Each is a file of this package and a line in its list.
+
+    A probe that tells something without a write says so with ``READS_ALONE = True`` (see :func:`reads_alone`); one with
+    parameters that a part of a drive tells nothing about names them in ``OF_THE_WHOLE`` (see :func:`of_the_whole`).
+    """
 
     NAME: ClassVar[str]
     """As in ``probe --only``."""
@@ -225,6 +244,16 @@ class Probe(Protocol):
     def run(self, context: Context) -> list[Finding]:
         """Ask, and decide; a finding for each of `PARAMETERS`."""
         ...
+
+
+def reads_alone(probe: Probe) -> bool:
+    """Whether a probe can tell something without a write."""
+    return bool(getattr(probe, "READS_ALONE", False))
+
+
+def of_the_whole(probe: Probe) -> tuple[str, ...]:
+    """Those parameters of a probe that a part of a drive tells nothing about."""
+    return tuple(getattr(probe, "OF_THE_WHOLE", ()))
 
 
 class Named(Protocol):

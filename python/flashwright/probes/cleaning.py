@@ -223,15 +223,15 @@ class Cleaning:
         "interval), and the spare space that is used up before the first (Hu 2012, Section 4.2.2)"
     )
     PARAMETERS: ClassVar[tuple[str, ...]] = ("cleaning-interval", "cleaning-stall", "spare-space")
+    # The rest of the drive keeps its data, of which nobody knows how much it leaves to clean.
+    OF_THE_WHOLE: ClassVar[tuple[str, ...]] = PARAMETERS
 
     def cost(self, context: Context) -> Cost:
         """Two fills, at most four capacities of random writes, and the way to the end of the spare space."""
         capacity = context.target.capacity_bytes
         size = synced_size(context)
-        # A page map is steady soon after one capacity, and has a quarter of it to spare.
-        written = int(capacity * (1 + 1.3 + 0.25)) + (
-            int(1.2 * capacity) if _mapping(context) == "page" else 0
-        )
+        # The fills, four capacities until it is steady, and of a page map the quarter that it may have to spare.
+        written = int(capacity * (1.3 + 4 + (0.25 if _mapping(context) == "page" else 0.0)))
         return Cost(0, written, written // size)
 
     def run(self, context: Context) -> list[Finding]:

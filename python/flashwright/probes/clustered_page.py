@@ -223,15 +223,15 @@ class ClusteredPage:
     PARAMETERS: ClassVar[tuple[str, ...]] = ("clustered-page",)
 
     def cost(self, context: Context) -> Cost:
-        """About what is asked where a large size is found: less for small ones, thrice as much where there is none."""
+        """What is asked where no size is found, at all steps; less where one is."""
         effort = _EFFORTS[context.mode]
         region = _region(context)
-        scales = _scales(context, region)[:3]
+        scales = _scales(context, region)
         sweeps = sum(effort.repeats * step * count * (count + 1) // 2 for step, count in scales)
-        # Some thirty sizes, 32 KiB each in the mean, and one looked at closely.
-        direct = 3 * (30 * effort.places + 2 * effort.places_max) * (32 << 10)
-        writes = sum(effort.repeats * count for _, count in scales)
-        writes += 3 * (30 * effort.places + 2 * effort.places_max)
+        # At each step some thirty sizes, an eighth of the half of the largest in the mean, and one looked at closely.
+        looks = 30 * effort.places + 2 * effort.places_max
+        direct = sum(looks * max(step * count // 16, 32 << 10) for step, count in scales)
+        writes = sum(effort.repeats * count + looks for _, count in scales)
         return Cost(0, region + sweeps + direct, region // _MIB + 2 * writes)
 
     def run(self, context: Context) -> list[Finding]:

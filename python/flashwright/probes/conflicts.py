@@ -492,13 +492,13 @@ class Pairs:
         """How often the second of two commands ends well before the first: never, if the drive takes one at a time.
 
         The first is a read of the cells; the second a read of what was just read, or a small write, either of which
-        may find memory that serves it. The better share of the two.
+        may find memory that serves it. The better share of the two; of reads alone where nothing may be written.
         """
         place = self.rng.choice(self.places, 2 * _OVERTAKING, replace=False)
         self._avoid(place)
         self._empty_cache()
         shares = []
-        for kind in ("read", "write"):
+        for kind in ("read",) if self.target.read_only else ("read", "write"):
             ahead = 0
             for cells, other in place.reshape(-1, 2):
                 # A block that was not read yet, beside one that was just read.

@@ -20,7 +20,7 @@ from typing import Any, Literal
 from flashwright.errors import TargetError
 from flashwright.probes.base import Finding, kib
 
-__all__ = ["Comparison", "Declared", "beside", "declared", "doubts"]
+__all__ = ["Comparison", "Declared", "Partition", "beside", "declared", "doubts", "partition"]
 
 # Name, unit, and what the file counts in.
 _QUEUE: tuple[tuple[str, str, int], ...] = (
@@ -176,6 +176,55 @@ def _disk(name: str, root: Path) -> Path | None:
             return place.parent if (place / "partition").exists() else place
     # A partition below its disk, where there is no list of all block devices.
     return next((place.parent for place in (root / "block").glob(f"*/{name}/")), None)
+
+
+@dataclass(frozen=True)
+class Partition:
+    """A partition and the disk that it is of.
+
+    Attributes
+    ----------
+    disk : str
+        The disk's name.
+    disk_bytes : int
+        Its size.
+    mounted : (str, str) or None
+        Another partition of it that is mounted, and where.
+    """
+
+    disk: str
+    disk_bytes: int
+    mounted: tuple[str, str] | None
+
+
+def partition(
+    path: str | os.PathLike[str],
+    *,
+    sys_root: str | os.PathLike[str] = "/sys",
+    mounts: str | os.PathLike[str] = "/proc/self/mountinfo",
+) -> Partition | None:
+    """What disk a partition is of; None if it is none.
+
+    Parameters
+    ----------
+    path : str or path
+        The device, such as ``/dev/sda1``.
+    sys_root, mounts : str or path, optional
+        Where sysfs is mounted, and the list of what is mounted.
+    """
+    name = Path(os.path.realpath(path)).name
+    disk = _disk(name, Path(sys_root))
+    if disk is None or disk.name == name:
+        return None
+    # sysfs counts in 512 B whatever the disk's blocks are.
+    size = int(_text(disk / "size") or 0) * 512
+    numbers = {_text(place.parent / "dev"): place.parent.name for place in disk.glob("*/partition")}
+    for line in (_text(Path(mounts)) or "").splitlines():
+        fields = line.split(" ")
+        other = numbers.get(fields[2]) if len(fields) > 4 else None
+        if other is not None and other != name:
+            return Partition(disk.name, size, (other, fields[4]))
+    return Partition(disk.name, size, None)
 
 
 def _text(path: Path) -> str | None:

@@ -242,6 +242,7 @@ class Parallelism:
         "of k clustered pages, and pairs of reads that wait for each other (Kim 2011, section 4.1.1; Chen 2016)."
     )
     PARAMETERS: ClassVar[tuple[str, ...]] = ("parallel-units", "stripe")
+    READS_ALONE: ClassVar[bool] = True
 
     def cost(self, context: Context) -> Cost:
         """About what is asked of a drive without a read cache, which would have to be emptied again and again."""
@@ -249,11 +250,12 @@ class Parallelism:
         effort, region = _EFFORTS[context.mode], _region(context)
         # Pairs of random places: two trials of 64 places, and what a closer look takes.
         blocks = 2 * 2 * (3 * 64 * 63 // 2 + _CLOSER_PAIRS)
-        if page is None:
-            return Cost(blocks * context.target.block_bytes, region, blocks + region // _MIB)
+        if page is None or context.target.read_only:
+            written = 0 if context.target.read_only else region
+            return Cost(blocks * context.target.block_bytes, written, blocks + written // _MIB)
         count = _page_counts(context, page)
-        # Filled twice, and once more where writes are not striped.
-        written = 3 * region + page * effort.writes * count * (count + 1) // 2
+        # Filled twice, and once more where writes are not striped; the curve of writes as often as patience allows.
+        written = 3 * region + _PATIENCE * page * effort.writes * count * (count + 1) // 2
         random = 2 * min(effort.random_writes, region // page // 40)
         # Distances in pages and in blocks, the search for the blocks, and the check over any distance.
         pairs = effort.pairs * (2 * effort.distances + 64)
@@ -264,13 +266,17 @@ class Parallelism:
             + steps * page * count // 2
             + blocks * context.target.block_bytes,
             written + random * page,
-            2 * pairs + blocks + steps + 2 * (effort.writes * count + random) + 3 * region // _MIB,
+            2 * pairs
+            + blocks
+            + steps
+            + 2 * (_PATIENCE * effort.writes * count + random)
+            + 3 * region // _MIB,
         )
 
     def run(self, context: Context) -> list[Finding]:
         """Measure both ways, and compare."""
         page = context.size("clustered-page")
-        if page is None:
+        if page is None or context.target.read_only:
             return _without_page(context)
         if _page_counts(context, page) < 8:
             why = f"The target has room for less than 64 clustered pages of {kib(page)}."
@@ -300,9 +306,10 @@ def _without_page(context: Context) -> list[Finding]:
     stripe = unknown(
         "stripe", "The clustered page is not known, so that no stripe can be counted in it.", "B"
     )
-    context.target.purge()
+    if not context.target.read_only:
+        context.target.purge()
     region, block = _region(context), context.target.block_bytes
-    context.target.fill(size_bytes=context.up(_MIB), end_bytes=region)
+    context.fill(region, context.up(_MIB))
     sharing = _sharing(context, block, region // block)
     context.progress(1.0)
     if sharing.units is None:

@@ -49,12 +49,13 @@ class Plausible:
         "any interface; rotating disks are slower than flash."
     )
     PARAMETERS: ClassVar[tuple[str, ...]] = ("kind-of-device",)
+    READS_ALONE: ClassVar[bool] = True
 
     def cost(self, context: Context) -> Cost:
         """Fills a region, then some hundred requests of each size."""
         repeats, region = _REPEATS[context.mode], _region(context)
         sizes = sum(_SIZES) * repeats
-        written = region + sizes if context.target.writes_allowed else 0
+        written = 0 if context.target.read_only else region + sizes
         requests = 3 * len(_SIZES) * repeats + repeats + written // _MIB
         return Cost(sizes + repeats * _LONG, written, requests)
 

@@ -43,16 +43,18 @@ class Prefetch:
         "others stopped (Kim 2011, section 4.3)?"
     )
     PARAMETERS: ClassVar[tuple[str, ...]] = ("prefetch", "prefetch-size")
+    READS_ALONE: ClassVar[bool] = True
 
     def cost(self, context: Context) -> Cost:
         """About what it will ask of the drive."""
-        trials = _TRIALS[context.mode] * 2 * len(_WALKS) * 5
+        # Two arms of each, about five ends that are told apart, and again where the first look is not clear.
+        trials = 2 * _TRIALS[context.mode] * 2 * len(_WALKS) * 5
         least = max(_SMALLEST, context.size("read-buffer-least") or 0)
+        written = reach(context.target) if not context.target.read_only else 0
         return Cost(
             bytes_read=trials * (sum(_WALKS) // len(_WALKS) + 1) * (least + (64 << 10)),
-            bytes_written=reach(context.target),
-            requests=trials * (sum(_WALKS) // len(_WALKS) + 1)
-            + reach(context.target) // FILL_BYTES,
+            bytes_written=written,
+            requests=trials * (sum(_WALKS) // len(_WALKS) + 1) + written // FILL_BYTES,
         )
 
     def run(self, context: Context) -> list[Finding]:
@@ -61,7 +63,7 @@ class Prefetch:
         if reach(target) < 64 * _FARTHEST:
             why = f"{target.capacity_bytes:,} B are too small to walk through without coming back"
             return [unknown("prefetch", why), unknown("prefetch-size", why, "B")]
-        target.fill(end_bytes=reach(target))
+        context.fill(reach(target))
         # Reads that the buffer takes part in at all.
         least = context.up(max(_SMALLEST, context.size("read-buffer-least") or 0))
         # Time for the drive to read ahead: what four of the longest reads take.

@@ -26,8 +26,8 @@ _SMALLEST = 4096
 # A gain of 10 % is a buffer (algorithms 8.3, step 3); half of it is the border to none.
 _GAIN = 0.1
 
-# Sizes of which the times are not clear are asked again: so much more in the mean of drives drawn at random.
-_AGAIN = {"quick": 1.6, "full": 1.2}
+# Sizes of which the times are not clear are asked again: so much more at most on drives drawn at random.
+_AGAIN = {"quick": 5.0, "full": 4.0}
 
 
 class ReadBuffer:
@@ -44,16 +44,18 @@ class ReadBuffer:
         "(Kim 2011, section 4.2.5)?"
     )
     PARAMETERS: ClassVar[tuple[str, ...]] = ("read-buffer", "read-buffer-least")
+    READS_ALONE: ClassVar[bool] = True
 
     def cost(self, context: Context) -> Cost:
         """About what it will ask of the drive."""
         sizes, repeats = _sizes(context), _repeats(context)
+        written = reach(context.target) if not context.target.read_only else 0
         # Halving decides about a dozen sizes on each of two edges, most of them after the first look.
         halving = 2 * 14 * 2 * 8 * 16 << 20
         return Cost(
             bytes_read=int(_AGAIN[context.mode] * sum(sizes) * 2 * repeats) + halving,
-            bytes_written=reach(context.target),
-            requests=2 * repeats * len(sizes) + 2 * 14 * 16 + reach(context.target) // FILL_BYTES,
+            bytes_written=written,
+            requests=2 * repeats * len(sizes) + 2 * 14 * 16 + written // FILL_BYTES,
         )
 
     def run(self, context: Context) -> list[Finding]:
@@ -63,7 +65,7 @@ class ReadBuffer:
         if sizes[-1] < 64 << 10:
             why = f"{target.capacity_bytes:,} B are too small to read around a buffer"
             return [unknown(parameter, why, "B") for parameter in self.PARAMETERS]
-        target.fill(end_bytes=reach(target))
+        context.fill(reach(target))
         values: dict[int, list[Array]] = {size: [] for size in sizes}
         first_ns: dict[int, list[Array]] = {size: [] for size in sizes}
         second_ns: dict[int, list[Array]] = {size: [] for size in sizes}

@@ -81,7 +81,7 @@ class WriteBuffer:
         # A dozen sizes of halving, most of them after the first look.
         halving = 16 * 8 * 16 << 20
         return Cost(
-            bytes_read=32 * _SMALLEST,
+            bytes_read=2 * 32 * _SMALLEST,
             bytes_written=writes + reach(context.target) + halving,
             requests=2 * repeats * len(sizes) + filler // _FILLER * len(filled) + 512,
         )
@@ -176,6 +176,9 @@ class WriteBuffer:
         """The last size of the grid that fits, and the line of those that do."""
         for last in range(_LEAST_SIZES - 1, len(sizes) - 2):
             line = fit(sizes[: last + 1], empty_ns)
+            # Where small writes take longer than large ones the line falls, and says nothing where it is below nothing.
+            if min(line.at(size) for size in sizes[: last + 3]) <= 0:
+                continue
             for _ in range(6):
                 clear = []
                 for at in (last + 1, last + 2):

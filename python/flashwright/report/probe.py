@@ -148,7 +148,12 @@ def write_probe(
             + _of_twin(residuals, checked, columns),
             columns=columns,
             document=_without_points(result.json),
-            notes=[*([result.note] if result.note else []), *result.doubts, *result.beside],
+            notes=[
+                *([result.note] if result.note else []),
+                *result.doubts,
+                *result.limits,
+                *result.beside,
+            ],
         ),
     )
 

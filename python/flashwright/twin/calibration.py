@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from flashwright.errors import TargetError
-from flashwright.probes.base import Finding, Mode
+from flashwright.probes.base import Cost, Finding, Mode
 from flashwright.target import Target, Times
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "Pattern",
     "Stage",
     "calibrate",
+    "cost",
     "number",
     "patterns",
     "play",
@@ -437,6 +438,40 @@ def unit_of(findings: Mapping[str, Finding], block_bytes: int) -> int:
     """The clustered page, or 4 KiB where it is not known, in whole blocks."""
     unit = int(number(findings, "clustered-page") or number(findings, "stripe") or 4 * KIB)
     return max(unit // block_bytes, 1) * block_bytes
+
+
+def cost(
+    findings: Mapping[str, Finding],
+    *,
+    capacity_bytes: int,
+    block_bytes: int = 512,
+    mode: Mode = "full",
+) -> Cost:
+    """What a calibration asks of a drive.
+
+    Parameters
+    ----------
+    findings, capacity_bytes, block_bytes, mode
+        As of :func:`patterns`.
+
+    Examples
+    --------
+    >>> cost({}, capacity_bytes=1 << 30).bytes_written > 3 << 30
+    True
+    """
+    # A fill before each stage.
+    read, written, requests = 0.0, 2.0 * capacity_bytes, 2 * capacity_bytes // _FILL_BYTES
+    for pattern in patterns(
+        findings, capacity_bytes=capacity_bytes, block_bytes=block_bytes, mode=mode
+    ):
+        mean = float(np.mean(pattern.sizes_bytes))
+        count = pattern.requests * (2 if pattern.order == "again" else 1)
+        if pattern.overwrites > 0:
+            count = int(pattern.overwrites * capacity_bytes / mean)
+        read += pattern.reads * count * mean
+        written += (1 - pattern.reads) * count * mean
+        requests += count * (2 if pattern.flush else 1)
+    return Cost(int(read), int(written), requests)
 
 
 def play(

@@ -6,7 +6,8 @@ them on a fifth of the addresses, eight at a time, after the drive was filled an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -14,10 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from flashwright.device import Ssd
-from flashwright.target import Target
+from flashwright.probes.base import Cost
+from flashwright.target import Deadline, Target
 from flashwright.twin.calibration import Pattern
 
-__all__ = ["MEAN_BOUND", "P99_BOUND", "Check", "Compared", "check", "kolmogorov"]
+__all__ = ["MEAN_BOUND", "P99_BOUND", "Check", "Compared", "check", "cost", "kolmogorov"]
 
 MEAN_BOUND = 0.10
 """A twin's mean latency may be off by this share."""
@@ -142,6 +144,43 @@ def held_back(requests: int, seed: int, block_bytes: int) -> tuple[Pattern, Patt
     return before, pattern
 
 
+def cost(capacity_bytes: int, block_bytes: int = 512, requests: int = 20_000) -> Cost:
+    """What a check asks of the drive.
+
+    Parameters
+    ----------
+    capacity_bytes, block_bytes : int
+        Of the drive.
+    requests : int, optional
+        How many are measured.
+
+    Examples
+    --------
+    >>> cost(1 << 30).bytes_written > 2 << 30
+    True
+    """
+    before, pattern = held_back(requests, 1, block_bytes)
+    moved = requests * float(np.mean(pattern.sizes_bytes))
+    written = int((1 + before.overwrites) * capacity_bytes + (1 - pattern.reads) * moved)
+    overwrites = int(before.overwrites * capacity_bytes / np.mean(before.sizes_bytes))
+    count = requests + overwrites + capacity_bytes // _FILL_BYTES
+    return Cost(int(pattern.reads * moved), written, count)
+
+
+@contextlib.contextmanager
+def _until(time_limit: float | None, *targets: Target) -> Iterator[None]:
+    """Ends what is played on targets when time is up."""
+    before = [target.watch for target in targets]
+    deadline = Deadline(time_limit)
+    try:
+        for target in targets:
+            target.watch = deadline
+        yield
+    finally:
+        for target, watch in zip(targets, before, strict=True):
+            target.watch = watch
+
+
 def check(
     target: Target,
     twin: Ssd,
@@ -149,6 +188,7 @@ def check(
     seed: int = 1,
     requests: int = 20_000,
     progress: Callable[[float], None] = lambda share: None,
+    time_limit: float | None = None,
 ) -> Check:
     """Play the pattern that was held back on the drive and on its twin.
 
@@ -164,10 +204,17 @@ def check(
         How many are measured.
     progress : callable, optional
         Told the share that is done, 0 to 1.
+    time_limit : float, optional
+        Seconds after which it is given up.
 
     Returns
     -------
     Check
+
+    Raises
+    ------
+    OutOfTimeError
+        If the time limit came before its end.
 
     Examples
     --------
@@ -181,7 +228,7 @@ def check(
     before, pattern = held_back(requests, seed, block)
     codes, offsets, sizes = pattern.make(capacity, block)
     latencies, bandwidths = [], []
-    with Target(twin) as model:
+    with Target(twin) as model, _until(time_limit, target, model):
         for done, drive in enumerate((target, model)):
             drive.purge()
             drive.fill(size_bytes=_FILL_BYTES, end_bytes=capacity)

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,7 @@ import numpy.typing as npt
 from flashwright.device import Ssd
 from flashwright.errors import FlashwrightError, TargetError
 from flashwright.probes.base import Finding
-from flashwright.target import Target
+from flashwright.target import Deadline, OutOfTimeError, Target
 from flashwright.twin.calibration import Calibration, Measured, Pattern, number, play, word
 
 __all__ = ["Drive", "Fit", "Model", "Residual", "fitted"]
@@ -226,6 +226,8 @@ class Fit:
         Structures that were compared, with their error.
     evaluations : int
         How often patterns were played on a candidate.
+    stopped : str
+        Why the fit ended before it was done; empty if it was. What the model was not yet played on has no residuals.
     """
 
     ssd: Ssd
@@ -234,12 +236,14 @@ class Fit:
     error: float
     tried: tuple[tuple[str, float], ...]
     evaluations: int
+    stopped: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """As nested dicts and lists of numbers and text, for TOML or JSON."""
         return {
             "error": self.error,
             "evaluations": self.evaluations,
+            "stopped": self.stopped,
             "tried": [{"structure": name, "error": error} for name, error in self.tried],
             "residuals": [vars(residual) for residual in self.residuals],
         }
@@ -252,6 +256,7 @@ def fitted(
     *,
     seed: int = 1,
     progress: Callable[[float], None] = lambda share: None,
+    time_limit: float | None = None,
 ) -> Fit:
     """The twin of a drive, with the record of its fit.
 
@@ -267,6 +272,8 @@ def fitted(
         Of what is random in candidates.
     progress : callable, optional
         Told the share that is done, 0 to 1.
+    time_limit : float, optional
+        Seconds after which the best model so far is taken: that of the last step that was begun.
 
     Returns
     -------
@@ -276,6 +283,8 @@ def fitted(
     ------
     TargetError
         If the calibration is of a drive of another size, or no model can be built.
+    OutOfTimeError
+        If the time limit came before a single model was played.
     """
     if info.capacity_bytes != calibration.capacity_bytes:
         raise TargetError(
@@ -283,7 +292,7 @@ def fitted(
             " calibration",
             "calibrate the drive that is to be fitted",
         )
-    return _Search(info, findings, calibration, seed, progress).run()
+    return _Search(info, findings, calibration, seed, progress, Deadline(time_limit)).run()
 
 
 # Numbers by stage: what the patterns show. All are logarithms in the descent.
@@ -310,6 +319,21 @@ _STEPS = {"erase_ns": 0.15, "spare": 0.12}
 _REACH = 0.7
 
 
+# What was measured of a drive, and the same of a model.
+_Played: TypeAlias = tuple[Sequence[Measured], tuple[Measured, ...]]
+
+
+@dataclass(frozen=True)
+class _Best:
+    """What stands if time is up."""
+
+    model: Model
+    rank: int
+    """Of the step that it comes from."""
+    error: float
+    played: list[_Played]
+
+
 class _Search:
     def __init__(
         self,
@@ -318,7 +342,11 @@ class _Search:
         calibration: Calibration,
         seed: int,
         progress: Callable[[float], None],
+        deadline: Deadline,
     ) -> None:
+        self.deadline = deadline
+        self.most = 0
+        self.best: _Best | None = None
         self.info, self.findings, self.calibration = info, findings, calibration
         self.seed, self.progress = seed, progress
         self.tried: list[tuple[str, float]] = []
@@ -332,11 +360,13 @@ class _Search:
 
     def play(self, model: Model, wanted: Sequence[Measured]) -> tuple[Measured, ...] | None:
         """The same patterns on a candidate; None if it can't be built or can't take them."""
+        self.deadline()
         self.evaluations += 1
         chosen: list[Pattern] = [m.pattern for m in wanted]
         try:
             ssd = model.ssd("candidate", "", self.calibration.capacity_bytes)
             with Target(ssd, seed=self.seed) as target:
+                target.watch = self.deadline
                 return play(
                     target,
                     chosen,
@@ -349,15 +379,34 @@ class _Search:
     def residuals(self, model: Model, wanted: Sequence[Measured]) -> Array:
         """Weighted logarithms of ratios, in a fixed order."""
         parts = []
+        played: list[_Played] = []
         both = len({m.pattern.stage for m in wanted}) == 2
         for stage in ("clean", "used"):
             of_stage = [m for m in wanted if m.pattern.stage == stage]
             if of_stage:
                 found = self.play(model, of_stage)
+                if found is not None:
+                    played.append((of_stage, found))
                 factor = _PRECISION if both and stage == "clean" else 1.0
                 gaps = _gaps(of_stage, found)
                 parts.append(np.array([factor * weight * gap for *_, weight, gap in gaps]))
-        return np.concatenate(parts)
+        residuals = np.concatenate(parts)
+        if sum(len(of_stage) for of_stage, _ in played) == len(wanted):
+            self.remember(model, wanted, played, _robust(residuals))
+        return residuals
+
+    def remember(
+        self,
+        model: Model,
+        wanted: Sequence[Measured],
+        played: list[_Played],
+        error: float,
+    ) -> None:
+        """Keep the model that stands if time is up: one of a later step, or a better one of the same."""
+        steps = (self.reads, self.clean, self.used, (*self.clean, *self.used))
+        rank = next(at for at, step in enumerate(steps) if [*step] == [*wanted])
+        if self.best is None or (-rank, error) < (-self.best.rank, self.best.error):
+            self.best = _Best(model, rank, error, played)
 
     def error(self, model: Model, wanted: Sequence[Measured]) -> float:
         """One figure of the residuals."""
@@ -421,9 +470,21 @@ class _Search:
     # --- the steps ---
 
     def run(self) -> Fit:
+        try:
+            return self.searched()
+        except OutOfTimeError:
+            if self.best is None:
+                raise
+        best = self.best
+        self.tried.append((_name(best.model), best.error))
+        stopped = f"fit stopped by the time limit after {self.evaluations:,} of at most {self.most:,} trials"
+        return self.result(best.model, best.error, best.played, stopped)
+
+    def searched(self) -> Fit:
         # What reads show: units and buses, queue, link.
         chosen: list[Model] = []
         starts = self.structures()
+        self.most = self.trials(starts)
         for scheme in self.schemes():
             alike = [model for model in starts if model.scheme == scheme]
             best = self.compare(alike, _READS, self.reads, ((1, 10), (6, 6)))
@@ -450,7 +511,35 @@ class _Search:
         model, error = self.scan(model, "spare", self.used)
         self.tried.append((_name(model), error))
         self.progress(1.0)
-        return self.result(model, error)
+        played: list[_Played] = []
+        for wanted in (self.clean, self.used):
+            found = self.play(model, wanted)
+            if found is None:
+                raise TargetError(f"{self.info.name}: found no model that takes its calibration")
+            played.append((wanted, found))
+        return self.result(model, error, played)
+
+    def trials(self, starts: Sequence[Model]) -> int:
+        """How many trials the search takes at most."""
+
+        def descent(rounds: int, names: Sequence[str]) -> int:
+            # Slopes of each number, one of a look-up, and four tries of a step.
+            return 1 + rounds * (len(names) + 1 + 4)
+
+        most, kept, variants = 0, 0, 0
+        for scheme in self.schemes():
+            alike = [model for model in starts if model.scheme == scheme]
+            few = min(len(alike), 10)
+            most += len(alike) * descent(1, _READS) + few * descent(6, _READS)
+            kept += min(few, 6)
+            variants += min(few, 6) * max(
+                (len(self.write_variants(model)) for model in alike), default=0
+            )
+        most += 2 * kept + variants + min(variants, 8) * descent(1, _ALL)
+        most += 2 * 4 + 4 * descent(5, _ALL) + 2 * 4 + 2 + descent(4, _ALL)
+        most += len(self.block_pages(starts[0])) * len(_SPARES) + 7 + descent(5, ("", ""))
+        # The last descent plays both stages, and the end shows what is left.
+        return most + 2 * descent(5, (*_COSTS, "spare")) + 7 + 2
 
     def compare(
         self,
@@ -645,22 +734,21 @@ class _Search:
                     best, error = trial, there
         return best, error
 
-    def result(self, model: Model, error: float) -> Fit:
+    def result(
+        self, model: Model, error: float, played: Sequence[_Played], stopped: str = ""
+    ) -> Fit:
         about = (
             f"Twin of {self.info.name}: structure as probed, numbers fitted to {len(self.calibration.measured)}"
-            f" patterns."
+            f" patterns{'; ' if stopped else ''}{stopped}."
         )
         ssd = model.ssd("twin", about, self.calibration.capacity_bytes)
-        residuals: list[Residual] = []
-        for wanted in (self.clean, self.used):
-            found = self.play(model, wanted)
-            if found is None:
-                raise TargetError(f"{self.info.name}: found no model that takes its calibration")
-            for pattern, kind, level, drive, twin, _, _ in _gaps(wanted, found):
-                residuals.append(
-                    Residual(pattern, kind, level, drive, twin, twin / max(drive, 1.0))
-                )
-        return Fit(ssd, model, tuple(residuals), error, tuple(self.tried), self.evaluations)
+        residuals = [
+            Residual(pattern, kind, level, drive, twin, twin / max(drive, 1.0))
+            for wanted, found in played
+            for pattern, kind, level, drive, twin, _, _ in _gaps(wanted, found)
+        ]
+        tried = tuple(self.tried)
+        return Fit(ssd, model, tuple(residuals), error, tried, self.evaluations, stopped)
 
 
 @cache

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["count", "rate", "seconds", "share", "size", "time"]
+__all__ = ["count", "lasts", "rate", "seconds", "share", "size", "time", "volume"]
 
 NOTHING = "-"
 
@@ -96,6 +96,38 @@ def seconds(value: float) -> str:
     ('0.78 s', '812 s')
     """
     return f"{_three(value)} s"
+
+
+def lasts(seconds: float) -> str:
+    """About how long, as people say it.
+
+    Examples
+    --------
+    >>> lasts(0.4), lasts(95), lasts(7300), lasts(200_000)
+    ('1 s', '2 min', '2.0 h', '56 h')
+    """
+    if seconds < 90:
+        return f"{max(seconds, 1):.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    hours = seconds / 3600
+    return f"{hours:.1f} h" if hours < 10 else f"{hours:.0f} h"
+
+
+def volume(count_bytes: float) -> str:
+    """Bytes that are moved, in powers of ten, as ratings of drives count them.
+
+    Examples
+    --------
+    >>> volume(41_300_000_000), volume(6e14), volume(4096)
+    ('41.3 GB', '600 TB', '4.10 kB')
+    """
+    value, unit = float(count_bytes), "B"
+    for larger in ("kB", "MB", "GB", "TB", "PB"):
+        if value < 999.5:
+            break
+        value, unit = value / 1e3, larger
+    return f"{value:.0f} B" if unit == "B" else f"{_three(value)} {unit}"
 
 
 def _three(value: float) -> str:
