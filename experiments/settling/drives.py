@@ -2,10 +2,12 @@
 
 Two sets of families, so that the rate of being right is told of families that the rule was not chosen on:
 
-- ``chosen-on``: page mapping and DFTL with eight victim policies, FAST, BAST, LAST and superblocks, under uniform, Zipf,
-  hot and cold, static, sequential and mixed writes. The tolerances of ``crates/sim/src/settle.rs`` were chosen on these.
-- ``held-out``: block and replacement-block mapping, the remaining victims and placements with wear policies, write buffers
-  and managers of RAM, bundled drives, controllers and schedulers, stand-ins for traces, recorded traces, strided writes.
+- ``chosen-on``: page mapping and DFTL with eight victim policies, FAST, BAST, LAST and superblocks, under uniform,
+  Zipf, hot and cold, static, sequential and mixed writes. The tolerances of ``crates/sim/src/settle.rs`` were chosen on
+  these.
+- ``held-out``: block and replacement-block mapping, the remaining victims and placements with wear policies, write
+  buffers and managers of RAM, bundled drives, controllers and schedulers, stand-ins for traces, recorded traces,
+  strided writes.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ class Case:
         """The workload; a trace `repeat` times over."""
         if self.is_trace:
             return workloads.trace(
-                self.workload.removeprefix("trace="), addresses="dense", repeat=repeat
+                self.workload.removeprefix("trace="), addresses="wrap", repeat=repeat
             )
         return workloads.parse(self.workload)
 

@@ -2,10 +2,10 @@
 
     python experiments/settling/run.py [--runs 300] [--set held-out] [--jobs 2] [--traces FOLDER] [--json FILE]
 
-Each run is played twice: once as a user would, and once ten times as long, everything that was played before measuring
-included. A verdict "settled" is wrong if the write amplification that stands beside it differs by more than 3 % from that
-of the long run. What is waited for longer than needed: the host pages after which the run was called settled, over those
-after which no stretch of an eighth of the history so far differed from the long run by more than 3 %.
+Each run is played twice: once as a user would, and once ten times as long, everything that was played before
+measuring included. A verdict "settled" is wrong if the write amplification beside it differs by more than 3 % from that
+of the long run. What is waited for longer than needed: the host pages after which the run was called settled, over
+those after which no stretch of an eighth of the history so far differed from the long run by more than 3 %.
 """
 
 from __future__ import annotations
