@@ -17,7 +17,7 @@ from flashwright.characterize.session import (
 from flashwright.characterize.session import characterize as carry_out
 from flashwright.cli.options import ResultOptions, add_options, open_target
 from flashwright.cli.progress import Bar
-from flashwright.cli.render import errors, page, put_json, units
+from flashwright.cli.render import errors, page, put_json, put_page, units
 from flashwright.errors import WorkloadError
 from flashwright.probes.base import Mode
 from flashwright.report.characterize import headline, table_of
@@ -155,8 +155,7 @@ def characterize(
         errors.note("interrupted before anything was finished")
         return 130
     put_json(found.to_json() | {"set": run.set or []}, output.json)
-    if output.report is not None:
-        found.report(output.report)
+    put_page(lambda: found, output)
     if not output.silent:
         _show(found)
     return _end(found, interrupted)

@@ -262,6 +262,13 @@ class ResultOptions:
         Path | None,
         typer.Option(metavar="FILE.html", help="A page of plots that needs nothing else."),
     ] = None
+    figures: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Every chart of the report as NN-name.svg and NN-name.csv, for papers; needs Matplotlib.",
+        ),
+    ] = None
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No table and no progress bar.")] = (
         False
     )
@@ -292,6 +299,10 @@ class ResultOptions:
         for path in (None if self.to_stdout else self.json, self.report, *others):
             if path is not None:
                 check_writable(path)
+        if self.figures is not None:
+            from flashwright.report.paper import check_figures
+
+            check_figures(self.figures)
 
 
 @dataclass
@@ -401,7 +412,7 @@ def check_closeup(run: RunOptions, output: OutputOptions) -> None:
 
 def check_snapshots(run: RunOptions, output: OutputOptions) -> None:
     """Refuse to look at all blocks without a page that shows them."""
-    if run.snapshots is not None and output.report is None:
+    if run.snapshots is not None and output.report is None and output.figures is None:
         raise WorkloadError("--snapshots: found it alone, expected --report beside it", "")
 
 

@@ -12,13 +12,13 @@ import typer
 
 from flashwright.cli.options import ResultOptions, add_options, open_target
 from flashwright.cli.progress import Bar
-from flashwright.cli.render import errors, page, put_json, units
+from flashwright.cli.render import errors, page, put_json, put_page, units
 from flashwright.errors import TargetError, WorkloadError
 from flashwright.probe import Planned, ProbeInterrupted, ProbeResult, Twin, plan, twin_of
 from flashwright.probe import probe as ask
 from flashwright.probes.base import Mode
 from flashwright.profile import Profile
-from flashwright.report.probe import interval, value
+from flashwright.report.probe import interval, probe_page, value
 from flashwright.run import Progress
 from flashwright.target import Target
 from flashwright.twin.check import MEAN_BOUND, P99_BOUND, Check, check
@@ -108,7 +108,7 @@ class ProbeOptions:
                 f"--time-limit: found {self.time_limit}, expected seconds above 0", ""
             )
         if self.against is not None:
-            given = [self.save, self.state, self.only, self.twin, output.report]
+            given = [self.save, self.state, self.only, self.twin, output.report, output.figures]
             if any(one is not None for one in given) or self.quick or self.plan:
                 raise WorkloadError(
                     "--against: found it with options of a probing, expected none",
@@ -197,8 +197,8 @@ def probe(
         "check": None if checked is None else checked.to_dict(),
     }
     put_json(document, output.json)
-    if output.report is not None:
-        result.report(output.report, twin, checked)
+    residuals = None if twin is None else twin.fit.residuals
+    put_page(lambda: probe_page(result, residuals, checked), output)
     if options.save is not None:
         result.profile(twin).save(options.save)
     if not output.silent:

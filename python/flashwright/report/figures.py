@@ -119,7 +119,7 @@ _TRENDS = (
         "From the arrival of a request to its completion, queueing included. "
         "The 99th percentile is dashed.",
         axis("response time", "ns", log=True),
-        [("mean", "mean"), ("99 %", "p99")],
+        [("mean", "mean"), ("99th percentile", "p99")],
         text.time_ns,
         f"{NO_TIME}, so there are no response times.",
     ),

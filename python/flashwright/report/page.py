@@ -16,7 +16,15 @@ from typing import Any
 import jinja2
 
 from flashwright.report import text
-from flashwright.report.charts import Chart, Columns, Section
+from flashwright.report.charts import (
+    RAMP,
+    UNITS,
+    Chart,
+    Columns,
+    Section,
+    file_stems,
+    without_common_keys,
+)
 from flashwright.report.figures import sections
 from flashwright.report.runs import RunView, dig, number
 from flashwright.report.tables import (
@@ -30,6 +38,46 @@ from flashwright.report.tables import (
 )
 
 VIOLATIONS_SHOWN = 50
+
+
+@dataclass(frozen=True)
+class RunsPage:
+    """A report about one run, or about several side by side: as a page, or as figures for a paper.
+
+    Attributes
+    ----------
+    runs
+        The runs, at least one. Their order is that of the tables, and gives them their colours.
+    title
+        The title of the page.
+    """
+
+    runs: Sequence[RunView]
+    title: str
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Write the page, as :func:`write_report`."""
+        write_report(Path(path), self.runs, self.title)
+
+    def figures(self, folder: str | os.PathLike[str]) -> list[Path]:
+        """Write each chart of the page into a folder, as :func:`flashwright.report.paper.write_figures`."""
+        columns = Columns()
+        parts = _told(self.runs, sections(self.runs, columns))
+        labels = [run.label for run in self.runs]
+        return _write_figures(folder, parts, columns, labels, self.title)
+
+
+def _write_figures(
+    folder: str | os.PathLike[str],
+    parts: Sequence[Section],
+    columns: Columns,
+    labels: Sequence[str],
+    title: str,
+) -> list[Path]:
+    from flashwright.report.paper import write_figures
+
+    charts = [chart for part in parts for chart in part.charts]
+    return write_figures(Path(folder), charts, columns, labels, title)
 
 
 def write_report(path: Path, runs: Sequence[RunView], title: str) -> None:
@@ -139,6 +187,14 @@ class Findings:
     notes: Sequence[str] = ()
     more: Sequence[tuple[str, Table, str]] = ()
 
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Write the page, as :func:`write_findings`."""
+        write_findings(Path(path), self)
+
+    def figures(self, folder: str | os.PathLike[str]) -> list[Path]:
+        """Write each chart of the page into a folder, as :func:`flashwright.report.paper.write_figures`."""
+        return _write_figures(folder, self.sections, self.columns, [self.title], self.title)
+
 
 def write_findings(path: Path, found: Findings) -> None:
     """Writes one self-contained HTML file, as :func:`write_report`, about what is no run.
@@ -176,7 +232,10 @@ def _own_files() -> dict[str, object]:
     """Styles and scripts of every page."""
     return {
         "style": _own_file("static/report.css"),
-        "scripts": [_own_file("static/page.js"), _plot_script()],
+        "scripts": [
+            _own_file("static/saveas.js") + _own_file("static/page.js"),
+            _plot_script(),
+        ],
     }
 
 
@@ -195,6 +254,7 @@ _PLOT_FILES = (
     "map",
     "film",
     "requests",
+    "save",
     "chart",
     "start",
 )
@@ -219,15 +279,22 @@ def _template(name: str) -> jinja2.Template:
 
 def _plots(labels: Sequence[str], charts: Sequence[Chart], columns: Columns) -> dict[str, Any]:
     """What the scripts of the charts read."""
+    stems = file_stems(charts)
     return {
         "runs": labels,
+        "names": without_common_keys(labels),
+        "units": UNITS,
+        "ramp": RAMP,
         "columns": columns.numbers,
         "charts": {
             chart.key: {
                 "title": chart.title,
                 "kind": chart.kind,
                 "group": chart.group,
-                "views": chart.views,
+                "views": [
+                    {**view, "file": stem}
+                    for view, stem in zip(chart.views, stems[chart.key], strict=True)
+                ],
             }
             for chart in charts
         },
