@@ -26,6 +26,7 @@ from flashwright.report.lifetime import write_formula
 from flashwright.report.tables import Badge, Cell, Table, Tone
 from flashwright.run import RunSettings
 from test_report import HOSTILE, MadeUp, a_closeup, a_run, comparison, looks, schemes
+from test_report_verdicts import SETTLED, TRANSIENT, WARNING
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright")
 
@@ -927,3 +928,37 @@ def test_saving_by_keyboard_and_not_in_print(opened: Open) -> None:
     assert download.value.suggested_filename == "01-write-amplification.csv"
     page.emulate_media(media="print")
     assert page.locator(".save:visible").count() == 0
+
+
+def test_paper_says_what_figures_mean_and_repeats_heads(opened: Open) -> None:
+    page = opened(a_run(settled=TRANSIENT))
+    meanings = page.locator(".meanings dl")
+    assert not meanings.is_visible()
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert meanings.is_visible() and page.locator("#configuration table").is_visible()
+    heads = "getComputedStyle(document.querySelector('thead')).display"
+    assert page.evaluate(heads) == "table-header-group"
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    page.emulate_media(media="screen")
+    assert not meanings.is_visible()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_transient_tile_is_told_apart_without_colour(opened: Open, scheme: str) -> None:
+    page = opened(a_run(settled=TRANSIENT, warnings=[WARNING]), scheme=scheme)
+    styles = page.eval_on_selector_all(
+        ".tiles > div",
+        "tiles => tiles.map(t => [getComputedStyle(t).borderStyle, t.innerText.includes('still changing')])",
+    )
+    assert styles[0] == ["dashed", True] and ["solid", False] in styles
+    assert page.get_by_role("region", name="Warnings").is_visible()
+
+
+def test_the_settled_stretch_is_shaded_and_named(opened: Open) -> None:
+    page = opened(a_run(settled=SETTLED))
+    box = page.locator("#chart-wa .stretch").bounding_box()
+    plot = page.locator("#chart-wa .plot").bounding_box()
+    assert 0.5 * plot["width"] < box["width"] < 0.8 * plot["width"]
+    assert "settled" in page.locator("#chart-wa svg .halo").all_text_contents()
+    assert page.locator("#chart-iops .stretch").count() == 0

@@ -72,6 +72,10 @@ _CURVES = (
     ),
 )
 _KNEE, _RECOMMENDED = 1, 2
+_MEANINGS = {
+    "Knee": "The share of the flash beyond which more spare space brings little.",
+    "Reserve": "The least share of the flash to keep from the host that meets every target.",
+}
 
 
 def write_advice(
@@ -116,6 +120,7 @@ def advice_page(
             *([("targets", ", ".join(document["targets"]))] if document["targets"] else []),
         ],
         tiles=tiles,
+        meanings={name: _MEANINGS[name] for name, _ in tiles},
         table=_table(found),
         explained=[
             "Reserved is the share of the flash that the host may not use, 1 - capacity.utilization. The knee is "

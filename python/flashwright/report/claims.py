@@ -25,6 +25,14 @@ _TONES: dict[str, Tone] = {
     NOT_JUDGED: "bad",
 }
 
+_MEANINGS: dict[str, str] = {
+    Verdict.REPRODUCED: "The claim's rule is met.",
+    Verdict.DIRECTION: "The sign or the order is the paper's; the magnitude is not, or a stand-in can't tell it.",
+    Verdict.NOT: "It came out otherwise.",
+    Verdict.UNTESTABLE: "Nothing that can be run here decides it.",
+    NOT_JUDGED: "A run failed that the claim rests on.",
+}
+
 
 def write_claims(path: Path, document: Mapping[str, Any]) -> None:
     """Writes the page.
@@ -68,7 +76,8 @@ def claims_page(document: Mapping[str, Any]) -> Findings:
             ("runs", f"{document['runs']:,}"),
             ("one core", f"{document['cpu_s'] / 60:.1f} minutes"),
         ],
-        tiles=[(name.capitalize(), str(count)) for name, count in document["counts"].items()],
+        tiles=[(name, str(count)) for name, count in document["counts"].items()],
+        meanings={name: _MEANINGS[name] for name in document["counts"]},
         table=Table(
             ["Claim", "Verdict", "The paper says", "Ours", "Paper", "Where", "Class"],
             [_row(each) for each in claims],

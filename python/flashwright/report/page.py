@@ -8,7 +8,7 @@ import os
 import shlex
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -26,13 +26,14 @@ from flashwright.report.charts import (
     without_common_keys,
 )
 from flashwright.report.figures import sections
+from flashwright.report.header import header, over
 from flashwright.report.runs import RunView, dig, number
+from flashwright.report.settled import settled_badge, tiles_of, warnings_of
 from flashwright.report.tables import (
     KEY_FIGURES,
     Badge,
     Table,
     all_figures,
-    cells,
     configuration,
     key_figures,
 )
@@ -119,13 +120,14 @@ def _page(runs: Sequence[RunView], title: str) -> str:
         runs=runs,
         several=several,
         workloads=_distinct(runs, "workload"),
-        names=_distinct(runs, "config.name"),
-        abouts=_distinct(runs, "config.about"),
+        drive=header(runs),
         facts=_facts(runs),
+        warnings=warnings_of(runs),
         badges=badges,
         badges_differ=any(own != badges[0] for own in badges),
-        tiles=_tiles(runs[0]),
+        tiles=tiles_of(runs[0]),
         key_figures=key_figures(runs),
+        meanings=_meanings(runs, badges),
         all_figures=all_figures(runs),
         settings=settings,
         differ=differ,
@@ -174,6 +176,8 @@ class Findings:
         What the reader can download as JSON.
     more
         Further tables below the charts: heading, table, and what is said below it.
+    meanings
+        What tiles and badges mean, by their words: shown when the pointer is on them, in a list, and on paper.
     """
 
     title: str
@@ -186,6 +190,7 @@ class Findings:
     document: Mapping[str, Any]
     notes: Sequence[str] = ()
     more: Sequence[tuple[str, Table, str]] = ()
+    meanings: Mapping[str, str] = field(default_factory=dict)
 
     def report(self, path: str | os.PathLike[str]) -> None:
         """Write the page, as :func:`write_findings`."""
@@ -221,6 +226,7 @@ def write_findings(path: Path, found: Findings) -> None:
         notes=found.notes,
         sections=found.sections,
         more=found.more,
+        meanings=found.meanings,
         plots=_for_script(_plots([found.title], charts, found.columns)),
         results=_for_script(found.document, indent=1),
         **_own_files(),
@@ -274,6 +280,7 @@ def _template(name: str) -> jinja2.Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["in_words"] = text.in_words
     return environment.get_template(f"{name}.html.j2")
 
 
@@ -333,7 +340,7 @@ def _distinct(runs: Sequence[RunView], path: str) -> list[str]:
 
 
 def _facts(runs: Sequence[RunView]) -> list[tuple[str, str]]:
-    """Short facts for the header; "differs" where the runs do."""
+    """Short facts for the header; of what the runs do not share, what it varies over."""
     facts: list[tuple[str, str, Callable[[Any], str]]] = [
         ("precondition", "precondition.spec", text.setting),
         ("pace", "pace", text.setting),
@@ -341,12 +348,13 @@ def _facts(runs: Sequence[RunView]) -> list[tuple[str, str]]:
         ("seed", "seed", str),
         ("version", "version", text.setting),
     ]
-    shown = []
+    found = []
     for name, path, show in facts:
-        found = {show(value) for run in runs if (value := dig(run.json, path)) is not None}
-        if found:
-            shown.append((name, found.pop() if len(found) == 1 else "differs"))
-    return shown
+        values = [dig(run.json, path) for run in runs]
+        shown = over([None if value is None else show(value) for value in values])
+        if shown is not None:
+            found.append((name, shown))
+    return found
 
 
 def _badges(run: RunView) -> list[Badge]:
@@ -371,6 +379,7 @@ def _badges(run: RunView) -> list[Badge]:
     if dig(run.json, "precondition.steady") is False:
         why = "Preconditioning gave up before the drive was in a steady state."
         badges.append(Badge("warn", "not steady", why))
+    badges += settled_badge(run)
     found = len(run.violations) or number(run.json, "verify.violations") or 0
     if found:
         s = "" if found == 1 else "s"
@@ -384,10 +393,15 @@ def _badges(run: RunView) -> list[Badge]:
     return badges
 
 
-def _tiles(run: RunView) -> list[tuple[str, str]]:
-    """The key figures of a run that stands alone."""
-    found = ((figure.name, cells(figure, [run])[0]) for figure in KEY_FIGURES)
-    return [(name, cell.shown) for name, cell in found if cell.value is not None]
+def _meanings(runs: Sequence[RunView], badges: Sequence[Sequence[Badge]]) -> list[tuple[str, str]]:
+    """What the badges and key figures mean, for paper and for fingers, which cannot hover; each once."""
+    found = dict.fromkeys((badge.shown, badge.why) for own in badges for badge in own if badge.why)
+    known = (
+        (text.in_words(figure.name) or figure.name, figure.about)
+        for figure in KEY_FIGURES
+        if any(number(run.json, figure.path) is not None for run in runs)
+    )
+    return [*found, *known]
 
 
 def _commands(runs: Sequence[RunView]) -> list[tuple[str, str]]:

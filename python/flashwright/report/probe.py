@@ -140,6 +140,11 @@ def probe_page(
             ("written", size(written)),
             ("read", size(sum(asked.bytes_read for asked in result.asked))),
         ],
+        meanings={
+            "told": "Parameters with a verdict, of all that were asked for.",
+            "written": "What all probes together wrote to the target.",
+            "read": "What all probes together read from the target.",
+        },
         table=Table(
             ["Parameter", "Verdict", "95 % interval", "Confidence", "Why"], rows, prose=True
         ),
