@@ -48,7 +48,11 @@ _CURVES = (
         "response time",
         "ns",
         text.time_ns,
-        (("mean", _of("mean")), ("99 %", _of("p99")), ("99.9 %", _of("p99.9"))),
+        (
+            ("mean", _of("mean")),
+            ("99th percentile", _of("p99")),
+            ("99.9th percentile", _of("p99.9")),
+        ),
         ("mean", "p99", "p99.9"),
         log=True,
     ),
