@@ -39,7 +39,7 @@ from flashwright.probes.base import (
 from flashwright.probes.declared import Declared, beside, declared, doubts
 from flashwright.probes.limits import doubts_of_reads, limits, rest_of
 from flashwright.profile import Profile, TargetFacts, reconcile
-from flashwright.report.probe import amount, write_probe
+from flashwright.report.probe import amount, probe_page, write_probe
 from flashwright.results import of_rows
 from flashwright.tables import Tabular, html_table
 from flashwright.target import Deadline, Drive, OutOfTimeError, Target, opened
@@ -209,6 +209,32 @@ class ProbeResult(Tabular):
     ) -> None:
         """Write an HTML page: verdicts, how each came about, the evidence as plots, and the twin if there is one."""
         write_probe(Path(path), self, None if twin is None else twin.fit.residuals, checked)
+
+    def figures(
+        self,
+        folder: str | os.PathLike[str],
+        twin: Twin | None = None,
+        checked: Check | None = None,
+    ) -> list[Path]:
+        """Write each chart of the report as a vector drawing (SVG) and as its numbers (CSV); needs Matplotlib.
+
+        Parameters
+        ----------
+        folder : path
+            Where the files go; it is made if it is not there.
+        twin : Twin, optional
+            What the drive was copied into.
+        checked : Check, optional
+            Drive and twin on the pattern that was held back.
+
+        Returns
+        -------
+        list of Path
+            The files: ``NN-name.svg`` and ``NN-name.csv``.
+        """
+        return probe_page(self, None if twin is None else twin.fit.residuals, checked).figures(
+            folder
+        )
 
     def __repr__(self) -> str:
         told = sum(finding.verdict != "unknown" for finding in self.findings.values())

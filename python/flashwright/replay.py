@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from dataclasses import replace as changed
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,9 @@ from flashwright.profile import Profile, is_profile
 from flashwright.results import Latencies, runs_html
 from flashwright.run import Progress
 from flashwright.tables import Tabular
+
+if TYPE_CHECKING:
+    from flashwright.report import RunsPage
 
 __all__ = ["ReplayInterrupted", "ReplayResult", "replay"]
 
@@ -128,11 +131,29 @@ class ReplayResult(Tabular):
         title : str, optional
             Its heading.
         """
-        from flashwright.report import write_report
+        self._page(title).report(path)
 
-        write_report(
-            Path(path), [self], title or f"{self.json['target']['name']}: {self.json['workload']}"
-        )
+    def figures(self, folder: str | os.PathLike[str], *, title: str | None = None) -> list[Path]:
+        """Write each chart of the report as a vector drawing (SVG) and as its numbers (CSV); needs Matplotlib.
+
+        Parameters
+        ----------
+        folder : path
+            Where the files go; it is made if it is not there.
+        title : str, optional
+            What the figures are of; it stands in their metadata.
+
+        Returns
+        -------
+        list of Path
+            The files: ``NN-name.svg`` and ``NN-name.csv``.
+        """
+        return self._page(title).figures(folder)
+
+    def _page(self, title: str | None) -> RunsPage:
+        from flashwright.report import RunsPage
+
+        return RunsPage([self], title or f"{self.json['target']['name']}: {self.json['workload']}")
 
     def __repr__(self) -> str:
         requests = self.json["measured"]["requests"]

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol, SupportsIndex, overload
+from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,9 @@ from flashwright.errors import WorkloadError
 from flashwright.files import write_beside
 from flashwright.tablefiles import write_parquet, write_table
 from flashwright.tables import Tabular, html_table
+
+if TYPE_CHECKING:
+    from flashwright.report import RunsPage
 
 __all__ = [
     "Latencies",
@@ -412,11 +415,29 @@ class RunResult(Tabular):
         title : str, optional
             Its heading.
         """
-        from flashwright.report import write_report
+        self._page(title).report(path)
 
-        write_report(
-            Path(path), [self], title or f"{self.json['config']['name']}: {self.json['workload']}"
-        )
+    def figures(self, folder: str | os.PathLike[str], *, title: str | None = None) -> list[Path]:
+        """Write each chart of the report as a vector drawing (SVG) and as its numbers (CSV); needs Matplotlib.
+
+        Parameters
+        ----------
+        folder : path
+            Where the files go; it is made if it is not there.
+        title : str, optional
+            What the figures are of; it stands in their metadata.
+
+        Returns
+        -------
+        list of Path
+            The files: ``NN-name.svg`` and ``NN-name.csv``.
+        """
+        return self._page(title).figures(folder)
+
+    def _page(self, title: str | None) -> RunsPage:
+        from flashwright.report import RunsPage
+
+        return RunsPage([self], title or f"{self.json['config']['name']}: {self.json['workload']}")
 
     def __repr__(self) -> str:
         amplification = self.write_amplification
@@ -480,10 +501,30 @@ class Runs(list[RunResult], Tabular):
         title : str, optional
             Its heading.
         """
-        from flashwright.report import write_report
+        self._page(title).report(path)
+
+    def figures(self, folder: str | os.PathLike[str], *, title: str | None = None) -> list[Path]:
+        """Write each chart of the report as a vector drawing (SVG) and as its numbers (CSV); needs Matplotlib.
+
+        Parameters
+        ----------
+        folder : path
+            Where the files go; it is made if it is not there.
+        title : str, optional
+            What the figures are of; it stands in their metadata.
+
+        Returns
+        -------
+        list of Path
+            The files: ``NN-name.svg`` and ``NN-name.csv``.
+        """
+        return self._page(title).figures(folder)
+
+    def _page(self, title: str | None) -> RunsPage:
+        from flashwright.report import RunsPage
 
         keys = dict.fromkeys(key for run in self for key in run.varied)
-        write_report(Path(path), self, title or ", ".join(keys) or "Runs")
+        return RunsPage(self, title or ", ".join(keys) or "Runs")
 
     def _repr_html_(self) -> str:
         return runs_html(self)

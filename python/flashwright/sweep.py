@@ -327,6 +327,25 @@ class SweepResult(Tabular):
 
         write_grid(Path(path), self, title)
 
+    def figures(self, folder: str | os.PathLike[str], *, title: str = "Sweep") -> list[Path]:
+        """Write each chart of the report as a vector drawing (SVG) and as its numbers (CSV); needs Matplotlib.
+
+        Parameters
+        ----------
+        folder : path
+            Where the files go; it is made if it is not there.
+        title : str, optional
+            What the figures are of; it stands in their metadata.
+
+        Returns
+        -------
+        list of Path
+            The files: ``NN-name.svg`` and ``NN-name.csv``.
+        """
+        from flashwright.report.grid import grid_page
+
+        return grid_page(self, title).figures(folder)
+
 
 def _dig(figures: Mapping[str, Any], name: str) -> float | None:
     """A figure by its dotted name."""

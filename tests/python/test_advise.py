@@ -111,7 +111,7 @@ def test_targets_about_time_and_life(command: Cli, tmp_path: Path) -> None:
     charts = embedded(page, "plots")["charts"]
     assert set(charts) == {"advise-wa", "advise-tail", "advise-iops", "advise-life"}
     parts = [line["part"] for line in charts["advise-tail"]["views"][0]["series"]]
-    assert parts[:3] == ["mean", "99 %", "99.9 %"]
+    assert parts[:3] == ["mean", "99th percentile", "99.9th percentile"]
     assert "recommended" in parts and "p99<=75ms" in parts
     assert embedded(page, "results") == said.json
 

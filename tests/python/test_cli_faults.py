@@ -132,8 +132,8 @@ OPTIONS: list[tuple[Sequence[str], str]] = [
         'error: there is no trace format "sbc"; did you mean "spc"?; known: flashwright, ',
     ),
     (
-        ["--bogus"],
-        "error: no such option: --bogus\nhint: `flashwright simulate --help` lists what it takes\n",
+        ["--zzz"],
+        "error: no such option: --zzz\nhint: `flashwright simulate --help` lists what it takes\n",
     ),
     (
         ["--resume", "missing.saved"],

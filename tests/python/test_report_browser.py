@@ -6,6 +6,7 @@ looked for in ``FLASHWRIGHT_CHROMIUM``, then where Debian installs it, then on t
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import re
@@ -13,17 +14,19 @@ import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
 from flashwright import Ssd, advise
-from flashwright.report import Findings, write_findings, write_report
+from flashwright.report import Findings, RunsPage, write_findings, write_report
 from flashwright.report.advise import write_advice
 from flashwright.report.charts import Chart, Columns, Section, axis, categories, series
 from flashwright.report.lifetime import write_formula
 from flashwright.report.tables import Badge, Cell, Table, Tone
 from flashwright.run import RunSettings
 from test_report import HOSTILE, MadeUp, a_closeup, a_run, comparison, looks, schemes
+from test_report_verdicts import SETTLED, TRANSIENT, WARNING
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright")
 
@@ -91,6 +94,12 @@ def opened(browser: Any, tmp_path: Path) -> Iterator[Open]:
 def ticks(page: Any, chart: str) -> list[str]:
     """The tick labels of a chart, vertical axis first."""
     texts: list[str] = page.locator(f"#chart-{chart} svg .tick").all_text_contents()
+    return texts
+
+
+def axis_titles(page: Any, chart: str) -> list[str]:
+    """The titles of a chart's axes, vertical one first."""
+    texts: list[str] = page.locator(f"#chart-{chart} svg .label").all_text_contents()
     return texts
 
 
@@ -317,7 +326,7 @@ def test_a_film_fits_any_width_and_paper(opened: Open, width: int) -> None:
 def test_zoom_by_drag_is_shared_and_reset_by_double_click(opened: Open) -> None:
     page = opened(a_run())
     before = {key: ticks(page, key) for key in ("wa", "iops", "cdf")}
-    assert before["wa"][-1] == "25 s"
+    assert before["wa"][-1] == "25" and axis_titles(page, "wa")[1].endswith("[s]")
     drag(page, "wa", (0.45, 0.4), (0.55, 0.4))
     after = {key: ticks(page, key) for key in before}
     assert after["wa"] != before["wa"] and after["iops"] != before["iops"]
@@ -358,7 +367,8 @@ def test_the_choice_of_axis_is_shared(opened: Open) -> None:
 def test_the_log_scale_can_be_turned_on_and_off(opened: Open) -> None:
     page = opened(a_run())
     page.locator("#chart-response").get_by_role("button", name="log scale").click()
-    assert "0" in ticks(page, "response")[0] and "1 ms" in ticks(page, "response")
+    assert "0" in ticks(page, "response")[0] and "1" in ticks(page, "response")
+    assert axis_titles(page, "response")[0] == "response time [ms]"
     page.locator("#chart-wa").get_by_role("button", name="log scale").click()
     assert "0" not in ticks(page, "wa")
 
@@ -500,7 +510,7 @@ def test_all_runs_may_be_hidden(opened: Open) -> None:
 
 def test_a_part_can_be_hidden(opened: Open) -> None:
     page = opened(a_run())
-    page.locator("#chart-response").get_by_role("button", name="99 %").click()
+    page.locator("#chart-response").get_by_role("button", name="99th percentile").click()
     assert page.locator("#chart-response path.line").count() == 1
 
 
@@ -837,3 +847,118 @@ def test_hostile_text_stays_text(opened: Open) -> None:
     page.locator("#chart-wa .plot").hover()
     assert HOSTILE in page.locator("#chart-wa .readout").text_content()
     assert page.locator("img").count() == 0
+
+
+def saved(page: Any, chart: str, kind: str) -> tuple[str, str]:
+    """What a chart's button saves: the name of the file and its content."""
+    with page.expect_download() as download:
+        page.locator(f"#chart-{chart}").get_by_role("button", name=f"Save as {kind}").click()
+    path = download.value.path()
+    return download.value.suggested_filename, Path(path).read_text(encoding="utf-8")
+
+
+SVG_SPACE = "{http://www.w3.org/2000/svg}"
+
+
+def test_a_chart_is_saved_as_a_drawing_that_stands_alone(opened: Open) -> None:
+    page = opened(*comparison(), scheme="dark")
+    before = page.locator("#chart-response svg").inner_html()
+    name, text = saved(page, "response", "SVG")
+    assert name == "03-response-time.svg"
+    root = ElementTree.fromstring(text)
+    assert root.find(f"{SVG_SPACE}title").text == "Response time"
+    assert root.get("font-family") == "sans-serif" and root.get("width") == "440"
+    assert root.find(f"{SVG_SPACE}rect").attrib == {
+        "width": root.get("width"), "height": root.get("height"), "fill": "#ffffff",
+    }  # fmt: skip
+    shown = ["".join(each.itertext()) for each in root.iter(f"{SVG_SPACE}text")]
+    assert {"response time [ms]", "drive's time [s]", "greedy", "fifo", "99th percentile"} <= set(
+        shown
+    )
+    assert not re.search(r"var\(|class=|light-dark|rgb\(|href", text), (
+        "nothing of the page is needed"
+    )
+    # The colours of the light theme, whatever the page's.
+    strokes = {each.get("stroke") for each in root.iter(f"{SVG_SPACE}path")}
+    assert {"#0072b2", "#d55e00"} <= strokes
+    assert page.evaluate("document.documentElement.dataset.theme") is None
+    assert page.locator("#chart-response svg").inner_html() == before
+
+
+def test_what_is_hidden_is_not_in_the_drawing_but_in_the_numbers(opened: Open) -> None:
+    page = opened(*comparison())
+    page.locator("#chart-wa").get_by_role("button", name="fifo").click()
+    assert ">fifo<" not in saved(page, "wa", "SVG")[1]
+    assert "\nfifo," in saved(page, "wa", "CSV")[1]
+
+
+def cells_of(text: str) -> list[list[str | float]]:
+    def value(cell: str) -> str | float:
+        try:
+            return float(cell)
+        except ValueError:
+            return cell
+
+    return [[value(cell) for cell in row] for row in csv.reader(text.splitlines())]
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [("wa", "response", "tail"), ("closeup-0", "causes", "busy"), ("erases-map-0", "film-valid-0")],
+)
+def test_the_page_saves_the_numbers_that_the_files_have(
+    opened: Open, tmp_path: Path, keys: tuple[str, ...]
+) -> None:
+    pytest.importorskip("matplotlib")
+    run = a_run()
+    run.closeup, run.snapshots = a_closeup(1), looks(run, 4)
+    page = opened(run)
+    RunsPage([run], "A report").figures(tmp_path / "figures")
+    for key in keys:
+        name, text = saved(page, key, "CSV")
+        assert cells_of(text) == cells_of((tmp_path / "figures" / name).read_text()), name
+
+
+def test_saving_by_keyboard_and_not_in_print(opened: Open) -> None:
+    page = opened(a_run())
+    element = page.locator("#chart-wa").get_by_role("button", name="Save as CSV")
+    element.focus()
+    with page.expect_download() as download:
+        page.keyboard.press("Enter")
+    assert download.value.suggested_filename == "01-write-amplification.csv"
+    page.emulate_media(media="print")
+    assert page.locator(".save:visible").count() == 0
+
+
+def test_paper_says_what_figures_mean_and_repeats_heads(opened: Open) -> None:
+    page = opened(a_run(settled=TRANSIENT))
+    meanings = page.locator(".meanings dl")
+    assert not meanings.is_visible()
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert meanings.is_visible() and page.locator("#configuration table").is_visible()
+    heads = "getComputedStyle(document.querySelector('thead')).display"
+    assert page.evaluate(heads) == "table-header-group"
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    page.emulate_media(media="screen")
+    assert not meanings.is_visible()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_transient_tile_is_told_apart_without_colour(opened: Open, scheme: str) -> None:
+    page = opened(a_run(settled=TRANSIENT, warnings=[WARNING]), scheme=scheme)
+    styles = page.eval_on_selector_all(
+        ".tiles > div",
+        "tiles => tiles.map(t => [getComputedStyle(t).borderStyle, t.innerText.includes('still changing')])",
+    )
+    assert styles[0] == ["dashed", True] and ["solid", False] in styles
+    assert page.get_by_role("region", name="Warnings").is_visible()
+
+
+def test_the_settled_stretch_is_shaded_and_named(opened: Open) -> None:
+    page = opened(a_run(settled=SETTLED))
+    box = page.locator("#chart-wa .stretch").bounding_box()
+    plot = page.locator("#chart-wa .plot").bounding_box()
+    assert 0.5 * plot["width"] < box["width"] < 0.8 * plot["width"]
+    assert "settled" in page.locator("#chart-wa svg .halo").all_text_contents()
+    assert page.locator("#chart-iops .stretch").count() == 0

@@ -240,6 +240,23 @@ class Characterization:
 
         write_characterization(Path(path), self)
 
+    def figures(self, folder: str | os.PathLike[str]) -> list[Path]:
+        """Write each chart of the report as a vector drawing (SVG) and as its numbers (CSV); needs Matplotlib.
+
+        Parameters
+        ----------
+        folder : path
+            Where the files go; it is made if it is not there.
+
+        Returns
+        -------
+        list of Path
+            The files: ``NN-name.svg`` and ``NN-name.csv``.
+        """
+        from flashwright.report.characterize import characterization_page
+
+        return characterization_page(self).figures(folder)
+
     def __repr__(self) -> str:
         parts = ", ".join(part.name for part in self.parts) or "nothing"
         return f"Characterization({self.target}: {parts}, {self.ended})"

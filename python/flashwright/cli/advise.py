@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,7 +20,7 @@ from flashwright.cli.options import (
     add_options,
 )
 from flashwright.cli.progress import Bar
-from flashwright.cli.render import errors, page, put_json, units
+from flashwright.cli.render import Shown, errors, page, put_json, put_page, units
 from flashwright.device import Ssd, devices
 from flashwright.errors import ConfigError, WorkloadError
 from flashwright.hostfiles import prepare, write_files
@@ -178,10 +179,7 @@ def advise(
     written = _write(hosted, about_host)
     put_json(document, output.json)
     if found.points:
-        if output.report is not None:
-            from flashwright.report.advise import write_advice
-
-            write_advice(output.report, found, document, hosted)
+        put_page(lambda: _page(found, document, hosted), output)
         if not output.silent:
             _show(found, document)
     if hosted is not None and not output.silent:
@@ -244,10 +242,13 @@ def _host_alone(hosted: HostAdvice, options: HostOptions, output: OutputOptions)
     }
     written = _write(hosted, options)
     put_json(document, output.json)
-    if output.report is not None:
-        from flashwright.report.advise import write_host_advice
 
-        write_host_advice(output.report, hosted, document)
+    def shown() -> Shown:
+        from flashwright.report.advise import host_advice_page
+
+        return host_advice_page(hosted, document)
+
+    put_page(shown, output)
     if not output.silent:
         page.console().print(page.grid([("advise", hosted.profile.target.name)]))
         _show_host(hosted)
@@ -331,6 +332,12 @@ def _unmet(found: Advice) -> str:
             )
     together = "" if len(found.nearest) != len(found.targets) or len(found.targets) == 1 else "all "
     return f"no reservation meets {together}{'; '.join(parts)}"
+
+
+def _page(found: Advice, document: Mapping[str, Any], hosted: HostAdvice | None) -> Shown:
+    from flashwright.report.advise import advice_page
+
+    return advice_page(found, document, hosted)
 
 
 def _show(found: Advice, document: dict[str, Any]) -> None:

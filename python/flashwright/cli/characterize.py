@@ -18,7 +18,7 @@ from flashwright.characterize.session import (
 from flashwright.characterize.session import characterize as carry_out
 from flashwright.cli.options import ResultOptions, add_options, open_target
 from flashwright.cli.progress import Bar
-from flashwright.cli.render import errors, page, put_json, units
+from flashwright.cli.render import errors, page, put_json, put_page, units
 from flashwright.cli.wear import WearOptions, asked, rows
 from flashwright.costs import Bill
 from flashwright.errors import WorkloadError
@@ -172,8 +172,7 @@ def characterize(
     moved = {"bytes_read": drive.bytes_read, "bytes_written": drive.bytes_written}
     document = found.to_json() | {"set": run.set or [], "costs": bill.to_dict(moved)}
     put_json(document, output.json)
-    if output.report is not None:
-        found.report(output.report)
+    put_page(lambda: found, output)
     if not output.silent:
         _show(found)
         page.console().print(page.grid([("cost", asked(drive, bill))]))

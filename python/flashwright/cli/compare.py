@@ -27,7 +27,7 @@ from flashwright.cli.options import (
     renamed,
 )
 from flashwright.cli.progress import Bar
-from flashwright.cli.render import errors, page, put_json
+from flashwright.cli.render import Shown, errors, page, put_json, put_page
 from flashwright.compare import Variant, variants
 from flashwright.device import Ssd
 from flashwright.errors import (
@@ -191,10 +191,13 @@ def _write(
     if output.closeup_out is not None:
         write_table(_closeups(results), output.closeup_out)
     title = f"{ssd.name}: {', '.join(varied)}"
-    if output.report is not None:
-        from flashwright.report import write_report
 
-        write_report(output.report, results, title)
+    def shown() -> Shown:
+        from flashwright.report import RunsPage
+
+        return RunsPage(results, title)
+
+    put_page(shown, output)
     if not output.silent:
         page.show_comparison(results, title, table_ram="ftl.scheme" in varied)
 

@@ -21,10 +21,10 @@ from flashwright.cli.options import (
     refuse_passing,
 )
 from flashwright.cli.progress import Bar
-from flashwright.cli.render import errors, page, put_json, units
+from flashwright.cli.render import errors, page, put_json, put_page, units
 from flashwright.device import Ssd
 from flashwright.errors import ConfigError, WorkloadError
-from flashwright.report.lifetime import decimal, write_formula
+from flashwright.report.lifetime import decimal, formula_page
 from flashwright.results import RunResult
 from flashwright.run import Run, RunInterrupted
 
@@ -201,7 +201,12 @@ def _refuse_run(
     """Refuse what makes a run where nothing is played; a formula takes a drive with its settings."""
     given = [option for option in run.given() if smart or option != "--set"]
     if smart:
-        others = {"DEVICE": device, "--cycles": cycles, "--report": output.report}
+        others = {
+            "DEVICE": device,
+            "--cycles": cycles,
+            "--report": output.report,
+            "--figures": output.figures,
+        }
         given += [name for name, value in others.items() if value is not None]
     for option in given:
         way = "--smart" if smart else "the formula"
@@ -273,10 +278,10 @@ def _by_formula(
         ],
     }
     put_json(document, output.json)
-    if output.report is not None:
-        write_formula(
-            output.report, document, capacity=s, cycles=cycles, written=amounts, factor=factor
-        )
+    put_page(
+        lambda: formula_page(document, capacity=s, cycles=cycles, written=amounts, factor=factor),
+        output,
+    )
     if not output.silent:
         names = [f"left after {decimal(amount)}" for amount in amounts]
         table = page.plain_table("reserved", "writable", *names, right=["writable", *names])
@@ -377,8 +382,7 @@ def _to_the_end(
         "run": result.json,
     }
     put_json(document, output.json)
-    if output.report is not None:
-        result.report(output.report)
+    put_page(lambda: result, output)
     if not output.silent:
         head = "until its end" if ended else f"so far ({units.share(used)} of its erases)"
         _show(result, end, rate, [("written", head)])
@@ -461,8 +465,7 @@ def _fast_forward(
         "run": result.json,
     }
     put_json(document, output.json)
-    if output.report is not None:
-        result.report(output.report)
+    put_page(lambda: result, output)
     if not output.silent:
         head = []
         if found is not None:

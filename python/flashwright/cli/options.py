@@ -327,6 +327,13 @@ class ResultOptions:
         Path | None,
         typer.Option(metavar="FILE.html", help="Write a self-contained HTML page of plots."),
     ] = None
+    figures: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Every chart of the report as NN-name.svg and NN-name.csv, for papers; needs Matplotlib.",
+        ),
+    ] = None
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print no table and no progress bar.")
     ] = False
@@ -374,6 +381,10 @@ class ResultOptions:
         for name, path in tables.items():
             if path is not None:
                 check_table(path, f"--{name.replace('_', '-')}")
+        if self.figures is not None:
+            from flashwright.report.paper import check_figures
+
+            check_figures(self.figures)
 
 
 @dataclass
@@ -510,7 +521,7 @@ def check_closeup(run: RunOptions, output: OutputOptions) -> None:
 
 def check_snapshots(run: RunOptions, output: OutputOptions) -> None:
     """Refuse to look at all blocks without a page that shows them."""
-    if run.snapshots is not None and output.report is None:
+    if run.snapshots is not None and output.report is None and output.figures is None:
         raise WorkloadError("--snapshots: found it alone, expected --report beside it", "")
 
 

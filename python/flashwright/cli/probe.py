@@ -11,7 +11,7 @@ import typer
 
 from flashwright.cli.options import ResultOptions, add_options, open_target
 from flashwright.cli.progress import Bar
-from flashwright.cli.render import errors, page, put_json
+from flashwright.cli.render import errors, page, put_json, put_page
 from flashwright.cli.render import probe as render
 from flashwright.cli.wear import WearOptions, asked
 from flashwright.device import Ssd
@@ -23,6 +23,7 @@ from flashwright.probeplan import bill, drive_bytes, planned
 from flashwright.probes.base import Finding, Mode
 from flashwright.probes.limits import rest_of
 from flashwright.profile import Profile
+from flashwright.report.probe import probe_page
 from flashwright.run import Progress
 from flashwright.target import Deadline, OutOfTimeError, Range, Target
 from flashwright.twin.check import Check, check
@@ -165,7 +166,7 @@ class ProbeOptions:
                         f"{option}: found it with {why}, expected all of a drive to write on", ""
                     )
         if self.against is not None:
-            given = [self.save, self.state, self.only, self.twin, output.report]
+            given = [self.save, self.state, self.only, self.twin, output.report, output.figures]
             if any(one is not None for one in given) or self.quick or self.plan:
                 raise WorkloadError(
                     "--against: found it with options of a probing, expected none",
@@ -271,8 +272,8 @@ def probe(
         "costs": cost.to_dict(moved),
     }
     put_json(document, output.json)
-    if output.report is not None:
-        result.report(output.report, twin, checked)
+    residuals = None if twin is None else twin.fit.residuals
+    put_page(lambda: probe_page(result, residuals, checked), output)
     if options.save is not None:
         result.profile(twin).save(options.save)
     if not output.silent:

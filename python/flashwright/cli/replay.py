@@ -19,7 +19,7 @@ from flashwright.cli.options import (
     renamed,
 )
 from flashwright.cli.progress import Bar
-from flashwright.cli.render import errors, page, put_json, units
+from flashwright.cli.render import errors, page, put_json, put_page, units
 from flashwright.device import Ssd
 from flashwright.errors import WorkloadError
 from flashwright.replay import ReplayInterrupted, ReplayResult
@@ -223,8 +223,7 @@ def replay(
             return 130
         result = stop.result
     put_json(result.json, output.json)
-    if output.report is not None:
-        result.report(output.report)
+    put_page(lambda: result, output)
     if not output.silent:
         out = page.console()
         for part in _table(result):

@@ -11,9 +11,9 @@ import typer
 
 from flashwright.cli.options import ResultOptions, WorkerOptions, add_options
 from flashwright.cli.progress import PointsBar, terminable
-from flashwright.cli.render import errors, page, put_json, units
+from flashwright.cli.render import errors, page, put_json, put_page, units
 from flashwright.files import write_beside
-from flashwright.report.claims import write_claims
+from flashwright.report.claims import claims_page
 from flashwright.reproduce import Claim, Paper, Plan, Reproduction, choose, papers
 from flashwright.reproduce import reproduce as carry_out
 from flashwright.reproduce.page import markdown, verdict_of
@@ -109,8 +109,7 @@ def reproduce(
     if run.markdown is not None:
         with write_beside(run.markdown) as part:
             part.write_text(markdown(document), encoding="utf-8")
-    if output.report is not None:
-        write_claims(output.report, document)
+    put_page(lambda: claims_page(document), output)
     if not output.silent:
         _show(found, document)
     judged = [each for each in document["claims"] if each["verdict"] != "not testable"]

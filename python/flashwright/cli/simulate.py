@@ -24,7 +24,7 @@ from flashwright.cli.options import (
     refuse_passing,
 )
 from flashwright.cli.progress import Bar
-from flashwright.cli.render import errors, page, put_json
+from flashwright.cli.render import errors, page, put_json, put_page
 from flashwright.errors import WorkloadError
 from flashwright.results import RunResult
 from flashwright.run import Run, RunInterrupted
@@ -143,8 +143,7 @@ def _write(
         write_table(result.requests(), requests_out)
     if output.closeup_out is not None and result.closeup is not None:
         write_table(result.closeup, output.closeup_out)
-    if output.report is not None:
-        result.report(output.report)
+    put_page(lambda: result, output)
     if not output.silent:
         page.show_run(result)
     for violation in result.violations[:10]:

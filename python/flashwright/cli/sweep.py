@@ -12,7 +12,7 @@ import typer
 from flashwright import __version__
 from flashwright.cli.options import TABLE, ResultOptions, WorkerOptions, add_options
 from flashwright.cli.progress import PointsBar, terminable
-from flashwright.cli.render import errors, page, put_json, units
+from flashwright.cli.render import Shown, errors, page, put_json, put_page, units
 from flashwright.errors import FlashwrightError, SweepError
 from flashwright.points import Store
 from flashwright.sweep import Case, Estimate, Shard, Sweep, SweepResult
@@ -102,7 +102,13 @@ def _check(
     out: Path | None,
     summary: Path | None,
 ) -> None:
-    named = {"--out": out, "--summary": summary, "--json": output.json, "--report": output.report}
+    named = {
+        "--out": out,
+        "--summary": summary,
+        "--json": output.json,
+        "--report": output.report,
+        "--figures": output.figures,
+    }
     for name, path in named.items():
         if part is not None and path is not None:
             raise SweepError(
@@ -174,8 +180,13 @@ def _write(
     if summary is not None:
         write_table(found.summary, summary)
     put_json(_document(found, file), output.json)
-    if output.report is not None:
-        found.report(output.report, title=f"Sweep: {file.stem}")
+
+    def shown() -> Shown:
+        from flashwright.report.grid import grid_page
+
+        return grid_page(found, f"Sweep: {file.stem}")
+
+    put_page(shown, output)
     if not output.silent:
         _show_summary(found)
 

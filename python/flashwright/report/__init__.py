@@ -4,7 +4,7 @@ The file loads nothing: styles, scripts and data are inside it, and its content 
 forbids the rest. This package reads results only; it never runs a simulation.
 """
 
-from flashwright.report.page import Findings, write_findings, write_report
+from flashwright.report.page import Findings, RunsPage, write_findings, write_report
 from flashwright.report.runs import RunView
 
-__all__ = ["Findings", "RunView", "write_findings", "write_report"]
+__all__ = ["Findings", "RunView", "RunsPage", "write_findings", "write_report"]

@@ -48,7 +48,11 @@ _CURVES = (
         "response time",
         "ns",
         text.time_ns,
-        (("mean", _of("mean")), ("99 %", _of("p99")), ("99.9 %", _of("p99.9"))),
+        (
+            ("mean", _of("mean")),
+            ("99th percentile", _of("p99")),
+            ("99.9th percentile", _of("p99.9")),
+        ),
         ("mean", "p99", "p99.9"),
         log=True,
     ),
@@ -72,6 +76,10 @@ _CURVES = (
     ),
 )
 _KNEE, _RECOMMENDED = 1, 2
+_MEANINGS = {
+    "Knee": "The share of the flash beyond which more spare space brings little.",
+    "Reserve": "The least share of the flash to keep from the host that meets every target.",
+}
 
 
 def write_advice(
@@ -90,6 +98,13 @@ def write_advice(
     hosted
         What follows for the drive's host.
     """
+    write_findings(path, advice_page(found, document, hosted))
+
+
+def advice_page(
+    found: Advice, document: Mapping[str, Any], hosted: HostAdvice | None = None
+) -> Findings:
+    """The page of what spare space costs, and what follows for the host; see :func:`write_advice`."""
     columns = Columns()
     x = columns.add("utilization", [point.utilization for point in found.points], 7)
     charts = [chart for curve in _CURVES if (chart := _chart(curve, found, x, columns)) is not None]
@@ -99,32 +114,30 @@ def write_advice(
         tiles.append(("Knee", text.share(found.knee.reserved)))
     if found.recommended is not None:
         tiles.append(("Reserve", text.share(found.recommended.reserved)))
-    write_findings(
-        path,
-        Findings(
-            title=f"Spare space: {config['name']}",
-            facts=[
-                ("drive", str(config["name"])),
-                ("workload", str(document["workload"])),
-                ("precondition", str(document["precondition"])),
-                ("seed", str(document["seed"])),
-                *([("targets", ", ".join(document["targets"]))] if document["targets"] else []),
-            ],
-            tiles=tiles,
-            table=_table(found),
-            explained=[
-                "Reserved is the share of the flash that the host may not use, 1 - capacity.utilization. The knee is "
-                "the point of write amplification farthest below the straight line between its ends, both axes scaled "
-                "to 0-1 (Kneedle; Satopaa et al. 2011).",
-                "Life, where erases are limited, is extrapolated from some twenty erases a block, by write "
-                "amplification and by how far the blocks' erases lie apart.",
-            ],
-            sections=[Section("curves", "Over utilisation", charts)],
-            columns=columns,
-            document=document,
-            notes=list(document["notes"]),
-            more=[] if hosted is None else [("For the host", _host_table(hosted), _HOST_EXPLAINED)],
-        ),
+    return Findings(
+        title=f"Spare space: {config['name']}",
+        facts=[
+            ("drive", str(config["name"])),
+            ("workload", str(document["workload"])),
+            ("precondition", str(document["precondition"])),
+            ("seed", str(document["seed"])),
+            *([("targets", ", ".join(document["targets"]))] if document["targets"] else []),
+        ],
+        tiles=tiles,
+        meanings={name: _MEANINGS[name] for name, _ in tiles},
+        table=_table(found),
+        explained=[
+            "Reserved is the share of the flash that the host may not use, 1 - capacity.utilization. The knee is "
+            "the point of write amplification farthest below the straight line between its ends, both axes scaled "
+            "to 0-1 (Kneedle; Satopaa et al. 2011).",
+            "Life, where erases are limited, is extrapolated from some twenty erases a block, by write "
+            "amplification and by how far the blocks' erases lie apart.",
+        ],
+        sections=[Section("curves", "Over utilisation", charts)],
+        columns=columns,
+        document=document,
+        notes=list(document["notes"]),
+        more=[] if hosted is None else [("For the host", _host_table(hosted), _HOST_EXPLAINED)],
     )
 
 
@@ -146,24 +159,26 @@ def write_host_advice(path: Path, hosted: HostAdvice, document: Mapping[str, Any
     document
         The figures, as ``flashwright advise --json`` writes them.
     """
+    write_findings(path, host_advice_page(hosted, document))
+
+
+def host_advice_page(hosted: HostAdvice, document: Mapping[str, Any]) -> Findings:
+    """The page of what follows from a profile, where nothing was played; see :func:`write_host_advice`."""
     target = hosted.profile.target
-    write_findings(
-        path,
-        Findings(
-            title=f"Advice for the host: {target.name}",
-            facts=[
-                ("drive", target.name),
-                ("capacity", text.size_bytes(target.capacity_bytes)),
-                ("probed", hosted.profile.mode),
-                ("made by", hosted.profile.made_by),
-            ],
-            tiles=[],
-            table=_host_table(hosted),
-            explained=[_HOST_EXPLAINED],
-            sections=[],
-            columns=Columns(),
-            document=document,
-        ),
+    return Findings(
+        title=f"Advice for the host: {target.name}",
+        facts=[
+            ("drive", target.name),
+            ("capacity", text.size_bytes(target.capacity_bytes)),
+            ("probed", hosted.profile.mode),
+            ("made by", hosted.profile.made_by),
+        ],
+        tiles=[],
+        table=_host_table(hosted),
+        explained=[_HOST_EXPLAINED],
+        sections=[],
+        columns=Columns(),
+        document=document,
     )
 
 

@@ -180,6 +180,11 @@ def write_characterization(path: Path, found: Characterization) -> None:
     OSError
         If the file can't be written.
     """
+    write_findings(path, characterization_page(found))
+
+
+def characterization_page(found: Characterization) -> Findings:
+    """The page of a characterization; see :func:`write_characterization`."""
     columns = Columns()
     parts = [(part, part.result) for part in found.parts if part.result is not None]
     rows = [
@@ -191,25 +196,22 @@ def write_characterization(path: Path, found: Characterization) -> None:
         ]
         for part, result in parts
     ]
-    write_findings(
-        path,
-        Findings(
-            title=f"Characterization of {found.target}",
-            facts=[
-                ("capacity", text.size_bytes(found.capacity_bytes)),
-                ("time", "the drive's own" if found.real_time else "simulated"),
-                ("mode", found.mode),
-                ("seed", str(found.seed)),
-                ("ended", found.ended),
-            ],
-            tiles=[],
-            table=Table(["Experiment", "Found", "Written", "Read"], rows),
-            explained=[part.about for part, _ in parts],
-            notes=found.notes,
-            sections=[_section(part, result, columns) for part, result in parts],
-            columns=columns,
-            document=found.to_json(),
-        ),
+    return Findings(
+        title=f"Characterization of {found.target}",
+        facts=[
+            ("capacity", text.size_bytes(found.capacity_bytes)),
+            ("time", "the drive's own" if found.real_time else "simulated"),
+            ("mode", found.mode),
+            ("seed", str(found.seed)),
+            ("ended", found.ended),
+        ],
+        tiles=[],
+        table=Table(["Experiment", "Found", "Written", "Read"], rows),
+        explained=[part.about for part, _ in parts],
+        notes=found.notes,
+        sections=[_section(part, result, columns) for part, result in parts],
+        columns=columns,
+        document=found.to_json(),
     )
 
 

@@ -18,7 +18,7 @@ of the vertical one::
 
     view = {
         "name": "",
-        "x": axis("utilisation", "share"),
+        "x": axis("utilization", "share"),
         "y": axis("write amplification", "number", zero=True),
         "series": [
             series(columns, "wa", means, x=shares, name="ours", low=lows, high=highs, look="points"),
@@ -26,16 +26,38 @@ of the vertical one::
         ],
         "levels": [[1, "no copies"]],
     }
+
+``bands`` are stretches of the horizontal axis that are shaded: triples of a start, an end (None: to the end of the
+axis) and a label.
+
+The page draws charts by script (``static/plots``), `paper` draws the same ones by Matplotlib for files. `UNITS`, `RAMP`
+and the names here are read by both.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from flashwright.report.tables import Badge, Table
+
+UNITS: dict[str, list[tuple[float, str]]] = {
+    "ns": [(3.6e12, "h"), (1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1, "ns")],
+    "count": [(1e9, "G"), (1e6, "M"), (1e3, "k"), (1, "")],
+    "bytes": [(2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B")],
+    "share": [(0.01, "%")],
+    "number": [(1, "")],
+    "index": [(1, "")],
+}
+"""The units that the numbers of an axis are shown in, the largest first, by how they read."""
+
+# Dark to light through blue, green and yellow, so that it reads in grey and for the colour-blind alike.
+RAMP = ("#2d1160", "#3b3f8f", "#31688e", "#26838f", "#1f9d8a", "#55b96a", "#9ed33f", "#f2e51d")
+
+_STEM_MAX = 60
 
 NO_TIME = "No time was kept (<code>timing.model = none</code>)"
 
@@ -242,9 +264,68 @@ def axis(label: str, show: str, **options: object) -> dict[str, Any]:
     """An axis: its label, how its numbers read, and options such as ``log`` or ``zero``.
 
     Numbers read as ``ns``, ``bytes``, ``count``, ``share``, ``number`` or ``index`` (whole, never
-    shortened). ``ticks`` are pairs of a value and its label. ``min`` and ``max`` are fixed ends.
+    shortened). ``ticks`` are pairs of a value and its label. ``min`` and ``max`` are fixed ends. ``per`` is what a
+    rate is over, such as ``"s"``.
+
+    The title of the axis is the label and, in brackets, the unit that suits the numbers shown; a label that ends with
+    a unit in brackets stays as it is.
     """
     return {"label": label, "format": show, **options}
+
+
+def without_common_keys(labels: Sequence[str]) -> list[str]:
+    """Labels without the keys that all of them set.
+
+    Examples
+    --------
+    >>> without_common_keys(["gc.victim=greedy", "gc.victim=fifo"])
+    ['greedy', 'fifo']
+    >>> without_common_keys(["gc.victim=greedy", "seed=1"])
+    ['gc.victim=greedy', 'seed=1']
+    """
+    parts = [
+        [re.fullmatch(r"([\w.-]+) ?= ?(.*)", part) for part in label.split(", ")]
+        for label in labels
+    ]
+    keys = {tuple(None if found is None else found[1] for found in label) for label in parts}
+    if len(labels) < 2 or len(keys) > 1 or None in next(iter(keys)):
+        return list(labels)
+    return [", ".join(found[2] for found in label if found is not None) for label in parts]
+
+
+def file_stems(charts: Sequence[Chart]) -> dict[str, list[str]]:
+    """What the files of each drawn chart are called, without their ending: a name for each of its views.
+
+    Parameters
+    ----------
+    charts
+        The charts of a page, in its order. Those that say why there is nothing to draw have no files.
+
+    Returns
+    -------
+    dict
+        The names of the views by the key of the chart.
+
+    Examples
+    --------
+    >>> views = [{"name": "by time"}, {"name": "by requests"}]
+    >>> file_stems([Chart("none", "None", "", missing="no"), Chart("wa", "Write amplification", "", views=views)])
+    {'wa': ['01-write-amplification', '01-write-amplification-by-requests']}
+    """
+    drawn = [chart for chart in charts if chart.views]
+    found = {}
+    for number, chart in enumerate(drawn, 1):
+        stem = f"{number:02}-{_slug(chart.title)}"
+        more = [f"{stem}-{_slug(view['name'])}" for view in chart.views[1:]]
+        found[chart.key] = [stem, *more]
+    return found
+
+
+def _slug(title: str) -> str:
+    found = re.sub(r"[^a-z0-9.]+", "-", title.lower()).strip("-.")
+    if len(found) > _STEM_MAX:
+        found = found[: _STEM_MAX + 1].rpartition("-")[0] or found[:_STEM_MAX]
+    return found or "chart"
 
 
 def cells_across(channels: int, rows: int, cells: int) -> int:

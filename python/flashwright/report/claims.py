@@ -25,6 +25,14 @@ _TONES: dict[str, Tone] = {
     NOT_JUDGED: "bad",
 }
 
+_MEANINGS: dict[str, str] = {
+    Verdict.REPRODUCED: "The claim's rule is met.",
+    Verdict.DIRECTION: "The sign or the order is the paper's; the magnitude is not, or a stand-in can't tell it.",
+    Verdict.NOT: "It came out otherwise.",
+    Verdict.UNTESTABLE: "Nothing that can be run here decides it.",
+    NOT_JUDGED: "A run failed that the claim rests on.",
+}
+
 
 def write_claims(path: Path, document: Mapping[str, Any]) -> None:
     """Writes the page.
@@ -41,6 +49,11 @@ def write_claims(path: Path, document: Mapping[str, Any]) -> None:
     OSError
         If the file can't be written.
     """
+    write_findings(path, claims_page(document))
+
+
+def claims_page(document: Mapping[str, Any]) -> Findings:
+    """The page of all claims; see :func:`write_claims`."""
     claims: Sequence[Mapping[str, Any]] = document["claims"]
     columns = Columns()
     by_paper = {name: list(of) for name, of in groupby(claims, lambda each: str(each["paper"]))}
@@ -53,47 +66,43 @@ def write_claims(path: Path, document: Mapping[str, Any]) -> None:
         for name, of in by_paper.items()
     }
     quick = "A quick run: shapes, no magnitudes; only verdicts of a full run count."
-    write_findings(
-        path,
-        Findings(
-            title="The papers' claims, run again",
-            facts=[
-                ("version", document["version"]),
-                ("date", document["date"]),
-                ("size", "quick" if document["quick"] else "full"),
-                ("real traces", "yes" if document["traces"] else "no"),
-                ("runs", f"{document['runs']:,}"),
-                ("one core", f"{document['cpu_s'] / 60:.1f} minutes"),
-            ],
-            tiles=[(name.capitalize(), str(count)) for name, count in document["counts"].items()],
-            table=Table(
-                ["Claim", "Verdict", "The paper says", "Ours", "Paper", "Where", "Class"],
-                [_row(each) for each in claims],
-                prose=True,
-                filters=["Paper", "Class", "Verdict"],
-            ),
-            explained=[
-                f"{rested_on(document)}. {RULE.replace('*', '')}",
-                CLASSES,
-            ],
-            sections=[
-                Section(name, f"Figures of {name}", of, small=True)
-                for name, of in charts.items()
-                if of
-            ],
-            columns=columns,
-            document=document,
-            notes=[quick] if document["quick"] else [],
-            more=[
-                (
-                    f"Where ours differs from {name}",
-                    Table(["Claim", "Verdict", "Rule", "Why"], rows, prose=True),
-                    "",
-                )
-                for name, of in by_paper.items()
-                if (rows := [_why(each) for each in of if differs(each)])
-            ],
+    return Findings(
+        title="The papers' claims, run again",
+        facts=[
+            ("version", document["version"]),
+            ("date", document["date"]),
+            ("size", "quick" if document["quick"] else "full"),
+            ("real traces", "yes" if document["traces"] else "no"),
+            ("runs", f"{document['runs']:,}"),
+            ("one core", f"{document['cpu_s'] / 60:.1f} minutes"),
+        ],
+        tiles=[(name, str(count)) for name, count in document["counts"].items()],
+        meanings={name: _MEANINGS[name] for name in document["counts"]},
+        table=Table(
+            ["Claim", "Verdict", "The paper says", "Ours", "Paper", "Where", "Class"],
+            [_row(each) for each in claims],
+            prose=True,
+            filters=["Paper", "Class", "Verdict"],
         ),
+        explained=[
+            f"{rested_on(document)}. {RULE.replace('*', '')}",
+            CLASSES,
+        ],
+        sections=[
+            Section(name, f"Figures of {name}", of, small=True) for name, of in charts.items() if of
+        ],
+        columns=columns,
+        document=document,
+        notes=[quick] if document["quick"] else [],
+        more=[
+            (
+                f"Where ours differs from {name}",
+                Table(["Claim", "Verdict", "Rule", "Why"], rows, prose=True),
+                "",
+            )
+            for name, of in by_paper.items()
+            if (rows := [_why(each) for each in of if differs(each)])
+        ],
     )
 
 

@@ -32,7 +32,7 @@ from flashwright.report.runs import (
     series,
 )
 from flashwright.report.sweep import sweeps
-from flashwright.report.tables import Cell, Table, spread
+from flashwright.report.tables import Cell, Table, settled_word, spread, unsettled
 
 # Budgets for the whole file, shared among its runs: a report is to stay far below 2 MB.
 WINDOWS_MAX = 2400
@@ -119,7 +119,7 @@ _TRENDS = (
         "From the arrival of a request to its completion, queueing included. "
         "The 99th percentile is dashed.",
         axis("response time", "ns", log=True),
-        [("mean", "mean"), ("99 %", "p99")],
+        [("mean", "mean"), ("99th percentile", "p99")],
         text.time_ns,
         f"{NO_TIME}, so there are no response times.",
     ),
@@ -166,7 +166,8 @@ def _over_time(runs: Sequence[RunView], found: Sequence[dict[str, Floats]], tren
             for i, part, values in drawn
             if i in only
         ]
-        return {"name": name, "x": x, "y": trend.y, "series": lines}
+        view = {"name": name, "x": x, "y": trend.y, "series": lines}
+        return view | _settled_part(runs, found, trend, column)
 
     with_time = [i for i, run in enumerate(runs) if is_timed(run)]
     by_requests = view(
@@ -191,7 +192,35 @@ def _over_time(runs: Sequence[RunView], found: Sequence[dict[str, Floats]], tren
         table=Table(header, rows),
         group="time",
         left_out=_left_out(runs, {i for i, _, _ in drawn}),
+        notes=_not_settled(runs) if trend.key == "wa" else (),
     )
+
+
+def _settled_part(
+    runs: Sequence[RunView], found: Sequence[dict[str, Floats]], trend: _Trend, column: str
+) -> dict[str, Any]:
+    """The stretch of write amplification that has settled, of a run that stands alone."""
+    since = number(runs[0].json, "settled.since_request")
+    settled = dig(runs[0].json, "settled.verdict") == "settled"
+    if len(runs) > 1 or trend.key != "wa" or since is None or not settled:
+        return {}
+    requests, places = found[0]["requests"], found[0][column]
+    if not np.isfinite(places).all():
+        return {}
+    # Before the end of the first window lies its part of the first window.
+    start = np.interp(since, [0.0, *requests], [0.0, *places])
+    return {"bands": [[short(float(start), 7), None, "settled"]]}
+
+
+def _not_settled(runs: Sequence[RunView]) -> tuple[str, ...]:
+    """What is to be said of runs whose write amplification was still changing, or that were too short to tell."""
+    lines = []
+    for run in runs:
+        if unsettled(run):
+            word = settled_word(run)
+            said = f"{word[0].capitalize() if word else ''}: {dig(run.json, 'settled.why') or ''}"
+            lines.append(f"{run.label}: {said}" if len(runs) > 1 else said)
+    return tuple(lines)
 
 
 def _partition(runs: Sequence[RunView], columns: Columns) -> list[Chart]:

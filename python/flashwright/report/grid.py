@@ -122,6 +122,11 @@ def write_grid(path: Path, found: SweepView, title: str) -> None:
     OSError
         If the file can't be written.
     """
+    write_findings(path, grid_page(found, title))
+
+
+def grid_page(found: SweepView, title: str) -> Findings:
+    """The page of a sweep; see :func:`write_grid`."""
     columns = Columns()
     summaries = [each for each in found.summaries if each.runs]
     sections = _sections(summaries, columns)
@@ -141,19 +146,16 @@ def write_grid(path: Path, found: SweepView, title: str) -> None:
         "There are no figures over a key: none was varied through numbers, or there would be more than "
         f"{_LINES_MOST} lines in each."
     ]  # fmt: skip
-    write_findings(
-        path,
-        Findings(
-            title=title,
-            facts=[*counted, ("digest", found.digest[:16])],
-            tiles=[],
-            table=_table(found),
-            explained=[*explained, *left_out],
-            sections=sections,
-            columns=columns,
-            document=_document(found),
-            more=_failures(found),
-        ),
+    return Findings(
+        title=title,
+        facts=[*counted, ("digest", found.digest[:16])],
+        tiles=[],
+        table=_table(found),
+        explained=[*explained, *left_out],
+        sections=sections,
+        columns=columns,
+        document=_document(found),
+        more=_failures(found),
     )
 
 

@@ -56,6 +56,21 @@ def write_formula(
     factor
         Logical over physical size where the effective range is meant, otherwise 1.
     """
+    write_findings(
+        path,
+        formula_page(document, capacity=capacity, cycles=cycles, written=written, factor=factor),
+    )
+
+
+def formula_page(
+    document: Mapping[str, Any],
+    *,
+    capacity: float,
+    cycles: int,
+    written: Sequence[float],
+    factor: float,
+) -> Findings:
+    """The page of Equation 1: residual lifetime over the reserved range; see :func:`write_formula`."""
     columns = Columns()
     # Up to 1 itself, where the formula leaves one drive write.
     p = np.linspace(0.005, 0.995, _POINTS)
@@ -93,25 +108,22 @@ def write_formula(
         for row in document["rows"]
     ]
     header = ["Reserved range", "Writable", *(f"left after {decimal(a)}" for a in written)]
-    write_findings(
-        path,
-        Findings(
-            title="Residual lifetime by formula",
-            facts=[
-                ("S", decimal(capacity)),
-                ("M", f"{cycles:,} erases"),
-                *([("P is multiplied by", text.significant(factor))] if factor != 1 else []),
-            ],
-            tiles=[],
-            table=Table(header, rows),
-            explained=[
-                "RL = 1 - A / (S (P + (1 - P) M)). It knows uniform random writes and victims that hold the average "
-                "of valid pages. Under uniform writes it errs on the safe side, by up to 2, for cleaning that chooses "
-                "its victims does better; static data and uneven wear can turn that around. experiments/lifetime "
-                "holds it against drives played to their end."
-            ],
-            sections=[Section("formula", "Over the reserved range", [chart])],
-            columns=columns,
-            document=document,
-        ),
+    return Findings(
+        title="Residual lifetime by formula",
+        facts=[
+            ("S", decimal(capacity)),
+            ("M", f"{cycles:,} erases"),
+            *([("P is multiplied by", text.significant(factor))] if factor != 1 else []),
+        ],
+        tiles=[],
+        table=Table(header, rows),
+        explained=[
+            "RL = 1 - A / (S (P + (1 - P) M)). It knows uniform random writes and victims that hold the average "
+            "of valid pages. Under uniform writes it errs on the safe side, by up to 2, for cleaning that chooses "
+            "its victims does better; static data and uneven wear can turn that around. experiments/lifetime "
+            "holds it against drives played to their end."
+        ],
+        sections=[Section("formula", "Over the reserved range", [chart])],
+        columns=columns,
+        document=document,
     )

@@ -8,7 +8,7 @@ import os
 import shlex
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -16,20 +16,69 @@ from typing import Any
 import jinja2
 
 from flashwright.report import text
-from flashwright.report.charts import Chart, Columns, Section
+from flashwright.report.charts import (
+    RAMP,
+    UNITS,
+    Chart,
+    Columns,
+    Section,
+    file_stems,
+    without_common_keys,
+)
 from flashwright.report.figures import sections
+from flashwright.report.header import header, over
 from flashwright.report.runs import RunView, dig, number
+from flashwright.report.settled import settled_badge, tiles_of, warnings_of
 from flashwright.report.tables import (
     KEY_FIGURES,
     Badge,
     Table,
     all_figures,
-    cells,
     configuration,
     key_figures,
 )
 
 VIOLATIONS_SHOWN = 50
+
+
+@dataclass(frozen=True)
+class RunsPage:
+    """A report about one run, or about several side by side: as a page, or as figures for a paper.
+
+    Attributes
+    ----------
+    runs
+        The runs, at least one. Their order is that of the tables, and gives them their colours.
+    title
+        The title of the page.
+    """
+
+    runs: Sequence[RunView]
+    title: str
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Write the page, as :func:`write_report`."""
+        write_report(Path(path), self.runs, self.title)
+
+    def figures(self, folder: str | os.PathLike[str]) -> list[Path]:
+        """Write each chart of the page into a folder, as :func:`flashwright.report.paper.write_figures`."""
+        columns = Columns()
+        parts = _told(self.runs, sections(self.runs, columns))
+        labels = [run.label for run in self.runs]
+        return _write_figures(folder, parts, columns, labels, self.title)
+
+
+def _write_figures(
+    folder: str | os.PathLike[str],
+    parts: Sequence[Section],
+    columns: Columns,
+    labels: Sequence[str],
+    title: str,
+) -> list[Path]:
+    from flashwright.report.paper import write_figures
+
+    charts = [chart for part in parts for chart in part.charts]
+    return write_figures(Path(folder), charts, columns, labels, title)
 
 
 def write_report(path: Path, runs: Sequence[RunView], title: str) -> None:
@@ -71,13 +120,14 @@ def _page(runs: Sequence[RunView], title: str) -> str:
         runs=runs,
         several=several,
         workloads=_distinct(runs, "workload"),
-        names=_distinct(runs, "config.name"),
-        abouts=_distinct(runs, "config.about"),
+        drive=header(runs),
         facts=_facts(runs),
+        warnings=warnings_of(runs),
         badges=badges,
         badges_differ=any(own != badges[0] for own in badges),
-        tiles=_tiles(runs[0]),
+        tiles=tiles_of(runs[0]),
         key_figures=key_figures(runs),
+        meanings=_meanings(runs, badges),
         all_figures=all_figures(runs),
         settings=settings,
         differ=differ,
@@ -126,6 +176,8 @@ class Findings:
         What the reader can download as JSON.
     more
         Further tables below the charts: heading, table, and what is said below it.
+    meanings
+        What tiles and badges mean, by their words: shown when the pointer is on them, in a list, and on paper.
     """
 
     title: str
@@ -138,6 +190,15 @@ class Findings:
     document: Mapping[str, Any]
     notes: Sequence[str] = ()
     more: Sequence[tuple[str, Table, str]] = ()
+    meanings: Mapping[str, str] = field(default_factory=dict)
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Write the page, as :func:`write_findings`."""
+        write_findings(Path(path), self)
+
+    def figures(self, folder: str | os.PathLike[str]) -> list[Path]:
+        """Write each chart of the page into a folder, as :func:`flashwright.report.paper.write_figures`."""
+        return _write_figures(folder, self.sections, self.columns, [self.title], self.title)
 
 
 def write_findings(path: Path, found: Findings) -> None:
@@ -165,6 +226,7 @@ def write_findings(path: Path, found: Findings) -> None:
         notes=found.notes,
         sections=found.sections,
         more=found.more,
+        meanings=found.meanings,
         plots=_for_script(_plots([found.title], charts, found.columns)),
         results=_for_script(found.document, indent=1),
         **_own_files(),
@@ -176,7 +238,10 @@ def _own_files() -> dict[str, object]:
     """Styles and scripts of every page."""
     return {
         "style": _own_file("static/report.css"),
-        "scripts": [_own_file("static/page.js"), _plot_script()],
+        "scripts": [
+            _own_file("static/saveas.js") + _own_file("static/page.js"),
+            _plot_script(),
+        ],
     }
 
 
@@ -195,6 +260,7 @@ _PLOT_FILES = (
     "map",
     "film",
     "requests",
+    "save",
     "chart",
     "start",
 )
@@ -214,20 +280,28 @@ def _template(name: str) -> jinja2.Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["in_words"] = text.in_words
     return environment.get_template(f"{name}.html.j2")
 
 
 def _plots(labels: Sequence[str], charts: Sequence[Chart], columns: Columns) -> dict[str, Any]:
     """What the scripts of the charts read."""
+    stems = file_stems(charts)
     return {
         "runs": labels,
+        "names": without_common_keys(labels),
+        "units": UNITS,
+        "ramp": RAMP,
         "columns": columns.numbers,
         "charts": {
             chart.key: {
                 "title": chart.title,
                 "kind": chart.kind,
                 "group": chart.group,
-                "views": chart.views,
+                "views": [
+                    {**view, "file": stem}
+                    for view, stem in zip(chart.views, stems[chart.key], strict=True)
+                ],
             }
             for chart in charts
         },
@@ -266,7 +340,7 @@ def _distinct(runs: Sequence[RunView], path: str) -> list[str]:
 
 
 def _facts(runs: Sequence[RunView]) -> list[tuple[str, str]]:
-    """Short facts for the header; "differs" where the runs do."""
+    """Short facts for the header; of what the runs do not share, what it varies over."""
     facts: list[tuple[str, str, Callable[[Any], str]]] = [
         ("precondition", "precondition.spec", text.setting),
         ("pace", "pace", text.setting),
@@ -274,12 +348,13 @@ def _facts(runs: Sequence[RunView]) -> list[tuple[str, str]]:
         ("seed", "seed", str),
         ("version", "version", text.setting),
     ]
-    shown = []
+    found = []
     for name, path, show in facts:
-        found = {show(value) for run in runs if (value := dig(run.json, path)) is not None}
-        if found:
-            shown.append((name, found.pop() if len(found) == 1 else "differs"))
-    return shown
+        values = [dig(run.json, path) for run in runs]
+        shown = over([None if value is None else show(value) for value in values])
+        if shown is not None:
+            found.append((name, shown))
+    return found
 
 
 def _badges(run: RunView) -> list[Badge]:
@@ -304,6 +379,7 @@ def _badges(run: RunView) -> list[Badge]:
     if dig(run.json, "precondition.steady") is False:
         why = "Preconditioning gave up before the drive was in a steady state."
         badges.append(Badge("warn", "not steady", why))
+    badges += settled_badge(run)
     found = len(run.violations) or number(run.json, "verify.violations") or 0
     if found:
         s = "" if found == 1 else "s"
@@ -317,10 +393,15 @@ def _badges(run: RunView) -> list[Badge]:
     return badges
 
 
-def _tiles(run: RunView) -> list[tuple[str, str]]:
-    """The key figures of a run that stands alone."""
-    found = ((figure.name, cells(figure, [run])[0]) for figure in KEY_FIGURES)
-    return [(name, cell.shown) for name, cell in found if cell.value is not None]
+def _meanings(runs: Sequence[RunView], badges: Sequence[Sequence[Badge]]) -> list[tuple[str, str]]:
+    """What the badges and key figures mean, for paper and for fingers, which cannot hover; each once."""
+    found = dict.fromkeys((badge.shown, badge.why) for own in badges for badge in own if badge.why)
+    known = (
+        (text.in_words(figure.name) or figure.name, figure.about)
+        for figure in KEY_FIGURES
+        if any(number(run.json, figure.path) is not None for run in runs)
+    )
+    return [*found, *known]
 
 
 def _commands(runs: Sequence[RunView]) -> list[tuple[str, str]]:

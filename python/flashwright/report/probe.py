@@ -99,6 +99,15 @@ def write_probe(
     checked
         Drive and twin on the pattern that was held back.
     """
+    write_findings(path, probe_page(result, residuals, checked))
+
+
+def probe_page(
+    result: ProbeResult,
+    residuals: Sequence[Residual] | None = None,
+    checked: Check | None = None,
+) -> Findings:
+    """The page of a probing; see :func:`write_probe`."""
     columns = Columns()
     target = result.target
     told = [finding for finding in result.findings.values() if finding.verdict != "unknown"]
@@ -118,43 +127,45 @@ def write_probe(
         ]
         for finding in result.findings.values()
     ]
-    write_findings(
-        path,
-        Findings(
-            title=f"Probes of {target['name']}",
-            facts=[
-                ("target", f"{target['name']} ({target['kind'].replace('-', ' ')})"),
-                ("size", f"{size(target['capacity_bytes'])}, blocks of {target['block_bytes']} B"),
-                ("mode", f"{result.mode}, seed {result.seed}"),
-                ("time", f"{text.time_ns(seconds * 1e9)}, on its clock {text.time_ns(own * 1e9)}"),
-            ],
-            tiles=[
-                ("told", f"{len(told)} of {len(result.findings)}"),
-                ("written", size(written)),
-                ("read", size(sum(asked.bytes_read for asked in result.asked))),
-            ],
-            table=Table(
-                ["Parameter", "Verdict", "95 % interval", "Confidence", "Why"], rows, prose=True
-            ),
-            explained=[
-                "Confidence is the share of resamplings of the measurements, or of independent checks, that give "
-                "the same verdict. The evidence of each is below: raw points, what was fitted to them, where it lies."
-            ],
-            sections=[
-                Section(finding.parameter, finding.parameter, charts, stacked=True)
-                for finding in result.findings.values()
-                if (charts := plots(finding.parameter, finding.plots, columns))
-            ]
-            + _of_twin(residuals, checked, columns),
-            columns=columns,
-            document=_without_points(result.json),
-            notes=[
-                *([result.note] if result.note else []),
-                *result.doubts,
-                *result.limits,
-                *result.beside,
-            ],
+    return Findings(
+        title=f"Probes of {target['name']}",
+        facts=[
+            ("target", f"{target['name']} ({target['kind'].replace('-', ' ')})"),
+            ("size", f"{size(target['capacity_bytes'])}, blocks of {target['block_bytes']} B"),
+            ("mode", f"{result.mode}, seed {result.seed}"),
+            ("time", f"{text.time_ns(seconds * 1e9)}, on its clock {text.time_ns(own * 1e9)}"),
+        ],
+        tiles=[
+            ("told", f"{len(told)} of {len(result.findings)}"),
+            ("written", size(written)),
+            ("read", size(sum(asked.bytes_read for asked in result.asked))),
+        ],
+        meanings={
+            "told": "Parameters with a verdict, of all that were asked for.",
+            "written": "What all probes together wrote to the target.",
+            "read": "What all probes together read from the target.",
+        },
+        table=Table(
+            ["Parameter", "Verdict", "95 % interval", "Confidence", "Why"], rows, prose=True
         ),
+        explained=[
+            "Confidence is the share of resamplings of the measurements, or of independent checks, that give "
+            "the same verdict. The evidence of each is below: raw points, what was fitted to them, where it lies."
+        ],
+        sections=[
+            Section(finding.parameter, finding.parameter, charts, stacked=True)
+            for finding in result.findings.values()
+            if (charts := plots(finding.parameter, finding.plots, columns))
+        ]
+        + _of_twin(residuals, checked, columns),
+        columns=columns,
+        document=_without_points(result.json),
+        notes=[
+            *([result.note] if result.note else []),
+            *result.doubts,
+            *result.limits,
+            *result.beside,
+        ],
     )
 
 
@@ -252,9 +263,9 @@ def _axis(label: str, *, log: bool) -> dict[str, Any]:
     found = _UNIT.match(label)
     name, unit = found.groups() if found else (label, "")
     show = _FORMATS.get(unit, "number")
-    rate = ", bytes per second" if unit == "B/s" else ""
+    rate = {"per": "s"} if unit == "B/s" else {}
     other = f" [{unit}]" if unit and unit not in _FORMATS else ""
-    return axis(f"{name}{rate}{other}", show, log=log)
+    return axis(f"{name}{other}", show, log=log, **rate)
 
 
 def _ordered(line: Series) -> tuple[Any, Any]:

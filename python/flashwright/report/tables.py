@@ -111,23 +111,95 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of a run: its name, its path in the JSON, how it reads, which way is better."""
+    """A figure of a run.
+
+    Attributes
+    ----------
+    name
+        What tables call it.
+    path
+        Where it is in the JSON.
+    show
+        How it reads.
+    better
+        Which way is better.
+    about
+        What it means, as a sentence.
+    cleaning
+        Whether it depends on how hard the drive works at cleaning, and so holds only once that has settled.
+    """
 
     name: str
     path: str
     show: Callable[[float], str] = text.count
     better: Direction = None
+    about: str = ""
+    cleaning: bool = False
 
 
 KEY_FIGURES = (
-    Figure("Write amplification", "write_amplification", text.significant, "lower"),
-    Figure("IOPS", "throughput.iops", text.count, "higher"),
-    Figure("Throughput", "throughput.bytes_per_s", text.rate_bytes, "higher"),
-    Figure("Mean response", "response_time_ns.all.mean", text.time_ns, "lower"),
-    Figure("99 % response", "response_time_ns.all.p99", text.time_ns, "lower"),
-    Figure("Blocks erased", "flash.erases.total", text.count, "lower"),
-    Figure("Cleaning efficiency", "gc.efficiency", text.share, "higher"),
-    Figure("Most erases of a block", "wear.erases_per_block.max", text.count, "lower"),
+    Figure(
+        "Write amplification",
+        "write_amplification",
+        text.significant,
+        "lower",
+        "Pages programmed, whatever the cause, per page that the host wrote.",
+        cleaning=True,
+    ),
+    Figure(
+        "IOPS",
+        "throughput.iops",
+        text.count,
+        "higher",
+        "Requests completed per second of the drive's time.",
+        cleaning=True,
+    ),
+    Figure(
+        "Throughput",
+        "throughput.bytes_per_s",
+        text.rate_bytes,
+        "higher",
+        "Data read and written per second of the drive's time; 1 MB is 1,000,000 bytes.",
+        cleaning=True,
+    ),
+    Figure(
+        "Mean response",
+        "response_time_ns.all.mean",
+        text.time_ns,
+        "lower",
+        "Mean time from the arrival of a request to its completion, queueing included.",
+        cleaning=True,
+    ),
+    Figure(
+        "99 % response",
+        "response_time_ns.all.p99",
+        text.time_ns,
+        "lower",
+        "99th percentile of the response time: 99 of 100 requests took no longer.",
+        cleaning=True,
+    ),
+    Figure(
+        "Blocks erased",
+        "flash.erases.total",
+        text.count,
+        "lower",
+        "Erases while the run was measured, whatever the cause.",
+    ),
+    Figure(
+        "Cleaning efficiency",
+        "gc.efficiency",
+        text.share,
+        "higher",
+        "Mean share of a victim's pages that were invalid: what cleaning a block gains.",
+        cleaning=True,
+    ),
+    Figure(
+        "Most erases of a block",
+        "wear.erases_per_block.max",
+        text.count,
+        "lower",
+        "Erases so far of the block that was erased most.",
+    ),
 )
 
 _CAUSES = ("host", "gc", "merge", "translation", "padding", "wear", "total")
@@ -212,17 +284,22 @@ ALL_FIGURES = (
 
 
 def cells(figure: Figure, runs: Sequence[RunView]) -> list[Cell]:
-    """The figure of each run; the best are marked where one run is better than another."""
+    """The figure of each run; the best are marked where one run is better than another.
+
+    A run that is still changing can't be the best in what cleaning decides.
+    """
     values = [number(run.json, figure.path) for run in runs]
+    lasts = [not (figure.cleaning and unsettled(run)) for run in runs]
     known = [value for value in values if value is not None]
+    fit = [value for value, each in zip(values, lasts, strict=True) if each and value is not None]
     best = None
-    if figure.better and len(known) > 1 and min(known) != max(known):
-        best = min(known) if figure.better == "lower" else max(known)
+    if figure.better and fit and len(known) > 1 and min(known) != max(known):
+        best = min(fit) if figure.better == "lower" else max(fit)
     return [
         Cell(text.ABSENT)
         if value is None
-        else Cell(figure.show(value), value, best is not None and value == best)
-        for value in values
+        else Cell(figure.show(value), value, each and best is not None and value == best)
+        for value, each in zip(values, lasts, strict=True)
     ]
 
 
@@ -234,7 +311,34 @@ def key_figures(runs: Sequence[RunView]) -> Table:
         [Cell(run.label, run.label), *(column[i] for _, column in shown)]
         for i, run in enumerate(runs)
     ]
-    return Table(["Run", *(figure.name for figure, _ in shown)], rows)
+    header = ["Run", *(figure.name for figure, _ in shown)]
+    if any(settled_word(run) is not None for run in runs):
+        # Beside the name, where a narrow page shows it.
+        header.insert(1, "Settled")
+        for row, run in zip(rows, runs, strict=True):
+            word = settled_word(run)
+            row.insert(
+                1, Cell(text.ABSENT) if word is None else Cell(word[0], word[0], tone=word[1])
+            )
+    return Table(header, rows)
+
+
+_VERDICTS: dict[str, tuple[str, Tone]] = {
+    "settled": ("settled", "good"),
+    "transient": ("transient", "warn"),
+    "too-short": ("too short to tell", "warn"),
+    "none": ("nothing written", "plain"),
+}
+
+
+def settled_word(run: RunView) -> tuple[str, Tone] | None:
+    """Whether a run's write amplification had settled, and its tone; None where the run does not say."""
+    return _VERDICTS.get(str(dig(run.json, "settled.verdict")))
+
+
+def unsettled(run: RunView) -> bool:
+    """Whether a run's write amplification was still changing, or the run too short to tell."""
+    return dig(run.json, "settled.verdict") in ("transient", "too-short")
 
 
 def all_figures(runs: Sequence[RunView]) -> Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -64,6 +65,24 @@ def share(value: float) -> str:
 def seconds(value: float) -> str:
     """A time given in seconds."""
     return time_ns(value * 1e9)
+
+
+_PERCENTILE = re.compile(r"(\d+(?:\.\d+)?) %( response)?")
+
+
+def in_words(head: str) -> str:
+    """What a short head of a table says in words; empty where it needs none.
+
+    Examples
+    --------
+    >>> in_words("99 %"), in_words("99.9 % response"), in_words("50 %"), in_words("IOPS")
+    ('99th percentile', '99.9th percentile of the response time', 'median (50th percentile)', '')
+    """
+    found = _PERCENTILE.fullmatch(head)
+    if found is None:
+        return ""
+    name = "median (50th percentile)" if found[1] == "50" else f"{found[1]}th percentile"
+    return name + (" of the response time" if found[2] else "")
 
 
 def setting(value: Any) -> str:

@@ -3,12 +3,34 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
 from flashwright.files import write_beside
 
-__all__ = ["put_json"]
+if TYPE_CHECKING:
+    from flashwright.cli.options import ResultOptions
+
+__all__ = ["Shown", "put_json", "put_page"]
+
+
+class Shown(Protocol):
+    """What makes a page of plots, and figures for a paper."""
+
+    def report(self, path: Path) -> None:
+        """Write the page."""
+
+    def figures(self, folder: Path) -> object:
+        """Write each of its charts into a folder."""
+
+
+def put_page(made: Callable[[], Shown], output: ResultOptions) -> None:
+    """Write the page and the figures that were asked for; nothing is made where neither was."""
+    if output.report is not None:
+        made().report(output.report)
+    if output.figures is not None:
+        made().figures(output.figures)
 
 
 def put_json(document: Mapping[str, object], path: Path | None) -> bool:

@@ -115,11 +115,8 @@
     element.addEventListener("click", () => {
       // As text: a number of this script's would lose the last digits of a seed.
       const text = document.getElementById("results").textContent;
-      const link = document.createElement("a");
-      link.href = URL.createObjectURL(new Blob([text], { type: "application/json" }));
-      link.download = `${document.title.replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-|-$/g, "") || "report"}.json`;
-      link.click();
-      setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+      const name = document.title.replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-|-$/g, "") || "report";
+      saveAs(`${name}.json`, text, "application/json");
     });
   }
 

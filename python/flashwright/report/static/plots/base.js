@@ -7,25 +7,18 @@
 // scales, and what stands under the pointer; axes, zoom, read-outs and legends are common to all. Charts of a group
 // share their view and the zoom of their horizontal axis. A run hidden in one chart is hidden in all.
 
-const { runs, columns, charts: specs } = JSON.parse(document.getElementById("plots").textContent);
+const { runs, names, columns, charts: specs, units: UNITS, ramp: RAMP } = JSON.parse(document.getElementById("plots").textContent);
 const HUES = 7;
 const CHAR = 6.4; // width of a character of a tick label, on the safe side
-const names = withoutCommonKeys(runs);
 const hiddenRuns = new Set();
 const charts = [];
 
-/** Labels without the keys that all of them set, such as "greedy" for "gc.victim=greedy". */
-function withoutCommonKeys(labels) {
-  const settings = labels.map((label) => label.split(", ").map((part) => part.match(/^([\w.-]+) ?= ?(.*)$/)));
-  const keys = settings.map((parts) => parts.map((found) => found?.[1]).join());
-  const shared = labels.length > 1 && keys.every((each) => each === keys[0]) && settings[0].every(Boolean);
-  return shared ? settings.map((parts) => parts.map((found) => found[2]).join(", ")) : labels;
-}
-
 // Elements ---------------------------------------------------------------------------------------------------------
 
+const SVG_SPACE = "http://www.w3.org/2000/svg";
+
 function svg(parent, tag, attributes = {}, text) {
-  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  const element = document.createElementNS(SVG_SPACE, tag);
   for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
   if (text !== undefined) element.textContent = text;
   return parent.appendChild(element);
@@ -49,15 +42,6 @@ const hue = (index) => `var(--hue-${index % HUES})`;
 
 // Numbers ----------------------------------------------------------------------------------------------------------
 
-const UNITS = {
-  ns: [[3.6e12, " h"], [1e9, " s"], [1e6, " ms"], [1e3, " µs"], [1, " ns"]],
-  count: [[1e9, " G"], [1e6, " M"], [1e3, " k"], [1, ""]],
-  bytes: [[2 ** 40, " TiB"], [2 ** 30, " GiB"], [2 ** 20, " MiB"], [2 ** 10, " KiB"], [1, " B"]],
-  share: [[0.01, " %"]],
-  number: [[1, ""]],
-  index: [[1, ""]],
-};
-
 function unitOf(format, size) {
   const units = UNITS[format];
   // A clock that shows less than two hours shows seconds; counts below ten thousand are written out.
@@ -77,7 +61,27 @@ function significant(value, digits = 4) {
 function shown(value, format) {
   if (format === "count") return Number.isInteger(value) ? grouped(value, 0) : significant(value);
   const [unit, suffix] = unitOf(format, Math.abs(value));
-  return significant(value / unit) + suffix;
+  return significant(value / unit) + after(suffix);
+}
+
+/** A unit behind a number. */
+const after = (name) => (name ? ` ${name}` : "");
+
+/**
+ * The unit of an axis and the title that names it; a null unit stays with each tick.
+ *
+ * Counts keep their k and M at the tick, since the title says what is counted; so do sizes on a log axis, which are
+ * powers of two. Ticks of an axis's own carry what the reader wrote.
+ */
+function titled(axis, [low, high], log) {
+  const { label, format } = axis;
+  const own = axis.ticks || axis.names || label.endsWith("]") || !["ns", "bytes", "share"].includes(format);
+  if (own) return { unit: null, title: label };
+  const per = axis.per ? `/${axis.per}` : "";
+  if (log && format === "bytes") return { unit: null, title: `${label} [bytes${per}]` };
+  const size = log ? Math.sqrt(low * high) : Math.max(Math.abs(low), Math.abs(high));
+  const unit = unitOf(format, size);
+  return { unit, title: `${label} [${unit[1]}${per}]` };
 }
 
 // Scales -----------------------------------------------------------------------------------------------------------
@@ -98,8 +102,9 @@ function niceStep(span, most) {
   return power * [1, 2, 5, 10].find((step) => step * power >= rough * 0.999);
 }
 
-/** Values and labels of about `most` ticks. */
-function ticksOf([low, high], format, log, most) {
+/** Values and labels of about `most` ticks; bare numbers of the axis's unit, where it has one. */
+function ticksOf([low, high], format, log, most, inUnit = null) {
+  const told = (value) => (inUnit ? significant(value / inUnit[0]) : shown(value, format));
   const decades = log ? Math.log10(high / low) : 0;
   if (log && decades > 0.8 && format === "bytes") {
     const powers = Math.log2(high / low);
@@ -118,16 +123,17 @@ function ticksOf([low, high], format, log, most) {
       if (power % every) continue;
       ticks.push(...within.map((step) => step * 10 ** power));
     }
-    return ticks.filter((at) => at >= low * 0.999 && at <= high * 1.001).map((at) => [at, shown(at, format)]);
+    return ticks.filter((at) => at >= low * 0.999 && at <= high * 1.001).map((at) => [at, told(at)]);
   }
-  const [unit, suffix] = unitOf(format, Math.max(Math.abs(low), Math.abs(high)));
+  const [unit, name] = inUnit ?? unitOf(format, Math.max(Math.abs(low), Math.abs(high)));
+  const suffix = inUnit ? "" : after(name);
   let step = niceStep((high - low) / unit, most);
   if (format === "index") step = Math.max(1, Math.round(step));
   const decimals = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
   const ticks = [];
   for (let k = Math.ceil(low / unit / step - 1e-9); k * step <= (high / unit) * (1 + 1e-9); k += 1) {
     const label = grouped(k * step || 0, decimals); // never "-0"
-    ticks.push([k * step * unit, k === 0 && suffix !== " %" ? label : label + suffix]);
+    ticks.push([k * step * unit, k === 0 && name !== "%" ? label : label + suffix]);
   }
   return ticks;
 }

@@ -4,6 +4,7 @@ const KINDS = { lines, bars, stack, map, film, requests };
 
 const HEIGHT = { plain: 280, small: 190, paper: 215, smallOnPaper: 150 };
 const PAPER = { plain: 660, small: 320 }; // widths
+const SAVED = 440; // the width of a saved chart, so that its words stay readable in a column of a paper
 
 class Chart {
   constructor(plot, spec) {
@@ -29,7 +30,7 @@ class Chart {
   }
 
   resize() {
-    if (Chart.onPaper || this.plot.clientWidth === this.width) return;
+    if (Chart.onPaper || Chart.saving || this.plot.clientWidth === this.width) return;
     if (this.near) this.draw();
     else drawLater(this);
   }
@@ -92,7 +93,7 @@ class Chart {
       const swatch = html(element, "span", `swatch ${look}`);
       if (colour) swatch.style.color = colour;
       element.append(name);
-      this.legend.push([element, isHidden]);
+      this.legend.push({ element, isHidden, name, colour, look });
     };
     const shownRuns = [...new Set((this.view.series ?? []).map((one) => one.run))].filter((run) => run !== undefined);
     if (runs.length > 1) {
@@ -128,6 +129,7 @@ class Chart {
     }
     this.kind.controls?.(this);
     this.resetButton = button(controls, "reset zoom", "option reset", () => this.zoom(null, null));
+    saveButtons(this);
   }
 
   choose(index) {
@@ -151,13 +153,14 @@ class Chart {
   // Drawing
 
   height(width) {
-    const [screen, paper] = this.small ? [HEIGHT.small, HEIGHT.smallOnPaper] : [HEIGHT.plain, HEIGHT.paper];
+    const [screen, paper] = this.small && !Chart.saving ? [HEIGHT.small, HEIGHT.smallOnPaper] : [HEIGHT.plain, HEIGHT.paper];
     return Math.round(this.kind.height?.(this, width) ?? (Chart.onPaper ? paper : screen) + this.slant(width));
   }
 
   draw() {
     waiting.delete(this);
-    const width = Chart.onPaper ? (this.small ? PAPER.small : PAPER.plain) : this.plot.clientWidth;
+    const paper = this.small ? PAPER.small : PAPER.plain;
+    const width = Chart.saving ? SAVED : Chart.onPaper ? paper : this.plot.clientWidth;
     this.width = width;
     if (!width) return;
     const height = this.height(width);
@@ -185,10 +188,14 @@ class Chart {
   layOut(width, height, x, y) {
     const isMap = Boolean(this.kind.isMap);
     const across = Math.max(3, Math.floor(width / 65));
-    this.yTicks = this.view.y ? ticksOf(y, this.view.y.format, this.logY, 6) : [];
-    const named = this.view.x?.ticks ?? this.view.x?.names?.map((name, at) => [at, shortened(name)]);
+    const { x: xAxis, y: yAxis } = this.view;
+    this.yTitle = yAxis && titled(yAxis, y, this.logY);
+    this.xTitle = xAxis && titled(xAxis, x, xAxis.log);
+    this.yTicks = yAxis ? ticksOf(y, yAxis.format, this.logY, 6, this.yTitle.unit) : [];
+    const named = xAxis?.ticks ?? xAxis?.names?.map((name, at) => [at, shortened(name)]);
     const own = named?.filter(([at]) => at >= x[0] && at <= x[1]) ?? [];
-    this.xTicks = isMap ? [] : own.length > (this.view.x.names ? 0 : 1) ? own : ticksOf(x, this.view.x.format, this.view.x.log, across);
+    const enough = own.length > (xAxis?.names ? 0 : 1);
+    this.xTicks = isMap ? [] : enough ? own : ticksOf(x, xAxis.format, xAxis.log, across, this.xTitle.unit);
     const longest = Math.max(0, ...this.yTicks.map(([, label]) => label.length));
     // Panels below each other are aligned, whatever their labels.
     let left = { map: 44, film: 44, stack: 2, requests: 56 }[this.spec.kind] ?? Math.ceil(longest * CHAR) + 10;
@@ -225,17 +232,18 @@ class Chart {
       svg(frame, "text", { x: inside, y: area.bottom + 16, class: "tick middle" }, label);
       free = inside + half + 6;
     }
-    if (view.y) svg(frame, "text", { x: 0, y: 12, class: "label" }, view.y.label);
+    if (view.y) svg(frame, "text", { x: 0, y: 12, class: "label" }, this.yTitle.title);
     if (view.x) {
       svg(frame, "line", { x1: area.left, x2: area.right, y1: area.bottom, y2: area.bottom, class: "base" });
       const y = this.svg.viewBox.baseVal.height - 7;
-      svg(frame, "text", { x: area.right, y, class: "label end" }, view.x.label);
+      svg(frame, "text", { x: area.right, y, class: "label end" }, this.xTitle.title);
     }
     const clip = `clip-${charts.indexOf(this)}`;
     const size = { width: Math.max(area.right - area.left, 1), height: area.bottom - area.top + 2 };
     const box = { x: area.left, y: area.top - 1, ...size };
     svg(svg(this.svg, "clipPath", { id: clip }), "rect", box);
     const clipped = svg(this.svg, "g", { "clip-path": `url(#${clip})` });
+    paintBands(this, clipped);
     this.over = svg(this.svg, "g"); // what may reach over the edge, such as a point on it
     this.kind.paint(this, clipped, sx, sy, area);
     paintReferences(this);
@@ -245,7 +253,7 @@ class Chart {
 
   updateControls() {
     this.choices?.forEach((choice, index) => choice.setAttribute("aria-pressed", index === this.index));
-    for (const [element, isHidden] of this.legend) element.setAttribute("aria-pressed", !isHidden());
+    for (const { element, isHidden } of this.legend) element.setAttribute("aria-pressed", !isHidden());
     this.logButton?.setAttribute("aria-pressed", this.logY);
     this.resetButton.hidden = !this.x && !this.y;
   }

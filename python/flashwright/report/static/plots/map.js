@@ -1,7 +1,5 @@
 // A cell a block.
 
-// Dark to light through blue, green and yellow, so that it reads in grey and for the colour-blind alike.
-const RAMP = ["#2d1160", "#3b3f8f", "#31688e", "#26838f", "#1f9d8a", "#55b96a", "#9ed33f", "#f2e51d"];
 const LEVELS = 36;
 
 function ramp(share) {

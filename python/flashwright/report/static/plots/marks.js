@@ -35,6 +35,14 @@ function diamond(parent, x, y, colour) {
   svg(parent, "path", { d: `M${x.toFixed(1)} ${(y - 6).toFixed(1)}l5 6l-5 6l-5 -6z`, class: "published", stroke: colour });
 }
 
+/** Stretches of the horizontal axis, shaded behind what is drawn; an end of null is that of the axis. */
+function paintBands({ view, area, sx }, group) {
+  for (const [from, to] of view.bands ?? []) {
+    const [left, right] = [sx(from), to === null ? area.right : sx(to)].map((x) => Math.min(Math.max(x, area.left), area.right));
+    if (right > left) svg(group, "rect", { x: left, y: area.top, width: right - left, height: area.bottom - area.top, class: "stretch" });
+  }
+}
+
 /** Lines of reference, upright and level, each with its label where no other label is. */
 function paintReferences({ view, area, sx, sy, over, logY }) {
   const shownAt = (scale, low, high) => ([at]) => scale(at) >= low - 0.5 && scale(at) <= high + 0.5;
@@ -56,7 +64,8 @@ function paintReferences({ view, area, sx, sy, over, logY }) {
     taken.push(box);
     svg(over, "text", { x: box.text.x, y: box.text.y, class: box.text.end ? "tick halo end" : "tick halo" }, label);
   };
-  for (const [at, label] of marks) {
+  const stretches = (view.bands ?? []).map(([from, , label]) => [Math.max(from, sx.invert(area.left)), label]);
+  for (const [at, label] of [...marks, ...stretches.filter(([from]) => sx(from) < area.right)]) {
     const x = sx(at);
     const rows = [12, 26, 40, 54].map((down) => area.top + down);
     write(label, rows.flatMap((y) => [{ x: x + 5, y, end: false }, { x: x - 5, y, end: true }]));

@@ -1,19 +1,17 @@
 // Finds the charts of the page.
 
-/** On paper charts get the width of a page, and the configuration is laid open. */
+/** On paper charts get the width of a page, and the configuration and what figures mean are laid open. */
 function printing() {
-  const configuration = document.getElementById("configuration");
-  let wasOpen = false;
+  const unfolded = [...document.querySelectorAll("#configuration, .meanings")];
+  let closed = [];
   addEventListener("beforeprint", () => {
-    if (configuration) {
-      wasOpen = configuration.open;
-      configuration.open = true;
-    }
+    closed = unfolded.filter((each) => !each.open);
+    for (const each of closed) each.open = true;
     Chart.onPaper = true;
     charts.forEach((chart) => chart.draw());
   });
   addEventListener("afterprint", () => {
-    if (configuration) configuration.open = wasOpen;
+    for (const each of closed) each.open = false;
     Chart.onPaper = false;
     charts.forEach((chart) => chart.draw());
   });

@@ -1,0 +1,209 @@
+"""Charts as files: drawings and their numbers, from the same objects as the page."""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import re
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from conftest import Cli
+from flashwright.errors import MissingPackageError, OutputError
+from flashwright.report import RunsPage
+from flashwright.report.charts import Chart, Columns, axis, categories, series
+from flashwright.report.paper import check_figures, write_figures
+from test_report import a_closeup, a_run, comparison, looks
+
+pytest.importorskip("matplotlib", reason="needs Matplotlib (pip install flashwright[plots])")
+
+SPACE = "{http://www.w3.org/2000/svg}"
+
+
+def words(path: Path) -> list[str]:
+    """The texts of a drawing."""
+    return ["".join(each.itertext()) for each in ElementTree.parse(path).iter(f"{SPACE}text")]
+
+
+def numbers(path: Path) -> list[list[str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.reader(file))
+
+
+def drawn(folder: Path, kind: Any, view: dict[str, Any], columns: Columns) -> tuple[Path, Path]:
+    charts = [Chart("one", "A chart", "What it <code>shows</code>.", kind=kind, views=[view])]
+    drawing, rows = write_figures(folder, charts, columns, ["run"], "All")
+    return drawing, rows
+
+
+def test_a_run_becomes_a_drawing_and_a_table_a_view(tmp_path: Path) -> None:
+    run = a_run()
+    run.closeup, run.snapshots = a_closeup(1), looks(run, 5)
+    files = RunsPage([run], "A run").figures(tmp_path / "figures")
+    stems = [path.stem for path in files[::2]]
+    assert stems[:5] == [
+        "01-write-amplification", "01-write-amplification-by-requests",
+        "02-throughput", "02-throughput-by-requests", "03-response-time",
+    ]  # fmt: skip
+    assert stems[-2:] == [
+        "16-how-busy-dies-and-channels-were",
+        "16-how-busy-dies-and-channels-were-channels",
+    ]
+    assert sorted(files) == sorted((tmp_path / "figures").iterdir())
+    assert all(
+        path.suffix == end for path, end in zip(files, [".svg", ".csv"] * len(stems), strict=True)
+    )
+    for drawing, table in zip(files[::2], files[1::2], strict=True):
+        # A column's width, in words of 8 pt that stay words.
+        assert ElementTree.parse(drawing).getroot().get("width") == "244.8pt"
+        assert "font-size: 8px" in drawing.read_text()
+        head, *rows = numbers(table)
+        assert rows and all(len(row) == len(head) for row in rows), table
+    response = tmp_path / "figures/03-response-time"
+    shown = words(response.with_suffix(".svg"))
+    assert {"drive's time [s]", "response time [ms]", "mean", "99th percentile"} <= set(shown)
+    assert {"0.2", "0.5", "1", "2", "5"} <= set(shown), "a log axis, as on the page"
+    assert numbers(response.with_suffix(".csv"))[0] == [
+        "series", "drive's time [ns]", "response time [ns]",
+    ]  # fmt: skip
+    film = numbers(tmp_path / "figures/14-erases-over-time.csv")
+    assert film[0][:2] == ["requests completed", "drive's time [ns]"]
+    assert {row[0] for row in film[1:]} == {"1250000"}, "the last moment"
+
+
+def test_what_runs_share_is_left_out_of_their_names(tmp_path: Path) -> None:
+    RunsPage(comparison(), "Four").figures(tmp_path)
+    assert {"greedy", "fifo", "cost-benefit"} <= set(words(tmp_path / "01-write-amplification.svg"))
+    table = numbers(tmp_path / "03-response-time.csv")
+    assert {row[0] for row in table[1:]} >= {"greedy, mean", "greedy, 99th percentile"}
+
+
+def test_intervals_references_and_published_values_are_in_both(tmp_path: Path) -> None:
+    columns = Columns()
+    view = {
+        "name": "",
+        "x": categories("trace", ["one", "two"]),
+        "y": axis("erases", "count", zero=True),
+        "series": [
+            series(columns, "ours", [2, 5], name="fifo", low=[1, 4], high=[3, 6]),
+            series(columns, "paper", [2.5, 5], name="paper", look="published", of="fifo"),
+        ],
+        "levels": [[4, "enough"]],
+    }
+    drawing, table = drawn(tmp_path, "bars", view, columns)
+    assert {"one", "two", "erases", "fifo", "fifo, paper", "enough"} <= set(words(drawing))
+    text = drawing.read_text()
+    # Two bars of error with a cap at each end, a line of reference, a diamond a published value.
+    assert len(re.findall(r'id="LineCollection', text)) == 1
+    assert "<dc:title>A chart</dc:title>" in text and "All. What it shows." in text
+    assert numbers(table) == [
+        ["series", "trace", "erases", "low", "high"],
+        ["fifo", "one", "2", "1", "3"],
+        ["fifo", "two", "5", "4", "6"],
+        ["fifo, paper", "one", "2.5", "", ""],
+        ["fifo, paper", "two", "5", "", ""],
+        ["reference: enough", "", "4", "", ""],
+    ]
+
+
+def test_units_stand_in_titles_and_heads(tmp_path: Path) -> None:
+    columns = Columns()
+    line = series(columns, "a", [1e6, 4e6], x=[4096, 1 << 20], name="a")
+    view = {
+        "name": "",
+        "x": axis("request size", "bytes", log=True),
+        "y": axis("rate", "bytes", per="s", zero=True),
+        "series": [line],
+    }
+    drawing, table = drawn(tmp_path, "lines", view, columns)
+    shown = words(drawing)
+    assert {"request size [bytes]", "rate [MiB/s]", "4 KiB", "1 MiB", "3"} <= set(shown)
+    assert numbers(table)[0] == ["series", "request size [bytes]", "rate [bytes/s]"]
+
+
+def test_places_with_names_keep_them(tmp_path: Path) -> None:
+    columns = Columns()
+    view = {
+        "name": "",
+        "x": axis("workload", "index", ticks=[[0, "Financial"], [1, "TPC-H"]]),
+        "y": axis("merges", "count", log=True),
+        "series": [series(columns, "a", [10, 1000], x=[0, 1], name="a", look="points")],
+        "bands": [[0.5, None, "settled"]],
+    }
+    drawing, table = drawn(tmp_path, "lines", view, columns)
+    assert [row[1] for row in numbers(table)[1:]] == ["Financial", "TPC-H"]
+    assert {"Financial", "TPC-H"} <= set(words(drawing))
+    assert "settled" in [text.strip() for text in words(drawing)]
+
+
+def test_one_chart_is_one_file_to_the_byte(tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        RunsPage([a_run(rows=0)], "One").figures(tmp_path / folder)
+    for path in (tmp_path / "a").iterdir():
+        assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes(), path.name
+
+
+def test_other_files_of_the_folder_stay(command: Cli, small: str, tmp_path: Path) -> None:
+    folder = tmp_path / "figures"
+    folder.mkdir()
+    kept, replaced = folder / "notes.txt", folder / "01-write-amplification.csv"
+    kept.write_text("mine")
+    replaced.write_text("old")
+    said = command("simulate", small, "--workload", "uniform", "--requests", 2000, "--figures", folder)  # fmt: skip
+    assert said.status == 0, said.err
+    assert kept.read_text() == "mine" and replaced.read_text().startswith("series,")
+    assert not list(folder.glob(".*")), "nothing half-written"
+
+
+def test_compare_and_the_formula_have_them_too(command: Cli, small: str, tmp_path: Path) -> None:
+    folder = tmp_path / "compared"
+    said = command(
+        "compare", small, "--workload", "uniform", "--requests", 2000, "--quiet",
+        "--vary", "capacity.utilization=0.6,0.8", "--figures", folder,
+    )  # fmt: skip
+    assert said.status == 0, said.err
+    assert (folder / "01-mean-response-time.svg").exists()
+    folder = tmp_path / "formula"
+    said = command(
+        "lifetime", "--capacity", "100GB", "--cycles", 10_000, "--written", "50TB", "--figures", folder,
+    )  # fmt: skip
+    assert said.status == 0, said.err
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "01-residual-lifetime.csv",
+        "01-residual-lifetime.svg",
+    ]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["simulate", "compare", "advise", "lifetime", "sweep", "replay", "probe", "characterize", "reproduce"],
+)  # fmt: skip
+def test_every_command_with_a_page_takes_it(command: Cli, name: str) -> None:
+    said = command(name, "--help")
+    assert "--report FILE.html" in said.out and "--figures FOLDER" in said.out
+
+
+def test_nothing_is_played_where_they_could_not_be_written(
+    command: Cli, small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    said = command("simulate", small, "--figures", file)
+    assert said.status == 2 and said.out == ""
+    assert said.err.splitlines()[0] == f"error: {file}: is a file; expected a folder"
+    with pytest.raises(OutputError, match="can't be made: no such file"):
+        check_figures(tmp_path / "none" / "deeper")
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "matplotlib" else find(name)
+    )
+    said = command("simulate", small, "--figures", tmp_path / "new")
+    assert said.status == 2 and not (tmp_path / "new").exists()
+    assert said.err == (
+        "error: --figures: Matplotlib is not installed\nhint: pip install flashwright[plots]\n"
+    )
+    with pytest.raises(MissingPackageError):
+        RunsPage([a_run()], "A run").figures(tmp_path / "new")
