@@ -25,6 +25,7 @@ __all__ = [
     "distinct",
     "is_of_drive",
     "name_of",
+    "seeded",
     "variants",
 ]
 
@@ -251,6 +252,35 @@ def variants(
     return made
 
 
+def seeded(made: Sequence[Variant], seeds: int) -> list[Variant]:
+    """Each variant with consecutive seeds, from its own on; the same ones if one seed is asked for.
+
+    Parameters
+    ----------
+    made : sequence of Variant
+        The variants.
+    seeds : int
+        How many seeds.
+
+    Examples
+    --------
+    >>> made = variants(Ssd.named("default"), "uniform", {"gc.victim": ["fifo"]})
+    >>> [variant.label for variant in seeded(made, 2)]
+    ['gc.victim=fifo, seed=1', 'gc.victim=fifo, seed=2']
+    """
+    if seeds == 1:
+        return list(made)
+    return [
+        replace(
+            variant,
+            settings=replace(variant.settings, seed=variant.settings.seed + k),
+            varied={**variant.varied, "seed": variant.settings.seed + k},
+        )
+        for variant in made
+        for k in range(seeds)
+    ]
+
+
 def _policy(key: str, value: policies.Given) -> policies.Given:
     policies.expect_policies([value])
     if value.key != key:
@@ -382,6 +412,7 @@ def compare(
     vary: Mapping[str, Sequence[object]],
     *,
     each: Callable[[str, Ssd], RunResult] | None = None,
+    seeds: int = 1,
     progress: Callable[[Progress], None] | None = None,
     **settings: Unpack[PlaySettings],
 ) -> Runs:
@@ -402,6 +433,8 @@ def compare(
     each : callable, optional
         Plays one variant, given its label and its drive, instead of :meth:`Ssd.play`; only settings of
         the drive can be varied then.
+    seeds : int, optional
+        Plays each combination with so many consecutive seeds; :meth:`Runs.over_seeds` has means and intervals.
     progress : callable, optional
         Called a few times a second in each run.
     **settings
@@ -438,7 +471,9 @@ def compare(
     ...
     flashwright.errors.WorkloadError: workload.rate and depth: found both, expected one of them
     """
-    made = variants(ssd.settling(), workload, vary, RunSettings(**settings))
+    if seeds < 1 or (seeds > 1 and each is not None):
+        raise ConfigError(f"seeds: found {seeds}, expected 1 or more, and 1 together with each", "")
+    made = seeded(variants(ssd.settling(), workload, vary, RunSettings(**settings)), seeds)
     if each is not None:
         for key in vary:
             if not is_of_drive(key):

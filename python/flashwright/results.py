@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, overload
@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from flashwright import _core
 from flashwright.errors import WorkloadError
+from flashwright.estimate import Estimate
 from flashwright.files import write_beside
 from flashwright.tablefiles import write_parquet, write_table
 from flashwright.tables import Tabular, html_table
@@ -453,6 +454,16 @@ class RunResult(Tabular):
         return runs_html([self])
 
 
+_OVER_SEEDS: dict[str, Callable[[Mapping[str, Any]], float | None]] = {
+    "write_amplification": lambda j: j["write_amplification"],
+    "throughput.iops": lambda j: j["throughput"]["iops"],
+    "response_time_ns.all.mean": lambda j: j["response_time_ns"]["all"]["mean"],
+    "response_time_ns.all.p99": lambda j: j["response_time_ns"]["all"]["p99"],
+    "response_time_ns.all.p99_9": lambda j: j["response_time_ns"]["all"]["p99_9"],
+    "flash.erases.total": lambda j: j["flash"]["erases"]["total"],
+}
+
+
 class Runs(list[RunResult], Tabular):
     """Runs side by side: a list that is also a table, with a row for each.
 
@@ -490,6 +501,41 @@ class Runs(list[RunResult], Tabular):
         pyarrow.Table
         """
         return table(self, config=False)
+
+    def over_seeds(self) -> pa.Table:
+        """A row for each combination that was played with several seeds: means and 95 % intervals.
+
+        Returns
+        -------
+        pyarrow.Table
+            What was varied beside the seed, ``seeds`` (how many), ``settled`` (runs that had settled), and for each
+            figure its mean and ``….ci95``, half the width of the 95 % interval of the mean by Student's t.
+
+        Examples
+        --------
+        >>> from flashwright import Ssd, compare
+        >>> ssd = Ssd.named("default").with_(blocks_per_plane=64)
+        >>> runs = compare(ssd, "uniform", {"gc.victim": ["greedy"]}, requests=20_000, seeds=3)
+        >>> row = runs.over_seeds().to_pylist()[0]
+        >>> row["gc.victim"], row["seeds"], row["settled"], row["write_amplification.ci95"] < 0.1
+        ('greedy', 3, 3, True)
+        """
+        groups: dict[str, list[RunResult]] = {}
+        for run in self:
+            beside = {key: value for key, value in run.varied.items() if key != "seed"}
+            groups.setdefault(json.dumps(beside, default=str), []).append(run)
+        rows = []
+        for runs in groups.values():
+            row: dict[str, object] = {k: v for k, v in runs[0].varied.items() if k != "seed"}
+            row |= {"seeds": len(runs), "settled": sum(bool(run.settled) for run in runs)}
+            for name, of in _OVER_SEEDS.items():
+                values = [of(run.json) for run in runs]
+                known = [value for value in values if value is not None]
+                found = Estimate.of(known) if len(known) == len(runs) else None
+                row[name] = None if found is None else found.mean
+                row[f"{name}.ci95"] = None if found is None else found.ci95
+            rows.append(row)
+        return of_rows(rows)
 
     def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> None:
         """Write an HTML page that shows the runs side by side and needs nothing else.

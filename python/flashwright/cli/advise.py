@@ -31,8 +31,6 @@ from flashwright.workloads import Workload
 
 __all__ = ["advise"]
 
-_PRECONDITION = "random"
-
 
 @dataclass
 class HostOptions:
@@ -117,6 +115,12 @@ def advise(
         int | None,
         typer.Option(metavar="N", help="Erases that a block takes; by default wear.pe-cycles-max."),
     ] = None,
+    seeds: Annotated[
+        int,
+        typer.Option(
+            metavar="N", help="Play each point with N seeds; figures are means over them."
+        ),
+    ] = 1,
     jobs: Annotated[
         int | None, typer.Option(metavar="N", help="Play N runs at a time; by default one a core.")
     ] = None,
@@ -140,14 +144,11 @@ def advise(
     if profile is not None and host_wanted and not any(about_space):
         return _host_alone(host_advice(profile, device=disk), about_host, output)
     notes = []
-    if run.precondition == "empty":
-        run = replace(run, precondition=_PRECONDITION)
-        notes.append(
-            f"the drive is filled first (--precondition {_PRECONDITION}): an empty one cleans nothing"
-        )
     if run.workload is None and run.trace is None:
         notes.append(f"neither --trace nor --workload: playing {DEFAULT_TRACE}")
-    ssd, source, settings = run.drive(device), run.source(), run.settings()
+    if seeds < 1:
+        raise ConfigError(f"--seeds: found {seeds}, expected 1 or more", "")
+    ssd, source, settings = run.drive(device).settling(), run.source(), run.settings()
     known = Profile.described(ssd) if profile is None else replace(profile, twin=_plain(ssd))
     if host_wanted and about_host.write_to is not None:
         # Before the runs, so that none is in vain.
@@ -169,6 +170,7 @@ def advise(
             settings=settings,
             cycles=cycles,
             write_rate=rate,
+            seeds=seeds,
             jobs=jobs or os.cpu_count() or 1,
             progress=lambda done, total: bar.update(Progress("measured", done, total, None, 0)),
         )
@@ -212,7 +214,7 @@ def _profile(device: str) -> Profile | None:
 
 
 def _plain(ssd: Ssd) -> Ssd:
-    return replace(ssd, preconditioning="empty")
+    return replace(ssd, preconditioning=None)
 
 
 def _write(hosted: HostAdvice | None, options: HostOptions) -> list[Path]:
@@ -295,7 +297,7 @@ def _document(found: Advice, run: RunOptions, workload: str) -> dict[str, Any]:
         "version": __version__,
         "config": found.points[0].result.json["config"] if found.points else None,
         "workload": found.points[0].result.json["workload"] if found.points else workload,
-        "precondition": run.precondition,
+        "precondition": run.precondition or "auto",
         "seed": run.seed,
         "targets": [target.text for target in found.targets],
         "points": [point.figures() for point in found.points],
@@ -322,6 +324,8 @@ def _shown(metric: str, value: float | None) -> str:
 
 
 def _unmet(found: Advice) -> str:
+    if not any(point.is_settled for point in found.points):
+        return "no reservation can be recommended: no run had settled, and what is met in a transient is not met"
     parts = []
     for target, value, at in found.nearest:
         if value is None:
@@ -352,6 +356,8 @@ def _show(found: Advice, document: dict[str, Any]) -> None:
         page.Column("reserved", 100),
         page.Column("utilization", 95),
         page.Column("WA", 99),
+        page.Column("95 % of WA", 62),
+        page.Column("settled", 98, number=False),
         page.Column("IOPS", 80),
         page.Column("mean", 70),
         page.Column("p99", 75),
@@ -364,10 +370,10 @@ def _show(found: Advice, document: dict[str, Any]) -> None:
         table.add_row(
             units.share(point.reserved),
             f"{point.utilization:g}",
-            *(
-                _shown(metric, point.value(metric))
-                for metric in ("write-amplification", "iops", "mean", "p99", "p99.9")
-            ),
+            _shown("write-amplification", point.value("write-amplification")),
+            units.interval(point.interval("write-amplification")),
+            units.VERDICTS[point.verdict],
+            *(_shown(metric, point.value(metric)) for metric in ("iops", "mean", "p99", "p99.9")),
             units.size(point.life_bytes) if point.life_bytes is not None else "-",
             units.number(point.life_years, 2),
             _marks(found, point),
@@ -383,10 +389,17 @@ def _show(found: Advice, document: dict[str, Any]) -> None:
             (
                 "reserve",
                 f"{units.share(best.reserved)} (capacity.utilization={best.utilization:g}), the least that meets "
-                f"{', '.join(t.text for t in found.targets)}: {figures} in a run at that very point",
+                f"{', '.join(t.text for t in found.targets)}: {figures} in a settled drive; "
+                f"{_confirmed(found)} once more under another seed",
             )
         )
     out.print(page.grid(rows))
+
+
+def _confirmed(found: Advice) -> str:
+    assert found.recommended is not None and found.recommended.confirmation is not None
+    again = found.recommended.confirmation
+    return ", ".join(f"{t.metric} {_shown(t.metric, again.value(t.metric))}" for t in found.targets)
 
 
 def _marks(found: Advice, point: Point) -> str:

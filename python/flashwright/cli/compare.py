@@ -28,7 +28,7 @@ from flashwright.cli.options import (
 )
 from flashwright.cli.progress import Bar
 from flashwright.cli.render import Shown, errors, page, put_json, put_page
-from flashwright.compare import Variant, variants
+from flashwright.compare import Variant, seeded, variants
 from flashwright.device import Ssd
 from flashwright.errors import (
     ConfigError,
@@ -37,7 +37,7 @@ from flashwright.errors import (
     PolicyError,
     WorkloadError,
 )
-from flashwright.results import RunResult, column, table
+from flashwright.results import RunResult, Runs, column, table
 from flashwright.run import RunInterrupted
 from flashwright.tablefiles import write_table
 
@@ -62,6 +62,13 @@ def compare(
         Path | None,
         typer.Option(metavar="FILE", help=f"A row for each run, with all its figures: {TABLE}."),
     ] = None,
+    seeds: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            help="Play each run with N seeds, from --seed on; the table has means and 95 % intervals.",
+        ),
+    ] = 1,
     policy: PolicyFiles = None,
     parquet: Annotated[Path | None, OLD] = None,
 ) -> int:
@@ -71,10 +78,12 @@ def compare(
     check_closeup(run, output)
     check_snapshots(run, output)
     varied = _varied(vary or [])
-    ssd = run.drive(device)
+    if seeds < 1:
+        raise ConfigError(f"--seeds: found {seeds}, expected 1 or more", "")
+    ssd = run.drive(device).settling()
     settings = replace(run.settings(), policies=[policies.load(text) for text in policy or []])
     source = _source(run, varied)
-    made = variants(ssd, source, varied, settings)
+    made = seeded(variants(ssd, source, varied, settings), seeds)
     if not run.given(["workload", "trace"]) and "workload" not in varied and not output.quiet:
         errors.note(f"neither --trace nor --workload: playing {DEFAULT_TRACE}")
     results: list[RunResult] = []
@@ -177,6 +186,9 @@ def _write(
     document = {
         "version": __version__,
         "vary": {key: [_plain(value) for value in values] for key, values in varied.items()},
+        "over_seeds": Runs(results).over_seeds().to_pylist()
+        if any("seed" in variant.varied for variant in played)
+        else None,
         "runs": [
             {"label": result.label, "varied": variant.varied, **result.json}
             for result, variant in zip(results, played, strict=True)
@@ -200,6 +212,8 @@ def _write(
     put_page(shown, output)
     if not output.silent:
         page.show_comparison(results, title, table_ram="ftl.scheme" in varied)
+        if any("seed" in result.varied for result in results):
+            page.show_over_seeds(Runs(results))
 
 
 def _plain(value: object) -> object:

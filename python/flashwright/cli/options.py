@@ -163,12 +163,14 @@ class RunOptions(TraceOptions):
         ),
     ] = None
     precondition: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="SPEC",
-            help="Bring the drive into a state first: empty, sequential, random, random:capacities=N or steady.",
+            help="Bring the drive into a state first. workload: fill it, then play the workload until write "
+            "amplification has settled; auto: workload where possible, else sequential (the default of compare, advise "
+            "and sweeps). empty (the default elsewhere), sequential, random: a bare start, not a settled one.",
         ),
-    ] = "empty"
+    ] = None
     workload: Annotated[
         str | None,
         typer.Option(
@@ -254,7 +256,7 @@ class RunOptions(TraceOptions):
         ssd = Ssd.find(name)
         if self.set:
             ssd = ssd.with_settings(self.set)
-        return ssd.precondition(self.precondition)
+        return ssd if self.precondition is None else ssd.precondition(self.precondition)
 
     def source(self) -> workloads.Source:
         """What is played; the bundled trace where nothing is named."""

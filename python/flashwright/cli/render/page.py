@@ -13,7 +13,7 @@ from rich.console import Console, RenderableType
 
 from flashwright.cli.render import units
 from flashwright.cli.render.fit import TEXT_MAX, Column, Grid, Table, wrap
-from flashwright.results import RunResult
+from flashwright.results import RunResult, Runs
 
 __all__ = [
     "Column",
@@ -23,6 +23,7 @@ __all__ = [
     "pace",
     "plain_table",
     "show_comparison",
+    "show_over_seeds",
     "show_run",
     "times",
 ]
@@ -182,6 +183,12 @@ def _precondition(done: dict[str, Any]) -> str:
     text = str(done["spec"])
     if done["pages_written"]:
         text += f" ({units.count(done['pages_written'])} pages written)"
+    if (by := done.get("workload")) is not None:
+        times = f", {units.count(by['passes'])} passes" if by["passes"] else ""
+        text += (
+            f", then {units.count(by['requests'])} requests{times} ({by['capacities']:.2f} capacities written), "
+            f"{_SEARCH[by['ended']]}"
+        )
     if done["steady"] is not None:
         rounds = len(done["write_amplification_rounds"])
         text += (
@@ -192,10 +199,35 @@ def _precondition(done: dict[str, Any]) -> str:
     return text
 
 
+_SEARCH = {
+    "settled": "until settled",
+    "gave-up": "NOT settled: gave up",
+    "nothing-written": "which wrote nothing",
+    "ended": "NOT settled: the workload ended",
+    "under-way": "not settled yet",
+}
+
+
+def _amplification(figures: dict[str, Any]) -> str:
+    """Write amplification with its interval, and whether it is of a settled drive."""
+    text = units.number(figures["write_amplification"])
+    settled = figures["settled"]
+    if settled is None or settled["verdict"] == "none":
+        return text
+    if settled["verdict"] == "transient":
+        return f"{text}, TRANSIENT: {settled['why']}"
+    within = (
+        "" if settled["interval"] is None else f" (95 %: {units.interval(settled['interval'])})"
+    )
+    if settled["verdict"] == "too-short":
+        return f"{text}{within}; {settled['why']}"
+    return f"{text}{within}, settled"
+
+
 def _figures(result: RunResult) -> RenderableType:
     j = result.json
     wear = j["wear"]["erases_per_block"]
-    rows = [("", ""), ("write amplification", units.number(j["write_amplification"]))]
+    rows = [("", ""), ("write amplification", _amplification(j))]
     throughput = j["throughput"]
     if throughput["iops"] is not None:
         rows.append(
@@ -447,6 +479,18 @@ def _size_to_drive(figures: dict[str, Any]) -> float | None:
     return float(size) / requests if requests else None
 
 
+_VERDICTS = tuple(units.VERDICTS)
+
+
+def _verdict_number(figures: dict[str, Any]) -> float | None:
+    settled = figures["settled"]
+    return None if settled is None else float(_VERDICTS.index(settled["verdict"]))
+
+
+def _verdict(number: float | None) -> str:
+    return units.VERDICTS["none" if number is None else _VERDICTS[int(number)]]
+
+
 def _comparison(table_ram: bool) -> list[_Figure]:
     def figure(
         name: str,
@@ -463,6 +507,7 @@ def _comparison(table_ram: bool) -> list[_Figure]:
     columns = [
         figure("requests", 60, units.count, "measured/requests"),
         figure("WA", 99, units.number, "write_amplification"),
+        figure("settled", 98, _verdict, _verdict_number, always=False),
         figure("IOPS", 97, units.count, "throughput/iops"),
         figure("mean", 95, units.time, f"{response}/mean"),
         figure("p99", 93, units.time, f"{response}/p99"),
@@ -559,3 +604,32 @@ def show_comparison(results: Sequence[RunResult], title: str, *, table_ram: bool
             if wrong
             else "verify: every read and the final states are right"
         )
+
+
+def show_over_seeds(runs: Runs) -> None:
+    """Print means over seeds, each with half the width of its 95 % interval."""
+    figures: dict[str, tuple[str, Callable[[float | None], str]]] = {
+        "write_amplification": ("WA", units.number),
+        "throughput.iops": ("IOPS", units.count),
+        "response_time_ns.all.mean": ("mean", units.time),
+        "response_time_ns.all.p99": ("p99", units.time),
+    }
+    rows = runs.over_seeds().to_pylist()
+    keys = [key for key in rows[0] if key in runs[0].varied]
+    table = plain_table(
+        Column("mean over seeds", 100, number=False),
+        Column("seeds", 60),
+        Column("settled", 90),
+        *(Column(f"{name} ± 95 %", 99 - at) for at, (name, _) in enumerate(figures.values())),
+    )
+    for row in rows:
+        table.add_row(
+            ", ".join(f"{key}={row[key]}" for key in keys),
+            str(row["seeds"]),
+            f"{row['settled']} of {row['seeds']}",
+            *(
+                "-" if row[name] is None else f"{show(row[name])} ± {show(row[f'{name}.ci95'])}"
+                for name, (_, show) in figures.items()
+            ),
+        )
+    console().print(table)

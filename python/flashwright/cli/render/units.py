@@ -134,3 +134,18 @@ def _three(value: float) -> str:
     """Three significant digits, no exponent."""
     digits = 2 if value < 9.995 else 1 if value < 99.95 else 0
     return f"{value:,.{digits}f}"
+
+
+VERDICTS = {"settled": "yes", "transient": "NO: transient", "too-short": "too short", "none": "-"}
+"""What tables say of whether a run's figures are of a settled drive."""
+
+
+def interval(bounds: tuple[float, float] | None) -> str:
+    """An interval of a figure without a unit.
+
+    Examples
+    --------
+    >>> interval((2.5, 2.75)), interval(None)
+    ('2.500 to 2.750', '-')
+    """
+    return "-" if bounds is None else f"{number(bounds[0])} to {number(bounds[1])}"
