@@ -11,7 +11,7 @@ from pathlib import Path
 
 from flashwright.errors import OutputError
 
-__all__ = ["check_writable", "write_beside"]
+__all__ = ["check_writable", "reason", "write_beside"]
 
 
 def check_writable(path: Path) -> None:
@@ -40,7 +40,7 @@ def check_writable(path: Path) -> None:
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}."):
             pass
     except OSError as error:
-        raise OutputError(f"{path}: can't be written: {_why(error)}") from None
+        raise OutputError(f"{path}: can't be written: {reason(error)}") from None
 
 
 @contextlib.contextmanager
@@ -73,9 +73,11 @@ def write_beside(path: Path) -> Iterator[Path]:
             with part.open("rb") as content, path.open("wb") as target:
                 shutil.copyfileobj(content, target)
         else:
+            with part.open("rb") as content:
+                os.fsync(content.fileno())
             part.replace(real)
     except OSError as error:
-        raise OutputError(f"{path}: can't be written: {_why(error)}") from None
+        raise OutputError(f"{path}: can't be written: {reason(error)}") from None
     finally:
         with contextlib.suppress(OSError):
             part.unlink()
@@ -85,5 +87,12 @@ def _is_special(path: Path) -> bool:
     return path.exists() and not path.is_file()
 
 
-def _why(error: OSError) -> str:
+def reason(error: OSError) -> str:
+    """What the system said, in the style of all other messages.
+
+    Examples
+    --------
+    >>> reason(OSError(28, "No space left on device"))
+    'no space left on device'
+    """
     return (error.strerror or str(error)).lower()

@@ -8,6 +8,7 @@ page cache.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import time
@@ -104,6 +105,8 @@ class Target:
     ----------
     name : str
         As it was given; of a drive as described, its name.
+    drive : str
+        Of a simulated drive, a digest of its description; else empty.
     kind : {"block-device", "file", "simulated"}
         What it is.
     capacity_bytes, block_bytes : int
@@ -140,10 +143,12 @@ class Target:
         seed: int = 1,
     ) -> None:
         text = str(target) if not isinstance(target, Ssd) else ""
+        self.drive = ""
         if isinstance(target, Ssd) or text.startswith("sim:"):
             drive = target if isinstance(target, Ssd) else Ssd.find(text.removeprefix("sim:"))
             settings: dict[str, object] = {"ssd": {"config": drive.toml}}
             self.name = drive.name if isinstance(target, Ssd) else text
+            self.drive = hashlib.sha256(drive.toml.encode()).hexdigest()[:16]
         else:
             disk = {
                 "path": text,
