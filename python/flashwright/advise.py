@@ -404,8 +404,9 @@ def _life(job: _Job) -> float | None:
 
 
 def _quiet_process() -> None:
-    # Ctrl-C is for the process that hands out the work.
+    # Ctrl-C is for the process that hands out the work, and ends this one by SIGTERM.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 class _Players:

@@ -390,7 +390,7 @@ def test_ctrl_c_while_a_trace_is_opened(tmp_path: Path, command_line: list[str])
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)  # opening it waits for somebody to write
     done = interrupt([*command_line, str(pipe)], 3.0)
-    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "note: interrupted\n")
 
 
 def test_ctrl_c_before_anything_is_measured(tmp_path: Path) -> None:
