@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import re
 import signal
@@ -13,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from flashwright import _core, lifetime, workloads
+from flashwright.arguments import checked
 from flashwright.compare import Variant, variants
 from flashwright.device import Ssd
 from flashwright.errors import ConfigError, FlashwrightError, WorkloadError
@@ -430,6 +432,7 @@ class _Players:
             yield from self._pool.imap_unordered(_play, jobs)
 
 
+@checked(cycles=(1, 2**63), write_rate=(0, math.inf), jobs=(1, 4096))
 def advise(
     ssd: Ssd,
     workload: workloads.Source | str,

@@ -6,12 +6,14 @@ import contextlib
 import os
 import shutil
 import tempfile
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from flashwright.errors import OutputError
 
-__all__ = ["check_writable", "reason", "write_beside"]
+__all__ = ["check_writable", "parse_toml", "reason", "write_beside"]
 
 
 def check_writable(path: Path) -> None:
@@ -81,6 +83,31 @@ def write_beside(path: Path) -> Iterator[Path]:
     finally:
         with contextlib.suppress(OSError):
             part.unlink()
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """What a text in TOML says.
+
+    Parameters
+    ----------
+    text : str
+        The text.
+
+    Raises
+    ------
+    tomllib.TOMLDecodeError
+        If it is not TOML, or nested deeper than can be read.
+
+    Examples
+    --------
+    >>> parse_toml("a = " + "[" * 9999)
+    Traceback (most recent call last):
+    tomllib.TOMLDecodeError: nested too deeply
+    """
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise tomllib.TOMLDecodeError("nested too deeply") from None
 
 
 def _is_special(path: Path) -> bool:

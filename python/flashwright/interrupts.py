@@ -19,7 +19,7 @@ import time
 from collections.abc import Iterator
 from types import FrameType
 
-__all__ = ["STATUS", "Heard", "end_quietly", "heeded", "heed_while_importing", "is_command_line"]
+__all__ = ["STATUS", "Heard", "end_quietly", "heed_while_importing", "heeded", "is_command_line"]
 
 STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143}
 """The exit status after each signal."""
@@ -78,7 +78,7 @@ def heed_while_importing() -> None:
 
 @contextlib.contextmanager
 def heeded() -> Iterator[Heard]:
-    """Have signals raise ``KeyboardInterrupt`` within the block; elsewhere than in the main thread this does nothing."""
+    """Have signals raise ``KeyboardInterrupt`` within the block; only the main thread gets them."""
     heard = Heard()
     before = _install(heard)
     try:
@@ -94,10 +94,13 @@ def end_quietly() -> None:
         for number in STATUS:
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, signal.SIG_DFL)
+        # Python ends by SIGINT, whatever the exit status, if an interruption fell into the `exec` of a text (such as a
+        # dataclass in the making), unless another text was run since.
+        exec("")
 
 
 def _install(handler: signal._HANDLER) -> dict[signal.Signals, signal._HANDLER]:
-    """Set the handler of each signal that is not ignored, as under ``nohup`` or in a background job; give those before."""
+    """Set the handler of each signal that is not ignored (as under ``nohup``); give those before."""
     if threading.current_thread() is not threading.main_thread():
         return {}
     before = {number: signal.getsignal(number) for number in STATUS}

@@ -7,6 +7,7 @@ purge, so that a session gives the same whether it was interrupted or not: on a 
 from __future__ import annotations
 
 import json
+import math
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -18,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from flashwright import __version__
+from flashwright.arguments import checked
 from flashwright.device import Ssd
 from flashwright.errors import DeviceError, SavedStateError, TargetError
 from flashwright.files import write_beside
@@ -414,6 +416,7 @@ def _chosen(only: Iterable[str]) -> list[Probe]:
     return chosen(PROBES, only, hint)
 
 
+@checked(seed=(0, 2**64 - 1))
 def plan(
     target: Target,
     *,
@@ -480,6 +483,7 @@ def _open(target: Target, mode: Mode, seed: int, state: Path | None) -> _Session
     return session
 
 
+@checked(seed=(0, 2**64 - 1), time_limit=(0, math.inf))
 def probe(
     target: Drive,
     *,
@@ -692,6 +696,7 @@ def _withheld(finding: Finding, but: str) -> Finding:
     )
 
 
+@checked()
 def twin_of(
     target: Drive,
     result: ProbeResult,

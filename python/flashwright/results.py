@@ -17,6 +17,7 @@ import pyarrow.feather
 import pyarrow.parquet
 
 from flashwright import _core
+from flashwright.arguments import checked
 from flashwright.errors import WorkloadError
 from flashwright.files import write_beside
 from flashwright.tables import Tabular, html_table
@@ -65,6 +66,7 @@ class Latencies(Tabular):
     def quantile(self, q: float) -> int | None: ...
     @overload
     def quantile(self, q: Sequence[float]) -> dict[float, int | None]: ...
+    @checked(q=(0, 1))
     def quantile(self, q: float | Sequence[float]) -> int | dict[float, int | None] | None:
         """The time below or at which a share of the requests lies.
 
@@ -338,6 +340,7 @@ class RunResult(Tabular):
         """
         write_table(self.windows, path)
 
+    @checked()
     def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> None:
         """Write an HTML page that needs nothing else.
 
@@ -406,6 +409,7 @@ class Runs(list[RunResult], Tabular):
         """
         return table(self, config=False)
 
+    @checked()
     def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> None:
         """Write an HTML page that shows the runs side by side and needs nothing else.
 
@@ -444,6 +448,7 @@ class Figures(Protocol):
         ...
 
 
+@checked()
 def table(runs: Figures | Iterable[Figures], *, config: bool = True) -> pa.Table:
     """All figures of runs, a row for each; ``compare --parquet`` writes the same.
 

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from flashwright import _core, policies
+from flashwright.arguments import check_fields, checked
 from flashwright.errors import VerifyError, WorkloadError
 from flashwright.files import write_beside
 from flashwright.results import RunResult
@@ -87,6 +88,9 @@ class RunSettings:
     verify: bool = False
     audit_every: int = 0
     policies: Sequence[policies.Given] = ()
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def to_json(self, preconditioning: str) -> str:
         """The form in which the core takes them; checks what the core can't say as well."""
@@ -211,6 +215,7 @@ class Run:
         self._trace = trace
 
     @classmethod
+    @checked()
     def create(cls, toml: str, preconditioning: str, source: Source, settings: RunSettings) -> Run:
         """Build the drive and open the workload; nothing is played yet.
 
@@ -231,6 +236,7 @@ class Run:
         return cls(_core.Simulation(toml, source.source_json(), text, given), trace)
 
     @classmethod
+    @checked()
     def load(cls, path: Path) -> Run:
         """Take up a run that :meth:`save` wrote. It goes on exactly as it would have.
 
@@ -275,6 +281,7 @@ class Run:
         """Erases of each block since the drive was new."""
         return self._core.erases_per_block()
 
+    @checked(count=(0, 2**63))
     def step(self, count: int) -> bool:
         """Go on by about so many requests (pages while preconditioning).
 
@@ -312,6 +319,7 @@ class Run:
         report = self._core.report()
         return None if report is None else RunResult.of(report, label)
 
+    @checked(stop_after=(1, 2**63))
     def go(
         self,
         *,

@@ -113,8 +113,8 @@ def open_sealed(path: str | os.PathLike[str], whole: bytes, kind: str) -> Opened
     words = kind.replace("-", " ")
     if whole.startswith(_EARLIER.get(kind, b"flashwright earlier")):
         raise SavedStateError(
-            f"{os.fspath(path)}: another version: found a {words} of an earlier Flashwright, expected one of Flashwright "
-            f"{_core.__version__}",
+            f"{os.fspath(path)}: another version: found a {words} of an earlier Flashwright, "
+            f"expected one of Flashwright {_core.__version__}",
             _OTHER_VERSION,
         )
     line, newline, body = whole.partition(b"\n")

@@ -14,14 +14,15 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from flashwright import _core
+from flashwright.arguments import checked
 from flashwright.device import Ssd
-from flashwright.errors import TargetError
+from flashwright.errors import ArgumentError, TargetError
 
 __all__ = ["FILL_BYTES", "Deadline", "Drive", "Kind", "OutOfTimeError", "Target", "Times", "opened"]
 
@@ -134,6 +135,7 @@ class Target:
     (4, 16384)
     """
 
+    @checked(seed=(0, 2**64 - 1), queue_depth=(1, 4096))
     def __init__(
         self,
         target: str | os.PathLike[str] | Ssd,
@@ -190,6 +192,7 @@ class Target:
         """Time on the target's clock since it was opened, nanoseconds, purges or not."""
         return self._past_ns + self.now_ns
 
+    @checked(nanos=(0, 2**63))
     def idle(self, nanos: float) -> None:
         """Let time pass with nothing asked of the target.
 
@@ -200,6 +203,7 @@ class Target:
         """
         self._core.idle(int(nanos))
 
+    @checked()
     def play(
         self,
         kind: Kind | npt.ArrayLike,
@@ -233,15 +237,14 @@ class Target:
         DeviceError
             If the device failed.
         """
-        offsets = np.atleast_1d(np.asarray(offsets_bytes, np.int64))
-        if isinstance(kind, str):
-            codes = np.full(offsets.size, _CODES[kind], np.uint8)
-        else:
-            given = np.atleast_1d(np.asarray(kind))
-            if given.dtype.kind == "U":
-                given = np.array([_CODES[name] for name in given])
-            codes = np.ascontiguousarray(np.broadcast_to(given, offsets.shape), np.uint8)
-        sizes = np.array(np.broadcast_to(np.asarray(sizes_bytes, np.int64), offsets.shape))
+        offsets = np.atleast_1d(_whole_numbers("offsets_bytes", offsets_bytes))
+        sizes = _alike("sizes_bytes", _whole_numbers("sizes_bytes", sizes_bytes), offsets)
+        given = np.atleast_1d(np.asarray(kind))
+        if given.dtype.kind == "U":
+            given = np.array([_CODES.get(name, len(_CODES)) for name in given])
+        if given.dtype.kind not in "iu" or np.any((given < 0) | (given >= len(_CODES))):
+            raise ArgumentError(f"play: kind: found {kind!r}, expected {', '.join(_CODES)}")
+        codes = _alike("kind", given, offsets).astype(np.uint8)
         sizes[codes == _CODES["flush"]] = 0
         if not self.writes_allowed and np.any(codes != 0):
             raise TargetError(
@@ -354,3 +357,25 @@ def opened(drive: Drive) -> Iterator[Target]:
     else:
         with Target(drive) as target:
             yield target
+
+
+def _whole_numbers(name: str, given: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    """Numbers of bytes as an array."""
+    try:
+        found = np.asarray(given)
+        if found.dtype.kind in "iu" or (
+            found.dtype.kind == "f" and np.all(found == np.rint(found))
+        ):
+            return found.astype(np.int64)
+    except ValueError:  # lists of different lengths
+        pass
+    raise ArgumentError(f"play: {name}: found {str(given)[:60]!r}, expected whole numbers of bytes")
+
+
+def _alike(name: str, given: npt.NDArray[Any], offsets: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+    """One for each request."""
+    if given.size not in (1, offsets.size):
+        raise ArgumentError(
+            f"play: {name}: found {given.size}, expected one, or one for each of {offsets.size} requests"
+        )
+    return np.array(np.broadcast_to(given, offsets.shape))

@@ -98,7 +98,7 @@ def test_sigterm_ends_every_command_as_ctrl_c_does(name: str, tmp_path: Path) ->
         json.loads(figures.read_text())
     if name == "simulate":
         assert Run.load(tmp_path / "run.saved").step(1000) is False
-    assert not [path for path in tmp_path.rglob(".*partial*")]
+    assert not list(tmp_path.rglob(".*partial*"))
 
 
 def test_two_signals_at_once_still_save(tmp_path: Path) -> None:
