@@ -29,13 +29,14 @@ R = TypeVar("R")
 _ManyKinds = (list, tuple, AnySet)
 
 
-def checked(**limits: tuple[float, float]) -> Callable[[Callable[P, R]], Callable[P, R]]:
+def checked(**limits: tuple[float, float] | None) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Check what a function is given.
 
     Parameters
     ----------
     **limits
-        The least and the greatest value of numbers, by the name of the parameter.
+        The least and the greatest value of numbers, by the name of the parameter; None for a parameter that the
+        function checks itself.
 
     Returns
     -------
@@ -77,7 +78,8 @@ def checked(**limits: tuple[float, float]) -> Callable[[Callable[P, R]], Callabl
                     continue
                 if isinstance(value, np.generic):
                     given.arguments[name] = value = _plain(value)
-                if value is not parameter.default and name in hints:
+                own = name in limits and limits[name] is None
+                if value is not parameter.default and name in hints and not own:
                     where = f"{label}: {name}"
                     _check(where, value, hints[name])
                     _check_limits(where, value, limits.get(name))
@@ -88,13 +90,15 @@ def checked(**limits: tuple[float, float]) -> Callable[[Callable[P, R]], Callabl
     return decorate
 
 
-def check_fields(settings: Any) -> None:
+def check_fields(settings: Any, *own: str) -> None:
     """Check the fields of a dataclass; for ``__post_init__``.
 
     Parameters
     ----------
     settings : dataclass
         With type hints.
+    *own : str
+        Fields that are checked elsewhere.
 
     Raises
     ------
@@ -107,7 +111,8 @@ def check_fields(settings: Any) -> None:
         if isinstance(value, np.generic):
             value = _plain(value)
             object.__setattr__(settings, name, value)
-        _check(name, value, hint)
+        if name not in own:
+            _check(name, value, hint)
 
 
 def _plain(value: Any) -> Any:

@@ -262,7 +262,7 @@ class Ssd:
         """
         _core.config_check(self.toml)
 
-    @checked()
+    @checked(policies=None)
     def play(
         self,
         workload: workloads.Source | str,

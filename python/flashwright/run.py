@@ -90,7 +90,7 @@ class RunSettings:
     policies: Sequence[policies.Given] = ()
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        check_fields(self, "policies")
 
     def to_json(self, preconditioning: str) -> str:
         """The form in which the core takes them; checks what the core can't say as well."""

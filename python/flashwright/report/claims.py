@@ -38,7 +38,7 @@ def write_claims(path: Path, document: Mapping[str, Any]) -> None:
 
     Raises
     ------
-    OSError
+    OutputError
         If the file can't be written.
     """
     claims: Sequence[Mapping[str, Any]] = document["claims"]
