@@ -122,4 +122,5 @@ def reason(error: OSError) -> str:
     >>> reason(OSError(28, "No space left on device"))
     'no space left on device'
     """
-    return (error.strerror or str(error)).lower()
+    # By its number: libraries add words of their own.
+    return (os.strerror(error.errno) if error.errno else error.strerror or str(error)).lower()
