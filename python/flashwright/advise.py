@@ -643,16 +643,18 @@ def advise(
                     yield found
                 else:
                     failures[one] = found
-                if progress is not None:
-                    progress(done, needed)
+                    told()
+
+        def told() -> None:
+            if progress is not None:
+                progress(done, needed)
 
         def explore(values: Sequence[float]) -> int:
-            found = {
-                point.utilization: point
-                for point in play([job(u, made, source, seeds) for u in values])
-            }
-            points.update(found)
-            return len(found)
+            before = len(points)
+            for point in play([job(u, made, source, seeds) for u in values]):
+                points[point.utilization] = point
+                told()
+            return len(points) - before
 
         try:
             explore(grid)
@@ -690,6 +692,7 @@ def advise(
                 if not confirming:
                     break
                 points[best.utilization] = replace(best, confirmation=confirming[0])
+                told()
         except KeyboardInterrupt:
             finished = False
     if not points and finished:

@@ -69,8 +69,8 @@ OPTIONS: list[tuple[Sequence[str], str]] = [
     ),
     (
         ["--workload", "uniform", "--precondition", "full"],
-        'error: precondition: found "full", expected empty, sequential, random, random:capacities=N '
-        "with N of 1 or more, or steady\n" + WORKLOADS_HINT,
+        'error: precondition: found "full", expected auto, workload, empty, sequential, random or steady; '
+        "workload and random take :capacities=N with N of 1 or more\n" + WORKLOADS_HINT,
     ),
     (
         ["--workload", "uniform", "--window", "10"],

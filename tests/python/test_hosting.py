@@ -195,7 +195,7 @@ def test_space_to_reserve_follows_runs_on_the_twin() -> None:
 
     def spare(*targets: str) -> Line:
         runs = advise(
-            twin.precondition("random"),
+            twin,
             "uniform:write=1",
             utilizations=[0.5, 0.6, 0.7, 0.8],
             targets=targets,

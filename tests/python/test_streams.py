@@ -64,10 +64,13 @@ FILES = ["--json", "--report", "--checkpoint", "--windows-out", "--requests-out"
 
 @pytest.mark.parametrize("option", FILES)
 def test_a_full_disk(option: str, tmp_path: Path, command: Cli) -> None:
-    said = command(*RUN.split(), "--stop-after", 1000, option, "/dev/full")
+    name = "out.html" if option == "--report" else "out.parquet"
+    path = tmp_path / name
+    path.symlink_to("/dev/full")
+    said = command(*RUN.split(), "--stop-after", 1000, option, path)
     assert said.status == 2
-    assert said.err.splitlines()[0].startswith("error: /dev/full: "), said.err
-    path = tmp_path / "out.parquet"
+    assert said.err.splitlines()[0].startswith(f"error: {path}: "), said.err
+    path.unlink()
     path.write_text("as it was")
     line = f"ulimit -f 1; FW {RUN} --stop-after 1000 --quiet {option} {path}"
     status, _, err = shell(line, tmp_path)
@@ -78,7 +81,7 @@ def test_a_full_disk(option: str, tmp_path: Path, command: Cli) -> None:
         )
         assert path.read_text() == "as it was"
     assert option == "--windows-out" or status == 2
-    assert [file.name for file in tmp_path.iterdir()] == ["out.parquet"]
+    assert [file.name for file in tmp_path.iterdir()] == [name]
 
 
 def test_a_folder_that_goes_away_meanwhile(tmp_path: Path) -> None:

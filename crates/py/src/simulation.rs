@@ -82,7 +82,9 @@ fn open(config: &Config, source: &str, settings: &str, policies: Vec<Handed>) ->
     if let (Precondition::Workload { .. }, true) = (precondition, source.is_interactive()) {
         let what = source.description().split(':').next().unwrap_or_default().to_owned();
         return Err(WorkloadError::new_err((
-            format!("precondition: found workload, expected another: {what} begins once and can't be played beforehand"),
+            format!(
+                "precondition: found workload, expected another: {what} begins once and can't be played beforehand"
+            ),
             "such as --precondition sequential",
         )));
     }

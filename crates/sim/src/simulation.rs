@@ -346,10 +346,11 @@ impl Simulation {
         let player = self.player.as_mut().expect("made when preconditioning ended");
         let history = self.history.as_mut().expect("begun when preconditioning ended");
         let conditioning = self.conditioning.as_mut().expect("this phase is there only with it");
-        let over = conditioning.step(&mut self.machine, player, history, source, budget).map_err(|error| match error {
-            PlayError::Source(error) => error.into(),
-            PlayError::Device(error) => RunError::Precondition(error),
-        })?;
+        let over =
+            conditioning.step(&mut self.machine, player, history, source, budget).map_err(|error| match error {
+                PlayError::Source(error) => error.into(),
+                PlayError::Device(error) => RunError::Precondition(error),
+            })?;
         if over {
             let now = self.machine.now();
             player.count_anew();

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from flashwright.arguments import checked
 from flashwright.device import Ssd
 from flashwright.errors import TargetError
 from flashwright.profile import reconcile
@@ -47,7 +46,6 @@ class Twin:
         return f"Twin({self.ssd!r}, error {self.fit.error:.3f}, {self.fit.evaluations} tries)"
 
 
-@checked()
 def twin_of(
     target: Drive,
     result: ProbeResult,
