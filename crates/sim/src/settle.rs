@@ -349,7 +349,8 @@ impl History {
         let rows: Vec<Totals> = if self.by_pass {
             // Windows within a pass say how the trace changes, not how the drive does.
             let measured = self.measured.rows.iter().fold(Totals::default(), |sum, (row, _)| sum.plus(*row));
-            let pass = (whole_passes && measured.host_pages > 0).then_some(measured);
+            // One row for several passes would hide the passes before it.
+            let pass = (whole_passes && measured.host_pages > 0 && !self.has_held).then_some(measured);
             self.before.rows.iter().map(|(row, _)| *row).chain(pass).collect()
         } else {
             self.rows().collect()
@@ -405,6 +406,13 @@ impl History {
             return settled;
         };
         let off = (figure.mean / judged.mean - 1.0).abs();
+        if self.by_pass && off > TOLERANCE_KEPT {
+            settled.why = format!(
+                "the measured passes of the trace differ from those before them by {:.1} % in write amplification",
+                100.0 * off
+            );
+            return settled;
+        }
         let from_the_start = settled.since_request == Some(0);
         if !from_the_start && off > TOLERANCE_KEPT {
             settled.why = format!(
