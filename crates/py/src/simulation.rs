@@ -80,11 +80,14 @@ fn open(config: &Config, source: &str, settings: &str, policies: Vec<Handed>) ->
     let ssd =
         Ssd::with_policies(config, seed, given.verify, &handed).map_err(|error| run_error(&error.into(), false))?;
     policies.check()?;
-    let source = text.spec()?.open(&ssd, seed).map_err(|error| open_error(&error))?;
+    let spec = text.spec()?;
+    let source = spec.open(&ssd, seed).map_err(|error| open_error(&error))?;
     if let (Precondition::Workload { .. }, true) = (precondition, source.is_interactive()) {
         let what = source.description().split(':').next().unwrap_or_default().to_owned();
         return Err(WorkloadError::new_err((
-            format!("precondition: found workload, expected another: {what} begins once and can't be played beforehand"),
+            format!(
+                "precondition: found workload, expected another: {what} begins once and can't be played beforehand"
+            ),
             "such as --precondition sequential",
         )));
     }
@@ -112,6 +115,7 @@ fn open(config: &Config, source: &str, settings: &str, policies: Vec<Handed>) ->
         audit_every: given.audit_every,
     };
     let mut run = flashwright_sim::Simulation::on(ssd, settings).map_err(|error| run_error(&error, false))?;
+    run.say_origin(spec.origin(run.settings().pace, source.pace()));
     if let Some((first, count)) = given.closeup {
         run.keep_closeup(first, count);
     }

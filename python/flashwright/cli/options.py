@@ -110,7 +110,8 @@ class RunOptions(TraceOptions):
         str,
         typer.Option(
             metavar="SPEC",
-            help="What is done to the drive first: empty, sequential, random, random:capacities=N, steady.",
+            help="What is done to the drive first: empty, workload (settles it), auto, sequential, random (one bare "
+            "fill, not settled), random:capacities=N, steady.",
         ),
     ] = "empty"
     workload: Annotated[
