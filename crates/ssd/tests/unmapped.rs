@@ -64,6 +64,6 @@ fn no_die_is_busy_with_it() {
         done.sort_by_key(|completion| completion.tag);
         assert_eq!(done.iter().map(|completion| completion.end.0).collect::<Vec<_>>(), ends, "{model}");
         let busy: u64 = ssd.busy_times().dies.iter().map(|time| time.0).sum();
-        assert_eq!(busy, if model == "serial" { 152_400 } else { busy }, "{model}");
+        assert_eq!(busy, 152_400, "{model}");
     }
 }
