@@ -573,6 +573,7 @@ def sweep(
         raise SweepError("sweep: found a list without values, expected at least one value in each")
     grids = [grid] if grid else ([] if points else [{}])
     made = RunSettings(**settings)
+    ssd = ssd.settling()
     made.to_json(ssd.preconditioning or "auto")
     described = Description(ssd, source, made, tuple(numbers), grids, points)
     return Sweep.of(described).run(store, jobs=jobs, dask=dask, progress=progress)
