@@ -20,6 +20,12 @@ Examples
 
 import sys as _sys
 
+from flashwright import interrupts as _interrupts
+
+# Before all else, which takes a while to import.
+if _interrupts.is_command_line():
+    _interrupts.heed_while_importing()
+
 from flashwright import errors, lifetime, policies, probes, smart, tracefiles, workloads
 from flashwright._core import __version__
 from flashwright.advise import Advice, advise

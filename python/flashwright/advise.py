@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import re
 import signal
@@ -13,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from flashwright import _core, lifetime, workloads
+from flashwright.arguments import checked
 from flashwright.compare import Variant, variants
 from flashwright.device import Ssd
 from flashwright.errors import ConfigError, FlashwrightError, WorkloadError, WornOutError
@@ -485,8 +487,9 @@ def _life(variant: Variant, cycles: int) -> float | None:
 
 
 def _quiet_process() -> None:
-    # Ctrl-C is for the process that hands out the work.
+    # Ctrl-C is for the process that hands out the work, and ends this one by SIGTERM.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 class _Players:
@@ -514,6 +517,7 @@ def _played(job: _Job) -> tuple[float, Point | str]:
     return job.utilization, _play(job)
 
 
+@checked(cycles=(1, 2**63), write_rate=(0, math.inf), jobs=(1, 4096))
 def advise(
     ssd: Ssd,
     workload: workloads.Source | str,
@@ -639,16 +643,18 @@ def advise(
                     yield found
                 else:
                     failures[one] = found
-                if progress is not None:
-                    progress(done, needed)
+                    told()
+
+        def told() -> None:
+            if progress is not None:
+                progress(done, needed)
 
         def explore(values: Sequence[float]) -> int:
-            found = {
-                point.utilization: point
-                for point in play([job(u, made, source, seeds) for u in values])
-            }
-            points.update(found)
-            return len(found)
+            before = len(points)
+            for point in play([job(u, made, source, seeds) for u in values]):
+                points[point.utilization] = point
+                told()
+            return len(points) - before
 
         try:
             explore(grid)
@@ -686,6 +692,7 @@ def advise(
                 if not confirming:
                     break
                 points[best.utilization] = replace(best, confirmation=confirming[0])
+                told()
         except KeyboardInterrupt:
             finished = False
     if not points and finished:

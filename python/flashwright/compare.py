@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
 from flashwright import _core, policies, workloads
+from flashwright.arguments import checked
 from flashwright.device import Ssd
 from flashwright.errors import ConfigError, DeviceError, WorkloadError
 from flashwright.results import RunResult, Runs
@@ -406,6 +407,7 @@ class CompareInterrupted(RunInterrupted):
         self.runs = runs
 
 
+@checked()
 def compare(
     ssd: Ssd,
     workload: workloads.Source | str,

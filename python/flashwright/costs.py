@@ -102,7 +102,7 @@ def rated(text: str, capacity_bytes: int, name: str = "--rated-endurance") -> fl
             years = 0.0
         if "dwpd" in amount.lower() and unit.strip() in _YEARS and years > 0:
             return parse_rate(amount, capacity_bytes, name) * years * YEAR_S
-    elif "dwpd" not in amount.lower():
+    elif "dwpd" not in amount.lower() and not amount.strip().isdecimal():
         size = parse_size(text, name)
         if size > 0:
             return size

@@ -10,8 +10,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from flashwright import _core, workloads
-from flashwright.errors import ConfigError
+from flashwright.arguments import checked
+from flashwright.errors import ArgumentError, ConfigError
 from flashwright.policies import Given
 from flashwright.results import RunResult
 from flashwright.run import Progress, Run, RunSettings
@@ -59,6 +62,7 @@ class Ssd:
     preconditioning: str | None = None
 
     @classmethod
+    @checked()
     def named(cls, name: str) -> Ssd:
         """A bundled drive.
 
@@ -75,6 +79,7 @@ class Ssd:
         return cls(_core.config_bundled(name))
 
     @classmethod
+    @checked()
     def find(cls, name: str) -> Ssd:
         """A bundled drive, or the one in a TOML file.
 
@@ -100,6 +105,7 @@ class Ssd:
             ) from None
 
     @classmethod
+    @checked()
     def from_toml(cls, path: str | os.PathLike[str]) -> Ssd:
         """A drive described in a TOML file; what it leaves out takes its default.
 
@@ -199,6 +205,7 @@ class Ssd:
         """The drive's short name, for reports."""
         return str(self.config["name"])
 
+    @checked()
     def with_(self, settings: Mapping[str, object] | None = None, /, **by_name: object) -> Ssd:
         """The same drive with some settings changed.
 
@@ -227,10 +234,13 @@ class Ssd:
         changes = dict(settings or {})
         changes.update({self._full_key(name): value for name, value in by_name.items()})
         try:
-            return self.with_settings(f"{key}={_toml(value)}" for key, value in changes.items())
+            return self.with_settings(
+                [f"{key}={_toml(key, value)}" for key, value in changes.items()]
+            )
         except ConfigError as error:
             raise ConfigError(str(error).replace("--set: ", "")) from None
 
+    @checked()
     def with_settings(self, settings: Iterable[str]) -> Ssd:
         """The same drive with settings given as the command line takes them.
 
@@ -255,6 +265,7 @@ class Ssd:
             return last
         raise ConfigError(f"{name}: could be {' or '.join(found)}; give the dotted key in a dict")
 
+    @checked()
     def precondition(self, spec: str) -> Ssd:
         """The same drive, brought into a state before each run. No time passes and nothing of it is measured.
 
@@ -299,6 +310,7 @@ class Ssd:
         """
         _core.config_check(self.toml)
 
+    @checked(policies=None)
     def play(
         self,
         workload: workloads.Source | str,
@@ -447,8 +459,12 @@ def keys_of(tree: Mapping[str, Any], prefix: str = "") -> list[str]:
     return keys
 
 
-def _toml(value: object) -> str:
-    return str(value) if isinstance(value, float) else json.dumps(value)
+def _toml(key: str, value: object) -> str:
+    plain = value.item() if isinstance(value, np.generic) else value
+    try:
+        return str(plain) if isinstance(plain, float) else json.dumps(plain)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{key}: found {value!r}, expected text or a number") from None
 
 
 _UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 __all__ = [
+    "ArgumentError",
     "ConfigError",
     "DeviceError",
     "FlashwrightError",
@@ -51,6 +52,12 @@ class FlashwrightError(Exception):
     def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(message)
         self.hint = self.general_hint if hint is None else hint
+
+
+class ArgumentError(FlashwrightError, TypeError):
+    """A call was given something else than its signature takes."""
+
+    general_hint = "`help(...)` of the call says what it takes"
 
 
 class ConfigError(FlashwrightError):

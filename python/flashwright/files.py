@@ -6,12 +6,14 @@ import contextlib
 import os
 import shutil
 import tempfile
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from flashwright.errors import OutputError
 
-__all__ = ["check_writable", "write_beside"]
+__all__ = ["check_writable", "parse_toml", "reason", "write_beside"]
 
 
 def check_writable(path: Path) -> None:
@@ -40,7 +42,7 @@ def check_writable(path: Path) -> None:
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}."):
             pass
     except OSError as error:
-        raise OutputError(f"{path}: can't be written: {_why(error)}") from None
+        raise OutputError(f"{path}: can't be written: {reason(error)}") from None
 
 
 @contextlib.contextmanager
@@ -73,17 +75,52 @@ def write_beside(path: Path) -> Iterator[Path]:
             with part.open("rb") as content, path.open("wb") as target:
                 shutil.copyfileobj(content, target)
         else:
+            with part.open("rb") as content:
+                os.fsync(content.fileno())
             part.replace(real)
     except OSError as error:
-        raise OutputError(f"{path}: can't be written: {_why(error)}") from None
+        raise OutputError(f"{path}: can't be written: {reason(error)}") from None
     finally:
         with contextlib.suppress(OSError):
             part.unlink()
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """What a text in TOML says.
+
+    Parameters
+    ----------
+    text : str
+        The text.
+
+    Raises
+    ------
+    tomllib.TOMLDecodeError
+        If it is not TOML, or nested deeper than can be read.
+
+    Examples
+    --------
+    >>> parse_toml("a = " + "[" * 9999)
+    Traceback (most recent call last):
+    tomllib.TOMLDecodeError: nested too deeply
+    """
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise tomllib.TOMLDecodeError("nested too deeply") from None
 
 
 def _is_special(path: Path) -> bool:
     return path.exists() and not path.is_file()
 
 
-def _why(error: OSError) -> str:
-    return (error.strerror or str(error)).lower()
+def reason(error: OSError) -> str:
+    """What the system said, in the style of all other messages.
+
+    Examples
+    --------
+    >>> reason(OSError(28, "No space left on device"))
+    'no space left on device'
+    """
+    # By its number: libraries add words of their own.
+    return (os.strerror(error.errno) if error.errno else error.strerror or str(error)).lower()

@@ -261,6 +261,25 @@ def utilization_for(amplification: float) -> float:
     return (1 - valid) / -math.log(valid)
 
 
+_DEPTH_OF = re.compile(r"depth_of_(read|write)s_of_(\d+)_bytes")
+# A kind with a smaller share of the pages does not decide.
+_SHARE_LEAST = 0.05
+
+
+def _mix(spare: Advice) -> tuple[set[str], float] | None:
+    """The kinds of request of the workload that was played, and their mean size in bytes; None without a run."""
+    if not spare.points:
+        return None
+    figures = spare.points[0].result.json
+    host = figures["host"]
+    pages = {"read": host["pages_read"], "write": host["pages_written"]}
+    moved, requests = sum(pages.values()), figures["measured"]["requests"]
+    if not moved or not requests or not host["bytes"]:
+        return None
+    kinds = {kind for kind, count in pages.items() if count >= _SHARE_LEAST * moved}
+    return kinds, host["bytes"] / requests
+
+
 class _Adviser:
     """Goes through the topics; later ones go by what earlier ones chose."""
 
@@ -396,11 +415,16 @@ class _Adviser:
     def queue_depth(self) -> Iterator[Line]:
         topic = "queue depth"
         units = self.finding("parallel-units")
-        if self.best_depth is not None:
+        if (by_size := self.depth_by_size()) is not None:
+            self.depth, why, parameter = by_size
+            yield self.line(topic, f"{self.depth}: {why}", parameter)
+        elif self.best_depth is not None:
             self.depth = int(self.best_depth[0])
+            size = "" if self.best_size is None else f" of {_size(int(self.best_size[0]))}"
             yield self.line(
                 topic,
-                f"{self.depth}: more requests at a time wait longer and bring no more bandwidth",
+                f"{self.depth}, for requests{size}: more at a time wait longer and bring no more bandwidth; smaller "
+                "requests may need more, which this profile does not say",
                 self.best_depth[1],
             )
         elif (
@@ -418,6 +442,40 @@ class _Adviser:
                 f"{_FALLBACK_DEPTH}, as a rule of thumb: nobody measured it on this drive, and three others gained "
                 "nothing from more (Hu 2012, section 4.2.6)",
             )
+
+    def depth_by_size(self) -> tuple[int, str, str] | None:
+        """The queue depth for the requests of the workload that was played; without one, for the smallest measured.
+
+        Each kind that makes up a twentieth of the pages counts; the kind that needs more decides.
+        """
+        known: dict[tuple[str, int], int] = {}
+        parameter = ""
+        for name, finding in self.profile.findings.items():
+            for figure, value in finding.figures.items():
+                if (found := _DEPTH_OF.fullmatch(figure)) is not None:
+                    known[found[1], int(found[2])] = int(value)
+                    parameter = name
+        if not known:
+            return None
+        sizes = sorted({size for _, size in known})
+        mix = None if self.spare is None else _mix(self.spare)
+        if mix is None:
+            kinds, size = {"read", "write"}, sizes[0]
+            whose = f"for random reads and writes of {_size(size)}, the smallest measured"
+        else:
+            kinds, mean = mix
+            size = min(sizes, key=lambda each: abs(math.log(each / mean)))
+            whose = f"for {' and '.join(sorted(f'{kind}s' for kind in kinds))} of {_size(round(mean))}, as played"
+            if size != round(mean):
+                whose += f" ({_size(size)} is the nearest size measured)"
+        depth = max(known[kind, size] for kind in kinds if (kind, size) in known)
+        largest = max(
+            known[kind, sizes[-1]] for kind in ("read", "write") if (kind, sizes[-1]) in known
+        )
+        why = f"{whose}: nine tenths of their highest rate; more wait longer"
+        if mix is None and largest != depth:
+            why += f". {_size(sizes[-1])} reach theirs with {largest}"
+        return depth, why, parameter
 
     def own_scheduler(self) -> Iterator[Line]:
         topic = "flashwright scheduler"

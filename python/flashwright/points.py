@@ -30,7 +30,9 @@ from pathlib import Path
 from typing import Any
 
 from flashwright import _core
-from flashwright.errors import FlashwrightError, OutputError, SweepError
+from flashwright.errors import FlashwrightError, OutputError, SavedStateError, SweepError
+from flashwright.files import reason
+from flashwright.sealed import open_sealed, seal
 
 __all__ = [
     "Outcome",
@@ -168,6 +170,10 @@ def _digest_of(path: str, size: int, changed: int) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+# What a kept result calls itself in its first line.
+_KIND = "point"
+
+
 class Store:
     """A folder of results, a file each.
 
@@ -209,7 +215,7 @@ class Store:
             self._tidy()
         except OSError as error:
             raise OutputError(
-                f"{folder}: can't be used as a folder of results: {_why(error)}"
+                f"{folder}: can't be used as a folder of results: {reason(error)}"
             ) from None
 
     def read(self, point: Point) -> Outcome | None:
@@ -231,10 +237,9 @@ class Store:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise OutputError(f"{path}: can't be read: {_why(error)}", "") from None
-        digest, _, body = content.partition(b"\n")
-        if hashlib.sha256(body).hexdigest().encode() == digest:
-            kept = _loads(body)
+            raise OutputError(f"{path}: can't be read: {reason(error)}", "") from None
+        with contextlib.suppress(SavedStateError):
+            kept = _loads(open_sealed(path, content, _KIND).content)
             if kept["key"] == point.key:
                 return Outcome(point, kept["result"], None, True, kept["seconds"])
         self.damaged.append(path)
@@ -277,13 +282,13 @@ class Store:
         try:
             path.parent.mkdir(exist_ok=True)
             with part.open("xb") as file:
-                file.write(hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
+                file.write(seal(_KIND, body))
                 file.flush()
                 os.fsync(file.fileno())
             part.replace(path)
         except OSError as error:
             raise OutputError(
-                f"{path}: can't be written: {_why(error)}",
+                f"{path}: can't be written: {reason(error)}",
                 "what was finished before is kept; the same command goes on from there",
             ) from None
         finally:
@@ -310,10 +315,6 @@ def _shared(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return {
         sys.intern(key): sys.intern(value) if type(value) is str else value for key, value in pairs
     }
-
-
-def _why(error: OSError) -> str:
-    return (error.strerror or str(error)).lower()
 
 
 def cores() -> int:

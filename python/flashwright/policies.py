@@ -39,6 +39,7 @@ import numpy as np
 import numpy.typing as npt
 
 from flashwright._core import Buffer, Unit
+from flashwright.arguments import checked
 from flashwright.errors import PolicyError
 
 __all__ = [
@@ -363,6 +364,7 @@ _KINDS = (VictimPolicy, PlacementPolicy, BufferPolicy)
 _EXPECTED = "expected a class or an object of VictimPolicy, PlacementPolicy or BufferPolicy"
 
 
+@checked()
 def load(text: str) -> type[Policy]:
     """The class that ``FILE.py:CLASS`` names. The file is run.
 

@@ -7,6 +7,7 @@ purge, so that a session gives the same whether it was interrupted or not: on a 
 from __future__ import annotations
 
 import json
+import math
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -18,8 +19,10 @@ import numpy as np
 import pyarrow as pa
 
 from flashwright import __version__
+from flashwright.arguments import checked
 from flashwright.errors import DeviceError, SavedStateError
 from flashwright.files import write_beside
+from flashwright.points import digest_of_code
 from flashwright.probeplan import Planned, planned
 from flashwright.probes import PROBES
 from flashwright.probes.base import (
@@ -41,6 +44,7 @@ from flashwright.probes.limits import doubts_of_reads, limits, rest_of
 from flashwright.profile import Profile, TargetFacts, reconcile
 from flashwright.report.probe import amount, probe_page, write_probe
 from flashwright.results import of_rows
+from flashwright.sealed import expect_code, read_sealed, seal
 from flashwright.tables import Tabular, html_table
 from flashwright.target import Deadline, Drive, OutOfTimeError, Target, opened
 from flashwright.twin.check import Check
@@ -59,7 +63,8 @@ __all__ = [
 
 Ended = Literal["complete", "time-limit", "interrupted", "failed"]
 
-_LAYOUT = 1
+# What a kept session calls itself in its first line.
+_KIND = "probe-state"
 _NOT_ASKED = "not asked: "
 # What more than half of the resamplings contradict is no verdict.
 _LEAST_CONFIDENCE = 0.5
@@ -287,37 +292,40 @@ class _Session:
     def load(self) -> None:
         if self.path is None or not self.path.exists():
             return
-        try:
-            kept = json.loads(self.path.read_text(encoding="utf-8"))
-            layout, key = kept["layout"], kept["key"]
-            if layout == _LAYOUT and key == self.key:
-                self.findings = {f["parameter"]: _revived(f) for f in kept["findings"]}
-                self.asked = [Asked(**asked) for asked in kept["asked"]]
-                return
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise SavedStateError(
-                f"{self.path}: not the state of a probing: {str(error).splitlines()[0]}",
-                "name another file, or delete it to begin anew",
-            ) from None
+        opened = read_sealed(self.path, _KIND)
+        expect_code(self.path, opened, _KIND, _digest_of_probes())
+        key = opened.about["key"]
         differing = [name for name in self.key if key.get(name) != self.key[name]]
-        found = ", ".join(f"{name} {key.get(name)}" for name in differing) or f"layout {layout}"
-        wanted = ", ".join(f"{name} {self.key[name]}" for name in differing) or f"layout {_LAYOUT}"
-        raise SavedStateError(
-            f"{self.path}: holds another probing: found {found}, expected {wanted}",
-            "name another file, or delete it to begin anew",
-        )
+        if differing:
+            found = ", ".join(f"{name} {key.get(name)}" for name in differing)
+            wanted = ", ".join(f"{name} {self.key[name]}" for name in differing)
+            other = "session" if {"mode", "seed"}.issuperset(differing) else "drive"
+            raise SavedStateError(
+                f"{self.path}: belongs to another {other}: found {found}, expected {wanted}",
+                "name another file, or delete it to begin anew",
+            )
+        kept = json.loads(opened.content)
+        self.findings = {f["parameter"]: _revived(f) for f in kept["findings"]}
+        self.asked = [Asked(**asked) for asked in kept["asked"]]
 
     def save(self) -> None:
         if self.path is None:
             return
         kept = {
-            "layout": _LAYOUT,
-            "key": self.key,
             "findings": [_plain(finding) for finding in self.findings.values()],
             "asked": [asdict(asked) for asked in self.asked],
         }
+        content = json.dumps(kept).encode() + b"\n"
+        whole = seal(_KIND, content, code=_digest_of_probes(), key=self.key)
         with write_beside(self.path) as part:
-            part.write_text(json.dumps(kept) + "\n", encoding="utf-8")
+            part.write_bytes(whole)
+
+
+def _digest_of_probes() -> str:
+    """The code that decides what a session finds: findings of another are no part of this one."""
+    modules = {type(asking).__module__ for asking in PROBES}
+    shared = {f"flashwright.probes.{name}" for name in ("base", "conflicts", "edges", "stats")}
+    return digest_of_code(__name__, "flashwright.target", *sorted(modules | shared))
 
 
 def _plain(finding: Finding) -> dict[str, Any]:
@@ -392,6 +400,7 @@ def _chosen(only: Iterable[str]) -> list[Probe]:
     return chosen(PROBES, only, hint)
 
 
+@checked(seed=(0, 2**64 - 1))
 def plan(
     target: Target,
     *,
@@ -426,8 +435,8 @@ def plan(
 
 def _open(target: Target, mode: Mode, seed: int, state: Path | None) -> _Session:
     key = {
-        "version": __version__,
         "target": target.name,
+        "drive": target.drive,
         "capacity_bytes": target.capacity_bytes,
         "block_bytes": target.block_bytes,
         "mode": mode,
@@ -439,6 +448,7 @@ def _open(target: Target, mode: Mode, seed: int, state: Path | None) -> _Session
     return session
 
 
+@checked(seed=(0, 2**64 - 1), time_limit=(0, math.inf))
 def probe(
     target: Drive,
     *,

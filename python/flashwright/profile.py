@@ -22,9 +22,10 @@ import tomli_w
 
 from flashwright import _core
 from flashwright._core import __version__
+from flashwright.arguments import checked
 from flashwright.device import Ssd
 from flashwright.errors import ConfigError
-from flashwright.files import write_beside
+from flashwright.files import parse_toml, write_beside
 from flashwright.probes import PROBES
 from flashwright.probes.base import Finding, unknown
 from flashwright.target import Target
@@ -192,6 +193,7 @@ class Profile:
         return cls(facts, findings, "described", twin=replace(ssd, preconditioning=None))
 
     @classmethod
+    @checked()
     def from_toml(cls, path: str | os.PathLike[str]) -> Profile:
         """The profile in a file.
 
@@ -220,7 +222,7 @@ class Profile:
     def from_text(cls, text: str, source: str = "profile") -> Profile:
         """The profile in a text; messages call it `source`."""
         try:
-            document = tomllib.loads(text)
+            document = parse_toml(text)
         except tomllib.TOMLDecodeError as error:
             raise ConfigError(f"{source}: {error}", "a profile is TOML text") from None
         return _Reader(source).profile(document)
@@ -307,7 +309,7 @@ class Profile:
         if self.calibration:
             document["calibration"] = _plain(self.calibration)
         if self.twin is not None:
-            document["twin"] = tomllib.loads(self.twin.toml)
+            document["twin"] = parse_toml(self.twin.toml)
         return document
 
 
@@ -324,7 +326,7 @@ def is_profile(text: str) -> bool:
     (True, False, False)
     """
     try:
-        found = tomllib.loads(text).get("profile")
+        found = parse_toml(text).get("profile")
     except tomllib.TOMLDecodeError:
         return False
     return found is not None and not isinstance(found, dict)

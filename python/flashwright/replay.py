@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import reprlib
 import tomllib
 import warnings
 from collections.abc import Callable, Iterable, Mapping
@@ -18,9 +19,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from flashwright import _core, workloads
+from flashwright.arguments import checked
 from flashwright.device import Ssd
 from flashwright.errors import ConfigError, WorkloadError
-from flashwright.files import write_beside
+from flashwright.files import parse_toml, write_beside
 from flashwright.profile import Profile, is_profile
 from flashwright.results import Latencies, runs_html
 from flashwright.run import Progress
@@ -177,6 +179,7 @@ class ReplayInterrupted(KeyboardInterrupt):
         self.result = result
 
 
+@checked(seed=(0, 2**64 - 1))
 def replay(
     target: str | os.PathLike[str] | Ssd,
     workload: workloads.Source | str,
@@ -428,7 +431,7 @@ def _profile(path: Path) -> list[str]:
     """What is known of a drive, as settings."""
     try:
         text = path.read_text(encoding="utf-8-sig")
-        known = tomllib.loads(text)
+        known = parse_toml(text)
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(f"{path}: {error}", "a profile is TOML text") from None
     except OSError as error:
@@ -440,10 +443,11 @@ def _profile(path: Path) -> list[str]:
         return [f"host.profile.{key}={value}" for key, value in sizes.items()]
     # A whole drive description, or its part, serves as well.
     for table in ("host", "profile"):
-        known = known.get(table, known)
+        inner = known.get(table, known)
+        known = inner if isinstance(inner, dict) else {table: inner}
     odd = [key for key, value in known.items() if type(value) not in (str, int)]
     if odd or not known:
-        found = f"found {known[odd[0]]!r} for {odd[0]}" if odd else "found nothing"
+        found = f"found {reprlib.repr(known[odd[0]])} for {odd[0]}" if odd else "found nothing"
         raise ConfigError(
             f"{path}: {found}, expected sizes as text",
             'such as clustered-page = "16 KiB"; also clustered-block, read-buffer, write-buffer',

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from flashwright import _core
+from flashwright.arguments import checked
 from flashwright.errors import WorkloadError
 from flashwright.estimate import Estimate
 from flashwright.files import write_beside
@@ -69,6 +70,7 @@ class Latencies(Tabular):
     def quantile(self, q: float) -> int | None: ...
     @overload
     def quantile(self, q: Sequence[float]) -> dict[float, int | None]: ...
+    @checked(q=(0, 1))
     def quantile(self, q: float | Sequence[float]) -> int | dict[float, int | None] | None:
         """The time below or at which a share of the requests lies.
 
@@ -406,6 +408,7 @@ class RunResult(Tabular):
         """
         write_parquet(self.windows, path)
 
+    @checked()
     def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> None:
         """Write an HTML page that needs nothing else.
 
@@ -537,6 +540,7 @@ class Runs(list[RunResult], Tabular):
             rows.append(row)
         return of_rows(rows)
 
+    @checked()
     def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> None:
         """Write an HTML page that shows the runs side by side and needs nothing else.
 
@@ -595,6 +599,7 @@ class Figures(Protocol):
         ...
 
 
+@checked()
 def table(runs: Figures | Iterable[Figures], *, config: bool = True) -> pa.Table:
     """All figures of runs, a row for each; ``compare --out`` writes the same.
 

@@ -13,16 +13,21 @@ import numpy as np
 import numpy.typing as npt
 
 from flashwright import _core, policies
-from flashwright.errors import SavedStateError, VerifyError, WorkloadError
+from flashwright.arguments import check_fields, checked
+from flashwright.errors import VerifyError, WorkloadError
 from flashwright.files import write_beside
 from flashwright.results import RunResult
-from flashwright.workloads import Source
+from flashwright.sealed import expect_code, read_sealed, seal
+from flashwright.tracemark import TraceMark
+from flashwright.workloads import Source, Trace
 
 __all__ = ["PlaySettings", "Progress", "Run", "RunInterrupted", "RunSettings"]
 
 # A step is as long as this where the machine allows, so that Ctrl-C and progress bars feel alive.
 _STEP_S = 0.1
 _STEP_MIN = 256
+# What a saved run calls itself in its first line.
+_KIND = "saved-run"
 
 
 @dataclass(frozen=True)
@@ -83,6 +88,9 @@ class RunSettings:
     verify: bool = False
     audit_every: int = 0
     policies: Sequence[policies.Given] = ()
+
+    def __post_init__(self) -> None:
+        check_fields(self, "policies")
 
     def to_json(self, preconditioning: str) -> str:
         """The form in which the core takes them; checks what the core can't say as well."""
@@ -202,10 +210,12 @@ class Run:
     True
     """
 
-    def __init__(self, core: _core.Simulation) -> None:
+    def __init__(self, core: _core.Simulation, trace: TraceMark | None = None) -> None:
         self._core = core
+        self._trace = trace
 
     @classmethod
+    @checked()
     def create(cls, toml: str, preconditioning: str, source: Source, settings: RunSettings) -> Run:
         """Build the drive and open the workload; nothing is played yet.
 
@@ -222,9 +232,11 @@ class Run:
         """
         text = settings.to_json(preconditioning)
         given = policies.handed(settings.policies)
-        return cls(_core.Simulation(toml, source.source_json(), text, given))
+        trace = TraceMark(source.path) if isinstance(source, Trace) else None
+        return cls(_core.Simulation(toml, source.source_json(), text, given), trace)
 
     @classmethod
+    @checked()
     def load(cls, path: Path) -> Run:
         """Take up a run that :meth:`save` wrote. It goes on exactly as it would have.
 
@@ -236,15 +248,13 @@ class Run:
         Raises
         ------
         SavedStateError
-            If it is no saved run of this version.
+            If the file is damaged, of another version of Flashwright, or its trace is another file now.
         """
-        try:
-            data = path.read_bytes()
-        except OSError as error:
-            raise SavedStateError(
-                f"{path}: {(error.strerror or str(error)).lower()}", "check the path"
-            ) from None
-        return cls(_core.Simulation.load(data, str(path)))
+        kept = read_sealed(path, _KIND)
+        expect_code(path, kept, _KIND, _core.source_digest)
+        known = kept.about["trace"]
+        trace = None if known is None else TraceMark.expected(path, known)
+        return cls(_core.Simulation.load(kept.content, str(path)), trace)
 
     @property
     def toml(self) -> str:
@@ -271,6 +281,7 @@ class Run:
         """Erases of each block since the drive was new."""
         return self._core.erases_per_block()
 
+    @checked(count=(0, 2**63))
     def step(self, count: int) -> bool:
         """Go on by about so many requests (pages while preconditioning).
 
@@ -294,7 +305,8 @@ class Run:
 
     def save(self, path: Path) -> None:
         """Write the whole state, beside the file first and then in its place."""
-        data = self._core.save()
+        trace = None if self._trace is None else self._trace.to_json()
+        data = seal(_KIND, self._core.save(), code=_core.source_digest, trace=trace)
         with write_beside(path) as part:
             part.write_bytes(data)
 
@@ -307,6 +319,7 @@ class Run:
         report = self._core.report()
         return None if report is None else RunResult.of(report, label)
 
+    @checked(stop_after=(1, 2**63))
     def go(
         self,
         *,

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from flashwright.arguments import checked
 from flashwright.errors import FlashwrightError
 
 __all__ = ["Smart", "SmartError", "parse", "read"]
@@ -118,6 +119,7 @@ class Smart:
         return max(0.0, endurance - self.bytes_written) / rate / (HOURS_A_YEAR * 3600)
 
 
+@checked()
 def read(path: Path) -> Smart:
     """SMART data in a file.
 

@@ -17,17 +17,18 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import pyarrow as pa
 
 from flashwright import workloads
+from flashwright.arguments import checked
 from flashwright.device import Ssd
 from flashwright.errors import FlashwrightError, SweepError
 from flashwright.estimate import Estimate
 from flashwright.points import Outcome, Point, Store, compute
 from flashwright.results import column, flat_figures
-from flashwright.run import RunSettings
+from flashwright.run import PlaySettings, RunSettings
 from flashwright.sweepfile import Combination, Description, read
 from flashwright.sweeppoint import point_of
 from flashwright.tablefiles import write_parquet
@@ -396,6 +397,7 @@ class Sweep:
         return cls(tuple(cases))
 
     @classmethod
+    @checked()
     def from_toml(cls, path: str | os.PathLike[str]) -> Sweep:
         """The sweep that a file describes; see docs/sweep.md.
 
@@ -510,6 +512,7 @@ def _refused(cases: Sequence[Case], store: Store) -> dict[str, Outcome]:
     return refused
 
 
+@checked()
 def sweep(
     ssd: Ssd,
     workload: workloads.Source | str,
@@ -521,7 +524,7 @@ def sweep(
     jobs: int | None = None,
     dask: str | None = None,
     progress: Callable[[Outcome, int, int], None] | None = None,
-    **settings: Any,
+    **settings: Unpack[PlaySettings],
 ) -> SweepResult:
     """Run every combination of settings with several seeds, on all cores.
 
@@ -574,6 +577,7 @@ def sweep(
     grids = [grid] if grid else ([] if points else [{}])
     made = RunSettings(**settings)
     ssd = ssd.settling()
-    made.to_json(ssd.preconditioning or "auto")
+    for number in numbers:
+        replace(made, seed=number).to_json(ssd.preconditioning or "auto")
     described = Description(ssd, source, made, tuple(numbers), grids, points)
     return Sweep.of(described).run(store, jobs=jobs, dask=dask, progress=progress)

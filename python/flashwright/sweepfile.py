@@ -15,6 +15,7 @@ from flashwright import workloads
 from flashwright.compare import OF_RUN, Maker, Variant, distinct, name_of
 from flashwright.device import Ssd, devices, keys_of
 from flashwright.errors import FlashwrightError, SweepError
+from flashwright.files import parse_toml
 from flashwright.run import RunSettings
 
 __all__ = ["Combination", "Description", "read"]
@@ -186,7 +187,7 @@ def read(path: Path) -> Description:
     ((1, 2), ['gc.victim=greedy', 'gc.victim=fifo'])
     """
     try:
-        tree = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        tree = parse_toml(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise SweepError(
             f"{path}: {(error.strerror or str(error)).lower()}", "check the path"

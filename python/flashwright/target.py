@@ -8,19 +8,21 @@ page cache.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from flashwright import _core
+from flashwright.arguments import checked
 from flashwright.device import Ssd
-from flashwright.errors import DeviceError, TargetError
+from flashwright.errors import ArgumentError, DeviceError, TargetError
 
 __all__ = [
     "FILL_BYTES",
@@ -232,6 +234,8 @@ class Target:
     ----------
     name : str
         As it was given; of a drive as described, its name. A range stands behind it in brackets.
+    drive : str
+        Of a simulated drive, a digest of its description; else empty.
     path : str or None
         Of a real target.
     kind : {"block-device", "file", "simulated"}
@@ -270,6 +274,7 @@ class Target:
     ('sim:default[1048576:67108864]', 67108864)
     """
 
+    @checked(seed=(0, 2**64 - 1), queue_depth=(1, 4096))
     def __init__(
         self,
         target: str | os.PathLike[str] | Ssd,
@@ -281,11 +286,13 @@ class Target:
         read_only: bool = False,
     ) -> None:
         text = str(target) if not isinstance(target, Ssd) else ""
+        self.drive = ""
         if isinstance(target, Ssd) or text.startswith("sim:"):
             drive = target if isinstance(target, Ssd) else Ssd.find(text.removeprefix("sim:"))
             settings: dict[str, object] = {"ssd": {"config": drive.toml}}
             self.name = drive.name if isinstance(target, Ssd) else text
             self.path: str | None = None
+            self.drive = hashlib.sha256(drive.toml.encode()).hexdigest()[:16]
         else:
             disk = {
                 "path": text,
@@ -361,6 +368,7 @@ class Target:
         """Time on the target's clock since it was opened, nanoseconds, purges or not."""
         return self._past_ns + self.now_ns
 
+    @checked(nanos=(0, 2**63))
     def idle(self, nanos: float) -> None:
         """Let time pass with nothing asked of the target.
 
@@ -371,6 +379,7 @@ class Target:
         """
         self._core.idle(int(nanos))
 
+    @checked()
     def play(
         self,
         kind: Kind | npt.ArrayLike,
@@ -404,15 +413,14 @@ class Target:
         DeviceError
             If the device failed.
         """
-        offsets = np.atleast_1d(np.asarray(offsets_bytes, np.int64))
-        if isinstance(kind, str):
-            codes = np.full(offsets.size, _CODES[kind], np.uint8)
-        else:
-            given = np.atleast_1d(np.asarray(kind))
-            if given.dtype.kind == "U":
-                given = np.array([_CODES[name] for name in given])
-            codes = np.ascontiguousarray(np.broadcast_to(given, offsets.shape), np.uint8)
-        sizes = np.array(np.broadcast_to(np.asarray(sizes_bytes, np.int64), offsets.shape))
+        offsets = np.atleast_1d(_whole_numbers("offsets_bytes", offsets_bytes))
+        sizes = _alike("sizes_bytes", _whole_numbers("sizes_bytes", sizes_bytes), offsets)
+        given = np.atleast_1d(np.asarray(kind))
+        if given.dtype.kind == "U":
+            given = np.array([_CODES.get(name, len(_CODES)) for name in given])
+        if given.dtype.kind not in "iu" or np.any((given < 0) | (given >= len(_CODES))):
+            raise ArgumentError(f"play: kind: found {kind!r}, expected {', '.join(_CODES)}")
+        codes = _alike("kind", given, offsets).astype(np.uint8)
         sizes[codes == _CODES["flush"]] = 0
         if np.any(offsets < 0) or np.any((offsets | sizes) % _SECTOR):
             raise TargetError(
@@ -535,3 +543,25 @@ def opened(drive: Drive) -> Iterator[Target]:
     else:
         with Target(drive) as target:
             yield target
+
+
+def _whole_numbers(name: str, given: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    """Numbers of bytes as an array."""
+    try:
+        found = np.asarray(given)
+        if found.dtype.kind in "iu" or (
+            found.dtype.kind == "f" and np.all(found == np.rint(found))
+        ):
+            return found.astype(np.int64)
+    except ValueError:  # lists of different lengths
+        pass
+    raise ArgumentError(f"play: {name}: found {str(given)[:60]!r}, expected whole numbers of bytes")
+
+
+def _alike(name: str, given: npt.NDArray[Any], offsets: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+    """One for each request."""
+    if given.size not in (1, offsets.size):
+        raise ArgumentError(
+            f"play: {name}: found {given.size}, expected one, or one for each of {offsets.size} requests"
+        )
+    return np.array(np.broadcast_to(given, offsets.shape))

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from flashwright import _core
+from flashwright.arguments import checked
 from flashwright.errors import WorkloadError
 from flashwright.results import request_table
 from flashwright.workloads import Trace, trace
@@ -28,6 +29,7 @@ def formats() -> dict[str, str]:
     return {name: about for name, about, _, _ in _core.trace_formats()}
 
 
+@checked()
 def info(source: Trace | str | os.PathLike[str]) -> dict[str, Any]:
     """What is in a trace: the figures that papers print of theirs.
 
@@ -51,6 +53,7 @@ def info(source: Trace | str | os.PathLike[str]) -> dict[str, Any]:
     return found
 
 
+@checked()
 def columns(source: Trace | str | os.PathLike[str], *, requests: int | None = None) -> pa.Table:
     """The requests of a trace as a table, for analyses of one's own.
 
@@ -79,6 +82,7 @@ def columns(source: Trace | str | os.PathLike[str], *, requests: int | None = No
     return request_table(_core.trace_columns(_as_trace(source).spec_json(), requests))
 
 
+@checked()
 def convert(
     source: Trace | str | os.PathLike[str],
     target: str | os.PathLike[str],

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias, TypedDict, Unpack
 
 from flashwright import _core
+from flashwright.arguments import checked
 from flashwright.errors import TraceError, WorkloadError
 from flashwright.piped import from_pipe, is_from_pipe
 
@@ -150,6 +151,7 @@ class Trace:
 Source: TypeAlias = Workload | Trace
 
 
+@checked()
 def parse(spec: str) -> Workload:
     """Read a workload as ``--workload`` takes it.
 
@@ -476,6 +478,7 @@ def filebench(
     return _build(f"filebench-{profile}", {**own, **more}, {})
 
 
+@checked()
 def trace(
     path: str | os.PathLike[str],
     *,

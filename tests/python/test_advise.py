@@ -25,7 +25,7 @@ UNTIMED = (
 
 def drive(**settings: object) -> Ssd:
     base = {"timing.model": "none", "geometry.blocks-per-plane": 64}
-    return Ssd.named("default").with_(base | settings).precondition("random")
+    return Ssd.named("default").with_(base | settings)
 
 
 def test_the_knee_of_curves_with_a_known_one() -> None:
@@ -52,7 +52,7 @@ def test_write_amplification_follows_theory_and_the_knee_is_there() -> None:
         drive(**shape),
         "uniform",
         utilizations=[0.9, 0.5, 0.7, 0.8],
-        settings=RunSettings(requests=400_000, warmup=400_000),
+        settings=RunSettings(requests=400_000),
     )
     curve = [point.value("write-amplification") for point in found.points]
     assert [point.utilization for point in found.points] == [0.5, 0.7, 0.8, 0.9]
@@ -68,16 +68,59 @@ def test_the_recommended_point_is_a_run_and_the_least_reservation(command: Cli) 
     )  # fmt: skip
     assert said.status == 0
     best = said.json["recommended"]
-    assert best["write_amplification"] <= 1.9
+    assert best["write_amplification"] <= 1.9 and best["settled"] == "settled"
+    assert best["write_amplification_low"] <= best["write_amplification"]
     above = [p for p in said.json["points"] if p["utilization"] > best["utilization"]]
     assert above[0]["write_amplification"] > 1.9
     assert above[0]["utilization"] - best["utilization"] <= 0.005 + 1e-9
     alone = command(
-        "simulate", "default", *UNTIMED, "--requests", 60_000, "--precondition", "random",
+        "simulate", "default", *UNTIMED, "--requests", best["requests"], "--precondition", "workload",
         "--set", f"capacity.utilization={best['utilization']}", "--json", "-",
     ).json  # fmt: skip
     assert alone["digest"] == best["digest"]
-    assert "the drive is filled first" in said.err
+
+
+def test_a_recommendation_holds_under_another_seed_and_longer(command: Cli) -> None:
+    found = advise.advise(
+        drive(), "uniform", utilizations=[0.5, 0.9], targets=["write-amplification<=2.5"], requests=60_000
+    )  # fmt: skip
+    best = found.recommended
+    assert best is not None and best.confirmation is not None
+    again = best.confirmation.result.json
+    assert again["seed"] != best.result.json["seed"]
+    assert again["measured"]["requests"] == 3 * best.result.json["measured"]["requests"]
+    longer = (
+        drive(**{"capacity.utilization": best.utilization})
+        .precondition("workload")
+        .play("uniform", seed=77, requests=10 * best.result.json["measured"]["requests"])
+    )
+    assert longer.write_amplification is not None and longer.write_amplification <= 2.5 * 1.03
+
+
+def test_what_is_met_in_a_transient_is_not_met(command: Cli) -> None:
+    """An empty drive that never cleans has a write amplification of one, which is nothing to go by."""
+    said = command(
+        "advise", "default", *UNTIMED, "--requests", 20_000, "--utilizations", "0.5,0.7",
+        "--precondition", "empty", "--target", "write-amplification<=1.5",
+    )  # fmt: skip
+    assert said.status == 1
+    assert "no run had settled" in said.err and "NO: transient" in said.out
+
+
+def test_a_measurement_that_is_too_short_is_made_longer() -> None:
+    found = advise.advise(drive(), "uniform", utilizations=[0.9], requests=1000)
+    (point,) = found.points
+    assert point.verdict == "settled" and point.result.json["measured"]["requests"] > 1000
+
+
+def test_seeds_give_means_and_intervals() -> None:
+    found = advise.advise(drive(), "uniform", utilizations=[0.8], seeds=3, requests=20_000)
+    (point,) = found.points
+    each = [result.write_amplification for result in point.results]
+    assert len(set(each)) == 3
+    low, high = point.interval("write-amplification") or (0.0, 0.0)
+    assert low < (point.value("write-amplification") or 0) < high
+    assert point.value("write-amplification") == pytest.approx(sum(map(float, each)) / 3)  # type: ignore[arg-type]
 
 
 def test_processes_change_nothing() -> None:
@@ -99,12 +142,12 @@ def test_targets_about_time_and_life(command: Cli, tmp_path: Path) -> None:
     said = command(
         "advise", "default", "--set", "geometry.blocks-per-plane=32", "--workload",
         "uniform:write=1,depth=8", "--requests", 30_000, "--utilizations", "0.5,0.7,0.85",
-        "--target", "p99<=75ms", "--target", "life>=1.2y", "--target", "iops>=900", "--cycles", 3000,
+        "--target", "p99<=80ms", "--target", "life>=1.2y", "--target", "iops>=700", "--cycles", 3000,
         "--write-rate", "1dwpd", "--report", report, "--json", "-",
     )  # fmt: skip
     assert said.status == 0, said.err
     best, points = said.json["recommended"], said.json["points"]
-    assert best["p99_ns"] <= 75e6 and best["life_years"] >= 1.2 and best["iops"] >= 900
+    assert best["p99_ns"] <= 80e6 and best["life_years"] >= 1.2 and best["iops"] >= 700
     lives = [point["life_bytes"] for point in points]
     assert lives == sorted(lives, reverse=True)
     page = report.read_text(encoding="utf-8")
@@ -112,7 +155,7 @@ def test_targets_about_time_and_life(command: Cli, tmp_path: Path) -> None:
     assert set(charts) == {"advise-wa", "advise-tail", "advise-iops", "advise-life"}
     parts = [line["part"] for line in charts["advise-tail"]["views"][0]["series"]]
     assert parts[:3] == ["mean", "99th percentile", "99.9th percentile"]
-    assert "recommended" in parts and "p99<=75ms" in parts
+    assert "recommended" in parts and "p99<=80ms" in parts
     assert embedded(page, "results") == said.json
 
 

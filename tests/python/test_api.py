@@ -43,7 +43,7 @@ def run(ssd: Ssd) -> RunResult:
 
 def test_drives_are_values(ssd: Ssd) -> None:
     other = ssd.with_(victim="fifo").precondition("sequential")
-    assert (ssd.config["gc"]["victim"], ssd.preconditioning) == ("greedy", "empty")
+    assert (ssd.config["gc"]["victim"], ssd.preconditioning) == ("greedy", None)
     assert other == ssd.precondition("sequential").with_({"gc.victim": "fifo"})
     assert len({ssd, other, copy.copy(ssd)}) == 2
     assert pickle.loads(pickle.dumps(other)) == other

@@ -18,7 +18,7 @@ RUN = ("--requests", 500, "--workload")
 def test_keys_of_the_workload(command: Cli, small: str) -> None:
     said = command(
         "compare", small, *RUN, "zipf:write=0.7,rate=10", "--json", "-",
-        "--vary", "workload.rate=50,200", "--vary", "workload.write=0.5,1",
+        "--vary", "workload.rate=50,200", "--vary", "workload.write=0.5,1", "--precondition", "empty",
     )  # fmt: skip
     assert said.status == 0
     runs = said.json["runs"]
@@ -51,7 +51,9 @@ def test_depth(command: Cli, small: str, spc: Path) -> None:
     runs = said.json["runs"]
     assert [run["pace"] for run in runs] == [{"closed": {"depth": 1}}, {"closed": {"depth": 8}}]
     assert runs[0]["throughput"]["iops"] < runs[1]["throughput"]["iops"]
-    alone = command("simulate", small, "--trace", spc, "--depth", 8, "--json", "-").json
+    alone = command(
+        "simulate", small, "--trace", spc, "--depth", 8, "--precondition", "auto", "--json", "-"
+    ).json
     assert runs[1]["digest"] == alone["digest"]
 
 
@@ -330,7 +332,7 @@ def test_the_same_in_python(small: str) -> None:
     assert [run.label for run in runs] == [
         f"workload.write={write}, depth={depth}" for write in (0.5, 1) for depth in (1, 8)
     ]
-    alone = ssd.play("uniform:write=1", depth=8, requests=300, seed=3)
+    alone = ssd.precondition("auto").play("uniform:write=1", depth=8, requests=300, seed=3)
     assert runs[3].json["digest"] == alone.json["digest"]
     scaled = compare(ssd, workloads.uniform(rate=50), {"time-scale": [1, 0.25]}, requests=300)
     assert [run.json["pace"]["open"]["time_scale"] for run in scaled] == [1, 0.25]

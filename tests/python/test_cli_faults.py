@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from conftest import Cli
-from flashwright import devices
+from flashwright import __version__, devices
 from flashwright.catalogue import catalogue
 
 KEYS_HINT = "hint: `flashwright devices default` prints a whole drive description\n"
@@ -69,8 +69,8 @@ OPTIONS: list[tuple[Sequence[str], str]] = [
     ),
     (
         ["--workload", "uniform", "--precondition", "full"],
-        'error: precondition: found "full", expected empty, sequential, random, random:capacities=N '
-        "with N of 1 or more, or steady\n" + WORKLOADS_HINT,
+        'error: precondition: found "full", expected auto, workload, empty, sequential, random or steady; '
+        "workload and random take :capacities=N with N of 1 or more\n" + WORKLOADS_HINT,
     ),
     (
         ["--workload", "uniform", "--window", "10"],
@@ -235,14 +235,23 @@ def test_bad_lines_may_be_skipped(command: Cli, small: str, tmp_path: Path) -> N
     assert "1 bad lines skipped" in said.json["workload_notes"]
 
 
-@pytest.mark.parametrize("content", [b"", b"something else", b"flashwright checkpoint 1\n\xff\xff"])
-def test_what_is_no_saved_run(command: Cli, tmp_path: Path, content: bytes) -> None:
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "is empty"),
+        (b"something else", "is no saved run of Flashwright, or damaged at its start"),
+        (
+            b"flashwright checkpoint 1\n\xff\xff",
+            f"another version: found a saved run of an earlier Flashwright, expected one of Flashwright {__version__}",
+        ),
+    ],
+)
+def test_what_is_no_saved_run(command: Cli, tmp_path: Path, content: bytes, said: str) -> None:
     path = tmp_path / "run.saved"
     path.write_bytes(content)
-    assert command("simulate", "--resume", path).err == (
-        f"error: {path}: not a saved run of this version of Flashwright; run it again from the start\n"
-        "hint: run it again from the start\n"
-    )
+    found = command("simulate", "--resume", path)
+    assert found.status == 2
+    assert found.err.splitlines()[0] == f"error: {path}: {said}"
 
 
 def test_a_saved_run_that_is_damaged(command: Cli, small: str, tmp_path: Path) -> None:
@@ -254,7 +263,7 @@ def test_a_saved_run_that_is_damaged(command: Cli, small: str, tmp_path: Path) -
     path.write_bytes(data)
     said = command("simulate", "--resume", path)
     assert said.status == 2
-    assert said.err.startswith(f"error: {path}: the saved run is damaged")
+    assert said.err.startswith(f"error: {path}: damaged: its checksum does not match\n")
 
 
 def test_resume_on_another_drive(command: Cli, small: str, tmp_path: Path) -> None:

@@ -51,19 +51,22 @@ def test_compare_lays_runs_side_by_side(command: Cli, small: str, tmp_path: Path
 def test_a_run_in_a_comparison_is_the_run_alone(command: Cli, small: str) -> None:
     run = ("--workload", "zipf:write=0.9", "--requests", 5000, "--json", "-")
     together = command("compare", small, "--vary", "gc.victim=random,fifo", *run).json["runs"]
-    alone = command("simulate", small, "--set", "gc.victim=fifo", *run).json
+    alone = command(
+        "simulate", small, "--set", "gc.victim=fifo", "--precondition", "workload", *run
+    ).json
     assert together[1]["digest"] == alone["digest"]
 
 
 def test_a_drive_that_wears_out_ends_its_own_run_only(command: Cli, small: str) -> None:
     said = command(
         "compare", small, "--workload", "uniform", "--requests", 50_000,
-        "--vary", "wear.pe-cycles-max=5,0", "--json", "-",
+        "--vary", "wear.pe-cycles-max=5,0", "--precondition", "empty", "--json", "-",
     )  # fmt: skip
     assert said.status == 0
     assert [run["ended"] for run in said.json["runs"]] == ["worn-out", "complete"]
     shown = command(
-        "compare", small, "--workload", "uniform", "--requests", 50_000, "--vary", "wear.pe-cycles-max=5,0"
+        "compare", small, "--workload", "uniform", "--requests", 50_000, "--vary", "wear.pe-cycles-max=5,0",
+        "--precondition", "empty",
     )  # fmt: skip
     assert "wear.pe-cycles-max=5 (worn-out)" in shown.out
 

@@ -119,7 +119,7 @@ def test_sizes_and_depth_that_were_measured_stand_before_the_rule_of_thumb() -> 
         "48 KiB, 40 KiB rounded up to whole clustered pages: the size"
     )
     assert about(advice, "request size").rests_on == ("parallel-units", "clustered-page")
-    assert about(advice, "queue depth").text.startswith("12: ")
+    assert about(advice, "queue depth").text.startswith("12, for requests of 40 KiB: ")
     assert advice.queue["nr_requests"] == "24" and advice.depth == 12
     thumb = host_advice(profile(found("clustered-page", 24 * KIB), without="clustered-block"))
     assert about(thumb, "request size").text.startswith("72 KiB, 64 KiB rounded up")
@@ -195,7 +195,7 @@ def test_space_to_reserve_follows_runs_on_the_twin() -> None:
 
     def spare(*targets: str) -> Line:
         runs = advise(
-            twin.precondition("random"),
+            twin,
             "uniform:write=1",
             utilizations=[0.5, 0.6, 0.7, 0.8],
             targets=targets,
@@ -547,3 +547,28 @@ def test_files_need_the_name_of_a_disk(command: Cli, tmp_path: Path) -> None:
     assert "/dev/DEVICE" in command("advise", path).out
     bare = command("advise", path, "--workload", "uniform")
     assert bare.status == 2 and "found a profile without a twin" in bare.err
+
+
+def test_queue_depth_is_advised_for_the_sizes_that_are_played() -> None:
+    """Large requests reach their peak with few outstanding, small reads with many: the pair of one size is no rule."""
+    depths = {
+        f"depth_of_{kind}s_of_{size}_bytes": float(depth)
+        for size, reads, writes in ((4096, 32, 16), (65536, 16, 4), (262144, 4, 2))
+        for kind, depth in (("read", reads), ("write", writes))
+    }
+    measured = replace(
+        found("best-request", 262144),
+        figures={"best_size_bytes": 262144, "best_depth_requests": 4} | depths,
+    )
+    line = about(host_advice(profile(measured)), "queue depth")
+    assert line.text.startswith("32: for random reads and writes of 4 KiB, the smallest measured")
+    assert "256 KiB reach theirs with 4" in line.text
+
+    def played(spec: str) -> Line:
+        twin = Ssd.from_text(SMALL, "twin").with_({"timing.model": "none"})
+        runs = advise(twin, spec, utilizations=[0.5], settings=RunSettings(requests=5000))
+        return about(host_advice(profile(measured), runs), "queue depth")
+
+    assert played("uniform:write=0.5,size=4KiB").text.startswith("32: for reads and writes of 4 KiB")
+    assert played("uniform:write=1,size=4KiB").text.startswith("16: for writes of 4 KiB, as played")
+    assert played("uniform:write=1,size=64KiB").text.startswith("4: for writes of 64 KiB")

@@ -237,9 +237,9 @@ def test_no_process_outlives_its_parent(tmp_path: Path, number: signal.Signals) 
 def test_the_content_of_a_file_is_a_digest_and_json(tmp_path: Path) -> None:
     Store(tmp_path).write(Outcome(double(1), 2))
     [path] = tmp_path.rglob("*.json")
-    digest, body = path.read_bytes().split(b"\n", 1)
-    assert hashlib.sha256(body).hexdigest() == digest.decode()
-    assert json.loads(body) == {
+    first, body = path.read_bytes().split(b"\n", 1)
+    assert first.decode() == f"flashwright point sha256={hashlib.sha256(body).hexdigest()}"
+    assert json.loads(body.split(b"\n", 1)[1]) == {
         "key": double(1).key,
         "label": "x=1",
         "seconds": 0.0,

@@ -126,7 +126,7 @@ def test_a_state_of_something_else_is_refused(probes: list[Made], tmp_path: Path
         with pytest.raises(SavedStateError, match=r"found seed 1, expected seed 2"):
             session.probe(target, state=state, seed=2)
         state.write_text("{}")
-        with pytest.raises(SavedStateError, match="not the state of a probing"):
+        with pytest.raises(SavedStateError, match="is no probe state of Flashwright"):
             session.probe(target, state=state)
 
 

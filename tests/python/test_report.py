@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from flashwright.errors import OutputError
 from flashwright.report import figures, film, runs, tables, text, write_report
 from flashwright.report.charts import Columns, series
 from flashwright.results import Snapshots
@@ -758,7 +759,7 @@ def test_a_series_of_unequal_columns_is_refused(wrong: dict[str, Any], said: str
 def test_it_needs_a_run_and_a_folder(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="at least one run"):
         write_report(tmp_path / "report.html", [], "nothing")
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(OutputError, match="no such file or directory"):
         write_report(tmp_path / "missing" / "report.html", [a_run(rows=1)], "nowhere")
 
 
@@ -773,7 +774,7 @@ def test_an_older_report_is_replaced_whole_or_not_at_all(
 
     with monkeypatch.context() as patch:
         patch.setattr(Path, "replace", fail)
-        with pytest.raises(OSError, match="disk full"):
+        with pytest.raises(OutputError, match="disk full"):
             write_report(path, [a_run(rows=1)], "new")
     assert path.read_text() == "older"
     assert list(tmp_path.iterdir()) == [path]

@@ -488,7 +488,7 @@ def test_a_sweep_that_is_killed_goes_on_and_comes_to_the_same_file(
         _, told = process.communicate(timeout=60)
         before = finished()
         assert not out.exists() and 0 < before < 24
-        assert process.returncode == (130 if number == signal.SIGTERM else -number)
+        assert process.returncode == (143 if number == signal.SIGTERM else -number)
         assert (f"{before} of 24 points are kept in" in told) == (number == signal.SIGTERM)
     process = started(path, out)
     until_more_than(before, process)

@@ -158,6 +158,7 @@ def test_probes_and_experiments_import_no_simulator() -> None:
 
     root = Path(flashwright.__file__).parent
     allowed = (
+        "flashwright.arguments",
         "flashwright.errors",
         "flashwright.files",
         "flashwright.probes",

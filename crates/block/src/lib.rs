@@ -19,5 +19,7 @@ mod units;
 pub use device::{Ahead, BlockDevice, DeviceInfo, IoError, Tag};
 pub use random::{Rng, Seed, below, chance, unit_interval};
 pub use registry::{Listed, NoSettings};
-pub use request::{Completion, Interactive, Next, Request, RequestKind, RequestSource, SECTOR_BYTES, SourceError};
+pub use request::{
+    Completion, Interactive, Next, Passes, Request, RequestKind, RequestSource, SECTOR_BYTES, SourceError,
+};
 pub use units::{Bytes, Nanos, UnitError};

@@ -113,6 +113,15 @@ impl Completion {
 #[error("{0}")]
 pub struct SourceError(pub String);
 
+/// How often a recording is played once it has started over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Passes {
+    /// Once.
+    One,
+    /// As often as was asked for when it was opened.
+    All,
+}
+
 /// Where requests come from: a trace reader or a generator. Requests are handed over in batches, in constant
 /// memory, in order of arrival; one source gives the same requests each time it is built from the same settings.
 pub trait RequestSource {
@@ -137,7 +146,8 @@ pub trait RequestSource {
     ///
     /// # Errors
     /// [`SourceError`] when the recording can't be read again.
-    fn start_over(&mut self) -> Result<bool, SourceError> {
+    fn start_over(&mut self, passes: Passes) -> Result<bool, SourceError> {
+        let _ = passes;
         Ok(false)
     }
 

@@ -68,8 +68,6 @@ impl State {
     }
 }
 
-const SAVED: &[u8] = b"flashwright checkpoint 1\n";
-
 fn open(config: &Config, source: &str, settings: &str, policies: Vec<Handed>) -> PyResult<State> {
     let bad = |error: serde_json::Error| WorkloadError::new_err(format!("settings of the run: {error}"));
     let text: SourceText = serde_json::from_str(source).map_err(bad)?;
@@ -84,7 +82,9 @@ fn open(config: &Config, source: &str, settings: &str, policies: Vec<Handed>) ->
     if let (Precondition::Workload { .. }, true) = (precondition, source.is_interactive()) {
         let what = source.description().split(':').next().unwrap_or_default().to_owned();
         return Err(WorkloadError::new_err((
-            format!("precondition: found workload, expected another: {what} begins once and can't be played beforehand"),
+            format!(
+                "precondition: found workload, expected another: {what} begins once and can't be played beforehand"
+            ),
             "such as --precondition sequential",
         )));
     }
@@ -201,36 +201,27 @@ impl Simulation {
         self.with(py, |state| state.can_be_saved())
     }
 
-    /// The whole run, its source's description included.
+    /// The whole run, its source's description included; `sealed.py` adds checksum and version.
     fn save(&self, py: Python<'_>) -> PyResult<Vec<u8>> {
         self.with(py, |state| {
             state.can_be_saved()?;
             let text = serde_json::to_vec(&state.text.kept())
                 .map_err(|error| SavedStateError::new_err(format!("the run can't be saved: {error}")))?;
             let length = u64::try_from(text.len()).unwrap_or(u64::MAX).to_le_bytes();
-            Ok([SAVED, &length, &text, &state.run.save()].concat())
+            Ok([length.as_slice(), &text, &state.run.save()].concat())
         })
     }
 
-    /// A saved run, wound on to where it stood.
+    /// A saved run, wound on to where it stood. The bytes are those that `save` gave, as their checksum has shown.
     #[staticmethod]
     fn load(py: Python<'_>, bytes: Vec<u8>, path: String) -> PyResult<Self> {
         let state = interruptible(py, move || {
-            let fail = |what: &str| SavedStateError::new_err(format!("{path}: {what}"));
-            let parts = bytes.strip_prefix(SAVED).and_then(|rest| {
-                let (length, rest) = rest.split_first_chunk::<8>()?;
-                rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)
-            });
-            let Some((text, saved)) = parts else {
-                return Err(fail("not a saved run of this version of Flashwright; run it again from the start"));
-            };
-            let (text, bytes): (SourceText, Option<u64>) =
-                serde_json::from_slice(text).map_err(|error| fail(&format!("the saved run is damaged: {error}")))?;
-            if let (_, Some(now)) = text.kept()
-                && bytes.is_some_and(|then| then != now)
-            {
-                return Err(fail("its trace is another file now: the size differs"));
-            }
+            let fail = |what: &str| SavedStateError::new_err(format!("{path}: the saved run is damaged: {what}"));
+            let parts = bytes
+                .split_first_chunk::<8>()
+                .and_then(|(length, rest)| rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?));
+            let (text, saved) = parts.ok_or_else(|| fail("it ends too early"))?;
+            let text: SourceText = serde_json::from_slice(text).map_err(|error| fail(&error.to_string()))?;
             let failed = |error: RunError| run_error(&error, text.is_trace());
             let mut run = flashwright_sim::Simulation::load_without_source(saved, &path).map_err(failed)?;
             let mut source = text.spec()?.open(run.ssd(), run.settings().seed).map_err(|error| open_error(&error))?;

@@ -46,14 +46,13 @@ impl TraceText {
 }
 
 impl SourceText {
-    /// The same wherever it is read from, and the size of its file, by which it is known again; for a saved run.
-    pub fn kept(&self) -> (Self, Option<u64>) {
+    /// The same wherever it is read from, for a saved run.
+    pub fn kept(&self) -> Self {
         match self {
-            Self::Workload(_) => (self.clone(), None),
+            Self::Workload(_) => self.clone(),
             Self::Trace(trace) => {
                 let path = std::path::absolute(&trace.path).unwrap_or_else(|_| trace.path.clone().into());
-                let bytes = std::fs::metadata(&path).ok().map(|file| file.len());
-                (Self::Trace(TraceText { path: path.to_string_lossy().into_owned(), ..trace.clone() }), bytes)
+                Self::Trace(TraceText { path: path.to_string_lossy().into_owned(), ..trace.clone() })
             }
         }
     }

@@ -8,7 +8,7 @@ use crate::machine::Machine;
 use crate::player::{self, PlayError, Player, Step};
 use crate::settle::{History, Totals};
 use flashwright_block::{
-    Ahead, BlockDevice, Completion, DeviceInfo, IoError, Nanos, Request, RequestSource, SourceError, Tag,
+    Ahead, BlockDevice, Completion, DeviceInfo, IoError, Nanos, Passes, Request, RequestSource, SourceError, Tag,
 };
 use flashwright_ftl::{Cause, OpKind};
 use flashwright_ssd::Ssd;
@@ -45,6 +45,8 @@ pub struct Conditioning {
     host_pages_max: u64,
     next_judgement: f64,
     requests: u64,
+    /// Whether the source is a recording, which is played pass by pass; not known before the first step.
+    is_recording: Option<bool>,
     passes: u64,
     /// Requests of the first pass, in which pages of a dense map get their places.
     first_pass: u64,
@@ -60,6 +62,7 @@ impl Conditioning {
             host_pages_max: (f64::from(logical_pages) * capacities).ceil() as u64,
             next_judgement: f64::from(logical_pages) / 2.0,
             requests: 0,
+            is_recording: None,
             passes: 0,
             first_pass: 0,
             search: Search::UnderWay,
@@ -100,26 +103,38 @@ impl Conditioning {
         source: &mut dyn RequestSource,
         budget: u64,
     ) -> Result<bool, PlayError> {
+        let is_recording = match self.is_recording {
+            Some(is) => is,
+            None => *self.is_recording.insert(source.start_over(Passes::One)?),
+        };
         let mut left = budget;
         while left > 0 && self.search == Search::UnderWay {
             let go = left.min(history.due().saturating_sub(self.requests).max(1));
             let (before, stop) = (player.submitted(), player.submitted() + go);
-            let step = match machine {
-                Machine::Plain(ssd) => player.play(&mut Untimed { ssd }, source, stop, false, |_, _| {})?,
-                Machine::Layered(_) => machine.play(player, source, stop, false, |_, _| {})?,
-            };
-            let played = player.submitted() - before;
-            self.requests += played;
+            let step = play(machine, player, source, stop, false)?;
+            self.requests += player.submitted() - before;
             left -= go;
             let now = totals(machine.ssd());
-            if step == Step::Finished {
+            if step == Step::Finished && is_recording {
                 self.pass_ended(now, player, history, source, machine)?;
+            } else if step == Step::Finished {
+                history.note(now, self.requests);
+                self.search = Search::Ended;
             } else if self.requests >= history.due() {
                 history.note(now, self.requests);
-                self.judge(history, machine.ssd());
+                if !is_recording {
+                    self.judge(history);
+                }
+                self.bound(history, machine.ssd());
             }
         }
-        Ok(self.search != Search::UnderWay)
+        let over = self.search != Search::UnderWay;
+        if over && is_recording {
+            play(machine, player, source, player.submitted(), true)?;
+            source.start_over(Passes::All)?;
+            player.start_over(machine.now());
+        }
+        Ok(over)
     }
 
     fn pass_ended(
@@ -130,40 +145,41 @@ impl Conditioning {
         source: &mut dyn RequestSource,
         machine: &Machine,
     ) -> Result<(), PlayError> {
-        if !source.start_over()? {
-            history.note(now, self.requests);
-            self.search = Search::Ended;
-            return Ok(());
-        }
+        source.start_over(Passes::One)?;
+        player.start_over(machine.now());
         self.passes += 1;
         if self.passes == 1 {
             self.first_pass = self.requests;
         }
         history.pass_ended(now, self.requests);
-        player.start_over(machine.now());
         if history.host_pages() == 0 {
             self.search = Search::NothingWritten;
-        } else if self.passes >= PASSES_MAX {
-            self.search = Search::GaveUp;
+        } else if self.passes >= PASSES_MIN {
+            self.judge(history);
+            self.bound(history, machine.ssd());
         }
-        self.judge(history, machine.ssd());
         Ok(())
     }
 
     /// Asks whether the drive has settled, where the history has grown enough since the last time.
     #[allow(clippy::cast_precision_loss)] // pages far below 2^53
-    fn judge(&mut self, history: &mut History, ssd: &Ssd) {
-        let total = history.total();
-        let may = !history.is_by_pass() || self.passes >= PASSES_MIN;
-        if self.search == Search::UnderWay && may && total.host_pages as f64 >= self.next_judgement {
+    fn judge(&mut self, history: &mut History) {
+        let pages = history.total().host_pages as f64;
+        if pages >= self.next_judgement {
             if history.holds() {
                 self.search = Search::Settled;
             }
-            self.next_judgement = total.host_pages as f64 * GROWTH;
+            self.next_judgement = pages * GROWTH;
         }
+    }
+
+    /// Gives up where that has become too much. Of a recording a few passes are played whatever they write.
+    fn bound(&mut self, history: &History, ssd: &Ssd) {
+        let total = history.total();
         let programs_max = u64::from(ssd.flash().geometry().pages()).saturating_mul(PROGRAMS_MAX);
-        let bounded = may && total.host_pages >= self.host_pages_max || total.programs >= programs_max;
-        if self.search == Search::UnderWay && bounded {
+        let enough = total.host_pages >= self.host_pages_max || self.passes >= PASSES_MAX;
+        let few_passes = self.is_recording == Some(true) && self.passes < PASSES_MIN;
+        if self.search == Search::UnderWay && (enough && !few_passes || total.programs >= programs_max) {
             self.search = Search::GaveUp;
         }
     }
@@ -173,11 +189,31 @@ impl Conditioning {
     /// # Errors
     /// [`SourceError`] if the source is another one.
     pub(crate) fn rewind(&self, source: &mut dyn RequestSource) -> Result<(), SourceError> {
-        if self.passes > 0 {
-            player::skip(source, self.first_pass)?;
-            source.start_over()?;
+        if self.is_recording == Some(true) {
+            source.start_over(Passes::One)?;
+            if self.passes > 0 {
+                player::skip(source, self.first_pass)?;
+                source.start_over(Passes::One)?;
+            }
+            if self.search != Search::UnderWay {
+                source.start_over(Passes::All)?;
+            }
         }
         Ok(())
+    }
+}
+
+/// Plays on to so many requests; no time passes where nothing lies before the flash.
+fn play(
+    machine: &mut Machine,
+    player: &mut Player,
+    source: &mut dyn RequestSource,
+    until: u64,
+    finish: bool,
+) -> Result<Step, PlayError> {
+    match machine {
+        Machine::Plain(ssd) => player.play(&mut Untimed { ssd }, source, until, finish, |_, _| {}),
+        Machine::Layered(_) => machine.play(player, source, until, finish, |_, _| {}),
     }
 }
 

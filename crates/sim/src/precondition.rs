@@ -247,7 +247,16 @@ mod tests {
 
     #[test]
     fn text_round_trips() {
-        for text in ["empty", "sequential", "random", "random:capacities=2.5", "steady", "workload", "workload:capacities=9", "auto"] {
+        for text in [
+            "empty",
+            "sequential",
+            "random",
+            "random:capacities=2.5",
+            "steady",
+            "workload",
+            "workload:capacities=9",
+            "auto",
+        ] {
             assert_eq!(text.parse::<Precondition>().unwrap().to_string(), text);
         }
         for bad in ["", "random:capacities=0.5", "random:x=1", "sequential:2", "workload:capacities=0", "auto:1"] {

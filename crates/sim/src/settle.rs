@@ -349,7 +349,8 @@ impl History {
         let rows: Vec<Totals> = if self.by_pass {
             // Windows within a pass say how the trace changes, not how the drive does.
             let measured = self.measured.rows.iter().fold(Totals::default(), |sum, (row, _)| sum.plus(*row));
-            let pass = (whole_passes && measured.host_pages > 0).then_some(measured);
+            // One row for several passes would hide the passes before it.
+            let pass = (whole_passes && measured.host_pages > 0 && !self.has_held).then_some(measured);
             self.before.rows.iter().map(|(row, _)| *row).chain(pass).collect()
         } else {
             self.rows().collect()
@@ -374,9 +375,9 @@ impl History {
             return settled;
         }
         let figure = measured.span(0.0, measured.total()).filter(|estimate| estimate.mean > 0.0);
-        settled.interval = figure.zip(self.half_width(&rows, &measured)).map(|(figure, half)| {
-            ((figure.mean - half).max(0.0), figure.mean + half)
-        });
+        settled.interval = figure
+            .zip(self.half_width(&rows, &measured))
+            .map(|(figure, half)| ((figure.mean - half).max(0.0), figure.mean + half));
         let Some(judged) = self.judge(&rows) else {
             settled.why = self.too_little(erases_per_block);
             settled.mend = Some(MEND.into());
@@ -405,6 +406,13 @@ impl History {
             return settled;
         };
         let off = (figure.mean / judged.mean - 1.0).abs();
+        if self.by_pass && off > TOLERANCE_KEPT {
+            settled.why = format!(
+                "the measured passes of the trace differ from those before them by {:.1} % in write amplification",
+                100.0 * off
+            );
+            return settled;
+        }
         let from_the_start = settled.since_request == Some(0);
         if !from_the_start && off > TOLERANCE_KEPT {
             settled.why = format!(
@@ -413,10 +421,7 @@ impl History {
                 settled.since_request.unwrap_or(0),
                 judged.mean
             );
-            settled.mend = Some(format!(
-                "{MEND}, or --warmup {}",
-                settled.since_request.unwrap_or(0)
-            ));
+            settled.mend = Some(format!("{MEND}, or --warmup {}", settled.since_request.unwrap_or(0)));
             return settled;
         }
         let half = settled.interval.map(|(low, high)| (high - low) / 2.0 / figure.mean);
@@ -497,7 +502,11 @@ impl History {
 
 /// The two-sided 95 % quantile of Student's t.
 fn t_95(degrees: usize) -> f64 {
-    degrees.checked_sub(1).and_then(|at| T_95.get(at)).copied().unwrap_or(if degrees == 0 { f64::INFINITY } else { 2.1 })
+    degrees.checked_sub(1).and_then(|at| T_95.get(at)).copied().unwrap_or(if degrees == 0 {
+        f64::INFINITY
+    } else {
+        2.1
+    })
 }
 
 const MEND: &str = "--precondition workload";
@@ -587,5 +596,83 @@ impl Series {
         let mean = means.iter().sum::<f64>() / n;
         let variance = means.iter().map(|each| (each - mean).powi(2)).sum::<f64>() / (n - 1.0);
         Some(t_95(means.len() - 1) * variance.sqrt())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A history of windows of 1,000 host pages on a drive of 100 blocks, told by its write amplification in each.
+    fn history(amplification: impl Fn(f64) -> f64, windows: u32, wear: bool) -> History {
+        let mut history = History::new(Totals::default(), 4_096_000, 100, wear);
+        let mut now = Totals::default();
+        for n in 0..windows {
+            now.host_pages += 1000;
+            now.programs += (1000.0 * amplification(f64::from(n))) as u64;
+            now.erases += 20;
+            history.note(now, u64::from(n + 1) * 1000);
+        }
+        history
+    }
+
+    #[test]
+    fn what_stays_the_same_has_settled_and_what_moves_has_not() {
+        assert!(history(|_| 2.5, 40, false).holds());
+        // From 2 up to 3 in a straight line: the later half lies 17 % above the quarter before it.
+        assert!(!history(|n| 2.0 + n / 400.0, 400, false).holds());
+        // An exponential approach, early and late.
+        let approach = |n: f64| 3.0 - 2.0 * (-n / 50.0).exp();
+        assert!(!history(approach, 100, false).holds());
+        assert!(history(approach, 1000, false).holds());
+        // One that slows down for ever: 3.5 % for each doubling never holds, 0.7 % does.
+        assert!(!history(|n| 2.0 + 0.1 * (n + 1.0).log2(), 2000, false).holds());
+        assert!(history(|n| 2.0 + 0.02 * (n + 1.0).log2(), 2000, false).holds());
+        // An oscillation as long as the history, and one that fits into it a hundred times.
+        assert!(!history(|n| 2.5 + 0.3 * (n / 60.0).sin(), 400, false).holds());
+        assert!(history(|n| 2.5 + 0.3 * (n / 0.6).sin(), 400, false).holds());
+    }
+
+    #[test]
+    fn few_erases_and_wear_levelling_that_waits_are_no_settled_state() {
+        // Twenty erases a window and a hundred blocks: two a block after ten windows.
+        assert!(!history(|_| 2.5, 9, false).holds());
+        assert!(history(|_| 2.5, 10, false).holds());
+        assert!(!history(|_| 2.5, 400, true).holds());
+    }
+
+    #[test]
+    fn a_figure_that_holds_the_start_says_from_where_on_it_is_settled() {
+        let mut history = History::new(Totals::default(), 4_096_000, 100, false);
+        history.begin_measuring(Totals::default(), 0);
+        let mut now = Totals::default();
+        for n in 0_u64..1000 {
+            now.host_pages += 1000;
+            now.programs += if n < 200 { 1000 } else { 3000 };
+            now.erases += 20;
+            history.note(now, (n + 1) * 500);
+        }
+        let settled = history.verdict(false);
+        assert_eq!(settled.verdict, Verdict::Transient, "{settled:?}");
+        assert_eq!(settled.write_amplification, Some(3.0));
+        assert_eq!(settled.since_request, Some(125_000), "the quarter that begins after the step");
+        assert!(settled.mend.unwrap().contains("--warmup 125000"));
+    }
+
+    #[test]
+    fn passes_of_a_trace_are_judged_as_wholes() {
+        let mut history = History::new(Totals::default(), 4_096_000, 10, false);
+        let mut now = Totals::default();
+        for pass in 1..=8 {
+            for part in [1000, 9000] {
+                now.host_pages += 5000;
+                now.programs += 5000 + part;
+                now.erases += 5;
+                history.note(now, pass);
+            }
+            history.pass_ended(now, pass);
+        }
+        assert!(history.is_by_pass() && history.holds());
+        assert_eq!(history.windows_before().count(), 8);
     }
 }

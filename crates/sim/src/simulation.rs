@@ -346,10 +346,11 @@ impl Simulation {
         let player = self.player.as_mut().expect("made when preconditioning ended");
         let history = self.history.as_mut().expect("begun when preconditioning ended");
         let conditioning = self.conditioning.as_mut().expect("this phase is there only with it");
-        let over = conditioning.step(&mut self.machine, player, history, source, budget).map_err(|error| match error {
-            PlayError::Source(error) => error.into(),
-            PlayError::Device(error) => RunError::Precondition(error),
-        })?;
+        let over =
+            conditioning.step(&mut self.machine, player, history, source, budget).map_err(|error| match error {
+                PlayError::Source(error) => error.into(),
+                PlayError::Device(error) => RunError::Precondition(error),
+            })?;
         if over {
             let now = self.machine.now();
             player.count_anew();
@@ -505,19 +506,18 @@ impl Simulation {
         Some(RunReport::new(self, ended, self.ended.clone(), Cost { cpu_s: self.cpu_s, requests }))
     }
 
-    /// The whole state as bytes, compressed. The source is not in it: it is made again and wound on.
+    /// The whole state as bytes, compressed. The source is not in it: it is made again and wound on. Nor is a checksum,
+    /// or the version of the code that knows the state's layout: whoever keeps the bytes in a file adds both.
     #[must_use]
     pub fn save(&self) -> Vec<u8> {
         let state = postcard::to_stdvec(self).expect("the state is plain data");
-        let mut bytes = SAVED_MAGIC.to_vec();
-        bytes.extend(zstd::bulk::compress(&state, 1).expect("memory holds what is compressed"));
-        bytes
+        zstd::bulk::compress(&state, 1).expect("memory holds what is compressed")
     }
 
     /// A saved run; `source` must be made from the same settings and is wound on to where the run stood.
     ///
     /// # Errors
-    /// [`RunError::Saved`] if the bytes are not a saved run of this version, [`RunError::Source`] if the source is
+    /// [`RunError::Saved`] if the bytes are no saved run, [`RunError::Source`] if the source is
     /// another one.
     pub fn load(bytes: &[u8], path: &str, source: &mut dyn RequestSource) -> Result<Self, RunError> {
         let mut simulation = Self::load_without_source(bytes, path)?;
@@ -531,11 +531,8 @@ impl Simulation {
     /// As [`Simulation::load`].
     pub fn load_without_source(bytes: &[u8], path: &str) -> Result<Self, RunError> {
         let fail = |what: String| RunError::Saved { path: path.to_owned(), what };
-        let packed = bytes.strip_prefix(SAVED_MAGIC).ok_or_else(|| {
-            fail("not a saved run of this version of Flashwright; run it again from the start".into())
-        })?;
         let state =
-            zstd::stream::decode_all(packed).map_err(|error| fail(format!("the saved run is damaged: {error}")))?;
+            zstd::stream::decode_all(bytes).map_err(|error| fail(format!("the saved run is damaged: {error}")))?;
         postcard::from_bytes(&state).map_err(|error| fail(format!("the saved run is damaged: {error}")))
     }
 
@@ -550,9 +547,6 @@ impl Simulation {
         Ok(self.player.as_mut().map_or(Ok(()), |player| player.rewind(source))?)
     }
 }
-
-/// First bytes of a saved run; the number after the version goes up when the state's layout changes.
-const SAVED_MAGIC: &[u8] = concat!("flashwright saved run ", env!("CARGO_PKG_VERSION"), " layout 2\n").as_bytes();
 
 /// CPU time of the process.
 #[allow(clippy::cast_precision_loss)]

@@ -1,7 +1,7 @@
 //! Where a run's requests come from: a trace fitted to the drive, or a generator.
 
 use crate::player::Pace;
-use flashwright_block::{Interactive, Nanos, Request, RequestSource, Seed, SourceError};
+use flashwright_block::{Interactive, Nanos, Passes, Request, RequestSource, Seed, SourceError};
 use flashwright_ssd::Ssd;
 use flashwright_workload::generate::{self, SpecError, Target, WorkloadSpec};
 use flashwright_workload::trace::{AddressMap, MapError, Mapped, TraceError, TraceOptions, TraceReader};
@@ -64,8 +64,10 @@ pub struct Source {
 
 /// What is kept of a trace that is played over and over.
 enum Kept {
-    /// Nothing: it has not started over yet, or is too long.
+    /// Nothing: it is played for good, or is too long.
     Nothing,
+    /// Nothing of the first pass.
+    Skipping,
     /// This pass is being kept.
     Filling(Vec<Request>),
     /// A whole pass, of which so many requests were handed out again.
@@ -205,7 +207,7 @@ impl RequestSource for Source {
             Kind::Generated(source) => return source.fill(batch, at_most),
         };
         match &mut self.kept {
-            Kept::Nothing => trace.fill(batch, at_most),
+            Kept::Nothing | Kept::Skipping => trace.fill(batch, at_most),
             Kept::Filling(kept) => {
                 let before = batch.len();
                 let got = trace.fill(batch, at_most)?;
@@ -228,16 +230,19 @@ impl RequestSource for Source {
             }
         }
     }
-    fn start_over(&mut self) -> Result<bool, SourceError> {
+    fn start_over(&mut self, passes: Passes) -> Result<bool, SourceError> {
         let Kind::Trace(trace) = &mut self.kind else { return Ok(false) };
-        match &mut self.kept {
-            Kept::Whole(_, at) => {
+        match (&mut self.kept, passes) {
+            (Kept::Whole(_, at), Passes::One) => {
                 *at = 0;
                 return Ok(true);
             }
-            Kept::Nothing | Kept::Filling(_) => self.kept = Kept::Filling(Vec::new()),
+            // In the first pass a dense map deals out places, and may leave requests out that are played later.
+            (Kept::Nothing, Passes::One) => self.kept = Kept::Skipping,
+            (Kept::Skipping | Kept::Filling(_), Passes::One) => self.kept = Kept::Filling(Vec::new()),
+            (_, Passes::All) => self.kept = Kept::Nothing,
         }
-        trace.start_over()
+        trace.start_over(passes)
     }
     fn remaining(&self) -> Option<u64> {
         if let Kept::Whole(kept, at) = &self.kept {
@@ -318,8 +323,10 @@ impl RequestSource for Repeated {
         Some(left + u64::from(self.passes_left) * (self.in_pass + left))
     }
 
-    fn start_over(&mut self) -> Result<bool, SourceError> {
-        *self = Self::new(TraceReader::open(&self.spec.path, &self.spec.options).map_err(TraceError::from)?, self.spec.clone());
+    fn start_over(&mut self, passes: Passes) -> Result<bool, SourceError> {
+        self.reader = TraceReader::open(&self.spec.path, &self.spec.options)?;
+        self.passes_left = if passes == Passes::All { self.spec.repeat.max(1) - 1 } else { 0 };
+        (self.offset, self.last, self.in_pass) = (Nanos(0), Nanos(0), 0);
         Ok(true)
     }
 

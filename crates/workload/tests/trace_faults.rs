@@ -182,10 +182,61 @@ fn a_cut_or_changed_fwt_is_never_taken_for_a_whole_one() {
     for at in 0..whole.len() {
         let mut changed = whole.clone();
         changed[at] ^= 0x41;
-        assert!(read(&folder.file(changed), &insist("flashwright")).is_err(), "changed at {at}");
+        assert!(read(&folder.file(changed), &TraceOptions::default()).is_err(), "changed at {at}");
     }
     let longer = [whole.as_slice(), b"x"].concat();
     assert!(read(&folder.file(longer), &insist("flashwright")).is_err());
+}
+
+/// Each chunk is whole by itself; that it stands where it does is in the checksum too.
+#[test]
+fn chunks_of_a_fwt_that_changed_places_are_refused() {
+    let folder = Folder::new();
+    let fwt = folder.path("out.fwt");
+    // Three chunks alike but for their times, so that the first two are of about one size.
+    let text: String = (0..150_000).map(|n| format!("0,{},512,r,{n}\n", n % 7)).collect();
+    convert(folder.file(text), &fwt, &TraceOptions::default(), "flashwright", &TraceLabel::default()).unwrap();
+    let whole = fs::read(&fwt).unwrap();
+    let number = |at: usize| u32::from_le_bytes(whole[at..at + 4].try_into().unwrap()) as usize;
+    let first = 28 + number(12);
+    let second = first + 16 + number(first + 4);
+    let third = second + 16 + number(second + 4);
+    let swapped = [&whole[..first], &whole[second..third], &whole[first..second], &whole[third..]].concat();
+    let error = read(&folder.file(swapped), &TraceOptions::default()).unwrap_err().to_string();
+    assert!(error.contains("checksum does not match: damaged"), "{error}");
+}
+
+/// As the first version of the format was written, of the three requests of `TWO_DEVICES`.
+const VERSION_1: &[u8] = include_bytes!("trace_support/version-1.fwt");
+const TWO_DEVICES: &str = "0,100,4096,w,0.0\n0,200,8192,r,0.5\n1,7,512,w,1.25\n";
+
+#[test]
+fn the_first_version_of_fwt_is_still_read() {
+    let folder = Folder::new();
+    let found = read(&folder.file(VERSION_1), &TraceOptions::default()).unwrap();
+    assert_eq!(found, read_text(TWO_DEVICES, &insist("spc")).unwrap());
+    for length in 0..VERSION_1.len() {
+        assert!(read(&folder.file(&VERSION_1[..length]), &insist("flashwright")).is_err(), "cut to {length}");
+    }
+}
+
+#[test]
+fn another_version_of_fwt_is_told_from_a_damaged_one() {
+    let folder = Folder::new();
+    let fwt = folder.path("out.fwt");
+    convert(folder.file(GOOD), &fwt, &TraceOptions::default(), "flashwright", &TraceLabel::default()).unwrap();
+    let mut newer = fs::read(&fwt).unwrap();
+    newer[8] = 3;
+    let said = |bytes: &[u8]| read(&folder.file(bytes), &TraceOptions::default()).unwrap_err().to_string();
+    assert!(said(&newer).contains("checksum does not match: damaged"));
+    let header = 28 + u32::from_le_bytes(newer[12..16].try_into().unwrap()) as usize;
+    let crc = crc32fast::hash(&[&newer[28..header], &newer[..24]].concat());
+    newer[24..28].copy_from_slice(&crc.to_le_bytes());
+    assert!(
+        said(&newer).contains("found version 3, expected 1 or 2: a newer Flashwright wrote it"),
+        "{}",
+        said(&newer)
+    );
 }
 
 /// Lines that are nearly right, so that the parsers get past their first field.

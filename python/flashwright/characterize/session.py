@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -13,6 +14,7 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from flashwright import __version__
+from flashwright.arguments import checked
 from flashwright.characterize import EXPERIMENTS
 from flashwright.characterize.base import (
     DEPTH,
@@ -380,6 +382,7 @@ def measure_pace(target: Target, seed: int = 1) -> Pace:
     return Pace(found["read"], found["write"])
 
 
+@checked(seed=(0, 2**64 - 1), time_limit_s=(0, math.inf))
 def characterize(
     target: Drive,
     only: Sequence[str] = (),

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import signal
 import sys
-import threading
 import time
-from collections.abc import Iterator
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import Self
 
 from rich.console import Console
@@ -24,7 +20,7 @@ from rich.progress import (
 from flashwright import run
 from flashwright.points import Outcome
 
-__all__ = ["Bar", "PointsBar", "terminable"]
+__all__ = ["Bar", "PointsBar"]
 
 _WAIT_S = 1.0
 _NAMES = {
@@ -189,23 +185,6 @@ class PointsBar(_Shown):
         if self.failed:
             told += f", {self.failed:,} failed"
         self._bar.update(self._bar.task_ids[0], completed=now, total=total - self.kept, told=told)
-
-
-@contextlib.contextmanager
-def terminable() -> Iterator[None]:
-    """Let SIGTERM, by which batch systems announce the end, do what Ctrl-C does."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _clock(seconds: float) -> str:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from flashwright.cli.options import ResultOptions, WorkerOptions, add_options
-from flashwright.cli.progress import PointsBar, terminable
+from flashwright.cli.progress import PointsBar
 from flashwright.cli.render import errors, page, put_json, put_page, units
 from flashwright.files import write_beside
 from flashwright.report.claims import claims_page
@@ -87,7 +87,7 @@ def reproduce(
         return _list(read, choose(read, wanted), output)
     workers.check()
     try:
-        with terminable(), PointsBar(output.bar) as bar:
+        with PointsBar(output.bar) as bar:
             found = carry_out(
                 wanted,
                 quick=run.quick,

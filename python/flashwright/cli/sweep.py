@@ -11,7 +11,7 @@ import typer
 
 from flashwright import __version__
 from flashwright.cli.options import TABLE, ResultOptions, WorkerOptions, add_options
-from flashwright.cli.progress import PointsBar, terminable
+from flashwright.cli.progress import PointsBar
 from flashwright.cli.render import Shown, errors, page, put_json, put_page, units
 from flashwright.errors import FlashwrightError, SweepError
 from flashwright.points import Store
@@ -71,7 +71,7 @@ def sweep(
         _show_plan(made, kept, part)
         return 0
     try:
-        with terminable(), PointsBar(output.bar) as bar:
+        with PointsBar(output.bar) as bar:
             found = made.run(
                 kept, jobs=workers.jobs, dask=workers.dask, shard=part, progress=bar.update
             )

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+import numpy as np
+
 from flashwright.characterize.base import Bench, too_small
 from flashwright.characterize.depth_and_size import DepthAndSize, DepthAndSizeResult, Grid
 from flashwright.probes.base import Context, Cost, Finding, Mark, Plot, Series, kib, unknown
@@ -71,8 +73,26 @@ def _finding(grids: tuple[Grid, ...]) -> Finding:
         confidence=_sureness(grids),
         why=f"least response at 90 % of the highest bandwidth: {pairs}",
         plots=plots,
-        figures={"best_size_bytes": size, "best_depth_requests": depth},
+        figures={"best_size_bytes": size, "best_depth_requests": depth} | _depths(grids),
     )
+
+
+# A size's own peak: what it reaches at the best depth that was tried.
+_NEAR_PEAK = 0.9
+
+
+def _depths(grids: tuple[Grid, ...]) -> dict[str, float]:
+    """The least depth at which requests of each kind and size reach nine tenths of what that size reaches at most.
+
+    The best pair is about one size; small requests need more of them outstanding.
+    """
+    return {
+        f"depth_of_{grid.kind}s_of_{size}_bytes": float(
+            grid.depth[int((row >= _NEAR_PEAK * np.nanmax(row)).argmax())]
+        )
+        for grid in grids
+        for size, row in zip(grid.size_bytes.tolist(), grid.bandwidth_bytes_per_s, strict=True)
+    }
 
 
 def _sureness(grids: tuple[Grid, ...]) -> float:

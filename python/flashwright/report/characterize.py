@@ -177,7 +177,7 @@ def write_characterization(path: Path, found: Characterization) -> None:
 
     Raises
     ------
-    OSError
+    OutputError
         If the file can't be written.
     """
     write_findings(path, characterization_page(found))

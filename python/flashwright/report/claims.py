@@ -46,7 +46,7 @@ def write_claims(path: Path, document: Mapping[str, Any]) -> None:
 
     Raises
     ------
-    OSError
+    OutputError
         If the file can't be written.
     """
     write_findings(path, claims_page(document))

@@ -119,7 +119,7 @@ def write_grid(path: Path, found: SweepView, title: str) -> None:
 
     Raises
     ------
-    OSError
+    OutputError
         If the file can't be written.
     """
     write_findings(path, grid_page(found, title))

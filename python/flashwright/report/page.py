@@ -6,7 +6,6 @@ import json
 import math
 import os
 import shlex
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
@@ -15,6 +14,7 @@ from typing import Any
 
 import jinja2
 
+from flashwright.files import write_beside
 from flashwright.report import text
 from flashwright.report.charts import (
     RAMP,
@@ -100,12 +100,12 @@ def write_report(path: Path, runs: Sequence[RunView], title: str) -> None:
     ------
     ValueError
         If there is no run.
-    OSError
+    OutputError
         If the file can't be written.
     """
     if not runs:
         raise ValueError("a report needs at least one run")
-    _write_beside_and_rename(Path(path), _page(runs, title))
+    _write(Path(path), _page(runs, title))
 
 
 def _page(runs: Sequence[RunView], title: str) -> str:
@@ -213,7 +213,7 @@ def write_findings(path: Path, found: Findings) -> None:
 
     Raises
     ------
-    OSError
+    OutputError
         If the file can't be written.
     """
     charts = [chart for part in found.sections for chart in part.charts if chart.views]
@@ -231,7 +231,7 @@ def write_findings(path: Path, found: Findings) -> None:
         results=_for_script(found.document, indent=1),
         **_own_files(),
     )
-    _write_beside_and_rename(Path(path), page)
+    _write(Path(path), page)
 
 
 def _own_files() -> dict[str, object]:
@@ -416,21 +416,6 @@ def _commands(runs: Sequence[RunView]) -> list[tuple[str, str]]:
     return [(label, command) for command, label in commands.items()]
 
 
-def _write_beside_and_rename(path: Path, page: str) -> None:
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    beside = Path(name)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(page)
-        beside.chmod(0o666 & ~_umask())
-        beside.replace(path)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
-
-
-def _umask() -> int:
-    """The permissions that new files are denied; the system tells only while it is set."""
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
+def _write(path: Path, page: str) -> None:
+    with write_beside(path) as part:
+        part.write_text(page, encoding="utf-8", newline="\n")

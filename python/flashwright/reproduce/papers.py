@@ -17,6 +17,7 @@ from typing import Any, get_args
 
 import flashwright
 from flashwright.errors import ConfigError
+from flashwright.files import parse_toml
 from flashwright.points import Point, digest_of_code, digest_of_file
 from flashwright.reproduce.claims import Claim, Job, Jobs, Judge, Kind, Setting, Verdict
 
@@ -193,7 +194,7 @@ def _read(folder: Path) -> Paper:
 
 def _toml(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return parse_toml(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(f"{path}: {error}", "") from None
 

@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 import flashwright
+from flashwright.arguments import checked
 from flashwright.errors import ConfigError
 from flashwright.points import Outcome, Point, Store, compute, cores
 from flashwright.reproduce.claims import NOT_JUDGED, Answer, Claim, Setting, Verdict
@@ -293,6 +294,7 @@ def _needs(read: Mapping[str, Paper], each: Claim) -> list[str]:
     ]
 
 
+@checked(workers=(1, 4096))
 def reproduce(
     wanted: Sequence[str] = (),
     *,

@@ -9,7 +9,7 @@
 //! `dense` suits studies of write amplification: holes that a trace never touches would hold no data. A trim does not
 //! touch: what it covers of untouched pages is left out.
 
-use flashwright_block::{Bytes, Request, RequestKind, RequestSource, SECTOR_BYTES, SourceError};
+use flashwright_block::{Bytes, Passes, Request, RequestKind, RequestSource, SECTOR_BYTES, SourceError};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
@@ -289,8 +289,8 @@ impl<S: RequestSource> RequestSource for Mapped<S> {
     }
 
     /// Pages keep their places, and requests are counted anew.
-    fn start_over(&mut self) -> Result<bool, SourceError> {
-        let starts = self.inner.start_over()?;
+    fn start_over(&mut self, passes: Passes) -> Result<bool, SourceError> {
+        let starts = self.inner.start_over(passes)?;
         if starts {
             self.ready.clear();
             self.next = 0;

@@ -7,9 +7,14 @@ use flashwright_block::{Nanos, Request, RequestKind};
 use std::io::{self, Seek, SeekFrom, Write};
 
 pub(crate) const MAGIC: [u8; 8] = *b"\x89FWT\r\n\x1a\n";
-const VERSION: u32 = 1;
+/// The version that is written.
+const VERSION: u32 = 2;
+/// The first version, in which some bytes are in no checksum; it is read as it ever was.
+const FIRST_VERSION: u32 = 1;
 const PROLOGUE_BYTES: usize = 28;
-/// Offset of the request count in the prologue.
+/// The prologue up to its checksum.
+const PROLOGUE_CHECKED: usize = 24;
+/// Offset of the request count in the prologue; its checksum follows.
 const COUNT_AT: u64 = 16;
 /// The count of a file that was never finished.
 const UNFINISHED: u64 = u64::MAX;
@@ -29,20 +34,48 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes were cut"))
 }
 
-/// Reads prologue and header.
-pub(crate) fn read_header(input: &mut Input) -> Result<About, TraceError> {
+/// CRC of bytes that follow on what the checksum `chain` stands for.
+fn chained(chain: u32, parts: &[&[u8]]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new_with_initial(chain);
+    parts.iter().for_each(|part| hasher.update(part));
+    hasher.finalize()
+}
+
+/// How chunks are checked: each alone in the first version, since then each on top of all that stands before it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Check {
+    Alone,
+    Chain(u32),
+}
+
+impl Check {
+    /// Whether `crc` is that of a chunk's head and content, or of the footer; goes on to the next.
+    fn passes(&mut self, head: &[u8], packed: &[u8], crc: u32) -> bool {
+        match self {
+            Self::Alone => crc32fast::hash(if packed.is_empty() { head } else { packed }) == crc,
+            Self::Chain(chain) => {
+                *chain = chained(*chain, &[head, packed]);
+                *chain == crc
+            }
+        }
+    }
+}
+
+/// Reads prologue and header; tells also how to check what follows.
+pub(crate) fn read_header(input: &mut Input) -> Result<(About, Check), TraceError> {
     let path = input.path().to_owned();
     let cut = || TraceError::Truncated { path: path.clone(), what: "the header" };
     let prologue = input.take(PROLOGUE_BYTES, "the header")?.ok_or_else(cut)?;
     if !prologue.starts_with(&MAGIC) {
-        return Err(TraceError::record(&path, 0, "this is no .fwt file: its first eight bytes differ"));
+        return Err(TraceError::record(
+            &path,
+            0,
+            "this is no .fwt file, or a damaged one: its first eight bytes differ",
+        ));
     }
-    let (version, length) = (u32_at(prologue, 8), u32_at(prologue, 12) as usize);
-    let (requests, crc) = (u64_at(prologue, 16), u32_at(prologue, 24));
-    if version != VERSION {
-        let what = format!("found version {version}, expected {VERSION}: written by a newer Flashwright?");
-        return Err(TraceError::record(&path, 0, what));
-    }
+    let prologue: [u8; PROLOGUE_BYTES] = prologue.try_into().expect("so many were taken");
+    let (version, length) = (u32_at(&prologue, 8), u32_at(&prologue, 12) as usize);
+    let (requests, crc) = (u64_at(&prologue, 16), u32_at(&prologue, PROLOGUE_CHECKED));
     if length > HEADER_MAX_BYTES {
         return Err(TraceError::record(&path, 0, format!("a header of {length} B is not possible: damaged")));
     }
@@ -50,15 +83,22 @@ pub(crate) fn read_header(input: &mut Input) -> Result<About, TraceError> {
     if header.len() != length {
         return Err(cut());
     }
-    if crc32fast::hash(header) != crc {
+    let alone = crc32fast::hash(header);
+    let found = if version == FIRST_VERSION { alone } else { chained(alone, &[&prologue[..PROLOGUE_CHECKED]]) };
+    if found != crc {
         return Err(TraceError::record(&path, 0, "the header's checksum does not match: damaged"));
+    }
+    if version != FIRST_VERSION && version != VERSION {
+        let what =
+            format!("found version {version}, expected {FIRST_VERSION} or {VERSION}: a newer Flashwright wrote it");
+        return Err(TraceError::record(&path, 0, what));
     }
     if requests == UNFINISHED {
         return Err(TraceError::Truncated { path, what: "writing: its writer never finished it" });
     }
     let mut about = parse_header(&String::from_utf8_lossy(header));
     about.requests = Some(requests);
-    Ok(about)
+    Ok((about, if version == FIRST_VERSION { Check::Alone } else { Check::Chain(alone) }))
 }
 
 fn parse_header(text: &str) -> About {
@@ -119,7 +159,13 @@ fn unescaped(text: &str) -> String {
 }
 
 /// Reads one chunk into `rows`, or the footer, which leaves `rows` empty.
-pub(crate) fn read_chunk(input: &mut Input, chunk: u64, seen: u64, rows: &mut Vec<Request>) -> Result<(), TraceError> {
+pub(crate) fn read_chunk(
+    input: &mut Input,
+    check: &mut Check,
+    chunk: u64,
+    seen: u64,
+    rows: &mut Vec<Request>,
+) -> Result<(), TraceError> {
     let path = input.path().to_owned();
     let cut = || TraceError::Truncated { path: path.clone(), what: "a chunk" };
     let head: [u8; 16] = input.take(16, "a chunk")?.and_then(|head| head.try_into().ok()).ok_or_else(cut)?;
@@ -128,7 +174,7 @@ pub(crate) fn read_chunk(input: &mut Input, chunk: u64, seen: u64, rows: &mut Ve
     let wrong = |what: String| Err(TraceError::record(&path, chunk, what));
     if count == 0 {
         let total = u64_at(&head, 4);
-        if crc32fast::hash(&head[..12]) != crc {
+        if !check.passes(&head[..12], &[], crc) {
             return wrong("the footer's checksum does not match: damaged".to_owned());
         }
         if total != seen {
@@ -144,7 +190,7 @@ pub(crate) fn read_chunk(input: &mut Input, chunk: u64, seen: u64, rows: &mut Ve
     if packed.len() != packed_bytes {
         return Err(cut());
     }
-    if crc32fast::hash(packed) != crc {
+    if !check.passes(&head[..12], packed, crc) {
         return wrong("the chunk's checksum does not match: damaged".to_owned());
     }
     let raw = match zstd::bulk::decompress(packed, raw_bytes) {
@@ -267,6 +313,11 @@ pub(crate) struct FwtWriter {
     rows: Vec<Request>,
     raw: Vec<u8>,
     written: u64,
+    /// The prologue up to its checksum, and the checksum of the header.
+    prologue: [u8; PROLOGUE_CHECKED],
+    header: u32,
+    /// The checksum of all that is written of header and chunks.
+    chain: u32,
 }
 
 impl Encode for FwtWriter {
@@ -274,11 +325,14 @@ impl Encode for FwtWriter {
         let text = header_text(about);
         let length = u32::try_from(text.len()).ok().filter(|length| *length as usize <= HEADER_MAX_BYTES);
         let length = length.ok_or_else(|| io::Error::other("label, note and devices are longer than 16 MiB"))?;
-        out.write_all(&MAGIC)?;
-        out.write_all(&VERSION.to_le_bytes())?;
-        out.write_all(&length.to_le_bytes())?;
-        out.write_all(&UNFINISHED.to_le_bytes())?;
-        out.write_all(&crc32fast::hash(text.as_bytes()).to_le_bytes())?;
+        self.prologue[..8].copy_from_slice(&MAGIC);
+        self.prologue[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        self.prologue[12..16].copy_from_slice(&length.to_le_bytes());
+        self.prologue[16..].copy_from_slice(&UNFINISHED.to_le_bytes());
+        self.header = crc32fast::hash(text.as_bytes());
+        self.chain = self.header;
+        out.write_all(&self.prologue)?;
+        out.write_all(&self.prologue_crc().to_le_bytes())?;
         out.write_all(text.as_bytes())
     }
 
@@ -297,20 +351,29 @@ impl Encode for FwtWriter {
         let mut footer = [0; 12];
         footer[4..].copy_from_slice(&self.written.to_le_bytes());
         out.write_all(&footer)?;
-        out.write_all(&crc32fast::hash(&footer).to_le_bytes())?;
+        out.write_all(&chained(self.chain, &[&footer]).to_le_bytes())?;
+        self.prologue[16..].copy_from_slice(&self.written.to_le_bytes());
         out.seek(SeekFrom::Start(COUNT_AT))?;
-        out.write_all(&self.written.to_le_bytes())
+        out.write_all(&self.written.to_le_bytes())?;
+        out.write_all(&self.prologue_crc().to_le_bytes())
     }
 }
 
 impl FwtWriter {
+    fn prologue_crc(&self) -> u32 {
+        chained(self.header, &[&self.prologue])
+    }
+
     fn chunk(&mut self, out: &mut Output) -> io::Result<()> {
         pack(&self.rows, &mut self.raw);
         let packed = zstd::bulk::compress(&self.raw, LEVEL)?;
-        for number in [self.rows.len(), packed.len(), self.raw.len()] {
-            out.write_all(&u32::try_from(number).map_err(io::Error::other)?.to_le_bytes())?;
+        let mut head = [0; 12];
+        for (field, number) in head.chunks_exact_mut(4).zip([self.rows.len(), packed.len(), self.raw.len()]) {
+            field.copy_from_slice(&u32::try_from(number).map_err(io::Error::other)?.to_le_bytes());
         }
-        out.write_all(&crc32fast::hash(&packed).to_le_bytes())?;
+        self.chain = chained(self.chain, &[&head, &packed]);
+        out.write_all(&head)?;
+        out.write_all(&self.chain.to_le_bytes())?;
         out.write_all(&packed)?;
         self.written += self.rows.len() as u64;
         self.rows.clear();

@@ -3,12 +3,21 @@
 //! All numbers little-endian; a varint is LEB128, a zigzag the signed number `n` as varint of `2n` or `-2n - 1`.
 //!
 //! ```text
-//! prologue   8 B magic "\x89FWT\r\n\x1a\n", u32 version = 1, u32 header bytes, u64 requests, u32 CRC of the header
+//! prologue   8 B magic "\x89FWT\r\n\x1a\n", u32 version = 2, u32 header bytes, u64 requests, u32 CRC of the header
+//!            and then of these 24 B
 //! header     UTF-8 lines "key: value" (\\ and \n escaped): label, note, origin (format converted from), and one
 //!            "device: requests span-sectors name" each; unknown keys are skipped
-//! chunk ...  u32 requests (1 to 65,536), u32 packed bytes, u32 raw bytes, u32 CRC of packed, packed (zstd)
-//! footer     u32 0, u64 requests, u32 CRC of those 12 B; nothing follows
+//! chunk ...  u32 requests (1 to 65,536), u32 packed bytes, u32 raw bytes, u32 chained CRC of these 12 B and packed,
+//!            packed (zstd)
+//! footer     u32 0, u64 requests, u32 chained CRC of those 12 B; nothing follows
 //! ```
+//!
+//! A chained CRC goes on from the one before it, the first from that of the header alone. So it covers all header and
+//! chunks up to here, and chunks that were swapped or come from another file do not pass. The prologue and its CRC stay
+//! as they are in later versions, so that a damaged file is told from one of another version.
+//!
+//! In version 1 each CRC stands for itself: that of the prologue covers the header, that of a chunk what is packed, that of
+//! the footer its 12 B. Such files are read as before.
 //!
 //! A chunk unpacks to seven columns, one after the other, each with one entry a request: arrival (varint, from the
 //! previous), first sector (zigzag, from the previous request's end), sectors (varint), kind (1 B: bits 0-1 kind,
@@ -34,14 +43,16 @@ pub(super) static FORMAT: Format = Format {
     reorder_window: 0,
 };
 
+/// Also a file whose first bytes are damaged is one of this format, and [`open`] says what is wrong with it.
 fn sniff(head: &Head<'_>) -> Verdict {
-    if head.bytes().starts_with(&fwt::MAGIC) { Verdict::Fits } else { Verdict::No }
+    let same = head.bytes().iter().zip(&fwt::MAGIC).filter(|(found, expected)| found == expected).count();
+    if same > fwt::MAGIC.len() / 2 { Verdict::Fits } else { Verdict::No }
 }
 
 fn open(mut input: Input, _: &Setup) -> Result<Box<dyn Decode>, TraceError> {
-    let about = fwt::read_header(&mut input)?;
+    let (about, check) = fwt::read_header(&mut input)?;
     let ends = ends(&about);
-    Ok(Box::new(Fwt { input, about, ends, rows: Vec::new(), next: 0, chunk: 0, seen: 0, ended: false }))
+    Ok(Box::new(Fwt { input, check, about, ends, rows: Vec::new(), next: 0, chunk: 0, seen: 0, ended: false }))
 }
 
 /// Where each device's addresses end.
@@ -58,6 +69,7 @@ fn ends(about: &About) -> Vec<u64> {
 
 struct Fwt {
     input: Input,
+    check: fwt::Check,
     about: About,
     ends: Vec<u64>,
     rows: Vec<flashwright_block::Request>,
@@ -95,7 +107,7 @@ impl Fwt {
         self.rows.clear();
         self.next = 0;
         self.chunk += 1;
-        fwt::read_chunk(&mut self.input, self.chunk, self.seen, &mut self.rows)?;
+        fwt::read_chunk(&mut self.input, &mut self.check, self.chunk, self.seen, &mut self.rows)?;
         self.seen += self.rows.len() as u64;
         self.ended = self.rows.is_empty();
         let Some(expected) = self.about.requests.filter(|expected| self.ended && *expected != self.seen) else {

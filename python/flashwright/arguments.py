@@ -1,0 +1,265 @@
+"""Arguments of public calls, held against the types that their signatures name.
+
+A wrong argument is told in one line where the call is made, and not by an exception from somewhere below.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+import numbers
+import os
+import types
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Set as AnySet
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Literal, ParamSpec, TypeVar, Union, Unpack, get_args, get_origin
+
+import numpy as np
+
+from flashwright.errors import ArgumentError
+
+__all__ = ["check_fields", "checked"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+_ManyKinds = (list, tuple, AnySet)
+
+
+def checked(**limits: tuple[float, float] | None) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Check what a function is given.
+
+    Parameters
+    ----------
+    **limits
+        The least and the greatest value of numbers, by the name of the parameter; None for a parameter that the
+        function checks itself.
+
+    Returns
+    -------
+    callable
+        Decorates the function.
+
+    Examples
+    --------
+    >>> @checked(share=(0, 1))
+    ... def cut(text: str, share: float) -> str:
+    ...     return text[: int(len(text) * share)]
+    >>> cut("flash", 0.4)
+    'fl'
+    >>> cut("flash", 2)
+    Traceback (most recent call last):
+    flashwright.errors.ArgumentError: cut: share: found 2, expected a number from 0 to 1
+    >>> cut(5, 0.5)
+    Traceback (most recent call last):
+    flashwright.errors.ArgumentError: cut: text: found 5, expected text
+    """
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        signature = inspect.signature(function)
+        # A class is made by its name.
+        label = function.__qualname__.removesuffix(".__init__").rpartition(".")[2]
+
+        @functools.wraps(function)
+        def check_and_call(*args: P.args, **kwargs: P.kwargs) -> R:
+            try:
+                given = signature.bind(*args, **kwargs)
+            except TypeError as error:
+                raise ArgumentError(f"{label}: {error}") from None
+            hints = _hints_of(function)
+            for name, value in given.arguments.items():
+                parameter = signature.parameters[name]
+                if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+                    _check_more(label, value, hints.get(name))
+                    value.update({key: _plain(each) for key, each in value.items()})
+                    continue
+                if isinstance(value, np.generic):
+                    given.arguments[name] = value = _plain(value)
+                own = name in limits and limits[name] is None
+                if value is not parameter.default and name in hints and not own:
+                    where = f"{label}: {name}"
+                    _check(where, value, hints[name])
+                    _check_limits(where, value, limits.get(name))
+            return function(*given.args, **given.kwargs)
+
+        return check_and_call
+
+    return decorate
+
+
+def check_fields(settings: Any, *own: str) -> None:
+    """Check the fields of a dataclass; for ``__post_init__``.
+
+    Parameters
+    ----------
+    settings : dataclass
+        With type hints.
+    *own : str
+        Fields that are checked elsewhere.
+
+    Raises
+    ------
+    ArgumentError
+        If a value is of another type.
+    """
+    made: Any = type(settings)
+    for name, hint in _hints_of(made).items():
+        value = getattr(settings, name)
+        if isinstance(value, np.generic):
+            value = _plain(value)
+            object.__setattr__(settings, name, value)
+        if name not in own:
+            _check(name, value, hint)
+
+
+def _plain(value: Any) -> Any:
+    """NumPy's numbers as Python's own."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+@functools.cache
+def _hints_of(of: Any) -> dict[str, Any]:
+    return typing.get_type_hints(of)
+
+
+def _check_more(where: str, given: Mapping[str, Any], hint: Any) -> None:
+    """Keywords beyond those of the signature, where a ``TypedDict`` says which there are."""
+    if get_origin(hint) is not Unpack:
+        return
+    known = _hints_of(get_args(hint)[0])
+    for name, value in given.items():
+        if name not in known:
+            near = get_close_matches(name, known, 1)
+            more = f"; did you mean {near[0]}?" if near else ""
+            raise ArgumentError(
+                f"{where}: {name}: unknown, expected one of {', '.join(known)}{more}"
+            )
+        _check(f"{where}: {name}", value, known[name])
+
+
+def _check(where: str, value: Any, hint: Any) -> None:
+    if not _fits(value, hint):
+        raise ArgumentError(f"{where}: found {_shown(value)}, expected {_words(hint)}")
+
+
+def _check_limits(where: str, value: Any, limits: tuple[float, float] | None) -> None:
+    if limits is None or not isinstance(value, int | float):
+        return
+    least, most = limits
+    if not least <= value <= most:
+        kind = "a whole number" if isinstance(least, int) and most != 1 else "a number"
+        allowed = f"{least:,} up" if most >= 2**63 else f"{least:,} to {most:,}"
+        raise ArgumentError(f"{where}: found {_shown(value)}, expected {kind} from {allowed}")
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether a value is of a type; types that can't be told at run time let all pass."""
+    origin, parts = get_origin(hint), get_args(hint)
+    if hint is None or hint is type(None):
+        return value is None
+    if origin in (Union, types.UnionType):
+        return any(_fits(value, part) for part in parts)
+    if origin is Literal:
+        return isinstance(value, str) and value in parts
+    if hint is bool:
+        return isinstance(value, bool | np.bool_)
+    if hint is int:
+        return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if hint is float:
+        number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+        return number and not math.isnan(value)
+    if origin is Callable or hint is Callable:
+        return callable(value)
+    if origin is tuple:
+        return _fits_tuple(value, parts)
+    if origin is not None and isinstance(origin, type) and issubclass(origin, Mapping):
+        return isinstance(value, Mapping) and all(
+            _fits(key, parts[0]) and _fits(each, parts[1]) for key, each in value.items()
+        )
+    if _is_many(origin):
+        # What is gone through once only is left for the call itself.
+        many = isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
+        return many and (
+            not isinstance(value, _ManyKinds) or all(_fits(each, parts[0]) for each in value)
+        )
+    if getattr(hint, "_is_protocol", False):
+        return all(hasattr(value, name) for name in vars(hint) if name[0] != "_")
+    if origin is not None:
+        return not isinstance(origin, type) or isinstance(value, origin)
+    return not isinstance(hint, type) or isinstance(value, hint)
+
+
+def _fits_tuple(value: Any, parts: tuple[Any, ...]) -> bool:
+    if not isinstance(value, tuple | list):
+        return False
+    if len(parts) == 2 and parts[1] is Ellipsis:
+        return all(_fits(each, parts[0]) for each in value)
+    return len(value) == len(parts) and all(map(_fits, value, parts))
+
+
+def _is_many(origin: Any) -> bool:
+    return isinstance(origin, type) and issubclass(origin, Iterable) and origin is not tuple
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    if len(text) > 60 or "\n" in text:
+        text = " ".join(text.split())[:57] + "..."
+    return text
+
+
+_NAMES = {
+    int: "a whole number",
+    float: "a number",
+    str: "text",
+    bool: "True or False",
+    object: "anything",
+    Any: "anything",
+    type(None): "None",
+    Path: "a path",
+}
+
+
+def _words(hint: Any) -> str:
+    """A type as people say it."""
+    origin, parts = get_origin(hint), get_args(hint)
+    if hint in _NAMES:
+        return _NAMES[hint]
+    if origin in (Union, types.UnionType):
+        words = list(dict.fromkeys(_words(part) for part in parts))
+        if "text" in words and "a path" in words:
+            words.remove("text")
+        return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+    if origin is Literal:
+        return " or ".join(str(part) for part in parts)
+    if origin is os.PathLike:
+        return "a path"
+    if origin is Callable or hint is Callable:
+        return "a function"
+    if origin is tuple:
+        if len(parts) == 2 and parts[1] is Ellipsis:
+            return f"a tuple of {_several(parts[0])}"
+        return f"a tuple of {len(parts)} ({', '.join(map(_words, parts))})"
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return f"a mapping of {_several(parts[0])} to {_several(parts[1])}"
+    if _is_many(origin):
+        return f"a list of {_several(parts[0])}"
+    name = getattr(hint, "__name__", str(hint))
+    return f"an {name}" if name[0] in "AEIOU" or name == "Ssd" else f"a {name}"
+
+
+def _several(hint: Any) -> str:
+    words = {int: "whole numbers", float: "numbers", str: "texts", object: "values", Any: "values"}
+    if hint in words:
+        return words[hint]
+    origin = get_origin(hint)
+    if _is_many(origin) and not issubclass(origin, Mapping):
+        return f"lists of {_several(get_args(hint)[0])}"
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return "mappings"
+    return (
+        getattr(hint, "__name__", "values") + " objects" if isinstance(hint, type) else _words(hint)
+    )

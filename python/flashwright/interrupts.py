@@ -1,0 +1,120 @@
+"""What Ctrl-C and SIGTERM do to the command line, from its first moment on.
+
+While modules are imported, nothing has been done yet: a signal ends the process with one line. From then on it raises
+``KeyboardInterrupt`` in the command, which saves and writes what was finished. SIGTERM, by which batch systems announce
+the end, does the same; the two differ in the exit status.
+
+This is imported first of all, and only the command line asks for it: programs that import the package keep their own
+handlers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from types import FrameType
+
+__all__ = ["STATUS", "Heard", "end_quietly", "heed_while_importing", "heeded", "is_command_line"]
+
+STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143}
+"""The exit status after each signal."""
+
+# A signal to a process and to its group comes twice; that is no second wish.
+_AGAIN_S = 1.0
+
+
+class Heard:
+    """Which signal has come, if any."""
+
+    def __init__(self) -> None:
+        self.number: int | None = None
+        self._last_s = 0.0
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        """Interrupt the command; again only by another Ctrl-C, for whoever can't wait until it has saved."""
+        clock = time.monotonic()
+        first, self._last_s, before_s = self.number is None, clock, self._last_s
+        if first:
+            self.number = number
+        if first or (number == signal.SIGINT and clock - before_s > _AGAIN_S):
+            raise KeyboardInterrupt
+
+    @property
+    def status(self) -> int:
+        """The exit status of a command that was interrupted."""
+        return STATUS.get(signal.Signals(self.number or signal.SIGINT), 130)
+
+
+def is_command_line() -> bool:
+    """Whether this process is ``flashwright`` or ``python -m flashwright``.
+
+    Examples
+    --------
+    >>> is_command_line()
+    False
+    """
+    name = os.path.basename(sys.argv[0]) if getattr(sys, "argv", None) else ""
+    if name != "-m":
+        return name in ("flashwright", "flashwright.exe")
+    words = sys.orig_argv
+    return "-m" in words and words[words.index("-m") + 1] in ("flashwright", "flashwright.cli")
+
+
+def heed_while_importing() -> None:
+    """End the process at a signal with one line: nothing has been begun yet."""
+
+    def end(number: int, frame: FrameType | None) -> None:
+        with contextlib.suppress(OSError):
+            os.write(2, b"note: interrupted\n")
+        os._exit(STATUS[signal.Signals(number)])
+
+    _install(end)
+
+
+@contextlib.contextmanager
+def heeded() -> Iterator[Heard]:
+    """Have signals raise ``KeyboardInterrupt`` within the block; only the main thread gets them."""
+    heard = Heard()
+    before = _install(heard)
+    try:
+        yield heard
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def end_quietly() -> None:
+    """All is done and written: let a signal end the process without a word."""
+    if threading.current_thread() is threading.main_thread():
+        for number in STATUS:
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, signal.SIG_DFL)
+        # Python ends by SIGINT, whatever the exit status, if an interruption fell into the `exec` of a text (such as a
+        # dataclass in the making), unless another text was run since.
+        exec("")
+
+
+def _install(handler: signal._HANDLER) -> dict[signal.Signals, signal._HANDLER]:
+    """Set the handler of each signal that is not ignored (as under ``nohup``); give those before."""
+    if threading.current_thread() is not threading.main_thread():
+        return {}
+    before = {number: signal.getsignal(number) for number in STATUS}
+    wanted = {number: one for number, one in before.items() if one is not signal.SIG_IGN}
+    for number in wanted:
+        signal.signal(number, handler)
+    return wanted
+
+
+def _in_child() -> None:
+    """A process forked from a command: Ctrl-C is for the one that hands out the work, which ends it by SIGTERM."""
+    if isinstance(signal.getsignal(signal.SIGTERM), Heard):
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+os.register_at_fork(after_in_child=_in_child)

@@ -1,0 +1,152 @@
+"""Ctrl-C and SIGTERM: one line, the right status, nothing half-written, at whatever moment they come."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from conftest import Cli
+from flashwright import interrupts
+from flashwright.run import Run
+
+ENDLESS = ["--workload", "uniform", "--requests", "2000000000", "--quiet"]
+STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143}
+
+
+def start(*arguments: object) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "flashwright", *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
+    try:
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert out == ""
+    return process.returncode, err
+
+
+@pytest.mark.parametrize("number", list(STATUS), ids=lambda number: number.name)
+def test_a_signal_in_the_first_second(number: signal.Signals, tmp_path: Path) -> None:
+    for after_s in (0.05, 0.2, 0.35, 0.5, 0.75, 1.0):
+        saved = tmp_path / f"{after_s}.saved"
+        process = start("simulate", "default", *ENDLESS, "--checkpoint", saved)
+        time.sleep(after_s)
+        process.send_signal(number)
+        status, err = ended(process)
+        if "flashwright" not in err and "note: " not in err:
+            # The interpreter itself had not begun with us.
+            assert status in (-number, 130, 143, 1)
+            continue
+        assert status == STATUS[number], err
+        assert err.startswith("note: interrupted") and len(err.splitlines()) == 1, err
+        if saved.exists():
+            Run.load(saved).step(10)
+    assert {path.suffix for path in tmp_path.iterdir()} <= {".saved"}
+
+
+COMMANDS = {
+    "simulate": ["default", *ENDLESS, "--checkpoint", "run.saved"],
+    "compare": ["default", *ENDLESS, "--vary", "gc.victim=greedy,fifo"],
+    "lifetime": [
+        *("default", "--simulate", "--workload", "uniform", "--quiet"),
+        *("--set", "wear.pe-cycles-max=1000000"),
+    ],
+    "advise": ["default", *ENDLESS, "--jobs", "2"],
+    "probe": ["sim:default", "--state", "state", "--quiet"],
+    "characterize": ["sim:default", "--quiet"],
+    "replay": ["sim:default", *ENDLESS],
+    "sweep": ["grid.toml", "--jobs", "1", "--quiet"],
+    "reproduce": ["dftl", "--store", "points", "--quiet"],
+}
+GRID = """
+seeds = 3
+drive = "default"
+workload = "uniform"
+requests = 2000000000
+"""
+
+
+@pytest.mark.parametrize("name", list(COMMANDS))
+def test_sigterm_ends_every_command_as_ctrl_c_does(name: str, tmp_path: Path) -> None:
+    (tmp_path / "grid.toml").write_text(GRID)
+    figures = tmp_path / "out.json"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "flashwright", name, *COMMANDS[name], "--json", str(figures)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+    )
+    time.sleep(2.5)
+    process.terminate()
+    status, err = ended(process)
+    assert status == 143, err
+    assert "note: interrupted" in err and "Traceback" not in err, err
+    if name in ("simulate", "compare", "lifetime", "replay", "probe"):
+        json.loads(figures.read_text())
+    if name == "simulate":
+        assert Run.load(tmp_path / "run.saved").step(1000) is False
+    assert not list(tmp_path.rglob(".*partial*"))
+
+
+def test_two_signals_at_once_still_save(tmp_path: Path) -> None:
+    """`timeout` and shells send one to the process and one to its group."""
+    saved = tmp_path / "run.saved"
+    process = start("simulate", "default", *ENDLESS, "--checkpoint", saved)
+    time.sleep(2.5)
+    for _ in range(3):
+        process.terminate()
+        time.sleep(0.01)
+    status, err = ended(process)
+    assert (status, err) == (143, "note: interrupted; the figures cover what was finished\n")
+    assert Run.load(saved).step(1000) is False
+
+
+def test_handlers_are_given_back_and_programs_keep_theirs(command: Cli) -> None:
+    before = [signal.getsignal(number) for number in STATUS]
+    assert command("devices").status == 0
+    assert [signal.getsignal(number) for number in STATUS] == before
+    program = (
+        "import signal, flashwright; print(signal.getsignal(signal.SIGTERM) is signal.SIG_DFL, "
+        "signal.getsignal(signal.SIGINT) is signal.default_int_handler)"
+    )
+    said = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert said.stdout == "True True\n"
+
+
+def test_what_is_ignored_stays_ignored() -> None:
+    """As under nohup, or for a job in the background of a script."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with interrupts.heeded():
+            assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+            assert isinstance(signal.getsignal(signal.SIGTERM), interrupts.Heard)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_another_ctrl_c_does_not_wait_for_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter([10.0, 10.1, 12.0, 20.0])
+    monkeypatch.setattr("flashwright.interrupts.time.monotonic", lambda: next(clock))
+    heard = interrupts.Heard()
+    with pytest.raises(KeyboardInterrupt):
+        heard(signal.SIGINT, None)
+    heard(signal.SIGINT, None)
+    with pytest.raises(KeyboardInterrupt):
+        heard(signal.SIGINT, None)
+    heard(signal.SIGTERM, None)
+    assert heard.status == 130
