@@ -93,7 +93,11 @@ def unmarked(text: str) -> list[str]:
                         found.append(line)
             elif _AMPLIFICATION.search(line):
                 marks = f"{line}\n{near}"
-                if not (_SETTLED.search(line) or _UNSETTLED.search(marks) or _IN_SETTLED.search(block.text)):
+                if not (
+                    _SETTLED.search(line)
+                    or _UNSETTLED.search(marks)
+                    or _IN_SETTLED.search(block.text)
+                ):
                     found.append(line)
     return found
 
