@@ -111,7 +111,15 @@ def workloads() -> str:
 
 def drives() -> str:
     """The bundled drives, every default written out."""
-    page = "# Bundled drives\n\n`flashwright devices NAME` prints one; a TOML file takes the same keys.\n"
+    page = (
+        "# Bundled drives\n\n`flashwright devices NAME` prints one; a TOML file takes the same keys.\n\n"
+        '- `host.queue-depth`: requests that the drive takes at once under `timing.model = "parallel"`; the rest waits '
+        'in the driver. `"auto"` is 32, or as many as a closed loop keeps in flight (`--depth`) if that is more. A '
+        "number stays what it is, and a deeper loop is warned of.\n"
+        "- `timing.unmapped-read`: the least time of a read request that touches a page without data (never written, "
+        "or trimmed). Where it reads flash too, the longer of both times counts; the time of the RAM comes on top. No "
+        "die and no channel is busy with it.\n"
+    )
     for name in devices():
         page += f"\n## `{name}`\n\n```toml\n{Ssd.named(name).toml.strip()}\n```\n"
     return page

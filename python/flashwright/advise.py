@@ -34,6 +34,9 @@ _TOLERANCE = 0.005
 _ROUNDS = 20
 # A measurement that is too short is made longer up to here.
 _REQUESTS_MAX = 16_000_000
+# The half width, relative, of the 95 % interval of a rate by batches, where a target is about time.
+_RATE_WIDTH = 0.03
+_BATCHES = 9
 # What is to be recommended is played once more with another seed, and measured so many times as long.
 _CONFIRM_TIMES = 3
 _CONFIRM_SEED = 1_000_003
@@ -442,12 +445,13 @@ class _Job:
     variants: tuple[Variant, ...]
     cycles: int
     write_rate: float | None
+    about_time: bool
 
 
 def _play(job: _Job) -> Point | str:
     """Play one point, and where life is asked for some rounds of wear too; text where the drive can't do it."""
     try:
-        results = tuple(_measured(variant) for variant in job.variants)
+        results = tuple(_measured(variant, job.about_time) for variant in job.variants)
         lives = [_life(variant, job.cycles) for variant in job.variants] if job.cycles else []
     except FlashwrightError as error:
         return str(error)
@@ -456,18 +460,32 @@ def _play(job: _Job) -> Point | str:
     return Point(job.utilization, results, whole, job.write_rate)
 
 
-def _measured(variant: Variant) -> RunResult:
+def _measured(variant: Variant, about_time: bool) -> RunResult:
     """A run; played again, longer, where the drive has settled and the measurement is too short to say its figures."""
     while True:
         result = variant.begin().go(label=variant.label).with_varied(variant.varied)
         requests = result.json["measured"]["requests"]
-        grows = result.settled.verdict == "too-short" and not isinstance(
-            variant.source, workloads.Trace
+        short = result.settled.verdict == "too-short" or (
+            result.settled.verdict == "settled" and about_time and _unsteady(result)
         )
+        grows = short and not isinstance(variant.source, workloads.Trace)
         if not grows or requests >= _REQUESTS_MAX:
             return result
         settings = replace(variant.settings, requests=min(4 * requests, _REQUESTS_MAX))
         variant = replace(variant, settings=settings)
+
+
+def _unsteady(result: RunResult) -> bool:
+    """Whether rates of parts of the run lie so far apart that the rate of the whole is not known to 3 %."""
+    ends = result.windows["requests_end"].to_numpy()
+    times = result.windows["time_end_ns"].to_numpy()
+    parts = np.unique(np.searchsorted(ends, np.linspace(0, ends[-1], _BATCHES + 1)[1:]))
+    if len(parts) < _BATCHES:
+        return True
+    passed = np.diff(times[parts].astype(np.float64))
+    rates = np.diff(ends[parts].astype(np.float64)) / passed
+    found = Estimate.of(rates.tolist())
+    return found.ci95 is None or found.ci95 > _RATE_WIDTH * found.mean
 
 
 def _life(variant: Variant, cycles: int) -> float | None:
@@ -608,9 +626,8 @@ def advise(
         ):
             if value is None:
                 raise ConfigError(f"{name}: found nothing, expected it with a target of life", hint)
-    if any(t.metric in ("mean", "p99", "p99.9", "iops", "throughput") for t in wanted) and (
-        config["timing"]["model"] == "none"
-    ):
+    about_time = any(t.metric in ("mean", "p99", "p99.9", "iops", "throughput") for t in wanted)
+    if about_time and config["timing"]["model"] == "none":
         raise ConfigError(
             "timing.model: found none, expected serial or parallel with a target about time", ""
         )
@@ -629,7 +646,8 @@ def advise(
             failures[u] = str(error)
             return None
         each = (replace(settings, seed=settings.seed + k) for k in range(count))
-        return _Job(u, tuple(replace(made, settings=one) for one in each), limit, write_rate)
+        own = tuple(replace(made, settings=one) for one in each)
+        return _Job(u, own, limit, write_rate, about_time)
 
     finished, done, needed = True, 0, len(grid)
     with _Players(jobs) as players:

@@ -33,10 +33,18 @@ class Item:
 
 _PRECONDITIONS = (
     Item("empty", "nothing: the drive is erased"),
-    Item("sequential", "the whole logical space once, in order"),
+    Item(
+        "workload",
+        "filled once, in order, then the workload itself, not measured, until write amplification has settled under "
+        "it; gives up after capacities=64",
+        ("capacities",),
+    ),
+    Item("auto", "workload where that can be played beforehand, else sequential"),
+    Item("sequential", "the whole logical space once, in order: full, but not settled"),
     Item(
         "random",
-        "the whole logical space once in random order, then pages drawn uniformly",
+        "the whole logical space once in random order: one bare fill, not a settled state; with capacities=N, pages "
+        "drawn uniformly after it, up to N capacities in all",
         ("capacities",),
     ),
     Item(

@@ -339,7 +339,8 @@ class Ssd:
             Requests measured at most. By default a trace to its end, a stand-in as long as its statistics
             need, and a million of any other workload.
         depth : int, optional
-            Closed loop with that many requests outstanding; arrival times are then not looked at.
+            Closed loop with that many requests outstanding; arrival times are then not looked at. A drive whose
+            description leaves ``host.queue-depth`` open takes as many at once; of others the rest waits in the driver.
         time_scale : float, optional
             Open loop with arrival times multiplied by this; 0.5 plays twice as fast.
         seed : int, optional

@@ -31,6 +31,7 @@ __all__ = [
     "Runs",
     "Settled",
     "Snapshots",
+    "Warned",
     "column",
     "flat_figures",
     "of_rows",
@@ -237,6 +238,37 @@ class Settled:
         return self.verdict == "settled"
 
 
+@dataclass(frozen=True)
+class Warned:
+    """Something to know before using the figures of a run.
+
+    Attributes
+    ----------
+    code : str
+        What programs know it by, such as ``unmapped-reads``.
+    text : str
+        What it is, in a sentence with its figures.
+    mend : str or None
+        The options that mend it.
+
+    Examples
+    --------
+    >>> from flashwright import Ssd
+    >>> run = Ssd.named("default").play("uniform:write=0.5,depth=2", requests=1000, depth=4)
+    >>> [warned.code for warned in run.warnings]
+    ['not-settled', 'unmapped-reads', 'pace-overridden']
+    >>> print(run.warnings[2])
+    the workload says depth=2, but depth 4 sets the pace of this run
+    """
+
+    code: str
+    text: str
+    mend: str | None
+
+    def __str__(self) -> str:
+        return self.text if self.mend is None else f"{self.text}; try {self.mend}"
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class RunResult(Tabular):
     """What a run found, with all it takes to run it again.
@@ -342,6 +374,11 @@ class RunResult(Tabular):
     def settled(self) -> Settled:
         """Whether the figures are of a drive that had settled under the workload."""
         return Settled.of(self.json["settled"])
+
+    @property
+    def warnings(self) -> tuple[Warned, ...]:
+        """Where the figures do not mean what one would think, the most important first; empty where all is well."""
+        return tuple(Warned(**each) for each in self.json["warnings"])
 
     @property
     def latency_ns(self) -> Latencies:

@@ -66,6 +66,7 @@ DOCUMENTED = [
     "throughput.iops",
     "throughput.bytes_per_s",
     "drive.cautions",
+    "warnings",
     "run.cpu_s",
     "run.requests_per_cpu_s",
     "run.peak_rss_bytes",
@@ -151,7 +152,7 @@ def test_cautions_are_shown(command: Cli, small: str) -> None:
     )
     said = command(*short, "--set", "ftl.superblock.blocks=1")
     assert said.status == 0
-    assert "caution" in said.out and "raise ftl.superblock.blocks to" in said.out
+    assert "warning" in said.out and "raise ftl.superblock.blocks to" in said.out
     found = command(*short, "--set", "ftl.superblock.blocks=1", "--json", "-").json["drive"][
         "cautions"
     ]

@@ -27,6 +27,9 @@ pub fn run_error(error: &RunError, from_trace: bool) -> PyErr {
         RunError::Ssd(SsdError::Config(_)) => ConfigError::new_err(text),
         RunError::Source(_) if from_trace => TraceError::new_err(text),
         RunError::Source(_) => WorkloadError::new_err(text),
+        RunError::NothingMeasured { .. } => {
+            WorkloadError::new_err((text, "a smaller --warmup, or more passes of a trace (--repeat)"))
+        }
         RunError::Saved { .. } => SavedStateError::new_err(text),
         RunError::Device(error) | RunError::Precondition(error) => match error {
             IoError::WornOut { .. } => WornOutError::new_err(text),

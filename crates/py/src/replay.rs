@@ -133,7 +133,7 @@ fn open(source: &str, settings: &str, watch: &Watch) -> PyResult<Ready> {
     let given: Settings = serde_json::from_str(settings).map_err(bad)?;
     let seed = Seed(given.seed);
     let spec = text.spec()?;
-    let Opened { device, config, host, writes, precondition } = open_target(&given.target, given.depth, seed)?;
+    let Opened { mut device, mut config, host, writes, precondition } = open_target(&given.target, given.depth, seed)?;
     let info = match &device {
         Device::Disk(disk) => disk.info(),
         Device::Ssd(ssd) => ssd.0.info(),
@@ -161,6 +161,10 @@ fn open(source: &str, settings: &str, watch: &Watch) -> PyResult<Ready> {
         (None, Some(time_scale)) => Pace::Open { time_scale },
         (None, None) => source.pace(),
     };
+    if let (Device::Ssd(both), Pace::Closed { depth }) = (&mut device, pace) {
+        both.0.widen_queue(depth);
+        config = serde_json::to_value(both.0.config_in_force()).unwrap_or_default();
+    }
     let requests = given.requests.or(if given.time_limit_ns.is_some() { None } else { source.requests_default() });
     look_through(&mut open_source()?, &info, writes, requests, text.is_trace(), watch)?;
     Ok(Ready {
@@ -206,8 +210,11 @@ fn open_target(target: &TargetText, depth: Option<u32>, seed: Seed) -> PyResult<
             let target =
                 flashwright_disk::open(Path::new(path), access, Bytes(0)).map_err(|refusal| refused(&refusal))?;
             // A scheduler has a choice only among what the device has not got yet.
-            let usual =
-                if host.scheduler.0.is_empty() { depth.unwrap_or(QUEUE_DEPTH) } else { described.host.queue_depth };
+            let usual = if host.scheduler.0.is_empty() {
+                depth.unwrap_or(QUEUE_DEPTH)
+            } else {
+                described.host.queue_depth.requests()
+            };
             let depth = queue_depth.unwrap_or(usual);
             let config = json!({
                 "name": target.name,

@@ -78,7 +78,8 @@ fn open(config: &Config, source: &str, settings: &str, policies: Vec<Handed>) ->
     let ssd =
         Ssd::with_policies(config, seed, given.verify, &handed).map_err(|error| run_error(&error.into(), false))?;
     policies.check()?;
-    let source = text.spec()?.open(&ssd, seed).map_err(|error| open_error(&error))?;
+    let spec = text.spec()?;
+    let source = spec.open(&ssd, seed).map_err(|error| open_error(&error))?;
     if let (Precondition::Workload { .. }, true) = (precondition, source.is_interactive()) {
         let what = source.description().split(':').next().unwrap_or_default().to_owned();
         return Err(WorkloadError::new_err((
@@ -112,6 +113,7 @@ fn open(config: &Config, source: &str, settings: &str, policies: Vec<Handed>) ->
         audit_every: given.audit_every,
     };
     let mut run = flashwright_sim::Simulation::on(ssd, settings).map_err(|error| run_error(&error, false))?;
+    run.say_origin(spec.origin(run.settings().pace, source.pace()));
     if let Some((first, count)) = given.closeup {
         run.keep_closeup(first, count);
     }

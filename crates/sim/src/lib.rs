@@ -13,6 +13,7 @@ mod report;
 mod settle;
 mod simulation;
 mod source;
+mod warnings;
 
 pub use conditioning::{Conditioning, Search};
 pub use latency::{Latency, LatencySummary};
@@ -26,3 +27,4 @@ pub use report::{Ended, RunReport};
 pub use settle::{CONFIDENCE, ERASES_PER_BLOCK_MIN, HALF_WIDTH_MAX, History, Settled, TOLERANCE, Totals, Verdict};
 pub use simulation::{Phase, RunError, RunProgress, RunSettings, Simulation};
 pub use source::{OpenError, Source, SourceSpec, TraceSpec};
+pub use warnings::{Origin, Warning};

@@ -73,6 +73,15 @@ impl Machine {
         }
     }
 
+    /// Requests that the drive takes at once; none where a scheduler holds back the others by rules of its own.
+    pub fn queue_depth(&self) -> Option<u32> {
+        match self {
+            Self::Plain(ssd) => Some(ssd.info().queue_depth),
+            Self::Layered(stack) if stack.figures().is_empty() => Some(stack.device().info().queue_depth),
+            Self::Layered(_) => None,
+        }
+    }
+
     pub fn reset_figures(&mut self) {
         self.ssd_mut().reset_figures();
         if let Self::Layered(stack) = self {

@@ -71,6 +71,8 @@ pub struct Player {
     started: Nanos,
     /// Taken off arrival times first: that of the last request before playing began.
     first_arrival: Nanos,
+    /// When the last request of an open loop arrived, on the device's clock.
+    last_arrival: Nanos,
     #[serde(skip)]
     batch: Vec<Request>,
     #[serde(skip)]
@@ -93,6 +95,7 @@ impl Player {
             taken_before: 0,
             started,
             first_arrival: Nanos(0),
+            last_arrival: started,
             batch: Vec::with_capacity(BATCH),
             next: 0,
             dry: false,
@@ -104,6 +107,14 @@ impl Player {
     #[must_use]
     pub fn submitted(&self) -> u64 {
         self.submitted
+    }
+
+    /// Requests a second that an open loop asks for; none where all of them arrive at once.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss)] // counts and nanoseconds far below 2^53
+    pub fn arrivals_per_s(&self) -> Option<f64> {
+        let span = self.last_arrival.0.saturating_sub(self.started.0);
+        (span > 0).then(|| self.submitted as f64 * 1e9 / span as f64)
     }
 
     /// Requests in flight.
@@ -262,6 +273,7 @@ impl Player {
             }
             Pace::Open { time_scale } => {
                 request.arrival = self.started + scaled(request.arrival - self.first_arrival, time_scale);
+                self.last_arrival = request.arrival;
                 while self.outstanding > 0 && self.complete_one(device, request.arrival, done)? {}
             }
             Pace::Interactive => unreachable!("refused when playing began"),

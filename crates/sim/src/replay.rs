@@ -424,6 +424,7 @@ impl<D: BlockDevice> Replay<D> {
             },
             "host_layers": self.device.device.figures().iter().map(host_layer).collect::<Vec<_>>(),
             "throughput": { "iops": per_s(count(RequestKind::Read) + count(RequestKind::Write), duration), "bytes_per_s": per_s(m.bytes.iter().sum(), duration) },
+            "warnings": [],
             "run": {
                 "cpu_s": self.cpu_s,
                 "requests_per_cpu_s": if self.cpu_s > 0.0 { json!(all as f64 / self.cpu_s) } else { Value::Null },

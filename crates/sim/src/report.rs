@@ -90,6 +90,7 @@ impl RunReport {
                 "reads_unmapped": counters.reads_unmapped,
             },
             "settled": simulation.settled(),
+            "warnings": crate::warnings::of(simulation),
             "write_amplification": ratio(counters.total(OpKind::Program), measured.pages_written(ssd)),
             "gc": gc(ssd, &counters),
             "merges": merges(ssd.figures().merges),
@@ -154,7 +155,7 @@ fn blocks(ssd: &Ssd) -> impl Iterator<Item = BlockId> {
 }
 
 fn toml_as_json(ssd: &Ssd) -> Value {
-    serde_json::to_value(ssd.config().resolved()).expect("a configuration is plain data")
+    serde_json::to_value(ssd.config_in_force()).expect("a configuration is plain data")
 }
 
 /// `a / b`, null where there is no `b`.

@@ -512,7 +512,12 @@ fn t_95(degrees: usize) -> f64 {
 const MEND: &str = "--precondition workload";
 
 fn two_digits(value: f64) -> String {
-    if value < 10.0 { format!("{value:.1}") } else { format!("{value:.0}") }
+    match value {
+        0.0 => "0".to_owned(),
+        _ if value < 0.1 => "less than 0.1".to_owned(),
+        _ if value < 10.0 => format!("{value:.1}"),
+        _ => format!("{value:.0}"),
+    }
 }
 
 /// Windows with their running sums.

@@ -15,6 +15,7 @@ use crate::player::{Pace, PlayError, Player, Step};
 use crate::precondition::{Precondition, Preconditioning};
 use crate::report::{Cost, Ended, RunReport};
 use crate::settle::{History, Settled, Verdict};
+use crate::warnings::Origin;
 use flashwright_block::{IoError, RequestSource, Seed};
 use flashwright_ftl::OpKind;
 use flashwright_host::LayerFigures;
@@ -60,6 +61,14 @@ pub enum RunError {
     /// The drive refused a request.
     #[error("{0}")]
     Device(IoError),
+    /// The workload ended within the warm-up.
+    #[error("warmup: found {warmup}, expected fewer than the {played} requests that the workload has")]
+    NothingMeasured {
+        /// Requests of the warm-up.
+        warmup: u64,
+        /// Requests that there were.
+        played: u64,
+    },
     /// Preconditioning filled the drive beyond what it can clean.
     #[error("precondition: {0}")]
     Precondition(IoError),
@@ -108,6 +117,7 @@ pub struct RunProgress {
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Simulation {
     settings: RunSettings,
+    origin: Origin,
     machine: Machine,
     preconditioning: Preconditioning,
     conditioning: Option<Conditioning>,
@@ -134,7 +144,10 @@ impl Simulation {
     ///
     /// # Errors
     /// [`RunError::Ssd`] with every fault that lies between the host and the drive.
-    pub fn on(ssd: Ssd, settings: RunSettings) -> Result<Self, RunError> {
+    pub fn on(mut ssd: Ssd, settings: RunSettings) -> Result<Self, RunError> {
+        if let Pace::Closed { depth } = settings.pace {
+            ssd.widen_queue(depth);
+        }
         let preconditioning = Preconditioning::new(settings.precondition, ssd.logical_pages(), settings.seed);
         let conditioning = match settings.precondition {
             Precondition::Workload { capacities } => Some(Conditioning::new(capacities, ssd.logical_pages())),
@@ -142,6 +155,7 @@ impl Simulation {
         };
         Ok(Self {
             settings,
+            origin: Origin::default(),
             machine: Machine::new(ssd)?,
             preconditioning,
             conditioning,
@@ -154,6 +168,17 @@ impl Simulation {
             ended: None,
             cpu_s: 0.0,
         })
+    }
+
+    /// Says where the requests come from, for the warnings of the run.
+    pub fn say_origin(&mut self, origin: Origin) {
+        self.origin = origin;
+    }
+
+    /// Where the requests come from, as far as it was said.
+    #[must_use]
+    pub fn origin(&self) -> &Origin {
+        &self.origin
     }
 
     /// Keeps rows of `count` consecutive requests from number `first` on, counted from 0 where measuring begins. To be
@@ -269,6 +294,14 @@ impl Simulation {
 
     pub(crate) fn measurement(&self) -> &Measurement {
         self.measurement.as_ref().expect("a report is made only after measuring began")
+    }
+    /// Requests that the drive takes at once; none where a scheduler stands before it.
+    pub(crate) fn queue_depth(&self) -> Option<u32> {
+        self.machine.queue_depth()
+    }
+    /// Requests a second that an open loop asks for; none where all of them arrive at once.
+    pub(crate) fn arrivals_per_s(&self) -> Option<f64> {
+        self.player.as_ref()?.arrivals_per_s()
     }
     pub(crate) fn is_timed(&self) -> bool {
         self.ssd().config().timing.model != TimingModel::None
@@ -466,8 +499,13 @@ impl Simulation {
         }
         self.note(outcome != Some(Step::Paused));
         if outcome != Some(Step::Paused) {
-            self.measurement.as_mut().expect("made when measuring began").finish(self.machine.ssd());
+            let measurement = self.measurement.as_mut().expect("made when measuring began");
+            measurement.finish(self.machine.ssd());
             self.phase = Phase::Done;
+            let warmup = self.settings.warmup_requests;
+            if warmup > 0 && measurement.requests == 0 && self.ended.is_none() {
+                return Err(RunError::NothingMeasured { warmup, played: submitted });
+            }
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! Where a run's requests come from: a trace fitted to the drive, or a generator.
 
 use crate::player::Pace;
+use crate::warnings::Origin;
 use flashwright_block::{Interactive, Nanos, Passes, Request, RequestSource, Seed, SourceError};
 use flashwright_ssd::Ssd;
 use flashwright_workload::generate::{self, SpecError, Target, WorkloadSpec};
@@ -80,6 +81,26 @@ enum Kind {
 }
 
 impl SourceSpec {
+    /// What a run at `pace` has to say of this source, which asks for the pace `own` by itself.
+    #[must_use]
+    pub fn origin(&self, pace: Pace, own: Pace) -> Origin {
+        match self {
+            Self::Trace(spec) => Origin {
+                is_trace: true,
+                is_dense: matches!(spec.addresses, AddressMap::Dense { .. }),
+                ..Origin::default()
+            },
+            Self::Workload(spec) => Origin {
+                overridden: spec.pace_said().filter(|_| match (pace, own) {
+                    (Pace::Open { .. }, Pace::Open { .. }) => false,
+                    _ => pace != own,
+                }),
+                has_no_arrivals: matches!((pace, own), (Pace::Open { .. }, Pace::Closed { .. })),
+                ..Origin::default()
+            },
+        }
+    }
+
     /// Opens the source for a drive. Opened again with the same drive and seed it gives the same requests.
     ///
     /// # Errors

@@ -9,7 +9,8 @@ use flashwright_ftl::{FtlSettings, GcSettings, PlacementConfig, VictimChoice, We
 use flashwright_host::StackSettings;
 use flashwright_nand::ProgramOrder;
 use flashwright_ram::RamSettings;
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use serde::de::{Error as _, Unexpected, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
 
@@ -44,14 +45,15 @@ pub struct Config {
 }
 
 impl Config {
-    /// The configuration with the name of everything that it leaves to the translation layer: what results show, and
-    /// what gives the same run whatever defaults become.
+    /// The configuration with the name of everything that it leaves to the translation layer, and the queue depth that it
+    /// leaves open: what results show, and what gives the same run whatever defaults become.
     #[must_use]
     pub fn resolved(&self) -> Self {
         let mut config = self.clone();
         if config.gc.victim == VictimChoice::Default {
             config.gc.victim = config.ftl.scheme.victim().into();
         }
+        config.host.queue_depth = QueueDepth::Requests(config.host.queue_depth.requests());
         config
     }
 }
@@ -191,6 +193,9 @@ pub struct TimingConfig {
     pub transfer_spare: bool,
     /// Whether a channel is held only during transfers (true) or for the whole operation.
     pub pipelined: bool,
+    /// Time that the controller takes to answer a read of pages that hold no data. A read request that touches such a page
+    /// lasts at least so long; where it reads flash too, the longer of the two counts. No die and no channel is busy with it.
+    pub unmapped_read: Nanos,
 }
 
 impl Default for TimingConfig {
@@ -205,6 +210,7 @@ impl Default for TimingConfig {
             bus_rate: Rate(Some(200_000_000)),
             transfer_spare: false,
             pipelined: true,
+            unmapped_read: Nanos(0),
         }
     }
 }
@@ -224,8 +230,9 @@ pub enum PartialPages {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct HostConfig {
-    /// Requests that the drive takes at once under `timing.model = "parallel"`; the rest waits in the driver.
-    pub queue_depth: u32,
+    /// Requests that the drive takes at once under `timing.model = "parallel"`; the rest waits in the driver. `"auto"` is
+    /// 32, or what a closed loop keeps in flight where that is more and no scheduler stands before the drive.
+    pub queue_depth: QueueDepth,
     /// What a write of a part of a page costs.
     pub partial_pages: PartialPages,
     /// Schedulers and block layer.
@@ -235,7 +242,71 @@ pub struct HostConfig {
 
 impl Default for HostConfig {
     fn default() -> Self {
-        Self { queue_depth: 32, partial_pages: PartialPages::Whole, stack: StackSettings::default() }
+        Self { queue_depth: QueueDepth::Auto, partial_pages: PartialPages::Whole, stack: StackSettings::default() }
+    }
+}
+
+/// Requests that a drive takes at once: a number, or left open.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum QueueDepth {
+    /// `"auto"`: 32, or as many as a closed loop keeps in flight.
+    #[default]
+    Auto,
+    /// So many.
+    Requests(u32),
+}
+
+impl QueueDepth {
+    /// The largest that a drive may have.
+    pub const MAX: u32 = 65_536;
+
+    /// The number, where no closed loop asks for more.
+    ///
+    /// ```
+    /// # use flashwright_ssd::QueueDepth;
+    /// assert_eq!((QueueDepth::Auto.requests(), QueueDepth::Requests(4).requests()), (32, 4));
+    /// ```
+    #[must_use]
+    pub fn requests(self) -> u32 {
+        match self {
+            Self::Auto => 32,
+            Self::Requests(requests) => requests,
+        }
+    }
+}
+
+impl Serialize for QueueDepth {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Auto => serializer.serialize_str("auto"),
+            Self::Requests(requests) => serializer.serialize_u32(*requests),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for QueueDepth {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Read;
+        impl Visitor<'_> for Read {
+            type Value = QueueDepth;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "\"auto\" or a number of requests, 1 to 65,536")
+            }
+            fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<QueueDepth, E> {
+                let number = u32::try_from(value).ok().filter(|number| (1..=QueueDepth::MAX).contains(number));
+                number.map(QueueDepth::Requests).ok_or_else(|| E::invalid_value(Unexpected::Signed(value), &self))
+            }
+            fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<QueueDepth, E> {
+                self.visit_i64(i64::try_from(value).unwrap_or(i64::MAX))
+            }
+            fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<QueueDepth, E> {
+                if value == "auto" {
+                    return Ok(QueueDepth::Auto);
+                }
+                Err(E::invalid_value(Unexpected::Str(value), &self))
+            }
+        }
+        deserializer.deserialize_any(Read)
     }
 }
 

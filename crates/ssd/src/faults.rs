@@ -241,12 +241,6 @@ impl Config {
             self.capacity.logical.to_string(),
             "at least one page",
         );
-        check(
-            (1..=65_536).contains(&self.host.queue_depth),
-            "host.queue-depth",
-            self.host.queue_depth.to_string(),
-            "1 to 65,536",
-        );
         for fault in self.host.stack.faults(u64::MAX) {
             faults.push(Fault { key: format!("host.{}", fault.key), what: fault.what });
         }
@@ -415,7 +409,7 @@ mod tests {
              ssd.toml: gc.victim: found \"gredy\", expected greedy, fifo, random, cost-benefit, \
              windowed-greedy, d-choices, cat, age-threshold, partition-fifo, container-marking, default; did you mean \"greedy\"?\n\
              ssd.toml: timing.bus-rat: unknown key; did you mean bus-rate? (known here: bus-rate, command, erase, model, \
-             oob-read, pipelined, program, read, transfer-spare)\n\
+             oob-read, pipelined, program, read, transfer-spare, unmapped-read)\n\
              ssd.toml: timing.program: found 600, expected a time with its unit, such as \"200 us\"",
         );
     }

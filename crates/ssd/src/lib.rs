@@ -14,7 +14,9 @@ mod engine;
 mod faults;
 mod ssd;
 
-pub use config::{Capacity, Config, GeometryConfig, HostConfig, PartialPages, Rate, TimingConfig, TimingModel};
+pub use config::{
+    Capacity, Config, GeometryConfig, HostConfig, PartialPages, QueueDepth, Rate, TimingConfig, TimingModel,
+};
 pub use controller::{
     BufferKind, Controller, ControllerConfig, ControllerFigures, Drain, Interface, Oversized, ReadBufferConfig,
     WriteBufferConfig,

@@ -1,13 +1,13 @@
 //! The drive behind the block-device seam.
 
-use crate::config::{Config, PartialPages, TimingModel};
+use crate::config::{Config, PartialPages, QueueDepth, TimingModel};
 use crate::engine::{BusyTimes, Parallel, Times};
 use crate::faults::{ConfigError, Fault};
 use flashwright_block::{
     Ahead, BlockDevice, Bytes, Completion, DeviceInfo, IoError, Nanos, Request, RequestKind, SECTOR_BYTES, Seed, Tag,
     below,
 };
-use flashwright_ftl::schemes::SchemeContext;
+use flashwright_ftl::schemes::{Reserve, SchemeContext};
 use flashwright_ftl::{
     FaultCell, Flash, Foreign, Ftl, LpnRun, OpKind, OutOfSpace, Scheme, SchemeFigures, SchemeName, Violation,
 };
@@ -34,6 +34,7 @@ pub struct Ssd {
     #[serde(with = "as_toml")]
     config: Config,
     cautions: Vec<String>,
+    reserve: Option<Reserve>,
     flash: Flash,
     scheme: Scheme,
     ram: Option<Ram>,
@@ -96,6 +97,8 @@ struct Outcome {
     end: Nanos,
     flash_ops: u32,
     erases: u32,
+    /// Whether it read a page that holds no data.
+    reads_unmapped: bool,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -107,6 +110,8 @@ enum Clock {
         alone: [u64; 4],
         /// Time that the RAM adds to a request.
         latency: u64,
+        /// What a read of pages without data lasts at least, before that.
+        unmapped_read: u64,
         free_at: u64,
     },
     Parallel(ParallelClock),
@@ -119,6 +124,8 @@ struct ParallelClock {
     flights: Vec<Completion>,
     in_flight: u32,
     queue_depth: u32,
+    /// What a read of pages without data lasts at least.
+    unmapped_read: u64,
     waiting: VecDeque<(u64, Request)>,
 }
 
@@ -197,6 +204,7 @@ impl Ssd {
             return Err(fail(faults).into());
         }
         let cautions = config.ftl.scheme.cautions(&context, &flash);
+        let reserve = config.ftl.scheme.reserve(&context, &flash);
         let mut scheme = config.ftl.scheme.build(&context, &mut flash);
         let drive = RamDrive { logical_pages, read: config.timing.read, program: config.timing.program, seed };
         let ram = match policies.manager.as_deref() {
@@ -212,6 +220,7 @@ impl Ssd {
             clock: Clock::new(config, &geometry, ram.is_some()),
             config: config.clone(),
             cautions,
+            reserve,
             flash,
             scheme,
             ram,
@@ -232,10 +241,35 @@ impl Ssd {
     pub fn config(&self) -> &Config {
         &self.config
     }
+    /// The configuration with what it leaves open as this drive has it.
+    #[must_use]
+    pub fn config_in_force(&self) -> Config {
+        let mut config = self.config.resolved();
+        if let Clock::Parallel(clock) = &self.clock {
+            config.host.queue_depth = QueueDepth::Requests(clock.queue_depth);
+        }
+        config
+    }
+    /// Takes as many requests at once as a closed loop of `depth` keeps in flight, where the configuration leaves that open
+    /// and nothing before the drive queues by a rule of its own. To be called before the first request.
+    pub fn widen_queue(&mut self, depth: u32) {
+        let before = &self.config.host.stack.scheduler.0;
+        let is_open = self.config.host.queue_depth == QueueDepth::Auto
+            && before.is_empty()
+            && self.config.controller.queue_depth == 0;
+        if let (Clock::Parallel(clock), true) = (&mut self.clock, is_open) {
+            clock.queue_depth = clock.queue_depth.max(depth.min(QueueDepth::MAX));
+        }
+    }
     /// What of the configuration is allowed but costs far more than may be expected: one line each, for users.
     #[must_use]
     pub fn cautions(&self) -> &[String] {
         &self.cautions
+    }
+    /// What of each plane cleaning keeps for itself, where the scheme says so.
+    #[must_use]
+    pub fn reserve(&self) -> Option<Reserve> {
+        self.reserve
     }
     /// The flash, for looking.
     #[must_use]
@@ -461,6 +495,7 @@ impl Ssd {
     #[inline(always)]
     fn carry_out(&mut self, request: &Request, start: u64) -> Result<Outcome, IoError> {
         let before = self.flash.counters().totals();
+        let unmapped_before = self.flash.counters().reads_unmapped;
         self.flash.clear_log();
         let done = self.translate(request);
         self.ask_policies()?;
@@ -471,20 +506,22 @@ impl Ssd {
             did[kind] = after[kind] - before[kind];
         }
         let (mut start, mut end) = (start, start);
-        if let Clock::Serial { alone, latency, free_at } = &mut self.clock {
+        let reads_unmapped = self.flash.counters().reads_unmapped > unmapped_before;
+        if let Clock::Serial { alone, latency, unmapped_read, free_at } = &mut self.clock {
             let time_of = |from: &[u64; 4], to: &[u64; 4]| -> u64 {
                 (0..4).map(|kind| (to[kind] - from[kind]) * alone[kind]).sum()
             };
             let awaited = self.flash.background().map_or(after, |(_, totals)| totals);
             let work = time_of(&before, &after);
-            let service = *latency + time_of(&before, &awaited);
+            let least = if reads_unmapped { *unmapped_read } else { 0 };
+            let service = *latency + time_of(&before, &awaited).max(least);
             start = start.max(*free_at);
             end = start + service;
             *free_at = end + time_of(&awaited, &after);
             self.busy += work;
         }
         let (flash_ops, erases) = (saturating_u32(did.iter().sum()), saturating_u32(did[OpKind::Erase as usize]));
-        Ok(Outcome { start: Nanos(start), end: Nanos(end), flash_ops, erases })
+        Ok(Outcome { start: Nanos(start), end: Nanos(end), flash_ops, erases, reads_unmapped })
     }
 
     /// The fault of a policy from outside, if one has any.
@@ -499,7 +536,7 @@ impl Ssd {
     /// Carries out a request and puts it where its completion is waited for.
     #[inline(always)]
     fn dispatch(&mut self, request: &Request, tag: u64, start: u64) -> Result<(), IoError> {
-        let Outcome { start, end, flash_ops, erases } = self.carry_out(request, start)?;
+        let Outcome { start, end, flash_ops, erases, reads_unmapped } = self.carry_out(request, start)?;
         let (tag, request) = (Tag(tag), *request);
         let Clock::Parallel(clock) = &mut self.clock else {
             self.ready.push_back(Completion { tag, request, start, end, flash_ops, erases });
@@ -507,11 +544,12 @@ impl Ssd {
         };
         let (log, geometry) = (self.flash.log(), self.flash.geometry());
         let (awaited, background) = log.split_at(self.flash.background().map_or(log.len(), |(at, _)| at));
-        let slot = clock.engine.issue(start.0, awaited, geometry);
+        let least = if reads_unmapped { clock.unmapped_read } else { 0 };
+        let slot = clock.engine.issue(start.0, least, awaited, geometry);
         clock.takes_off(slot, Completion { tag, request, start, end, flash_ops, erases });
         clock.in_flight += 1;
         if !background.is_empty() {
-            let slot = clock.engine.issue(start.0, background, geometry);
+            let slot = clock.engine.issue(start.0, 0, background, geometry);
             clock.takes_off(slot, Completion { tag: BACKGROUND, ..Completion::default() });
         }
         Ok(())
@@ -659,7 +697,7 @@ impl BlockDevice for Ssd {
         }
         self.check_range(&request)?;
         request.arrival = request.arrival.max(Nanos(self.now));
-        let Outcome { start, end, flash_ops, erases } = self.carry_out(&request, request.arrival.0)?;
+        let Outcome { start, end, flash_ops, erases, .. } = self.carry_out(&request, request.arrival.0)?;
         *completion = Completion { tag: Tag(self.tag), request, start, end, flash_ops, erases };
         self.tag += 1;
         self.now = end.0;
@@ -751,13 +789,15 @@ impl Clock {
             TimingModel::Serial => Self::Serial {
                 alone: [OpKind::Read, OpKind::Program, OpKind::Erase, OpKind::OobRead].map(|kind| times.alone(kind)),
                 latency,
+                unmapped_read: timing.unmapped_read.0,
                 free_at: 0,
             },
             TimingModel::Parallel => Self::Parallel(ParallelClock {
                 engine: Parallel::new(geometry, times, latency),
                 flights: Vec::new(),
                 in_flight: 0,
-                queue_depth: config.host.queue_depth,
+                queue_depth: config.host.queue_depth.requests(),
+                unmapped_read: timing.unmapped_read.0,
                 waiting: VecDeque::new(),
             }),
         }

@@ -397,7 +397,7 @@ fn random_streams() {
 /// Answers the erases for the sake of wear.
 fn random_stream(mut ssd: Ssd, mut mix: Mix, steps: usize, label: &str) -> u64 {
     let (logical, grain) = (ssd.logical_pages(), ssd.sectors_per_page());
-    let depth = ssd.config().host.queue_depth as usize;
+    let depth = ssd.config().host.queue_depth.requests() as usize;
     let mut model = Model::new();
     let (mut submitted, mut completed) = (0u64, BTreeSet::new());
     let mut note = |completion: flashwright_block::Completion| {

@@ -182,7 +182,7 @@ impl<'a> Twin<'a> {
     fn requests_are_taken(&mut self, now: u64) -> bool {
         let outstanding = (0..self.next).filter(|request| self.end[*request].is_none()).count();
         let Some((arrival, ops)) = self.requests.get(self.next) else { return false };
-        if *arrival > now || outstanding >= self.config.host.queue_depth as usize {
+        if *arrival > now || outstanding >= self.config.host.queue_depth.requests() as usize {
             return false;
         }
         let first = self.operations.len();

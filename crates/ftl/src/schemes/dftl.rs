@@ -33,7 +33,7 @@ mod shared;
 
 pub use settings::{DftlSettings, SamePageRead};
 
-use super::{BuildScheme, SchemeContext};
+use super::{BuildScheme, Reserve, SchemeContext};
 use crate::policies::map_cache::MapCacheContext;
 use crate::policies::placement::{HostWrite, Placement};
 use crate::units::{Moving, Unit, drop_copy, good_blocks, out_of_space, reclaimable_pages, units};
@@ -124,7 +124,7 @@ impl Dftl {
     }
 
     /// Blocks that a unit keeps free: one for each frontier that a clean may have to open, and one more.
-    fn reserve(context: &SchemeContext, flash: &Flash) -> u32 {
+    fn kept_free(context: &SchemeContext, flash: &Flash) -> u32 {
         u32::from(context.streams(flash)) + 2
     }
 }
@@ -166,7 +166,7 @@ impl BuildScheme for Dftl {
             ));
         }
         let streams = u64::from(context.streams(flash));
-        let kept = u64::from(context.gc.free_blocks_min.max(Self::reserve(context, flash)));
+        let kept = u64::from(context.gc.free_blocks_min.max(Self::kept_free(context, flash)));
         let reserved = kept + streams + 1;
         let room = |plane| {
             good_blocks(flash, PlaneId(plane)).saturating_sub(reserved) * u64::from(geometry.pages_per_block())
@@ -197,6 +197,15 @@ impl BuildScheme for Dftl {
         faults
     }
 
+    fn reserve(context: &SchemeContext, flash: &Flash) -> Option<Reserve> {
+        let kept = context.gc.free_blocks_min.max(Self::kept_free(context, flash));
+        let per_page = u64::from(Self::entries_per_page(context, flash));
+        Some(Reserve {
+            blocks: u64::from(kept) + u64::from(context.streams(flash)) + 1,
+            map_pages: u64::from(context.logical_pages).div_ceil(per_page),
+        })
+    }
+
     fn new(context: &SchemeContext, flash: &mut Flash) -> Self {
         let settings = &context.ftl.schemes.dftl;
         let geometry = *flash.geometry();
@@ -214,8 +223,8 @@ impl BuildScheme for Dftl {
             translation,
             allocation: context.placement.allocation,
             invalidate: context.gc.invalidate,
-            free_blocks_min: context.gc.free_blocks_min.max(Self::reserve(context, flash)) as usize,
-            reserve: Self::reserve(context, flash) as usize,
+            free_blocks_min: context.gc.free_blocks_min.max(Self::kept_free(context, flash)) as usize,
+            reserve: Self::kept_free(context, flash) as usize,
             batch_on_evict: settings.batch_on_evict || policy_groups,
             share_reads: settings.same_page_read == SamePageRead::Shared,
             placement,

@@ -128,8 +128,22 @@ pub trait BuildScheme: Sized {
         let _ = (context, flash);
         Vec::new()
     }
+    /// What of each plane cleaning keeps for itself; none for schemes that say so in their settings.
+    fn reserve(context: &SchemeContext, flash: &Flash) -> Option<Reserve> {
+        let _ = (context, flash);
+        None
+    }
     /// Builds the scheme over erased flash.
     fn new(context: &SchemeContext, flash: &mut Flash) -> Self;
+}
+
+/// Flash that holds no data of the host whatever the spare space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reserve {
+    /// Blocks of each plane that are kept erased, or open.
+    pub blocks: u64,
+    /// Pages of the whole drive that hold the map.
+    pub map_pages: u64,
 }
 
 macro_rules! schemes {
@@ -196,6 +210,11 @@ macro_rules! schemes {
             #[must_use]
             pub fn cautions(self, context: &SchemeContext, flash: &Flash) -> Vec<String> {
                 match self { $(SchemeName::$name => $scheme::cautions(context, flash),)+ }
+            }
+            /// See [`BuildScheme::reserve`].
+            #[must_use]
+            pub fn reserve(self, context: &SchemeContext, flash: &Flash) -> Option<Reserve> {
+                match self { $(SchemeName::$name => <$scheme as BuildScheme>::reserve(context, flash),)+ }
             }
             /// Builds the scheme over erased flash.
             #[must_use]

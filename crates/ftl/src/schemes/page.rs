@@ -13,7 +13,7 @@
 //! Invariants: `l2p` and the spare areas of valid pages are inverse; every block is free, open, sealed, retired or
 //! bad; a unit never has fewer than one free block when a clean starts, which is the room its copies need.
 
-use super::{BuildScheme, SchemeContext};
+use super::{BuildScheme, Reserve, SchemeContext};
 use crate::policies::placement::{HostWrite, Placement, Relocation};
 use crate::registry::NoSettings;
 use crate::units::{Exhausted, Moving, Unit, drop_copy, out_of_space, reclaimable_pages, units};
@@ -84,6 +84,11 @@ impl BuildScheme for PageMap {
             ));
         }
         faults
+    }
+
+    fn reserve(context: &SchemeContext, flash: &Flash) -> Option<Reserve> {
+        let blocks = u64::from(context.gc.free_blocks_min.max(1)) + u64::from(context.streams(flash));
+        Some(Reserve { blocks, map_pages: 0 })
     }
 
     fn new(context: &SchemeContext, flash: &mut Flash) -> Self {

@@ -307,11 +307,12 @@ impl Parallel {
         }
     }
 
-    /// Issues the operations of one request at `now` and names the slot under which it will complete.
-    pub fn issue(&mut self, now: u64, ops: &[FlashOp], geometry: &Geometry) -> u32 {
+    /// Issues the operations of one request at `now` and names the slot under which it will complete, `least` later at the
+    /// earliest.
+    pub fn issue(&mut self, now: u64, least: u64, ops: &[FlashOp], geometry: &Geometry) -> u32 {
         let fresh = Slot {
             left: u32::try_from(ops.len()).expect("a request's operations fit 32 bits"),
-            end: now,
+            end: now + least,
             sequence: self.sequence,
         };
         let slot = match self.slots_free.pop() {
@@ -328,7 +329,7 @@ impl Parallel {
         };
         if ops.is_empty() {
             self.sequence += 1;
-            self.complete(slot, now);
+            self.complete(slot, now + least);
             return slot;
         }
         self.make_cells(ops, geometry);
@@ -641,7 +642,7 @@ mod tests {
         let op = |ppn, kind, after| FlashOp { ppn: Ppn(ppn), kind, cause: Cause::Host, after, copies: 0 };
         let ops = [op(0, OpKind::Read, 0), op(1, OpKind::Program, 1), op(16, OpKind::Program, 2)];
         for start in [0, 1000] {
-            let slot = engine.issue(start, &ops, &geometry);
+            let slot = engine.issue(start, 0, &ops, &geometry);
             assert_eq!(engine.next_completion(NEVER), Some((slot, start + 550)));
         }
         assert_eq!(engine.cells_free.len(), engine.cells.len(), "every cell came back");

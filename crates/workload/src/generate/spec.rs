@@ -92,6 +92,24 @@ impl WorkloadSpec {
         self.common.pace(self.kind.workload().defaults())
     }
 
+    /// What the user wrote of its pace, such as `depth=8`; none where that was left to the workload.
+    ///
+    /// ```
+    /// # use flashwright_workload::generate::WorkloadSpec;
+    /// let said = |text: &str| WorkloadSpec::parse(text).map(|spec| spec.pace_said());
+    /// assert_eq!(said("zipf:depth=8")?.as_deref(), Some("depth=8"));
+    /// assert_eq!(said("uniform:rate=200")?.as_deref(), Some("rate=200"));
+    /// assert_eq!(said("uniform:write=0.5")?, None);
+    /// # Ok::<(), flashwright_workload::generate::SpecError>(())
+    /// ```
+    #[must_use]
+    pub fn pace_said(&self) -> Option<String> {
+        let mut pairs = Vec::new();
+        self.common.pairs(&mut pairs);
+        let pace = pairs.into_iter().find(|(key, _)| matches!(&**key, "depth" | "rate"));
+        pace.map(|(key, value)| format!("{key}={value}"))
+    }
+
     /// Whether it reacts to the device; its source is then a [`flashwright_block::Interactive`] one.
     #[must_use]
     pub fn is_interactive(&self) -> bool {

@@ -120,7 +120,6 @@ def _head(result: RunResult) -> RenderableType:
         ("policy", f"{policy['name']} of {policy['file'] or policy['module']} for {policy['key']}")
         for policy in j["policies"]
     )
-    rows.extend(("caution", caution) for caution in j["drive"]["cautions"])
     rows.append(("pace", pace(j["pace"])))
     rows.append(("precondition", _precondition(j["precondition"])))
     measured = f"{units.count(j['measured']['requests'])} requests"
@@ -133,14 +132,20 @@ def _head(result: RunResult) -> RenderableType:
         rows.append(("program", _program(j["application"])))
     if j["ended"] != "complete":
         rows.append(("ended early", f"{j['ended']}{': ' + j['note'] if j['note'] else ''}"))
-    if _falls_behind(j):
-        rows.append(
-            (
-                "",
-                "the drive falls behind the arrivals: response times are mostly waiting (see --depth)",
-            )
-        )
+    rows.extend(_warnings([result]))
     return grid(rows)
+
+
+def _warnings(results: Sequence[RunResult]) -> list[tuple[str, str]]:
+    """What runs warn of, a row each; of several runs each text once, with the labels of those that it concerns."""
+    concerned: dict[str, list[str]] = {}
+    for result in results:
+        for warned in result.warnings:
+            concerned.setdefault(str(warned), []).append(result.label)
+    return [
+        ("warning", text if len(labels) == len(results) else f"{'; '.join(labels)}: {text}")
+        for text, labels in concerned.items()
+    ]
 
 
 def _program(figures: dict[str, float]) -> str:
@@ -157,16 +162,6 @@ def _program(figures: dict[str, float]) -> str:
     ]
     parts.append(f"{figures['cache_hit_ratio']:.1%} of pages read were in memory")
     return "; ".join(parts)
-
-
-def _falls_behind(figures: dict[str, Any]) -> bool:
-    """Whether an open loop asks for more than the drive can do."""
-    response, service = (
-        figures[name]["all"]["mean"] for name in ("response_time_ns", "service_time_ns")
-    )
-    return (
-        "open" in figures["pace"] and bool(response) and response > 20 * service and response > 1e9
-    )
 
 
 def pace(pace: dict[str, Any] | str) -> str:
@@ -215,7 +210,7 @@ def _amplification(figures: dict[str, Any]) -> str:
     if settled is None or settled["verdict"] == "none":
         return text
     if settled["verdict"] == "transient":
-        return f"{text}, TRANSIENT: {settled['why']}"
+        return f"{text}, TRANSIENT: not the figure of a settled drive"
     within = (
         "" if settled["interval"] is None else f" (95 %: {units.interval(settled['interval'])})"
     )
@@ -583,11 +578,9 @@ def show_comparison(results: Sequence[RunResult], title: str, *, table_ram: bool
     head = [("compare", title), ("workload", _common([run["workload"] for run in runs]))]
     notes = dict.fromkeys(note for run in runs for note in run["workload_notes"])
     head.extend(("", note) for note in notes)
-    cautions = dict.fromkeys(caution for run in runs for caution in run["drive"]["cautions"])
-    head.extend(("caution", caution) for caution in cautions)
     head.append(("pace", _common([pace(run["pace"]) for run in runs])))
     head.append(("precondition", _precondition(runs[0]["precondition"])))
-    out.print(grid([*head, ("seed", str(runs[0]["seed"]))]))
+    out.print(grid([*head, ("seed", str(runs[0]["seed"])), *_warnings(results)]))
     wanted = [column for column in _comparison(table_ram) if column.wanted(runs)]
     out.print(_side_by_side(results, wanted))
     if table_ram and (note := _ram_note(runs)):

@@ -1,0 +1,378 @@
+//! Where the figures of a run do not mean what a user would think: one sentence each, with the option that mends it.
+//!
+//! A warning is a function of the run and a line in [`RULES`], the most important first. It must be true, say its figures,
+//! and stay silent where a user loses nothing by not knowing.
+
+// Counts far below 2^53, shares and rates above 0.
+#![allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+
+use crate::player::Pace;
+use crate::precondition::Precondition;
+use crate::settle::Verdict;
+use crate::simulation::Simulation;
+use flashwright_ftl::Ftl;
+use flashwright_nand::Lpn;
+use flashwright_ssd::{QueueDepth, Ssd, TimingModel};
+use serde::{Deserialize, Serialize};
+
+/// Something that a user should know before using the figures of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Warning {
+    /// What programs know it by.
+    pub code: &'static str,
+    /// One sentence with its figures.
+    pub text: String,
+    /// The options that mend it.
+    pub mend: Option<String>,
+}
+
+/// What is known of the source of requests where it is opened.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Origin {
+    /// Whether it is a recording with an end.
+    pub is_trace: bool,
+    /// Whether its pages were packed onto the drive in the order of first use.
+    pub is_dense: bool,
+    /// What the workload says of its pace, such as `depth=8`, where the run has another.
+    pub overridden: Option<String>,
+    /// Whether arrival times are multiplied that the workload does not have.
+    pub has_no_arrivals: bool,
+}
+
+/// Reads of pages without data, flushes: shares of what was asked from which on they are worth a word.
+const SHARE_MIN: f64 = 0.01;
+/// The share of the spare space that blocks kept for cleaning may take: uniform writes at a utilisation of 0.9 then have a
+/// write amplification a tenth above that of planes with many blocks (5.7 against 5.1; 7.0 where they take half).
+const RESERVE_MAX: f64 = 0.2;
+/// The share of the drive that a trace must write.
+const FOOTPRINT_MIN: f64 = 0.5;
+/// The share of a trace that must be measured.
+const MEASURED_MIN: f64 = 0.01;
+/// How many times faster than the drive arrivals must come, and how many times longer than service responses must be.
+const BEHIND_MIN: f64 = 1.05;
+const WAITING_MIN: f64 = 4.0;
+
+/// Each is one warning, or none.
+const RULES: &[fn(&Simulation) -> Option<Warning>] = &[
+    never_cleaned,
+    not_settled,
+    falls_behind,
+    unmapped_reads,
+    pace_overridden,
+    depth_beyond_queue,
+    small_footprint,
+    reserved_blocks,
+    planes_in_turn,
+    little_measured,
+    free_flushes,
+    queue_widened,
+];
+
+/// All warnings of a run, the most important first.
+#[must_use]
+pub(crate) fn of(run: &Simulation) -> Vec<Warning> {
+    let cautions = run.ssd().cautions().iter().map(|text| warning("costly-configuration", text.clone(), None));
+    RULES.iter().filter_map(|rule| rule(run)).chain(cautions).collect()
+}
+
+fn warning(code: &'static str, text: String, mend: Option<String>) -> Warning {
+    Warning { code, text, mend }
+}
+
+/// A trace that never makes the drive clean says nothing of cleaning.
+fn never_cleaned(run: &Simulation) -> Option<Warning> {
+    let (written, erases) = (run.history().total().host_pages, run.history().total().erases);
+    if !run.origin().is_trace || written == 0 || erases > 0 || run.conditioning().is_some() {
+        return None;
+    }
+    let text = format!(
+        "the trace wrote {} pages ({} of the drive's capacity) and no block was erased: write amplification and times say \
+         nothing of cleaning",
+        count(written),
+        percent(written as f64 / f64::from(run.ssd().logical_pages())),
+    );
+    let smaller = smaller_drive(run).map_or(String::new(), |smaller| format!(", or a smaller drive: {smaller}"));
+    Some(warning("never-cleaned", text, Some(format!("--precondition workload{smaller}"))))
+}
+
+/// The settling rule says that the figures are not of a settled drive.
+fn not_settled(run: &Simulation) -> Option<Warning> {
+    let settled = run.settled();
+    let is_so = matches!(settled.verdict, Verdict::Transient | Verdict::TooShort);
+    let text = match settled.verdict {
+        Verdict::Transient => format!("not settled: {}", settled.why),
+        _ => settled.why,
+    };
+    (is_so && never_cleaned(run).is_none()).then(|| warning("not-settled", text, settled.mend))
+}
+
+/// A trace that leaves most of an empty drive erased has all of that as spare space.
+fn small_footprint(run: &Simulation) -> Option<Warning> {
+    let is_empty = run.settings().precondition == Precondition::Empty;
+    if !run.origin().is_trace || !is_empty || run.history().total().erases == 0 {
+        return None;
+    }
+    let share = pages_with_data(run.ssd()) as f64 / f64::from(run.ssd().logical_pages());
+    let text = || {
+        format!("the trace filled {} of the drive; the rest stayed erased and served as spare space", percent(share))
+    };
+    let mend = || {
+        let smaller = smaller_drive(run).map_or(String::new(), |smaller| format!(", or a smaller drive: {smaller}"));
+        format!("--precondition workload{smaller}")
+    };
+    (share < FOOTPRINT_MIN).then(|| warning("small-footprint", text(), Some(mend())))
+}
+
+/// Arrivals come faster than the drive works.
+fn falls_behind(run: &Simulation) -> Option<Warning> {
+    let Pace::Open { time_scale } = run.settings().pace else { return None };
+    let measured = run.measurement();
+    let mean = |service: bool| -> Option<f64> {
+        let mut all = crate::latency::Latency::default();
+        measured.times[..2]
+            .iter()
+            .for_each(|times| all.merge(&if service { times.service() } else { times.response() }));
+        all.mean()
+    };
+    let waits = mean(false)? > WAITING_MIN * mean(true)?;
+    let nanos = measured.end_ns - measured.start_ns;
+    if !waits || nanos == 0 || measured.requests < 100 || run.origin().has_no_arrivals {
+        return None;
+    }
+    let done = measured.requests as f64 * 1e9 / nanos as f64;
+    let Some(asked) = run.arrivals_per_s() else {
+        let text = "all requests arrive at once: response times are mostly waiting".to_owned();
+        return Some(warning("falls-behind", text, Some("--depth N".to_owned())));
+    };
+    let text = || {
+        format!(
+            "the drive falls behind the arrivals: {} requests a second come and {} are done, so response times are mostly \
+             waiting",
+            count(asked.round() as u64),
+            count(done.round() as u64),
+        )
+    };
+    let slower = two_digits_up(time_scale * asked / done);
+    (asked > BEHIND_MIN * done)
+        .then(|| warning("falls-behind", text(), Some(format!("--depth N, or --time-scale {slower}"))))
+}
+
+/// Reads of pages without data take no time unless the drive's description says otherwise.
+fn unmapped_reads(run: &Simulation) -> Option<Warning> {
+    let measured = run.measurement();
+    let counters = run.ssd().flash().counters().since(&measured.counters_start);
+    let share = counters.reads_unmapped as f64 / measured.pages[0].max(1) as f64;
+    if share <= SHARE_MIN || !run.is_timed() || run.ssd().config().timing.unmapped_read.0 > 0 {
+        return None;
+    }
+    let text = format!(
+        "{} of the pages read hold no data (never written, or trimmed), and reading them takes no time",
+        percent(share.min(1.0))
+    );
+    let setting = "--set \"timing.unmapped-read=20 us\"";
+    let mend = match run.settings().precondition {
+        Precondition::Empty => format!("--precondition sequential, or {setting}"),
+        _ => setting.to_owned(),
+    };
+    Some(warning("unmapped-reads", text, Some(mend)))
+}
+
+/// The workload says one pace, the run has another.
+fn pace_overridden(run: &Simulation) -> Option<Warning> {
+    let by = match run.settings().pace {
+        Pace::Closed { depth } => format!("depth {depth}"),
+        Pace::Open { time_scale } => format!("time-scale {time_scale}"),
+        Pace::Interactive => return None,
+    };
+    if run.origin().has_no_arrivals {
+        let said = run.origin().overridden.as_ref().map_or(String::new(), |said| format!(" ({said})"));
+        let text =
+            format!("{by} multiplies arrival times, but the workload has none{said}: all requests arrive at once");
+        return Some(warning("pace-overridden", text, Some("rate=N in the workload".to_owned())));
+    }
+    let said = run.origin().overridden.as_ref()?;
+    Some(warning("pace-overridden", format!("the workload says {said}, but {by} sets the pace of this run"), None))
+}
+
+/// What a closed loop keeps in flight beyond the drive's queue waits in the driver.
+fn depth_beyond_queue(run: &Simulation) -> Option<Warning> {
+    let (Pace::Closed { depth }, true) = (run.settings().pace, run.is_timed()) else { return None };
+    let queue = run.queue_depth()?;
+    if depth <= queue {
+        return None;
+    }
+    let config = run.ssd().config();
+    if config.timing.model == TimingModel::Serial {
+        let text = format!(
+            "{depth} requests are kept in flight, but timing.model = serial serves one at a time: a greater depth makes \
+             responses longer and nothing faster"
+        );
+        return Some(warning("depth-beyond-queue", text, Some("--set timing.model=parallel, or --depth 1".to_owned())));
+    }
+    let by_controller = config.controller.queue_depth > 0 && config.controller.queue_depth < depth;
+    let by_flash = run.ssd().config_in_force().host.queue_depth.requests() < depth;
+    let keys: Vec<&str> = [("controller.queue-depth", by_controller), ("host.queue-depth", by_flash)]
+        .into_iter()
+        .filter_map(|(key, limits)| limits.then_some(key))
+        .collect();
+    let text = format!(
+        "{depth} requests are kept in flight, but the drive takes {queue} at once ({}); the others wait in the driver",
+        keys.first().unwrap_or(&"host.queue-depth"),
+    );
+    let mend = keys.iter().map(|key| format!("--set {key}={depth}")).collect::<Vec<_>>().join(" ");
+    Some(warning("depth-beyond-queue", text, (depth <= QueueDepth::MAX).then_some(mend)))
+}
+
+/// The queue is as deep as the closed loop, since the drive's description leaves it open.
+fn queue_widened(run: &Simulation) -> Option<Warning> {
+    let config = run.ssd().config();
+    let (open, now) = (config.host.queue_depth.requests(), run.ssd().config_in_force().host.queue_depth.requests());
+    let text = || {
+        format!(
+            "host.queue-depth is {now}, as many requests as are kept in flight, since the drive's description leaves it open"
+        )
+    };
+    (now > open)
+        .then(|| warning("queue-widened", text(), Some(format!("--set host.queue-depth={open} for the usual queue"))))
+}
+
+/// Blocks that cleaning keeps erased or open are no spare space.
+fn reserved_blocks(run: &Simulation) -> Option<Warning> {
+    let (ssd, geometry) = (run.ssd(), run.ssd().flash().geometry());
+    let reserve = ssd.reserve()?;
+    let pages_per_block = u64::from(geometry.pages_per_block());
+    let (planes, pages) = (u64::from(geometry.planes()), u64::from(geometry.pages()));
+    let kept = planes * reserve.blocks * pages_per_block;
+    let spare = pages.saturating_sub(u64::from(ssd.logical_pages()) + reserve.map_pages);
+    if run.history().total().erases == 0 || kept as f64 <= RESERVE_MAX * spare as f64 {
+        return None;
+    }
+    let blocks_spare = spare as f64 / (planes * pages_per_block) as f64;
+    let text = format!(
+        "cleaning keeps {} of the {blocks_spare:.1} spare blocks of a plane erased or open, so {} of the flash is spare space \
+         instead of {}: write amplification is higher than on a drive with more blocks",
+        reserve.blocks,
+        percent(spare.saturating_sub(kept) as f64 / pages as f64),
+        percent(spare as f64 / pages as f64),
+    );
+    let enough = (u64::from(geometry.blocks_per_plane()) * kept) as f64 / (spare as f64 * RESERVE_MAX);
+    let more = match ssd.config().capacity.logical.0 {
+        0 => format!("--set geometry.blocks-per-plane={}", enough.ceil().max(1.0) as u64),
+        _ => "more blocks in a plane".to_owned(),
+    };
+    Some(warning("reserved-blocks", text, Some(format!("{more}, or fewer planes, or a lower capacity.utilization"))))
+}
+
+/// The parallel engine knows no operation on several planes of a die.
+fn planes_in_turn(run: &Simulation) -> Option<Warning> {
+    let (config, geometry) = (run.ssd().config(), &run.ssd().config().geometry);
+    if geometry.planes_per_die == 1 || config.timing.model != TimingModel::Parallel {
+        return None;
+    }
+    let text = format!(
+        "the {} planes of a die take turns: geometry.planes-per-die adds capacity, not speed",
+        geometry.planes_per_die
+    );
+    let dies = geometry.dies_per_channel * geometry.planes_per_die;
+    let mend = format!(
+        "planes as dies, as in the bundled drives: --set geometry.planes-per-die=1 --set geometry.dies-per-channel={dies}"
+    );
+    Some(warning("planes-in-turn", text, (dies <= 64).then_some(mend)))
+}
+
+/// Next to nothing of a trace is left after the warm-up.
+fn little_measured(run: &Simulation) -> Option<Warning> {
+    let (warmup, measured) = (run.settings().warmup_requests, run.measurement().requests);
+    let share = measured as f64 / (warmup + measured).max(1) as f64;
+    let text = || {
+        format!(
+            "{} of the trace is measured: {} requests after {} of warm-up",
+            percent(share),
+            count(measured),
+            count(warmup)
+        )
+    };
+    (run.origin().is_trace && run.settings().requests.is_none() && share < MEASURED_MIN && warmup > 0)
+        .then(|| warning("little-measured", text(), Some("--warmup with a smaller number".to_owned())))
+}
+
+/// Without a buffer there is nothing to flush.
+fn free_flushes(run: &Simulation) -> Option<Warning> {
+    let (measured, config) = (run.measurement(), run.ssd().config());
+    let flushes = measured.times[3].response().count() as f64 / measured.requests.max(1) as f64;
+    if flushes <= SHARE_MIN || run.ssd().ram().is_some() || config.controller.write_buffer.size.0 > 0 {
+        return None;
+    }
+    let text = format!(
+        "{} of the requests are flushes, and they take no time: the drive has no buffer to flush",
+        percent(flushes)
+    );
+    Some(warning("free-flushes", text, Some("--set ram.manager=lru --set \"ram.size=16 MiB\"".to_owned())))
+}
+
+/// Logical pages that hold data. O(logical pages).
+fn pages_with_data(ssd: &Ssd) -> u64 {
+    (0..ssd.logical_pages()).filter(|lpn| ssd.scheme().lookup(Lpn(*lpn), ssd.flash()).is_some()).count() as u64
+}
+
+/// The settings of a drive that the trace would fill, where that is smaller.
+fn smaller_drive(run: &Simulation) -> Option<String> {
+    let (ssd, geometry) = (run.ssd(), run.ssd().flash().geometry());
+    if ssd.config().capacity.logical.0 > 0 || run.origin().is_dense {
+        return None; // more than the number of blocks decides what fits
+    }
+    let written = run.history().total().host_pages.min(u64::from(ssd.logical_pages()));
+    let used = if run.settings().precondition == Precondition::Empty { pages_with_data(ssd) } else { written };
+    let utilization = f64::from(ssd.logical_pages()) / f64::from(geometry.pages());
+    let pages_of_a_row = f64::from(geometry.planes()) * f64::from(geometry.pages_per_block());
+    let to_be_filled = used as f64 / utilization / pages_of_a_row;
+    let reserve = ssd.reserve().map_or(3, |reserve| reserve.blocks) as f64;
+    let to_be_cleaned = reserve / RESERVE_MAX / (1.0 - utilization);
+    let blocks = to_be_filled.max(to_be_cleaned).ceil().max(16.0) as u64;
+    (blocks < u64::from(geometry.blocks_per_plane())).then(|| format!("--set geometry.blocks-per-plane={blocks}"))
+}
+
+/// Two significant digits, rounded up.
+fn two_digits_up(value: f64) -> f64 {
+    let unit = 10f64.powf(value.log10().floor() - 1.0);
+    let rounded = (value / unit).ceil() * unit;
+    (rounded * 1e9).round() / 1e9
+}
+
+/// A share in percent, with two significant digits.
+fn percent(share: f64) -> String {
+    let percent = 100.0 * share;
+    match percent {
+        0.0 => "0 %".to_owned(),
+        _ if percent < 0.01 => "less than 0.01 %".to_owned(),
+        _ if percent < 0.1 => format!("{percent:.2} %"),
+        _ if percent < 10.0 => format!("{percent:.1} %"),
+        _ => format!("{percent:.0} %"),
+    }
+}
+
+/// A count with commas between thousands.
+fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_read_well() {
+        assert_eq!([0, 999, 1000, 1_234_567].map(count), ["0", "999", "1,000", "1,234,567"]);
+        let shares = [0.0, 1e-6, 0.000_5, 0.034, 0.5, 1.0].map(percent);
+        assert_eq!(shares, ["0 %", "less than 0.01 %", "0.05 %", "3.4 %", "50 %", "100 %"]);
+        assert_eq!([1.234, 12.0, 0.031, 995.0].map(two_digits_up), [1.3, 12.0, 0.031, 1000.0]);
+    }
+}
