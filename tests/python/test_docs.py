@@ -79,18 +79,18 @@ def unmarked(text: str) -> list[str]:
         head: re.Match[str] | None = None
         verdict: re.Match[str] | None = None
         for line in block.text.splitlines():
-            if named := re.search(r"\bWA\b|amplification {2,}", line):
-                if not _AMPLIFICATION.search(line):
-                    head, verdict = named, re.search(r"\bsettled\b", line)
-                    continue
+            named = re.search(r"\bWA\b|amplification {2,}", line)
+            if named is not None and not _AMPLIFICATION.search(line):
+                head, verdict = named, re.search(r"\bsettled\b", line)
+                continue
             if head is not None and re.search(
                 r"\d\.\d+", line[max(0, head.start() - 6) : head.end() + 2]
             ):
                 cell = "" if verdict is None else line[verdict.start() - 8 : verdict.end() + 8]
                 told = re.search(r"\byes\b|\btransient\b|\btoo short\b|(\d+) of \1\b", cell)
-                if not told and not _UNSETTLED.search(near):
-                    if verdict is not None or not _SETTLED.search(near):
-                        found.append(line)
+                told = told or _UNSETTLED.search(near)
+                if not told and (verdict is not None or not _SETTLED.search(near)):
+                    found.append(line)
             elif _AMPLIFICATION.search(line):
                 marks = f"{line}\n{near}"
                 if not (
