@@ -27,9 +27,9 @@ $(VENV)/ready: requirements-dev.txt
 build: venv ## Build the core and install the package into .venv
 	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --quiet
 
-demo: build ## A real trace under three cleaning policies, as a table and as out/demo.html
+demo: build ## A real trace under three cleaning policies on settled drives, as a table and as out/demo.html
 	@mkdir -p out
-	$(BIN)/flashwright compare default --precondition random --trace bundled:pgbench --depth 8 \
+	$(BIN)/flashwright compare default --trace bundled:pgbench --depth 8 \
 		--vary gc.victim=greedy,fifo,random --verify --report out/demo.html
 	@echo "open out/demo.html in a browser"
 

@@ -1,20 +1,21 @@
 # %% [markdown]
 # # A first run
 #
-# What does a drive do under random writes once it is full? We take a small bundled drive, write
-# all of it once at random so that it has to clean, and play reads and writes on it.
+# What does a drive do under random writes once it has settled? We take a small bundled drive,
+# fill it, play the workload until write amplification no longer changes, and only then measure.
 
 # %%
 from flashwright import Ssd, workloads
 
-ssd = Ssd.named("default").with_(blocks_per_plane=256).precondition("random")
+ssd = Ssd.named("default").with_(blocks_per_plane=256).precondition("workload")
 run = ssd.play(workloads.uniform(write=0.7), requests=100_000, depth=8, seed=1, verify=True)
 print(ssd)
 print(run)
+print(f"{run.settled.verdict}: {run.settled.why}")
 
 # %% [markdown]
-# How long did requests take? Half of them met nothing but a page's own time. The slowest met a
-# block that was cleaned in one go: its valid pages are copied before it is erased.
+# How long did requests take? Half of them waited for little more than a page program. The slowest
+# waited while a whole block was cleaned: its valid pages are copied before it is erased.
 
 # %%
 p50, p99 = run.latency_ns.quantile([0.5, 0.99]).values()
@@ -29,4 +30,4 @@ programs = run.json["flash"]["programs"]
 print(f"pages programmed: {programs['host']:,} for the host, {programs['gc']:,} for cleaning")
 print(f"so each page that the host wrote cost {run.write_amplification:.2f}")
 print(f"blocks erased: {run.json['flash']['erases']['total']:,}")
-print(f"reads that gave back something else than was written: {len(run.violations)}")
+print(f"reads that returned the wrong data: {len(run.violations)}")

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # What spare space is worth
 #
-# How much does write amplification fall with every share of the flash that the host may not use?
-# For even writes and victims in the order in which they were filled there is a formula: a / (a +
-# W(-a exp(-a))), a = 1 / utilisation, with Lambert's W.
+# How much does write amplification fall as more of the flash is kept from the host? For uniform
+# writes and first-in-first-out cleaning there is a closed form: a / (a + W(-a exp(-a))), a = 1 /
+# utilisation, with Lambert's W. Every run starts from a drive that has settled.
 
 # %%
 import numpy as np
@@ -13,7 +13,7 @@ from flashwright import Ssd, compare
 from flashwright.advise import knee
 
 ssd = Ssd.named("default").with_({"timing.model": "none"}, channels=1, dies_per_channel=1)
-ssd = ssd.with_(blocks_per_plane=2048, pages_per_block=64).precondition("random:capacities=6")
+ssd = ssd.with_(blocks_per_plane=2048, pages_per_block=64)
 shares = [0.6, 0.7, 0.8, 0.85, 0.9, 0.95]
 vary = {"capacity.utilization": shares, "gc.victim": ["fifo", "greedy"]}
 found = compare(ssd, "uniform:write=1", vary, requests=200_000).to_pandas()
@@ -25,11 +25,12 @@ a = 1 / found.groupby("capacity.utilization")["u"].first()
 table.insert(0, "formula (fifo)", a / (a + np.real(lambertw(-a * np.exp(-a)))))
 print("pages programmed per page written, by the share of the flash that the host may use")
 print(table.round(2).to_string())
+print("settled:", (found["settled.verdict"] == "settled").sum(), "of", len(found))
 
 # %% [markdown]
-# Few free blocks are kept for cleaning, and they count the more the less is spare: so the drive
-# lies above the formula at 0.95. Where does the curve turn steep? The knee is the point farthest
-# below the line from its first to its last.
+# The drive keeps a few blocks free for cleaning. They matter more when little space is spare, so
+# at 0.95 it lies above the formula. Where does the curve turn steep? The knee is the point farthest
+# below the straight line from the first point to the last.
 
 # %%
 at = knee(shares, table["greedy"].tolist())

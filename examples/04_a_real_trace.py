@@ -25,10 +25,11 @@ hottest = places.head(len(places) // 10).sum() / places.sum()
 print(f"{len(places):,} MiB are written; the hottest tenth takes {hottest:.0%} of the writes")
 
 # %% [markdown]
-# The first 40,000 requests, each at its own time, on a SATA and an NVMe drive that were written
-# once in order before. The disk of the recording was cached by its host and faster than both, so
-# requests come faster than they are served here and wait. Both drives map 16 KiB, so a write of 8
-# KiB costs a whole page and a read of its rest.
+# We play the first 40,000 requests at their recorded times on a SATA and an NVMe drive, each filled
+# once in order. These are times of fresh drives, on purpose: cleaning has not begun, so the runs are
+# transient, and a drive that has settled is slower. The disk of the recording was cached by its host
+# and outran both drives, so requests queue. Both drives map 16 KiB, so an 8 KiB write programs a
+# whole page and first reads the rest of it.
 
 # %%
 drives = [Ssd.named(name).precondition("sequential") for name in ("mlc-sata", "tlc-nvme")]
@@ -39,5 +40,6 @@ times = {
     for kind in ("read", "write")
     for figure in ("mean", "p99")
 }
+print("verdicts:", ", ".join(f"{run.label} {run.settled.verdict}" for run in runs))
 print("response, ms")
 print(found[[]].assign(**times).round(1).to_string())

@@ -1,19 +1,20 @@
 # %% [markdown]
 # # How much RAM a page map needs
 #
-# DFTL keeps a part of its map in RAM and the rest on flash. How small may that part be? The
-# workload stands in for the Financial1 trace: it is synthetic, calibrated to the trace's
-# published statistics.
+# DFTL keeps part of its map in RAM and the rest on flash. How small may that part be? The workload
+# is a synthetic stand-in for the Financial1 trace, calibrated to the trace's published statistics
+# and slowed down ten times so that this small drive keeps up. All drives have settled under it.
 
 # %%
 from flashwright import Ssd, compare, workloads
 
-ssd = Ssd.named("dftl-large-block").with_({"ftl.scheme": "dftl"}, blocks_per_plane=4096)
-ssd = ssd.with_(utilization=0.9).precondition("sequential")
+ssd = Ssd.named("dftl-large-block").with_({"ftl.scheme": "dftl"}, blocks_per_plane=1024)
+ssd = ssd.with_(utilization=0.8).precondition("workload")
 workload = workloads.stand_in("financial1")
-vary = {"ftl.dftl.ram": ["16 KiB", "32 KiB", "64 KiB", "128 KiB", "256 KiB"]}
-runs = compare(ssd, workload, vary, requests=40_000)
-whole = ssd.with_({"ftl.scheme": "page"}).play(workload, requests=40_000)
+vary = {"ftl.dftl.ram": ["4 KiB", "8 KiB", "16 KiB", "32 KiB", "64 KiB"]}
+settings = {"requests": 40_000, "time_scale": 10}
+runs = compare(ssd, workload, vary, **settings)
+whole = ssd.with_({"ftl.scheme": "page"}).play(workload, **settings)
 
 # %%
 found = runs.to_pandas().set_index("ftl.dftl.ram")
@@ -24,6 +25,7 @@ shown = {
     "mean response, ms": found["response_time_ns.all.mean"] / 1e6,
 }
 print(found[[]].assign(**shown).round(2).to_string())
+print("settled:", (found["settled.verdict"] == "settled").sum(), "of", len(found))
 
 # %% [markdown]
 # Beside it, page mapping with its whole map in RAM:
@@ -31,5 +33,5 @@ print(found[[]].assign(**shown).round(2).to_string())
 # %%
 ram, mean = whole.json["scheme"]["ram_bytes"], whole.latency_ns.mean / 1e6
 print(f"{ram / 1024:,.0f} KiB: write amplification {whole.write_amplification:.2f}, {mean:.2f} ms")
-longer = shown["mean response, ms"]["256 KiB"] / mean
-print(f"with {256 * 1024 / ram:.0%} of that RAM, DFTL takes {longer:.1f} times as long")
+longer = shown["mean response, ms"]["64 KiB"] / mean
+print(f"with {64 * 1024 / ram:.0%} of that RAM, DFTL takes {longer:.1f} times as long")

@@ -1,19 +1,19 @@
 # %% [markdown]
 # # A write buffer before log blocks
 #
-# Log-block mapping needs little RAM for its map, but merges whole blocks. What does a write
-# buffer save, and does it matter which pages leave it first? The workload stands in for the
-# Financial2 trace.
+# Log-block mapping needs little RAM for its map, but merges whole blocks. How much work does a
+# write buffer save, and does it matter which pages it evicts first? The workload is a synthetic
+# stand-in for the Financial2 trace; all drives have settled under it.
 
 # %%
 from flashwright import Ssd, compare, workloads
 
 ssd = Ssd.named("hu-2012").with_({"ftl.scheme": "bast"}, blocks_per_plane=1024, utilization=0.95)
-ssd = ssd.precondition("sequential")
+ssd = ssd.precondition("workload")
 workload = workloads.stand_in("financial2")
 buffered = ssd.with_({"ram.size": "4 MiB"})
-runs = compare(buffered, workload, {"ram.manager": ["lru", "fab", "bplru"]}, requests=20_000)
-runs.insert(0, ssd.play(workload, requests=20_000).labelled("no buffer"))
+runs = compare(buffered, workload, {"ram.manager": ["lru", "fab", "bplru"]}, requests=240_000)
+runs.insert(0, ssd.play(workload, requests=240_000).labelled("no buffer"))
 
 # %%
 found = runs.to_pandas().set_index("label")
@@ -24,11 +24,12 @@ shown = {
     "mean response, ms": (found["response_time_ns.all.mean"] / 1e6).round(2),
 }
 print(found[[]].assign(**shown).to_string())
+print("settled:", (found["settled.verdict"] == "settled").sum(), "of", len(found))
 
 # %% [markdown]
-# LRU lets single pages go. FAB and BPLRU let whole blocks go, and BPLRU fills up what a block
-# lacks, so that its log block just takes the place of the old one: a switch merge, one erase and
-# no copies.
+# LRU evicts single pages. FAB and BPLRU evict whole blocks, and BPLRU pads a block with the pages it
+# lacks, so that the log block simply replaces the old one: a switch merge, with one erase and no
+# copies.
 
 # %%
 erases = found["flash.erases.total"]

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # How long a drive lasts
 #
-# How much data can a drive take in its life, and can that be told from the first tenth of it? We
-# extrapolate, then play on to the first write that the drive can't take, to see how far off that
-# was. Blocks stand 300 erases here, a tenth of what such flash stands, so that a life is short.
+# How much data can a drive take in its life, and can the first tenth of that life predict it? We
+# extrapolate, then play on to the first write that the drive can't take and compare. Blocks endure
+# 300 erases here, a tenth of what such flash endures, to keep the life short.
 
 # %%
 from flashwright import Endurance, Ssd, lifetime
@@ -21,15 +21,17 @@ print(f"after {forecast.share:.0%} of all erases the forecast is {error:+.1%} of
 print(f"the drive takes {end.host_bytes / 1e9:.2f} GB, {end.drive_writes:.0f} times its size")
 
 # %% [markdown]
-# Its flash could be programmed far more often. Most of that goes into cleaning, a little into
-# blocks that are left over when the others are worn out.
+# The host gets only part of what the flash can endure. Most of the rest goes into cleaning, and a
+# little is left in blocks that still have erases when the others are worn out. This write
+# amplification is the mean over the whole life, from the first cleaning to the last: it is not
+# settled, since the drive loses spare space as blocks wear out.
 
 # %%
 worn = whole.erases_per_block
 amplification = whole.write_amplification
 print(f"{end.efficiency:.0%} of what the flash can take was the host's")
 print(
-    f"write amplification {amplification:.2f}; in the end blocks have {worn.min()} to {worn.max()} erases"
+    f"write amplification {amplification:.2f} over its life; in the end blocks have {worn.min()} to {worn.max()} erases"
 )
 rate = 0.2 * whole.json["drive"]["logical_bytes"] / 86_400
 print(f"a fifth of the drive written a day, that is {end.years(rate):.2f} years")

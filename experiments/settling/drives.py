@@ -2,7 +2,7 @@
 
 Two sets of families, so that the rate of being right is told of families that the rule was not chosen on:
 
-- ``chosen-on``: page mapping and DFTL with eight victim policies, FAST, BAST, LAST and superblocks, under uniform,
+- ``chosen-on``: page mapping and DFTL with seven victim policies, FAST, BAST, LAST and superblocks, under uniform,
   Zipf, hot and cold, static, sequential and mixed writes. The tolerances of ``crates/sim/src/settle.rs`` were chosen on
   these.
 - ``held-out``: block and replacement-block mapping, the remaining victims and placements with wear policies, write

@@ -383,8 +383,8 @@ class Ssd:
         --------
         >>> ssd = Ssd.named("default")
         >>> run = ssd.play(workloads.uniform(), requests=10_000, seed=7)
-        >>> run.write_amplification
-        1.0
+        >>> run.write_amplification, run.settled.verdict  # the drive began empty
+        (1.0, 'transient')
         """
         source = workloads.find(workload) if isinstance(workload, str) else workload
         settings = RunSettings(

@@ -576,6 +576,7 @@ def sweep(
         raise SweepError("sweep: found a list without values, expected at least one value in each")
     grids = [grid] if grid else ([] if points else [{}])
     made = RunSettings(**settings)
+    ssd = ssd.settling()
     for number in numbers:
         replace(made, seed=number).to_json(ssd.preconditioning or "auto")
     described = Description(ssd, source, made, tuple(numbers), grids, points)

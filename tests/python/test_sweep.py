@@ -578,3 +578,13 @@ def test_the_grid_of_two_thousand(command: Cli, tmp_path: Path) -> None:
     said = command("sweep", path, "--store", tmp_path, "--plan")
     assert "2,000 points, 2,000 of them different" in said.out
     assert not list(Store(tmp_path).folder.rglob("*.json"))
+
+
+def test_a_call_begins_with_settled_drives_as_a_file_does() -> None:
+    ssd = Ssd.named("default").with_(channels=1, dies_per_channel=1, blocks_per_plane=32)
+    ssd = ssd.with_({"timing.model": "none"}, pages_per_block=32)
+    given = {"requests": 20_000, "jobs": 1}
+    found = sweep(ssd, "uniform:write=1", {"capacity.utilization": [0.7]}, seeds=1, **given)
+    assert found.table["precondition.spec"].to_pylist() == ["workload"]
+    empty = sweep(ssd.precondition("empty"), "uniform:write=1", seeds=1, **given)
+    assert empty.table["precondition.spec"].to_pylist() == ["empty"]

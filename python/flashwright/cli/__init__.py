@@ -41,7 +41,7 @@ __all__ = ["app", "main"]
 
 _EXAMPLES = """\b
 Examples:
-  flashwright simulate --workload zipf:write=0.7,depth=32 --precondition random
+  flashwright simulate --workload zipf:write=0.7,depth=32 --precondition workload
   flashwright compare default --vary gc.victim=greedy,fifo --report page.html
   flashwright trace info requests.spc.gz
 
