@@ -30,7 +30,7 @@ build: venv ## Build the core and install the package into .venv
 demo: build ## A real trace under three cleaning policies on settled drives, as a table and as out/demo.html
 	@mkdir -p out
 	$(BIN)/flashwright compare default --trace bundled:pgbench --depth 8 \
-		--vary gc.victim=greedy,fifo,random --verify --report out/demo.html
+		--vary gc.victim=greedy,cost-benefit,random --verify --report out/demo.html
 	@echo "open out/demo.html in a browser"
 
 test: test-rust test-python ## All tests

@@ -569,6 +569,8 @@ def test_queue_depth_is_advised_for_the_sizes_that_are_played() -> None:
         runs = advise(twin, spec, utilizations=[0.5], settings=RunSettings(requests=5000))
         return about(host_advice(profile(measured), runs), "queue depth")
 
-    assert played("uniform:write=0.5,size=4KiB").text.startswith("32: for reads and writes of 4 KiB")
+    assert played("uniform:write=0.5,size=4KiB").text.startswith(
+        "32: for reads and writes of 4 KiB"
+    )
     assert played("uniform:write=1,size=4KiB").text.startswith("16: for writes of 4 KiB, as played")
     assert played("uniform:write=1,size=64KiB").text.startswith("4: for writes of 64 KiB")

@@ -223,7 +223,8 @@ impl History {
         let stretch = if self.is_measured { &mut self.measured } else { &mut self.before };
         self.due = requests + (stretch.width / self.narrowest * STRIDE).min(STRIDE_MAX);
         let row = now.since(self.last);
-        if row.host_pages >= stretch.width && !(self.by_pass && !self.is_measured) {
+        let whole_passes_only = self.by_pass && !self.is_measured;
+        if row.host_pages >= stretch.width && !whole_passes_only {
             stretch.push(row, requests);
             self.last = now;
         }
@@ -583,11 +584,10 @@ impl Series {
     /// none if fewer than four lie there.
     #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     fn spread(&self, from: f64, to: f64, length: f64) -> Option<f64> {
-        let count = ((to - from) / length).floor();
-        if !(count >= 4.0) {
+        let count = ((to - from) / length).floor().min(64.0) as usize;
+        if count < 4 {
             return None;
         }
-        let count = (count as usize).min(64);
         let means: Vec<f64> = (0..count)
             .filter_map(|k| {
                 let end = to - k as f64 * length;

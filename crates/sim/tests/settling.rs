@@ -1,6 +1,8 @@
 //! Preconditioning by the workload: it ends in the same state whatever the steps and wherever it is saved, it plays what the
 //! run plays, and the verdict stands beside figures that a longer run confirms.
 
+#![allow(clippy::unwrap_used, clippy::cast_precision_loss)] // helpers of tests count as library code
+
 use flashwright_block::{RequestSource, Seed};
 use flashwright_sim::{
     Pace, Phase, Precondition, RunSettings, Search, Simulation, Source, SourceSpec, TraceSpec, Verdict, Window,
