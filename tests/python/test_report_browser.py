@@ -949,7 +949,7 @@ def test_a_transient_tile_is_told_apart_without_colour(opened: Open, scheme: str
     page = opened(a_run(settled=TRANSIENT, warnings=[WARNING]), scheme=scheme)
     styles = page.eval_on_selector_all(
         ".tiles > div",
-        "tiles => tiles.map(t => [getComputedStyle(t).borderStyle, t.innerText.includes('still changing')])",
+        "tiles => tiles.map(t => [getComputedStyle(t).borderStyle, t.innerText.includes('not settled')])",
     )
     assert styles[0] == ["dashed", True] and ["solid", False] in styles
     assert page.get_by_role("region", name="Warnings").is_visible()

@@ -92,12 +92,12 @@ def test_a_transient_figure_looks_transient(tmp_path: Path) -> None:
     shown = tiles(page)
     for name in ("Write amplification", "IOPS", "99th percentile of the response time"):
         assert 'class="unsettled"' in shown[name], name
-        assert "<small>transient: still changing" in shown[name], name
+        assert "<small>transient: not settled" in shown[name], name
     assert "unsettled" not in shown["Blocks erased"]
     assert "It still rose by 4 % a capacity. Try --requests 4000000." in page
     assert "bands" not in json.dumps(embedded(page, "plots"))
     too_short = tiles(written(tmp_path, a_run(settled=TRANSIENT | {"verdict": "too-short"})))
-    assert "too short to tell" in too_short["IOPS"] and "unsettled" in too_short["IOPS"]
+    assert "measured too briefly" in too_short["IOPS"] and "unsettled" in too_short["IOPS"]
 
 
 def test_a_settled_figure_has_its_interval_and_its_stretch(tmp_path: Path) -> None:

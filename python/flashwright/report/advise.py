@@ -13,7 +13,7 @@ from flashwright.hosting import HostAdvice
 from flashwright.report import text
 from flashwright.report.charts import Chart, Columns, Section, axis
 from flashwright.report.page import Findings, write_findings
-from flashwright.report.tables import Cell, Table
+from flashwright.report.tables import VERDICTS, Cell, Table
 
 
 @dataclass(frozen=True)
@@ -130,6 +130,9 @@ def advice_page(
             "Reserved is the share of the flash that the host may not use, 1 - capacity.utilization. The knee is "
             "the point of write amplification farthest below the straight line between its ends, both axes scaled "
             "to 0-1 (Kneedle; Satopaa et al. 2011).",
+            "Settled points are of drives that were filled and then played the workload until write amplification no "
+            "longer changed; no other point can meet a target. The recommended one met the targets once more under "
+            "another seed, measured three times as long.",
             "Life, where erases are limited, is extrapolated from some twenty erases a block, by write "
             "amplification and by how far the blocks' erases lie apart.",
         ],
@@ -282,11 +285,26 @@ def _known(value: float | None) -> float:
     return math.nan if value is None else value
 
 
+def _verdict(point: Point) -> Cell:
+    """Whether the figures of a point are of a settled drive, as a badge."""
+    word, tone = VERDICTS.get(point.verdict, (text.ABSENT, None))
+    return Cell(word, word, tone=tone)
+
+
+def _interval(point: Point) -> Cell:
+    bounds = point.interval("write-amplification")
+    if bounds is None:
+        return Cell(text.ABSENT)
+    return Cell(" to ".join(text.significant(bound) for bound in bounds), bounds[0])
+
+
 def _table(found: Advice) -> Table:
     header = [
         "Reserved",
         "Utilisation",
+        "Settled",
         "WA",
+        "95 % of WA",
         "IOPS",
         "Mean",
         "99 %",
@@ -296,7 +314,6 @@ def _table(found: Advice) -> Table:
         "",
     ]
     shows: tuple[tuple[str, Callable[[float], str]], ...] = (
-        ("write-amplification", text.significant),
         ("iops", text.count),
         ("mean", text.time_ns),
         ("p99", text.time_ns),
@@ -317,6 +334,9 @@ def _table(found: Advice) -> Table:
             [
                 Cell(text.share(point.reserved), point.reserved),
                 Cell(text.share(point.utilization), point.utilization),
+                _verdict(point),
+                cell(point.value("write-amplification"), text.significant),
+                _interval(point),
                 *(cell(point.value(metric), show) for metric, show in shows),
                 cell(point.life_bytes, text.size_bytes),
                 cell(point.life_years, text.significant),

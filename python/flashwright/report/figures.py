@@ -213,7 +213,7 @@ def _settled_part(
 
 
 def _not_settled(runs: Sequence[RunView]) -> tuple[str, ...]:
-    """What is to be said of runs whose write amplification was still changing, or that were too short to tell."""
+    """What is to be said of runs whose write amplification had not settled, or was measured too briefly."""
     lines = []
     for run in runs:
         if unsettled(run):

@@ -10,8 +10,8 @@ from flashwright.report.runs import RunView, dig, number
 from flashwright.report.tables import KEY_FIGURES, Badge, cells, settled_word
 
 _UNSETTLED = {
-    "transient": "transient: still changing",
-    "too-short": "too short to tell whether it settled",
+    "transient": "transient: not settled",
+    "too-short": "settled, but measured too briefly",
 }
 
 

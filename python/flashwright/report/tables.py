@@ -323,21 +323,22 @@ def key_figures(runs: Sequence[RunView]) -> Table:
     return Table(header, rows)
 
 
-_VERDICTS: dict[str, tuple[str, Tone]] = {
+# What tables say of a verdict, and its tone.
+VERDICTS: dict[str, tuple[str, Tone]] = {
     "settled": ("settled", "good"),
     "transient": ("transient", "warn"),
-    "too-short": ("too short to tell", "warn"),
+    "too-short": ("measured too briefly", "warn"),
     "none": ("nothing written", "plain"),
 }
 
 
 def settled_word(run: RunView) -> tuple[str, Tone] | None:
     """Whether a run's write amplification had settled, and its tone; None where the run does not say."""
-    return _VERDICTS.get(str(dig(run.json, "settled.verdict")))
+    return VERDICTS.get(str(dig(run.json, "settled.verdict")))
 
 
 def unsettled(run: RunView) -> bool:
-    """Whether a run's write amplification was still changing, or the run too short to tell."""
+    """Whether a run's write amplification had not settled, or was measured too briefly to be known."""
     return dig(run.json, "settled.verdict") in ("transient", "too-short")
 
 
