@@ -325,6 +325,22 @@ class Advice(Tabular):
             if not point.meets([t])
         ]
 
+    @property
+    def undecided(self) -> list[Point]:
+        """Points with less reserve than is recommended whose figures keep all targets, but had not settled.
+
+        They may do as well; more capacities of preconditioning (``workload:capacities=N``) may tell.
+        """
+        least = 0.0 if self.recommended is None else self.recommended.utilization
+        return [
+            point
+            for point in self.points
+            if point.utilization > least
+            and not point.is_settled
+            and self.targets
+            and all(target.allows(point.value(target.metric)) for target in self.targets)
+        ]
+
     def to_arrow(self) -> pa.Table:
         """A row for each point: ``utilization``, ``reserved``, its figures, and whether it meets all targets.
 

@@ -107,6 +107,18 @@ def test_what_is_met_in_a_transient_is_not_met(command: Cli) -> None:
     assert "no run had settled" in said.err and "NO: transient" in said.out
 
 
+def test_points_that_may_do_but_had_not_settled_are_told(command: Cli) -> None:
+    """Before wear levelling begins no point has settled, and what they keep is told as undecided."""
+    said = command(
+        "advise", "default", *UNTIMED, "--requests", 20_000, "--utilizations", "0.5,0.93",
+        "--set", "gc.victim=fifo", "--set", "wear.policy=threshold",
+        "--target", "write-amplification<=90", "--json", "-",
+    ).json  # fmt: skip
+    verdicts = {point["utilization"]: point["settled"] for point in said["points"]}
+    assert said["recommended"] is None and set(verdicts.values()) == {"transient"}
+    assert said["undecided"] == [0.5, 0.93]
+
+
 def test_a_measurement_that_is_too_short_is_made_longer() -> None:
     found = advise.advise(drive(), "uniform", utilizations=[0.9], requests=1000)
     (point,) = found.points

@@ -238,6 +238,7 @@ def _host_alone(hosted: HostAdvice, options: HostOptions, output: OutputOptions)
         "knee_rule": None,
         "recommended": None,
         "nearest": [],
+        "undecided": [],
         "failures": {},
         "notes": [],
         "host_advice": hosted.document(),
@@ -308,6 +309,7 @@ def _document(found: Advice, run: RunOptions, workload: str) -> dict[str, Any]:
             {"target": target.text, "value": value, "utilization": at}
             for target, value, at in found.nearest
         ],
+        "undecided": [point.utilization for point in found.undecided],
         "failures": {f"{u:g}": why for u, why in found.failures.items()},
     }
 
@@ -393,6 +395,15 @@ def _show(found: Advice, document: dict[str, Any]) -> None:
                 f"{_confirmed(found)} once more under another seed",
             )
         )
+        if found.undecided:
+            least = min(point.reserved for point in found.undecided)
+            rows.append(
+                (
+                    "undecided",
+                    f"down to {units.share(least)}, runs kept the targets but had not settled; "
+                    "--precondition workload:capacities=N with N above 64 may tell",
+                )
+            )
     out.print(page.grid(rows))
 
 
