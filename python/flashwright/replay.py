@@ -24,7 +24,7 @@ from flashwright.device import Ssd
 from flashwright.errors import ConfigError, WorkloadError
 from flashwright.files import parse_toml, write_beside
 from flashwright.profile import Profile, is_profile
-from flashwright.results import Latencies, runs_html
+from flashwright.results import Latencies, Reported, runs_html
 from flashwright.run import Progress
 from flashwright.tables import Tabular
 
@@ -37,7 +37,7 @@ _LOOK_S = 0.1
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ReplayResult(Tabular):
+class ReplayResult(Reported, Tabular):
     """What a replay found. Its JSON has the names of a run's; what a device does not tell is None there.
 
     Attributes
@@ -122,35 +122,6 @@ class ReplayResult(Tabular):
         """
         with write_beside(Path(path)) as part:
             part.write_text(json.dumps(self.json, indent=2) + "\n", encoding="utf-8")
-
-    def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> None:
-        """Write an HTML page that needs nothing else.
-
-        Parameters
-        ----------
-        path : path
-            The file.
-        title : str, optional
-            Its heading.
-        """
-        self._page(title).report(path)
-
-    def figures(self, folder: str | os.PathLike[str], *, title: str | None = None) -> list[Path]:
-        """Write each chart of the report as a vector drawing (SVG) and as its numbers (CSV); needs Matplotlib.
-
-        Parameters
-        ----------
-        folder : path
-            Where the files go; it is made if it is not there.
-        title : str, optional
-            What the figures are of; it stands in their metadata.
-
-        Returns
-        -------
-        list of Path
-            The files: ``NN-name.svg`` and ``NN-name.csv``.
-        """
-        return self._page(title).figures(folder)
 
     def _page(self, title: str | None) -> RunsPage:
         from flashwright.report import RunsPage

@@ -269,8 +269,45 @@ class Warned:
         return self.text if self.mend is None else f"{self.text}; try {self.mend}"
 
 
+class Reported:
+    """What can be written as an HTML page, and its charts as files: for results that say what their page is."""
+
+    def _page(self, title: str | None) -> RunsPage:
+        raise TypeError(f"{type(self).__name__} has no page")
+
+    @checked()
+    def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> None:
+        """Write an HTML page that needs nothing else.
+
+        Parameters
+        ----------
+        path : path
+            The file.
+        title : str, optional
+            Its heading.
+        """
+        self._page(title).report(path)
+
+    def figures(self, folder: str | os.PathLike[str], *, title: str | None = None) -> list[Path]:
+        """Write each chart of the report as a vector drawing (SVG) and as its numbers (CSV); needs Matplotlib.
+
+        Parameters
+        ----------
+        folder : path
+            Where the files go; it is made if it is not there.
+        title : str, optional
+            What the figures are of; it stands in their metadata.
+
+        Returns
+        -------
+        list of Path
+            The files: ``NN-name.svg`` and ``NN-name.csv``.
+        """
+        return self._page(title).figures(folder)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class RunResult(Tabular):
+class RunResult(Reported, Tabular):
     """What a run found, with all it takes to run it again.
 
     Attributes
@@ -445,36 +482,6 @@ class RunResult(Tabular):
         """
         write_parquet(self.windows, path)
 
-    @checked()
-    def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> None:
-        """Write an HTML page that needs nothing else.
-
-        Parameters
-        ----------
-        path : path
-            The file.
-        title : str, optional
-            Its heading.
-        """
-        self._page(title).report(path)
-
-    def figures(self, folder: str | os.PathLike[str], *, title: str | None = None) -> list[Path]:
-        """Write each chart of the report as a vector drawing (SVG) and as its numbers (CSV); needs Matplotlib.
-
-        Parameters
-        ----------
-        folder : path
-            Where the files go; it is made if it is not there.
-        title : str, optional
-            What the figures are of; it stands in their metadata.
-
-        Returns
-        -------
-        list of Path
-            The files: ``NN-name.svg`` and ``NN-name.csv``.
-        """
-        return self._page(title).figures(folder)
-
     def _page(self, title: str | None) -> RunsPage:
         from flashwright.report import RunsPage
 
@@ -504,7 +511,7 @@ _OVER_SEEDS: dict[str, Callable[[Mapping[str, Any]], float | None]] = {
 }
 
 
-class Runs(list[RunResult], Tabular):
+class Runs(list[RunResult], Reported, Tabular):
     """Runs side by side: a list that is also a table, with a row for each.
 
     Examples
@@ -576,36 +583,6 @@ class Runs(list[RunResult], Tabular):
                 row[f"{name}.ci95"] = None if found is None else found.ci95
             rows.append(row)
         return of_rows(rows)
-
-    @checked()
-    def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> None:
-        """Write an HTML page that shows the runs side by side and needs nothing else.
-
-        Parameters
-        ----------
-        path : path
-            The file.
-        title : str, optional
-            Its heading.
-        """
-        self._page(title).report(path)
-
-    def figures(self, folder: str | os.PathLike[str], *, title: str | None = None) -> list[Path]:
-        """Write each chart of the report as a vector drawing (SVG) and as its numbers (CSV); needs Matplotlib.
-
-        Parameters
-        ----------
-        folder : path
-            Where the files go; it is made if it is not there.
-        title : str, optional
-            What the figures are of; it stands in their metadata.
-
-        Returns
-        -------
-        list of Path
-            The files: ``NN-name.svg`` and ``NN-name.csv``.
-        """
-        return self._page(title).figures(folder)
 
     def _page(self, title: str | None) -> RunsPage:
         from flashwright.report import RunsPage

@@ -117,12 +117,6 @@ impl Player {
         (span > 0).then(|| self.submitted as f64 * 1e9 / span as f64)
     }
 
-    /// Requests in flight.
-    #[must_use]
-    pub fn outstanding(&self) -> u32 {
-        self.outstanding
-    }
-
     /// Whether the source has ended.
     #[must_use]
     pub fn is_done(&self) -> bool {
