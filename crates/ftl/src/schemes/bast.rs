@@ -378,7 +378,8 @@ impl Bast {
             let newest = |offset, flash: &Flash| current_home(data, offset, flash);
             self.mover.move_home(flash, log, first_lpn, written..per_block, 0..0, newest);
             self.data[owner as usize] = log.0;
-            let kind = if written == per_block { &mut self.figures.merges.switch } else { &mut self.figures.merges.partial };
+            let kind =
+                if written == per_block { &mut self.figures.merges.switch } else { &mut self.figures.merges.partial };
             *kind += 1;
         } else {
             let target = if empty { NONE } else { self.take_for_merge(flash)?.0 };
@@ -468,8 +469,11 @@ impl Bast {
             flash.nand().spare(flash.geometry().page_at(log.block, position)).map(|lpn| self.logical.split(lpn))
         };
         let in_order = (0..written).all(|position| owners(position) == Some((log.owner, position)));
-        if in_order != log.in_order || (0..written).any(|position| owners(position).map(|(lbn, _)| lbn) != Some(log.owner)) {
-            violations.push(Violation(format!("log slot {slot}: in order is {}, a look says {in_order}", log.in_order)));
+        if in_order != log.in_order
+            || (0..written).any(|position| owners(position).map(|(lbn, _)| lbn) != Some(log.owner))
+        {
+            violations
+                .push(Violation(format!("log slot {slot}: in order is {}, a look says {in_order}", log.in_order)));
         }
     }
 }

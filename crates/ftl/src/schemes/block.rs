@@ -145,12 +145,7 @@ impl Ftl for BlockMap {
 impl BlockMap {
     /// Writes the pages at `offsets` of a logical block.
     #[inline]
-    fn write_in_block(
-        &mut self,
-        lbn: u32,
-        offsets: std::ops::Range<u32>,
-        flash: &mut Flash,
-    ) -> Result<(), OutOfSpace> {
+    fn write_in_block(&mut self, lbn: u32, offsets: std::ops::Range<u32>, flash: &mut Flash) -> Result<(), OutOfSpace> {
         let first_lpn = self.logical.first_page(lbn);
         let old = self.data[lbn as usize];
         let fits = |flash: &Flash| {

@@ -38,8 +38,8 @@ use crate::policies::map_cache::MapCacheContext;
 use crate::policies::placement::{HostWrite, Placement};
 use crate::units::{Moving, Unit, drop_copy, good_blocks, out_of_space, reclaimable_pages, units};
 use crate::{
-    Allocation, Cause, Flash, Ftl, Ghosts, InvalidateOrder, LpnRun, MapCacheView, MappingCache, OutOfSpace, SchemeFigures,
-    VictimName, Violation, Watch,
+    Allocation, Cause, Flash, Ftl, Ghosts, InvalidateOrder, LpnRun, MapCacheView, MappingCache, OutOfSpace,
+    SchemeFigures, VictimName, Violation, Watch,
 };
 use flashwright_nand::{BlockId, Lpn, PlaneId, Ppn, prefetch};
 use mapping::{Mapping, NONE};
@@ -168,9 +168,8 @@ impl BuildScheme for Dftl {
         let streams = u64::from(context.streams(flash));
         let kept = u64::from(context.gc.free_blocks_min.max(Self::kept_free(context, flash)));
         let reserved = kept + streams + 1;
-        let room = |plane| {
-            good_blocks(flash, PlaneId(plane)).saturating_sub(reserved) * u64::from(geometry.pages_per_block())
-        };
+        let room =
+            |plane| good_blocks(flash, PlaneId(plane)).saturating_sub(reserved) * u64::from(geometry.pages_per_block());
         let planes = u64::from(geometry.planes());
         let usable = if context.placement.allocation == Allocation::Static {
             // Every plane gets its share, whatever room it has.
@@ -213,7 +212,8 @@ impl BuildScheme for Dftl {
         let translation = usize::from(placement.streams());
         let entries_per_page = Self::entries_per_page(context, flash);
         let capacity = settings.entries(context.logical_pages, geometry.pages_per_block());
-        let policy = settings.replacement.build(&settings.replacements, MapCacheContext { entries: capacity, entries_per_page });
+        let policy =
+            settings.replacement.build(&settings.replacements, MapCacheContext { entries: capacity, entries_per_page });
         let policy_groups = policy.groups();
         let mut scheme = Self {
             map: Mapping::new(context.logical_pages, entries_per_page, capacity, policy),
@@ -561,8 +561,7 @@ impl Dftl {
     fn unit_in_need(&mut self, turn: usize, fixed: bool, stream: u8, flash: &mut Flash) -> Result<usize, OutOfSpace> {
         for step in 1..if fixed { 1 } else { self.order.len() } {
             let unit = self.order[(turn + step) % self.order.len()] as usize;
-            if self.has_room(unit, stream) || self.make_room(unit, stream, flash).is_ok()
-            {
+            if self.has_room(unit, stream) || self.make_room(unit, stream, flash).is_ok() {
                 return Ok(unit);
             }
         }

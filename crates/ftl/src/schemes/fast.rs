@@ -185,7 +185,10 @@ impl Ftl for Fast {
             for position in 0..flash.nand().next_page(block) {
                 let spare = flash.nand().spare(flash.geometry().page_at(block, position));
                 let home = current_home(self.data[owner as usize], position, flash);
-                if spare != Some(Lpn(first_lpn + position)) || home.is_some() || self.map.get(Lpn(first_lpn + position)).is_some() {
+                if spare != Some(Lpn(first_lpn + position))
+                    || home.is_some()
+                    || self.map.get(Lpn(first_lpn + position)).is_some()
+                {
                     violations.push(Violation(format!(
                         "the sequential log of block {owner} names {spare:?} at {position}, or is not the newest there"
                     )));
@@ -410,8 +413,7 @@ impl Fast {
         self.gather_and_move(owner, block, next..per_block, host, None, flash);
         let old = std::mem::replace(&mut self.data[owner as usize], block.0);
         self.retire_data(old, flash);
-        let kind =
-            if next == per_block { &mut self.figures.merges.switch } else { &mut self.figures.merges.partial };
+        let kind = if next == per_block { &mut self.figures.merges.switch } else { &mut self.figures.merges.partial };
         *kind += 1;
     }
 
@@ -445,19 +447,22 @@ impl Fast {
         let (data, first_lpn) = (self.data[lbn as usize], self.logical.first_page(lbn));
         let Self { mover, map, in_random, leaving, .. } = self;
         let in_random = &mut in_random[lbn as usize];
-        if let Some(old) = host.clone().next().filter(|_| *in_random > 0).and_then(|at| map.remove(Lpn(first_lpn + at))) {
+        if let Some(old) = host.clone().next().filter(|_| *in_random > 0).and_then(|at| map.remove(Lpn(first_lpn + at)))
+        {
             *in_random -= 1;
             leaving.push(old);
         }
         mover.move_home(flash, target, first_lpn, offsets, host, |offset, flash| {
             let sequential = sequential.map(|log| flash.geometry().page_at(log, offset));
-            current_home(data, offset, flash).or_else(|| sequential.filter(|page| flash.is_valid(*page))).or_else(|| {
-                let page = if *in_random > 0 { map.remove(Lpn(first_lpn + offset)) } else { None };
-                page.inspect(|page| {
-                    *in_random -= 1;
-                    leaving.push(*page);
-                })
-            })
+            current_home(data, offset, flash).or_else(|| sequential.filter(|page| flash.is_valid(*page))).or_else(
+                || {
+                    let page = if *in_random > 0 { map.remove(Lpn(first_lpn + offset)) } else { None };
+                    page.inspect(|page| {
+                        *in_random -= 1;
+                        leaving.push(*page);
+                    })
+                },
+            )
         });
         for page in leaving.drain(..) {
             flash.invalidate(page);
@@ -505,8 +510,12 @@ impl Fast {
             )));
         }
         for (lpn, ppn) in self.map.iter() {
-            if !flash.is_valid(ppn) || flash.nand().spare(ppn) != Some(lpn) || !self.random.contains(&flash.geometry().block_of(ppn)) {
-                violations.push(Violation(format!("the log map sends lpn {} to page {}, which is not it", lpn.0, ppn.0)));
+            if !flash.is_valid(ppn)
+                || flash.nand().spare(ppn) != Some(lpn)
+                || !self.random.contains(&flash.geometry().block_of(ppn))
+            {
+                violations
+                    .push(Violation(format!("the log map sends lpn {} to page {}, which is not it", lpn.0, ppn.0)));
             }
         }
         if self.random.len() + 1 > self.log_blocks as usize {

@@ -139,7 +139,6 @@ const HOT: usize = 1;
 /// Beside [`COLD`] and [`HOT`], a kind of write.
 const SEQUENTIAL: usize = 2;
 
-
 /// The one queue of sequential logs, and that of recent pages.
 const ORDER: usize = 0;
 

@@ -221,7 +221,8 @@ impl PageMap {
     #[inline(always)]
     fn write_page(&mut self, lpn: Lpn, run: LpnRun, flash: &mut Flash) -> Result<(), OutOfSpace> {
         let mapped = self.lookup(lpn, flash);
-        let stream = self.placement.host(HostWrite { lpn, old: mapped, stream: run.stream, run_pages: run.pages, flash });
+        let stream =
+            self.placement.host(HostWrite { lpn, old: mapped, stream: run.stream, run_pages: run.pages, flash });
         if self.invalidate == InvalidateOrder::BeforeGc
             && let Some(old) = mapped
         {

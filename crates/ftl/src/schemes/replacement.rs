@@ -92,7 +92,9 @@ impl BuildScheme for Replacement {
         let reserve = context.ftl.schemes.replacement.reserve_blocks;
         let mut faults = Vec::new();
         if reserve == 0 {
-            faults.push("ftl.replacement.reserve-blocks: found 0, expected 1 or more: a fold needs an erased block".into());
+            faults.push(
+                "ftl.replacement.reserve-blocks: found 0, expected 1 or more: a fold needs an erased block".into(),
+            );
         }
         let why = format!("ftl.replacement.reserve-blocks = {reserve} for folds, and one replacement");
         faults.extend(spare_fault(context, flash, u64::from(reserve) + 1, &why));
@@ -152,7 +154,11 @@ impl Ftl for Replacement {
     fn lookup(&self, lpn: Lpn, flash: &Flash) -> Option<Ppn> {
         let (lbn, offset) = self.logical.split(lpn);
         let page = |unit| flash.geometry().page_at(unit, offset);
-        self.chain(lbn).map(page).filter(|page| flash.nand().spare(*page).is_some()).last().filter(|page| flash.is_valid(*page))
+        self.chain(lbn)
+            .map(page)
+            .filter(|page| flash.nand().spare(*page).is_some())
+            .last()
+            .filter(|page| flash.is_valid(*page))
     }
 
     fn audit(&self, flash: &Flash, violations: &mut Vec<Violation>) {
@@ -317,7 +323,8 @@ impl Replacement {
         }
         if let Some(target) = target {
             let newest = &self.newest;
-            let (first, end) = (flash.geometry().first_page(target).0, flash.geometry().first_page(target).0 + per_block);
+            let (first, end) =
+                (flash.geometry().first_page(target).0, flash.geometry().first_page(target).0 + per_block);
             let source = |offset: u32, _: &Flash| match newest[offset as usize] {
                 NONE => None,
                 page if (first..end).contains(&page) => None,

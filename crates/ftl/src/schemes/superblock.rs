@@ -901,9 +901,11 @@ mod tests {
         assert_eq!(small(sized(4, 2, 1), 24, 16).cautions, [] as [String; 0]);
         assert_eq!(
             small(sized(4, 2, 1), 23, 16).cautions,
-            ["ftl.superblock: written at random, 4 superblocks of 4 blocks open 2 blocks each and want 24 in all; the drive \
+            [
+                "ftl.superblock: written at random, 4 superblocks of 4 blocks open 2 blocks each and want 24 in all; the drive \
               has 23, so nearly every page written moves a block; raise ftl.superblock.blocks to 6, or lower \
-              capacity.utilization to 0.608"]
+              capacity.utilization to 0.608"
+            ]
         );
         assert!(small(sized(16, 2, 1), 18, 16).cautions.is_empty());
     }

@@ -48,11 +48,7 @@ pub struct KyberSettings {
 
 impl Default for KyberSettings {
     fn default() -> Self {
-        Self {
-            read_latency: Nanos(2_000_000),
-            write_latency: Nanos(10_000_000),
-            trim_latency: Nanos(5_000_000_000),
-        }
+        Self { read_latency: Nanos(2_000_000), write_latency: Nanos(10_000_000), trim_latency: Nanos(5_000_000_000) }
     }
 }
 

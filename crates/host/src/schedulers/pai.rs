@@ -175,8 +175,7 @@ impl Scheduler for Pai {
     type Settings = PaiSettings;
 
     fn faults(settings: &PaiSettings, context: &SchedulerContext) -> Vec<(String, String)> {
-        let mut faults: Vec<(String, String)> =
-            unit(settings, context).fault(&context.profile).into_iter().collect();
+        let mut faults: Vec<(String, String)> = unit(settings, context).fault(&context.profile).into_iter().collect();
         if settings.timeout > TIMEOUT_MAX {
             let what = format!("found \"{}\", expected at most \"{TIMEOUT_MAX}\"", settings.timeout);
             faults.push(("timeout".to_owned(), what));

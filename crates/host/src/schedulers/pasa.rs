@@ -28,8 +28,7 @@ pub struct Pasa {
 
 impl Scheduler for Pasa {
     const NAME: &'static str = "pasa";
-    const ABOUT: &'static str =
-        "first in, first out, cut at the clustered page, then at the size of the drive's buffer (Kim et al., section 5.2)";
+    const ABOUT: &'static str = "first in, first out, cut at the clustered page, then at the size of the drive's buffer (Kim et al., section 5.2)";
     const MERGES: Merges = Merges::Back;
     type Settings = PasaSettings;
 

@@ -9,8 +9,8 @@
 //! O(log n) a page in the size of a ghost list. 25 bytes a page held, 4 a logical page.
 
 use super::{Lru, RamContext, RamManager, View};
-use crate::partition::{Balance, Better, Partition, STEP, WINDOW, ghosts_bytes};
 use crate::Destage;
+use crate::partition::{Balance, Better, Partition, STEP, WINDOW, ghosts_bytes};
 use flashwright_block::{Bytes, RequestKind};
 use flashwright_ftl::{LpnRun, NoSettings, Violation, Watch};
 use flashwright_nand::Lpn;
@@ -50,13 +50,19 @@ pub struct Ap {
 
 impl RamManager for Ap {
     const NAME: &'static str = "ap";
-    const ABOUT: &'static str = "a page cache and the mapping table share the RAM by their ghosts (after Shim 2010; ours)";
+    const ABOUT: &'static str =
+        "a page cache and the mapping table share the RAM by their ghosts (after Shim 2010; ours)";
     const KEEPS_READS: bool = true;
     const METADATA_BYTES: u64 = 12;
     type Settings = ApSettings;
 
     fn faults(settings: &Self::Settings, context: &RamContext) -> Vec<String> {
-        Partition::faults(Self::NAME, settings.step, settings.window, &context.less(ghosts_bytes(settings.step, context)))
+        Partition::faults(
+            Self::NAME,
+            settings.step,
+            settings.window,
+            &context.less(ghosts_bytes(settings.step, context)),
+        )
     }
 
     fn new(settings: &Self::Settings, context: RamContext) -> Self {

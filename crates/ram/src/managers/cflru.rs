@@ -90,7 +90,8 @@ impl Cflru {
 
 impl RamManager for Cflru {
     const NAME: &'static str = "cflru";
-    const ABOUT: &'static str = "a cache of pages read and written; a clean page among the least recently used leaves first (Park 2006)";
+    const ABOUT: &'static str =
+        "a cache of pages read and written; a clean page among the least recently used leaves first (Park 2006)";
     const KEEPS_READS: bool = true;
     const METADATA_BYTES: u64 = 12;
     type Settings = CflruSettings;

@@ -139,7 +139,8 @@ impl RamManager for Fab {
         for count in 0..=self.groups.pages_per_block() {
             let slots = self.by_count.oldest_first(count);
             groups += slots.len() as u32;
-            if slots.iter().any(|slot| self.groups.count(*slot) != count) || self.filled.has(count) == slots.is_empty() {
+            if slots.iter().any(|slot| self.groups.count(*slot) != count) || self.filled.has(count) == slots.is_empty()
+            {
                 violations.push(Violation(format!("a block of other than {count} pages is listed with that count")));
             }
         }

@@ -225,7 +225,8 @@ impl GcArm {
 
 impl RamManager for GcArm {
     const NAME: &'static str = "gc-arm";
-    const ABOUT: &'static str = "a page or a padded block leaves by what an erase frees; shares RAM with the table (Hu 2012, 3)";
+    const ABOUT: &'static str =
+        "a page or a padded block leaves by what an erase frees; shares RAM with the table (Hu 2012, 3)";
     const METADATA_BYTES: u64 = 16;
     const NEEDS: &'static [(&'static str, &'static str, &'static str)] =
         &[("dftl", "ftl.dftl.replacement", "\"grouped\"")];
@@ -434,10 +435,7 @@ impl RamManager for GcArm {
             ("buffer_grown_steps", moves[1] as f64),
         ];
         if let Some(balance) = &self.balance {
-            figures.extend([
-                ("ghost_buffer_hits", balance.hits[0] as f64),
-                ("ghost_map_hits", balance.hits[1] as f64),
-            ]);
+            figures.extend([("ghost_buffer_hits", balance.hits[0] as f64), ("ghost_map_hits", balance.hits[1] as f64)]);
         }
         figures.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }

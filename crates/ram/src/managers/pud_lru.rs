@@ -765,7 +765,8 @@ impl RamManager for PudLru {
         }
         let (found, expected) = (self.victim(), self.victim_by_look());
         if found != expected {
-            violations.push(Violation(format!("the victim is slot {found:?}, a look at all blocks finds {expected:?}")));
+            violations
+                .push(Violation(format!("the victim is slot {found:?}, a look at all blocks finds {expected:?}")));
         }
     }
 }

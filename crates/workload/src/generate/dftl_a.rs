@@ -21,7 +21,8 @@ settings! {
 
 impl Describe for DftlA {
     const NAME: &'static str = "dftl-a";
-    const SUMMARY: &'static str = "the DFTL paper's synthetic A: mostly random 4 KiB writes (80 % writes, 5 % sequential)";
+    const SUMMARY: &'static str =
+        "the DFTL paper's synthetic A: mostly random 4 KiB writes (80 % writes, 5 % sequential)";
 }
 
 impl Workload for DftlA {

@@ -19,7 +19,8 @@ settings! {
 
 impl Describe for DftlB {
     const NAME: &'static str = "dftl-b";
-    const SUMMARY: &'static str = "the DFTL paper's synthetic B: many sequential 4 KiB writes (80 % writes, runs of 64)";
+    const SUMMARY: &'static str =
+        "the DFTL paper's synthetic B: many sequential 4 KiB writes (80 % writes, runs of 64)";
 }
 
 impl Workload for DftlB {

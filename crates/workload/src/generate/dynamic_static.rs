@@ -22,7 +22,8 @@ settings! {
 
 impl Describe for DynamicStatic {
     const NAME: &'static str = "dynamic-static";
-    const SUMMARY: &'static str = "a random part of the space is written uniformly, the rest never; reads go everywhere";
+    const SUMMARY: &'static str =
+        "a random part of the space is written uniformly, the rest never; reads go everywhere";
 }
 
 impl Workload for DynamicStatic {

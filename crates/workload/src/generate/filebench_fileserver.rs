@@ -29,7 +29,8 @@ pub type FilebenchFileserver = OnFiles<FileserverKeys>;
 
 impl Describe for FilebenchFileserver {
     const NAME: &'static str = "filebench-fileserver";
-    const SUMMARY: &'static str = "Filebench's profile fileserver on a file system: files made, appended to, read and deleted by many threads";
+    const SUMMARY: &'static str =
+        "Filebench's profile fileserver on a file system: files made, appended to, read and deleted by many threads";
     const INTERACTIVE: bool = true;
 }
 

@@ -39,7 +39,11 @@ impl Program for OltpKeys {
     fn check(&self, faults: &mut Vec<Fault>) {
         filebench::check(self.threads, self.files, faults);
         if self.append.0 > 1 << 20 {
-            faults.push(Fault::new("append", Bytes(self.append.0), "at most 1MiB, the part of the log that is written over"));
+            faults.push(Fault::new(
+                "append",
+                Bytes(self.append.0),
+                "at most 1MiB, the part of the log that is written over",
+            ));
         }
         if self.size.0 < self.unit.0 {
             faults.push(Fault::new("size", Bytes(self.size.0), format!("at least one call, {}", Bytes(self.unit.0))));

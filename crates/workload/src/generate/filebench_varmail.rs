@@ -29,7 +29,8 @@ pub type FilebenchVarmail = OnFiles<VarmailKeys>;
 
 impl Describe for FilebenchVarmail {
     const NAME: &'static str = "filebench-varmail";
-    const SUMMARY: &'static str = "Filebench's profile varmail on a file system: small files made, appended to, made durable, read and deleted";
+    const SUMMARY: &'static str =
+        "Filebench's profile varmail on a file system: small files made, appended to, made durable, read and deleted";
     const INTERACTIVE: bool = true;
 }
 

@@ -29,7 +29,8 @@ pub type FilebenchWebserver = OnFiles<WebserverKeys>;
 
 impl Describe for FilebenchWebserver {
     const NAME: &'static str = "filebench-webserver";
-    const SUMMARY: &'static str = "Filebench's profile webserver on a file system: files read whole by many threads, and a log that grows";
+    const SUMMARY: &'static str =
+        "Filebench's profile webserver on a file system: files read whole by many threads, and a log that grows";
     const INTERACTIVE: bool = true;
 }
 

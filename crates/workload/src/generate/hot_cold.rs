@@ -77,11 +77,7 @@ impl TwoParts {
     fn slot(&mut self) -> u64 {
         let hot = chance(&mut self.rng, self.hot_access);
         self.stream = if self.named { 1 + u16::from(hot) } else { 0 };
-        if hot {
-            below(&mut self.rng, self.hot)
-        } else {
-            self.hot + below(&mut self.rng, self.slots - self.hot)
-        }
+        if hot { below(&mut self.rng, self.hot) } else { self.hot + below(&mut self.rng, self.slots - self.hot) }
     }
 }
 

@@ -29,7 +29,8 @@ pub type Postmark = OnFiles<PostmarkKeys>;
 
 impl Describe for Postmark {
     const NAME: &'static str = "postmark";
-    const SUMMARY: &'static str = "Postmark on a file system: files made, read, appended to and deleted, as by a mail server";
+    const SUMMARY: &'static str =
+        "Postmark on a file system: files made, read, appended to and deleted, as by a mail server";
     const INTERACTIVE: bool = true;
 }
 

@@ -53,13 +53,18 @@ impl Workload for Zipf {
         }
         let chunks = plan.space_sectors / chunk;
         let alpha = solve_alpha(self.accesses.0, self.space.0, chunks).ok_or_else(|| {
-            Fault::new("accesses", self.accesses.0, format!("a share that {chunks} chunks can have on their hottest part"))
+            Fault::new(
+                "accesses",
+                self.accesses.0,
+                format!("a share that {chunks} chunks can have on their hottest part"),
+            )
         })?;
         let mut weights = weights(chunks, alpha).ok_or_else(|| {
             let least = Bytes(plan.space_sectors.div_ceil(CHUNKS_MAX) * SECTOR_BYTES);
             Fault::new("chunk", self.chunk, format!("chunks of at least {least} on this drive"))
         })?;
-        let coldest_hot = weights[usize::try_from(hottest_of(self.space.0, chunks)).unwrap_or(usize::MAX).min(weights.len()) - 1];
+        let coldest_hot =
+            weights[usize::try_from(hottest_of(self.space.0, chunks)).unwrap_or(usize::MAX).min(weights.len()) - 1];
         if self.placement == Placement::Scattered {
             shuffle(&mut weights, &mut plan.layout());
         }

@@ -46,7 +46,8 @@ impl FlashsimTwoList {
 
 impl MapCachePolicy for FlashsimTwoList {
     const NAME: &'static str = "flashsim-two-list";
-    const ABOUT: &'static str = "new entries in a large list, its oldest in a small one, victims from there (C FlashSim)";
+    const ABOUT: &'static str =
+        "new entries in a large list, its oldest in a small one, victims from there (C FlashSim)";
     type Settings = FlashsimTwoListSettings;
 
     fn new(settings: &FlashsimTwoListSettings, context: MapCacheContext) -> Self {

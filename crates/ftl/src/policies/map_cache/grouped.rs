@@ -184,11 +184,12 @@ mod tests {
             held.filter(|(_, entry)| !entry.dirty).min_by_key(|(_, entry)| entry.used).map(|(slot, _)| slot)
         }
         fn largest(&self) -> Option<u32> {
-            let size = |page: u32| self.entries.iter().flatten().filter(|entry| entry.page == page && entry.dirty).count();
+            let size =
+                |page: u32| self.entries.iter().flatten().filter(|entry| entry.page == page && entry.dirty).count();
             let pages = 0..u32::try_from(self.touched.len()).unwrap();
-            pages.filter(|page| size(*page) > 0).min_by_key(|page| {
-                (usize::MAX - size(*page), self.touched[*page as usize])
-            })
+            pages
+                .filter(|page| size(*page) > 0)
+                .min_by_key(|page| (usize::MAX - size(*page), self.touched[*page as usize]))
         }
     }
 

@@ -103,7 +103,10 @@ mod tests {
     /// room and evicts 1; 6 evicts 4.
     #[test]
     fn the_worked_example() {
-        let mut policy = SegmentedLru::new(&SegmentedLruSettings { protected: 0.5 }, MapCacheContext { entries: 4, entries_per_page: 8 });
+        let mut policy = SegmentedLru::new(
+            &SegmentedLruSettings { protected: 0.5 },
+            MapCacheContext { entries: 4, entries_per_page: 8 },
+        );
         let mut cached: Vec<u32> = Vec::new(); // page by slot
         let mut evicted = Vec::new();
         let mut access = |policy: &mut SegmentedLru, page: u32| {
@@ -134,7 +137,8 @@ mod tests {
     /// With one entry nothing can be protected: the hit entry overflows at once and is the next victim.
     #[test]
     fn one_entry_is_its_own_victim() {
-        let mut policy = SegmentedLru::new(&SegmentedLruSettings::default(), MapCacheContext { entries: 1, entries_per_page: 8 });
+        let mut policy =
+            SegmentedLru::new(&SegmentedLruSettings::default(), MapCacheContext { entries: 1, entries_per_page: 8 });
         policy.inserted(0);
         policy.touched(0);
         assert_eq!((policy.victim(), policy.lists.len(PROTECTED)), (Some(0), 0));
@@ -143,7 +147,10 @@ mod tests {
     /// With everything protected the victims come from the protected segment once probation is empty.
     #[test]
     fn an_empty_probation_gives_no_victim() {
-        let mut policy = SegmentedLru::new(&SegmentedLruSettings { protected: 1.0 }, MapCacheContext { entries: 2, entries_per_page: 8 });
+        let mut policy = SegmentedLru::new(
+            &SegmentedLruSettings { protected: 1.0 },
+            MapCacheContext { entries: 2, entries_per_page: 8 },
+        );
         (0..2).for_each(|slot| policy.inserted(slot));
         (0..2).for_each(|slot| policy.touched(slot));
         assert_eq!(policy.victim(), Some(0));

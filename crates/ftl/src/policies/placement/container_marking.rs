@@ -79,7 +79,8 @@ fn probability(demotion: Demotion, u: f64) -> f64 {
 
 impl PlacementPolicy for ContainerMarking {
     const NAME: &'static str = "container-marking";
-    const ABOUT: &'static str = "by a marker of activity: up with each write, down when moved (container marking, Table I)";
+    const ABOUT: &'static str =
+        "by a marker of activity: up with each write, down when moved (container marking, Table I)";
     type Settings = ContainerMarkingSettings;
 
     fn new(settings: &ContainerMarkingSettings, context: PlacementContext) -> Self {
@@ -121,9 +122,10 @@ mod tests {
     #[test]
     fn the_probability_is_table_1() {
         let at = |u| probability(Demotion::Table, u);
-        assert_eq!([0.1, 0.55, 0.551, 0.65, 0.7, 0.75, 0.8, 0.85, 0.851, 0.99].map(at), [
-            1.0, 1.0, 0.8, 0.8, 0.5, 0.5, 0.167, 0.167, 0.125, 0.125
-        ]);
+        assert_eq!(
+            [0.1, 0.55, 0.551, 0.65, 0.7, 0.75, 0.8, 0.85, 0.851, 0.99].map(at),
+            [1.0, 1.0, 0.8, 0.8, 0.5, 0.5, 0.167, 0.167, 0.125, 0.125]
+        );
         let between = |u| probability(Demotion::Interpolated, u);
         assert_eq!([0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95].map(between), [1.0, 1.0, 0.8, 0.5, 0.167, 0.125, 0.125]);
         assert!((between(0.75) - 0.3335).abs() < 1e-12 && (between(0.55) - 0.9).abs() < 1e-12);

@@ -47,7 +47,8 @@ pub struct Dac {
 
 impl PlacementPolicy for Dac {
     const NAME: &'static str = "dac";
-    const ABOUT: &'static str = "regions from cold to hot: up when written again soon, down when moved old (DAC, Chiang 1999)";
+    const ABOUT: &'static str =
+        "regions from cold to hot: up when written again soon, down when moved old (DAC, Chiang 1999)";
     type Settings = DacSettings;
 
     fn new(settings: &DacSettings, context: PlacementContext) -> Self {

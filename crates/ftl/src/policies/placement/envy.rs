@@ -73,7 +73,8 @@ impl Envy {
 
 impl PlacementPolicy for Envy {
     const NAME: &'static str = "envy";
-    const ABOUT: &'static str = "partitions from hot to cold that even out their cost of cleaning (eNVy, Wu and Zwaenepoel 1994)";
+    const ABOUT: &'static str =
+        "partitions from hot to cold that even out their cost of cleaning (eNVy, Wu and Zwaenepoel 1994)";
     type Settings = EnvySettings;
 
     fn new(settings: &EnvySettings, context: PlacementContext) -> Self {

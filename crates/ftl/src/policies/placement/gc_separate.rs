@@ -13,7 +13,8 @@ pub struct GcSeparate;
 
 impl PlacementPolicy for GcSeparate {
     const NAME: &'static str = "gc-separate";
-    const ABOUT: &'static str = "host writes and cleaning each their own frontier (double write frontier; Van Houdt 2014)";
+    const ABOUT: &'static str =
+        "host writes and cleaning each their own frontier (double write frontier; Van Houdt 2014)";
     type Settings = NoSettings;
 
     fn new(_: &NoSettings, _: PlacementContext) -> Self {

@@ -118,7 +118,8 @@ impl HotCold {
 
 impl PlacementPolicy for HotCold {
     const NAME: &'static str = "hot-cold";
-    const ABOUT: &'static str = "hot and cold pages each their own frontier, told apart by a detector (Hsieh 2006; LAST 2008)";
+    const ABOUT: &'static str =
+        "hot and cold pages each their own frontier, told apart by a detector (Hsieh 2006; LAST 2008)";
     type Settings = HotColdSettings;
 
     fn new(settings: &HotColdSettings, context: PlacementContext) -> Self {

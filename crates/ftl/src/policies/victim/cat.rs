@@ -150,7 +150,8 @@ impl Cat {
 
 impl VictimPolicy for Cat {
     const NAME: &'static str = "cat";
-    const ABOUT: &'static str = "least f/(1 - f) * erases/age, f the valid share (cost-age-times; Chiang and Chang 1999)";
+    const ABOUT: &'static str =
+        "least f/(1 - f) * erases/age, f the valid share (cost-age-times; Chiang and Chang 1999)";
     type Settings = CatSettings;
 
     fn new(settings: &CatSettings, context: VictimContext) -> Self {

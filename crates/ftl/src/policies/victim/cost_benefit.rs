@@ -273,7 +273,13 @@ mod tests {
         for ppn in 0..blocks * 64 {
             flash.program(Ppn(ppn), Lpn(ppn), Cause::Host);
         }
-        let context = VictimContext { blocks, pages_per_block: 64, streams: 1, logical_pages: blocks * 32, rng: Seed(1).stream("test") };
+        let context = VictimContext {
+            blocks,
+            pages_per_block: 64,
+            streams: 1,
+            logical_pages: blocks * 32,
+            rng: Seed(1).stream("test"),
+        };
         (flash, CostBenefit::new(&NoSettings {}, context))
     }
 

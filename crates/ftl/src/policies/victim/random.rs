@@ -52,7 +52,8 @@ impl Random {
 
 impl VictimPolicy for Random {
     const NAME: &'static str = "random";
-    const ABOUT: &'static str = "any sealed block with the same chance (d-choices with d = 1; Van Houdt, SIGMETRICS 2013)";
+    const ABOUT: &'static str =
+        "any sealed block with the same chance (d-choices with d = 1; Van Houdt, SIGMETRICS 2013)";
     type Settings = RandomSettings;
 
     fn new(settings: &RandomSettings, context: VictimContext) -> Self {

@@ -65,7 +65,8 @@ impl WindowedGreedy {
 
 impl VictimPolicy for WindowedGreedy {
     const NAME: &'static str = "windowed-greedy";
-    const ABOUT: &'static str = "fewest valid pages of the s blocks sealed first (Hu et al., SYSTOR 2009; container marking)";
+    const ABOUT: &'static str =
+        "fewest valid pages of the s blocks sealed first (Hu et al., SYSTOR 2009; container marking)";
     type Settings = WindowedGreedySettings;
 
     fn new(settings: &WindowedGreedySettings, context: VictimContext) -> Self {

@@ -199,7 +199,11 @@ mod tests {
     }
 
     fn kept(bench: &mut Bench) -> Vec<(usize, u32, u32)> {
-        policy(bench).kept.iter().map(|kept| kept.map(|(pool, ec, eec)| (usize::from(pool), ec, eec)).unwrap()).collect()
+        policy(bench)
+            .kept
+            .iter()
+            .map(|kept| kept.map(|(pool, ec, eec)| (usize::from(pool), ec, eec)).unwrap())
+            .collect()
     }
 
     /// The worked example: TH = 50; hot A (EC 100, EEC 20), B (60, 5); cold C (10, 1), D (30, 2).
@@ -242,12 +246,10 @@ mod tests {
         let mut cold = bench(50, &[60, 60, 60, 60]);
         set_recent(&mut cold, [20, 5, 56, 2]);
         assert_eq!(policy_round(&mut cold), []);
-        assert_eq!(kept(&mut cold).iter().map(|kept| (kept.0, kept.2)).collect::<Vec<_>>(), [
-            (HOT, 20),
-            (COLD, 5),
-            (HOT, 56),
-            (COLD, 2)
-        ]);
+        assert_eq!(
+            kept(&mut cold).iter().map(|kept| (kept.0, kept.2)).collect::<Vec<_>>(),
+            [(HOT, 20), (COLD, 5), (HOT, 56), (COLD, 2)]
+        );
         // The hot pool spans more than 2 TH: its least worn block turns cold. The cold ones are worn, so nothing swaps.
         let mut hot = bench(50, &[120, 19, 100, 100]);
         set_recent(&mut hot, [0; 4]);

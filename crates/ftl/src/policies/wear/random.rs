@@ -102,10 +102,12 @@ mod tests {
     #[test]
     fn every_so_many_erases_one_sealed_block_is_recycled() {
         let mut bench = bench(5, false, 6);
-        let rounds: Vec<usize> = (0..9).map(|_| {
-            bench.erase(3);
-            bench.round().len()
-        }).collect();
+        let rounds: Vec<usize> = (0..9)
+            .map(|_| {
+                bench.erase(3);
+                bench.round().len()
+            })
+            .collect();
         // The recycling's own erase counts, so the second is due after four more.
         assert_eq!(rounds, [0, 0, 0, 0, 1, 0, 0, 0, 1]);
     }

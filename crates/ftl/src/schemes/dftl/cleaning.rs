@@ -258,7 +258,12 @@ impl Dftl {
             count.saturating_sub(frontiers[stream].room() as usize).div_ceil(pages as usize)
         };
         let moved: usize = self.moving.iter().map(|moving| moving.lpns.len()).sum();
-        let blocks = self.moving.iter().zip(0..self.translation).map(|(moving, at)| opened(at, moving.lpns.len())).sum::<usize>()
+        let blocks = self
+            .moving
+            .iter()
+            .zip(0..self.translation)
+            .map(|(moving, at)| opened(at, moving.lpns.len()))
+            .sum::<usize>()
             + opened(self.translation, self.moving[self.translation].lpns.len() + self.touched.len());
         Cost {
             gain: i64::from(pages) - (moved + self.touched.len()) as i64,
@@ -291,16 +296,14 @@ impl Dftl {
     fn relocate_data(&mut self, unit: usize, stream: usize, flash: &mut Flash) {
         let Self { units, moving, map, figures, .. } = self;
         let unit = &mut units[unit];
-        unit.copy(&moving[stream], stream, Cause::Gc, flash, |lpn, ppn| {
-            match map.slot_of(lpn) {
-                NONE => {
-                    map.table[lpn as usize] = ppn;
-                    figures.gc_updates += 1;
-                }
-                slot => {
-                    map.change(slot, ppn);
-                    figures.lazy_updates += 1;
-                }
+        unit.copy(&moving[stream], stream, Cause::Gc, flash, |lpn, ppn| match map.slot_of(lpn) {
+            NONE => {
+                map.table[lpn as usize] = ppn;
+                figures.gc_updates += 1;
+            }
+            slot => {
+                map.change(slot, ppn);
+                figures.lazy_updates += 1;
             }
         });
     }

@@ -63,7 +63,10 @@ impl Mapping {
             table: table(NONE, logical_pages as usize),
             slots: Vec::with_capacity(capacity as usize),
             free: Vec::new(),
-            directory: vec![Directory { ppn: NONE, epoch: CLEAN + 1, dirty: 0 }; logical_pages.div_ceil(entries_per_page) as usize],
+            directory: vec![
+                Directory { ppn: NONE, epoch: CLEAN + 1, dirty: 0 };
+                logical_pages.div_ceil(entries_per_page) as usize
+            ],
             policy,
             capacity,
             entries_per_page: Divisor::new(entries_per_page),

@@ -74,13 +74,7 @@ impl Dftl {
     }
 
     /// Writes all dirty entries of a translation page, one of them in `slot`; they leave if the policy has them leave whole.
-    fn evict_group(
-        &mut self,
-        slot: u32,
-        page: u32,
-        wanted: u32,
-        flash: &mut Flash,
-    ) -> Result<Option<u32>, OutOfSpace> {
+    fn evict_group(&mut self, slot: u32, page: u32, wanted: u32, flash: &mut Flash) -> Result<Option<u32>, OutOfSpace> {
         // Cleaning for the write finds no entry of the page clean, for that one would have left first; so it adds none.
         let group = self.map.policy.group(page);
         let shared = self.write_back(slot, wanted, flash)?;
@@ -157,7 +151,8 @@ impl Dftl {
         }
         // All clean entries are the run's, perhaps: then the largest group goes, if it is another one.
         let of_run = |slot: u32| run.contains(&self.map.slots[slot as usize].lpn);
-        let another = |group: &u32| whole && own && *group != page && !self.map.policy.group(*group).into_iter().any(of_run);
+        let another =
+            |group: &u32| whole && own && *group != page && !self.map.policy.group(*group).into_iter().any(of_run);
         let Some(group) = self.map.policy.largest_group().filter(another) else { return false };
         let slot = *self.map.policy.group(group).first().expect("a group has an entry");
         self.evict_group(slot, group, NONE, flash).is_ok()

@@ -66,7 +66,8 @@ impl Workload for StandIn {
             return;
         };
         if let (Some(variant), None) = (self.variant, self.row()) {
-            let there: Vec<String> = ROWS.iter().filter(|row| row.trace == trace).map(|row| row.variant.text()).collect();
+            let there: Vec<String> =
+                ROWS.iter().filter(|row| row.trace == trace).map(|row| row.variant.text()).collect();
             let allowed = format!("one of {} for {}", there.join(", "), trace.text());
             faults.push(Fault::new("variant", variant.text(), allowed));
         }
@@ -169,7 +170,8 @@ impl Source {
         let (read_sizes, write_sizes) = (sizes(row.read_kib), sizes(row.write_kib));
         let largest = u64::from(read_sizes.largest().max(write_sizes.largest()));
         if largest > plan.space_sectors {
-            let found = format!("requests of up to {} ({} sectors in use)", Bytes(largest * SECTOR_BYTES), plan.space_sectors);
+            let found =
+                format!("requests of up to {} ({} sectors in use)", Bytes(largest * SECTOR_BYTES), plan.space_sectors);
             return Err(Fault::new("size", found, "a size that fits the part of the drive in use"));
         }
         let layout = Layout::new(row, plan);
@@ -185,8 +187,9 @@ impl Source {
             hot_assumed: HOT_ASSUMED,
             alpha: row.alpha,
         };
-        let places = Places::new(demand, &mut plan.layout())
-            .ok_or_else(|| Fault::new("align", layout.grain_sectors * SECTOR_BYTES, "a larger alignment for this drive"))?;
+        let places = Places::new(demand, &mut plan.layout()).ok_or_else(|| {
+            Fault::new("align", layout.grain_sectors * SECTOR_BYTES, "a larger alignment for this drive")
+        })?;
         let bursts = Bursts::new(row.gap_ms, row.close_writes, row.write);
         let arrivals = match (plan.common.pace(plan.defaults), plan.common.arrival) {
             (Pace::Closed { .. } | Pace::Interactive, _) => Arrivals::Plain(Clock::Closed),
@@ -204,8 +207,9 @@ impl Source {
             end: (layout.slots * layout.grain_sectors).max(largest),
             read_sizes,
             write_sizes,
-            runs: Runs::new(row.sequential, RUN_MEAN)
-                .ok_or_else(|| Fault::new("trace", row.sequential, "a share of sequential requests that runs can have"))?,
+            runs: Runs::new(row.sequential, RUN_MEAN).ok_or_else(|| {
+                Fault::new("trace", row.sequential, "a share of sequential requests that runs can have")
+            })?,
             bursts,
             arrivals,
             mix: Mix::new(plan.seed.stream("workload.kind"), write, trim),

@@ -70,7 +70,8 @@ mod tests {
             for kib in [row.read_kib, row.write_kib] {
                 let weights = tilt(row.shape, kib * 2.0);
                 let total: f64 = weights.iter().sum();
-                let mean: f64 = row.shape.iter().zip(&weights).map(|((s, _), w)| f64::from(*s) * w).sum::<f64>() / total;
+                let mean: f64 =
+                    row.shape.iter().zip(&weights).map(|((s, _), w)| f64::from(*s) * w).sum::<f64>() / total;
                 assert!((mean / 2.0 / kib - 1.0).abs() < 1e-6, "{:?} {:?}: {mean}", row.trace, row.variant);
             }
         }

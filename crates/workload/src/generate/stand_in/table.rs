@@ -129,13 +129,13 @@ pub(crate) const HOT_ASSUMED: f64 = 0.2;
 const FINANCIAL1: Row = Row {
     trace: Trace::Financial1,
     variant: Variant::Whole,
-    requests: 5_334_987.0,                // UMass
-    write: 4_099_354.0 / 5_334_987.0,     // UMass: 76.8 %, as CM and Hu12's 3.31
-    read_kib: 2.22,                       // ours, such that all requests have 3.38 (Hu12)
-    write_kib: 3.73,                      // ours, as above; 1.30 pages (CM)
-    gap_ms: 8.13,                         // CM; Hu12's 122 IOPS are 8.20
+    requests: 5_334_987.0,            // UMass
+    write: 4_099_354.0 / 5_334_987.0, // UMass: 76.8 %, as CM and Hu12's 3.31
+    read_kib: 2.22,                   // ours, such that all requests have 3.38 (Hu12)
+    write_kib: 3.73,                  // ours, as above; 1.30 pages (CM)
+    gap_ms: 8.13,                     // CM; Hu12's 122 IOPS are 8.20
     close_writes: None,
-    sequential: 0.02,                     // Gupta09
+    sequential: 0.02,                      // Gupta09
     footprint: Footprint::Starts(710_908), // UMass
     grain_pages: 1,
     written: 1.0,
@@ -146,11 +146,11 @@ const FINANCIAL1: Row = Row {
 
 const FINANCIAL2: Row = Row {
     trace: Trace::Financial2,
-    requests: 3_699_194.0,           // UMass
-    write: 653_082.0 / 3_699_194.0,  // UMass: 17.7 %
-    read_kib: 2.38,                  // Hu12, all requests
-    write_kib: 2.38,                 // Hu12, all requests
-    gap_ms: 1000.0 / 54.0,           // Hu12: 54 IOPS
+    requests: 3_699_194.0,          // UMass
+    write: 653_082.0 / 3_699_194.0, // UMass: 17.7 %
+    read_kib: 2.38,                 // Hu12, all requests
+    write_kib: 2.38,                // Hu12, all requests
+    gap_ms: 1000.0 / 54.0,          // Hu12: 54 IOPS
     sequential: 0.0,
     footprint: Footprint::Starts(296_072), // UMass
     // With 2.2 writes for each address of the footprint, 40 % cannot have three and be popular too: many are only read.
@@ -162,13 +162,13 @@ const FINANCIAL2: Row = Row {
 const CELLO99: Row = Row {
     trace: Trace::Cello99,
     variant: Variant::Gupta09,
-    requests: 2_097_152.0,      // ours
-    write: 0.65,                // Gupta09
-    read_kib: 5.03,             // Gupta09, all requests
-    write_kib: 5.03,            // Gupta09, all requests
-    gap_ms: 41.01,              // Gupta09
-    close_writes: Some(0.31),   // other
-    sequential: 0.01,           // Gupta09
+    requests: 2_097_152.0,                    // ours
+    write: 0.65,                              // Gupta09
+    read_kib: 5.03,                           // Gupta09, all requests
+    write_kib: 5.03,                          // Gupta09, all requests
+    gap_ms: 41.01,                            // Gupta09
+    close_writes: Some(0.31),                 // other
+    sequential: 0.01,                         // Gupta09
     footprint: Footprint::Assumed(1_048_576), // 4 GiB
     grain_pages: 1,
     written: 1.0,
@@ -180,13 +180,13 @@ const CELLO99: Row = Row {
 const TPC_H: Row = Row {
     trace: Trace::TpcH,
     variant: Variant::Gupta09,
-    requests: 2_097_152.0,    // ours
-    write: 0.05,              // Gupta09
-    read_kib: 12.82,          // Gupta09, all requests
-    write_kib: 12.82,         // Gupta09, all requests
-    gap_ms: 155.56,           // Gupta09
-    close_writes: Some(0.11), // other
-    sequential: 0.18,         // Gupta09
+    requests: 2_097_152.0,                    // ours
+    write: 0.05,                              // Gupta09
+    read_kib: 12.82,                          // Gupta09, all requests
+    write_kib: 12.82,                         // Gupta09, all requests
+    gap_ms: 155.56,                           // Gupta09
+    close_writes: Some(0.11),                 // other
+    sequential: 0.18,                         // Gupta09
     footprint: Footprint::Assumed(2_097_152), // 8 GiB
     grain_pages: 2,
     written: 1.0,
@@ -204,9 +204,9 @@ const WEBSEARCH1: Row = Row {
     write_kib: 14.86,           // Gupta09, all requests
     gap_ms: 9.97,               // Gupta09
     close_writes: None,
-    sequential: 0.14,                     // Gupta09
+    sequential: 0.14,                      // Gupta09
     footprint: Footprint::Starts(480_446), // UMass
-    grain_pages: 2,                       // sizes are multiples of 8 KiB, so runs stay on the grid
+    grain_pages: 2,                        // sizes are multiples of 8 KiB, so runs stay on the grid
     written: 1.0,
     updated: None,
     alpha: 0.8,
@@ -216,11 +216,11 @@ const WEBSEARCH1: Row = Row {
 const EXCHANGE: Row = Row {
     trace: Trace::Exchange,
     variant: Variant::Whole,
-    requests: 52_254_526.0,            // MS: 25,412,082 reads, 26,842,444 writes
+    requests: 52_254_526.0,             // MS: 25,412,082 reads, 26,842,444 writes
     write: 26_842_444.0 / 52_254_526.0, // MS
-    read_kib: 11.70,                   // MS
-    write_kib: 18.59,                  // MS
-    gap_ms: 86_815.3e3 / 52_254_526.0, // MS: span
+    read_kib: 11.70,                    // MS
+    write_kib: 18.59,                   // MS
+    gap_ms: 86_815.3e3 / 52_254_526.0,  // MS: span
     close_writes: None,
     sequential: 0.0,
     footprint: Footprint::Pages(9_559_605), // MS
@@ -233,11 +233,11 @@ const EXCHANGE: Row = Row {
 
 const BUILD: Row = Row {
     trace: Trace::Build,
-    requests: 10_919_540.0,            // MS: 5,258,028 reads, 5,661,512 writes
-    write: 5_661_512.0 / 10_919_540.0, // MS
-    read_kib: 32.75,                   // MS
-    write_kib: 28.11,                  // MS
-    gap_ms: 84_379.5e3 / 10_919_540.0, // MS: span
+    requests: 10_919_540.0,                  // MS: 5,258,028 reads, 5,661,512 writes
+    write: 5_661_512.0 / 10_919_540.0,       // MS
+    read_kib: 32.75,                         // MS
+    write_kib: 28.11,                        // MS
+    gap_ms: 84_379.5e3 / 10_919_540.0,       // MS: span
     footprint: Footprint::Pages(16_311_208), // MS
     grain_pages: 4,
     updated: Some(0.13), // Hu12
@@ -246,25 +246,25 @@ const BUILD: Row = Row {
 
 const MSN: Row = Row {
     trace: Trace::Msn,
-    requests: 28_071_688.0,            // MS, file server: 19,361,002 reads, 8,710,686 writes
-    write: 8_710_686.0 / 28_071_688.0, // MS
-    read_kib: 10.50,                   // MS
-    write_kib: 13.15,                  // MS
-    gap_ms: 21_720.7e3 / 28_071_688.0, // MS: span
+    requests: 28_071_688.0,                 // MS, file server: 19,361,002 reads, 8,710,686 writes
+    write: 8_710_686.0 / 28_071_688.0,      // MS
+    read_kib: 10.50,                        // MS
+    write_kib: 13.15,                       // MS
+    gap_ms: 21_720.7e3 / 28_071_688.0,      // MS: span
     footprint: Footprint::Pages(5_865_820), // MS
-    updated: Some(0.09),               // Hu12
+    updated: Some(0.09),                    // Hu12
     ..EXCHANGE
 };
 
 const TPC_E: Row = Row {
     trace: Trace::TpcE,
-    requests: 112_707_336.0,             // MS: 101,787,700 reads, 10,919,636 writes
-    write: 10_919_636.0 / 112_707_336.0, // MS
-    read_kib: 8.26,                      // MS
-    write_kib: 11.06,                    // MS
-    gap_ms: 4_536.3e3 / 112_707_336.0,   // MS: span
+    requests: 112_707_336.0,                // MS: 101,787,700 reads, 10,919,636 writes
+    write: 10_919_636.0 / 112_707_336.0,    // MS
+    read_kib: 8.26,                         // MS
+    write_kib: 11.06,                       // MS
+    gap_ms: 4_536.3e3 / 112_707_336.0,      // MS: span
     footprint: Footprint::Pages(8_460_835), // MS
-    updated: Some(0.01),                 // Hu12
+    updated: Some(0.01),                    // Hu12
     ..EXCHANGE
 };
 

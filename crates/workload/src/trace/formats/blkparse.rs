@@ -6,8 +6,8 @@
 //! first, an `F` after `W` is force-unit-access.
 
 use super::Format;
-use crate::trace::parse::{Parsed, Words, bad, decimal_time, sector, sectors, whole};
 use crate::trace::detect::{Head, Verdict};
+use crate::trace::parse::{Parsed, Words, bad, decimal_time, sector, sectors, whole};
 use crate::trace::record::{Record, Sink};
 use crate::trace::text::{self, ParseLine};
 use flashwright_block::RequestKind;
@@ -67,7 +67,8 @@ struct Blkparse {
 impl ParseLine for Blkparse {
     fn line(&mut self, line: &[u8], out: &mut Sink<'_>) -> Parsed<()> {
         let Some(event) = event(line) else {
-            self.in_summary |= line.starts_with(b"CPU") || line.starts_with(b"Total") || line.starts_with(b"Throughput");
+            self.in_summary |=
+                line.starts_with(b"CPU") || line.starts_with(b"Total") || line.starts_with(b"Throughput");
             if self.in_summary {
                 out.ignore();
                 return Ok(());

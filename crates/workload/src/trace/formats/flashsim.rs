@@ -2,8 +2,8 @@
 //!
 //! Looks like its three siblings; `columns` has what tells them apart.
 
-use super::columns::Columns;
 use super::Format;
+use super::columns::Columns;
 use crate::trace::parse::Parsed;
 use crate::trace::record::Sink;
 use crate::trace::text::{self, ParseLine};
