@@ -7,7 +7,7 @@
 
 # %%
 from flashwright import Ssd, compare
-from flashwright.policies import PlacementPolicy
+from flashwright.drive.policies import PlacementPolicy
 
 
 class Recent(PlacementPolicy):

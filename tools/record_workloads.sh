@@ -18,7 +18,7 @@
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-module_dir=$here/../python/flashwright
+package_dir=$here/../python
 if [[ ${1-} != --run ]]; then # the recorded command has its settings from the one that records
     out=recordings scratch=/var/tmp loop_size=4G scale=1 python=python3
     workloads=()
@@ -220,15 +220,15 @@ for name in "${workloads[@]}"; do
 
     say "$name: recording"
     export mnt work pg_bin python scale
-    "$python" - "$module_dir" "$loop" "$out/$name" "${BASH_SOURCE[0]}" "$name" <<'PYTHON'
+    "$python" - "$package_dir" "$loop" "$out/$name" "${BASH_SOURCE[0]}" "$name" <<'PYTHON'
 import dataclasses
 import json
 import sys
 from pathlib import Path
 
 folder, device, stem, script, name = sys.argv[1:]
-sys.path.insert(0, folder)  # the module alone: the package's compiled part is not needed
-import record
+sys.path.insert(0, folder)  # the sources: the package's compiled part is not needed
+from flashwright.traces import record
 
 try:
     summary = record.record(device, f"{stem}.blktrace", command=["bash", script, "--run", name])

@@ -19,12 +19,13 @@ from typing import Any
 os.environ.update(COLUMNS="100", TERMINAL_WIDTH="100", NO_COLOR="1")
 
 from flashwright import _core, cli
-from flashwright.catalogue import catalogue, shared_keys
-from flashwright.characterize import EXPERIMENTS
-from flashwright.device import Ssd, devices
-from flashwright.probes import PROBES
-from flashwright.probes.base import of_the_whole, reads_alone
-from flashwright.probes.limits import PART_TEXT, READS_TEXT
+from flashwright.blackbox.base import of_the_whole, reads_alone
+from flashwright.blackbox.characterize import EXPERIMENTS
+from flashwright.blackbox.probes import PROBES
+from flashwright.blackbox.probes.limits import PART_TEXT, READS_TEXT
+from flashwright.drive.catalogue import catalogue, shared_keys
+from flashwright.drive.description import devices
+from flashwright.run.ssd import Ssd
 
 FOLDER = Path(__file__).parents[1] / "docs"
 EXAMPLES = Path(__file__).parents[1] / "examples"

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from flashwright import Ssd
-from flashwright.reproduce import Answer, Found, Line, Plot, Verdict, claim
+from flashwright.papers import Answer, Found, Line, Plot, Verdict, claim
 
 from .runs import (
     D30,

@@ -14,7 +14,7 @@ from typing import Any
 
 from flashwright import Ssd, tracefiles, workloads
 from flashwright.errors import FlashwrightError
-from flashwright.reproduce import Job, Setting, part
+from flashwright.papers import Job, Setting, part
 
 PAGES = 64
 FULL_BLOCKS = 32_768  # Table II: 4 channels x 2 dies x 4,096

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from flashwright import Ssd
-from flashwright.reproduce import Answer, Found, Line, Plot, Verdict, claim
+from flashwright.papers import Answer, Found, Line, Plot, Verdict, claim
 
 from .runs import (
     CELLO,

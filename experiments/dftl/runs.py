@@ -20,7 +20,7 @@ import pyarrow.csv
 
 from flashwright import Ssd, tracefiles, workloads
 from flashwright.errors import FlashwrightError
-from flashwright.reproduce import Job, Setting, part
+from flashwright.papers import Job, Setting, part
 
 PAGES_PER_BLOCK = 64
 KIB_PER_PAGE = 2

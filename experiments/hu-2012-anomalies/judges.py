@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flashwright_experiments.hu_2012 import drives_judges
 
-from flashwright.reproduce import Answer, Found, Verdict, claim
+from flashwright.papers import Answer, Found, Verdict, claim
 
 
 @claim("H1", needs="hu-2012/drive-example")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from flashwright.reproduce import Answer, Found, Line, Plot, Verdict, claim
+from flashwright.papers import Answer, Found, Line, Plot, Verdict, claim
 
 from . import drives_judges
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from flashwright import Ssd, workloads
-from flashwright.reproduce import Job, Setting, part
+from flashwright.papers import Job, Setting, part
 
 Row = dict[str, Any]
 

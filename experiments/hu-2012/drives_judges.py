@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from flashwright import lifetime
-from flashwright.reproduce import Answer, Found, Line, Plot, Verdict, claim
+from flashwright.papers import Answer, Found, Line, Plot, Verdict, claim
 
 Row = Mapping[str, Any]
 

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from flashwright import Ssd, lifetime, workloads
-from flashwright.characterize.base import Result, Settings
-from flashwright.characterize.depth_and_size import DepthAndSizeResult
-from flashwright.characterize.fills import RANGES, FillsResult
-from flashwright.characterize.session import characterize
-from flashwright.characterize.unpredictability import UnpredictabilityResult
-from flashwright.reproduce import Job, Setting, part
-from flashwright.target import Target
+from flashwright.blackbox.characterize.base import Result, Settings
+from flashwright.blackbox.characterize.depth_and_size import DepthAndSizeResult
+from flashwright.blackbox.characterize.fills import RANGES, FillsResult
+from flashwright.blackbox.characterize.session import characterize
+from flashwright.blackbox.characterize.unpredictability import UnpredictabilityResult
+from flashwright.blackbox.target import Target
+from flashwright.papers import Job, Setting, part
 
 Row = dict[str, Any]
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 
-from flashwright.reproduce import Answer, Found, Line, Plot, Verdict, claim
+from flashwright.papers import Answer, Found, Line, Plot, Verdict, claim
 
 from .ram_judge import (
     NAMES,

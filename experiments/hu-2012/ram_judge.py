@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from flashwright.reproduce import Answer, Found, Line, Plot, Verdict
+from flashwright.papers import Answer, Found, Line, Plot, Verdict
 
 from .ram_play import HEADS, SPARE, STAND_INS
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from flashwright.reproduce import Job, Setting, part
+from flashwright.papers import Job, Setting, part
 
 from . import ram_play
 from .ram_play import BUILD, EXCHANGE, FINANCIAL_1, FINANCIAL_2, HEAD_1, HEAD_MSN, MSN, TOLD, TPC_E

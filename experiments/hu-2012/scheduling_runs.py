@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from flashwright import Ssd, workloads
-from flashwright.reproduce import Job, Setting, part
+from flashwright.papers import Job, Setting, part
 
 Row = dict[str, Any]
 

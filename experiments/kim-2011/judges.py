@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from flashwright.reproduce import Answer, Line, Plot, Verdict, claim
-from flashwright.reproduce import Found as Rows
+from flashwright.papers import Answer, Line, Plot, Verdict, claim
+from flashwright.papers import Found as Rows
 
 from .runs import ALONE, CONFIGURATIONS, DRIVES, MERGES, NOOP, PAI, PAS, PASA, PROFILES
 

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from flashwright import FlashwrightError, Ssd
-from flashwright.probe import probe
-from flashwright.probes.base import Finding
-from flashwright.reproduce import Job, Setting, part
-from flashwright.target import Target, Times
+from flashwright.blackbox.session import probe
+from flashwright.blackbox.target import Target, Times
+from flashwright.drive.findings import Finding
+from flashwright.papers import Job, Setting, part
 
 Row = dict[str, Any]
 

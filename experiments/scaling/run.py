@@ -18,11 +18,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from flashwright import Ssd, SweepResult
-from flashwright.points import Outcome, Store
-from flashwright.run import RunSettings
-from flashwright.sweep import Sweep
-from flashwright.sweepfile import Description
-from flashwright.workloads import uniform
+from flashwright.grid.points import Outcome, Store
+from flashwright.grid.sweep import Sweep
+from flashwright.grid.sweepfile import Description
+from flashwright.run.run import RunSettings
+from flashwright.traces.workloads import uniform
 
 SMALL = Ssd.named("default").with_(
     {

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from flashwright import Ssd, workloads
-from flashwright.advise import Point, Target, advise
-from flashwright.run import RunSettings
-from flashwright.workloads import Source
+from flashwright.life.advise import Point, Target, advise
+from flashwright.run.run import RunSettings
+from flashwright.traces.workloads import Source
 
 TOLERANCE = 0.03
 SEED = 4242

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from flashwright import Ssd, workloads
-from flashwright.workloads import Source
+from flashwright.traces.workloads import Source
 
 PLACEMENTS = ("single", "gc-separate", "hot-cold", "dac", "envy", "multi-stream")
 WEAR = ("threshold", "dual-pool", "static", "random", "rate-limit")

@@ -20,8 +20,8 @@ from typing import Any
 from drives import Truth, draw, truth
 
 from flashwright import probes
-from flashwright.probe import probe
-from flashwright.target import Target
+from flashwright.blackbox.session import probe
+from flashwright.blackbox.target import Target
 
 HERE = Path(__file__).parent
 PROBES = (

@@ -18,11 +18,11 @@ from typing import Any
 import drives
 from run import PROBES
 
-from flashwright.device import Ssd
-from flashwright.probe import probe
-from flashwright.probes.base import Finding
-from flashwright.target import Target
-from flashwright.twin import calibrate, check, fitted
+from flashwright.blackbox.session import probe
+from flashwright.blackbox.target import Target
+from flashwright.blackbox.twin import calibrate, check, fitted
+from flashwright.drive.findings import Finding
+from flashwright.run.ssd import Ssd
 
 
 def true_findings(ssd: Ssd) -> dict[str, Finding]:

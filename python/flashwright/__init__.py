@@ -3,8 +3,8 @@
 What one does is a function here: :func:`compare`, :func:`replay`, :func:`probe`, :func:`twin_of`,
 :func:`characterize`, :func:`advise`, :func:`reproduce`, :func:`sweep`; a drive of the simulator is an :class:`Ssd` and
 plays. What one does it with is a module: ``workloads``, ``policies``, ``tracefiles``, ``probes``, ``lifetime``,
-``smart``, ``errors``. A function that is named as its module stands before it; the rest of such a module is imported
-from it, as in ``from flashwright.advise import knee``.
+``smart``, ``errors``. All else is imported from the room that it lives in, as in ``from flashwright.life.advise import
+knee``: ``drive``, ``traces``, ``run``, ``grid``, ``life``, ``blackbox``, ``papers``.
 
 Results have ``to_arrow()`` and ``to_pandas()``, and show themselves as a small table in a notebook;
 :func:`table` has all figures of runs, a row for each.
@@ -18,35 +18,94 @@ Examples
 ()
 """
 
-import sys as _sys
+import importlib as _importlib
+from typing import TYPE_CHECKING
 
-from flashwright import interrupts as _interrupts
+from flashwright.support import interrupts as _interrupts
 
 # Before all else, which takes a while to import.
 if _interrupts.is_command_line():
     _interrupts.heed_while_importing()
 
-from flashwright import errors, lifetime, policies, probes, smart, tracefiles, workloads
-from flashwright._core import __version__
-from flashwright.advise import Advice, advise
-from flashwright.characterize.session import (
-    Characterization,
-    CharacterizationInterrupted,
-    characterize,
-)
-from flashwright.compare import CompareInterrupted, compare
-from flashwright.device import Ssd, devices
-from flashwright.errors import FlashwrightError, MissingPackageError
-from flashwright.lifetime import Endurance
-from flashwright.probe import ProbeInterrupted, ProbeResult, Twin, probe, twin_of
-from flashwright.profile import Profile
-from flashwright.progress import ProgressBar
-from flashwright.replay import ReplayInterrupted, ReplayResult, replay
-from flashwright.reproduce import Reproduction, reproduce
-from flashwright.results import Latencies, RunResult, Runs, Snapshots, table
-from flashwright.run import Progress, Run, RunInterrupted, RunSettings
-from flashwright.sweep import Sweep, SweepResult, sweep
-from flashwright.target import Target
+if TYPE_CHECKING:
+    from flashwright import errors
+    from flashwright._core import __version__
+    from flashwright.blackbox import probes
+    from flashwright.blackbox.characterize.session import (
+        Characterization,
+        CharacterizationInterrupted,
+        characterize,
+    )
+    from flashwright.blackbox.profile import Profile
+    from flashwright.blackbox.session import ProbeInterrupted, ProbeResult, probe
+    from flashwright.blackbox.target import Target
+    from flashwright.blackbox.twin.making import Twin, twin_of
+    from flashwright.drive import policies
+    from flashwright.drive.description import devices
+    from flashwright.errors import FlashwrightError, MissingPackageError
+    from flashwright.grid.sweep import Sweep, SweepResult, sweep
+    from flashwright.life import lifetime, smart
+    from flashwright.life.advise import Advice, advise
+    from flashwright.life.lifetime import Endurance
+    from flashwright.papers import Reproduction, reproduce
+    from flashwright.run.compare import CompareInterrupted, compare
+    from flashwright.run.parts import Latencies, Snapshots
+    from flashwright.run.replay import ReplayInterrupted, ReplayResult, replay
+    from flashwright.run.results import RunResult, Runs, table
+    from flashwright.run.run import Run, RunInterrupted, RunSettings
+    from flashwright.run.ssd import Ssd
+    from flashwright.support.progress import Progress
+    from flashwright.support.progressbar import ProgressBar
+    from flashwright.traces import tracefiles, workloads
+
+# The module that each name lives in, or is. A room is imported when one of its names is first asked for.
+_HOMES = {
+    "Advice": "flashwright.life.advise",
+    "Characterization": "flashwright.blackbox.characterize.session",
+    "CharacterizationInterrupted": "flashwright.blackbox.characterize.session",
+    "CompareInterrupted": "flashwright.run.compare",
+    "Endurance": "flashwright.life.lifetime",
+    "FlashwrightError": "flashwright.errors",
+    "Latencies": "flashwright.run.parts",
+    "MissingPackageError": "flashwright.errors",
+    "ProbeInterrupted": "flashwright.blackbox.session",
+    "ProbeResult": "flashwright.blackbox.session",
+    "Profile": "flashwright.blackbox.profile",
+    "Progress": "flashwright.support.progress",
+    "ProgressBar": "flashwright.support.progressbar",
+    "ReplayInterrupted": "flashwright.run.replay",
+    "ReplayResult": "flashwright.run.replay",
+    "Reproduction": "flashwright.papers",
+    "Run": "flashwright.run.run",
+    "RunInterrupted": "flashwright.run.run",
+    "RunResult": "flashwright.run.results",
+    "RunSettings": "flashwright.run.run",
+    "Runs": "flashwright.run.results",
+    "Snapshots": "flashwright.run.parts",
+    "Ssd": "flashwright.run.ssd",
+    "Sweep": "flashwright.grid.sweep",
+    "SweepResult": "flashwright.grid.sweep",
+    "Target": "flashwright.blackbox.target",
+    "Twin": "flashwright.blackbox.twin.making",
+    "__version__": "flashwright._core",
+    "advise": "flashwright.life.advise",
+    "characterize": "flashwright.blackbox.characterize.session",
+    "compare": "flashwright.run.compare",
+    "devices": "flashwright.drive.description",
+    "errors": "flashwright.errors",
+    "lifetime": "flashwright.life.lifetime",
+    "policies": "flashwright.drive.policies",
+    "probe": "flashwright.blackbox.session",
+    "probes": "flashwright.blackbox.probes",
+    "replay": "flashwright.run.replay",
+    "reproduce": "flashwright.papers",
+    "smart": "flashwright.life.smart",
+    "sweep": "flashwright.grid.sweep",
+    "table": "flashwright.run.results",
+    "tracefiles": "flashwright.traces.tracefiles",
+    "twin_of": "flashwright.blackbox.twin.making",
+    "workloads": "flashwright.traces.workloads",
+}
 
 __all__ = [
     "Advice",
@@ -96,7 +155,20 @@ __all__ = [
     "workloads",
 ]
 
-# `flashwright.advise` and the like were the modules once: what is public in them is still found there.
-for _function in (advise, characterize, probe, reproduce):
-    _module = vars(_sys.modules[f"flashwright.{_function.__name__}"])
-    vars(_function).update({name: part for name, part in _module.items() if name[0] != "_"})
+_MODULES = ("errors", "lifetime", "policies", "probes", "smart", "tracefiles", "workloads")
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        """A public name, from where it lives."""
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        home = _importlib.import_module(_HOMES[name])
+        found = home if name in _MODULES else getattr(home, name)
+        globals()[name] = found
+        return found
+
+
+def __dir__() -> list[str]:
+    """The public names, whether or not they were asked for yet."""
+    return sorted({*globals(), *__all__})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from flashwright.reproduce import Answer, Paper, Verdict
+from flashwright.papers import Answer, Paper, Verdict
 
 
 def verdict_of(paper: Paper, id_: str, rows: Mapping[str, Any]) -> Verdict:

@@ -9,8 +9,8 @@ import pytest
 
 from conftest import Cli
 from flashwright import Ssd, advise, errors
-from flashwright.advise import Target, knee
-from flashwright.run import RunSettings
+from flashwright.life.advise import Target, knee
+from flashwright.run.run import RunSettings
 from test_report import embedded
 
 UNTIMED = (

@@ -12,24 +12,32 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import flashwright.characterize
+import flashwright.blackbox.characterize
 from conftest import Cli
 from flashwright import Ssd
-from flashwright.characterize import EXPERIMENTS, Settings
-from flashwright.characterize.base import Array, Bench
-from flashwright.characterize.depth_and_size import DepthAndSize, DepthAndSizeResult, judge_grid
-from flashwright.characterize.fills import Curve, Fills, FillsResult, knee, mapping
-from flashwright.characterize.mixing import MixingResult, lowest
-from flashwright.characterize.session import (
+from flashwright.blackbox.characterize import EXPERIMENTS, Settings
+from flashwright.blackbox.characterize.base import Array, Bench
+from flashwright.blackbox.characterize.depth_and_size import (
+    DepthAndSize,
+    DepthAndSizeResult,
+    judge_grid,
+)
+from flashwright.blackbox.characterize.fills import Curve, Fills, FillsResult, knee, mapping
+from flashwright.blackbox.characterize.mixing import MixingResult, lowest
+from flashwright.blackbox.characterize.session import (
     Characterization,
     CharacterizationInterrupted,
     characterize,
     plan,
 )
-from flashwright.characterize.steady_state import SteadyStateResult, steadiness
-from flashwright.characterize.unpredictability import UnpredictabilityResult, peaks, verdict
+from flashwright.blackbox.characterize.steady_state import SteadyStateResult, steadiness
+from flashwright.blackbox.characterize.unpredictability import (
+    UnpredictabilityResult,
+    peaks,
+    verdict,
+)
+from flashwright.blackbox.target import Target
 from flashwright.errors import TargetError, WorkloadError
-from flashwright.target import Target
 
 MIB = 1 << 20
 # 320 MiB of flash on four dies.
@@ -239,7 +247,7 @@ def test_reads_go_only_to_what_was_written() -> None:
 
     with Spy(little()) as target:
         bench = Bench(target, settings=Settings(ranges=(0.5,)))
-        list(flashwright.characterize.unpredictability.Unpredictability().run(bench))
+        list(flashwright.blackbox.characterize.unpredictability.Unpredictability().run(bench))
         kinds = np.concatenate([kind for kind, _ in target.asked])
         places = np.concatenate([offset for _, offset in target.asked])
     written: set[int] = set()
@@ -455,7 +463,7 @@ def test_a_fill_in_stretches_is_the_same_fill(monkeypatch: pytest.MonkeyPatch) -
 
     whole = curve()
     # A tenth of a fill at a time, as on a drive of terabytes: the queue runs empty between.
-    monkeypatch.setattr("flashwright.characterize.fills._KEPT", 448)
+    monkeypatch.setattr("flashwright.blackbox.characterize.fills._KEPT", 448)
     parts = curve()
     assert parts.written.size == whole.written.size == 200
     assert parts.rho == pytest.approx(whole.rho, rel=0.05)
@@ -515,7 +523,7 @@ def test_small_targets_and_bad_settings_are_refused_in_python() -> None:
 
 
 def test_experiments_know_nothing_of_the_simulator() -> None:
-    folder = Path(flashwright.characterize.base.__file__).parent
+    folder = Path(flashwright.blackbox.characterize.base.__file__).parent
     forbidden = {"device", "run", "_core", "results", "workloads", "catalogue", "cli"}
     for path in folder.glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from flashwright.reproduce import Verdict, papers, reproduce
-from flashwright.reproduce.page import markdown
+from flashwright.papers import Verdict, papers, reproduce
+from flashwright.papers.markdown import markdown
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT.parent / "shared" / "reference" / "algorithms.md"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from flashwright.reproduce import Paper, Setting, Verdict, papers
+from flashwright.papers import Paper, Setting, Verdict, papers
 
 FIRST, SECOND = "Financial 1", "Financial 2"
 

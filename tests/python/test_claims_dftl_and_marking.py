@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from flashwright.reproduce import Answer, Setting, Verdict, papers
+from flashwright.papers import Answer, Setting, Verdict, papers
 
 REPRODUCED, DIRECTION, NOT, UNTESTABLE = Verdict
 

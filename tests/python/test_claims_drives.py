@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from flashwright.reproduce import Paper, Setting, Verdict, papers
+from flashwright.papers import Paper, Setting, Verdict, papers
 from judging import verdict_of
 
 Row = dict[str, Any]

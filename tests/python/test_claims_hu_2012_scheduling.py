@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from flashwright.reproduce import Setting, Verdict, papers
+from flashwright.papers import Setting, Verdict, papers
 from judging import verdict_of
 
 PAPER = papers()["hu-2012"]

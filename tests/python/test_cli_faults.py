@@ -10,7 +10,7 @@ import pytest
 
 from conftest import Cli
 from flashwright import __version__, devices
-from flashwright.catalogue import catalogue
+from flashwright.drive.catalogue import catalogue
 
 KEYS_HINT = "hint: `flashwright devices default` prints a whole drive description\n"
 WORKLOADS_HINT = "hint: `flashwright policies` lists the workloads with their keys\n"

@@ -17,9 +17,9 @@ import pytest
 import flashwright
 from conftest import Cli
 from flashwright import cli
-from flashwright import record as recording
 from flashwright.errors import VerifyError
-from flashwright.run import Run
+from flashwright.run.run import Run
+from flashwright.traces import record as recording
 
 
 def test_compare_lays_runs_side_by_side(command: Cli, small: str, tmp_path: Path) -> None:

@@ -16,12 +16,12 @@ from typing import Any
 import pytest
 
 from flashwright import Ssd, _core, tracefiles, workloads
+from flashwright.blackbox.session import probe
+from flashwright.blackbox.target import Target
 from flashwright.errors import FlashwrightError, SavedStateError
-from flashwright.points import Outcome, Point, Store
-from flashwright.probe import probe
-from flashwright.run import Run, RunSettings
-from flashwright.sealed import DamagedError, open_sealed, seal
-from flashwright.target import Target
+from flashwright.grid.points import Outcome, Point, Store
+from flashwright.run.run import Run, RunSettings
+from flashwright.support.sealed import DamagedError, open_sealed, seal
 
 DAMAGES = int(os.environ.get("FLASHWRIGHT_DAMAGES", "250"))
 # What is allocated for a damaged length would show as more than this.

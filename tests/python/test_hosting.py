@@ -14,13 +14,14 @@ import pytest
 
 from conftest import SMALL, Cli
 from flashwright import Ssd
-from flashwright.advise import advise
+from flashwright.blackbox.hostfiles import machine_files, write_files
+from flashwright.blackbox.hosting import BlockDevice, HostAdvice, Line, host_advice
+from flashwright.blackbox.probes import Finding
+from flashwright.blackbox.profile import Profile
+from flashwright.drive.profilefile import TargetFacts
 from flashwright.errors import ConfigError, OutputError
-from flashwright.hostfiles import machine_files, write_files
-from flashwright.hosting import BlockDevice, HostAdvice, Line, host_advice
-from flashwright.probes import Finding
-from flashwright.profile import Profile, TargetFacts
-from flashwright.run import RunSettings
+from flashwright.life.advise import advise
+from flashwright.run.run import RunSettings
 from test_report import embedded
 
 KIB, MIB, GB = 1 << 10, 1 << 20, 10**9

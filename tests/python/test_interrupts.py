@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from conftest import Cli
-from flashwright import interrupts
-from flashwright.run import Run
+from flashwright.run.run import Run
+from flashwright.support import interrupts
 
 ENDLESS = ["--workload", "uniform", "--requests", "2000000000", "--quiet"]
 STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143}
@@ -141,7 +141,7 @@ def test_what_is_ignored_stays_ignored() -> None:
 
 def test_another_ctrl_c_does_not_wait_for_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter([10.0, 10.1, 12.0, 20.0])
-    monkeypatch.setattr("flashwright.interrupts.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("flashwright.support.interrupts.time.monotonic", lambda: next(clock))
     heard = interrupts.Heard()
     with pytest.raises(KeyboardInterrupt):
         heard(signal.SIGINT, None)

@@ -15,7 +15,7 @@ from conftest import Cli
 from flashwright import Profile, Run, RunSettings, Ssd, Target, cli, smart, tracefiles, workloads
 from flashwright import policies as written
 from flashwright.errors import ArgumentError, FlashwrightError, WorkloadError
-from flashwright.sweep import Sweep
+from flashwright.grid.sweep import Sweep
 
 DRIVE = Ssd.named("default")
 RESULT = DRIVE.play("uniform", requests=100)

@@ -34,11 +34,11 @@ from flashwright import (
     sweep,
     table,
 )
+from flashwright.drive.policies import VictimPolicy
 from flashwright.errors import SweepError
-from flashwright.points import Outcome, Point
-from flashwright.policies import VictimPolicy
-from flashwright.reproduce import Answer, Claim, Judged, Reproduction, Setting, Verdict
-from flashwright.tables import html_table
+from flashwright.grid.points import Outcome, Point
+from flashwright.papers import Answer, Claim, Judged, Reproduction, Setting, Verdict
+from flashwright.support.tabular import html_table
 
 
 @pytest.fixture(scope="module")
@@ -93,10 +93,12 @@ def test_a_function_stands_before_the_module_of_its_name() -> None:
         assert inspect.isfunction(getattr(flashwright, name)), name
         assert isinstance(sys.modules[f"flashwright.{name}"], types.ModuleType)
     # As programs of before have it.
-    from flashwright.advise import knee
+    from flashwright.life.advise import knee
 
-    assert flashwright.advise.advise is advise and flashwright.advise.knee is knee
-    assert flashwright.characterize.fills.Fills in map(type, flashwright.characterize.EXPERIMENTS)
+    assert flashwright.life.advise.advise is advise and flashwright.life.advise.knee is knee
+    assert flashwright.blackbox.characterize.fills.Fills in map(
+        type, flashwright.blackbox.characterize.EXPERIMENTS
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -273,8 +275,8 @@ def notebook(monkeypatch: pytest.MonkeyPatch) -> list[_Handle]:
     outside = types.SimpleNamespace(get_ipython=lambda: shell, display=inside)
     monkeypatch.setitem(sys.modules, "IPython", outside)
     monkeypatch.setitem(sys.modules, "IPython.display", inside)
-    monkeypatch.setattr("flashwright.progress._WAIT_S", -1.0)
-    monkeypatch.setattr("flashwright.progress._REDRAW_S", -1.0)
+    monkeypatch.setattr("flashwright.support.progressbar._WAIT_S", -1.0)
+    monkeypatch.setattr("flashwright.support.progressbar._REDRAW_S", -1.0)
     return handles
 
 

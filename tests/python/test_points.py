@@ -17,9 +17,11 @@ from typing import Any
 import pytest
 
 from flashwright import _core
-from flashwright.cluster import _computed
 from flashwright.errors import OutputError, SweepError
-from flashwright.points import Outcome, Point, Store, carry_out, compute, digest_of_code
+from flashwright.grid.cluster import _computed
+from flashwright.grid.compute import compute
+from flashwright.grid.points import Outcome, Point, Store, carry_out
+from flashwright.support.digests import digest_of_code
 
 HERE = Path(__file__).parent
 
@@ -45,8 +47,8 @@ def test_a_key_is_the_hash_of_what_decides_and_of_nothing_else() -> None:
 
 def test_the_core_tells_the_digest_of_its_sources() -> None:
     assert len(_core.source_digest) == 32 and int(_core.source_digest, 16)
-    assert digest_of_code("flashwright.run") != digest_of_code(
-        "flashwright.run", "flashwright.files"
+    assert digest_of_code("flashwright.run.run") != digest_of_code(
+        "flashwright.run.run", "flashwright.support.files"
     )
     with pytest.raises(SweepError, match=r"flashwright\.nothing"):
         digest_of_code("flashwright.nothing")
@@ -194,7 +196,8 @@ def test_processes_that_can_not_start_are_said(
 PARENT = """
 import sys
 from pathlib import Path
-from flashwright.points import Point, Store, compute
+from flashwright.grid.points import Point, Store
+from flashwright.grid.compute import compute
 sys.path.insert(0, sys.argv[1])
 mark = sys.argv[2] + "/mark"
 points = [Point("point_functions:linger", {"mark": mark + str(i)}) for i in range(2)]

@@ -20,13 +20,7 @@ import pytest
 
 from conftest import Cli
 from flashwright import RunResult, Ssd, compare, workloads
-from flashwright.errors import (
-    ConfigError,
-    FlashwrightError,
-    PolicyError,
-    SavedStateError,
-)
-from flashwright.policies import (
+from flashwright.drive.policies import (
     Buffer,
     BufferPolicy,
     DriveInfo,
@@ -38,7 +32,8 @@ from flashwright.policies import (
     VictimPolicy,
     load,
 )
-from flashwright.run import Run, RunSettings
+from flashwright.errors import ConfigError, FlashwrightError, PolicyError, SavedStateError
+from flashwright.run.run import Run, RunSettings
 
 SMALL = Ssd.named("default").with_(blocks_per_plane=32, utilization=0.8)
 PLANES = SMALL.with_({"geometry.planes-per-die": 2, "geometry.pages-per-block": 32})
@@ -464,7 +459,7 @@ def test_compared_with_native_policies() -> None:
 
 
 MINE = """
-from flashwright.policies import VictimPolicy
+from flashwright.drive.policies import VictimPolicy
 
 class Greedy(VictimPolicy):
     def pick(self, unit):
@@ -533,8 +528,8 @@ def test_files(
 LOOP = """
 import os, signal, threading
 from flashwright import Ssd
-from flashwright.policies import VictimPolicy
-from flashwright.run import RunInterrupted
+from flashwright.drive.policies import VictimPolicy
+from flashwright.run.run import RunInterrupted
 
 class Loop(VictimPolicy):
     def pick(self, unit):

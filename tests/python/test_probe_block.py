@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from flashwright import workloads
-from flashwright.device import Ssd
-from flashwright.probes import Context, Finding
-from flashwright.probes.cleaning import Cleaning, period
-from flashwright.probes.clustered_block import ClusteredBlock
-from flashwright.probes.mapping import Curve, Mapping, curves_say
-from flashwright.target import Target
+from flashwright.blackbox.probes import Context, Finding
+from flashwright.blackbox.probes.cleaning import Cleaning, period
+from flashwright.blackbox.probes.clustered_block import ClusteredBlock
+from flashwright.blackbox.probes.mapping import Curve, Mapping, curves_say
+from flashwright.blackbox.target import Target
+from flashwright.run.ssd import Ssd
 
 KIB, MIB = 1 << 10, 1 << 20
 LOG_BLOCKS = ("bast", "fast", "last", "superblock")

@@ -9,15 +9,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from flashwright.device import Ssd
-from flashwright.probes.base import Context, Finding
-from flashwright.probes.buffer_kind import BufferKind
-from flashwright.probes.edges import center, find_edge, grid, is_above
-from flashwright.probes.flush import Flush, _drain, _honoured
-from flashwright.probes.prefetch import Prefetch
-from flashwright.probes.read_buffer import ReadBuffer
-from flashwright.probes.write_buffer import WriteBuffer, fit
-from flashwright.target import Target
+from flashwright.blackbox.base import Context
+from flashwright.blackbox.probes.buffer_kind import BufferKind
+from flashwright.blackbox.probes.edges import center, find_edge, grid, is_above
+from flashwright.blackbox.probes.flush import Flush, _drain, _honoured
+from flashwright.blackbox.probes.prefetch import Prefetch
+from flashwright.blackbox.probes.read_buffer import ReadBuffer
+from flashwright.blackbox.probes.write_buffer import WriteBuffer, fit
+from flashwright.blackbox.target import Target
+from flashwright.drive.findings import Finding
+from flashwright.run.ssd import Ssd
 
 ROOT = Path(__file__).parents[2]
 KIB, MIB = 1 << 10, 1 << 20

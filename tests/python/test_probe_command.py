@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from flashwright.blackbox.profile import Profile
+from flashwright.blackbox.session import PROBES, probe
+from flashwright.blackbox.target import Target
 from flashwright.cli import run as command
-from flashwright.device import Ssd
-from flashwright.probe import PROBES, probe
-from flashwright.profile import Profile
-from flashwright.target import Target
+from flashwright.run.ssd import Ssd
 
 RECOVERY = Path(__file__).parents[2] / "experiments" / "truth-recovery"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import re
@@ -16,23 +15,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from flashwright import costs
+from flashwright.blackbox import costs, session
+from flashwright.blackbox.base import Context, Cost
+from flashwright.blackbox.probeplan import planned
+from flashwright.blackbox.probes.declared import Partition, partition
+from flashwright.blackbox.probes.limits import limits
+from flashwright.blackbox.probes.write_buffer import WriteBuffer
+from flashwright.blackbox.target import OutOfTimeError, Range, Target
+from flashwright.blackbox.twin import Model, calibrate, check, fitted
+from flashwright.blackbox.twin.calibration import cost as cost_of_calibration
+from flashwright.blackbox.twin.check import cost as cost_of_check
+from flashwright.blackbox.twin.fit import _Search
 from flashwright.cli import run as command
 from flashwright.cli.wear import WearOptions
-from flashwright.device import Ssd
+from flashwright.drive.findings import Finding
 from flashwright.errors import ConfigError, TargetError, WorkloadError
-from flashwright.probeplan import planned
-from flashwright.probes.base import Context, Cost, Finding
-from flashwright.probes.declared import Partition, partition
-from flashwright.probes.limits import limits
-from flashwright.probes.write_buffer import WriteBuffer
-from flashwright.target import OutOfTimeError, Range, Target
-from flashwright.twin import Model, calibrate, check, fitted
-from flashwright.twin.calibration import cost as cost_of_calibration
-from flashwright.twin.check import cost as cost_of_check
-from flashwright.twin.fit import _Search
+from flashwright.run.ssd import Ssd
 
-session = importlib.import_module("flashwright.probe")
 MIB = 1 << 20
 RECOVERY = Path(__file__).parents[2] / "experiments" / "truth-recovery"
 
@@ -377,7 +376,7 @@ def test_a_partition_is_a_part_of_its_disk(tmp_path: Path, monkeypatch: pytest.M
     assert partition("/dev/sda1", **where) == Partition("sda", 1 << 30, ("sda2", "/srv"))
     assert partition("/dev/sda2", **where) == Partition("sda", 1 << 30, None)
     found = partition("/dev/sda1", **where)
-    monkeypatch.setattr("flashwright.probes.limits.partition", lambda path: found)
+    monkeypatch.setattr("flashwright.blackbox.probes.limits.partition", lambda path: found)
     with Target(PAGE) as target:
         target.kind, target.path = "block-device", "/dev/sda1"
         told = limits(target)
@@ -478,7 +477,7 @@ def test_a_line_that_falls_is_no_link(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = [4096 << step for step in range(12)]
     times = {size: np.full(8, max(2e6 - 20.0 * size, 1e5)) for size in sizes}
     monkeypatch.setattr(
-        "flashwright.probes.write_buffer.empty_and_write",
+        "flashwright.blackbox.probes.write_buffer.empty_and_write",
         lambda target, size, count, rng: (times[size][:1].repeat(count), None),
     )
     with Target(PAGE) as target, np.errstate(all="raise"):

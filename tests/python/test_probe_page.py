@@ -10,21 +10,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import flashwright.probes
+import flashwright.blackbox.probes
 from flashwright import Ssd
-from flashwright.errors import TargetError
-from flashwright.probes import PROBES, Context, Finding
-from flashwright.probes.clustered_page import ClusteredPage, _comb
-from flashwright.probes.conflicts import groups, rounds
-from flashwright.probes.declared import Declared, beside, declared, doubts
-from flashwright.probes.parallelism import (
+from flashwright.blackbox.probes import PROBES, Context, Finding
+from flashwright.blackbox.probes.clustered_page import ClusteredPage, _comb
+from flashwright.blackbox.probes.conflicts import groups, rounds
+from flashwright.blackbox.probes.declared import Declared, beside, declared, doubts
+from flashwright.blackbox.probes.parallelism import (
     Parallelism,
     _conflict_period,
     _inner_share,
     _step_period,
 )
-from flashwright.probes.plausible import Plausible, _reasons
-from flashwright.target import Target
+from flashwright.blackbox.probes.plausible import Plausible, _reasons
+from flashwright.blackbox.target import Target
+from flashwright.errors import TargetError
 
 KIB = 1 << 10
 
@@ -534,7 +534,7 @@ def test_probes_are_listed_once() -> None:
 
 @pytest.mark.parametrize("name", ["clustered_page", "parallelism", "plausible", "declared"])
 def test_they_see_a_target_and_no_simulator(name: str) -> None:
-    folder = Path(flashwright.probes.__file__).parent
+    folder = Path(flashwright.blackbox.probes.__file__).parent
     tree = ast.parse((folder / f"{name}.py").read_text())
     imported = {
         node.module or ""
@@ -542,7 +542,7 @@ def test_they_see_a_target_and_no_simulator(name: str) -> None:
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("flashwright")
     }
     assert all(
-        module.startswith("flashwright.probes.")
-        or module in ("flashwright.target", "flashwright.errors")
+        module.startswith("flashwright.blackbox.probes.")
+        or module in ("flashwright.blackbox.target", "flashwright.errors")
         for module in imported
     )

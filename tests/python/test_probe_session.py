@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 from pathlib import Path
 from typing import ClassVar
@@ -10,14 +9,14 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from flashwright.cli import run as command
-from flashwright.device import Ssd
-from flashwright.errors import SavedStateError, WorkloadError
-from flashwright.probes.base import Context, Cost, Finding, Plot, Series
-from flashwright.target import Target
-
 # The module: what its package calls by this name is the function.
-session = importlib.import_module("flashwright.probe")
+from flashwright.blackbox import session
+from flashwright.blackbox.base import Context, Cost
+from flashwright.blackbox.target import Target
+from flashwright.cli import run as command
+from flashwright.drive.findings import Finding, Plot, Series
+from flashwright.errors import SavedStateError, WorkloadError
+from flashwright.run.ssd import Ssd
 
 DRIVE = Ssd.named("default").with_({"geometry.blocks-per-plane": 32, "capacity.utilization": 0.7})
 

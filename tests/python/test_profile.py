@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 
 from conftest import SMALL, Cli
 from flashwright import Ssd
+from flashwright.blackbox.probes import Finding
+from flashwright.blackbox.profile import Profile
+from flashwright.blackbox.target import Target
+from flashwright.drive.contradictions import reconcile
+from flashwright.drive.profilefile import TargetFacts
 from flashwright.errors import ConfigError, OutputError
-from flashwright.probes import Finding
-from flashwright.profile import Profile, TargetFacts, reconcile
-from flashwright.target import Target
 
 KIB, MIB = 1 << 10, 1 << 20
 

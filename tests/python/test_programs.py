@@ -9,7 +9,7 @@ import pytest
 
 from flashwright import Ssd, _core, workloads
 from flashwright.errors import SavedStateError, WorkloadError
-from flashwright.run import Run, RunSettings
+from flashwright.run.run import Run, RunSettings
 
 DRIVE = "default"
 

@@ -23,8 +23,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from flashwright import record as recording
-from flashwright.record import (
+from flashwright.traces import record as recording
+from flashwright.traces.record import (
     FLUSH,
     READ,
     TRIM,

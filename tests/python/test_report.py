@@ -21,9 +21,11 @@ import pyarrow as pa
 import pytest
 
 from flashwright.errors import OutputError
-from flashwright.report import figures, film, runs, tables, text, write_report
+from flashwright.report import tables, text
 from flashwright.report.charts import Columns, series
-from flashwright.results import Snapshots
+from flashwright.run.pages import figures, film, write_report
+from flashwright.run.pages import view as runs
+from flashwright.run.parts import Snapshots
 
 ROOT = Path(__file__).resolve().parents[2]
 CHANNELS, DIES, PLANES, BLOCKS, PAGES = 4, 2, 1, 1024, 128

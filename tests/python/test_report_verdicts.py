@@ -12,9 +12,10 @@ import pytest
 from flashwright import Ssd
 from flashwright.report import Findings, text, write_findings
 from flashwright.report.charts import Columns
-from flashwright.report.header import header
-from flashwright.report.tables import Cell, Table, key_figures
-from flashwright.results import RunResult
+from flashwright.report.tables import Cell, Table
+from flashwright.run.pages.header import header
+from flashwright.run.pages.keyfigures import key_figures
+from flashwright.run.results import RunResult
 from test_report import a_run, embedded, written
 
 # What the header says of the drive ----------------------------------------------------------------

@@ -10,8 +10,8 @@ from types import SimpleNamespace
 import pytest
 
 from flashwright.errors import ConfigError
-from flashwright.reproduce import Verdict, choose, papers, reproduce
-from flashwright.reproduce.page import markdown
+from flashwright.papers import Verdict, choose, papers, reproduce
+from flashwright.papers.markdown import markdown
 
 Cli = Callable[..., SimpleNamespace]
 
@@ -38,7 +38,7 @@ why = "Cited by the paper."
 """
 
 RUNS = """
-from flashwright.reproduce import Job, part
+from flashwright.papers import Job, part
 
 from .shared import FACTOR
 
@@ -63,7 +63,7 @@ NOTE = __file__.replace("runs.py", "note.txt")
 JUDGES = """
 import numpy as np
 
-from flashwright.reproduce import Answer, Line, Plot, Verdict, claim
+from flashwright.papers import Answer, Line, Plot, Verdict, claim
 
 
 @claim("T1", needs="sums")
@@ -121,8 +121,8 @@ def test_claims_are_run_judged_and_kept(folder: Path, tmp_path: Path) -> None:
 
 
 def test_what_a_job_imports_is_part_of_its_key(folder: Path, tmp_path: Path) -> None:
-    from flashwright.reproduce.claims import Setting
-    from flashwright.reproduce.papers import _code, _of_modules, points_of
+    from flashwright.papers.claims import Setting
+    from flashwright.papers.papers import _code, _of_modules, points_of
 
     part = next(iter(papers(folder.parent).values())).parts["sums"]
     before = {each.key for each in points_of(part, Setting())}

@@ -15,12 +15,12 @@ from typing import Any
 import pyarrow.parquet
 import pytest
 
-import flashwright.sweeppoint
+import flashwright.grid.sweeppoint
 from conftest import SMALL, Cli
 from flashwright import Ssd, compare, workloads
 from flashwright.errors import ConfigError, SweepError
-from flashwright.points import Store, carry_out
-from flashwright.sweep import FIGURES, Estimate, Shard, Sweep, sweep
+from flashwright.grid.points import Store, carry_out
+from flashwright.grid.sweep import FIGURES, Estimate, Shard, Sweep, sweep
 
 ROOT = Path(__file__).parents[2]
 
@@ -188,8 +188,8 @@ def test_the_key_hangs_on_all_that_makes_a_point(tmp_path: Path, spc: Path) -> N
     ssd = Ssd.from_text(SMALL, "small")
 
     def key(on: Ssd = ssd, of: Any = "uniform", seeds: Any = (1,), **settings: Any) -> str:
-        from flashwright.run import RunSettings
-        from flashwright.sweepfile import Description
+        from flashwright.grid.sweepfile import Description
+        from flashwright.run.run import RunSettings
 
         source = workloads.find(of) if isinstance(of, str) else of
         made = {"requests": 100, "depth": 1, **settings}
@@ -227,7 +227,7 @@ def test_the_key_hangs_on_all_that_makes_a_point(tmp_path: Path, spc: Path) -> N
 
 def test_the_key_hangs_on_the_code(grid: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = {case.point.key for case in Sweep.from_toml(grid).cases if case.point}
-    monkeypatch.setattr(flashwright.sweeppoint, "code", lambda: "other")
+    monkeypatch.setattr(flashwright.grid.sweeppoint, "code", lambda: "other")
     after = {case.point.key for case in Sweep.from_toml(grid).cases if case.point}
     assert not before & after
 
@@ -248,8 +248,8 @@ def test_another_version_and_another_trace_are_refused_where_a_point_is_computed
 
 
 def _described(ssd: Ssd, source: workloads.Source) -> Any:
-    from flashwright.run import RunSettings
-    from flashwright.sweepfile import Description
+    from flashwright.grid.sweepfile import Description
+    from flashwright.run.run import RunSettings
 
     return Description(ssd, source, RunSettings(requests=100, depth=1), (1,), [{}])
 
@@ -387,9 +387,9 @@ def test_outputs(grid: Path, command: Cli, tmp_path: Path) -> None:
 
 
 def test_the_report_of_many_points_is_small(tmp_path: Path) -> None:
-    from flashwright.points import Outcome, Point
-    from flashwright.sweep import Case, SweepResult
-    from flashwright.sweepfile import Combination
+    from flashwright.grid.points import Outcome, Point
+    from flashwright.grid.sweep import Case, SweepResult
+    from flashwright.grid.sweepfile import Combination
 
     whole = flashwright.Ssd.named("default").play("uniform", requests=100, depth=1).json
     figures = {name: whole[name] for name in {name.split(".")[0] for name in FIGURES}}
@@ -549,7 +549,7 @@ def test_a_dask_scheduler_that_does_not_answer_is_said(
     grid: Path, command: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("distributed")
-    monkeypatch.setattr("flashwright.cluster._TIMEOUT_S", 1)
+    monkeypatch.setattr("flashwright.grid.cluster._TIMEOUT_S", 1)
     said = command("sweep", grid, "--dask", "tcp://127.0.0.1:9")
     assert said.status == 2 and "no scheduler answers" in said.err
     monkeypatch.setitem(sys.modules, "distributed", None)

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from flashwright.device import Ssd
+from flashwright.blackbox.target import OutOfTimeError, Range, Target
 from flashwright.errors import ConfigError, DeviceError, TargetError
-from flashwright.target import OutOfTimeError, Range, Target
+from flashwright.run.ssd import Ssd
 
 MIB = 1 << 20
 
@@ -158,13 +158,13 @@ def test_probes_and_experiments_import_no_simulator() -> None:
 
     root = Path(flashwright.__file__).parent
     allowed = (
-        "flashwright.arguments",
+        "flashwright.support.arguments",
         "flashwright.errors",
-        "flashwright.files",
-        "flashwright.probes",
-        "flashwright.target",
+        "flashwright.support.files",
+        "flashwright.blackbox.probes",
+        "flashwright.blackbox.target",
         "flashwright.characterize",
-        "flashwright.tables",
+        "flashwright.support.tabular",
         "flashwright.report",
     )
     looked_at = 0
@@ -189,7 +189,7 @@ def test_ctrl_c_stops_a_play() -> None:
     code = """
 import signal, threading, os, time
 import numpy as np
-from flashwright.target import Target
+from flashwright.blackbox.target import Target
 drive = Target("sim:default")
 threading.Timer(0.4, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
 try:

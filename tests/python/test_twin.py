@@ -9,15 +9,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import flashwright.twin
+import flashwright.blackbox.twin
 from flashwright import Ssd
+from flashwright.blackbox.target import Target
+from flashwright.blackbox.twin import (
+    Calibration,
+    Model,
+    Pattern,
+    calibrate,
+    check,
+    fitted,
+    patterns,
+)
+from flashwright.blackbox.twin.calibration import play
+from flashwright.blackbox.twin.check import held_back, kolmogorov
+from flashwright.blackbox.twin.fit import _robust
+from flashwright.drive.findings import Finding
 from flashwright.errors import TargetError
-from flashwright.probes.base import Finding
-from flashwright.target import Target
-from flashwright.twin import Calibration, Model, Pattern, calibrate, check, fitted, patterns
-from flashwright.twin.calibration import play
-from flashwright.twin.check import held_back, kolmogorov
-from flashwright.twin.fit import _robust
 
 MIB = 1 << 20
 
@@ -62,13 +70,17 @@ def calibration(small: Ssd) -> Calibration:
 
 def test_calibration_sees_a_block_device_only() -> None:
     """What measures must not know the simulator."""
-    folder = Path(flashwright.twin.__file__).parent
+    folder = Path(flashwright.blackbox.twin.__file__).parent
     tree = ast.parse((folder / "calibration.py").read_text(encoding="utf-8"))
     imported = {
         node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module
     }
     ours = {name for name in imported if name.startswith("flashwright")}
-    assert ours == {"flashwright.errors", "flashwright.probes.base", "flashwright.target"}
+    assert ours == {
+        "flashwright.errors",
+        "flashwright.blackbox.base",
+        "flashwright.blackbox.target",
+    }
 
 
 @pytest.mark.parametrize("block", [512, 4096])

@@ -132,7 +132,7 @@ impl Shared {
         // Before Python 3.12 what was raised does not know its traceback yet.
         let traced = error.traceback(py).map_or(Ok(()), |trace| error.value(py).setattr("__traceback__", trace));
         let told = traced
-            .and_then(|()| py.import("flashwright.policies"))
+            .and_then(|()| py.import("flashwright.drive.policies"))
             .and_then(|module| module.getattr("_told")?.call1((error.value(py),)))
             .and_then(|text| text.extract::<String>())
             .unwrap_or_else(|_| error.to_string());

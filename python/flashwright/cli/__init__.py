@@ -15,7 +15,7 @@ from typing import Annotated
 
 import typer
 
-from flashwright import __version__, interrupts
+from flashwright._core import __version__
 from flashwright.cli import (
     advise,
     characterize,
@@ -34,8 +34,9 @@ from flashwright.cli import (
 from flashwright.cli.help import Command, Group
 from flashwright.cli.render import errors
 from flashwright.errors import FlashwrightError
-from flashwright.files import reason
-from flashwright.record import RecordError
+from flashwright.support import interrupts
+from flashwright.support.files import reason
+from flashwright.traces.record import RecordError
 
 __all__ = ["app", "main"]
 

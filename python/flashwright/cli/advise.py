@@ -10,24 +10,23 @@ from typing import Annotated, Any
 
 import typer
 
-from flashwright import __version__, _core, lifetime
-from flashwright.advise import UTILIZATIONS, Advice, Point, Target
-from flashwright.advise import advise as find
-from flashwright.cli.options import (
-    DEFAULT_TRACE,
-    OutputOptions,
-    RunOptions,
-    add_options,
-)
-from flashwright.cli.progress import Bar
+from flashwright._core import __version__
+from flashwright.blackbox.hostfiles import prepare, write_files
+from flashwright.blackbox.hosting import BlockDevice, HostAdvice, host_advice
+from flashwright.blackbox.profile import Profile
+from flashwright.cli.options import DEFAULT_TRACE, OutputOptions, RunOptions, add_options
 from flashwright.cli.render import Shown, errors, page, put_json, put_page, units
-from flashwright.device import Ssd, devices
+from flashwright.drive.description import devices
+from flashwright.drive.profilefile import is_profile
 from flashwright.errors import ConfigError, WorkloadError
-from flashwright.hostfiles import prepare, write_files
-from flashwright.hosting import BlockDevice, HostAdvice, host_advice
-from flashwright.profile import Profile, is_profile
-from flashwright.run import Progress
-from flashwright.workloads import Workload
+from flashwright.life import lifetime
+from flashwright.life.advise import UTILIZATIONS, Advice, Point, Target
+from flashwright.life.advise import advise as find
+from flashwright.run.ssd import Ssd
+from flashwright.support.bars import Bar
+from flashwright.support.core import _core
+from flashwright.support.progress import Progress
+from flashwright.traces.workloads import Workload
 
 __all__ = ["advise"]
 
@@ -247,7 +246,7 @@ def _host_alone(hosted: HostAdvice, options: HostOptions, output: OutputOptions)
     put_json(document, output.json)
 
     def shown() -> Shown:
-        from flashwright.report.advise import host_advice_page
+        from flashwright.blackbox.hostpages import host_advice_page
 
         return host_advice_page(hosted, document)
 
@@ -341,7 +340,7 @@ def _unmet(found: Advice) -> str:
 
 
 def _page(found: Advice, document: Mapping[str, Any], hosted: HostAdvice | None) -> Shown:
-    from flashwright.report.advise import advice_page
+    from flashwright.blackbox.hostpages import advice_page
 
     return advice_page(found, document, hosted)
 

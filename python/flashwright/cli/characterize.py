@@ -7,26 +7,27 @@ from typing import Annotated
 
 import typer
 
-from flashwright.characterize import EXPERIMENTS, Estimate, Experiment, Settings
-from flashwright.characterize.session import (
+from flashwright.blackbox.base import Mode
+from flashwright.blackbox.characterize import EXPERIMENTS, Estimate, Experiment, Settings
+from flashwright.blackbox.characterize.pages import headline, table_of
+from flashwright.blackbox.characterize.session import (
     PACE_BYTES,
     Characterization,
     CharacterizationInterrupted,
     choose,
     plan,
 )
-from flashwright.characterize.session import characterize as carry_out
+from flashwright.blackbox.characterize.session import characterize as carry_out
+from flashwright.blackbox.costs import Bill
+from flashwright.blackbox.probeplan import drive_bytes
+from flashwright.blackbox.target import Target
 from flashwright.cli.options import ResultOptions, add_options, open_target
-from flashwright.cli.progress import Bar
 from flashwright.cli.render import errors, page, put_json, put_page, units
-from flashwright.cli.wear import WearOptions, asked, rows
-from flashwright.costs import Bill
+from flashwright.cli.render.bill import asked, rows
+from flashwright.cli.wear import WearOptions
 from flashwright.errors import WorkloadError
-from flashwright.probeplan import drive_bytes
-from flashwright.probes.base import Mode
-from flashwright.report.characterize import headline, table_of
-from flashwright.run import Progress
-from flashwright.target import Target
+from flashwright.support.bars import Bar
+from flashwright.support.progress import Progress
 
 __all__ = ["characterize"]
 

@@ -12,7 +12,7 @@ from typing import Annotated
 import pyarrow as pa
 import typer
 
-from flashwright import __version__, policies, workloads
+from flashwright._core import __version__
 from flashwright.cli.options import (
     DEFAULT_TRACE,
     OLD,
@@ -26,10 +26,8 @@ from flashwright.cli.options import (
     check_snapshots,
     renamed,
 )
-from flashwright.cli.progress import Bar
 from flashwright.cli.render import Shown, errors, page, put_json, put_page
-from flashwright.compare import Variant, seeded, variants
-from flashwright.device import Ssd
+from flashwright.drive import policies
 from flashwright.errors import (
     ConfigError,
     DeviceError,
@@ -37,9 +35,14 @@ from flashwright.errors import (
     PolicyError,
     WorkloadError,
 )
-from flashwright.results import RunResult, Runs, column, table
-from flashwright.run import RunInterrupted
-from flashwright.tablefiles import write_table
+from flashwright.run.compare import Variant, seeded, variants
+from flashwright.run.results import RunResult, Runs, table
+from flashwright.run.run import RunInterrupted
+from flashwright.run.ssd import Ssd
+from flashwright.support.bars import Bar
+from flashwright.support.tablefiles import write_table
+from flashwright.support.tabular import column
+from flashwright.traces import workloads
 
 __all__ = ["compare"]
 
@@ -205,7 +208,7 @@ def _write(
     title = f"{ssd.name}: {', '.join(varied)}"
 
     def shown() -> Shown:
-        from flashwright.report import RunsPage
+        from flashwright.run.pages import RunsPage
 
         return RunsPage(results, title)
 

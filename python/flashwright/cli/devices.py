@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from flashwright.cli.render import page
-from flashwright.device import Ssd
-from flashwright.device import devices as bundled
+from flashwright.drive.description import devices as bundled
+from flashwright.run.ssd import Ssd
 
 __all__ = ["devices"]
 

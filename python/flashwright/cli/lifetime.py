@@ -9,8 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from flashwright import __version__, _core, smart
-from flashwright import lifetime as life
+from flashwright._core import __version__
 from flashwright.cli.options import (
     DEFAULT_TRACE,
     OutputOptions,
@@ -20,13 +19,16 @@ from flashwright.cli.options import (
     check_snapshots,
     refuse_passing,
 )
-from flashwright.cli.progress import Bar
 from flashwright.cli.render import errors, page, put_json, put_page, units
-from flashwright.device import Ssd
 from flashwright.errors import ConfigError, WorkloadError
-from flashwright.report.lifetime import decimal, formula_page
-from flashwright.results import RunResult
-from flashwright.run import Run, RunInterrupted
+from flashwright.life import lifetime as life
+from flashwright.life import smart
+from flashwright.life.pages import decimal, formula_page
+from flashwright.run.results import RunResult
+from flashwright.run.run import Run, RunInterrupted
+from flashwright.run.ssd import Ssd
+from flashwright.support.bars import Bar
+from flashwright.support.core import _core
 
 __all__ = ["lifetime"]
 

@@ -11,14 +11,14 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from flashwright import workloads
+from flashwright.blackbox.target import Range, Target
 from flashwright.cli.render import errors
-from flashwright.device import Ssd
 from flashwright.errors import OutputError, SweepError, WorkloadError
-from flashwright.files import check_writable
-from flashwright.run import Run, RunSettings
-from flashwright.tablefiles import check_table
-from flashwright.target import Range, Target
+from flashwright.run.run import Run, RunSettings
+from flashwright.run.ssd import Ssd
+from flashwright.support.files import check_writable
+from flashwright.support.tablefiles import check_table
+from flashwright.traces import workloads
 
 __all__ = [
     "OLD",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from flashwright.catalogue import catalogue
 from flashwright.cli.options import Json
 from flashwright.cli.render import page, put_json
+from flashwright.drive.catalogue import catalogue
 
 __all__ = ["policies"]
 

@@ -9,25 +9,27 @@ from typing import Annotated
 
 import typer
 
+from flashwright.blackbox.base import Mode
+from flashwright.blackbox.pages import probe_page
+from flashwright.blackbox.probeplan import bill, drive_bytes, planned
+from flashwright.blackbox.probes.limits import rest_of
+from flashwright.blackbox.profile import Profile
+from flashwright.blackbox.session import Asked, ProbeInterrupted, ProbeResult, plan
+from flashwright.blackbox.session import probe as ask
+from flashwright.blackbox.target import Deadline, OutOfTimeError, Range, Target
+from flashwright.blackbox.twin.check import Check, check
+from flashwright.blackbox.twin.making import FIT_LIMIT_S, Twin, twin_of
 from flashwright.cli.options import ResultOptions, add_options, open_target
-from flashwright.cli.progress import Bar
 from flashwright.cli.render import errors, page, put_json, put_page
 from flashwright.cli.render import probe as render
-from flashwright.cli.wear import WearOptions, asked
-from flashwright.device import Ssd
+from flashwright.cli.render.bill import asked
+from flashwright.cli.wear import WearOptions
+from flashwright.drive.findings import Finding
 from flashwright.errors import TargetError, WorkloadError
-from flashwright.lifetime import parse_size
-from flashwright.probe import Asked, ProbeInterrupted, ProbeResult, plan
-from flashwright.probe import probe as ask
-from flashwright.probeplan import bill, drive_bytes, planned
-from flashwright.probes.base import Finding, Mode
-from flashwright.probes.limits import rest_of
-from flashwright.profile import Profile
-from flashwright.report.probe import probe_page
-from flashwright.run import Progress
-from flashwright.target import Deadline, OutOfTimeError, Range, Target
-from flashwright.twin.check import Check, check
-from flashwright.twin.making import FIT_LIMIT_S, Twin, twin_of
+from flashwright.life.lifetime import parse_size
+from flashwright.run.ssd import Ssd
+from flashwright.support.bars import Bar
+from flashwright.support.progress import Progress
 
 __all__ = ["probe"]
 

@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 from rich.console import RenderableType
 
-from flashwright import workloads
 from flashwright.cli.options import (
     OLD,
     ResultOptions,
@@ -18,13 +17,14 @@ from flashwright.cli.options import (
     bad_addresses,
     renamed,
 )
-from flashwright.cli.progress import Bar
 from flashwright.cli.render import errors, page, put_json, put_page, units
-from flashwright.device import Ssd
 from flashwright.errors import WorkloadError
-from flashwright.replay import ReplayInterrupted, ReplayResult
-from flashwright.replay import expect_factor as _expect
-from flashwright.replay import replay as play
+from flashwright.run.replay import ReplayInterrupted, ReplayResult
+from flashwright.run.replay import expect_factor as _expect
+from flashwright.run.replay import replay as play
+from flashwright.run.ssd import Ssd
+from flashwright.support.bars import Bar
+from flashwright.traces import workloads
 
 __all__ = ["replay"]
 

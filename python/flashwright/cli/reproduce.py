@@ -10,13 +10,13 @@ from typing import Annotated, Any
 import typer
 
 from flashwright.cli.options import ResultOptions, WorkerOptions, add_options
-from flashwright.cli.progress import PointsBar
 from flashwright.cli.render import errors, page, put_json, put_page, units
-from flashwright.files import write_beside
-from flashwright.report.claims import claims_page
-from flashwright.reproduce import Claim, Paper, Plan, Reproduction, choose, papers
-from flashwright.reproduce import reproduce as carry_out
-from flashwright.reproduce.page import markdown, verdict_of
+from flashwright.papers import Claim, Paper, Plan, Reproduction, choose, papers
+from flashwright.papers import reproduce as carry_out
+from flashwright.papers.markdown import markdown, verdict_of
+from flashwright.papers.pages import claims_page
+from flashwright.support.bars import PointsBar
+from flashwright.support.files import write_beside
 
 __all__ = ["reproduce"]
 

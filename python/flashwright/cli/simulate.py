@@ -9,7 +9,6 @@ from typing import Annotated
 
 import typer
 
-from flashwright import policies
 from flashwright.cli.options import (
     DEFAULT_DRIVE,
     DEFAULT_TRACE,
@@ -23,12 +22,13 @@ from flashwright.cli.options import (
     check_snapshots,
     refuse_passing,
 )
-from flashwright.cli.progress import Bar
 from flashwright.cli.render import errors, page, put_json, put_page
+from flashwright.drive import policies
 from flashwright.errors import WorkloadError
-from flashwright.results import RunResult
-from flashwright.run import Run, RunInterrupted
-from flashwright.tablefiles import write_table
+from flashwright.run.results import RunResult
+from flashwright.run.run import Run, RunInterrupted
+from flashwright.support.bars import Bar
+from flashwright.support.tablefiles import write_table
 
 __all__ = ["simulate"]
 

@@ -9,14 +9,14 @@ from typing import Annotated
 
 import typer
 
-from flashwright import __version__
+from flashwright._core import __version__
 from flashwright.cli.options import TABLE, ResultOptions, WorkerOptions, add_options
-from flashwright.cli.progress import PointsBar
 from flashwright.cli.render import Shown, errors, page, put_json, put_page, units
 from flashwright.errors import FlashwrightError, SweepError
-from flashwright.points import Store
-from flashwright.sweep import Case, Estimate, Shard, Sweep, SweepResult
-from flashwright.tablefiles import write_table
+from flashwright.grid.points import Store
+from flashwright.grid.sweep import Case, Estimate, Shard, Sweep, SweepResult
+from flashwright.support.bars import PointsBar
+from flashwright.support.tablefiles import write_table
 
 __all__ = ["sweep"]
 
@@ -182,7 +182,7 @@ def _write(
     put_json(_document(found, file), output.json)
 
     def shown() -> Shown:
-        from flashwright.report.grid import grid_page
+        from flashwright.grid.pages import grid_page
 
         return grid_page(found, f"Sweep: {file.stem}")
 

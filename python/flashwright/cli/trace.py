@@ -13,20 +13,13 @@ from typing import Annotated, Any, ClassVar
 import typer
 from rich.console import Console, RenderableType
 
-from flashwright import tracefiles, workloads
 from flashwright.cli.help import Command, Group
-from flashwright.cli.options import (
-    OLD,
-    Json,
-    TraceOptions,
-    add_options,
-    refuse_stdout,
-    renamed,
-)
+from flashwright.cli.options import OLD, Json, TraceOptions, add_options, refuse_stdout, renamed
 from flashwright.cli.render import errors, page, put_json, units
 from flashwright.errors import OutputError
-from flashwright.files import check_writable
-from flashwright.record import record as record_device
+from flashwright.support.files import check_writable
+from flashwright.traces import tracefiles, workloads
+from flashwright.traces.record import record as record_device
 
 __all__ = ["app"]
 

@@ -1,10 +1,9 @@
-"""One self-contained HTML file from one run or from several side by side.
+"""Self-contained HTML pages, and charts as files for a paper, from tables and columns of numbers alone.
 
-The file loads nothing: styles, scripts and data are inside it, and its content security policy
-forbids the rest. This package reads results only; it never runs a simulation.
+A page loads nothing: styles, scripts and data are inside it, and its content security policy forbids the rest. Nothing
+here knows a result: each room draws its own pages with this.
 """
 
-from flashwright.report.page import Findings, RunsPage, write_findings, write_report
-from flashwright.report.runs import RunView
+from flashwright.report.page import Findings, write_findings
 
-__all__ = ["Findings", "RunView", "RunsPage", "write_findings", "write_report"]
+__all__ = ["Findings", "write_findings"]

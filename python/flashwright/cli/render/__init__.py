@@ -5,12 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-from flashwright.files import write_beside
-
-if TYPE_CHECKING:
-    from flashwright.cli.options import ResultOptions
+from flashwright.support.files import write_beside
 
 __all__ = ["Shown", "put_json", "put_page"]
 
@@ -25,7 +22,19 @@ class Shown(Protocol):
         """Write each of its charts into a folder."""
 
 
-def put_page(made: Callable[[], Shown], output: ResultOptions) -> None:
+class Wanted(Protocol):
+    """Which files a command is to write."""
+
+    @property
+    def report(self) -> Path | None:
+        """The page."""
+
+    @property
+    def figures(self) -> Path | None:
+        """The folder of the figures."""
+
+
+def put_page(made: Callable[[], Shown], output: Wanted) -> None:
     """Write the page and the figures that were asked for; nothing is made where neither was."""
     if output.report is not None:
         made().report(output.report)

@@ -13,7 +13,7 @@ from rich.console import Console, RenderableType
 
 from flashwright.cli.render import units
 from flashwright.cli.render.fit import TEXT_MAX, Column, Grid, Table, wrap
-from flashwright.results import RunResult, Runs
+from flashwright.run.results import RunResult, Runs
 
 __all__ = [
     "Column",

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from flashwright.blackbox.costs import Bill
+from flashwright.blackbox.pages import interval, value
+from flashwright.blackbox.probeplan import Planned
+from flashwright.blackbox.session import Asked, ProbeResult
+from flashwright.blackbox.target import Target
+from flashwright.blackbox.twin.check import MEAN_BOUND, P99_BOUND, Check
+from flashwright.blackbox.twin.making import Twin
 from flashwright.cli.render import errors, page, units
-from flashwright.cli.wear import rows
-from flashwright.costs import Bill
-from flashwright.probe import Asked, ProbeResult
-from flashwright.probeplan import Planned
-from flashwright.probes.base import Finding
-from flashwright.report.probe import interval, value
-from flashwright.target import Target
-from flashwright.twin.check import MEAN_BOUND, P99_BOUND, Check
-from flashwright.twin.making import Twin
+from flashwright.cli.render.bill import rows
+from flashwright.drive.findings import Finding
 
 __all__ = ["announce", "line", "plan_json", "show", "show_check", "show_plan", "show_twin"]
 

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from flashwright.errors import MissingPackageError, OutputError
-from flashwright.files import write_beside
 from flashwright.report.charts import Chart, Columns, file_stems, without_common_keys
 from flashwright.report.paper.numbers import rows
 from flashwright.report.paper.view import View
+from flashwright.support.files import write_beside
 
 __all__ = ["check_figures", "write_figures"]
 

@@ -1,0 +1,183 @@
+"""What a session costs a drive: bytes, drive fills, the share of its endurance, and hours; known before it begins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from flashwright.errors import ConfigError
+from flashwright.life import smart
+from flashwright.life.lifetime import YEAR_S, parse_rate, parse_size
+
+__all__ = ["HEAVY_FILLS", "HEAVY_SHARE", "Bill", "Endurance", "rated"]
+
+HEAVY_SHARE = 0.01
+"""Above this share of the rated endurance a session asks again."""
+HEAVY_FILLS = 3.0
+"""Where the endurance is not known, above so many drive fills."""
+
+# What a rating may name years with.
+_YEARS = ("y", "year", "years")
+
+
+@dataclass(frozen=True)
+class Endurance:
+    """How much a drive may take in its life.
+
+    Attributes
+    ----------
+    bytes_rated : float or None
+        Bytes that the host may write in all; None if that is not known.
+    source : str
+        Who says so.
+    used : float or None
+        Share of the life that is used up, by the drive's own account.
+    """
+
+    bytes_rated: float | None = None
+    source: str = ""
+    used: float | None = None
+
+    @classmethod
+    def of(cls, rating: str | None, smart_file: Path | None, capacity_bytes: int) -> Endurance:
+        """What a rating and a drive's SMART data say.
+
+        Parameters
+        ----------
+        rating : str or None
+            As :func:`rated` takes it. It goes before what SMART data imply.
+        smart_file : Path or None
+            As :func:`flashwright.smart.read` takes it.
+        capacity_bytes : int
+            Of the drive, for drive writes a day.
+
+        Raises
+        ------
+        ConfigError
+            If the rating is none.
+        SmartError
+            If the file can't be read.
+        """
+        told = None if smart_file is None else smart.read(smart_file)
+        used = None if told is None else told.used
+        if rating is not None:
+            return cls(rated(rating, capacity_bytes), "as given", used)
+        implied = None if told is None else told.endurance_bytes
+        if told is None or implied is None:
+            return cls(used=used)
+        return cls(implied, f"by its SMART data: {told.used_from} over what was written", used)
+
+
+def rated(text: str, capacity_bytes: int, name: str = "--rated-endurance") -> float:
+    """Bytes of a rated endurance: ``600TB``, or drive writes a day over years, ``0.3dwpd,5y``.
+
+    Parameters
+    ----------
+    text : str
+        The rating.
+    capacity_bytes : int
+        Of the drive, for drive writes a day.
+    name : str, optional
+        What messages call it.
+
+    Raises
+    ------
+    ConfigError
+        If it is neither.
+
+    Examples
+    --------
+    >>> rated("600TB", 10**12), rated("1dwpd, 5y", 10**12) / 1e12
+    (600000000000000.0, 1826.25)
+    """
+    amount, comma, period = text.partition(",")
+    if comma:
+        digits = period.strip().lower()
+        unit = digits.lstrip("0123456789.")
+        try:
+            years = float(digits[: len(digits) - len(unit)])
+        except ValueError:
+            years = 0.0
+        if "dwpd" in amount.lower() and unit.strip() in _YEARS and years > 0:
+            return parse_rate(amount, capacity_bytes, name) * years * YEAR_S
+    elif "dwpd" not in amount.lower() and not amount.strip().isdecimal():
+        size = parse_size(text, name)
+        if size > 0:
+            return size
+    raise ConfigError(
+        f"{name}: found {text!r}, expected bytes above 0 or drive writes a day over years",
+        "such as 600TB (TBW), or 0.3dwpd,5y",
+    )
+
+
+@dataclass(frozen=True)
+class Bill:
+    """What a session will ask of a drive, at most.
+
+    Attributes
+    ----------
+    bytes_read, bytes_written : int
+        At most.
+    drive_bytes : int
+        The size of the drive, of which a range may be a part.
+    seconds : float or None
+        About how long it takes at most; None for a simulated drive, whose time is its own.
+    basis : str
+        What the time rests on.
+    endurance : Endurance
+        What the drive may take.
+
+    Examples
+    --------
+    >>> bill = Bill(0, 4 * 10**12, 10**12, None, "", Endurance(600e12, "as given"))
+    >>> bill.fills, round(bill.share, 4), bill.heavy
+    (4.0, 0.0067, False)
+    >>> Bill(0, 4 * 10**12, 10**12, None, "").heavy
+    True
+    """
+
+    bytes_read: int
+    bytes_written: int
+    drive_bytes: int
+    seconds: float | None
+    basis: str
+    endurance: Endurance = Endurance()
+
+    @property
+    def fills(self) -> float:
+        """How many times the drive's size is written."""
+        return self.bytes_written / max(self.drive_bytes, 1)
+
+    @property
+    def share(self) -> float | None:
+        """Share of the rated endurance; None where that is not known."""
+        rating = self.endurance.bytes_rated
+        return None if rating is None else self.bytes_written / rating
+
+    @property
+    def heavy(self) -> bool:
+        """Whether it is so much that the owner should say yes to it."""
+        share = self.share
+        return self.fills > HEAVY_FILLS if share is None else share > HEAVY_SHARE
+
+    def to_dict(self, written: Mapping[str, int] | None = None) -> dict[str, Any]:
+        """The documented figures.
+
+        Parameters
+        ----------
+        written : mapping, optional
+            What was asked in the end: ``bytes_read`` and ``bytes_written``.
+        """
+        return {
+            "bytes_read": self.bytes_read,
+            "bytes_written": self.bytes_written,
+            "drive_fills": self.fills,
+            "rated_endurance_bytes": self.endurance.bytes_rated,
+            "share_of_endurance": self.share,
+            "used_before": self.endurance.used,
+            "seconds": self.seconds,
+            "basis": self.basis or None,
+            "asked": None if written is None else dict(written),
+        }

@@ -1,0 +1,578 @@
+"""Places that wait for each other, whatever their order: which of them share a unit.
+
+Two reads at once take longer where both places lie on one unit, so that all pairs of some random places tell groups::
+
+             a  b  c  d  e  f               a  d  f  b  e  c
+          a  .  1  1  2  1  2            a  .  2  2  1  1  1
+          b  1  .  1  1  2  1            d  2  .  2  1  1  1       three units: 2 is what waits
+          c  1  1  .  1  1  1     ->     f  2  2  .  1  1  1
+          d  2  1  1  .  1  2            b  1  1  1  .  2  1
+          e  1  2  1  1  .  1            e  1  1  1  2  .  1
+          f  2  1  1  2  1  .            c  1  1  1  1  1  .
+
+One pair alone tells little under noise, but a place has a whole row. No order of the places is assumed, nor that units
+hold the same share of the drive. The groups are those of a stochastic block model with normal values, and as many as
+the integrated classification likelihood asks for (Daudin, Picard, Robin: "A mixture model for random graphs", 2008).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from flashwright.blackbox.target import Target
+
+__all__ = ["Levels", "Pairs", "Sharing", "groups", "levels", "rounds"]
+
+Array = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+# Places of the first look, and the places for a unit below which one may be missed: with eight, a unit as large as the
+# others holds none with a chance of a third of a thousandth.
+_FIRST = 64
+_PER_UNIT = 8
+# All pairs of more take too long; an eighth of it is the most units.
+_LARGEST = 384
+# A group of fewer is chance, or a unit that holds so little of the drive that others may hold none of the places.
+_LEAST_MEMBERS = 3
+# Repeats of all pairs, and about how many pairs are measured in all for the closer look. Ours: a read of the cells that
+# is a twentieth of a pair shows under 8 % of noise.
+_REPEATS = 3
+_INSIDE_PAIRS = 8000
+# Standard errors that a level stands out by.
+_CLEAR = 4.0
+# Tries whether a command overtakes another, and in how many of them it has to, as a share. None does if a drive takes
+# one at a time; with memory that serves the second one nearly all do.
+_OVERTAKING = 32
+_OFTEN = 0.5
+# It ends within this share of the first one's time: what unsteadiness adds to the first is less than that.
+_OVERTAKES = 0.5
+# Two reads end together if the later one ends within this share of a read's time; what unsteadiness adds to the earlier
+# one does not bring two that follow each other so near.
+_SIDE_BY_SIDE = 0.5
+# More than half of the places fit the group that they are in if there are groups of them at all; next to
+# none do where reads first look up, elsewhere, where the data are.
+_FITS = 0.5
+# On one unit the second read waits for all of the first but the link and the firmware. Where those are the narrow
+# place, any two reads wait as well, but the rest of a read, which is longer, is free.
+_WAITS = 0.8
+# A read that takes less than this share of the usual is one from a cache; so many, as a share, may be chance.
+_CACHED = 0.8
+_STRAY = 0.02
+# Reads that empty a cache: small enough to stay in it.
+_CLEANER_BYTES = 16 << 10
+_CLEANER_DEPTH = 32
+# Sweeps in which places change groups; they settle after two or three.
+_SWEEPS = 6
+# What lies beyond these shares of the values is drawn in: a pair that cleaning struck must not make a group.
+_DRAWN_IN = (0.005, 0.995)
+
+
+@dataclass(frozen=True, eq=False)
+class Levels:
+    """Mean values inside of groups and between them.
+
+    Attributes
+    ----------
+    mean : array of (groups, groups)
+        NaN for a group of one with itself.
+    pairs : array of (groups, groups)
+        How many pairs each mean is of.
+    members : array of int
+        Places of each group.
+    error : array of (groups, groups)
+        Standard errors of the means; pairs inside of groups scatter by themselves, and those between by themselves.
+    """
+
+    mean: Array
+    pairs: Array
+    members: Ints
+    error: Array
+
+
+def rounds(count: int) -> list[tuple[Ints, Ints]]:
+    """All pairs of `count` things in rounds, in each of which a thing occurs once at the most.
+
+    Parameters
+    ----------
+    count : int
+        Two or more.
+
+    Returns
+    -------
+    list of (first, second)
+        One a round; arrays of the same length.
+
+    Examples
+    --------
+    >>> [list(zip(a.tolist(), b.tolist())) for a, b in rounds(3)]
+    [[(0, 1)], [(0, 2)], [(1, 2)]]
+    """
+    even = count + count % 2
+    order = np.roll(np.arange(even), 1 if count % 2 else 0)
+    plan = []
+    for _ in range(even - 1):
+        first, second = order[: even // 2], order[::-1][: even // 2]
+        real = (first < count) & (second < count)
+        low, high = np.minimum(first, second)[real], np.maximum(first, second)[real]
+        plan.append((low.astype(np.int64), high.astype(np.int64)))
+        order = np.concatenate([order[:1], order[-1:], order[1:-1]])
+    return plan
+
+
+def levels(values: Array, label: Ints) -> Levels:
+    """Means inside of groups and between them.
+
+    Parameters
+    ----------
+    values : array of (places, places)
+        Symmetric; the diagonal does not count.
+    label : array of int
+        The group of each place, 0 to groups - 1.
+    """
+    member, total, pairs = _sums(values, label, int(label.max()) + 1)
+    with np.errstate(invalid="ignore"):
+        mean = total / np.where(pairs > 0, pairs, np.nan)
+    filled = np.nan_to_num(mean)
+    left = values - filled[label][:, label]
+    # Each pair stands in both halves.
+    halves = pairs - np.diag(np.diag(pairs)) / 2
+    off = ~np.eye(label.size, dtype=bool)
+    same = (label[:, None] == label[None]) & off
+    inside = float(left[same].std()) if same.any() else 0.0
+    between = float(left[off & ~same].std()) if (off & ~same).any() else 0.0
+    spread = np.where(np.eye(mean.shape[0], dtype=bool), inside, between)
+    error = spread / np.sqrt(np.maximum(halves, 1))
+    return Levels(mean, halves, member.sum(axis=0).astype(np.int64), error)
+
+
+def _sums(values: Array, label: Ints, count: int) -> tuple[Array, Array, Array]:
+    """Membership, sums of the values between groups, and how many these are."""
+    values = values - np.diag(np.diag(values))
+    member = np.zeros((label.size, count))
+    member[np.arange(label.size), label] = 1
+    size = member.sum(axis=0)
+    return member, member.T @ values @ member, np.outer(size, size) - np.diag(size)
+
+
+def _swept(values: Array, label: Ints, count: int) -> Ints:
+    """Each place in the group whose levels its row fits best."""
+    for _ in range(_SWEEPS):
+        member, total, pairs = _sums(values, label, count)
+        mean = total / np.maximum(pairs, 1)
+        others = member.sum(axis=0)[None] - member
+        row = (values @ member) / np.maximum(others, 1)
+        misfit = np.stack([(others * np.square(row - level)).sum(axis=1) for level in mean], axis=1)
+        better = misfit.argmin(axis=1)
+        if np.array_equal(better, label):
+            break
+        label = better
+    return np.unique(label, return_inverse=True)[1].astype(np.int64)
+
+
+def _cost(values: Array, label: Ints) -> float:
+    """Minus twice the integrated classification likelihood."""
+    count = int(label.max()) + 1
+    _, total, pairs = _sums(values, label, count)
+    number = label.size * (label.size - 1) / 2
+    left = (np.square(values).sum() - (np.square(total) / np.maximum(pairs, 1)).sum()) / 2
+    # What is exact to a thousandth of the spread of all is exact.
+    left = max(float(left), 1e-6 * float(np.square(values).sum()) / 2, 1e-12)
+    told = 2 * label.size * np.log(count)
+    return float(number * np.log(left / number) + count * (count + 1) / 2 * np.log(number) + told)
+
+
+def groups(values: Array) -> Ints:
+    """Which places belong together.
+
+    Parameters
+    ----------
+    values : array of (places, places)
+        Symmetric, such as logarithms of how long two reads took; the diagonal does not count.
+
+    Returns
+    -------
+    array of int
+        The group of each place, 0 to groups - 1; one group where all pairs are alike.
+
+    Examples
+    --------
+    >>> unit = np.arange(24) % 3
+    >>> took = 1.0 + (unit[:, None] == unit) + np.random.default_rng(1).normal(0, 0.1, (24, 24))
+    >>> found = groups((took + took.T) / 2)
+    >>> len(set(zip(unit.tolist(), found.tolist()))), int(found.max()) + 1
+    (3, 3)
+    """
+    from scipy.cluster.hierarchy import cut_tree, linkage
+    from scipy.spatial.distance import squareform
+
+    size = values.shape[0]
+    best = np.zeros(size, np.int64)
+    if size < 8:
+        return best
+    off = ~np.eye(size, dtype=bool)
+    low, high = np.quantile(values[off], _DRAWN_IN)
+    values = np.clip(values, low, high) - float(np.median(values[off]))
+    values[~off] = 0.0
+    if float(np.ptp(values[off])) == 0:
+        return best
+    # Places whose rows are alike lie together.
+    rows = values - values.sum(axis=1, keepdims=True) / (size - 1)
+    rows[~off] = 0.0
+    norm = np.maximum(np.sqrt(np.square(rows).sum(axis=1)), 1e-12)
+    apart = 1 - (rows @ rows.T) / np.outer(norm, norm)
+    apart[~off] = 0.0
+    tree = linkage(squareform((apart + apart.T) / 2, checks=False), "average")
+    least = _cost(values, best)
+    for count in range(2, size // 4 + 1):
+        label = _swept(values, cut_tree(tree, count)[:, 0].astype(np.int64), count)
+        cost = _cost(values, label)
+        if cost < least:
+            best, least = label, cost
+    return best
+
+
+@dataclass(frozen=True, eq=False)
+class Sharing:
+    """What pairs of random places tell.
+
+    Attributes
+    ----------
+    units : int or None
+        Groups of places that wait for each other; None where nothing can be told.
+    confidence : float
+        Share of the places of a second trial that wait for their own group the longest, less the chance that a unit
+        holds none of the places.
+    places : int
+        How many were compared with each other, in each of two trials.
+    why : str
+        What was seen, or what stands against a verdict.
+    inside_ns, between_ns : array
+        How long pairs took inside of groups and between them, the shortest first; empty without any.
+    apart_ns, together_ns : float
+        How long a pair takes at the most, in the mean, on two units, and how long at the least on one; NaN if there
+        are no such.
+    """
+
+    units: int | None
+    confidence: float
+    places: int
+    why: str
+    inside_ns: Array
+    between_ns: Array
+    apart_ns: float = float("nan")
+    together_ns: float = float("nan")
+
+
+def _blind(why: str, places: int = 0) -> Sharing:
+    return Sharing(None, 0.0, places, why, np.empty(0), np.empty(0))
+
+
+@dataclass(frozen=True, eq=False)
+class _Trial:
+    """Places of one draw, all pairs of them."""
+
+    label: Ints
+    took: Array
+    """Logarithms of nanoseconds."""
+
+    @property
+    def units(self) -> int:
+        return int(self.label.max()) + 1
+
+    def clear(self) -> bool:
+        """Whether each group waits for itself longer than for any other, beyond the errors."""
+        level = levels(self.took, self.label)
+        if level.members.min() < _LEAST_MEMBERS:
+            return False
+        if self.units == 1:
+            return True
+        itself = np.eye(self.units, dtype=bool)
+        own, own_error = np.diag(level.mean), np.diag(level.error)
+        between = np.where(itself, -np.inf, level.mean)
+        gap = own[:, None] - between
+        error = np.hypot(own_error[:, None], np.where(itself, 0.0, level.error))
+        # Units are alike: a group that waits for itself a good deal less than others do holds two of them on one bus.
+        alike = float(np.ptp(own)) < float(own.min() - between.max())
+        return alike and bool(np.all(gap > _CLEAR * error))
+
+    def fits(self) -> float:
+        """Share of the places whose own group is that for which they wait longest."""
+        member = np.eye(self.units)[self.label]
+        others = member.sum(axis=0)[None] - member
+        row = ((self.took - np.diag(np.diag(self.took))) @ member) / np.maximum(others, 1)
+        # By the rule of succession: no number of places makes it sure.
+        return float(((row.argmax(axis=1) == self.label).sum() + 1) / (self.label.size + 2))
+
+    def missed(self) -> float:
+        """The chance that one unit more, with as much of the drive as the others, holds none of the places."""
+        more = self.units + 1
+        return float(min(more * (1 - 1 / more) ** self.label.size, 1.0))
+
+
+class Pairs:
+    """Pairs of reads at random places of a drive that was written.
+
+    Parameters
+    ----------
+    target : Target
+        The drive.
+    rng : numpy Generator
+        Draws the places.
+    place_bytes, places : int
+        The region is so many places of this size from address 0 on; each lies on one unit.
+    budget_bytes : int
+        What may be read in order to empty a read cache.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        rng: np.random.Generator,
+        place_bytes: int,
+        places: int,
+        budget_bytes: int,
+    ) -> None:
+        self.target = target
+        self.rng = rng
+        self.place_bytes = place_bytes
+        self.places = places
+        self.budget_bytes = budget_bytes
+        # The least that can be read: it crosses no border, and takes the link no time to speak of.
+        self.read_bytes = target.block_bytes
+        self.slots = place_bytes // self.read_bytes
+        self.cleaner_bytes = -(-_CLEANER_BYTES // self.read_bytes) * self.read_bytes
+        self.cache_bytes = 0
+        self._cleaners: Ints = np.empty(0, np.int64)
+        self._at = 0
+        self._turn = 0
+        self._turns_left = 0
+        self.fresh_slots = False
+
+    def sharing(self) -> Sharing:
+        """Compare random places in two trials, and count the groups."""
+        if self.places < 4 * _FIRST:
+            return _blind(f"there are no more than {self.places} places to compare")
+        if not self._measure_cache():
+            return _blind("reads of the same places stay fast whatever is read in between")
+        limit = min(_LARGEST if self._side_by_side_reads() else 2 * _FIRST, self.places // 4)
+        count = _FIRST
+        while count:
+            first = self._trial(count)
+            if first is None:
+                return _blind("a read cache takes too much reading to empty again and again", count)
+            if count >= _PER_UNIT * first.units and first.clear():
+                if first.units == 1 and self._overtaken() < _OFTEN:
+                    why = (
+                        "any two reads wait for each other, as where one command is taken at a time"
+                    )
+                    return _blind(why, count)
+                again = self._trial(count)
+                if again is not None and again.units == first.units and again.clear():
+                    return self._told(first, again)
+            lost = first.fits() < _FITS
+            count = 0 if lost or count >= limit else min(2 * count, limit)
+        return _blind("the waits of random places for each other give no clear groups twice")
+
+    def _told(self, first: _Trial, again: _Trial) -> Sharing:
+        units, count = first.units, first.label.size
+        level = levels(again.took, again.label)
+        own = float(np.exp(np.diag(level.mean).min()))
+        pair = np.triu(np.ones((count, count), dtype=bool), 1)
+        same = again.label[:, None] == again.label[None]
+        inside, between = (np.sort(np.exp(again.took[pair & at])) for at in (same, ~same))
+        if units == 1:
+            offsets = self._fresh(self.rng.choice(self.places, count, replace=False))
+            self._empty_cache()
+            alone = float(np.median(self.target.play("read", offsets, self.read_bytes).latency_ns))
+            waits = own / alone - 1
+            if waits < _WAITS:
+                why = f"any two reads wait for each other, but for {waits:.0%} of a read only"
+                return Sharing(None, 0.0, count, why, inside, between, together_ns=own)
+            why = (
+                f"Reads at any two of {count} random places wait for each other for {waits:.0%} of a read, all alike, "
+                "though the drive queues commands."
+            )
+            return Sharing(
+                1, again.fits() * (1 - again.missed()), count, why, inside, between, together_ns=own
+            )
+        apart = float(np.exp(np.nanmax(np.where(np.eye(units, dtype=bool), np.nan, level.mean))))
+        why = (
+            f"{count} random places, read two at a time, fall into {units} groups whose members wait for each other "
+            f"({own / 1e3:.0f} us and more a pair, {apart / 1e3:.0f} us at the most between groups); so do "
+            f"{count} others."
+        )
+        confidence = again.fits() * (1 - again.missed())
+        return Sharing(units, confidence, count, why, inside, between, apart, own)
+
+    def _trial(self, count: int) -> _Trial | None:
+        """All pairs of some places, and once more and often those that seem to lie together.
+
+        Where a bus is shared, the first look groups by bus; units show inside of these groups.
+        """
+        place = self.rng.choice(self.places, count, replace=False).astype(np.int64)
+        self._avoid(place)
+        plan = rounds(count)
+        took = self._all(place, plan, _REPEATS if count <= 2 * _FIRST else 2)
+        if took is None:
+            return None
+        label = groups(took)
+        inside = [np.flatnonzero(label == group) for group in range(int(label.max()) + 1)]
+        pairs = sum(members.size * (members.size - 1) // 2 for members in inside)
+        plan = _side_by_side(inside)
+        repeats = int(np.clip(_INSIDE_PAIRS // max(pairs, 1), 2, 24))
+        closer = self._all(place, plan, repeats)
+        if closer is None:
+            return None
+        split, done = label.copy(), 0
+        for members in inside:
+            part = groups(closer[np.ix_(members, members)])
+            split[members] = done + part
+            done += int(part.max()) + 1
+        same = label[:, None] == label[None]
+        return _Trial(split, np.where(same, closer, took))
+
+    def _all(self, place: Ints, plan: list[tuple[Ints, Ints]], repeats: int) -> Array | None:
+        """Medians of the logarithms of how long pairs took; zero where there was no pair."""
+        turns = repeats * len(plan)
+        clearing_bytes = self.cache_bytes * (turns // self._turns_a_cleaning() + 1)
+        if clearing_bytes > self.budget_bytes:
+            return None
+        self.budget_bytes -= clearing_bytes
+        took = np.zeros((repeats, place.size, place.size))
+        for repeat in range(repeats):
+            for first, second in plan:
+                took[repeat, first, second] = np.log(self._round(place[first], place[second]))
+        middle = np.median(took, axis=0)
+        return np.asarray(middle + middle.T)
+
+    def _turns_a_cleaning(self) -> int:
+        return max(self.slots if self.fresh_slots else 1, 1)
+
+    def _round(self, first: Ints, second: Ints) -> Array:
+        """How long pairs take, none of whose blocks is in a cache, nanoseconds."""
+        if self.cache_bytes and self._turns_left == 0:
+            self._empty_cache()
+            self._turns_left = self._turns_a_cleaning()
+        self._turns_left = max(self._turns_left - 1, 0)
+        self._turn += 1
+        offsets = np.stack([self._fresh(first), self._fresh(second)], axis=1)
+        took = np.empty(first.size)
+        for index, pair in enumerate(offsets):
+            took[index] = self.target.play("read", pair, self.read_bytes, depth=2).duration_ns
+        return took
+
+    def _fresh(self, place: Ints) -> Ints:
+        """Addresses of the block of each place whose turn it is; the same one in all, which may be one chip's."""
+        return place * self.place_bytes + self._turn % self.slots * self.read_bytes
+
+    def _side_by_side_reads(self) -> bool:
+        """Whether any two reads end at nearly the same time, which they do on a few units and more.
+
+        With one command at a time each ends a read's time after the one before; on a few units behind one slow bus a
+        transfer's time after it, so that some places are looked at in any case.
+        """
+        first, second = self.rng.choice(self.places, (2, 4 * _FIRST))
+        if self.cache_bytes:
+            self._avoid(np.concatenate([first, second]))
+            self._empty_cache()
+        apart = np.empty(first.size)
+        alone = np.empty(first.size)
+        for index in range(first.size):
+            self._turn += 1
+            pair = self._fresh(np.array([first[index], second[index]]))
+            times = self.target.play("read", pair, self.read_bytes, depth=2)
+            apart[index] = abs(float(times.ended_ns[1]) - float(times.ended_ns[0]))
+            alone[index] = times.latency_ns.min()
+        return bool((apart < _SIDE_BY_SIDE * np.median(alone)).mean() > _STRAY)
+
+    def _overtaken(self) -> float:
+        """How often the second of two commands ends well before the first: never, if the drive takes one at a time.
+
+        The first is a read of the cells; the second a read of what was just read, or a small write, either of which
+        may find memory that serves it. The better share of the two; of reads alone where nothing may be written.
+        """
+        place = self.rng.choice(self.places, 2 * _OVERTAKING, replace=False)
+        self._avoid(place)
+        self._empty_cache()
+        shares = []
+        for kind in ("read",) if self.target.read_only else ("read", "write"):
+            ahead = 0
+            for cells, other in place.reshape(-1, 2):
+                # A block that was not read yet, beside one that was just read.
+                self._turn += 1
+                both = self._fresh(np.array([cells, other]))
+                self.target.play("read", both[1:], self.read_bytes)
+                times = self.target.play(np.array(["read", kind]), both, self.read_bytes, depth=2)
+                first, second = times.latency_ns
+                ahead += int(second < _OVERTAKES * first)
+                if kind == "write":
+                    self.target.flush()
+            shares.append(ahead / _OVERTAKING)
+        return max(shares)
+
+    # A cache of what was read
+
+    def _measure_cache(self) -> bool:
+        """How much has to be read until places are read anew; False if nothing helps."""
+        self.fresh_slots = False
+        sizes = [0, *(1 << shift for shift in range(20, 29))]
+        for self.cache_bytes in sizes:
+            if not self._still_cached(0):
+                break
+        else:
+            return False
+        if self.cache_bytes:
+            # The places looked at may have filled the rest of it.
+            self.cache_bytes += self.cache_bytes // 8
+            kept, self.cache_bytes = self.cache_bytes, 0
+            self.fresh_slots = self.slots > 1 and not self._still_cached(1)
+            self.cache_bytes = kept
+            self._empty_cache()
+        return True
+
+    def _still_cached(self, slots_on: int) -> bool:
+        """Whether places are read faster the second time, or other blocks of them."""
+        place = self.rng.choice(self.places, _FIRST, replace=False)
+        self._avoid(place)
+        self._turn += 2
+        before = self.target.play("read", self._fresh(place), self.read_bytes).latency_ns
+        self._empty_cache()
+        self._turn += slots_on
+        after = self.target.play("read", self._fresh(place), self.read_bytes).latency_ns
+        fast = _CACHED * float(np.median(before))
+        return bool((after < fast).sum() > (before < fast).sum() + _STRAY * place.size)
+
+    def _avoid(self, place: Ints) -> None:
+        """What empties the cache lies anywhere but at these places."""
+        count = self.places * self.place_bytes // self.cleaner_bytes
+        free = np.ones(count, dtype=bool)
+        first = place * self.place_bytes // self.cleaner_bytes
+        last = ((place + 1) * self.place_bytes - 1) // self.cleaner_bytes
+        for low, high in zip(first, last, strict=True):
+            free[low : high + 1] = False
+        self._cleaners = self.rng.permutation(np.flatnonzero(free)).astype(np.int64)
+        self._at = self._turns_left = 0
+
+    def _empty_cache(self) -> None:
+        count = min(self.cache_bytes // self.cleaner_bytes, self._cleaners.size)
+        if count:
+            chosen = self._cleaners[(self._at + np.arange(count)) % self._cleaners.size]
+            self._at += count
+            self.target.play(
+                "read", chosen * self.cleaner_bytes, self.cleaner_bytes, depth=_CLEANER_DEPTH
+            )
+
+
+def _side_by_side(inside: list[Ints]) -> list[tuple[Ints, Ints]]:
+    """Rounds of all pairs inside of groups, the groups at the same time."""
+    plans = [(members, rounds(members.size)) for members in inside if members.size > 1]
+    joint = []
+    for turn in range(max((len(plan) for _, plan in plans), default=0)):
+        now = [(members, plan[turn]) for members, plan in plans if turn < len(plan)]
+        low = np.concatenate([members[pairs[0]] for members, pairs in now])
+        high = np.concatenate([members[pairs[1]] for members, pairs in now])
+        joint.append((low, high))
+    return joint

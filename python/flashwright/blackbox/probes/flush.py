@@ -1,0 +1,219 @@
+"""Whether a write buffer empties by itself, what a flush costs, and whether it waits for flash."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from flashwright.blackbox.base import Context, Cost, kib
+from flashwright.blackbox.probes.edges import center
+from flashwright.blackbox.probes.read_buffer import reach
+from flashwright.blackbox.stats import chance_above
+from flashwright.blackbox.target import FILL_BYTES, Target
+from flashwright.drive.findings import Finding, Mark, Plot, Series, unknown
+
+__all__ = ["Flush"]
+
+Array = npt.NDArray[np.float64]
+
+# Pauses between a burst and its flush, in times of that flush without a pause: by the last, any drive that empties its
+# buffer as fast as it can is done several times over.
+_PAUSES = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
+# And one for drives that wait until nothing is asked of them. Ours: such work starts after tens of milliseconds to
+# seconds.
+_LONG_NS = {"quick": 1e9, "full": 5e9}
+# Shares of the flush without a pause: below the first the buffer emptied itself, above the second it kept what it had.
+_EMPTIED, _KEPT = 0.4, 0.6
+# The quantile that stands for a flush without cleaning.
+_LOW = 0.25
+_FILLED = 0.9
+
+
+class Flush:
+    """Flushes of nothing, and of a nearly full buffer after pauses.
+
+    Source: SSDcheck (Kim et al., MICRO 2018) tells buffers that write back in the background from those that wait, by
+    bursts; the flush as the measure is ours.
+    """
+
+    NAME: ClassVar[str] = "flush"
+    ABOUT: ClassVar[str] = (
+        "Whether the write buffer empties by itself, what a flush of nothing costs, and whether a flush waits for "
+        "flash (after SSDcheck, MICRO 2018)."
+    )
+    PARAMETERS: ClassVar[tuple[str, ...]] = ("write-buffer-drain", "flush-time", "flush-honoured")
+
+    def cost(self, context: Context) -> Cost:
+        """About what it will ask of the drive."""
+        burst = int(_FILLED * (context.size("write-buffer") or 1 << 20))
+        trials = _trials(context)
+        bursts = (len(_PAUSES) + 2) * trials
+        return Cost(
+            bytes_written=reach(context.target) + bursts * burst,
+            requests=reach(context.target) // FILL_BYTES + 3 * bursts + 64,
+        )
+
+    def run(self, context: Context) -> list[Finding]:
+        """Ask, and decide."""
+        target, rng = context.target, context.rng(self.NAME)
+        target.flush()
+        count = 64
+        nothing = target.play("flush", np.zeros(count, np.int64), 0).latency_ns
+        draws = np.median(nothing[rng.integers(0, count, (500, count))], axis=1)
+        low, high = (float(bound) for bound in np.quantile(draws, [0.025, 0.975]))
+        value = float(np.median(nothing))
+        time = Finding(
+            "flush-time",
+            "found",
+            value,
+            "ns",
+            low,
+            high,
+            float(np.mean(np.abs(draws - value) <= max(0.1 * value, 1.0))),
+            f"median of {count} flushes with nothing to write",
+        )
+        known = context.known.get("write-buffer")
+        if known is not None and known.verdict == "absent":
+            why = "no write buffer: what is acknowledged is on flash"
+            rest = [
+                Finding(name, "absent", None, "", None, None, known.confidence, why)
+                for name in ("write-buffer-drain", "flush-honoured")
+            ]
+            return [rest[0], time, rest[1]]
+        buffer = context.size("write-buffer")
+        if buffer is None:
+            why = "the size of the write buffer is not known"
+            return [unknown("write-buffer-drain", why), time, unknown("flush-honoured", why)]
+        target.fill(end_bytes=reach(target))
+        burst = context.down(_FILLED * buffer)
+        trials = _trials(context)
+        wrote, at_once = _after(target, burst, 0.0, trials, rng)
+        honoured = _honoured(at_once, wrote, nothing, known, burst, rng)
+        if chance_above(at_once, nothing) > 0.001:
+            why = "a flush takes no longer for what is in the buffer, so it tells nothing of it"
+            return [unknown("write-buffer-drain", why), time, honoured]
+        typical = center(at_once)[0]
+        pauses = [share * typical for share in _PAUSES]
+        pauses.append(max(_LONG_NS[context.mode], 20 * typical))
+        flushed = np.empty((len(pauses), trials))
+        # In turns, so that cleaning strikes all of them alike.
+        for trial in range(trials):
+            for at, pause in enumerate(pauses):
+                flushed[at, trial] = _after(target, burst, pause, 1, rng)[1][0]
+            context.progress((trial + 1) / trials)
+        return [_drain(pauses, flushed, nothing, burst, rng), time, honoured]
+
+
+def _trials(context: Context) -> int:
+    return 10 if context.mode == "quick" else 30
+
+
+def _after(
+    target: Target, burst: int, pause_ns: float, count: int, rng: np.random.Generator
+) -> tuple[Array, Array]:
+    """Times of writes to an emptied buffer, and of the flush a pause after each."""
+    wrote, flushed = np.empty(count), np.empty(count)
+    target.flush()
+    places = reach(target) // burst
+    first = int(rng.integers(0, places))
+    for at in range(count):
+        offset = (first + at) % places * burst
+        wrote[at] = target.play("write", [offset], burst).latency_ns[0]
+        if pause_ns:
+            target.idle(pause_ns)
+        flushed[at] = target.flush()
+    return wrote, flushed
+
+
+def _honoured(
+    at_once: Array,
+    wrote: Array,
+    nothing: Array,
+    buffer: Finding | None,
+    burst: int,
+    rng: np.random.Generator,
+) -> Finding:
+    """Whether a flush takes as long as flash needs for what was in the buffer."""
+    level, none = float(np.median(at_once)), float(np.median(nothing))
+    figures = {"flush_after_burst_ns": level, "burst_ns": float(np.median(wrote))}
+    waits = chance_above(at_once, nothing) < 0.001
+    # What the first write that does not fit waited for beyond the link: flash had the like of this burst to do.
+    needed = 0.0 if buffer is None else float(buffer.figures.get("step_ns", 0.0))
+    figures["programming_ns"] = needed
+    draws = np.median(at_once[rng.integers(0, at_once.size, (500, at_once.size))], axis=1)
+    # A quarter: parts of pages and cleaning strike one more than the other; what does not wait takes next to nothing.
+    long_enough = float(np.mean(draws - none >= needed / 4)) if needed else float(waits)
+    seen = (
+        f"a flush right after a write of {kib(burst)} takes {level / 1000:,.0f} us, one of nothing "
+        f"{none / 1000:,.0f} us"
+    )
+    if waits and long_enough > 0.9:
+        why = seen
+        value, confidence = "yes", long_enough
+    elif not waits and needed > 10 * max(none, 1.0):
+        why = (
+            f"{seen}, though programming takes about {needed / 1000:,.0f} us: it does not wait, or the buffer "
+            "outlives a loss of power"
+        )
+        value, confidence = "no", 0.99
+    else:
+        why = f"{seen}, and programming takes about {needed / 1000:,.0f} us: too near to each other"
+        return unknown("flush-honoured", why, "", (), **figures)
+    return Finding("flush-honoured", "found", value, "", None, None, confidence, why, (), figures)
+
+
+def _drain(
+    pauses: list[float],
+    flushed: Array,
+    nothing: Array,
+    burst: int,
+    rng: np.random.Generator,
+) -> Finding:
+    """Whether the flush after the longest pause still has the work that it has without one.
+
+    Cleaning makes single flushes many times as long and none shorter, so the first quarter of the times tells what is
+    always there.
+    """
+    none = float(np.median(nothing))
+    count = flushed.shape[1]
+    draws = rng.integers(0, count, (2, 500, count))
+    starts = np.quantile(flushed[0][draws[0]], _LOW, axis=1) - none
+    levels = np.quantile(flushed, _LOW, axis=1) - none
+    left = (np.quantile(flushed[-1][draws[1]], _LOW, axis=1) - none) / starts
+    figures = {"left_share": float(levels[-1] / levels[0]), "longest_pause_ns": pauses[-1]}
+    halves = [pause for pause, level in zip(pauses, levels, strict=True) if level < levels[0] / 2]
+    x = np.repeat(np.array(pauses), count)
+    series = (
+        Series("flush after a pause", x, flushed.ravel()),
+        Series("quarter", np.array(pauses), levels + none, "line"),
+    )
+    marks = (Mark(halves[0], "half is gone"),) if halves else ()
+    labels = "pause [ns]", "flush [ns]"
+    plots = (Plot(f"Flushes after writes of {kib(burst)} and a pause", *labels, series, marks),)
+    emptied, kept = float(np.mean(left < _EMPTIED)), float(np.mean(left > _KEPT))
+    seen = (
+        f"after {pauses[-1] / 1e9:.3g} s of pause a flush of {kib(burst)} takes {max(figures['left_share'], 0):.0%} of "
+        "what it takes at once"
+    )
+    if max(emptied, kept) < 0.9:
+        why = f"{seen}: neither all nor nothing"
+        return unknown("write-buffer-drain", why, "", plots, **figures)
+    if emptied > kept:
+        figures["half_gone_ns"] = halves[0] if halves else pauses[-1]
+        value, why = "eager", f"{seen}: it empties by itself"
+    else:
+        value, why = "lazy", f"{seen}: it keeps what it has until asked"
+    return Finding(
+        "write-buffer-drain",
+        "found",
+        value,
+        "",
+        None,
+        None,
+        max(emptied, kept),
+        why,
+        plots,
+        figures,
+    )

@@ -1,0 +1,691 @@
+"""Asking a drive all that the probes can ask: in order, within a time limit, and again after an interruption.
+
+The state of an interrupted session is a file with the findings that there are; each probe begins with a
+purge, so that a session gives the same whether it was interrupted or not: on a simulated drive, to the digit.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from flashwright._core import __version__
+from flashwright.blackbox.base import Context, Cost, Mode, Probe, chosen, of_the_whole, reads_alone
+from flashwright.blackbox.pages import amount, probe_page, write_probe
+from flashwright.blackbox.probeplan import Planned, planned
+from flashwright.blackbox.probes import PROBES
+from flashwright.blackbox.probes.declared import Declared, beside, declared, doubts
+from flashwright.blackbox.probes.limits import doubts_of_reads, limits, rest_of
+from flashwright.blackbox.profile import Profile
+from flashwright.blackbox.target import Deadline, Drive, OutOfTimeError, Target, opened
+from flashwright.blackbox.twin.check import Check
+from flashwright.blackbox.twin.making import Twin, twin_of
+from flashwright.drive.contradictions import reconcile
+from flashwright.drive.findings import Finding, Mark, Plot, Series, unknown
+from flashwright.drive.profilefile import TargetFacts
+from flashwright.errors import DeviceError, SavedStateError
+from flashwright.support.arguments import checked
+from flashwright.support.digests import digest_of_code, modules_of
+from flashwright.support.files import write_beside
+from flashwright.support.sealed import expect_code, read_sealed, seal
+from flashwright.support.tabular import Tabular, html_table, of_rows
+
+__all__ = [
+    "Asked",
+    "Planned",
+    "ProbeInterrupted",
+    "ProbeResult",
+    "Twin",
+    "plan",
+    "probe",
+    "twin_of",
+]
+
+Ended = Literal["complete", "time-limit", "interrupted", "failed"]
+
+# What a kept session calls itself in its first line.
+_KIND = "probe-state"
+_NOT_ASKED = "not asked: "
+# What more than half of the resamplings contradict is no verdict.
+_LEAST_CONFIDENCE = 0.5
+_NEEDS_WRITES = "needs writes, and reads alone were allowed"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a probe did.
+
+    Attributes
+    ----------
+    name : str
+        Of the probe.
+    bytes_read, bytes_written, flushes : int
+        What it asked.
+    seconds : float
+        Real time that it took.
+    target_seconds : float
+        The same on the target's clock.
+    """
+
+    name: str
+    bytes_read: int
+    bytes_written: int
+    flushes: int
+    seconds: float
+    target_seconds: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ProbeResult(Tabular):
+    """What the probes found.
+
+    Attributes
+    ----------
+    target : mapping
+        ``name``, ``kind``, ``capacity_bytes``, ``block_bytes``, ``real_time``.
+    mode : {"quick", "full"}
+        How patient it was.
+    seed : int
+        Of all that was random.
+    findings : mapping of str to Finding
+        By parameter, in the order of the probes.
+    asked : tuple of Asked
+        What was done, a probe each.
+    ended : {"complete", "time-limit", "interrupted", "failed"}
+        Whether all probes came to their end.
+    note : str
+        Why not.
+    declared : mapping of str to Declared
+        What the kernel and the drive say of it, by name; empty unless it is a block device.
+    doubts : tuple of str
+        Why this may be no drive of flash. If there are any, what was found is not told as a drive's parameters, unless
+        that was asked for.
+    limits : tuple of str
+        What could not be told because reads alone were allowed, or because a part of a drive was probed.
+    """
+
+    target: Mapping[str, Any]
+    mode: Mode
+    seed: int
+    findings: Mapping[str, Finding]
+    asked: tuple[Asked, ...]
+    ended: Ended = "complete"
+    note: str = ""
+    declared: Mapping[str, Declared] = field(default_factory=dict)
+    doubts: tuple[str, ...] = ()
+    limits: tuple[str, ...] = ()
+
+    def __getitem__(self, parameter: str) -> Finding:
+        """What was found of a parameter."""
+        return self.findings[parameter]
+
+    def to_arrow(self) -> pa.Table:
+        """A row for each parameter, in the order of the probes.
+
+        Returns
+        -------
+        pyarrow.Table
+            ``parameter``, ``verdict``, ``value`` as people read it (``"16 KiB"``), ``number`` where it is one, in the
+            ``unit`` given, its bounds ``low`` and ``high``, ``confidence`` from 0 to 1, and ``why``.
+        """
+        return of_rows(
+            {
+                "parameter": name,
+                "verdict": finding.verdict,
+                "value": None if finding.value is None else amount(finding.value, finding.unit),
+                "number": None if isinstance(finding.value, str) else finding.value,
+                "unit": finding.unit,
+                "low": finding.low,
+                "high": finding.high,
+                "confidence": finding.confidence,
+                "why": finding.why,
+            }
+            for name, finding in self.findings.items()
+        )
+
+    @property
+    def beside(self) -> list[str]:
+        """Declared values beside what was found, a sentence each."""
+        return [one.sentence for one in beside(self.declared, self.findings)]
+
+    @property
+    def json(self) -> dict[str, Any]:
+        """The documented figures: all of the findings with their evidence."""
+        return {
+            "version": __version__,
+            "target": dict(self.target),
+            "mode": self.mode,
+            "seed": self.seed,
+            "ended": self.ended,
+            "note": self.note or None,
+            "doubts": list(self.doubts),
+            "limits": list(self.limits),
+            "declared": {name: asdict(value) for name, value in self.declared.items()},
+            "beside": self.beside,
+            "findings": [_plain(finding) for finding in self.findings.values()],
+            "asked": [asdict(asked) for asked in self.asked],
+        }
+
+    def profile(self, twin: Twin | None = None) -> Profile:
+        """What was found as a profile, which other commands take; of contradicting findings the surer one stays.
+
+        Parameters
+        ----------
+        twin : Twin, optional
+            A model of the drive, from :func:`twin_of`.
+        """
+        return Profile(
+            TargetFacts(**self.target),
+            reconcile(self.findings, self.target["capacity_bytes"]),
+            self.mode,
+            self.seed,
+            round(sum(asked.seconds for asked in self.asked), 3),
+            {name: one.value for name, one in self.declared.items() if one.value is not None},
+            None if twin is None else twin.fit.ssd,
+            {} if twin is None else twin.fit.to_dict(),
+            {} if twin is None else twin.calibration.to_dict(),
+        )
+
+    def report(
+        self,
+        path: str | os.PathLike[str],
+        twin: Twin | None = None,
+        checked: Check | None = None,
+    ) -> None:
+        """Write an HTML page: verdicts, how each came about, the evidence as plots, and the twin if there is one."""
+        write_probe(Path(path), self, None if twin is None else twin.fit.residuals, checked)
+
+    def figures(
+        self,
+        folder: str | os.PathLike[str],
+        twin: Twin | None = None,
+        checked: Check | None = None,
+    ) -> list[Path]:
+        """Write each chart of the report as a vector drawing (SVG) and as its numbers (CSV); needs Matplotlib.
+
+        Parameters
+        ----------
+        folder : path
+            Where the files go; it is made if it is not there.
+        twin : Twin, optional
+            What the drive was copied into.
+        checked : Check, optional
+            Drive and twin on the pattern that was held back.
+
+        Returns
+        -------
+        list of Path
+            The files: ``NN-name.svg`` and ``NN-name.csv``.
+        """
+        return probe_page(self, None if twin is None else twin.fit.residuals, checked).figures(
+            folder
+        )
+
+    def __repr__(self) -> str:
+        told = sum(finding.verdict != "unknown" for finding in self.findings.values())
+        return (
+            f"ProbeResult({self.target['name']}: {told} of {len(self.findings)} told, {self.ended})"
+        )
+
+    def _repr_html_(self) -> str:
+        words = {"absent": "none", "unknown": "cannot tell"}
+        rows = [
+            [
+                name,
+                words.get(finding.verdict) or amount(finding.value, finding.unit),
+                f"{finding.confidence:.0%}" if finding.verdict != "unknown" else "",
+                finding.why,
+            ]
+            for name, finding in self.findings.items()
+        ]
+        head = ["parameter", "verdict", "confidence", "why"]
+        return html_table(head, rows, str(self.target["name"]), "; ".join(self.doubts) or self.note)
+
+
+class ProbeInterrupted(KeyboardInterrupt):
+    """Ctrl-C while probes were asking.
+
+    Attributes
+    ----------
+    result : ProbeResult
+        What was finished.
+    """
+
+    def __init__(self, result: ProbeResult) -> None:
+        super().__init__("the probes were interrupted")
+        self.result = result
+
+
+@dataclass
+class _Session:
+    """The findings so far, and the file that keeps them."""
+
+    path: Path | None
+    key: dict[str, Any]
+    findings: dict[str, Finding] = field(default_factory=dict)
+    asked: list[Asked] = field(default_factory=list)
+
+    @property
+    def done(self) -> set[str]:
+        return {asked.name for asked in self.asked}
+
+    def load(self) -> None:
+        if self.path is None or not self.path.exists():
+            return
+        opened = read_sealed(self.path, _KIND)
+        expect_code(self.path, opened, _KIND, _digest_of_probes())
+        key = opened.about["key"]
+        differing = [name for name in self.key if key.get(name) != self.key[name]]
+        if differing:
+            found = ", ".join(f"{name} {key.get(name)}" for name in differing)
+            wanted = ", ".join(f"{name} {self.key[name]}" for name in differing)
+            other = "session" if {"mode", "seed"}.issuperset(differing) else "drive"
+            raise SavedStateError(
+                f"{self.path}: belongs to another {other}: found {found}, expected {wanted}",
+                "name another file, or delete it to begin anew",
+            )
+        kept = json.loads(opened.content)
+        self.findings = {f["parameter"]: _revived(f) for f in kept["findings"]}
+        self.asked = [Asked(**asked) for asked in kept["asked"]]
+
+    def save(self) -> None:
+        if self.path is None:
+            return
+        kept = {
+            "findings": [_plain(finding) for finding in self.findings.values()],
+            "asked": [asdict(asked) for asked in self.asked],
+        }
+        content = json.dumps(kept).encode() + b"\n"
+        whole = seal(_KIND, content, code=_digest_of_probes(), key=self.key)
+        with write_beside(self.path) as part:
+            part.write_bytes(whole)
+
+
+def _digest_of_probes() -> str:
+    """The code that decides what a session finds: findings of another are no part of this one."""
+    return digest_of_code(
+        __name__,
+        *(f"flashwright.blackbox.{name}" for name in ("base", "stats", "target")),
+        "flashwright.drive.findings",
+        *(f"flashwright.blackbox.characterize.{name}" for name in ("base", "depth_and_size")),
+        *modules_of("flashwright.blackbox.probes"),
+    )
+
+
+def _plain(finding: Finding) -> dict[str, Any]:
+    """A finding as JSON has it; gaps of a series are null."""
+
+    def numbers(values: Any) -> list[float | None]:
+        return [value if np.isfinite(value) else None for value in np.asarray(values).tolist()]
+
+    plots = [
+        {
+            "title": plot.title,
+            "x_label": plot.x_label,
+            "y_label": plot.y_label,
+            "x_log": plot.x_log,
+            "y_log": plot.y_log,
+            "series": [
+                {
+                    "name": line.name,
+                    "style": line.style,
+                    "x": numbers(line.x),
+                    "y": numbers(line.y),
+                }
+                for line in plot.series
+            ],
+            "marks": [asdict(mark) for mark in plot.marks],
+        }
+        for plot in finding.plots
+    ]
+    value = finding.value.item() if isinstance(finding.value, np.generic) else finding.value
+    figures = {name: float(figure) for name, figure in finding.figures.items()}
+    return {
+        "parameter": finding.parameter,
+        "verdict": finding.verdict,
+        "value": value,
+        "unit": finding.unit,
+        "low": None if finding.low is None else float(finding.low),
+        "high": None if finding.high is None else float(finding.high),
+        "confidence": float(finding.confidence),
+        "why": finding.why,
+        "figures": {name: x if np.isfinite(x) else None for name, x in figures.items()},
+        "plots": plots,
+    }
+
+
+def _revived(plain: dict[str, Any]) -> Finding:
+    """A finding from JSON."""
+
+    def numbers(values: list[float | None]) -> Any:
+        return np.array([np.nan if value is None else value for value in values], float)
+
+    plots = tuple(
+        Plot(
+            plot["title"],
+            plot["x_label"],
+            plot["y_label"],
+            tuple(
+                Series(line["name"], numbers(line["x"]), numbers(line["y"]), line["style"])
+                for line in plot["series"]
+            ),
+            tuple(Mark(**mark) for mark in plot["marks"]),
+            plot["x_log"],
+            plot["y_log"],
+        )
+        for plot in plain["plots"]
+    )
+    figures = {name: np.nan if x is None else x for name, x in plain["figures"].items()}
+    return Finding(**{**plain, "plots": plots, "figures": figures})
+
+
+def _chosen(only: Iterable[str]) -> list[Probe]:
+    hint = "probes that others build on come along only if they are named too"
+    return chosen(PROBES, only, hint)
+
+
+@checked(seed=(0, 2**64 - 1))
+def plan(
+    target: Target,
+    *,
+    mode: Mode = "full",
+    only: Iterable[str] = (),
+    state: Path | None = None,
+    seed: int = 1,
+    twin: bool = False,
+    check: bool = False,
+) -> list[Planned]:
+    """What a session will ask of a target at most, before anything is written.
+
+    Parameters
+    ----------
+    target : Target
+        The drive; a real one is read for a moment to see how fast it is.
+    mode, only, state, seed
+        As of :func:`probe`.
+    twin, check : bool, optional
+        Whether a twin is made (:func:`twin_of`) and checked as well.
+
+    Returns
+    -------
+    list of Planned
+        A probe each, in order; then ``calibration`` and ``check`` where those are wanted.
+    """
+    session = _open(target, mode, seed, state)
+    return planned(
+        target, _chosen(only), mode, seed, session.findings, session.done, twin=twin, check=check
+    )
+
+
+def _open(target: Target, mode: Mode, seed: int, state: Path | None) -> _Session:
+    key = {
+        "target": target.name,
+        "drive": target.drive,
+        "capacity_bytes": target.capacity_bytes,
+        "block_bytes": target.block_bytes,
+        "mode": mode,
+        "seed": seed,
+        "access": "reads" if target.read_only else "writes",
+    }
+    session = _Session(state, key)
+    session.load()
+    return session
+
+
+@checked(seed=(0, 2**64 - 1), time_limit=(0, math.inf))
+def probe(
+    target: Drive,
+    *,
+    mode: Mode = "full",
+    only: Iterable[str] = (),
+    time_limit: float | None = None,
+    state: str | os.PathLike[str] | None = None,
+    seed: int = 1,
+    despite_doubts: bool = False,
+    progress: Callable[[str, int, int], None] | None = None,
+    found: Callable[[Finding, Asked], None] | None = None,
+) -> ProbeResult:
+    """Ask a drive all that the probes can ask.
+
+    The data on the target is lost if it is open for writing. Of one that is open for reads alone
+    (``Target(path, read_only=True)``) those probes are asked that tell something without a write.
+
+    Parameters
+    ----------
+    target : Target, Ssd or str
+        The drive: an open target, or a simulated one (``"sim:NAME"``, ``"sim:FILE.toml"``, or as described). A real
+        one needs consent: ``Target("/dev/...", destroys_data=True)``. ``Target(..., part=Range(...))`` keeps to a part.
+    mode : {"quick", "full"}, optional
+        Minutes, or as long as it takes.
+    only : iterable of str, optional
+        Names of probes; all of them if none is given.
+    time_limit : float, optional
+        Seconds after which no more is asked; the probe that is under way is given up.
+    state : str or path, optional
+        A file that keeps the findings after every probe. If it exists, the session goes on where that one stopped.
+    seed : int, optional
+        Of all that is random.
+    despite_doubts : bool, optional
+        Tell what was found as it is even if the target may be no drive of flash, such as a disk of a virtual machine
+        that is known to be handed through.
+    progress : callable, optional
+        Told the probe's name, and how many bytes are done of how many in all.
+    found : callable, optional
+        Told each finding as soon as it is there, and what its probe asked. A doubt that comes up later may still
+        withhold it in the result.
+
+    Returns
+    -------
+    ProbeResult
+        A finding for every parameter; of those that were not asked, an unknown that says so.
+
+    Raises
+    ------
+    WorkloadError
+        If there is no such probe.
+    SavedStateError
+        If the state is of another target or session.
+    ProbeInterrupted
+        On Ctrl-C, with what was finished.
+
+    Examples
+    --------
+    >>> found = probe("sim:ssd-a", mode="quick", only=["clustered-page"])
+    >>> found["clustered-page"].value
+    16384
+    >>> found.to_pandas()[["parameter", "verdict", "value"]]
+            parameter verdict   value
+    0  clustered-page   found  16 KiB
+    """
+    with opened(target) as drive:
+        return _probe(drive, mode, only, time_limit, state, seed, despite_doubts, progress, found)
+
+
+def _probe(
+    target: Target,
+    mode: Mode,
+    only: Iterable[str],
+    time_limit: float | None,
+    state: str | os.PathLike[str] | None,
+    seed: int,
+    despite_doubts: bool,
+    progress: Callable[[str, int, int], None] | None,
+    found: Callable[[Finding, Asked], None] | None,
+) -> ProbeResult:
+    session = _open(target, mode, seed, None if state is None else Path(state))
+    wanted = _chosen(only)
+    costs = {
+        p.NAME: max(_bytes(p.cost(Context(target, mode, seed, session.findings))), 1)
+        for p in wanted
+    }
+    total = sum(costs.values())
+    done = sum(costs[name] for name in session.done if name in costs)
+    watch = Deadline(time_limit)
+    ended: Ended = "complete"
+    note = ""
+    seen = _Seen(target, wanted, despite_doubts)
+    outer, target.watch = target.watch, watch
+    try:
+        for asking in wanted:
+            if asking.NAME in session.done or (target.read_only and not reads_alone(asking)):
+                continue
+
+            def told(share: float, name: str = asking.NAME, before: int = done) -> None:
+                watch()
+                if progress is not None:
+                    progress(name, before + int(costs[name] * min(share, 1.0)), total)
+
+            try:
+                told(0.0)
+                _ask(asking, Context(target, mode, seed, session.findings, told), session)
+            except OutOfTimeError:
+                ended, note = "time-limit", f"the time limit came during {asking.NAME}"
+                break
+            except DeviceError as error:
+                ended, note = "failed", f"{asking.NAME}: {error}"
+                break
+            except KeyboardInterrupt:
+                ended, note = "interrupted", f"interrupted during {asking.NAME}"
+                break
+            done += costs[asking.NAME]
+            session.save()
+            if found is not None:
+                told_now, _ = seen.told(session)
+                for parameter in asking.PARAMETERS:
+                    found(told_now[parameter], session.asked[-1])
+    finally:
+        target.watch = outer
+    result = _result(seen, mode, seed, session, ended, note)
+    if ended == "interrupted":
+        raise ProbeInterrupted(result)
+    return result
+
+
+def _bytes(cost: Cost) -> int:
+    # A request costs about as much time as this many bytes do.
+    return cost.bytes_read + cost.bytes_written + cost.requests * 20_000
+
+
+def _ask(asking: Probe, context: Context, session: _Session) -> None:
+    target = context.target
+    before = (target.bytes_read, target.bytes_written, target.flushes)
+    real, own = time.monotonic(), target.elapsed_ns
+    if not target.read_only:
+        target.purge()
+    findings = asking.run(context)
+    assert {f.parameter for f in findings} == set(asking.PARAMETERS), f"{asking.NAME} told all"
+    assert all((f.value is None) == (f.verdict != "found") for f in findings), asking.NAME
+    session.findings |= {finding.parameter: finding for finding in findings}
+    spent = Asked(
+        asking.NAME,
+        target.bytes_read - before[0],
+        target.bytes_written - before[1],
+        target.flushes - before[2],
+        time.monotonic() - real,
+        (target.elapsed_ns - own) * 1e-9,
+    )
+    session.asked.append(spent)
+
+
+class _Seen:
+    """What may be told of findings on a target: what the session can't know, and what speaks against a drive."""
+
+    def __init__(self, target: Target, wanted: list[Probe], despite_doubts: bool) -> None:
+        self.target, self.wanted, self.despite_doubts = target, wanted, despite_doubts
+        block = target.kind == "block-device" and target.path is not None
+        self.declared = declared(str(target.path)) if block else {}
+        self.limits = limits(target)
+        self._part = rest_of(target)
+        self._empty = doubts_of_reads(target)
+
+    def told(self, session: _Session, note: str = "") -> tuple[dict[str, Finding], tuple[str, ...]]:
+        """The findings so far as they may be told, one for each parameter, and the doubts."""
+        findings = {}
+        for asked in self.wanted:
+            missing = f"{_NOT_ASKED}{note}"
+            if self.target.read_only and not reads_alone(asked):
+                missing = f"{_NOT_ASKED}{_NEEDS_WRITES}"
+            for parameter in asked.PARAMETERS:
+                found = _sure(session.findings.get(parameter, unknown(parameter, missing)))
+                if self._part is not None and parameter in of_the_whole(asked):
+                    found = _doubted(found, "Only a part of the drive is probed.")
+                findings[parameter] = found
+        kind = findings.get("kind-of-device")
+        doubted = (*_doubts(self.target, self.declared, kind), *self._empty)
+        if doubted and not self.despite_doubts:
+            findings = {name: _doubted(finding, doubted[0]) for name, finding in findings.items()}
+        return findings, doubted
+
+
+def _result(
+    seen: _Seen, mode: Mode, seed: int, session: _Session, ended: Ended, note: str
+) -> ProbeResult:
+    target = seen.target
+    findings, doubted = seen.told(session, note)
+    facts = {
+        "name": target.name,
+        "kind": target.kind,
+        "capacity_bytes": target.capacity_bytes,
+        "block_bytes": target.block_bytes,
+        "real_time": target.real_time,
+    }
+    return ProbeResult(
+        facts,
+        mode,
+        seed,
+        findings,
+        tuple(session.asked),
+        ended,
+        note,
+        seen.declared,
+        doubted,
+        seen.limits,
+    )
+
+
+def _doubts(target: Target, told: Mapping[str, Declared], kind: Finding | None) -> tuple[str, ...]:
+    """Why a target may be no drive of flash."""
+    found = doubts(told)
+    if target.kind == "file":
+        found.append("It is a file: its file system, and the disk below with its caches, answer.")
+    # What was not asked speaks neither for nor against.
+    if kind is not None and kind.verdict == "unknown" and not kind.why.startswith(_NOT_ASKED):
+        found.append(kind.why)
+    return tuple(found)
+
+
+def _sure(finding: Finding) -> Finding:
+    """The finding, or none where more of the evidence speaks against it than for it."""
+    if finding.verdict == "unknown" or finding.confidence >= _LEAST_CONFIDENCE:
+        return finding
+    return _withheld(finding, f"too unsteady: {finding.confidence:.0%} of the evidence say")
+
+
+def _doubted(finding: Finding, doubt: str) -> Finding:
+    """A finding on what may be no drive: what was seen, but no verdict."""
+    if finding.verdict == "unknown":
+        return finding
+    return _withheld(finding, f"{doubt} So this is not told as a drive's:")
+
+
+def _withheld(finding: Finding, but: str) -> Finding:
+    """A finding that tells what was seen, but gives no verdict."""
+    seen = "none" if finding.verdict == "absent" else amount(finding.value, finding.unit)
+    return replace(
+        finding,
+        verdict="unknown",
+        value=None,
+        low=None,
+        high=None,
+        confidence=0.0,
+        why=f"{but} {seen}. {finding.why}",
+    )

@@ -1,0 +1,23 @@
+"""From a drive to its twin: a model that the simulator runs and that behaves as the drive was measured to.
+
+Three steps: :func:`calibrate` plays a fixed set of patterns on a drive, :func:`fitted` searches a model that gives the
+same on them, :func:`check` compares both on a pattern that was held back.
+"""
+
+from flashwright.blackbox.twin.calibration import Calibration, Pattern, calibrate, patterns
+from flashwright.blackbox.twin.check import Check, Compared, check
+from flashwright.blackbox.twin.fit import Fit, Model, Residual, fitted
+
+__all__ = [
+    "Calibration",
+    "Check",
+    "Compared",
+    "Fit",
+    "Model",
+    "Pattern",
+    "Residual",
+    "calibrate",
+    "check",
+    "fitted",
+    "patterns",
+]

@@ -1,0 +1,823 @@
+"""A drive model that behaves as a drive was measured to: its twin.
+
+What probes found is built in. What they did not find is tried: a few structures, of which the one with the least error
+stays. The rest are numbers (times, rates, spare space), for which closed forms of single patterns give starting values
+and a damped Gauss-Newton descent in log space the rest. Its residuals are logarithms of ratios of mean and percentiles,
+its weights bound what a pattern can pull that no model explains (Huber's, as iteratively reweighted least squares).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from flashwright.blackbox.target import Deadline, OutOfTimeError, Target
+from flashwright.blackbox.twin.calibration import Calibration, Measured, Pattern, number, play, word
+from flashwright.drive.findings import Finding
+from flashwright.errors import FlashwrightError, TargetError
+from flashwright.run.ssd import Ssd
+
+__all__ = ["Drive", "Fit", "Model", "Residual", "fitted"]
+
+Array = npt.NDArray[np.float64]
+KIB, MIB = 1 << 10, 1 << 20
+
+# By how much a level counts. The means decide, as in the check; 99th percentiles of the few requests of the first stage
+# are single latencies.
+_CLEAN = {"mean_ns": 1.0, "p10_ns": 0.5, "p50_ns": 1.0, "p90_ns": 0.5}
+# Beside overwriting, where cleaning strikes by chance, a level of the clean drive says so many times as much.
+_PRECISION = 3.0
+_USED = {"mean_ns": 1.5, "p10_ns": 0.3, "p50_ns": 0.7, "p90_ns": 0.7, "p99_ns": 0.8}
+# Below this two latencies are the same: about what a host's own work on a request varies by.
+_FLOOR_NS = 2000.0
+# Residuals beyond this (log of a ratio) count linearly: Huber's bound, about twice the noise of a level.
+_HUBER = 0.08
+# Log-block schemes with pages at home in their block (algorithms.md, sections 2.4, 2.5, 2.7); the superblock scheme
+# (2.6) also reads spare areas to find a page.
+_ALIKE = ("bast", "fast", "last")
+# Spare space of drives, from consumer to enterprise ones.
+_SPARES = (0.05, 0.07, 0.09, 0.12, 0.15, 0.19, 0.24, 0.3)
+# Pages of a block that chips have had, for drives of which the clustered block is not known.
+_BLOCK_PAGES = (32, 64, 128, 256, 512)
+# Buffers to try where none was found and none was found absent; from the smallest that holds a request of a common size
+# to what a drive's RAM has to spare.
+_BUFFERS = (128 * KIB, MIB, 8 * MIB, 64 * MIB)
+_WORST = 3.0
+# A fit as good as this is one: what is left is how medians of some hundred latencies vary.
+_ENOUGH = 0.004
+
+
+class Drive(Protocol):
+    """What is said of a drive besides what was measured; a :class:`Target` says it too."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        ...
+
+    @property
+    def capacity_bytes(self) -> int:
+        """Its size."""
+        ...
+
+
+@dataclass(frozen=True)
+class Model:
+    """A drive as the fit sees it: structure, then numbers.
+
+    Attributes
+    ----------
+    page_bytes, pages_per_block, channels, dies : int
+        Clustered page, its number in a block, and how the units lie on buses.
+    scheme : str
+        Translation layer.
+    rewrites : bool
+        Whether a write of a part of a page reads the rest first.
+    queue_depth : int
+        Commands that it takes at once.
+    read_buffer_bytes, read_least_bytes, prefetch_bytes, write_buffer_bytes : int
+        RAM.
+    kind, drain, oversized : str
+        Of the write buffer, as configurations say it.
+    read_ns, transfer_ns, program_ns, erase_ns : float
+        Of a clustered page, of a block.
+    rate : float
+        Of the interface, bytes per second.
+    read_overhead_ns, write_overhead_ns : float
+        Firmware.
+    look_up_ns : float
+        Of a spare area, where the translation layer reads those.
+    noise : float
+        As ``controller.noise``.
+    spare : float
+        Physical space beyond the logical, as a share of that.
+    """
+
+    page_bytes: int
+    pages_per_block: int
+    channels: int = 1
+    dies: int = 1
+    scheme: str = "page"
+    rewrites: bool = True
+    queue_depth: int = 32
+    read_buffer_bytes: int = 0
+    read_least_bytes: int = 0
+    prefetch_bytes: int = 0
+    write_buffer_bytes: int = 0
+    kind: str = "fifo"
+    drain: str = "lazy"
+    oversized: str = "through"
+    read_ns: float = 50e3
+    transfer_ns: float = 50e3
+    program_ns: float = 600e3
+    erase_ns: float = 3e6
+    rate: float = 500e6
+    read_overhead_ns: float = 10e3
+    write_overhead_ns: float = 10e3
+    look_up_ns: float = 50e3
+    noise: float = 0.02
+    spare: float = 0.15
+
+    @property
+    def units(self) -> int:
+        """What works at the same time."""
+        return self.channels * self.dies
+
+    def ssd(self, name: str, about: str, capacity_bytes: int) -> Ssd:
+        """The drive.
+
+        Parameters
+        ----------
+        name, about : str
+            As descriptions have them.
+        capacity_bytes : int
+            At least so much; whole pages.
+
+        Raises
+        ------
+        ConfigError
+            If the numbers do not make a drive.
+        """
+        logical = -(-capacity_bytes // self.page_bytes) * self.page_bytes
+        plane_block = self.page_bytes * self.pages_per_block * self.units
+        settings: dict[str, object] = {
+            "name": name,
+            "about": about,
+            "geometry.channels": self.channels,
+            "geometry.dies-per-channel": self.dies,
+            "geometry.page-size": f"{self.page_bytes} B",
+            "geometry.pages-per-block": self.pages_per_block,
+            "geometry.blocks-per-plane": max(round(logical * (1 + self.spare) / plane_block), 4),
+            "capacity.logical": f"{logical} B",
+            "ftl.scheme": self.scheme,
+            "timing.read": f"{round(self.read_ns)} ns",
+            "timing.program": f"{round(self.program_ns)} ns",
+            "timing.erase": f"{round(self.erase_ns)} ns",
+            "timing.oob-read": f"{round(self.look_up_ns)} ns",
+            "timing.bus-rate": f"{round(self.page_bytes * 1e9 / self.transfer_ns)} B/s",
+            "host.partial-pages": "read-modify-write" if self.rewrites else "whole",
+            "controller.interface-rate": f"{round(self.rate)} B/s",
+            "controller.queue-depth": self.queue_depth,
+            "controller.read-overhead": f"{round(self.read_overhead_ns)} ns",
+            "controller.write-overhead": f"{round(self.write_overhead_ns)} ns",
+            "controller.noise": round(self.noise, 4),
+        }
+        if self.write_buffer_bytes:
+            settings |= {
+                "controller.write-buffer.size": f"{self.write_buffer_bytes} B",
+                "controller.write-buffer.kind": self.kind,
+                "controller.write-buffer.drain": self.drain,
+                "controller.write-buffer.oversized": self.oversized,
+                # As many as can be written side by side.
+                "controller.write-buffer.flushes": self.units,
+            }
+        if self.read_buffer_bytes:
+            settings |= {
+                "controller.read-buffer.size": f"{self.read_buffer_bytes} B",
+                "controller.read-buffer.least": f"{self.read_least_bytes} B",
+                "controller.read-buffer.prefetch": f"{self.prefetch_bytes} B",
+            }
+        return _blank().with_(settings)
+
+
+@dataclass(frozen=True)
+class Residual:
+    """A level of drive and twin.
+
+    Attributes
+    ----------
+    pattern, kind, level : str
+        Such as ``"used-mixed"``, ``"write"``, ``"p99"``; the kind of a bandwidth is empty.
+    drive, twin : float
+        Nanoseconds, or bytes per second.
+    ratio : float
+        Twin over drive.
+    """
+
+    pattern: str
+    kind: str
+    level: str
+    drive: float
+    twin: float
+    ratio: float
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A twin and how it came about.
+
+    Attributes
+    ----------
+    ssd : Ssd
+        The twin.
+    model : Model
+        Its numbers.
+    residuals : tuple of Residual
+        What the calibration says of drive and twin.
+    error : float
+        Root mean square of the logarithms of the weighted ratios.
+    tried : tuple of (str, float)
+        Structures that were compared, with their error.
+    evaluations : int
+        How often patterns were played on a candidate.
+    stopped : str
+        Why the fit ended before it was done; empty if it was. What the model was not yet played on has no residuals.
+    """
+
+    ssd: Ssd
+    model: Model
+    residuals: tuple[Residual, ...]
+    error: float
+    tried: tuple[tuple[str, float], ...]
+    evaluations: int
+    stopped: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As nested dicts and lists of numbers and text, for TOML or JSON."""
+        return {
+            "error": self.error,
+            "evaluations": self.evaluations,
+            "stopped": self.stopped,
+            "tried": [{"structure": name, "error": error} for name, error in self.tried],
+            "residuals": [vars(residual) for residual in self.residuals],
+        }
+
+
+def fitted(
+    info: Drive,
+    findings: Mapping[str, Finding],
+    calibration: Calibration,
+    *,
+    seed: int = 1,
+    progress: Callable[[float], None] = lambda share: None,
+    time_limit: float | None = None,
+) -> Fit:
+    """The twin of a drive, with the record of its fit.
+
+    Parameters
+    ----------
+    info : Drive
+        Name and size: the target itself, or what is known of it.
+    findings : mapping of str to Finding
+        What probes found; what is missing is tried.
+    calibration : Calibration
+        What was measured.
+    seed : int, optional
+        Of what is random in candidates.
+    progress : callable, optional
+        Told the share that is done, 0 to 1.
+    time_limit : float, optional
+        Seconds after which the best model so far is taken: that of the last step that was begun.
+
+    Returns
+    -------
+    Fit
+
+    Raises
+    ------
+    TargetError
+        If the calibration is of a drive of another size, or no model can be built.
+    OutOfTimeError
+        If the time limit came before a single model was played.
+    """
+    if info.capacity_bytes != calibration.capacity_bytes:
+        raise TargetError(
+            f"{info.name}: found {info.capacity_bytes:,} B, expected the {calibration.capacity_bytes:,} B of its"
+            " calibration",
+            "calibrate the drive that is to be fitted",
+        )
+    return _Search(info, findings, calibration, seed, progress, Deadline(time_limit)).run()
+
+
+# Numbers by stage: what the patterns show. All are logarithms in the descent.
+_READS = ("read_ns", "transfer_ns", "rate", "read_overhead_ns", "noise")
+_ALL = (*_READS, "program_ns", "write_overhead_ns", "erase_ns", "spare")
+# What cleaning takes.
+_COSTS = ("erase_ns", "program_ns", "transfer_ns", "read_ns")
+_BOUNDS = {
+    "read_ns": (1e3, 5e6),
+    "transfer_ns": (100.0, 20e6),
+    "program_ns": (1e3, 50e6),
+    "erase_ns": (50e3, 200e6),
+    "rate": (5e6, 30e9),
+    "read_overhead_ns": (50.0, 1e6),
+    "write_overhead_ns": (50.0, 1e6),
+    "look_up_ns": (1e3, 5e6),
+    "noise": (1e-3, 0.3),
+    "spare": (0.01, 1.0),
+}
+# Of a difference quotient, and the longest step, in logarithms.
+_STEP = 0.04
+# What shows only where a drive cleans, by chance or in whole blocks, needs longer ones.
+_STEPS = {"erase_ns": 0.15, "spare": 0.12}
+_REACH = 0.7
+
+
+# What was measured of a drive, and the same of a model.
+_Played: TypeAlias = tuple[Sequence[Measured], tuple[Measured, ...]]
+
+
+@dataclass(frozen=True)
+class _Best:
+    """What stands if time is up."""
+
+    model: Model
+    rank: int
+    """Of the step that it comes from."""
+    error: float
+    played: list[_Played]
+
+
+class _Search:
+    def __init__(
+        self,
+        info: Drive,
+        findings: Mapping[str, Finding],
+        calibration: Calibration,
+        seed: int,
+        progress: Callable[[float], None],
+        deadline: Deadline,
+    ) -> None:
+        self.deadline = deadline
+        self.most = 0
+        self.best: _Best | None = None
+        self.info, self.findings, self.calibration = info, findings, calibration
+        self.seed, self.progress = seed, progress
+        self.tried: list[tuple[str, float]] = []
+        self.evaluations = 0
+        clean = calibration.stage("clean")
+        self.clean, self.used = clean, calibration.stage("used")
+        writes = [at for at, m in enumerate(clean) if m.pattern.reads < 1]
+        self.reads = clean[: writes[0]] if writes else clean
+
+    # --- playing and comparing ---
+
+    def play(self, model: Model, wanted: Sequence[Measured]) -> tuple[Measured, ...] | None:
+        """The same patterns on a candidate; None if it can't be built or can't take them."""
+        self.deadline()
+        self.evaluations += 1
+        chosen: list[Pattern] = [m.pattern for m in wanted]
+        try:
+            ssd = model.ssd("candidate", "", self.calibration.capacity_bytes)
+            with Target(ssd, seed=self.seed) as target:
+                target.watch = self.deadline
+                return play(
+                    target,
+                    chosen,
+                    capacity_bytes=self.calibration.capacity_bytes,
+                    block_bytes=self.calibration.block_bytes,
+                )
+        except FlashwrightError:
+            return None
+
+    def residuals(self, model: Model, wanted: Sequence[Measured]) -> Array:
+        """Weighted logarithms of ratios, in a fixed order."""
+        parts = []
+        played: list[_Played] = []
+        both = len({m.pattern.stage for m in wanted}) == 2
+        for stage in ("clean", "used"):
+            of_stage = [m for m in wanted if m.pattern.stage == stage]
+            if of_stage:
+                found = self.play(model, of_stage)
+                if found is not None:
+                    played.append((of_stage, found))
+                factor = _PRECISION if both and stage == "clean" else 1.0
+                gaps = _gaps(of_stage, found)
+                parts.append(np.array([factor * weight * gap for *_, weight, gap in gaps]))
+        residuals = np.concatenate(parts)
+        if sum(len(of_stage) for of_stage, _ in played) == len(wanted):
+            self.remember(model, wanted, played, _robust(residuals))
+        return residuals
+
+    def remember(
+        self,
+        model: Model,
+        wanted: Sequence[Measured],
+        played: list[_Played],
+        error: float,
+    ) -> None:
+        """Keep the model that stands if time is up: one of a later step, or a better one of the same."""
+        steps = (self.reads, self.clean, self.used, (*self.clean, *self.used))
+        rank = next(at for at, step in enumerate(steps) if [*step] == [*wanted])
+        if self.best is None or (-rank, error) < (-self.best.rank, self.best.error):
+            self.best = _Best(model, rank, error, played)
+
+    def error(self, model: Model, wanted: Sequence[Measured]) -> float:
+        """One figure of the residuals."""
+        return _robust(self.residuals(model, wanted))
+
+    # --- numbers ---
+
+    def descend(
+        self, model: Model, names: Sequence[str], wanted: Sequence[Measured], rounds: int
+    ) -> tuple[Model, float]:
+        """Damped Gauss-Newton over the logarithms of some numbers."""
+        if model.scheme == "superblock":
+            names = (*names, "look_up_ns")
+        at = self.residuals(model, wanted)
+        error = _robust(at)
+        damping = 0.01
+        jacobian: Array | None = None
+        fresh = False
+        for _ in range(rounds):
+            if error < _ENOUGH:
+                break
+            if jacobian is None:
+                columns = [
+                    (self.residuals(_moved(model, {name: step}), wanted) - at) / step
+                    for name, step in ((name, _STEPS.get(name, _STEP)) for name in names)
+                ]
+                jacobian, fresh = np.stack(columns, 1), True
+            weights = np.minimum(1.0, _HUBER / np.maximum(np.abs(at), 1e-12))
+            left = jacobian.T @ (weights[:, None] * jacobian)
+            right = -jacobian.T @ (weights * at)
+            scale = np.diag(left) + 1e-3
+            # A slope that was only carried on is measured anew before the step is shortened for long.
+            for _ in range(4 if fresh else 1):
+                step = np.linalg.solve(left + damping * np.diag(scale), right)
+                # Each by itself: a number that nothing shows must not hold up the others.
+                step = np.clip(step, -_REACH, _REACH)
+                trial = _moved(model, dict(zip(names, step.tolist(), strict=True)))
+                there = self.residuals(trial, wanted)
+                if _robust(there) < error:
+                    break
+                damping = max(damping, 0.01) * 8
+            else:
+                if fresh:
+                    break
+                jacobian = None
+                continue
+            gain = error - _robust(there)
+            # Broyden's update: what the step showed of the slopes.
+            jacobian += np.outer(there - at - jacobian @ step, step) / max(
+                float(step @ step), 1e-12
+            )
+            model, at, error = trial, there, _robust(there)
+            damping = max(damping / 4, 1e-3)
+            if fresh and gain < 0.01 * error:
+                break
+            if gain < 0.1 * error:
+                jacobian = None
+            fresh = False
+        return model, error
+
+    # --- the steps ---
+
+    def run(self) -> Fit:
+        try:
+            return self.searched()
+        except OutOfTimeError:
+            if self.best is None:
+                raise
+        best = self.best
+        self.tried.append((_name(best.model), best.error))
+        stopped = f"fit stopped by the time limit after {self.evaluations:,} of at most {self.most:,} trials"
+        return self.result(best.model, best.error, best.played, stopped)
+
+    def searched(self) -> Fit:
+        # What reads show: units and buses, queue, link.
+        chosen: list[Model] = []
+        starts = self.structures()
+        self.most = self.trials(starts)
+        for scheme in self.schemes():
+            alike = [model for model in starts if model.scheme == scheme]
+            best = self.compare(alike, _READS, self.reads, ((1, 10), (6, 6)))
+            # Of one structure from several starts the first is the best.
+            chosen += {_name(model): model for model in reversed(best)}.values()
+        least = min(self.error(model, self.reads) for model in chosen)
+        near = max(2 * least, _ENOUGH)
+        chosen = [model for model in chosen if self.error(model, self.reads) <= near]
+        self.progress(0.2)
+        # What writes into erased space show: translation, buffer, programs.
+        variants = [other for model in chosen for other in self.write_variants(model)]
+        chosen = self.compare(variants, _ALL, self.clean, ((0, 8), (1, 4)), near=2.0)
+        chosen = [self.with_oversized(model) for model in chosen]
+        chosen = self.compare(chosen, _ALL, self.clean, ((5, 2),))
+        # Merges have chance in them, so near equals are told apart by what has none.
+        chosen.sort(key=lambda model: self.error(model, self.reads))
+        model = self.with_oversized(chosen[0])  # told better by numbers that fit
+        model, _ = self.descend(model, _ALL, self.clean, 4)
+        self.progress(0.5)
+        # What overwriting shows: spare space, blocks, erases.
+        model = self.overwriting(model)
+        self.progress(0.8)
+        model, _ = self.descend(model, (*_COSTS, "spare"), (*self.clean, *self.used), 5)
+        model, error = self.scan(model, "spare", self.used)
+        self.tried.append((_name(model), error))
+        self.progress(1.0)
+        played: list[_Played] = []
+        for wanted in (self.clean, self.used):
+            found = self.play(model, wanted)
+            if found is None:
+                raise TargetError(f"{self.info.name}: found no model that takes its calibration")
+            played.append((wanted, found))
+        return self.result(model, error, played)
+
+    def trials(self, starts: Sequence[Model]) -> int:
+        """How many trials the search takes at most."""
+
+        def descent(rounds: int, names: Sequence[str]) -> int:
+            # Slopes of each number, one of a look-up, and four tries of a step.
+            return 1 + rounds * (len(names) + 1 + 4)
+
+        most, kept, variants = 0, 0, 0
+        for scheme in self.schemes():
+            alike = [model for model in starts if model.scheme == scheme]
+            few = min(len(alike), 10)
+            most += len(alike) * descent(1, _READS) + few * descent(6, _READS)
+            kept += min(few, 6)
+            variants += min(few, 6) * max(
+                (len(self.write_variants(model)) for model in alike), default=0
+            )
+        most += 2 * kept + variants + min(variants, 8) * descent(1, _ALL)
+        most += 2 * 4 + 4 * descent(5, _ALL) + 2 * 4 + 2 + descent(4, _ALL)
+        most += len(self.block_pages(starts[0])) * len(_SPARES) + 7 + descent(5, ("", ""))
+        # The last descent plays both stages, and the end shows what is left.
+        return most + 2 * descent(5, (*_COSTS, "spare")) + 7 + 2
+
+    def compare(
+        self,
+        models: Iterable[Model],
+        names: Sequence[str],
+        wanted: Sequence[Measured],
+        rounds: Sequence[tuple[int, int]],
+        near: float = 1.1,
+    ) -> list[Model]:
+        """The best of some structures, by halves: rounds of descent, and how many stay at most after them."""
+        models = list(models)
+        for last, (count, keep) in enumerate(rounds, 1 - len(rounds)):
+            found = self.ranked([self.descend(model, names, wanted, count) for model in models])
+            # Before the numbers are fitted an error says little; later what is not equal is not followed.
+            most = max(found[0][1] * (near if last == 0 else 2.0), _ENOUGH)
+            models = [model for model, error in found[:keep] if error <= most]
+        self.tried += [(_name(model), error) for model, error in found]
+        return models
+
+    @staticmethod
+    def ranked(found: list[tuple[Model, float]]) -> list[tuple[Model, float]]:
+        """The best first; of equals the one that was tried first."""
+        return sorted(found, key=lambda pair: pair[1])
+
+    def structures(self) -> list[Model]:
+        """Models to begin with: what was found, and variants of what was not."""
+        units = number(self.findings, "parallel-units")
+        layouts = _layouts(int(units)) if units else _layouts(None)
+        page = number(self.findings, "clustered-page")
+        made = []
+        for page_bytes in [int(page)] if page else self.pages():
+            for channels, dies in layouts:
+                base = self.with_start(Model(page_bytes, 64, channels, dies), rewrites=bool(page))
+                for scheme in self.schemes():
+                    pages = self.block_pages(replace(base, scheme=scheme))[0]
+                    like = replace(base, scheme=scheme, pages_per_block=pages)
+                    if scheme == "superblock":
+                        # A read is a look-up of one to three spare areas first.
+                        like = replace(like, read_ns=base.read_ns / 2, look_up_ns=base.read_ns / 4)
+                    flash = like.read_ns + like.transfer_ns
+                    # Where dies share a bus, and where a look-up senses without a transfer, the way from one end of a
+                    # page's split between array and bus to the other is not downhill.
+                    shares = (0.2, 0.7) if dies > 1 or scheme == "superblock" else (0.3,)
+                    made += [
+                        replace(
+                            like,
+                            queue_depth=depth,
+                            read_ns=(1 - share) * flash,
+                            transfer_ns=share * flash,
+                        )
+                        for depth in self.depths()
+                        for share in shares
+                    ]
+        return made
+
+    def schemes(self) -> list[str]:
+        """Translation layers that reads tell apart: where pages lie, and what a look-up costs."""
+        found = word(self.findings, "mapping")
+        return {"page": ["page"], "log-block": [_ALIKE[0], "superblock"]}.get(
+            found or "", ["page", _ALIKE[0], "superblock"]
+        )
+
+    def pages(self) -> list[int]:
+        """Clustered pages to try where it is not known."""
+        stripe = number(self.findings, "stripe")
+        if stripe:
+            return [int(stripe)]
+        block = self.calibration.block_bytes
+        sizes = [k * KIB for k in (2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256)]
+        return [size for size in sizes if size % block == 0]
+
+    def depths(self) -> list[int]:
+        """Queue depths to try: 32, unless requests side by side never helped."""
+        alone = self.calibration["read-block"].bandwidth
+        deep = self.calibration["read-block-16-deep"].bandwidth
+        return [32] if deep > 1.3 * alone else [1, 32]
+
+    def with_start(self, model: Model, rewrites: bool) -> Model:
+        """The same structure, with closed-form starting values and what was found of buffers."""
+        cal, block = self.calibration, self.calibration.block_bytes
+        spreads = [m.spread for m in self.reads if m.pattern.depth == 1 and m.spread > 0]
+        spread = min(float(np.min(spreads)) if spreads else 0.01, 0.15)
+        # Noise n lengthens by 2n in the mean and spreads by n.
+        noise = max(spread / (1 - 2 * spread), 1e-3)
+        stretch = 1 + 2 * noise
+
+        def p50(name: str, kind: str = "read") -> float:
+            return cal[name].levels[kind].p50_ns / stretch
+
+        alone, again, again_64 = (
+            p50(name) for name in ("read-block", "read-block-again", "read-64k-again")
+        )
+        hit = again < 0.7 * alone
+        overhead = again if hit else 0.15 * alone
+        rate = 1.3 * max(m.bandwidth for m in cal.measured)
+        if again_64 < 0.7 * p50("read-64k") and again_64 > overhead:
+            rate = max((64 * KIB - block) / (again_64 - overhead) * 1e9, rate / 1.3)
+        flash = max(alone - overhead, 2e3)
+        written = cal["write-unit-flush-sequential"].levels
+        whole = written["write"].p50_ns + (written["flush"].p10_ns if "flush" in written else 0.0)
+        overhead_write = max(p50("write-few", "write") - block / rate * 1e9, 1e3)
+        if self.open("write-buffer") or not number(self.findings, "write-buffer"):
+            overhead_write = min(overhead_write, overhead)
+        program = max(
+            whole / stretch - overhead_write - 0.4 * flash - cal.unit_bytes / rate * 1e9, 20e3
+        )
+        read_buffer = int(number(self.findings, "read-buffer") or 0)
+        if hit and self.open("read-buffer"):
+            read_buffer = _BUFFERS[1]
+        write_buffer = int(number(self.findings, "write-buffer") or 0)
+        prefetch = 0
+        if word(self.findings, "prefetch") == "yes" and read_buffer:
+            prefetch = min(int(number(self.findings, "prefetch-size") or 128 * KIB), read_buffer)
+        return replace(
+            model,
+            rewrites=rewrites,
+            read_buffer_bytes=read_buffer,
+            read_least_bytes=min(int(number(self.findings, "read-buffer-least") or 0), read_buffer),
+            prefetch_bytes=prefetch,
+            write_buffer_bytes=write_buffer,
+            kind="cache" if word(self.findings, "buffer-kind") == "cache" else "fifo",
+            drain=word(self.findings, "write-buffer-drain") or "lazy",
+            noise=noise,
+            rate=rate,
+            read_overhead_ns=max(overhead - block / rate * 1e9, 1e3),
+            write_overhead_ns=overhead_write,
+            read_ns=0.7 * flash,
+            transfer_ns=0.3 * flash,
+            program_ns=program,
+        )
+
+    def write_variants(self, model: Model) -> list[Model]:
+        """Schemes, blocks and what of the buffer is not known."""
+        # Reads do not tell these apart.
+        alike = _ALIKE if model.scheme in _ALIKE else (model.scheme,)
+        made = [replace(model, scheme=scheme) for scheme in alike]
+        if number(self.findings, "clustered-page") is None:
+            # Either parts of pages cost nothing more, or it could not be told.
+            made += [replace(m, rewrites=True) for m in made]
+        if self.open("write-buffer"):
+            made = [replace(m, write_buffer_bytes=size) for m in made for size in (0, *_BUFFERS)]
+        if word(self.findings, "write-buffer-drain") is None:
+            made += [replace(m, drain="eager") for m in made if m.write_buffer_bytes]
+        if word(self.findings, "buffer-kind") is None:
+            made += [replace(m, kind="cache") for m in made if m.write_buffer_bytes]
+        return made
+
+    def open(self, parameter: str) -> bool:
+        """Whether a parameter was neither found nor found to be absent."""
+        finding = self.findings.get(parameter)
+        return finding is None or finding.verdict == "unknown"
+
+    def with_oversized(self, model: Model) -> Model:
+        """What becomes of a write larger than the buffer: of the two ways the one that fits better."""
+        if not model.write_buffer_bytes:
+            return model
+        ways = [replace(model, oversized=way) for way in ("through", "stream")]
+        return min(ways, key=lambda model: self.error(model, self.clean))
+
+    def block_pages(self, model: Model) -> list[int]:
+        """Pages of a block to try, the likeliest first."""
+        block = number(self.findings, "clustered-block")
+        if block:
+            # Page maps stripe over all units, so that a clustered block has a block of each.
+            together = model.page_bytes * (model.units if model.scheme == "page" else 1)
+            return [max(round(block / together), 2)]
+        return [128, *(pages for pages in _BLOCK_PAGES if pages != 128)]
+
+    def overwriting(self, model: Model) -> Model:
+        """Fits spare space, blocks and erases to what overwriting showed."""
+        best, error = model, math.inf
+        for pages in self.block_pages(model):
+            # Blocks with pages at home have logs for a share of all blocks, and use no other spare space.
+            spares = (0.11, 0.2) if model.scheme in _ALIKE else _SPARES
+            for spare in spares:
+                trial = replace(model, pages_per_block=pages, spare=spare)
+                there = self.error(trial, self.used)
+                if there < error:
+                    best, error = trial, there
+        if model.scheme not in _ALIKE:
+            best, _ = self.scan(best, "spare", self.used)
+        best, _ = self.descend(best, ("erase_ns", "spare"), self.used, 5)
+        return best
+
+    def scan(self, model: Model, name: str, wanted: Sequence[Measured]) -> tuple[Model, float]:
+        """Halves the steps of one number around the best: for what moves in whole blocks and has no slope."""
+        best, error = model, self.error(model, wanted)
+        for width in (0.12, 0.06, 0.03):
+            for trial in [_moved(best, {name: step}) for step in (-width, width)]:
+                there = self.error(trial, wanted)
+                if there < error:
+                    best, error = trial, there
+        return best, error
+
+    def result(
+        self, model: Model, error: float, played: Sequence[_Played], stopped: str = ""
+    ) -> Fit:
+        about = (
+            f"Twin of {self.info.name}: structure as probed, numbers fitted to {len(self.calibration.measured)}"
+            f" patterns{'; ' if stopped else ''}{stopped}."
+        )
+        ssd = model.ssd("twin", about, self.calibration.capacity_bytes)
+        residuals = [
+            Residual(pattern, kind, level, drive, twin, twin / max(drive, 1.0))
+            for wanted, found in played
+            for pattern, kind, level, drive, twin, _, _ in _gaps(wanted, found)
+        ]
+        tried = tuple(self.tried)
+        return Fit(ssd, model, tuple(residuals), error, tried, self.evaluations, stopped)
+
+
+@cache
+def _blank() -> Ssd:
+    """A drive of defaults, read once."""
+    return Ssd.from_text("", "blank")
+
+
+def _gaps(
+    wanted: Sequence[Measured], found: Sequence[Measured] | None
+) -> list[tuple[str, str, str, float, float, float, float]]:
+    """Pattern, kind, level, drive, twin, weight, and logarithm of the ratio; the worst where a candidate failed."""
+    rows = []
+    for at, drive in enumerate(wanted):
+        twin = found[at] if found is not None else None
+        weights = _CLEAN if drive.pattern.stage == "clean" else _USED
+        for kind, level in drive.levels.items():
+            for name, weight in weights.items():
+                here = float(getattr(level, name))
+                there = float(getattr(twin.levels[kind], name)) if twin else 0.0
+                gap = math.log((there + _FLOOR_NS) / (here + _FLOOR_NS)) if twin else _WORST
+                row = (drive.pattern.name, kind, name.removesuffix("_ns"), here, there, weight, gap)
+                rows.append(row)
+        there = twin.bandwidth if twin else 0.0
+        gap = math.log(there / drive.bandwidth) if twin else _WORST
+        rows.append((drive.pattern.name, "", "bandwidth", drive.bandwidth, there, 0.7, gap))
+    return rows
+
+
+def _robust(residuals: Array) -> float:
+    """Root of Huber's mean loss: as a root mean square, but linear beyond the bound."""
+    size = np.abs(residuals)
+    loss = np.where(size <= _HUBER, size**2, _HUBER * (2 * size - _HUBER))
+    return float(np.sqrt(loss.mean()))
+
+
+def _moved(model: Model, steps: Mapping[str, float]) -> Model:
+    """The model with some numbers multiplied by the exponentials of these."""
+    changes = {}
+    for name, step in steps.items():
+        low, high = _BOUNDS[name]
+        changes[name] = min(max(getattr(model, name) * math.exp(step), low), high)
+    return replace(model, **changes)
+
+
+def _layouts(units: int | None) -> list[tuple[int, int]]:
+    """Channels and dies on each to try."""
+    if units is None:
+        return [
+            (1, 1),
+            (2, 1),
+            (1, 2),
+            (4, 1),
+            (2, 2),
+            (1, 4),
+            (8, 1),
+            (4, 2),
+            (2, 4),
+            (8, 2),
+            (4, 4),
+            (8, 4),
+        ]
+    return [(units // dies, dies) for dies in range(1, units + 1) if units % dies == 0]
+
+
+def _name(model: Model) -> str:
+    """A structure in words."""
+    buffer = f", {model.kind} {model.drain} {model.oversized}" if model.write_buffer_bytes else ""
+    return (
+        f"{model.scheme}, {model.channels} x {model.dies} units, page {model.page_bytes} B x {model.pages_per_block},"
+        f" queue {model.queue_depth}{buffer}"
+    )

@@ -1,0 +1,86 @@
+"""A drive from a file: a description, one that is based on another file, or the twin of a profile."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from flashwright.drive.description import base_of, completed
+from flashwright.drive.profilefile import drive_of, is_profile
+from flashwright.drive.profilefile import read as read_profile
+from flashwright.errors import ConfigError
+
+__all__ = ["read_file", "read_text"]
+
+
+def read_file(file: Path, above: tuple[Path, ...] = ()) -> str:
+    """The whole description of the drive in a file.
+
+    Parameters
+    ----------
+    file : Path
+        The file.
+    above : tuple of Path, optional
+        The files that are based on it, each on the next.
+
+    Raises
+    ------
+    ConfigError
+        With every fault of the file.
+    """
+    try:
+        text = file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{file}: not text in UTF-8: {error.reason}") from None
+    except OSError as error:
+        raise ConfigError(f"{file}: {(error.strerror or str(error)).lower()}") from None
+    return read_text(text, str(file), file.stem, (*above, file))
+
+
+def read_text(text: str, source: str, name: str, files: tuple[Path, ...] = ()) -> str:
+    r"""The whole description of the drive that a text describes.
+
+    Parameters
+    ----------
+    text : str
+        A description or a profile, whose twin is taken.
+    source : str
+        What messages call it.
+    name : str
+        What the drive is called that has no name of its own.
+    files : tuple of Path, optional
+        The files that lead to it, each based on the next.
+
+    Raises
+    ------
+    ConfigError
+        With every fault of the text.
+
+    Examples
+    --------
+    >>> "channels = 8" in read_text("[geometry]\nchannels = 8", "text", "mine")
+    True
+    """
+    text = text.removeprefix("\ufeff")
+    if is_profile(text):
+        return drive_of(read_profile(text, source))
+    base = base_of(text)
+    over = None if base is None or not files else _based(base, source, files)
+    return completed(text, source, name, over)
+
+
+def _based(base: str, source: str, files: tuple[Path, ...]) -> str:
+    """The description in the file that another is based on."""
+    file = files[-1].parent / base
+    if file.resolve() in [above.resolve() for above in files]:
+        circle = " -> ".join(str(each) for each in (*files, file))
+        raise ConfigError(
+            f"{source}: base: found a circle, expected an end to it: {circle}",
+            "one of these files must be based on a bundled drive or on nothing",
+        )
+    if not file.is_file():
+        raise ConfigError(
+            f"{source}: base: found {base!r}, expected a drive's file there: {file}: "
+            + ("is a folder" if file.is_dir() else "there is no such file"),
+            "the path is relative to the file that it stands in",
+        )
+    return read_file(file, files)

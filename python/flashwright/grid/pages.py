@@ -1,0 +1,317 @@
+"""The page of a sweep: key figures by combination, and over each numeric key, with intervals over seeds."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from flashwright.report import text
+from flashwright.report.charts import Chart, Columns, Section
+from flashwright.report.page import Findings, write_findings
+from flashwright.report.tables import Cell, Table
+from flashwright.run.pages.keyfigures import Figure
+from flashwright.run.pages.sweep import amount, sweeps
+from flashwright.run.pages.view import Floats
+
+_FIGURES = (
+    Figure("Write amplification", "write_amplification", text.significant),
+    Figure("IOPS", "throughput.iops", text.count),
+    Figure("Mean response", "response_time_ns.all.mean", text.time_ns),
+    Figure("99 % response", "response_time_ns.all.p99", text.time_ns),
+    Figure("Blocks erased", "flash.erases.total", text.count),
+    Figure("Cleaning efficiency", "gc.efficiency", text.share),
+    Figure("Hits of the mapping cache", "mapping_cache.hit_ratio", text.share),
+    Figure("Writes found in RAM", "buffer.write_hit_ratio", text.share),
+)
+
+# Beyond so many lines nobody tells them apart; the table has all.
+_LINES_MOST = 24
+_COLOURS = 7
+_VALUES_MOST = 24
+_FAILURES_SHOWN = 200
+
+
+class EstimateView(Protocol):
+    """A figure over seeds: its mean, and half its 95 % interval."""
+
+    @property
+    def mean(self) -> float: ...
+    @property
+    def ci95(self) -> float | None: ...
+
+
+class SummaryView(Protocol):
+    """A combination over its seeds."""
+
+    @property
+    def varied(self) -> Mapping[str, object]: ...
+    @property
+    def runs(self) -> int: ...
+    @property
+    def failed(self) -> int: ...
+    @property
+    def figures(self) -> Mapping[str, EstimateView]: ...
+
+
+class SweepView(Protocol):
+    """A sweep, as its page needs it."""
+
+    @property
+    def keys(self) -> Sequence[str]: ...
+    @property
+    def summaries(self) -> Sequence[SummaryView]: ...
+    @property
+    def failures(self) -> Sequence[tuple[Any, str]]: ...
+    @property
+    def cases(self) -> Sequence[Any]: ...
+    @property
+    def digest(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class _Mean:
+    """A combination as the figures over a key read a run: with one end or the middle of each interval."""
+
+    json: Mapping[str, Any]
+    varied: Mapping[str, object]
+    label: str
+    windows: pa.Table = field(default_factory=lambda: pa.table({}))
+    erases_per_block: npt.NDArray[np.uint32] = field(default_factory=lambda: np.empty(0, np.uint32))
+    valid_per_block: npt.NDArray[np.uint32] = field(default_factory=lambda: np.empty(0, np.uint32))
+    response_distribution: Mapping[str, tuple[npt.NDArray[np.uint64], Floats]] = field(
+        default_factory=dict
+    )
+    violations: tuple[str, ...] = ()
+    closeup: None = None
+    snapshots: None = None
+
+    @classmethod
+    def of(cls, found: SummaryView, side: int, without: str | None) -> _Mean:
+        tree: dict[str, Any] = {}
+        for name, estimate in found.figures.items():
+            *path, last = name.split(".")
+            inner = tree
+            for step in path:
+                inner = inner.setdefault(step, {})
+            inner[last] = estimate.mean + side * (estimate.ci95 or 0.0)
+        varied = {key: value for key, value in found.varied.items() if key != without}
+        return cls(tree, varied, ", ".join(f"{key}={value}" for key, value in varied.items()))
+
+
+def write_grid(path: Path, found: SweepView, title: str) -> None:
+    """Writes the page of a sweep.
+
+    Parameters
+    ----------
+    path
+        The file to write; an older one is replaced. Its folder must exist.
+    found
+        What the sweep found.
+    title
+        The heading of the page.
+
+    Raises
+    ------
+    OutputError
+        If the file can't be written.
+    """
+    write_findings(path, grid_page(found, title))
+
+
+def grid_page(found: SweepView, title: str) -> Findings:
+    """The page of a sweep; see :func:`write_grid`."""
+    columns = Columns()
+    summaries = [each for each in found.summaries if each.runs]
+    sections = _sections(summaries, columns)
+    seeds = max((each.runs + each.failed for each in found.summaries), default=0)
+    counted = [
+        ("points", text.count(len(found.cases))),
+        ("combinations", text.count(len(found.summaries))),
+        ("seeds", text.count(seeds)),
+        ("failed", text.count(len(found.failures))),
+    ]
+    explained = ["Figures are means over the seeds."]
+    if any(each.runs > 1 for each in summaries):
+        explained = [
+            "Figures are means over the seeds; ± is the 95 % confidence interval of the mean, by Student's t."
+        ]
+    left_out = [] if sections or not summaries else [
+        "There are no figures over a key: none was varied through numbers, or there would be more than "
+        f"{_LINES_MOST} lines in each."
+    ]  # fmt: skip
+    return Findings(
+        title=title,
+        facts=[*counted, ("digest", found.digest[:16])],
+        tiles=[],
+        table=_table(found),
+        explained=[*explained, *left_out],
+        sections=sections,
+        columns=columns,
+        document=_document(found),
+        more=_failures(found),
+    )
+
+
+def _sections(summaries: Sequence[SummaryView], columns: Columns) -> list[Section]:
+    """Means over each numeric key, with the ends of their intervals."""
+    key = _split(summaries)
+    groups: dict[str, list[SummaryView]] = {}
+    for each in summaries:
+        groups.setdefault("" if key is None else text.setting(each.varied.get(key)), []).append(
+            each
+        )
+    sections = []
+    for nth, (value, members) in enumerate(groups.items()):
+        for section in _drawn(members, key, f"g{nth}.", columns):
+            title = section.title if key is None else f"{section.title}, {key} = {value}"
+            sections.append(Section(f"g{nth}{section.key}", title, section.charts))
+    return sections
+
+
+def _split(summaries: Sequence[SummaryView]) -> str | None:
+    """The key that each has sections of its own for, where there would be more lines than colours."""
+    values: dict[str, set[str]] = {}
+    for each in summaries:
+        for key, value in each.varied.items():
+            values.setdefault(key, set()).add(str(value))
+    named = {
+        key: len(found)
+        for key, found in values.items()
+        if len(found) > 1
+        and not all(amount(each.varied.get(key)) for each in summaries if key in each.varied)
+    }
+    if len(named) < 2 or math.prod(named.values()) <= _COLOURS:
+        return None
+    # The least that leaves few enough lines; the last one named of several.
+    enough = [key for key in named if math.prod(named.values()) // named[key] <= _COLOURS]
+    return min(reversed(enough or [max(named, key=named.__getitem__)]), key=named.__getitem__)
+
+
+def _drawn(
+    members: Sequence[SummaryView], without: str | None, prefix: str, columns: Columns
+) -> list[Section]:
+    """The sections of some combinations, under names of their own."""
+    # The same charts of the middle, the lower and the upper ends; of the last two only the numbers are wanted.
+    middle, low, high = Columns(), Columns(), Columns()
+    found, _, _ = (
+        sweeps([_Mean.of(each, side, without) for each in members], kept)
+        for side, kept in ((0, middle), (-1, low), (1, high))
+    )
+    certain = all(e.ci95 is None for each in members for e in each.figures.values())
+    sections = []
+    for section in found:
+        charts = [chart for chart in section.charts if _legible(chart)]
+        for chart in charts:
+            for line in chart.views[0]["series"]:
+                y = line["y"]
+                taken = {"x": (line["x"], middle), "y": (y, middle)}
+                if not certain:
+                    taken |= {"low": (y, low), "high": (y, high)}
+                for part, (name, kept) in taken.items():
+                    end = "" if part in "xy" else f".{part}"
+                    line[part] = f"{prefix}{name}{end}"
+                    columns.numbers[line[part]] = kept.numbers[name]
+        if charts:
+            named = [_named(chart, prefix, certain) for chart in charts]
+            sections.append(Section(section.key, section.title, named))
+    return sections
+
+
+def _named(chart: Chart, prefix: str, certain: bool) -> Chart:
+    """The chart under a key of its own, without a table that nobody could read."""
+    wide = chart.table is not None and len(chart.table.header) > _VALUES_MOST
+    caption = "" if certain else " Points are means over the seeds, bars their 95 % intervals."
+    group = None if chart.group is None else prefix.rstrip(".") + chart.group
+    return replace(
+        chart,
+        key=prefix.rstrip(".") + chart.key,
+        group=group,
+        caption=chart.caption.replace("A point a run.", "A point a combination.") + caption,
+        table=None if wide else chart.table,
+    )
+
+
+def _legible(chart: Chart) -> bool:
+    return len(chart.views[0]["series"]) <= _LINES_MOST
+
+
+def _table(found: SweepView) -> Table:
+    figures = [f for f in _FIGURES if any(f.path in each.figures for each in found.summaries)]
+    rows = []
+    for each in found.summaries:
+        settings = [text.setting(each.varied.get(key)) for key in found.keys]
+        runs = text.count(each.runs) + (f" ({each.failed} failed)" if each.failed else "")
+        rows.append(
+            [
+                *(Cell(shown, _sorted_by(shown)) for shown in settings),
+                Cell(runs, each.runs),
+                *(_cell(each.figures.get(figure.path), figure) for figure in figures),
+            ]
+        )
+    header = [*found.keys, "Runs", *(figure.name for figure in figures)]
+    return Table(header, rows)
+
+
+def _sorted_by(shown: str) -> float | str:
+    try:
+        return float(shown.replace(",", ""))
+    except ValueError:
+        return shown
+
+
+def _cell(estimate: EstimateView | None, figure: Figure) -> Cell:
+    if estimate is None:
+        return Cell(text.ABSENT)
+    shown = figure.show(float(f"{estimate.mean:.4g}"))
+    if estimate.ci95 is not None:
+        shown += f" ± {figure.show(float(f'{estimate.ci95:.2g}'))}"
+    return Cell(shown, _rounded(estimate.mean))
+
+
+def _failures(found: SweepView) -> list[tuple[str, Table, str]]:
+    if not found.failures:
+        return []
+    rows = [
+        [Cell(case.label, case.label), Cell(error, error)]
+        for case, error in found.failures[:_FAILURES_SHOWN]
+    ]
+    more = len(found.failures) - len(rows)
+    told = f"{text.count(more)} more failed." if more > 0 else "They are tried again next time."
+    return [("Points that failed", Table(["Point", "Why"], rows, prose=True), told)]
+
+
+def _document(found: SweepView) -> dict[str, Any]:
+    """All means and intervals, to the digits that a page needs: a line of text for each combination."""
+    names = list(dict.fromkeys(name for each in found.summaries for name in each.figures))
+    columns = [*found.keys, "runs", "failed"]
+    for name in names:
+        columns += [f"{name}.mean", f"{name}.ci95"]
+    rows = []
+    for each in found.summaries:
+        row: list[object] = [each.varied.get(key) for key in found.keys]
+        row += [each.runs, each.failed]
+        for name in names:
+            figure = each.figures.get(name)
+            if figure is None:
+                row += [None, None]
+            else:
+                row += [_rounded(figure.mean), _rounded(figure.ci95)]
+        rows.append(json.dumps(row))
+    return {
+        "points": len(found.cases),
+        "digest": found.digest,
+        "columns": columns,
+        "rows": rows,
+    }
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.6g}")

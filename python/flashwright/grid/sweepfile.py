@@ -1,0 +1,470 @@
+"""The file of a sweep: read, checked, and turned into combinations of settings."""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from flashwright.drive.description import devices, keys_of
+from flashwright.errors import FlashwrightError, SweepError
+from flashwright.run.compare import OF_RUN, Maker, Variant, distinct, name_of
+from flashwright.run.run import RunSettings
+from flashwright.run.ssd import Ssd
+from flashwright.support.files import parse_toml
+from flashwright.traces import workloads
+
+__all__ = ["Combination", "Description", "read"]
+
+
+@dataclass(frozen=True)
+class Combination:
+    """What is set for some runs that differ in their seed only.
+
+    Attributes
+    ----------
+    varied : mapping
+        What is set, by key.
+    variant : Variant or None
+        The run; None if the settings do not go together.
+    error : str or None
+        Why they don't.
+    """
+
+    varied: Mapping[str, object]
+    variant: Variant | None
+    error: str | None = None
+
+    @property
+    def label(self) -> str:
+        """What is set, as text."""
+        return ", ".join(f"{key}={value}" for key, value in self.varied.items())
+
+
+@dataclass(frozen=True)
+class Description:
+    """What is swept.
+
+    Attributes
+    ----------
+    ssd : Ssd
+        The drive that settings are laid over.
+    source : Workload or Trace
+        What is played.
+    settings : RunSettings
+        All else that makes a run; its seed is not looked at.
+    seeds : sequence of int
+        Each combination is run with each of them.
+    grids : sequence of mappings
+        Lists of values by key; of each grid, every combination.
+    points : sequence of mappings
+        Single values by key; each is a combination.
+    drives : callable
+        Finds the drive of a value of the key ``drive``.
+    """
+
+    ssd: Ssd
+    source: workloads.Source
+    settings: RunSettings
+    seeds: Sequence[int]
+    grids: Sequence[Mapping[str, Sequence[object]]]
+    points: Sequence[Mapping[str, object]] = ()
+    drives: Callable[[str], Ssd] = Ssd.find
+
+    def combinations(self) -> list[Combination]:
+        """All that is asked for, each once, in order.
+
+        Returns
+        -------
+        list of Combination
+            Those whose settings do not go together have an error.
+
+        Raises
+        ------
+        ConfigError, WorkloadError
+            If a value fits in none of its combinations, or a key makes no difference in any.
+        """
+        makers: dict[str | None, Maker] = {}
+
+        def make(choice: Mapping[str, object]) -> Variant:
+            drive = choice.get("drive")
+            name = None if drive is None else str(drive)
+            if name not in makers:
+                ssd = self.ssd if name is None else self.drives(name)
+                makers[name] = Maker(ssd, self.source, self.settings)
+            rest = {key: value for key, value in choice.items() if key != "drive"}
+            variant = makers[name].make(rest)
+            varied = {
+                key: variant.varied.get(key, value)
+                for key, value in choice.items()
+                if key == "drive" or key in variant.varied
+            }
+            return replace(variant, varied=varied)
+
+        found: dict[str, Combination] = {}
+        for keys, choices in self._choices():
+            made = [_made(make, choice) for choice in choices]
+            _expect_some_use(choices, made)
+            distinct(keys, (each.variant for each in made if each.variant is not None))
+            for each in made:
+                found.setdefault(each.label, each)
+        return list(found.values())
+
+    def _choices(self) -> Iterator[tuple[Iterable[str], list[Mapping[str, object]]]]:
+        for grid in self.grids:
+            yield (
+                grid,
+                [
+                    dict(zip(grid, values, strict=True))
+                    for values in itertools.product(*grid.values())
+                ],
+            )
+        for point in self.points:
+            yield (point, [point])
+
+
+def _made(make: Callable[[Mapping[str, object]], Variant], choice: Mapping[str, object]) -> _Tried:
+    try:
+        variant = make(choice)
+    except FlashwrightError as error:
+        named = {
+            key: name_of(value)
+            if isinstance(value, workloads.Workload | workloads.Trace)
+            else value
+            for key, value in choice.items()
+        }
+        return _Tried(named, None, "; ".join(str(error).splitlines()), error)
+    return _Tried(variant.varied, variant)
+
+
+@dataclass(frozen=True)
+class _Tried(Combination):
+    cause: FlashwrightError | None = None
+
+
+def _expect_some_use(choices: Sequence[Mapping[str, object]], made: Sequence[_Tried]) -> None:
+    """A value that is wrong wherever it stands is a fault of the file, not of a combination."""
+    uses, faults = Counter[str](), Counter[str]()
+    for choice, each in zip(choices, made, strict=True):
+        for key, value in choice.items():
+            uses[f"{key}={value!r}"] += 1
+            faults[f"{key}={value!r}"] += each.cause is not None
+    for choice, each in zip(choices, made, strict=True):
+        for key, value in choice.items():
+            if each.cause is not None and faults[f"{key}={value!r}"] == uses[f"{key}={value!r}"]:
+                raise each.cause
+
+
+def read(path: Path) -> Description:
+    r"""Read the file of a sweep.
+
+    Parameters
+    ----------
+    path : Path
+        A TOML file; docs/sweep.md describes it.
+
+    Returns
+    -------
+    Description
+
+    Raises
+    ------
+    SweepError
+        With what is wrong, where in the file, and the nearest match of a key that is not known.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "cleaning.toml"
+    ...     _ = file.write_text('seeds = 2\n[grid]\n"gc.victim" = ["greedy", "fifo"]\n')
+    ...     found = read(file)
+    >>> found.seeds, [each.label for each in found.combinations()]
+    ((1, 2), ['gc.victim=greedy', 'gc.victim=fifo'])
+    """
+    try:
+        tree = parse_toml(path.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise SweepError(
+            f"{path}: {(error.strerror or str(error)).lower()}", "check the path"
+        ) from None
+    except UnicodeDecodeError as error:
+        raise SweepError(f"{path}: not text in UTF-8: {error.reason}", "") from None
+    except tomllib.TOMLDecodeError as error:
+        text = str(error)
+        raise SweepError(f"{path}: not TOML: {text[:1].lower()}{text[1:]}") from None
+    try:
+        return _Reader(path, tree).description()
+    except SweepError:
+        raise
+    except FlashwrightError as error:
+        raise SweepError(
+            "\n".join(f"{path}: {line}" for line in str(error).splitlines()), error.hint
+        ) from None
+
+
+_TOP = (
+    "drive",
+    "set",
+    "precondition",
+    "workload",
+    "trace",
+    "requests",
+    "warmup",
+    "depth",
+    "time-scale",
+    "verify",
+    "seeds",
+    "grid",
+    "point",
+)
+_TRACE = ("trace", "format", "addresses", "devices", "overlay", "skip-bad-lines", "repeat")
+
+
+class _Reader:
+    def __init__(self, path: Path, tree: dict[str, Any]) -> None:
+        self.path = path
+        self.tree = tree
+
+    def fault(self, where: str, what: str, hint: str = "") -> SweepError:
+        return SweepError(f"{self.path}: {where}: {what}", hint or None)
+
+    def description(self) -> Description:
+        for key in self.tree:
+            if key not in _TOP:
+                raise self.fault(key, _unknown(key, _TOP), "settings of the drive go under [set]")
+        drive = self.take("drive", str, "text", "default")
+        base = self.drive(drive)
+        precondition = self.take("precondition", str, "text", "auto")
+        settings = {
+            key: self.value("set", key, value)
+            for key, value in self.flat("set", self.take("set", dict, "a table", {})).items()
+        }
+        known = keys_of(base.config)
+        for key in settings:
+            if key not in known:
+                raise self.fault(f"set: {key}", _unknown(key, known))
+
+        def find(name: str) -> Ssd:
+            return self.drive(name).with_(settings).precondition(precondition)
+
+        seeds = self.seeds()
+        grids, points = self.grids(known), self.points(known)
+        if not grids and not points and "seeds" not in self.tree:
+            raise SweepError(
+                f"{self.path}: found nothing to vary, expected [grid] with lists of values, [[point]] or seeds"
+            )
+        # Without anything to vary, seeds alone make the runs.
+        if not grids and not points:
+            grids = [{}]
+        return Description(
+            find(drive), self.source(), self.run_settings(), seeds, grids, points, find
+        )
+
+    def take(self, key: str, kind: type, named: str, default: Any) -> Any:
+        value = self.tree.get(key, default)
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+            raise self.fault(key, f"found {_shown(value)}, expected {named}")
+        return value
+
+    def drive(self, name: str) -> Ssd:
+        """A bundled drive, or a file beside this one."""
+        return Ssd.find(name if name in devices() else self.beside(name, name.endswith(".toml")))
+
+    def beside(self, name: str, file: bool) -> str:
+        """A path from the folder of the file."""
+        path = self.path.parent / name
+        return str(path) if file or path.is_file() else name
+
+    def source(self) -> workloads.Source:
+        if "trace" in self.tree and "workload" in self.tree:
+            raise self.fault("trace", "found it beside workload, expected one of them")
+        if "trace" in self.tree:
+            return self.workload(
+                "trace", {"trace": self.take("trace", str, "the path of a file", "")}
+            )
+        return self.workload("workload", self.tree.get("workload", "bundled:pgbench"))
+
+    def workload(self, where: str, value: object) -> workloads.Source:
+        """A workload from its text, or a trace from a table that tells how it is read."""
+        if isinstance(value, str):
+            return workloads.find(value)
+        if not isinstance(value, dict):
+            raise self.fault(
+                where, f"found {_shown(value)}, expected text or a table with trace = PATH"
+            )
+        for key in value:
+            if key not in _TRACE:
+                raise self.fault(f"{where}: {key}", _unknown(key, _TRACE))
+        name = value.get("trace")
+        if not isinstance(name, str):
+            raise self.fault(where, f"found {_shown(value)}, expected a table with trace = PATH")
+        if name.startswith("bundled:"):
+            path, label = workloads.bundled(name.removeprefix("bundled:")).path, name
+        else:
+            path, label = self.beside(name, True), name
+        kinds: dict[str, tuple[type, object]] = {
+            "format": (str, None),
+            "addresses": (str, "wrap"),
+            "devices": (list, None),
+            "overlay": (bool, False),
+            "skip-bad-lines": (bool, False),
+            "repeat": (int, 1),
+        }
+        options: dict[str, Any] = {}
+        for key, (kind, default) in kinds.items():
+            given = value.get(key, default)
+            if key in value and not isinstance(given, kind):
+                raise self.fault(
+                    f"{where}: {key}", f"found {_shown(given)}, expected {_KINDS[kind]}"
+                )
+            options[key.replace("-", "_")] = given
+        if options["addresses"] not in ("wrap", "reject", "dense"):
+            raise self.fault(
+                f"{where}: addresses",
+                f"found {_shown(options['addresses'])}, expected wrap, reject or dense",
+            )
+        return replace(workloads.trace(path, **options), name=label)
+
+    def run_settings(self) -> RunSettings:
+        scale = self.tree.get("time-scale")
+        if scale is not None and (isinstance(scale, bool) or not isinstance(scale, int | float)):
+            raise self.fault("time-scale", f"found {_shown(scale)}, expected a number")
+        made = RunSettings(
+            requests=self.count("requests", 1),
+            warmup=self.count("warmup", 0) or 0,
+            depth=self.count("depth", 1),
+            time_scale=scale,
+            verify=self.take("verify", bool, "true or false", False),
+        )
+        made.to_json("empty")
+        return made
+
+    def count(self, key: str, least: int) -> int | None:
+        value = self.tree.get(key)
+        if value is not None and (
+            isinstance(value, bool) or not isinstance(value, int) or value < least
+        ):
+            raise self.fault(key, f"found {_shown(value)}, expected a whole number from {least} up")
+        return value
+
+    def seeds(self) -> tuple[int, ...]:
+        found = self.tree.get("seeds", 1)
+        seeds = range(1, found + 1) if isinstance(found, int) else found
+        if (
+            isinstance(found, bool)
+            or not isinstance(seeds, range | list)
+            or not seeds
+            or any(isinstance(s, bool) or not isinstance(s, int) or s < 0 for s in seeds)
+        ):
+            raise self.fault(
+                "seeds", f"found {_shown(found)}, expected how many, from 1 up, or a list of seeds"
+            )
+        if len(set(seeds)) < len(seeds):
+            raise self.fault("seeds", f"found {_shown(found)}, expected each seed once")
+        return tuple(seeds)
+
+    def grids(self, known: Sequence[str]) -> list[dict[str, list[object]]]:
+        found = []
+        for where, table in self.tables("grid", of_one="[grid]"):
+            grid: dict[str, list[object]] = {}
+            for key, value in self.entries(where, table, known):
+                values = value if isinstance(value, list) else [value]
+                if not values:
+                    raise self.fault(f"{where}: {key}", "found no value, expected at least one")
+                grid[key] = [self.value(where, key, each) for each in values]
+            found.append(grid)
+        return found
+
+    def points(self, known: Sequence[str]) -> list[dict[str, object]]:
+        return [
+            {key: self.value(where, key, value) for key, value in self.entries(where, table, known)}
+            for where, table in self.tables("point", of_one="")
+        ]
+
+    def tables(self, key: str, of_one: str) -> Iterator[tuple[str, dict[str, Any]]]:
+        """The tables of a key that can be there several times, each with what messages call it."""
+        found = self.tree.get(key, [])
+        if of_one and isinstance(found, dict):
+            tables = [(key, found)]
+        elif isinstance(found, list) and all(isinstance(table, dict) for table in found):
+            tables = [(f"{key} {nth}", table) for nth, table in enumerate(found, 1)]
+        else:
+            ways = " or ".join(way for way in (of_one, f"[[{key}]]") if way)
+            raise self.fault(key, f"found {_shown(found)}, expected {ways}")
+        for where, table in tables:
+            if not table:
+                raise self.fault(where, "found it empty, expected at least one key")
+            yield where, table
+
+    def entries(
+        self, where: str, table: Mapping[str, Any], known: Sequence[str]
+    ) -> Iterator[tuple[str, Any]]:
+        candidates = ["drive", *OF_RUN, *known]
+        for key, value in self.flat(where, table).items():
+            if key in ("seed", "seeds"):
+                raise self.fault(
+                    f"{where}: {key}", "found it here, expected seeds at the top of the file"
+                )
+            if key not in candidates and not key.startswith("workload."):
+                raise self.fault(f"{where}: {key}", _unknown(key, candidates))
+            yield key, value
+
+    def flat(self, where: str, table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+        """Dotted keys, whether they were written as one text or as tables within each other."""
+        flat: dict[str, Any] = {}
+        for name, value in table.items():
+            key = prefix + name
+            if isinstance(value, dict) and not (key == "workload" and "trace" in value):
+                inner = self.flat(where, value, f"{key}.")
+            else:
+                inner = {key: value}
+            for each, content in inner.items():
+                if each in flat:
+                    raise self.fault(f"{where}: {each}", "found it twice, expected each key once")
+                flat[each] = content
+        return flat
+
+    def value(self, where: str, key: str, value: object) -> object:
+        if key == "workload":
+            return self.workload(f"{where}: workload", value)
+        kinds = (str,) if key in ("drive", "precondition") else (str, int, float, bool, list)
+        if not isinstance(value, kinds):
+            expected = "text" if len(kinds) == 1 else "text, a number, true or false, or a list"
+            raise self.fault(f"{where}: {key}", f"found {_shown(value)}, expected {expected}")
+        return value
+
+
+_KINDS: dict[type, str] = {
+    str: "text",
+    list: "a list of names",
+    bool: "true or false",
+    int: "a whole number",
+}
+
+
+def _unknown(key: str, known: Iterable[str]) -> str:
+    candidates = list(known)
+    last = key.rsplit(".", 1)[-1]
+    same_end = [each for each in candidates if each.rsplit(".", 1)[-1] == last]
+    near = difflib.get_close_matches(key, candidates, 1) or same_end[:1]
+    if not near:
+        ends = {each.rsplit(".", 1)[-1]: each for each in candidates}
+        near = [ends[end] for end in difflib.get_close_matches(last, ends, 1)]
+    return "unknown key" + (f"; did you mean {near[0]}?" if near else "")
+
+
+def _shown(value: object) -> str:
+    """A value as it stands in TOML, about."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return f'"{value}"'
+    if isinstance(value, dict):
+        return "a table"
+    return str(value)

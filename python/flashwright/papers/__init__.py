@@ -1,0 +1,47 @@
+"""The quantitative claims of the five sources, each run again and held against what its paper says.
+
+A paper is a folder of ``experiments/``: what it claims is in its TOML files (:class:`Claim`), what is run for that
+in its Python files, as *parts* (:func:`part`), lists of jobs that several claims may rest on, and *judges*
+(:func:`claim`), which hold the results of parts against a claim's own rule. ::
+
+    experiments/dftl/   paper.toml   who and where
+                        claims.toml  id, entry, where, class, says, rule, why
+                        runs.py      @part("comparison", cpu_s=(20, 60)) -> jobs
+                        judges.py    @claim("G8", needs="comparison") -> Answer
+"""
+
+from flashwright.papers.claims import (
+    Answer,
+    Claim,
+    Found,
+    Job,
+    Line,
+    Plot,
+    Setting,
+    Verdict,
+    claim,
+    part,
+)
+from flashwright.papers.papers import Paper, papers
+from flashwright.papers.session import Judged, Plan, Reproduction, choose, plan, reproduce
+
+__all__ = [
+    "Answer",
+    "Claim",
+    "Found",
+    "Job",
+    "Judged",
+    "Line",
+    "Paper",
+    "Plan",
+    "Plot",
+    "Reproduction",
+    "Setting",
+    "Verdict",
+    "choose",
+    "claim",
+    "papers",
+    "part",
+    "plan",
+    "reproduce",
+]

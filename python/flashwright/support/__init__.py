@@ -1,0 +1,1 @@
+"""What all rooms share: files, sealed states, checked arguments, tables, digests, signals and progress bars."""

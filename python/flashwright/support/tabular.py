@@ -1,0 +1,166 @@
+"""Results as tables: Arrow, pandas, and the small HTML ones that notebooks show."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from flashwright.errors import MissingPackageError
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+__all__ = ["Tabular", "column", "frame", "html_table", "of_rows"]
+
+
+class Tabular(ABC):
+    """A result that is a table."""
+
+    @abstractmethod
+    def to_arrow(self) -> pa.Table:
+        """The result as a table of Arrow's; units are in the names of the columns.
+
+        Returns
+        -------
+        pyarrow.Table
+        """
+
+    def to_pandas(self) -> DataFrame:
+        """The same table for pandas.
+
+        Returns
+        -------
+        pandas.DataFrame
+
+        Raises
+        ------
+        MissingPackageError
+            If pandas is not installed.
+        """
+        return frame(self.to_arrow())
+
+
+def frame(table: pa.Table) -> DataFrame:
+    """A table for pandas, which is loaded only now.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        Whose columns are taken over; a whole number that is missing makes its column one of floats.
+
+    Returns
+    -------
+    pandas.DataFrame
+
+    Raises
+    ------
+    MissingPackageError
+        If pandas is not installed.
+
+    Examples
+    --------
+    >>> frame(pa.table({"seed": [1, 2]}))["seed"].sum()
+    np.int64(3)
+    """
+    try:
+        import pandas  # noqa: F401
+    except ImportError:
+        raise MissingPackageError(
+            "pandas: not installed, expected it for to_pandas()",
+            "pip install 'flashwright[pandas]'; to_arrow() gives the same table without it",
+        ) from None
+    made: DataFrame = table.to_pandas()
+    return made
+
+
+def html_table(
+    header: Sequence[str], rows: Iterable[Sequence[str]], caption: str = "", note: str = ""
+) -> str:
+    """A small table as notebooks show it: no script, no style sheet, everything escaped.
+
+    Parameters
+    ----------
+    header : sequence of str
+        Names of the columns; none are shown if there are none.
+    rows : iterable of sequence of str
+        The cells. The first of a row is its name; figures are set to the right.
+    caption : str, optional
+        A line above.
+    note : str, optional
+        A line below.
+
+    Examples
+    --------
+    >>> html_table(["Run", "IOPS"], [["a<b", "1,234"]])
+    '<table><thead><tr><th ...>Run</th><th ...>IOPS</th></tr></thead><tbody><tr><th ...>a&lt;b</th><td ...>...'
+    """
+    left, right = 'style="text-align:left"', 'style="text-align:right"'
+
+    def aligned(text: str) -> str:
+        return right if text[:1].isdigit() or text[:1] in ("-", "–", "+") else left
+
+    lines = [list(row) for row in rows]
+    body = "".join(
+        f"<tr><th {left}>{escape(row[0])}</th>"
+        + "".join(f"<td {aligned(cell)}>{escape(cell)}</td>" for cell in row[1:])
+        + "</tr>"
+        for row in lines
+    )
+    # A column's name stands over its first cell as that is set.
+    first = lines[0] if lines else header
+    heads = "".join(
+        f"<th {aligned(first[at]) if at else left}>{escape(name)}</th>"
+        for at, name in enumerate(header)
+    )
+    return (
+        "<table>"
+        + (f"<caption {left}>{escape(caption)}</caption>" if caption else "")
+        + (f"<thead><tr>{heads}</tr></thead>" if header else "")
+        + f"<tbody>{body}</tbody></table>"
+        + (f"<p>{escape(note)}</p>" if note else "")
+    )
+
+
+def of_rows(rows: Iterable[Mapping[str, object]]) -> pa.Table:
+    """Rows as a table. What a row lacks is null, and a column of several kinds is text.
+
+    Parameters
+    ----------
+    rows : iterable of mapping
+        Values by column; the columns stand in the order in which rows first name them.
+
+    Returns
+    -------
+    pyarrow.Table
+
+    Examples
+    --------
+    >>> of_rows([{"key": 1, "a": 2}, {"key": "off"}]).to_pydict()
+    {'key': ['1', 'off'], 'a': [2, None]}
+    """
+    listed = list(rows)
+    names = dict.fromkeys(name for row in listed for name in row)
+    return pa.table({name: column([row.get(name) for row in listed]) for name in names})
+
+
+def column(values: Sequence[object]) -> list[object]:
+    """The values of a column, as text where they are of several kinds, which no column can be.
+
+    Parameters
+    ----------
+    values : sequence
+        Numbers, truth values, text; None where there is none.
+
+    Examples
+    --------
+    >>> column([1, 2.5, None]), column([0.7, "70%"])
+    ([1, 2.5, None], ['0.7', '70%'])
+    """
+    kinds = {float if type(value) is int else type(value) for value in values if value is not None}
+    if len(kinds) < 2:
+        return list(values)
+    return [value if value is None else str(value) for value in values]

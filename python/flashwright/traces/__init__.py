@@ -1,0 +1,1 @@
+"""What is played: generated workloads, trace files and their formats, recording a device, the bundled recordings."""

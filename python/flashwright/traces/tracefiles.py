@@ -1,0 +1,126 @@
+"""Trace files: what is in them, and from one format to another."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from flashwright.errors import WorkloadError
+from flashwright.support.arguments import checked
+from flashwright.support.core import _core
+from flashwright.traces.requests import request_table
+from flashwright.traces.workloads import Trace, trace
+
+__all__ = ["columns", "convert", "formats", "info"]
+
+
+def formats() -> dict[str, str]:
+    """The formats that can be read: what each is, by name.
+
+    Examples
+    --------
+    >>> "spc" in formats()
+    True
+    """
+    return {name: about for name, about, _, _ in _core.trace_formats()}
+
+
+@checked()
+def info(source: Trace | str | os.PathLike[str]) -> dict[str, Any]:
+    """What is in a trace: the figures that papers print of theirs.
+
+    Parameters
+    ----------
+    source : Trace or path
+        The trace.
+
+    Returns
+    -------
+    dict
+        Counts, sizes in bytes, times in nanoseconds, shares in percent; units are in the names.
+
+    Examples
+    --------
+    >>> found = info("bundled:pgbench")
+    >>> found["writes"] > found["reads"]
+    True
+    """
+    found: dict[str, Any] = json.loads(_core.trace_info(_as_trace(source).spec_json()))
+    return found
+
+
+@checked()
+def columns(source: Trace | str | os.PathLike[str], *, requests: int | None = None) -> pa.Table:
+    """The requests of a trace as a table, for analyses of one's own.
+
+    Parameters
+    ----------
+    source : Trace or path
+        The trace. Its addresses are the trace's, devices end to end or laid over each other as it says; how they would
+        be fitted to a drive, and `repeat`, play no part.
+    requests : int, optional
+        Only so many from the start.
+
+    Returns
+    -------
+    pyarrow.Table
+        A row for each request in the order of the trace: ``arrival_ns``, ``kind``, ``first_sector`` and ``sectors``
+        (of 512 B).
+
+    Examples
+    --------
+    >>> found = columns("bundled:pgbench", requests=1000)
+    >>> found.num_rows, found.column_names
+    (1000, ['arrival_ns', 'kind', 'first_sector', 'sectors'])
+    """
+    if requests is not None and requests < 1:
+        raise WorkloadError(f"requests: found {requests}, expected 1 or more")
+    return request_table(_core.trace_columns(_as_trace(source).spec_json(), requests))
+
+
+@checked()
+def convert(
+    source: Trace | str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    *,
+    format: str | None = None,
+    label: str = "",
+    note: str = "",
+) -> dict[str, Any]:
+    """Write a trace in another format.
+
+    Parameters
+    ----------
+    source : Trace or path
+        The trace.
+    target : path
+        The file to write; it appears once it is whole.
+    format : str, optional
+        The format to write; by default the one whose name the file ends in, or Flashwright's own.
+    label, note : str, optional
+        What a trace in Flashwright's own format says of itself.
+
+    Returns
+    -------
+    dict
+        Requests written, and what the new format could not hold.
+    """
+    path = Path(target)
+    name = format or _format_of(path)
+    report = _core.trace_convert(_as_trace(source).spec_json(), str(path), name, label, note)
+    done: dict[str, Any] = json.loads(report)
+    return {"format": name, **done}
+
+
+def _format_of(path: Path) -> str:
+    ending = path.suffix.removeprefix(".")
+    writable = [name for name, _, can, _ in _core.trace_formats() if can]
+    return ending if ending in writable else "flashwright"
+
+
+def _as_trace(source: Trace | str | os.PathLike[str]) -> Trace:
+    return source if isinstance(source, Trace) else trace(source)
