@@ -55,9 +55,9 @@ check: build ## Formatting, lints and types
 generate: build ## Write the reference pages from the code
 	$(BIN)/python tools/reference.py
 
-reproduce: build ## All claims of the papers in full size: docs/claims.md, docs/claims.json, out/claims.html
+reproduce: build ## All claims of the papers in full size: docs/claims.json, docs/explanation/claims, out/claims.html
 	@mkdir -p out
-	$(BIN)/flashwright reproduce --json docs/claims.json --markdown docs/claims.md --report out/claims.html \
+	$(BIN)/flashwright reproduce --json docs/claims.json --markdown docs/explanation/claims --report out/claims.html \
 		|| test $$? -eq 1
 
 format: venv ## Format all code

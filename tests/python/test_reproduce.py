@@ -11,7 +11,7 @@ import pytest
 
 from flashwright.errors import ConfigError
 from flashwright.papers import Verdict, choose, papers, reproduce
-from flashwright.papers.markdown import markdown
+from flashwright.papers.markdown import pages
 
 Cli = Callable[..., SimpleNamespace]
 
@@ -160,6 +160,18 @@ def test_a_judge_that_fails_is_told_with_its_line(folder: Path, tmp_path: Path) 
         ("claims.toml", 'kind = "B"', 'kind = "F"', "claim T1: kind: found 'F', expected A, B, C"),
         ("claims.toml", 'rule = "within 1 %"', "", "claim T1: found no rule"),
         ("claims.toml", 'where = "fig. 1"', 'were = "fig. 1"', "claim T1: found were, expected"),
+        (
+            "claims.toml",
+            "rule =",
+            'basis = "guessed"\nrule =',
+            "basis: found 'guessed', expected fitted,",
+        ),
+        (
+            "claims.toml",
+            "rule =",
+            'basis = "fitted"\nrule =',
+            "found one of basis and because, expected",
+        ),
         ("claims.toml", '"record only"', "3", "claim T2: rule: found 3, expected text"),
         ("claims.toml", 'verdict = "not testable"', "", "T2 has neither a judge nor a verdict"),
         ("judges.py", '"T1"', '"T1", "T9"', "a judge answers T9, which no TOML file lists"),
@@ -212,7 +224,7 @@ def test_the_command(folder: Path, tmp_path: Path, command: Cli) -> None:
     where = ("--experiments", folder.parent, "--store", tmp_path / "store")
     listed = command("reproduce", "--list", *where)
     assert listed.status == 0 and "Twice as many" in listed.out and "2 claims" in listed.out
-    files = [tmp_path / name for name in ("claims.json", "claims.md", "claims.html")]
+    files = [tmp_path / name for name in ("claims.json", "claims", "claims.html")]
     said = command(
         "reproduce", *where, "--json", files[0], "--markdown", files[1], "--report", files[2]
     )
@@ -224,9 +236,11 @@ def test_the_command(folder: Path, tmp_path: Path, command: Cli) -> None:
     lines = document["claims"][0]["plots"][0]["lines"]
     assert lines[0]["x"] == [1, 2, 3] and lines[0]["y"] == [2, 4, 8]
     assert lines[1]["y"] == [None, None] and lines[2]["paper"] is True
-    assert files[1].read_text() == markdown(document)
-    assert "| T1 | fig. 1 (`figure-1`) | B |" in files[1].read_text()
-    assert "**T2**, not testable: Cited by the paper." in files[1].read_text()
+    made = {path.name: path.read_text() for path in files[1].iterdir()}
+    assert made == pages(document) and set(made) == {"index.md", f"{folder.name}.md"}
+    assert f"| [{folder.name}]({folder.name}.md) | 2 | 1 | 0 | 0 | 0 | 0 | 1 |" in made["index.md"]
+    assert "| T1 | fig. 1 (`figure-1`) | B |" in made[f"{folder.name}.md"]
+    assert "**T2**, not testable: Cited by the paper." in made[f"{folder.name}.md"]
     assert "Twice as many" in files[2].read_text()
     # A claim that does not come out is the command's failure.
     (folder / "judges.py").write_text(JUDGES.replace("< 0.01", "< 0"))
@@ -243,8 +257,69 @@ def test_the_command_says_what_it_can_not(folder: Path, tmp_path: Path, command:
     assert said.status == 2 and "--jobs and --dask: found both" in said.err
     said = command("reproduce", *where, "--traces", tmp_path / "none")
     assert said.status == 2 and "not a folder" in said.err
-    said = command("reproduce", *where, "--markdown", tmp_path / "no" / "claims.md")
+    said = command("reproduce", *where, "--markdown", tmp_path / "no" / "claims")
     assert said.status == 2 and not played(folder)
+    (tmp_path / "claims.md").write_text("a page of before")
+    said = command("reproduce", *where, "--markdown", tmp_path / "claims.md")
+    assert said.status == 2 and "claims.md: is a file; expected a folder" in said.err
+    assert not played(folder)
+
+
+PUT_IN = """
+basis = "fitted"
+because = "The factor was fitted to it."
+reading = "the sums taken in order"
+"""
+
+
+def test_an_agreement_that_was_fitted_counts_as_fitted(
+    folder: Path, tmp_path: Path, command: Cli
+) -> None:
+    where = ("--experiments", folder.parent)
+    kept, markdown = tmp_path / "claims.json", tmp_path / "claims"
+    run = ("reproduce", *where, "--store", tmp_path / "store", "--json", kept)
+    assert command(*run).status == 0
+    assert json.loads(kept.read_text())["claims"][0]["verdict"] == "reproduced"
+    path = folder / "claims.toml"
+    path.write_text(
+        path.read_text().replace('\n[[claim]]\nid = "T2', f'{PUT_IN}\n[[claim]]\nid = "T2')
+    )
+    (folder / "note.txt").unlink()
+    # The classes are those of the file as it is now; nothing is run for that.
+    said = command("reproduce", "--from", kept, *where, "--json", kept, "--markdown", markdown)
+    assert said.status == 0 and "1 fitted" in said.out and not played(folder)
+    claim = json.loads(kept.read_text())["claims"][0]
+    assert (claim["verdict"], claim["judged"]) == ("fitted", "reproduced")
+    page = (markdown / f"{folder.name}.md").read_text()
+    assert "| fitted (only with the sums taken in order) |" in page
+    assert "The factor was fitted to it. By its rule alone: reproduced. It is off by" in page
+    assert (
+        "| fitted | reproduced | The factor was fitted to it. |"
+        in (markdown / "index.md").read_text()
+    )
+    # A run says the same, and one that does not agree stays what it is.
+    assert command(*run).status == 0
+    assert json.loads(kept.read_text())["counts"]["fitted"] == 1
+    document = json.loads(kept.read_text())
+    document["claims"][0]["judged"] = "not reproduced"
+    kept.write_text(json.dumps(document))
+    said = command("reproduce", "--from", kept, *where)
+    assert said.status == 1 and "1 not reproduced" in said.out and "0 fitted" in said.out
+
+
+def test_what_is_kept_must_be_a_reproduction(folder: Path, tmp_path: Path, command: Cli) -> None:
+    where = ("--experiments", folder.parent)
+    kept = tmp_path / "kept.json"
+    assert "No such file" in command("reproduce", "--from", kept, *where).err
+    kept.write_text("[]")
+    said = command("reproduce", "--from", kept, *where)
+    assert said.status == 2 and "expected a reproduction" in said.err
+    other = {"claims": [{"paper": "x", "id": "X1", "verdict": None}], "counts": {}, "date": ""}
+    kept.write_text(json.dumps(other))
+    said = command("reproduce", "--from", kept, *where)
+    assert said.status == 2 and "found the claim x/X1" in said.err
+    said = command("reproduce", "T1", "--from", kept, *where)
+    assert said.status == 2 and "--from: found it with claims" in said.err
 
 
 def test_a_claim_that_is_not_reproduced_is_status_1(

@@ -11,12 +11,14 @@ import typer
 
 from flashwright.cli.options import ResultOptions, WorkerOptions, add_options
 from flashwright.cli.render import errors, page, put_json, put_page, units
+from flashwright.errors import ConfigError
 from flashwright.papers import Claim, Paper, Plan, Reproduction, choose, papers
 from flashwright.papers import reproduce as carry_out
-from flashwright.papers.markdown import markdown, verdict_of
+from flashwright.papers.kept import read_kept, renewed
+from flashwright.papers.markdown import pages, verdict_in_full, why_in_full
 from flashwright.papers.pages import claims_page
 from flashwright.support.bars import PointsBar
-from flashwright.support.files import write_beside
+from flashwright.support.files import check_folder, write_beside
 
 __all__ = ["reproduce"]
 
@@ -59,7 +61,19 @@ class ReproduceOptions:
         ),
     ] = None
     markdown: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The page of the claims as Markdown.")
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Write the claims as Markdown: an index and a page for each paper.",
+        ),
+    ] = None
+    kept: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            metavar="FILE",
+            help="Run nothing: write the pages from an earlier --json FILE, with the papers' present classes.",
+        ),
     ] = None
 
 
@@ -78,10 +92,25 @@ def reproduce(
 ) -> int:
     """Run the tables and figures of papers again, and hold our numbers against theirs.
 
-    The exit status is 1 if a claim did not come out as its rule asks.
+    The exit status is 1 if a claim did not come out as its rule asks. A claim that agrees because a constant was
+    fitted to it, or because its result is among our inputs, counts as fitted or by construction, never as reproduced.
     """
-    output.check(run.markdown)
+    output.check()
+    if run.markdown is not None:
+        check_folder(run.markdown)
     wanted = claim or []
+    if run.kept is not None:
+        if wanted or run.list or run.quick or run.traces is not None:
+            raise ConfigError(
+                "--from: found it with claims, --list, --quick or --traces, expected it alone",
+                "it writes what the file holds",
+            )
+        document = renewed(read_kept(run.kept), papers(run.experiments))
+        _put(document, run, output)
+        if not output.silent:
+            _show_claims(document)
+            page.console().out(f"{len(document['claims'])} claims: {_counts(document)}.")
+        return _status(document)
     if run.list:
         read = papers(run.experiments)
         return _list(read, choose(read, wanted), output)
@@ -105,15 +134,24 @@ def reproduce(
     for outcome in found.failures:
         errors.fault(f"{outcome.point.label}: {outcome.error}")
     document = found.to_json()
-    put_json(document, output.json)
-    if run.markdown is not None:
-        with write_beside(run.markdown) as part:
-            part.write_text(markdown(document), encoding="utf-8")
-    put_page(lambda: claims_page(document), output)
+    _put(document, run, output)
     if not output.silent:
         _show(found, document)
-    judged = [each for each in document["claims"] if each["verdict"] != "not testable"]
-    return 0 if all(each["verdict"] == "reproduced" for each in judged) else 1
+    return _status(document)
+
+
+def _put(document: Mapping[str, Any], run: ReproduceOptions, output: ResultOptions) -> None:
+    put_json(document, output.json)
+    if run.markdown is not None:
+        for name, text in pages(document).items():
+            with write_beside(run.markdown / name) as part:
+                part.write_text(text, encoding="utf-8")
+    put_page(lambda: claims_page(document), output)
+
+
+def _status(document: Mapping[str, Any]) -> int:
+    judged = [each["judged"] for each in document["claims"] if each["judged"] != "not testable"]
+    return 0 if all(verdict == "reproduced" for verdict in judged) else 1
 
 
 def _list(read: Mapping[str, Paper], claims: Sequence[Claim], output: ResultOptions) -> int:
@@ -160,7 +198,11 @@ def _tell(made: Plan) -> None:
     errors.note(told)
 
 
-def _show(found: Reproduction, document: Mapping[str, Any]) -> None:
+def _counts(document: Mapping[str, Any]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in document["counts"].items())
+
+
+def _show_claims(document: Mapping[str, Any]) -> None:
     out = page.console()
     claims: list[dict[str, Any]] = document["claims"]
     if len(claims) <= _TOLD_IN_FULL:
@@ -178,14 +220,18 @@ def _show(found: Reproduction, document: Mapping[str, Any]) -> None:
             table.add_row(
                 each["id"],
                 f"{each['paper']}/{each['entry']}",
-                verdict_of(each),
+                verdict_in_full(each),
                 each["ours"] or each["error"] or "",
             )
         out.print(table)
-    counts = ", ".join(f"{count} {name}" for name, count in found.counts.items())
+
+
+def _show(found: Reproduction, document: Mapping[str, Any]) -> None:
+    _show_claims(document)
+    out = page.console()
     kept = found.runs - found.computed
     out.print(
-        f"{len(claims)} claims: {counts}. {units.count(found.runs)} runs"
+        f"{len(found.judged)} claims: {_counts(document)}. {units.count(found.runs)} runs"
         + (f", {units.count(kept)} of them kept from before" if kept else "")
         + f"; {found.cpu_s / 60:.1f} minutes of one core, {found.wall_s / 60:.1f} minutes on {found.workers}."
     )
@@ -201,7 +247,7 @@ def _in_full(each: dict[str, Any]) -> list[tuple[str, str]]:
         ("drive", each["drive"]),
         ("workload", each["workload"]),
         ("ours", each["ours"]),
-        ("verdict", ": ".join(filter(None, (verdict_of(each), each["error"])))),
-        ("why", "" if each["verdict"] == "reproduced" else each["why"]),
+        ("verdict", ": ".join(filter(None, (verdict_in_full(each), each["error"])))),
+        ("why", "" if each["verdict"] == "reproduced" else why_in_full(each)),
     ]
     return [(name, text) for name, text in rows if text]

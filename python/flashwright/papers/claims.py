@@ -22,6 +22,7 @@ __all__ = [
 ]
 
 Kind = Literal["A", "B", "C", "D", "E", "text"]
+Basis = Literal["", "fitted", "by construction"]
 Format = Literal["number", "count", "share", "bytes", "ns", "index"]
 Found = Mapping[str, Sequence[Mapping[str, Any]]]
 """The rows of parts, by the name under which a claim asked for them."""
@@ -32,6 +33,10 @@ class Verdict(StrEnum):
 
     REPRODUCED = "reproduced"
     """The rule is met."""
+    FITTED = "fitted"
+    """It agrees, and a constant of ours was fitted to the paper's figure: the agreement tests nothing."""
+    CONSTRUCTION = "by construction"
+    """It agrees, and could not do otherwise: our files hold the paper's values, or our design implies the result."""
     DIRECTION = "direction only"
     """The sign or the order is the paper's; the magnitude is not, or a stand-in can't tell it."""
     NOT = "not reproduced"
@@ -84,6 +89,19 @@ class Claim:
         Given where nothing is run: a claim that can't be tested, or that the test suite holds.
     ours : str
         What stands for our number then.
+    basis : str
+        ``"fitted"`` or ``"by construction"`` where an agreement tests nothing; such a claim never counts as reproduced.
+    because : str
+        Why it has that basis.
+    reading : str
+        The reading of the source under which alone the verdict holds, where another gives a worse one.
+
+    Examples
+    --------
+    >>> given = {"id": "K1", "paper": "kim-2011", "entry": "table-1", "where": "Table 1", "kind": "D"}
+    >>> fitted = Claim(**given, says="...", rule="...", basis="fitted", because="Our models were fitted to it.")
+    >>> fitted.counted(Verdict.REPRODUCED), fitted.counted(Verdict.NOT)
+    (<Verdict.FITTED: 'fitted'>, <Verdict.NOT: 'not reproduced'>)
     """
 
     id: str
@@ -98,6 +116,25 @@ class Claim:
     why: str = ""
     verdict: Verdict | None = None
     ours: str = ""
+    basis: Basis = ""
+    because: str = ""
+    reading: str = ""
+
+    def counted(self, judged: Verdict) -> Verdict:
+        """The verdict that a judgement by the claim's rule counts as.
+
+        Parameters
+        ----------
+        judged : Verdict
+            By the rule alone.
+
+        Returns
+        -------
+        Verdict
+            The claim's basis, if it has one and the judgement agrees with the source; otherwise the judgement.
+        """
+        agrees = judged in (Verdict.REPRODUCED, Verdict.DIRECTION)
+        return Verdict(self.basis) if self.basis and agrees else judged
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The page of all claims as Markdown, from the document of a reproduction alone."""
+"""The claims as Markdown, an index and a page for each paper, from the document of a reproduction alone."""
 
 from __future__ import annotations
 
@@ -8,16 +8,29 @@ from typing import Any
 
 from flashwright.papers.claims import NOT_JUDGED, Verdict
 
-__all__ = ["CLASSES", "RULE", "differs", "markdown", "rested_on", "verdict_of"]
+__all__ = [
+    "CLASSES",
+    "RULE",
+    "differs",
+    "pages",
+    "rested_on",
+    "verdict_in_full",
+    "verdict_of",
+    "why_in_full",
+]
 
 _VERDICTS = [each.value for each in Verdict]
+HEAD = "<!-- Written by `flashwright reproduce --markdown`; change the papers' files instead. -->"
 RULE = (
-    "A claim is judged by its own rule. *Direction only*: the sign or the order is the paper's; the magnitude is not, "
-    "or a stand-in for a trace that is not public can't tell it."
+    "Each claim has a rule of its own and is judged by it alone. *Direction only*: the sign or the order is the "
+    "paper's, but the magnitude is not, or a stand-in for a trace that is not public cannot show it. "
+    "*Fitted*: it agrees, but a constant of ours was fitted to the paper's figure. *By construction*: it agrees, but "
+    "could not do otherwise, because our own files hold the paper's values or our design implies the result. Neither "
+    "of these two counts as reproduced. A verdict that holds under one reading of the source only says so."
 )
 CLASSES = (
-    "Classes: A exact, B simulation of public or generated input, C simulation that lacks a trace or parameters, D "
-    "measured on hardware, E cited from elsewhere, text no number."
+    "Classes: A exact; B simulation of public or generated input; C simulation that lacks a trace or parameters; D "
+    "measured on hardware; E cited from elsewhere; text without a number."
 )
 
 
@@ -32,6 +45,37 @@ def verdict_of(each: Mapping[str, Any]) -> str:
     return str(each["verdict"] or NOT_JUDGED)
 
 
+def verdict_in_full(each: Mapping[str, Any]) -> str:
+    """The verdict on a claim of the document, with the reading that it depends on.
+
+    Parameters
+    ----------
+    each : mapping
+        One of the document's claims.
+
+    Examples
+    --------
+    >>> verdict_in_full({"verdict": "reproduced", "reading": "the window counted per list"})
+    'reproduced (only with the window counted per list)'
+    """
+    reading = each.get("reading")
+    return f"{verdict_of(each)} (only with {reading})" if reading else verdict_of(each)
+
+
+def why_in_full(each: Mapping[str, Any]) -> str:
+    """What a reader should know of a claim: why an agreement tests nothing, if so, and why ours differs.
+
+    Parameters
+    ----------
+    each : mapping
+        One of the document's claims.
+    """
+    said = [each["why"]]
+    if each["verdict"] in (Verdict.FITTED, Verdict.CONSTRUCTION):
+        said = [each["because"], f"By its rule alone: {each['judged']}.", each["why"]]
+    return " ".join(filter(None, said))
+
+
 def differs(each: Mapping[str, Any]) -> bool:
     """Whether there is something to be said of how ours differs.
 
@@ -40,7 +84,7 @@ def differs(each: Mapping[str, Any]) -> bool:
     each : mapping
         One of the document's claims.
     """
-    return bool(each["why"]) and each["verdict"] != Verdict.REPRODUCED
+    return bool(why_in_full(each)) and each["verdict"] != Verdict.REPRODUCED
 
 
 def rested_on(document: Mapping[str, Any]) -> str:
@@ -59,8 +103,8 @@ def rested_on(document: Mapping[str, Any]) -> str:
     )
 
 
-def markdown(document: Mapping[str, Any]) -> str:
-    """The page.
+def pages(document: Mapping[str, Any]) -> dict[str, str]:
+    """The pages.
 
     Parameters
     ----------
@@ -69,49 +113,90 @@ def markdown(document: Mapping[str, Any]) -> str:
 
     Returns
     -------
-    str
-        Counts by paper and verdict, then each paper's claims, then what is to be said where ours differs.
+    dict of str to str
+        By file name: ``index.md`` with counts by paper and verdict, and a page for each paper with its claims and with
+        what is to be said where ours differs.
     """
+    claims: Sequence[Mapping[str, Any]] = document["claims"]
+    by_paper = {name: list(of) for name, of in groupby(claims, lambda each: str(each["paper"]))}
+    made = {f"{name}.md": _page(name, of) for name, of in by_paper.items()}
+    return {"index.md": _index(document, by_paper), **made}
+
+
+def _index(document: Mapping[str, Any], by_paper: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
     claims: Sequence[Mapping[str, Any]] = document["claims"]
     verdicts = _VERDICTS + ([NOT_JUDGED] if any(each["verdict"] is None for each in claims) else [])
     lines = [
-        "# The papers' claims, run again",
+        HEAD,
         "",
-        f"{rested_on(document)}. Written by `flashwright reproduce --markdown`.",
+        "# Claims of papers",
         "",
-        f"{RULE} {CLASSES}",
+        f"{rested_on(document)}.",
         "",
-        _row("paper", "claims", *verdicts),
-        _row(*["---"] * (2 + len(verdicts))),
+        RULE,
+        "",
+        CLASSES,
+        "",
+        *_table("paper", "claims", *verdicts),
     ]
-    by_paper = {name: list(of) for name, of in groupby(claims, lambda each: str(each["paper"]))}
-    for name, of in (*by_paper.items(), ("**all**", claims)):
+    for name, of in (
+        *((f"[{name}]({name}.md)", of) for name, of in by_paper.items()),
+        ("**all**", claims),
+    ):
         counted = [sum(verdict_of(each) == verdict for each in of) for verdict in verdicts]
         lines.append(_row(name, str(len(of)), *map(str, counted)))
-    for name, of in by_paper.items():
+    put_in = [each for each in claims if each["verdict"] in (Verdict.FITTED, Verdict.CONSTRUCTION)]
+    if put_in:
+        lines += ["", "## Agreements that test nothing", ""]
+        lines += _table("claim", "verdict", "by its rule alone", "because")
         lines += [
-            "",
-            f"## {name}",
-            "",
-            _row("claim", "where", "class", "the paper says", "ours", "verdict"),
+            _row(_link(each), verdict_of(each), str(each["judged"]), each["because"])
+            for each in put_in
         ]
-        lines.append(_row(*["---"] * 6))
-        for each in of:
-            lines.append(
-                _row(
-                    each["id"],
-                    f"{each['where']} (`{each['entry']}`)",
-                    each["kind"],
-                    each["says"],
-                    each["ours"] or each["error"] or "",
-                    verdict_of(each),
-                )
-            )
-        differ = [each for each in of if differs(each)]
-        if differ:
-            lines += ["", f"### Where ours differs from {name}", ""]
-            lines += [f"- **{each['id']}**, {verdict_of(each)}: {each['why']}" for each in differ]
+    read = [each for each in claims if each["reading"]]
+    if read:
+        lines += ["", "## Verdicts that hold under one reading only", ""]
+        lines += _table("claim", "verdict", "only with")
+        lines += [_row(_link(each), verdict_of(each), each["reading"]) for each in read]
     return "\n".join(lines) + "\n"
+
+
+def _page(name: str, claims: Sequence[Mapping[str, Any]]) -> str:
+    lines = [
+        HEAD,
+        "",
+        f"# Claims of {name}",
+        "",
+        "[What the verdicts and classes mean](index.md)",
+        "",
+    ]
+    lines += _table("claim", "where", "class", "the paper says", "ours", "verdict")
+    for each in claims:
+        lines.append(
+            _row(
+                each["id"],
+                f"{each['where']} (`{each['entry']}`)",
+                each["kind"],
+                each["says"],
+                each["ours"] or each["error"] or "",
+                verdict_in_full(each),
+            )
+        )
+    differ = [each for each in claims if differs(each)]
+    if differ:
+        lines += ["", "## Where ours differs, or tests nothing", ""]
+        lines += [
+            f"- **{each['id']}**, {verdict_in_full(each)}: {why_in_full(each)}" for each in differ
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _link(each: Mapping[str, Any]) -> str:
+    return f"[{each['id']}]({each['paper']}.md)"
+
+
+def _table(*head: str) -> list[str]:
+    return [_row(*head), _row(*["---"] * len(head))]
 
 
 def _row(*cells: str) -> str:

@@ -10,7 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from flashwright.papers.claims import NOT_JUDGED, Verdict
-from flashwright.papers.markdown import CLASSES, RULE, differs, rested_on, verdict_of
+from flashwright.papers.markdown import (
+    CLASSES,
+    RULE,
+    differs,
+    rested_on,
+    verdict_in_full,
+    verdict_of,
+    why_in_full,
+)
 from flashwright.report.charts import Chart, Columns, Section, axis, series
 from flashwright.report.page import Findings, write_findings
 from flashwright.report.tables import Badge, Cell, Table, Tone
@@ -19,6 +27,8 @@ __all__ = ["write_claims"]
 
 _TONES: dict[str, Tone] = {
     Verdict.REPRODUCED: "good",
+    Verdict.FITTED: "plain",
+    Verdict.CONSTRUCTION: "plain",
     Verdict.DIRECTION: "warn",
     Verdict.NOT: "bad",
     Verdict.UNTESTABLE: "plain",
@@ -27,6 +37,8 @@ _TONES: dict[str, Tone] = {
 
 _MEANINGS: dict[str, str] = {
     Verdict.REPRODUCED: "The claim's rule is met.",
+    Verdict.FITTED: "It agrees, but a constant of ours was fitted to the paper's figure: no test.",
+    Verdict.CONSTRUCTION: "It agrees, but could not do otherwise: the result is among our inputs.",
     Verdict.DIRECTION: "The sign or the order is the paper's; the magnitude is not, or a stand-in can't tell it.",
     Verdict.NOT: "It came out otherwise.",
     Verdict.UNTESTABLE: "Nothing that can be run here decides it.",
@@ -114,7 +126,7 @@ def _row(each: Mapping[str, Any]) -> list[Cell]:
     verdict = verdict_of(each)
     return [
         Cell(each["id"], to=_key(each, 0) if each["plots"] else None),
-        Cell(verdict, verdict, tone=_TONES[verdict]),
+        Cell(verdict_in_full(each), verdict, tone=_TONES[verdict]),
         Cell(each["says"]),
         Cell(each["ours"] or each["error"] or ""),
         Cell(each["paper"], each["paper"]),
@@ -129,7 +141,7 @@ def _why(each: Mapping[str, Any]) -> list[Cell]:
         Cell(each["id"]),
         Cell(verdict, verdict, tone=_TONES[verdict]),
         Cell(each["rule"]),
-        Cell(each["why"]),
+        Cell(why_in_full(each)),
     ]
 
 

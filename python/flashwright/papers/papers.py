@@ -17,7 +17,7 @@ from typing import Any, get_args
 
 from flashwright.errors import ConfigError
 from flashwright.grid.points import Point
-from flashwright.papers.claims import Claim, Job, Jobs, Judge, Kind, Setting, Verdict
+from flashwright.papers.claims import Basis, Claim, Job, Jobs, Judge, Kind, Setting, Verdict
 from flashwright.support.digests import digest_of_code, digest_of_file, modules_of
 from flashwright.support.files import parse_toml
 
@@ -215,6 +215,12 @@ def _claim(folder: Path, file: Path, number: int, entry: Mapping[str, Any]) -> C
             f"{where}: kind: found {entry['kind']!r}, expected {', '.join(get_args(Kind))}", ""
         )
     values = {key: " ".join(value.split()) for key, value in entry.items()}
+    basis = values.get("basis", "")
+    if basis not in get_args(Basis):
+        known_bases = ", ".join(filter(None, get_args(Basis)))
+        raise ConfigError(f"{where}: basis: found {basis!r}, expected {known_bases}", "")
+    if bool(basis) != bool(values.get("because")):
+        raise ConfigError(f"{where}: found one of basis and because, expected both or neither", "")
     if "verdict" in values:
         try:
             verdict = Verdict(values.pop("verdict"))

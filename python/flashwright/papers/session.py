@@ -46,13 +46,18 @@ class Judged:
     answer: Answer | None
     error: str | None = None
 
+    @property
+    def verdict(self) -> Verdict | None:
+        """What the claim counts as; None if it could not be judged."""
+        return None if self.answer is None else self.claim.counted(self.answer.verdict)
+
     def to_json(self) -> dict[str, Any]:
-        """All of it as plain values."""
+        """All of it as plain values; ``judged`` is the verdict by the rule alone."""
         said = asdict(self.claim)
         del said["verdict"], said["ours"]
-        answer: dict[str, Any] = {"verdict": None, "ours": "", "plots": ()}
+        answer: dict[str, Any] = {"verdict": None, "judged": None, "ours": "", "plots": ()}
         if self.answer is not None:
-            answer = asdict(self.answer)
+            answer = asdict(self.answer) | {"verdict": self.verdict, "judged": self.answer.verdict}
             for key in ("workload", "why"):
                 answer[key] = answer[key] or said[key]
         plain: dict[str, Any] = _plain(said | answer | {"error": self.error})
@@ -138,15 +143,7 @@ class Reproduction(Tabular):
     @property
     def counts(self) -> dict[str, int]:
         """How many claims there are of each verdict, and how many could not be judged."""
-        counted = Counter(
-            NOT_JUDGED if each.answer is None else each.answer.verdict.value for each in self.judged
-        )
-        verdicts = [each.value for each in Verdict]
-        return {
-            name: counted[name]
-            for name in (*verdicts, NOT_JUDGED)
-            if counted[name] or name in verdicts
-        }
+        return counts_of(each.verdict for each in self.judged)
 
     def to_arrow(self) -> pa.Table:
         """A row for each claim.
@@ -206,6 +203,24 @@ class Reproduction(Tabular):
             "counts": self.counts,
             "claims": self._rows(),
         }
+
+
+def counts_of(verdicts: Iterable[str | None]) -> dict[str, int]:
+    """How many claims there are of each verdict.
+
+    Parameters
+    ----------
+    verdicts : iterable of str
+        Of all claims; None where one could not be judged.
+
+    Examples
+    --------
+    >>> counts_of(["reproduced", "fitted", "reproduced"])["reproduced"]
+    2
+    """
+    counted = Counter(str(each or NOT_JUDGED) for each in verdicts)
+    known = [each.value for each in Verdict]
+    return {name: counted[name] for name in (*known, NOT_JUDGED) if counted[name] or name in known}
 
 
 def choose(read: Mapping[str, Paper], wanted: Sequence[str] = ()) -> list[Claim]:

@@ -45,6 +45,29 @@ def check_writable(path: Path) -> None:
         raise OutputError(f"{path}: can't be written: {reason(error)}") from None
 
 
+def check_folder(path: Path) -> None:
+    """Find out before a long run whether its output can be written to a folder, which is made if it is not there.
+
+    Parameters
+    ----------
+    path : Path
+        The folder to be; its parent must exist.
+
+    Raises
+    ------
+    OutputError
+        If it can't.
+    """
+    if path.exists() and not path.is_dir():
+        raise OutputError(f"{path}: is a file; expected a folder", "give the name of a folder")
+    try:
+        path.mkdir(exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path):
+            pass
+    except OSError as error:
+        raise OutputError(f"{path}: can't be written: {reason(error)}") from None
+
+
 @contextlib.contextmanager
 def write_beside(path: Path) -> Iterator[Path]:
     """Give the name of a file beside `path`, which takes its place once the block is left without an error.
