@@ -5,7 +5,7 @@ use crate::pool::{Id, Pool, Queued, side};
 use crate::schedulers::{Choice, Grew, Merges, Running};
 use crate::tables::InFlight;
 use flashwright_block::{
-    Ahead, BlockDevice, Completion, DeviceInfo, IoError, Nanos, Request, RequestKind, SECTOR_BYTES, Tag,
+    Ahead, BlockDevice, Bounds, Completion, DeviceInfo, IoError, Nanos, Request, RequestKind, Tag,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -41,7 +41,7 @@ pub struct Filter<D> {
     rules: Rules,
     yardstick: Yardstick,
     pool: Pool,
-    device_sectors: u64,
+    bounds: Bounds,
     /// Requests given to this filter; the tag of the next.
     tag: u64,
     /// Queued requests and requests below, reads and others.
@@ -61,14 +61,13 @@ pub struct Filter<D> {
     /// When the scheduler wants to be asked again.
     ask_at: Nanos,
     ready: VecDeque<Completion>,
-    failures: VecDeque<IoError>,
     figures: LayerFigures,
 }
 
 impl<D: BlockDevice> Filter<D> {
     pub(crate) fn new(inner: D, scheduler: Running, name: &str, rules: Rules, yardstick: Yardstick) -> Self {
         Self {
-            device_sectors: inner.info().capacity.0 / SECTOR_BYTES,
+            bounds: inner.info().bounds(),
             inner,
             scheduler,
             rules,
@@ -86,7 +85,6 @@ impl<D: BlockDevice> Filter<D> {
             plugged_sync: false,
             ask_at: NEVER,
             ready: VecDeque::new(),
-            failures: VecDeque::new(),
             figures: LayerFigures::new(name.to_owned(), &yardstick),
         }
     }
@@ -272,11 +270,11 @@ impl<D: BlockDevice> Filter<D> {
                 }
             }
             Err(error) => {
-                // Its requests of the host fail with it.
-                self.failures.push_back(error);
+                // Its requests of the host were taken, so they fail with it.
                 self.scheduler.completed(queued, now, now);
-                let failed = Completion { request, start: now, end: now, ..Completion::default() };
-                self.leaves(id, &failed, false);
+                let result = Err(Box::new(error));
+                let failed = Completion { request, start: now, end: now, result, ..Completion::default() };
+                self.leaves(id, &failed);
             }
         }
     }
@@ -288,14 +286,12 @@ impl<D: BlockDevice> Filter<D> {
         self.release(now);
     }
 
-    /// A request that was handed on is done, well or not.
-    fn leaves(&mut self, id: Id, below: &Completion, well: bool) {
+    /// A request that was handed on has ended.
+    fn leaves(&mut self, id: Id, below: &Completion) {
         self.taken[side(below.request.kind)] -= 1;
         let Self { pool, ready, freed, .. } = self;
         pool.completed(id, below, |completion, host, waited_for| {
-            if well {
-                ready.push_back(completion);
-            }
+            ready.push_back(completion);
             if waited_for {
                 freed.push(host);
             }
@@ -361,13 +357,13 @@ impl<D: BlockDevice> Filter<D> {
         }
     }
 
-    /// Lets time pass until something is ready or failed, or until `until`.
+    /// Lets time pass until something is ready, or until `until`.
     fn run(&mut self, until: Nanos) -> Result<(), IoError> {
         let mut below = Completion::default();
         loop {
             self.host_waits(until);
             self.pump();
-            if !self.ready.is_empty() || !self.failures.is_empty() {
+            if !self.ready.is_empty() {
                 return Ok(());
             }
             let timer = self.timer();
@@ -391,7 +387,7 @@ impl<D: BlockDevice> Filter<D> {
         self.in_flight -= 1;
         self.scheduler.completed(self.pool.get(id), below.start, below.end);
         self.ask_at = Nanos(0);
-        self.leaves(id, below, true);
+        self.leaves(id, below);
     }
 }
 
@@ -406,13 +402,7 @@ impl<D: BlockDevice> BlockDevice for Filter<D> {
     }
 
     fn submit(&mut self, request: Request) -> Result<Tag, IoError> {
-        if request.end_sector() > self.device_sectors {
-            return Err(IoError::OutOfRange {
-                first_sector: request.first_sector,
-                end_sector: request.end_sector(),
-                device_sectors: self.device_sectors,
-            });
-        }
+        self.bounds.check(&request)?;
         let mut now = self.inner.now();
         if request.arrival > now {
             let mut below = Completion::default();
@@ -445,15 +435,12 @@ impl<D: BlockDevice> BlockDevice for Filter<D> {
     }
 
     fn wait(&mut self, until: Nanos, completion: &mut Completion) -> Result<bool, IoError> {
-        if self.ready.is_empty() && self.failures.is_empty() {
+        if self.ready.is_empty() {
             self.run(until)?;
         }
-        if let Some(error) = self.failures.pop_front() {
-            return Err(error);
-        }
-        match self.ready.front() {
+        match self.ready.front_mut() {
             Some(next) if next.end <= until => {
-                completion.clone_from(next);
+                std::mem::swap(completion, next);
                 self.ready.pop_front();
                 Ok(true)
             }

@@ -38,7 +38,7 @@ pub use config::{BufferKind, ControllerConfig, Drain, Interface, Oversized, Read
 pub use figures::ControllerFigures;
 
 use flashwright_block::{
-    Ahead, BlockDevice, Completion, DeviceInfo, IoError, Nanos, Request, RequestKind, SECTOR_BYTES, Tag,
+    Ahead, BlockDevice, Bounds, Completion, DeviceInfo, IoError, Nanos, Request, RequestKind, SECTOR_BYTES, Tag,
 };
 use link::Link;
 use noise::Noise;
@@ -140,39 +140,11 @@ struct Inside {
     refused: VecDeque<Owner>,
 }
 
-/// An error of the device below, in a form that can be saved.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-enum Failure {
-    WornOut(String),
-    Violation(String),
-    Device(String),
-}
-
-impl From<IoError> for Failure {
-    fn from(error: IoError) -> Self {
-        match error {
-            IoError::WornOut { reason } => Self::WornOut(reason),
-            IoError::Violation { what } => Self::Violation(what),
-            IoError::Device(what) => Self::Device(what),
-            other => Self::Device(other.to_string()),
-        }
-    }
-}
-
-impl From<Failure> for IoError {
-    fn from(failure: Failure) -> Self {
-        match failure {
-            Failure::WornOut(reason) => Self::WornOut { reason },
-            Failure::Violation(what) => Self::Violation { what },
-            Failure::Device(what) => Self::Device(what),
-        }
-    }
-}
-
 /// A drive's interface, firmware and buffers around the device that keeps the data.
 ///
-/// A flush is acknowledged when flash holds everything before it, a forced write likewise. After an error of the device
-/// below, the command concerned gets no completion: `wait` gives the error.
+/// A flush is acknowledged when flash holds everything before it, a forced write likewise. A command fails when the device
+/// below fails a part of it. When buffered data of a write that was acknowledged can't be put on flash, the next write, trim
+/// or flush to complete fails with that error, as SCSI drives report a deferred error.
 ///
 /// ```
 /// # use flashwright_block::{BlockDevice, Bytes, Completion, Nanos, Request, RequestKind, Seed};
@@ -190,7 +162,7 @@ pub struct Controller<D> {
     /// Nothing is switched on: the device below gets everything as it comes.
     off: bool,
     device: D,
-    device_sectors: u64,
+    bounds: Bounds,
     depth: u32,
     /// Sectors of one command that the device below works on at a time.
     piece: u64,
@@ -220,8 +192,10 @@ pub struct Controller<D> {
     ready: VecDeque<Completion>,
     /// How much later than it ended the host sees a command's end.
     noise: Noise,
-    /// Errors that the next calls of `wait` give.
-    failures: VecDeque<Failure>,
+    /// Why commands have failed, by their slots.
+    errors: Vec<(u32, Box<IoError>)>,
+    /// Why buffered data of acknowledged writes were lost; the next command that changes something reports it.
+    deferred: Option<Box<IoError>>,
     /// Flash operations and erases of flushes, for the next write to report.
     owed: (u32, u32),
     figures: ControllerFigures,
@@ -238,7 +212,7 @@ impl<D: BlockDevice> Controller<D> {
         let limit = config.command_limit.0 / SECTOR_BYTES;
         Self {
             off: config.is_off(),
-            device_sectors: info.capacity.0 / SECTOR_BYTES,
+            bounds: info.bounds(),
             depth: if config.queue_depth == 0 { info.queue_depth.max(1) } else { config.queue_depth },
             piece: if limit == 0 { u64::MAX } else { limit },
             now: device.now().0,
@@ -259,7 +233,8 @@ impl<D: BlockDevice> Controller<D> {
             read_buffer: ReadBuffer::new(&config.read_buffer),
             ready: VecDeque::new(),
             noise: Noise::new(config.noise),
-            failures: VecDeque::new(),
+            errors: Vec::new(),
+            deferred: None,
             owed: (0, 0),
             figures: ControllerFigures::default(),
             #[cfg(test)]
@@ -297,7 +272,7 @@ impl<D: BlockDevice> Controller<D> {
     /// that went to the device below because nothing is switched on.
     #[must_use]
     pub fn in_flight(&self) -> usize {
-        self.taken as usize + self.waiting.len() + self.ready.len() + self.failures.len()
+        self.taken as usize + self.waiting.len() + self.ready.len()
     }
     /// Bytes in the write buffer, those on their way to the flash included.
     #[must_use]
@@ -315,7 +290,7 @@ impl<D: BlockDevice> Controller<D> {
             let mut completion = Completion::default();
             if self.device.wait(Nanos(next.min(until)), &mut completion)? {
                 self.now = self.now.max(completion.end.0);
-                self.job_over(&completion);
+                self.job_over(completion);
                 self.settle_down();
                 return Ok(true);
             }
@@ -448,11 +423,12 @@ impl<D: BlockDevice> Controller<D> {
         self.settle(slot);
         self.free.push(slot);
         self.taken -= 1;
-        if command.failed {
-            return; // its error tells
-        }
+        let mut result = if command.failed { self.result_of(slot) } else { Ok(()) };
         let (mut flash_ops, mut erases) = (command.flash_ops, command.erases);
         if command.request.kind != RequestKind::Read {
+            if let Some(error) = self.deferred.take() {
+                result = result.and(Err(error));
+            }
             flash_ops = flash_ops.saturating_add(self.owed.0);
             erases = erases.saturating_add(self.owed.1);
             self.owed = (0, 0);
@@ -465,6 +441,7 @@ impl<D: BlockDevice> Controller<D> {
             end: Nanos(end),
             flash_ops,
             erases,
+            result,
         };
         let later = self.ready.iter().rev().take_while(|other| other.end > completion.end).count();
         self.ready.insert(self.ready.len() - later, completion);
@@ -476,17 +453,11 @@ impl<D: BlockDevice> Controller<D> {
         if self.piece == u64::MAX { left } else { left.min(self.piece - first % self.piece) }
     }
 
-    /// Refuses a request that reaches past the end of the drive.
-    #[inline(always)]
-    fn check_range(&self, request: &Request) -> Result<(), IoError> {
-        if request.end_sector() <= self.device_sectors {
-            return Ok(());
-        }
-        Err(IoError::OutOfRange {
-            first_sector: request.first_sector,
-            end_sector: request.end_sector(),
-            device_sectors: self.device_sectors,
-        })
+    /// How a command ended whose error is kept.
+    #[cold]
+    fn result_of(&mut self, slot: u32) -> Result<(), Box<IoError>> {
+        let at = self.errors.iter().position(|(failed, _)| *failed == slot);
+        Err(self.errors.swap_remove(at.expect("a command that failed has an error")).1)
     }
 }
 
@@ -506,19 +477,10 @@ impl<D: BlockDevice> BlockDevice for Controller<D> {
         if self.off {
             return self.device.submit(request);
         }
-        self.check_range(&request)?;
+        self.bounds.check(&request)?;
         request.arrival = request.arrival.max(Nanos(self.now));
         if request.arrival.0 > self.now {
-            loop {
-                match self.step(request.arrival.0) {
-                    Ok(true) => {}
-                    Ok(false) => break,
-                    Err(error) => {
-                        self.failures.push_back(error.into());
-                        break;
-                    }
-                }
-            }
+            while self.step(request.arrival.0)? {}
             self.now = request.arrival.0;
         }
         let tag = self.next_tag;
@@ -551,10 +513,7 @@ impl<D: BlockDevice> BlockDevice for Controller<D> {
             return self.device.wait(until, completion);
         }
         loop {
-            if let Some(error) = self.failures.pop_front() {
-                return Err(error.into());
-            }
-            if let Some(next) = self.ready.front() {
+            if let Some(next) = self.ready.front_mut() {
                 // Until the host sees this one, another may end that it sees before.
                 let seen = next.end.0.min(until.0);
                 if seen > self.now {
@@ -566,7 +525,7 @@ impl<D: BlockDevice> BlockDevice for Controller<D> {
                 if next.end > until {
                     return Ok(false);
                 }
-                completion.clone_from(next);
+                std::mem::swap(completion, next);
                 self.ready.pop_front();
                 return Ok(true);
             }
