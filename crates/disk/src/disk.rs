@@ -15,7 +15,8 @@ use crate::consent::{Access, Target};
 use crate::noise::Noise;
 use crate::ring::{Operation, Ring};
 use flashwright_block::{
-    BlockDevice, Bounds, Bytes, Completion, DeviceInfo, IoError, Nanos, Request, RequestKind, SECTOR_BYTES, Seed, Tag,
+    BlockDevice, Bounds, Bytes, Completion, DeviceInfo, DriverQueue, IoError, Nanos, Request, RequestKind,
+    SECTOR_BYTES, Seed, Tag, Waiting,
 };
 use std::collections::VecDeque;
 use std::io;
@@ -108,7 +109,7 @@ pub struct Disk {
     running: Vec<Running>,
     free: Vec<u32>,
     /// What came while all slots were taken.
-    waiting: VecDeque<(Tag, Request)>,
+    queue: DriverQueue,
     /// What ended while [`BlockDevice::submit`] slept.
     ready: VecDeque<Completion>,
     /// Why the ring can't be used any more.
@@ -148,7 +149,7 @@ impl Disk {
             ring,
             running: vec![Running::default(); depth as usize],
             free: (0..depth).rev().collect(),
-            waiting: VecDeque::new(),
+            queue: DriverQueue::shared(depth),
             ready: VecDeque::with_capacity(depth as usize),
             dead: None,
             noise: Noise::new(options.seed),
@@ -176,10 +177,17 @@ impl Disk {
 
     /// Lays a request into the ring, or into the queue before it if all slots are taken.
     fn start(&mut self, tag: Tag, request: Request) {
-        let Some(slot) = self.free.pop() else {
-            self.waiting.push_back((tag, request));
-            return;
-        };
+        if self.queue.goes_at_once(&request) {
+            self.lay(tag, request);
+        } else {
+            self.queue.push(tag.0, request);
+        }
+    }
+
+    /// Lays a request into a free slot of the ring.
+    fn lay(&mut self, tag: Tag, request: Request) {
+        self.queue.take(request.kind, 1);
+        let slot = self.free.pop().expect("there are as many slots as places");
         let (offset, bytes) = (request.first_sector * SECTOR_BYTES, bytes_of(&request));
         let short = || u32::try_from(bytes).expect("longer requests are refused");
         let mut noisy = self.running[slot as usize].noisy;
@@ -218,9 +226,10 @@ impl Disk {
                 continue;
             }
             self.free.push(slot);
+            self.queue.release(request.kind, 1);
             let end = self.now();
-            if let Some((tag, request)) = self.waiting.pop_front() {
-                self.start(tag, request);
+            if let Some(Waiting { id, request }) = self.queue.pick() {
+                self.lay(Tag(id), request);
                 self.hand_over();
             }
             let result = fault(&request, result).map_or(Ok(()), |fault| Err(Box::new(fault)));

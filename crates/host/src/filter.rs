@@ -1,11 +1,11 @@
 //! One scheduler before a device: a block device itself.
 
 use crate::figures::{LayerFigures, Yardstick};
-use crate::pool::{Id, Pool, Queued, side};
+use crate::pool::{Id, Pool, Queued};
 use crate::schedulers::{Choice, Grew, Merges, Running};
 use crate::tables::InFlight;
 use flashwright_block::{
-    Ahead, BlockDevice, Bounds, Completion, DeviceInfo, IoError, Nanos, Request, RequestKind, Tag,
+    Ahead, BlockDevice, Bounds, Completion, DeviceInfo, DriverQueue, IoError, Nanos, Request, RequestKind, Tag,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -44,8 +44,8 @@ pub struct Filter<D> {
     bounds: Bounds,
     /// Requests given to this filter; the tag of the next.
     tag: u64,
-    /// Queued requests and requests below, reads and others.
-    taken: [u32; 2],
+    /// Places of queued requests and requests below, reads and others; and the requests of the host that found none.
+    places: DriverQueue,
     /// Queued requests that were not handed on.
     queued: u32,
     in_flight: u32,
@@ -53,7 +53,6 @@ pub struct Filter<D> {
     held: Vec<Held>,
     /// Requests that no longer hold up those that wait for them; empty between calls.
     freed: Vec<u32>,
-    backlog: VecDeque<u32>,
     /// When the plug ends, if the queue is plugged.
     plugged_until: Option<Nanos>,
     /// Whether somebody waits for a plugged request: a read, a flush, a forced write.
@@ -74,13 +73,12 @@ impl<D: BlockDevice> Filter<D> {
             yardstick,
             pool: Pool::new(rules.merges == Merges::Both),
             tag: 0,
-            taken: [0; 2],
+            places: DriverQueue::by_direction(rules.queue_requests),
             queued: 0,
             in_flight: 0,
             below: InFlight::default(),
             held: Vec::new(),
             freed: Vec::new(),
-            backlog: VecDeque::new(),
             plugged_until: None,
             plugged_sync: false,
             ask_at: NEVER,
@@ -142,7 +140,7 @@ impl<D: BlockDevice> Filter<D> {
         }
         self.plugged_sync |= fua || matches!(kind, RequestKind::Read | RequestKind::Flush);
         self.queued += 1;
-        self.taken[side(kind)] += 1;
+        self.places.take(kind, 1);
         self.pool.reopen(id);
         let before = self.pool.queued_count();
         self.scheduler.add(id, &mut self.pool, now);
@@ -157,7 +155,7 @@ impl<D: BlockDevice> Filter<D> {
     fn cut(&mut self, before: usize, kind: RequestKind) {
         let pieces = u32::try_from(self.pool.queued_count() - before).expect("few pieces");
         self.queued += pieces;
-        self.taken[side(kind)] += pieces;
+        self.places.take(kind, pieces);
     }
 
     /// Joins a new request with a queued one, if one adjoins and may grow.
@@ -219,7 +217,7 @@ impl<D: BlockDevice> Filter<D> {
         self.pool.join(front, back, front);
         self.figures.joined += 1;
         self.queued -= 1;
-        self.taken[side(kind)] -= 1;
+        self.places.release(kind, 1);
         let before = self.pool.queued_count();
         self.scheduler.grown(front, Grew::Back, &mut self.pool, now);
         self.cut(before, kind);
@@ -288,7 +286,7 @@ impl<D: BlockDevice> Filter<D> {
 
     /// A request that was handed on has ended.
     fn leaves(&mut self, id: Id, below: &Completion) {
-        self.taken[side(below.request.kind)] -= 1;
+        self.places.release(below.request.kind, 1);
         let Self { pool, ready, freed, .. } = self;
         pool.completed(id, below, |completion, host, waited_for| {
             ready.push_back(completion);
@@ -332,13 +330,8 @@ impl<D: BlockDevice> Filter<D> {
 
     /// Requests that found the queue full come in while there is room.
     fn let_in(&mut self, now: Nanos) {
-        while let Some(host) = self.backlog.front().copied() {
-            let kind = self.pool.request_of(host).kind;
-            if self.taken[side(kind)] >= self.rules.queue_requests {
-                return;
-            }
-            self.backlog.pop_front();
-            self.admit(host, now);
+        while let Some(waiting) = self.places.pick() {
+            self.admit(u32::try_from(waiting.id).expect("a place in the pool"), now);
         }
     }
 
@@ -393,7 +386,7 @@ impl<D: BlockDevice> Filter<D> {
 
 impl<D: BlockDevice> BlockDevice for Filter<D> {
     fn info(&self) -> DeviceInfo {
-        DeviceInfo { queue_depth: self.rules.queue_requests, ..self.inner.info() }
+        DeviceInfo { queue_depth: self.places.depth(), ..self.inner.info() }
     }
 
     #[inline]
@@ -423,12 +416,11 @@ impl<D: BlockDevice> BlockDevice for Filter<D> {
         self.tag += 1;
         self.figures.requests += 1;
         let host = self.pool.arrives(request, tag);
-        let full = self.taken[side(request.kind)] >= self.rules.queue_requests;
-        if full || !self.backlog.is_empty() {
-            self.figures.held_for_room += 1;
-            self.backlog.push_back(host);
-        } else {
+        if self.places.goes_at_once(&request) {
             self.admit(host, now);
+        } else {
+            self.figures.held_for_room += 1;
+            self.places.push(u64::from(host), request);
         }
         self.pump();
         Ok(Tag(tag))

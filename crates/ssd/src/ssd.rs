@@ -4,8 +4,8 @@ use crate::config::{Config, PartialPages, QueueDepth, TimingModel};
 use crate::engine::{BusyTimes, Parallel, Times};
 use crate::faults::{ConfigError, Fault};
 use flashwright_block::{
-    Ahead, BlockDevice, Bounds, Bytes, Completion, DeviceInfo, IoError, Nanos, Request, RequestKind, SECTOR_BYTES,
-    Seed, Tag, below,
+    Ahead, BlockDevice, Bounds, Bytes, Completion, DeviceInfo, DriverQueue, IoError, Nanos, Request, RequestKind,
+    SECTOR_BYTES, Seed, Tag, Waiting, below,
 };
 use flashwright_ftl::schemes::{Reserve, SchemeContext};
 use flashwright_ftl::{
@@ -123,11 +123,10 @@ struct ParallelClock {
     flights: Vec<Flight>,
     /// Why requests in flight have failed, by their slots.
     failed: Vec<(u32, Box<IoError>)>,
-    in_flight: u32,
-    queue_depth: u32,
+    /// Places of requests in flight, and the requests that wait for one.
+    queue: DriverQueue,
     /// What a read of pages without data lasts at least.
     unmapped_read: u64,
-    waiting: VecDeque<(u64, Request)>,
 }
 
 /// A request in flight, or background work under the tag [`BACKGROUND`].
@@ -257,7 +256,7 @@ impl Ssd {
     pub fn config_in_force(&self) -> Config {
         let mut config = self.config.resolved();
         if let Clock::Parallel(clock) = &self.clock {
-            config.host.queue_depth = QueueDepth::Requests(clock.queue_depth);
+            config.host.queue_depth = QueueDepth::Requests(clock.queue.depth());
         }
         config
     }
@@ -269,7 +268,7 @@ impl Ssd {
             && before.is_empty()
             && self.config.controller.queue_depth == 0;
         if let (Clock::Parallel(clock), true) = (&mut self.clock, is_open) {
-            clock.queue_depth = clock.queue_depth.max(depth.min(QueueDepth::MAX));
+            clock.queue.set_depth(clock.queue.depth().max(depth.min(QueueDepth::MAX)));
         }
     }
     /// What of the configuration is allowed but costs far more than may be expected: one line each, for users.
@@ -336,7 +335,7 @@ impl Ssd {
     pub fn in_flight(&self) -> usize {
         self.ready.len()
             + match &self.clock {
-                Clock::Parallel(clock) => clock.in_flight as usize + clock.waiting.len(),
+                Clock::Parallel(clock) => clock.queue.taken() as usize + clock.queue.len(),
                 _ => 0,
             }
     }
@@ -561,7 +560,7 @@ impl Ssd {
         let least = if reads_unmapped { clock.unmapped_read } else { 0 };
         let slot = clock.engine.issue(start.0, least, awaited, geometry);
         clock.takes_off(slot, Flight { tag, request, start, flash_ops, erases });
-        clock.in_flight += 1;
+        clock.queue.take(request.kind, 1);
         if let Err(error) = result {
             clock.failed.push((slot, error));
         }
@@ -603,7 +602,7 @@ impl Ssd {
     fn advance(&mut self, until: u64, completion: &mut Completion) -> bool {
         let Clock::Parallel(clock) = &mut self.clock else { return false };
         loop {
-            if clock.in_flight == 0 && until == u64::MAX {
+            if clock.queue.taken() == 0 && until == u64::MAX {
                 return false; // the clock stands where the next request comes
             }
             let Some((slot, end)) = clock.engine.next_completion(until) else { return false };
@@ -620,8 +619,8 @@ impl Ssd {
         let Flight { tag, request, start, flash_ops, erases } = clock.flights[slot as usize];
         let result = if clock.failed.is_empty() { Ok(()) } else { clock.result_of(slot) };
         *completion = Completion { tag, request, start, end: Nanos(end), flash_ops, erases, result };
-        clock.in_flight -= 1;
-        let waiting = !clock.waiting.is_empty();
+        clock.queue.release(request.kind, 1);
+        let waiting = !clock.queue.is_empty();
         self.now = self.now.max(end);
         if waiting {
             self.admit(end);
@@ -633,10 +632,9 @@ impl Ssd {
     #[cold]
     fn admit(&mut self, at: u64) {
         while let Clock::Parallel(clock) = &mut self.clock
-            && clock.in_flight < clock.queue_depth
-            && let Some((tag, request)) = clock.waiting.pop_front()
+            && let Some(Waiting { id, request }) = clock.queue.pick()
         {
-            self.dispatch(&request, tag, at);
+            self.dispatch(&request, id, at);
         }
     }
 }
@@ -644,7 +642,7 @@ impl Ssd {
 impl BlockDevice for Ssd {
     fn info(&self) -> DeviceInfo {
         let queue_depth = match &self.clock {
-            Clock::Parallel(clock) => clock.queue_depth,
+            Clock::Parallel(clock) => clock.queue.depth(),
             _ => 1,
         };
         DeviceInfo {
@@ -676,9 +674,9 @@ impl BlockDevice for Ssd {
                 self.now = request.arrival.0;
             }
             if let Clock::Parallel(clock) = &mut self.clock
-                && clock.in_flight >= clock.queue_depth
+                && !clock.queue.goes_at_once(&request)
             {
-                clock.waiting.push_back((tag, request));
+                clock.queue.push(tag, request);
                 return Ok(Tag(tag));
             }
         }
@@ -801,10 +799,8 @@ impl Clock {
                 engine: Parallel::new(geometry, times, latency),
                 flights: Vec::new(),
                 failed: Vec::new(),
-                in_flight: 0,
-                queue_depth: config.host.queue_depth.requests(),
+                queue: DriverQueue::shared(config.host.queue_depth.requests()),
                 unmapped_read: timing.unmapped_read.0,
-                waiting: VecDeque::new(),
             }),
         }
     }

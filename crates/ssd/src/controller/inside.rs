@@ -2,9 +2,9 @@
 
 use super::write_buffer::Extent;
 use super::{Controller, Drain, Job, Owner, Stage};
-use flashwright_block::{BlockDevice, Completion, IoError, Nanos, Request, RequestKind, SECTOR_BYTES};
+use flashwright_block::{Arbiter, BlockDevice, Completion, IoError, Nanos, Request, RequestKind, SECTOR_BYTES};
 
-impl<D: BlockDevice> Controller<D> {
+impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
     /// Sends entries of the write buffer to the flash that are to go there now.
     #[inline]
     pub(super) fn drain(&mut self) {

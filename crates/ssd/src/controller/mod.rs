@@ -38,7 +38,8 @@ pub use config::{BufferKind, ControllerConfig, Drain, Interface, Oversized, Read
 pub use figures::ControllerFigures;
 
 use flashwright_block::{
-    Ahead, BlockDevice, Bounds, Completion, DeviceInfo, IoError, Nanos, Request, RequestKind, SECTOR_BYTES, Tag,
+    Ahead, Arbiter, BlockDevice, Bounds, Completion, DeviceInfo, DriverQueue, Fifo, IoError, Nanos, Request,
+    RequestKind, SECTOR_BYTES, Tag, Waiting,
 };
 use link::Link;
 use noise::Noise;
@@ -157,23 +158,20 @@ struct Inside {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Controller<D> {
+pub struct Controller<D, A = Fifo> {
     config: ControllerConfig,
     /// Nothing is switched on: the device below gets everything as it comes.
     off: bool,
     device: D,
     bounds: Bounds,
-    depth: u32,
+    /// Places of commands in the drive, and the commands that wait in the driver.
+    queue: DriverQueue<A>,
     /// Sectors of one command that the device below works on at a time.
     piece: u64,
     now: u64,
     next_tag: u64,
     commands: Vec<Command>,
     free: Vec<u32>,
-    /// Commands in the drive.
-    taken: u32,
-    /// Commands in the driver, with their tags.
-    waiting: VecDeque<(u64, Request)>,
     /// Commands in the firmware, with the time when it is done with them.
     firmware: VecDeque<(u64, u32)>,
     firmware_free_at: u64,
@@ -205,22 +203,32 @@ pub struct Controller<D> {
 }
 
 impl<D: BlockDevice> Controller<D> {
-    /// A controller as `config` says, around `device`, whose time has not begun.
+    /// A controller as `config` says, around `device`, whose time has not begun. Commands that wait in the driver are taken
+    /// in order of arrival.
     #[must_use]
     pub fn new(config: &ControllerConfig, device: D) -> Self {
+        Self::with_arbiter(config, device, Fifo::default())
+    }
+}
+
+impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
+    /// As [`Controller::new`], but `arbiter` decides which of the commands that wait in the driver is taken next.
+    #[must_use]
+    pub fn with_arbiter(config: &ControllerConfig, device: D, arbiter: A) -> Self {
         let info = device.info();
         let limit = config.command_limit.0 / SECTOR_BYTES;
         Self {
             off: config.is_off(),
             bounds: info.bounds(),
-            depth: if config.queue_depth == 0 { info.queue_depth.max(1) } else { config.queue_depth },
+            queue: DriverQueue::with_arbiter(
+                if config.queue_depth == 0 { info.queue_depth.max(1) } else { config.queue_depth },
+                arbiter,
+            ),
             piece: if limit == 0 { u64::MAX } else { limit },
             now: device.now().0,
             next_tag: 0,
             commands: Vec::new(),
             free: Vec::new(),
-            taken: 0,
-            waiting: VecDeque::new(),
             firmware: VecDeque::new(),
             firmware_free_at: 0,
             unsettled: Vec::new(),
@@ -272,7 +280,7 @@ impl<D: BlockDevice> Controller<D> {
     /// that went to the device below because nothing is switched on.
     #[must_use]
     pub fn in_flight(&self) -> usize {
-        self.taken as usize + self.waiting.len() + self.ready.len()
+        self.queue.taken() as usize + self.queue.len() + self.ready.len()
     }
     /// Bytes in the write buffer, those on their way to the flash included.
     #[must_use]
@@ -338,10 +346,8 @@ impl<D: BlockDevice> Controller<D> {
             } else if self.link.is_free() && self.link.next() == self.now {
                 let crossing = self.link.take(self.now);
                 self.crossed(crossing);
-            } else if self.taken < self.depth
-                && let Some((tag, request)) = self.waiting.pop_front()
-            {
-                self.take(tag, request);
+            } else if let Some(Waiting { id, request }) = self.queue.pick() {
+                self.take(id, request);
             } else {
                 break;
             }
@@ -363,7 +369,7 @@ impl<D: BlockDevice> Controller<D> {
                 u32::try_from(self.commands.len() - 1).expect("the queue depth fits 32 bits")
             }
         };
-        self.taken += 1;
+        self.queue.take(request.kind, 1);
         let overhead = match request.kind {
             RequestKind::Read => self.config.read_overhead.0,
             RequestKind::Write => self.config.write_overhead.0,
@@ -422,7 +428,7 @@ impl<D: BlockDevice> Controller<D> {
         let command = self.commands[slot as usize];
         self.settle(slot);
         self.free.push(slot);
-        self.taken -= 1;
+        self.queue.release(command.request.kind, 1);
         let mut result = if command.failed { self.result_of(slot) } else { Ok(()) };
         let (mut flash_ops, mut erases) = (command.flash_ops, command.erases);
         if command.request.kind != RequestKind::Read {
@@ -461,10 +467,10 @@ impl<D: BlockDevice> Controller<D> {
     }
 }
 
-impl<D: BlockDevice> BlockDevice for Controller<D> {
+impl<D: BlockDevice, A: Arbiter> BlockDevice for Controller<D, A> {
     fn info(&self) -> DeviceInfo {
         let info = self.device.info();
-        if self.off { info } else { DeviceInfo { queue_depth: self.depth, ..info } }
+        if self.off { info } else { DeviceInfo { queue_depth: self.queue.depth(), ..info } }
     }
 
     #[inline(always)]
@@ -487,11 +493,11 @@ impl<D: BlockDevice> BlockDevice for Controller<D> {
         self.next_tag += 1;
         #[cfg(test)]
         self.twin.submitted(tag, &request);
-        if self.taken < self.depth {
+        if self.queue.goes_at_once(&request) {
             self.take(tag, request);
             self.settle_down();
         } else {
-            self.waiting.push_back((tag, request));
+            self.queue.push(tag, request);
         }
         Ok(Tag(tag))
     }
@@ -530,7 +536,7 @@ impl<D: BlockDevice> BlockDevice for Controller<D> {
                 return Ok(true);
             }
             // What goes on in the background does not move the clock of a host that waits for nothing.
-            if self.taken == 0 && until.0 == NEVER {
+            if self.queue.taken() == 0 && until.0 == NEVER {
                 return Ok(false);
             }
             if !self.step(until.0)? {

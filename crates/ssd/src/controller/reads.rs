@@ -4,9 +4,9 @@ use super::link::{Crossing, Way};
 use super::read_buffer::Found;
 use super::write_buffer::Extent;
 use super::{Command, Controller, Owner};
-use flashwright_block::{BlockDevice, RequestKind, SECTOR_BYTES};
+use flashwright_block::{Arbiter, BlockDevice, RequestKind, SECTOR_BYTES};
 
-impl<D: BlockDevice> Controller<D> {
+impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
     pub(super) fn retry_held(&mut self) {
         let mut at = 0;
         while at < self.held.len() {
