@@ -43,13 +43,13 @@ impl BlockDevice for Null {
         let word = request.first_sector ^ (u64::from(request.sectors) << 40) ^ start.0.rotate_left(20);
         self.digest = (self.digest ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29);
         let end = start + Nanos(10_000);
-        self.flights.push_back(Completion { tag, request, start, end, flash_ops: 0, erases: 0 });
+        self.flights.push_back(Completion { tag, request, start, end, ..Completion::default() });
         Ok(tag)
     }
     fn wait(&mut self, until: Nanos, completion: &mut Completion) -> Result<bool, IoError> {
-        match self.flights.front() {
+        match self.flights.front_mut() {
             Some(first) if first.end <= until => {
-                completion.clone_from(first);
+                std::mem::swap(completion, first);
                 self.flights.pop_front();
                 self.now = self.now.max(completion.end);
                 Ok(true)

@@ -1,6 +1,6 @@
 //! The block-device seam.
 
-use crate::{Bytes, Completion, Nanos, Request, RequestKind};
+use crate::{Bytes, Completion, Nanos, Request, RequestKind, SECTOR_BYTES};
 
 /// What a device tells of itself: size and grain, nothing of its inside.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,11 +15,77 @@ pub struct DeviceInfo {
     pub queue_depth: u32,
 }
 
+impl DeviceInfo {
+    /// Which requests lie within the device and on its blocks.
+    #[must_use]
+    pub fn bounds(&self) -> Bounds {
+        Bounds { sectors: self.capacity.0 / SECTOR_BYTES, block: self.sector }
+    }
+
+    /// Refuses a request that reaches past the device's end or does not lie on its blocks. See [`Bounds::check`].
+    ///
+    /// # Errors
+    /// [`IoError::OutOfRange`] and [`IoError::Misaligned`].
+    pub fn check(&self, request: &Request) -> Result<(), IoError> {
+        self.bounds().check(request)
+    }
+}
+
+/// The addresses that a device takes: what it keeps of its [`DeviceInfo`] to check every request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Bounds {
+    /// Size in sectors.
+    pub sectors: u64,
+    /// The smallest unit that can be read or written.
+    pub block: Bytes,
+}
+
+impl Bounds {
+    /// Refuses a request that reaches past the end or does not lie on whole blocks. A flush has no addresses, so it
+    /// always passes.
+    ///
+    /// ```
+    /// # use flashwright_block::{Bounds, Bytes, Request};
+    /// let bounds = Bounds { sectors: 1000, block: Bytes(4096) };
+    /// let read = |first_sector, sectors| Request { first_sector, sectors, ..Request::default() };
+    /// assert!(bounds.check(&read(992, 8)).is_ok());
+    /// assert!(bounds.check(&read(992, 16)).is_err());
+    /// assert!(bounds.check(&read(4, 8)).is_err());
+    /// ```
+    ///
+    /// # Errors
+    /// [`IoError::OutOfRange`] and [`IoError::Misaligned`].
+    #[inline(always)]
+    pub fn check(&self, request: &Request) -> Result<(), IoError> {
+        if request.end_sector() <= self.sectors && (self.block.0 <= SECTOR_BYTES || self.is_aligned(request)) {
+            return Ok(());
+        }
+        self.refuse(request)
+    }
+
+    fn is_aligned(&self, request: &Request) -> bool {
+        let on_block = |sector: u64| sector.saturating_mul(SECTOR_BYTES).is_multiple_of(self.block.0);
+        on_block(request.first_sector) && on_block(request.end_sector())
+    }
+
+    #[cold]
+    fn refuse(&self, request: &Request) -> Result<(), IoError> {
+        let (first_sector, end_sector) = (request.first_sector, request.end_sector());
+        if request.kind == RequestKind::Flush {
+            Ok(())
+        } else if end_sector > self.sectors {
+            Err(IoError::OutOfRange { first_sector, end_sector, device_sectors: self.sectors })
+        } else {
+            Err(IoError::Misaligned { first_sector, end_sector, block: self.block })
+        }
+    }
+}
+
 /// Names a request in flight; unique while it is in flight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 pub struct Tag(pub u64);
 
-/// What can go wrong with one request or with the device under it.
+/// Why a device refused a request, why a request failed, or why the device is dead.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub enum IoError {
@@ -81,7 +147,15 @@ pub enum IoError {
 
 /// Anything that takes requests and completes them on a clock of its own.
 ///
-/// Filters (schedulers, recorders, faults) are block devices around block devices.
+/// Every device keeps this contract, and filters (schedulers, controllers, injected faults), which are devices around
+/// devices, keep it too:
+///
+/// - [`submit`](Self::submit) either takes a request or refuses it. A request that is taken completes exactly once, under
+///   the tag that `submit` gave, whether it succeeds or fails. A request that is refused leaves the device as it was.
+/// - A request that fails says so in [`Completion::result`]. The others in flight are not affected, and the device goes
+///   on: its clock runs, and it takes further requests.
+/// - [`wait`](Self::wait) fails only when the device is dead: when it cannot complete anything any more, so that no tag
+///   can be named. From then on every call of `submit` and `wait` fails.
 pub trait BlockDevice {
     /// Size and grain.
     fn info(&self) -> DeviceInfo;
@@ -89,10 +163,12 @@ pub trait BlockDevice {
     /// The device's own clock, virtual or monotonic.
     fn now(&self) -> Nanos;
 
-    /// Hands a request over at `request.arrival` or now, whichever is later. Arrivals never decrease.
+    /// Hands a request over at `request.arrival` or now, whichever is later. Arrivals never decrease. What goes wrong
+    /// with a request once it is taken is said by its completion.
     ///
     /// # Errors
-    /// [`IoError`] when the request cannot be taken; the device then stays as it was.
+    /// [`IoError`] when the device refuses the request (out of range, misaligned, read-only), or when it is dead. Either
+    /// way there is no tag, and the device stays as it was; no time passes.
     fn submit(&mut self, request: Request) -> Result<Tag, IoError>;
 
     /// Puts the next completion in `completion` and answers true, or false if there is none by `until`; either way the
@@ -100,10 +176,11 @@ pub trait BlockDevice {
     /// false. (The completion is written in place: at some tens of nanoseconds a request, handing it up by value shows.)
     ///
     /// # Errors
-    /// [`IoError`] when the device failed.
+    /// [`IoError`] when the device is dead. A request that failed is no error here: see [`Completion::result`].
     fn wait(&mut self, until: Nanos, completion: &mut Completion) -> Result<bool, IoError>;
 
-    /// Submits a request and waits for its end, with nothing else in flight.
+    /// Submits a request and waits for its end, with nothing else in flight. As with [`BlockDevice::wait`], a request
+    /// that failed is no error of this call: [`Completion::result`] says so.
     ///
     /// # Errors
     /// [`IoError`] as from [`BlockDevice::submit`] and [`BlockDevice::wait`]; `completion` is then as it was.
@@ -152,4 +229,34 @@ pub enum Ahead {
     Far,
     /// A few requests; it was announced as [`Ahead::Far`] before.
     Near,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn success_costs_a_null_pointer() {
+        assert_eq!(size_of::<Result<(), Box<IoError>>>(), size_of::<usize>());
+        assert_eq!(size_of::<Completion>(), 72);
+    }
+
+    #[test]
+    fn one_rule_says_which_requests_fit() {
+        let bounds = Bounds { sectors: 1024, block: Bytes(4096) };
+        let read = |first_sector, sectors| Request { first_sector, sectors, ..Request::default() };
+        for fits in [read(0, 8), read(1016, 8), read(0, 1024), read(1024, 0)] {
+            assert_eq!(bounds.check(&fits), Ok(()), "{fits:?}");
+        }
+        for past in [read(1016, 16), read(1024, 8), read(u64::MAX, 8), read(0, u32::MAX)] {
+            assert!(matches!(bounds.check(&past), Err(IoError::OutOfRange { device_sectors: 1024, .. })), "{past:?}");
+        }
+        for odd in [read(4, 8), read(0, 4)] {
+            assert!(matches!(bounds.check(&odd), Err(IoError::Misaligned { block: Bytes(4096), .. })), "{odd:?}");
+        }
+        let flush = Request { kind: RequestKind::Flush, ..read(5000, 1) };
+        assert_eq!(bounds.check(&flush), Ok(()), "a flush has no addresses");
+        let small = Bounds { block: Bytes(512), ..bounds };
+        assert_eq!(small.check(&read(3, 1)), Ok(()));
+    }
 }

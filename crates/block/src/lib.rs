@@ -11,12 +11,14 @@
 //! ```
 
 mod device;
+mod queue;
 mod random;
 pub mod registry;
 mod request;
 mod units;
 
-pub use device::{Ahead, BlockDevice, DeviceInfo, IoError, Tag};
+pub use device::{Ahead, BlockDevice, Bounds, DeviceInfo, IoError, Tag};
+pub use queue::{Arbiter, DriverQueue, Fifo, Waiting};
 pub use random::{Rng, Seed, below, chance, unit_interval};
 pub use registry::{Listed, NoSettings};
 pub use request::{

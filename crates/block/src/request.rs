@@ -1,6 +1,6 @@
 //! Requests, completions, and where requests come from.
 
-use crate::{Nanos, Tag};
+use crate::{IoError, Nanos, Tag};
 use serde::{Deserialize, Serialize};
 
 /// The unit of addresses at the block-device seam.
@@ -74,7 +74,7 @@ impl Request {
 }
 
 /// How a request ended. All times are on the device's clock.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Completion {
     /// The tag that [`crate::BlockDevice::submit`] gave.
     pub tag: Tag,
@@ -88,6 +88,23 @@ pub struct Completion {
     pub flash_ops: u32,
     /// Blocks erased on its behalf; 0 for a device that does not tell.
     pub erases: u32,
+    /// Whether the device did what was asked, and if not, why. Success is a null pointer and allocates nothing.
+    pub result: Result<(), Box<IoError>>,
+}
+
+impl Default for Completion {
+    #[inline]
+    fn default() -> Self {
+        Self {
+            tag: Tag(0),
+            request: Request::default(),
+            start: Nanos(0),
+            end: Nanos(0),
+            flash_ops: 0,
+            erases: 0,
+            result: Ok(()),
+        }
+    }
 }
 
 impl Completion {
@@ -181,7 +198,8 @@ pub trait Interactive {
     /// The device took the request of the last [`Next::Submit`] under this tag, by which its completion is known again.
     fn submitted(&mut self, tag: Tag);
 
-    /// A request is done.
+    /// A request has ended. After one that failed the player asks for nothing more, but still tells of the requests that
+    /// were in flight with it.
     fn completed(&mut self, completion: &Completion);
 }
 

@@ -15,7 +15,8 @@ use crate::consent::{Access, Target};
 use crate::noise::Noise;
 use crate::ring::{Operation, Ring};
 use flashwright_block::{
-    BlockDevice, Bytes, Completion, DeviceInfo, IoError, Nanos, Request, RequestKind, SECTOR_BYTES, Seed, Tag,
+    BlockDevice, Bounds, Bytes, Completion, DeviceInfo, DriverQueue, IoError, Nanos, Request, RequestKind,
+    SECTOR_BYTES, Seed, Tag, Waiting,
 };
 use std::collections::VecDeque;
 use std::io;
@@ -100,6 +101,7 @@ struct Running {
 /// disk is dropped.
 pub struct Disk {
     info: DeviceInfo,
+    bounds: Bounds,
     access: Access,
     busy_poll: bool,
     clock: Instant,
@@ -107,9 +109,11 @@ pub struct Disk {
     running: Vec<Running>,
     free: Vec<u32>,
     /// What came while all slots were taken.
-    waiting: VecDeque<(Tag, Request)>,
+    queue: DriverQueue,
     /// What ended while [`BlockDevice::submit`] slept.
-    ready: VecDeque<Result<Completion, IoError>>,
+    ready: VecDeque<Completion>,
+    /// Why the ring can't be used any more.
+    dead: Option<IoError>,
     noise: Noise,
     tags: u64,
     /// Whether trims go down as discards; kernels before 6.12 and some devices take holes only.
@@ -137,6 +141,7 @@ impl Disk {
         let ring = Ring::new(target.file, depth, bytes)
             .map_err(|error| DiskError::NoRing { target: target.name, reason: error.to_string() })?;
         Ok(Self {
+            bounds: info.bounds(),
             info,
             access: target.access,
             busy_poll: options.busy_poll,
@@ -144,8 +149,9 @@ impl Disk {
             ring,
             running: vec![Running::default(); depth as usize],
             free: (0..depth).rev().collect(),
-            waiting: VecDeque::new(),
+            queue: DriverQueue::shared(depth),
             ready: VecDeque::with_capacity(depth as usize),
+            dead: None,
             noise: Noise::new(options.seed),
             tags: 0,
             discards: true,
@@ -157,17 +163,8 @@ impl Disk {
         if request.kind == RequestKind::Flush {
             return Ok(());
         }
+        self.bounds.check(request)?;
         let (first_sector, end_sector) = (request.first_sector, request.end_sector());
-        let device_sectors = self.info.capacity.0 / SECTOR_BYTES;
-        if end_sector > device_sectors {
-            return Err(IoError::OutOfRange { first_sector, end_sector, device_sectors });
-        }
-        let block = self.info.sector;
-        if !(first_sector * SECTOR_BYTES).is_multiple_of(block.0)
-            || !(end_sector * SECTOR_BYTES).is_multiple_of(block.0)
-        {
-            return Err(IoError::Misaligned { first_sector, end_sector, block });
-        }
         if self.access == Access::ReadOnly && request.kind != RequestKind::Read {
             return Err(IoError::ReadOnly { kind: request.kind, first_sector, end_sector });
         }
@@ -180,10 +177,17 @@ impl Disk {
 
     /// Lays a request into the ring, or into the queue before it if all slots are taken.
     fn start(&mut self, tag: Tag, request: Request) {
-        let Some(slot) = self.free.pop() else {
-            self.waiting.push_back((tag, request));
-            return;
-        };
+        if self.queue.goes_at_once(&request) {
+            self.lay(tag, request);
+        } else {
+            self.queue.push(tag.0, request);
+        }
+    }
+
+    /// Lays a request into a free slot of the ring.
+    fn lay(&mut self, tag: Tag, request: Request) {
+        self.queue.take(request.kind, 1);
+        let slot = self.free.pop().expect("there are as many slots as places");
         let (offset, bytes) = (request.first_sector * SECTOR_BYTES, bytes_of(&request));
         let short = || u32::try_from(bytes).expect("longer requests are refused");
         let mut noisy = self.running[slot as usize].noisy;
@@ -208,7 +212,7 @@ impl Disk {
     }
 
     /// Fetches what has ended, if anything has.
-    fn fetch(&mut self) -> Option<Result<Completion, IoError>> {
+    fn fetch(&mut self) -> Option<Completion> {
         loop {
             let (slot, result) = self.ring.pop()?;
             let Running { tag, request, start, as_hole, .. } = self.running[slot as usize];
@@ -218,23 +222,18 @@ impl Disk {
                 self.running[slot as usize].as_hole = true;
                 let (offset, bytes) = (request.first_sector * SECTOR_BYTES, bytes_of(&request));
                 self.ring.push(slot, Operation::PunchHole { offset, bytes });
-                if let Err(error) = self.hand_over() {
-                    return Some(Err(error));
-                }
+                self.hand_over();
                 continue;
             }
             self.free.push(slot);
+            self.queue.release(request.kind, 1);
             let end = self.now();
-            if let Some((tag, request)) = self.waiting.pop_front() {
-                self.start(tag, request);
-                if let Err(error) = self.hand_over() {
-                    self.ready.push_back(Err(error));
-                }
+            if let Some(Waiting { id, request }) = self.queue.pick() {
+                self.lay(Tag(id), request);
+                self.hand_over();
             }
-            return Some(match fault(&request, result) {
-                None => Ok(Completion { tag, request, start, end, flash_ops: 0, erases: 0 }),
-                Some(fault) => Err(fault),
-            });
+            let result = fault(&request, result).map_or(Ok(()), |fault| Err(Box::new(fault)));
+            return Some(Completion { tag, request, start, end, flash_ops: 0, erases: 0, result });
         }
     }
 
@@ -249,12 +248,25 @@ impl Disk {
             self.sharpen_timers();
             self.ring.enter(1, Some(Duration::from_nanos(left)))
         };
-        entered.map_err(|error| ring_failed(&error))
+        self.note(entered);
+        self.alive()
     }
 
-    /// Hands over what was laid into the ring.
-    fn hand_over(&mut self) -> Result<(), IoError> {
-        self.ring.enter(0, None).map_err(|error| ring_failed(&error))
+    /// Hands over what was laid into the ring. Where that fails the disk is dead, as the next call says.
+    fn hand_over(&mut self) {
+        let entered = self.ring.enter(0, None);
+        self.note(entered);
+    }
+
+    fn note(&mut self, entered: io::Result<()>) {
+        if let Err(error) = entered {
+            self.dead = Some(ring_failed(&error));
+        }
+    }
+
+    /// Whether the ring can still be used; if not, why.
+    fn alive(&self) -> Result<(), IoError> {
+        self.dead.clone().map_or(Ok(()), Err)
     }
 
     /// Lets time pass with nothing in flight.
@@ -296,6 +308,7 @@ impl BlockDevice for Disk {
 
     fn submit(&mut self, request: Request) -> Result<Tag, IoError> {
         self.check(&request)?;
+        self.alive()?;
         while request.arrival > self.now() {
             match self.fetch() {
                 Some(ended) => self.ready.push_back(ended),
@@ -306,16 +319,17 @@ impl BlockDevice for Disk {
         let tag = Tag(self.tags);
         self.tags += 1;
         self.start(tag, request);
-        self.hand_over()?;
+        self.hand_over();
         Ok(tag)
     }
 
     fn wait(&mut self, until: Nanos, completion: &mut Completion) -> Result<bool, IoError> {
         loop {
             if let Some(ended) = self.ready.pop_front().or_else(|| self.fetch()) {
-                *completion = ended?;
+                *completion = ended;
                 return Ok(true);
             }
+            self.alive()?;
             if self.ring.in_flight() == 0 {
                 if until.0 != u64::MAX {
                     self.sleep_until(until);
@@ -335,6 +349,7 @@ impl BlockDevice for Disk {
         } else {
             // Handing over and waiting are one step into the kernel.
             self.check(&request)?;
+            self.alive()?;
             let tag = Tag(self.tags);
             self.tags += 1;
             self.start(tag, request);

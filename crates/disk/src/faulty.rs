@@ -35,12 +35,15 @@ pub enum Effect {
 /// ```
 /// # use flashwright_block::{BlockDevice, Completion, DeviceInfo, IoError, Nanos, Request, Tag};
 /// # use flashwright_disk::{Effect, Faulty, Which};
-/// # fn second_fails<D: BlockDevice>(device: D) {
+/// # fn second_fails<D: BlockDevice>(device: D) -> Result<(), IoError> {
 /// let mut device = Faulty::new(device, Which::Nth(2), Effect::Fail);
 /// let request = Request { sectors: 8, ..Request::default() };
 /// let mut completion = Completion::default();
-/// assert!(device.execute(request, &mut completion).is_ok());
-/// assert!(device.execute(request, &mut completion).is_err());
+/// device.execute(request, &mut completion)?;
+/// assert!(completion.result.is_ok());
+/// device.execute(request, &mut completion)?;
+/// assert!(completion.result.is_err());
+/// # Ok::<(), IoError>(())
 /// # }
 /// ```
 #[derive(Debug)]
@@ -79,7 +82,43 @@ impl<D: BlockDevice> BlockDevice for Faulty<D> {
     }
 
     fn submit(&mut self, request: Request) -> Result<Tag, IoError> {
+        // What the device refuses was not submitted: it draws no lot.
+        let before = (self.submitted, self.rng.clone());
         self.submitted += 1;
+        let submitted = self.hand_on(request);
+        if submitted.is_err() {
+            (self.submitted, self.rng) = before;
+        }
+        submitted
+    }
+
+    fn wait(&mut self, until: Nanos, completion: &mut Completion) -> Result<bool, IoError> {
+        if !self.inner.wait(until, completion)? {
+            return Ok(false);
+        }
+        if let Some(at) = self.hit.iter().position(|(tag, _)| *tag == completion.tag) {
+            let (_, asked) = self.hit.swap_remove(at);
+            let moved = u64::from(completion.request.sectors) * SECTOR_BYTES;
+            completion.request = asked;
+            // Where the device fails it too, that is the error.
+            if completion.result.is_ok() {
+                completion.result = Err(Box::new(match self.effect {
+                    Effect::Fail => IoError::Device(format!("{}: Input/output error (injected)", place(&asked))),
+                    Effect::Shorten => cut_short(&asked, moved),
+                }));
+            }
+        }
+        Ok(true)
+    }
+
+    fn expect(&self, request: &Request, ahead: Ahead) {
+        self.inner.expect(request, ahead);
+    }
+}
+
+impl<D: BlockDevice> Faulty<D> {
+    /// Hands a request on, or what of it is to be carried out.
+    fn hand_on(&mut self, request: Request) -> Result<Tag, IoError> {
         if !self.hits() {
             return self.inner.submit(request);
         }
@@ -90,26 +129,6 @@ impl<D: BlockDevice> BlockDevice for Faulty<D> {
         let tag = self.inner.submit(carried_out)?;
         self.hit.push((tag, request));
         Ok(tag)
-    }
-
-    fn wait(&mut self, until: Nanos, completion: &mut Completion) -> Result<bool, IoError> {
-        let mut ended = Completion::default();
-        if !self.inner.wait(until, &mut ended)? {
-            return Ok(false);
-        }
-        if let Some(at) = self.hit.iter().position(|(tag, _)| *tag == ended.tag) {
-            let (_, asked) = self.hit.swap_remove(at);
-            return Err(match self.effect {
-                Effect::Fail => IoError::Device(format!("{}: Input/output error (injected)", place(&asked))),
-                Effect::Shorten => cut_short(&asked, u64::from(ended.request.sectors) * SECTOR_BYTES),
-            });
-        }
-        *completion = ended;
-        Ok(true)
-    }
-
-    fn expect(&self, request: &Request, ahead: Ahead) {
-        self.inner.expect(request, ahead);
     }
 }
 

@@ -1,11 +1,11 @@
 //! One scheduler before a device: a block device itself.
 
 use crate::figures::{LayerFigures, Yardstick};
-use crate::pool::{Id, Pool, Queued, side};
+use crate::pool::{Id, Pool, Queued};
 use crate::schedulers::{Choice, Grew, Merges, Running};
 use crate::tables::InFlight;
 use flashwright_block::{
-    Ahead, BlockDevice, Completion, DeviceInfo, IoError, Nanos, Request, RequestKind, SECTOR_BYTES, Tag,
+    Ahead, BlockDevice, Bounds, Completion, DeviceInfo, DriverQueue, IoError, Nanos, Request, RequestKind, Tag,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -41,11 +41,11 @@ pub struct Filter<D> {
     rules: Rules,
     yardstick: Yardstick,
     pool: Pool,
-    device_sectors: u64,
+    bounds: Bounds,
     /// Requests given to this filter; the tag of the next.
     tag: u64,
-    /// Queued requests and requests below, reads and others.
-    taken: [u32; 2],
+    /// Places of queued requests and requests below, reads and others; and the requests of the host that found none.
+    places: DriverQueue,
     /// Queued requests that were not handed on.
     queued: u32,
     in_flight: u32,
@@ -53,7 +53,6 @@ pub struct Filter<D> {
     held: Vec<Held>,
     /// Requests that no longer hold up those that wait for them; empty between calls.
     freed: Vec<u32>,
-    backlog: VecDeque<u32>,
     /// When the plug ends, if the queue is plugged.
     plugged_until: Option<Nanos>,
     /// Whether somebody waits for a plugged request: a read, a flush, a forced write.
@@ -61,32 +60,29 @@ pub struct Filter<D> {
     /// When the scheduler wants to be asked again.
     ask_at: Nanos,
     ready: VecDeque<Completion>,
-    failures: VecDeque<IoError>,
     figures: LayerFigures,
 }
 
 impl<D: BlockDevice> Filter<D> {
     pub(crate) fn new(inner: D, scheduler: Running, name: &str, rules: Rules, yardstick: Yardstick) -> Self {
         Self {
-            device_sectors: inner.info().capacity.0 / SECTOR_BYTES,
+            bounds: inner.info().bounds(),
             inner,
             scheduler,
             rules,
             yardstick,
             pool: Pool::new(rules.merges == Merges::Both),
             tag: 0,
-            taken: [0; 2],
+            places: DriverQueue::by_direction(rules.queue_requests),
             queued: 0,
             in_flight: 0,
             below: InFlight::default(),
             held: Vec::new(),
             freed: Vec::new(),
-            backlog: VecDeque::new(),
             plugged_until: None,
             plugged_sync: false,
             ask_at: NEVER,
             ready: VecDeque::new(),
-            failures: VecDeque::new(),
             figures: LayerFigures::new(name.to_owned(), &yardstick),
         }
     }
@@ -144,7 +140,7 @@ impl<D: BlockDevice> Filter<D> {
         }
         self.plugged_sync |= fua || matches!(kind, RequestKind::Read | RequestKind::Flush);
         self.queued += 1;
-        self.taken[side(kind)] += 1;
+        self.places.take(kind, 1);
         self.pool.reopen(id);
         let before = self.pool.queued_count();
         self.scheduler.add(id, &mut self.pool, now);
@@ -159,7 +155,7 @@ impl<D: BlockDevice> Filter<D> {
     fn cut(&mut self, before: usize, kind: RequestKind) {
         let pieces = u32::try_from(self.pool.queued_count() - before).expect("few pieces");
         self.queued += pieces;
-        self.taken[side(kind)] += pieces;
+        self.places.take(kind, pieces);
     }
 
     /// Joins a new request with a queued one, if one adjoins and may grow.
@@ -221,7 +217,7 @@ impl<D: BlockDevice> Filter<D> {
         self.pool.join(front, back, front);
         self.figures.joined += 1;
         self.queued -= 1;
-        self.taken[side(kind)] -= 1;
+        self.places.release(kind, 1);
         let before = self.pool.queued_count();
         self.scheduler.grown(front, Grew::Back, &mut self.pool, now);
         self.cut(before, kind);
@@ -272,11 +268,11 @@ impl<D: BlockDevice> Filter<D> {
                 }
             }
             Err(error) => {
-                // Its requests of the host fail with it.
-                self.failures.push_back(error);
+                // Its requests of the host were taken, so they fail with it.
                 self.scheduler.completed(queued, now, now);
-                let failed = Completion { request, start: now, end: now, ..Completion::default() };
-                self.leaves(id, &failed, false);
+                let result = Err(Box::new(error));
+                let failed = Completion { request, start: now, end: now, result, ..Completion::default() };
+                self.leaves(id, &failed);
             }
         }
     }
@@ -288,14 +284,12 @@ impl<D: BlockDevice> Filter<D> {
         self.release(now);
     }
 
-    /// A request that was handed on is done, well or not.
-    fn leaves(&mut self, id: Id, below: &Completion, well: bool) {
-        self.taken[side(below.request.kind)] -= 1;
+    /// A request that was handed on has ended.
+    fn leaves(&mut self, id: Id, below: &Completion) {
+        self.places.release(below.request.kind, 1);
         let Self { pool, ready, freed, .. } = self;
         pool.completed(id, below, |completion, host, waited_for| {
-            if well {
-                ready.push_back(completion);
-            }
+            ready.push_back(completion);
             if waited_for {
                 freed.push(host);
             }
@@ -336,13 +330,8 @@ impl<D: BlockDevice> Filter<D> {
 
     /// Requests that found the queue full come in while there is room.
     fn let_in(&mut self, now: Nanos) {
-        while let Some(host) = self.backlog.front().copied() {
-            let kind = self.pool.request_of(host).kind;
-            if self.taken[side(kind)] >= self.rules.queue_requests {
-                return;
-            }
-            self.backlog.pop_front();
-            self.admit(host, now);
+        while let Some(waiting) = self.places.pick() {
+            self.admit(u32::try_from(waiting.id).expect("a place in the pool"), now);
         }
     }
 
@@ -361,13 +350,13 @@ impl<D: BlockDevice> Filter<D> {
         }
     }
 
-    /// Lets time pass until something is ready or failed, or until `until`.
+    /// Lets time pass until something is ready, or until `until`.
     fn run(&mut self, until: Nanos) -> Result<(), IoError> {
         let mut below = Completion::default();
         loop {
             self.host_waits(until);
             self.pump();
-            if !self.ready.is_empty() || !self.failures.is_empty() {
+            if !self.ready.is_empty() {
                 return Ok(());
             }
             let timer = self.timer();
@@ -391,13 +380,13 @@ impl<D: BlockDevice> Filter<D> {
         self.in_flight -= 1;
         self.scheduler.completed(self.pool.get(id), below.start, below.end);
         self.ask_at = Nanos(0);
-        self.leaves(id, below, true);
+        self.leaves(id, below);
     }
 }
 
 impl<D: BlockDevice> BlockDevice for Filter<D> {
     fn info(&self) -> DeviceInfo {
-        DeviceInfo { queue_depth: self.rules.queue_requests, ..self.inner.info() }
+        DeviceInfo { queue_depth: self.places.depth(), ..self.inner.info() }
     }
 
     #[inline]
@@ -406,13 +395,7 @@ impl<D: BlockDevice> BlockDevice for Filter<D> {
     }
 
     fn submit(&mut self, request: Request) -> Result<Tag, IoError> {
-        if request.end_sector() > self.device_sectors {
-            return Err(IoError::OutOfRange {
-                first_sector: request.first_sector,
-                end_sector: request.end_sector(),
-                device_sectors: self.device_sectors,
-            });
-        }
+        self.bounds.check(&request)?;
         let mut now = self.inner.now();
         if request.arrival > now {
             let mut below = Completion::default();
@@ -433,27 +416,23 @@ impl<D: BlockDevice> BlockDevice for Filter<D> {
         self.tag += 1;
         self.figures.requests += 1;
         let host = self.pool.arrives(request, tag);
-        let full = self.taken[side(request.kind)] >= self.rules.queue_requests;
-        if full || !self.backlog.is_empty() {
-            self.figures.held_for_room += 1;
-            self.backlog.push_back(host);
-        } else {
+        if self.places.goes_at_once(&request) {
             self.admit(host, now);
+        } else {
+            self.figures.held_for_room += 1;
+            self.places.push(u64::from(host), request);
         }
         self.pump();
         Ok(Tag(tag))
     }
 
     fn wait(&mut self, until: Nanos, completion: &mut Completion) -> Result<bool, IoError> {
-        if self.ready.is_empty() && self.failures.is_empty() {
+        if self.ready.is_empty() {
             self.run(until)?;
         }
-        if let Some(error) = self.failures.pop_front() {
-            return Err(error);
-        }
-        match self.ready.front() {
+        match self.ready.front_mut() {
             Some(next) if next.end <= until => {
-                completion.clone_from(next);
+                std::mem::swap(completion, next);
                 self.ready.pop_front();
                 Ok(true)
             }

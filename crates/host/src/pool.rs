@@ -59,7 +59,7 @@ impl Queued {
 }
 
 /// A request of the host that has not completed.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct HostRequest {
     completion: Completion,
     parts_left: u32,
@@ -477,8 +477,9 @@ impl Pool {
         }
     }
 
-    /// A queued request was carried out: hands every request of the host that has no part left to `done`, with whether a
-    /// later one waits for it. The number is free then.
+    /// A queued request has ended: hands every request of the host that has no part left to `done`, with whether a later
+    /// one waits for it. The number is free then. A request of the host fails if one of its parts does, with the error of
+    /// the first that did.
     pub(crate) fn completed(&mut self, id: Id, below: &Completion, mut done: impl FnMut(Completion, u32, bool)) {
         let mut at = self.get(id).links.0;
         let (mut flash_ops, mut erases) = (below.flash_ops, below.erases);
@@ -487,7 +488,11 @@ impl Pool {
             self.free_links.push(at);
             at = next;
             let entry = &mut self.hosts[host as usize];
-            let so_far = &entry.completion;
+            let so_far = &mut entry.completion;
+            let mut result = std::mem::replace(&mut so_far.result, Ok(()));
+            if let Err(error) = &below.result {
+                result = result.and_then(|()| Err(error.clone()));
+            }
             // Put together in registers: a copy of fields just written waits for them to reach the cache.
             let completion = Completion {
                 start: so_far.start.min(below.start),
@@ -495,7 +500,9 @@ impl Pool {
                 // What merged requests set off counts once.
                 flash_ops: so_far.flash_ops.saturating_add(std::mem::take(&mut flash_ops)),
                 erases: so_far.erases.saturating_add(std::mem::take(&mut erases)),
-                ..*so_far
+                tag: so_far.tag,
+                request: so_far.request,
+                result,
             };
             entry.parts_left -= 1;
             if entry.parts_left == 0 {

@@ -4,6 +4,7 @@
 //! more than one of a real drive does. What the times mean is decided elsewhere.
 
 use flashwright_block::{BlockDevice, Completion, IoError, Nanos, Request, RequestKind, Tag};
+use std::fmt;
 
 /// Requests to play, column by column; all columns have the same length.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +28,29 @@ pub struct Samples {
     /// When each was done.
     pub ended: Vec<Nanos>,
 }
+
+/// A play that a failed request ended, or a device that refused one or died.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failed {
+    /// The first error.
+    pub error: IoError,
+    /// Position in the pattern of the request that met it; none for a dead device, which names no request.
+    pub request: Option<usize>,
+    /// Everything that was handed over; the requests in flight with the one that failed were waited for. Of a dead device
+    /// those that never ended have [`NEVER_ENDED`] as their end.
+    pub samples: Samples,
+}
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl std::error::Error for Failed {}
+
+/// The end of a request that a dead device never completed.
+pub const NEVER_ENDED: Nanos = Nanos(u64::MAX);
 
 /// Completions between two questions whether to go on.
 const LOOK: usize = 64;
@@ -61,11 +85,12 @@ const LOOK: usize = 64;
 /// let samples = play(&mut device, &pattern, || true)?;
 /// assert_eq!(samples.submitted, [Nanos(0), Nanos(8_000)]);
 /// assert_eq!(samples.ended, [Nanos(8_000), Nanos(24_000)]);
-/// # Ok::<(), IoError>(())
+/// # Ok::<(), flashwright_probe::Failed>(())
 /// ```
 ///
 /// # Errors
-/// [`IoError`] of the device; what was outstanding is then lost.
+/// [`Failed`] at the first request that fails or is refused: nothing more is handed over, and what is outstanding is waited
+/// for, so that the device can be used further.
 ///
 /// # Panics
 /// If the columns differ in length or the depth is 0.
@@ -73,37 +98,51 @@ pub fn play<D: BlockDevice + ?Sized>(
     device: &mut D,
     pattern: &Pattern<'_>,
     mut go_on: impl FnMut() -> bool,
-) -> Result<Samples, IoError> {
+) -> Result<Samples, Failed> {
     let Pattern { kinds, first_sectors, sectors, depth } = *pattern;
     assert!(kinds.len() == first_sectors.len() && kinds.len() == sectors.len(), "columns of one length");
     assert!(depth > 0, "at least one request outstanding");
-    let mut samples = Samples { submitted: Vec::with_capacity(kinds.len()), ended: vec![Nanos(0); kinds.len()] };
+    let mut samples = Samples { submitted: Vec::with_capacity(kinds.len()), ended: vec![NEVER_ENDED; kinds.len()] };
     // Outstanding requests by tag; as many as the depth, so looking through them is quick.
     let mut outstanding: Vec<(Tag, usize)> = Vec::with_capacity(depth);
     let mut completion = Completion::default();
     let (mut next, mut until_look, mut going) = (0, LOOK, true);
+    let mut failure: Option<(IoError, Option<usize>)> = None;
     loop {
-        while going && next < kinds.len() && outstanding.len() < depth {
+        while going && failure.is_none() && next < kinds.len() && outstanding.len() < depth {
             let now = device.now();
-            let tag = device.submit(Request {
+            let request = Request {
                 arrival: now,
                 first_sector: first_sectors[next],
                 sectors: sectors[next],
                 kind: kinds[next],
                 ..Request::default()
-            })?;
-            samples.submitted.push(now);
-            outstanding.push((tag, next));
-            next += 1;
+            };
+            match device.submit(request) {
+                Ok(tag) => {
+                    samples.submitted.push(now);
+                    outstanding.push((tag, next));
+                    next += 1;
+                }
+                Err(error) => failure = Some((error, Some(next))),
+            }
         }
         if outstanding.is_empty() {
             break;
         }
-        let ended = device.wait(Nanos(u64::MAX), &mut completion)?;
-        assert!(ended, "a device with a request in flight completes one");
+        match device.wait(Nanos(u64::MAX), &mut completion) {
+            Ok(ended) => assert!(ended, "a device with a request in flight completes one"),
+            Err(dead) => {
+                failure.get_or_insert((dead, None));
+                break;
+            }
+        }
         let at = outstanding.iter().position(|(tag, _)| *tag == completion.tag).expect("a completion of ours");
         let (_, index) = outstanding.swap_remove(at);
         samples.ended[index] = completion.end;
+        if let Err(error) = &completion.result {
+            failure.get_or_insert_with(|| (IoError::clone(error), Some(index)));
+        }
         until_look -= 1;
         if until_look == 0 {
             until_look = LOOK;
@@ -111,7 +150,10 @@ pub fn play<D: BlockDevice + ?Sized>(
         }
     }
     samples.ended.truncate(samples.submitted.len());
-    Ok(samples)
+    match failure {
+        None => Ok(samples),
+        Some((error, request)) => Err(Failed { error, request, samples }),
+    }
 }
 
 /// Lets time pass on a device with nothing outstanding.

@@ -1,7 +1,7 @@
 //! What probes and experiments work on: a real device or file, or a simulated drive, by the same calls.
 
 use crate::errors::{DeviceError, TargetError, WorkloadError, WornOutError, caught, run_error};
-use flashwright_block::{BlockDevice, Bytes, IoError, Nanos, Request, RequestKind, SECTOR_BYTES, Seed};
+use flashwright_block::{BlockDevice, Bytes, Completion, IoError, Nanos, Request, RequestKind, SECTOR_BYTES, Seed};
 use flashwright_disk::{Access, Disk, Kind, Options};
 use flashwright_probe::{Pattern, idle, play};
 use flashwright_ssd::{Config, Controller, Ssd};
@@ -151,7 +151,7 @@ impl Target {
                 interrupted.is_none() && !late
             };
             let pattern = Pattern { kinds: &kinds, first_sectors, sectors, depth };
-            self.with(|device| play(device.as_device(), &pattern, go_on).map_err(|error| failed(&error)))
+            self.with(|device| play(device.as_device(), &pattern, go_on).map_err(|ended| failed(&ended.error)))
         })?;
         if let Some(stopped) = interrupted {
             return Err(stopped);
@@ -175,7 +175,9 @@ impl Target {
                 for first_sector in (0..end).step_by(PURGE_SECTORS as usize) {
                     let sectors = u32::try_from((end - first_sector).min(PURGE_SECTORS)).expect("a GiB at most");
                     let trim = Request { kind: RequestKind::Trim, first_sector, sectors, ..Request::default() };
-                    match device.execute(trim, &mut flashwright_block::Completion::default()) {
+                    let mut completion = Completion::default();
+                    device.execute(trim, &mut completion).map_err(|error| failed(&error))?;
+                    match completion.result.map_err(|error| *error) {
                         Ok(()) => {}
                         Err(IoError::Device(_)) if first_sector == 0 => return Ok(false),
                         Err(error) => return Err(failed(&error)),

@@ -248,8 +248,7 @@ impl BlockDevice for Untimed<'_> {
     }
     #[inline(always)]
     fn execute(&mut self, request: Request, completion: &mut Completion) -> Result<(), IoError> {
-        completion.request = request;
-        self.ssd.absorb(&request)
+        self.ssd.absorb(request, completion)
     }
     #[inline(always)]
     fn expect(&self, request: &Request, ahead: Ahead) {

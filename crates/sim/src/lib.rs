@@ -18,7 +18,7 @@ mod warnings;
 pub use conditioning::{Conditioning, Search};
 pub use latency::{Latency, LatencySummary};
 pub use measure::{Closeup, RequestColumns, Snapshot, Snapshots, Window, WindowRow};
-pub use player::{Pace, PlayError, Player, Step};
+pub use player::{Gate, Pace, PlayError, Player, Step};
 pub use precondition::{Precondition, Preconditioning, is_steady};
 pub use replay::{
     Replay, ReplayEnded, ReplayProgress, ReplayReport, ReplayRow, ReplaySettings, ScanError, Scanned, Watch, scan,

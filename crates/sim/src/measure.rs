@@ -336,6 +336,9 @@ impl Measurement {
 
     #[inline(always)]
     pub fn completed(&mut self, completion: &Completion, ssd: &Ssd) {
+        if completion.result.is_err() {
+            return; // the host got nothing of it: no request served, no time of service
+        }
         let request = &completion.request;
         self.requests += 1;
         let sectors = u64::from(request.sectors);

@@ -6,11 +6,15 @@
 //!
 //! A source that reacts to the device ([`Interactive`]) is asked for each step instead, one at a time, and told of tags
 //! and completions; it decides by itself when requests are issued.
+//!
+//! Playing ends at the first request that fails: no more are issued, those in flight are waited for, and only then is the
+//! error returned. So nothing is left behind in the device, and whoever measures has seen every completion.
 
 use flashwright_block::{
     Ahead, BlockDevice, Completion, Interactive, IoError, Nanos, Next, Request, RequestSource, SourceError,
 };
 use serde::{Deserialize, Serialize};
+use std::ops::ControlFlow;
 
 /// When requests are issued.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -37,7 +41,7 @@ pub enum PlayError {
     /// The workload could not go on.
     #[error(transparent)]
     Source(#[from] SourceError),
-    /// The device could not go on.
+    /// A request failed or was refused, or the device is dead.
     #[error(transparent)]
     Device(#[from] IoError),
 }
@@ -49,6 +53,30 @@ pub enum Step {
     Paused,
     /// Every request was played and completed.
     Finished,
+    /// A [`Gate`] closed; what was in flight has completed.
+    Stopped,
+}
+
+/// Asked before each request is handed over, at the time that the device has then: whether it still may be.
+///
+/// A gate may let time pass on the device only up to the request's arrival, and only where nothing is in flight: in an open
+/// loop the player has then waited for all that ends before.
+pub trait Gate<D> {
+    /// Breaks to stop playing: nothing more is issued, and what is in flight is waited for.
+    ///
+    /// # Errors
+    /// [`IoError`] of a dead device.
+    fn admit(&mut self, request: &Request, device: &mut D) -> Result<ControlFlow<()>, IoError>;
+}
+
+/// A gate that never closes.
+pub(crate) struct Open;
+
+impl<D> Gate<D> for Open {
+    #[inline(always)]
+    fn admit(&mut self, _: &Request, _: &mut D) -> Result<ControlFlow<()>, IoError> {
+        Ok(ControlFlow::Continue(()))
+    }
 }
 
 /// Why a run of an interactive workload is not saved.
@@ -82,6 +110,12 @@ pub struct Player {
     /// Where the device puts completions.
     #[serde(skip)]
     completion: Completion,
+    /// Why the first request that failed did; taken when playing ends of it.
+    #[serde(skip)]
+    failure: Option<Box<IoError>>,
+    /// Whether a gate has closed in this call.
+    #[serde(skip)]
+    stopped: bool,
 }
 
 impl Player {
@@ -100,6 +134,8 @@ impl Player {
             next: 0,
             dry: false,
             completion: Completion::default(),
+            failure: None,
+            stopped: false,
         }
     }
 
@@ -143,39 +179,65 @@ impl Player {
     }
 
     /// Plays on until `until_submitted` requests were handed over in all, or to the end. With `finish` the requests in
-    /// flight are waited for. `done` sees each completion with the device as it is then.
+    /// flight are waited for. `done` sees each completion, also of requests that failed, with the device as it is then.
     ///
     /// # Errors
-    /// [`PlayError`]; what completed before was seen by `done`.
+    /// [`PlayError`] of the first request that failed or was refused, of the source, or of a dead device. But for a dead
+    /// device nothing is in flight then, and `done` has seen every completion.
     pub fn play<D: BlockDevice, S: RequestSource + ?Sized>(
         &mut self,
         device: &mut D,
         source: &mut S,
         until_submitted: u64,
         finish: bool,
+        done: impl FnMut(&Completion, &D),
+    ) -> Result<Step, PlayError> {
+        self.play_gated(device, source, until_submitted, finish, &mut Open, done)
+    }
+
+    /// As [`Player::play`], with a gate that may stop it before any request.
+    ///
+    /// # Errors
+    /// As [`Player::play`].
+    pub fn play_gated<D: BlockDevice, S: RequestSource + ?Sized>(
+        &mut self,
+        device: &mut D,
+        source: &mut S,
+        until_submitted: u64,
+        finish: bool,
+        gate: &mut impl Gate<D>,
         mut done: impl FnMut(&Completion, &D),
     ) -> Result<Step, PlayError> {
+        self.stopped = false;
         if let Some(interactive) = source.interactive() {
-            return self.play_interactive(device, interactive, until_submitted, finish, done);
+            return self.play_interactive(device, interactive, until_submitted, finish, gate, done);
         }
         if self.pace == Pace::Interactive {
             return Err(SourceError("pace: found interactive, expected open or closed for this workload".into()).into());
         }
-        while self.submitted < until_submitted {
+        let issued = self.issue_until(device, source, until_submitted, gate, &mut done);
+        let waits = finish || self.dry && self.next == self.batch.len();
+        self.end(device, issued, waits, |completion, device| done(completion, device))
+    }
+
+    /// Hands requests over until there were so many, the source ends, the gate closes, or something fails.
+    #[inline(always)]
+    fn issue_until<D: BlockDevice, S: RequestSource + ?Sized>(
+        &mut self,
+        device: &mut D,
+        source: &mut S,
+        until_submitted: u64,
+        gate: &mut impl Gate<D>,
+        done: &mut impl FnMut(&Completion, &D),
+    ) -> Result<(), PlayError> {
+        while self.submitted < until_submitted && self.failure.is_none() && !self.stopped {
             if self.next == self.batch.len() && !self.refill(device, source)? {
                 break;
             }
             self.announce(device);
-            self.issue(device, &mut done)?;
+            self.issue(device, gate, done)?;
         }
-        let ended = self.dry && self.next == self.batch.len();
-        if finish || ended {
-            while self.outstanding > 0 {
-                self.complete_one(device, Nanos(u64::MAX), &mut done)?;
-            }
-            return Ok(Step::Finished);
-        }
-        Ok(Step::Paused)
+        Ok(())
     }
 
     /// Plays a source that decides by itself.
@@ -185,12 +247,34 @@ impl Player {
         source: &mut dyn Interactive,
         until_submitted: u64,
         finish: bool,
+        gate: &mut impl Gate<D>,
         mut done: impl FnMut(&Completion, &D),
     ) -> Result<Step, PlayError> {
-        while self.submitted < until_submitted && !self.dry {
+        let issued = self.ask_until(device, source, until_submitted, gate, &mut done);
+        let waits = finish || self.dry;
+        self.end(device, issued, waits, |completion, device| {
+            done(completion, device);
+            source.completed(completion);
+        })
+    }
+
+    /// As [`Player::issue_until`] for a source that decides by itself.
+    fn ask_until<D: BlockDevice>(
+        &mut self,
+        device: &mut D,
+        source: &mut dyn Interactive,
+        until_submitted: u64,
+        gate: &mut impl Gate<D>,
+        done: &mut impl FnMut(&Completion, &D),
+    ) -> Result<(), PlayError> {
+        while self.submitted < until_submitted && !self.dry && self.failure.is_none() {
             let until = match source.next(device.now())? {
                 Next::Submit(mut request) => {
                     request.arrival = device.now();
+                    if gate.admit(&request, device)?.is_break() {
+                        self.stopped = true;
+                        break;
+                    }
                     source.submitted(device.submit(request)?);
                     self.submitted += 1;
                     self.outstanding += 1;
@@ -204,18 +288,39 @@ impl Player {
                 }
             };
             assert!(until.0 != u64::MAX || self.outstanding > 0, "a workload waits only for what is in flight");
-            if self.complete_one(device, until, &mut done)? {
+            if self.complete_one(device, until, done)? {
                 source.completed(&self.completion);
             }
         }
-        if finish || self.dry {
-            while self.outstanding > 0 {
-                self.complete_one(device, Nanos(u64::MAX), &mut done)?;
-                source.completed(&self.completion);
-            }
-            return Ok(Step::Finished);
+        Ok(())
+    }
+
+    /// Ends a call of [`Player::play`]: waits for what is in flight where it is the last one or something went wrong, and
+    /// says how it ended.
+    fn end<D: BlockDevice>(
+        &mut self,
+        device: &mut D,
+        issued: Result<(), PlayError>,
+        waits: bool,
+        mut done: impl FnMut(&Completion, &D),
+    ) -> Result<Step, PlayError> {
+        let ends = waits || self.stopped || self.failure.is_some() || issued.is_err();
+        let mut waited = Ok(());
+        while ends && self.outstanding > 0 && waited.is_ok() {
+            waited = self.complete_one(device, Nanos(u64::MAX), &mut done).map(|_| ());
         }
-        Ok(Step::Paused)
+        // What came first is what is told.
+        let failure = self.failure.take();
+        issued?;
+        if let Some(error) = failure {
+            return Err(PlayError::Device(*error));
+        }
+        waited?;
+        Ok(match () {
+            () if self.stopped => Step::Stopped,
+            () if ends => Step::Finished,
+            () => Step::Paused,
+        })
     }
 
     /// Tells the device of the requests that come soon after the next one.
@@ -245,17 +350,26 @@ impl Player {
         Ok(!self.batch.is_empty())
     }
 
-    /// Hands over the next request of the batch.
+    /// Hands over the next request of the batch, unless one that had to be waited for has failed or the gate closes.
     #[inline(always)]
-    fn issue<D: BlockDevice>(&mut self, device: &mut D, done: &mut impl FnMut(&Completion, &D)) -> Result<(), IoError> {
+    fn issue<D: BlockDevice>(
+        &mut self,
+        device: &mut D,
+        gate: &mut impl Gate<D>,
+        done: &mut impl FnMut(&Completion, &D),
+    ) -> Result<(), IoError> {
         // A copy first: changing the batch and reading it back at once would stall the simulating machine.
         let mut request = self.batch[self.next];
-        self.next += 1;
         match self.pace {
             Pace::Closed { depth: 1 } => {
                 request.arrival = device.now();
+                if self.is_stopped_by(gate, &request, device)? {
+                    return Ok(());
+                }
+                self.next += 1;
                 device.execute(request, &mut self.completion)?;
                 self.submitted += 1;
+                self.note_failure();
                 done(&self.completion, device);
                 return Ok(());
             }
@@ -267,15 +381,31 @@ impl Player {
             }
             Pace::Open { time_scale } => {
                 request.arrival = self.started + scaled(request.arrival - self.first_arrival, time_scale);
-                self.last_arrival = request.arrival;
                 while self.outstanding > 0 && self.complete_one(device, request.arrival, done)? {}
             }
             Pace::Interactive => unreachable!("refused when playing began"),
         }
+        if self.failure.is_some() || self.is_stopped_by(gate, &request, device)? {
+            return Ok(());
+        }
+        self.next += 1;
+        self.last_arrival = request.arrival;
         device.submit(request)?;
         self.submitted += 1;
         self.outstanding += 1;
         Ok(())
+    }
+
+    #[inline(always)]
+    fn is_stopped_by<D: BlockDevice>(
+        &mut self,
+        gate: &mut impl Gate<D>,
+        request: &Request,
+        device: &mut D,
+    ) -> Result<bool, IoError> {
+        let closes = gate.admit(request, device)?.is_break();
+        self.stopped |= closes;
+        Ok(closes)
     }
 
     /// Waits for one completion until `until`; says whether there was one.
@@ -288,6 +418,7 @@ impl Player {
     ) -> Result<bool, IoError> {
         if device.wait(until, &mut self.completion)? {
             self.outstanding -= 1;
+            self.note_failure();
             done(&self.completion, device);
             return Ok(true);
         }
@@ -295,11 +426,19 @@ impl Player {
         Ok(false)
     }
 
+    /// Keeps the error of the first request that fails.
+    #[inline(always)]
+    fn note_failure(&mut self) {
+        if let Err(error) = &self.completion.result {
+            self.failure.get_or_insert_with(|| error.clone());
+        }
+    }
+
     /// Winds a freshly made source on to where a saved run stood.
     ///
     /// # Errors
-    /// [`SourceError`] if the source fails or ends before, or reacts to the device: what it did hangs on when requests
-    /// ended, which nobody kept.
+    /// [`SourceError`] if the source fails or ends before, or reacts to the device: its behaviour depends on when requests
+    /// completed, which is not saved.
     pub fn rewind<S: RequestSource + ?Sized>(&mut self, source: &mut S) -> Result<(), SourceError> {
         let taken = self.taken_before + self.submitted;
         if taken > 0 && source.interactive().is_some() {
@@ -348,9 +487,13 @@ mod tests {
     use flashwright_block::{Bytes, DeviceInfo, RequestKind, Tag};
     use std::collections::VecDeque;
 
-    /// A device that serves one request after the other, each in 100 us, with tags from 7 up in sevens.
+    /// A device that serves one request after the other, each in 100 us, with tags from 7 up in sevens. It can fail one of
+    /// them, and die once so many have ended.
     #[derive(Default)]
     struct OneByOne {
+        fails: Option<u64>,
+        dies_after: Option<u64>,
+        ended: u64,
         now: u64,
         free_at: u64,
         tag: u64,
@@ -365,19 +508,22 @@ mod tests {
             Nanos(self.now)
         }
         fn submit(&mut self, request: Request) -> Result<Tag, IoError> {
-            assert_eq!(
-                request.arrival.0, self.now,
-                "an interactive source's requests arrive when they are handed over"
-            );
+            self.now = self.now.max(request.arrival.0);
             self.tag += 7;
             self.free_at = self.free_at.max(self.now) + 100_000;
-            let (tag, start) = (Tag(self.tag), Nanos(self.now));
-            self.queue.push_back(Completion { tag, request, start, end: Nanos(self.free_at), ..Completion::default() });
+            let (tag, start, end) = (Tag(self.tag), Nanos(self.now), Nanos(self.free_at));
+            let failed = self.fails == Some(tag.0);
+            let result = if failed { Err(Box::new(IoError::Device("no".into()))) } else { Ok(()) };
+            self.queue.push_back(Completion { tag, request, start, end, result, ..Completion::default() });
             Ok(tag)
         }
         fn wait(&mut self, until: Nanos, completion: &mut Completion) -> Result<bool, IoError> {
+            if self.dies_after == Some(self.ended) {
+                return Err(IoError::Device("dead".into()));
+            }
             match self.queue.front() {
                 Some(first) if first.end <= until => {
+                    self.ended += 1;
                     self.now = self.now.max(first.end.0);
                     *completion = self.queue.pop_front().expect("it was there");
                     Ok(true)
@@ -463,5 +609,97 @@ mod tests {
         let mut player = Player::new(Pace::Interactive, Nanos(0));
         assert_eq!(player.play(&mut device, &mut program, 2, true, |_, _| {}).unwrap(), Step::Finished);
         assert_eq!(program.ended, [(7, 100_000), (14, 200_000)]);
+    }
+
+    /// A request every `gap`, each of 8 sectors.
+    struct List(VecDeque<Request>);
+
+    fn list(count: u64, gap: u64) -> List {
+        List((0..count).map(|n| Request { arrival: Nanos(n * gap), sectors: 8, ..Request::default() }).collect())
+    }
+
+    impl RequestSource for List {
+        fn fill(&mut self, batch: &mut Vec<Request>, at_most: usize) -> Result<usize, SourceError> {
+            let got = at_most.min(self.0.len());
+            batch.extend(self.0.drain(..got));
+            Ok(got)
+        }
+    }
+
+    /// What `done` saw, as tag over 7 and whether it went well, and how playing ended.
+    fn played(device: &mut OneByOne, pace: Pace) -> (Vec<(u64, bool)>, Result<Step, PlayError>, Player) {
+        let (mut player, mut seen) = (Player::new(pace, Nanos(0)), Vec::new());
+        let end = player.play(device, &mut list(100, 50_000), u64::MAX, false, |completion, _| {
+            seen.push((completion.tag.0 / 7, completion.result.is_ok()));
+        });
+        (seen, end, player)
+    }
+
+    /// The fifth request fails. At depth 4 three more are in flight then; in the open loop, of the requests that come every
+    /// 50 us those up to 450 us, where the fifth has not yet ended, and the one at 500 us, where it is seen.
+    #[test]
+    fn after_a_failure_nothing_is_issued_and_everything_completes() {
+        for (pace, last) in
+            [(Pace::Closed { depth: 1 }, 5), (Pace::Closed { depth: 4 }, 8), (Pace::Open { time_scale: 1.0 }, 10)]
+        {
+            let mut device = OneByOne { fails: Some(5 * 7), ..OneByOne::default() };
+            let (seen, end, player) = played(&mut device, pace);
+            assert_eq!(end, Err(PlayError::Device(IoError::Device("no".into()))), "{pace:?}");
+            let expected: Vec<_> = (1..=last).map(|n| (n, n != 5)).collect();
+            assert_eq!((seen, player.submitted()), (expected, last), "{pace:?}");
+            assert!(device.queue.is_empty() && player.outstanding == 0, "{pace:?}: something is left");
+        }
+    }
+
+    #[test]
+    fn playing_can_go_on_after_a_failure() {
+        let mut device = OneByOne { fails: Some(5 * 7), ..OneByOne::default() };
+        let (mut player, mut source) = (Player::new(Pace::Closed { depth: 4 }, Nanos(0)), list(20, 0));
+        let mut seen = 0;
+        assert!(player.play(&mut device, &mut source, u64::MAX, false, |_, _| seen += 1).is_err());
+        let end = player.play(&mut device, &mut source, u64::MAX, false, |_, _| seen += 1);
+        assert_eq!((end, seen, player.submitted()), (Ok(Step::Finished), 20, 20), "no request is lost or played twice");
+    }
+
+    #[test]
+    fn a_dead_device_ends_playing_at_once() {
+        let mut device = OneByOne { dies_after: Some(3), ..OneByOne::default() };
+        let (seen, end, _) = played(&mut device, Pace::Closed { depth: 4 });
+        assert_eq!(end, Err(PlayError::Device(IoError::Device("dead".into()))));
+        assert_eq!(seen.len(), 3);
+    }
+
+    #[test]
+    fn an_interactive_source_hears_of_failures_too() {
+        let (mut device, mut program) = (OneByOne { fails: Some(7), ..OneByOne::default() }, Program::default());
+        let mut player = Player::new(Pace::Interactive, Nanos(0));
+        let end = player.play(&mut device, &mut program, u64::MAX, false, |_, _| {});
+        assert_eq!(end, Err(PlayError::Device(IoError::Device("no".into()))));
+        assert_eq!(program.ended, [(7, 100_000), (14, 200_000)], "the one that failed and the one in flight with it");
+        assert!(device.queue.is_empty());
+    }
+
+    /// Closes at the seventh request.
+    struct Closing(u64);
+
+    impl<D> Gate<D> for Closing {
+        fn admit(&mut self, _: &Request, _: &mut D) -> Result<ControlFlow<()>, IoError> {
+            self.0 += 1;
+            Ok(if self.0 == 7 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        }
+    }
+
+    #[test]
+    fn a_gate_stops_playing_between_requests() {
+        let mut device = OneByOne::default();
+        let (mut player, mut source) = (Player::new(Pace::Closed { depth: 4 }, Nanos(0)), list(20, 0));
+        let (mut gate, mut seen) = (Closing(0), 0);
+        let mut play = |player: &mut Player, gate: &mut Closing| {
+            player.play_gated(&mut device, &mut source, u64::MAX, false, gate, |_, _| seen += 1)
+        };
+        assert_eq!(play(&mut player, &mut gate), Ok(Step::Stopped));
+        assert_eq!((player.submitted(), player.outstanding), (6, 0));
+        assert_eq!(play(&mut player, &mut gate), Ok(Step::Finished), "the request at the gate was not lost");
+        assert_eq!((player.submitted(), seen), (20, 20));
     }
 }

@@ -1,10 +1,10 @@
 //! A workload played on any block device, in its own time: a real drive, a file, or a simulated drive.
 //!
 //! ```text
-//!   source ─► Limited ─► Player ─► Paced ─► Stack ─► device
-//!             leaves out           stops,    the host's
-//!             writes               limits,   schedulers
-//!                                  lateness
+//!   source ─► Limited ─► Player ─► Stack ─► device
+//!             leaves out   ▲        the host's
+//!             writes       │        schedulers
+//!                        Limits: stop, time limit, lateness
 //! ```
 //!
 //! Nothing here knows flash. What a run reports and a replay cannot know is null, under the same name.
@@ -13,16 +13,17 @@
 //! slow. So steps follow each other at once, on a thread of their own, and whoever watches reads a [`Watch`].
 
 use crate::latency::Latency;
-use crate::player::{Pace, PlayError, Player, Step};
+use crate::player::{Gate, Pace, PlayError, Player, Step};
 use crate::report::{host_layer, peak_rss_bytes};
 use crate::simulation::cpu_seconds;
 use flashwright_block::{
-    Ahead, BlockDevice, Bytes, Completion, DeviceInfo, Interactive, IoError, Nanos, Request, RequestKind,
-    RequestSource, SECTOR_BYTES, Seed, SourceError, Tag,
+    BlockDevice, Bytes, Completion, DeviceInfo, Interactive, IoError, Nanos, Request, RequestKind, RequestSource,
+    SECTOR_BYTES, Seed, SourceError,
 };
 use flashwright_host::{Stack, StackError, StackSettings};
 use serde::Serialize;
 use serde_json::{Value, json};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
@@ -140,11 +141,11 @@ pub fn scan(
 ) -> Result<Scanned, ScanError> {
     let mut found = Scanned::default();
     if source.interactive().is_some() {
-        // It was laid out for the device's size, and what it does depends on the device.
+        // It was laid out for the device's size, and its requests depend on the device.
         return if writes { Ok(found) } else { Err(ScanError::Writes) };
     }
     let mut batch = Vec::with_capacity(BATCH);
-    let (capacity, block) = (device.capacity, device.sector);
+    let bounds = device.bounds();
     let mut number = 0;
     while number < at_most {
         batch.clear();
@@ -162,15 +163,18 @@ pub fn scan(
                 continue;
             }
             found.played += 1;
-            let (begin, end) = (request.first_sector, request.end_sector());
+            let end = request.end_sector();
             let what = || format!("{} of {}", request.kind.name(), Bytes(u64::from(request.sectors) * SECTOR_BYTES));
-            if end > capacity.0 / SECTOR_BYTES {
-                let end = Bytes(end.saturating_mul(SECTOR_BYTES));
-                return Err(ScanError::PastEnd { number, what: what(), end, capacity });
-            }
-            if !(begin * SECTOR_BYTES).is_multiple_of(block.0) || !(end * SECTOR_BYTES).is_multiple_of(block.0) {
-                let what = format!("{} at byte {}", what(), begin * SECTOR_BYTES);
-                return Err(ScanError::Misaligned { number, what, block });
+            match bounds.check(request) {
+                Ok(()) => {}
+                Err(IoError::Misaligned { .. }) => {
+                    let what = format!("{} at byte {}", what(), request.first_sector * SECTOR_BYTES);
+                    return Err(ScanError::Misaligned { number, what, block: bounds.block });
+                }
+                Err(_) => {
+                    let end = Bytes(end.saturating_mul(SECTOR_BYTES));
+                    return Err(ScanError::PastEnd { number, what: what(), end, capacity: device.capacity });
+                }
             }
             found.end_sector = found.end_sector.max(end);
         }
@@ -270,7 +274,8 @@ impl Watch {
 /// ```
 pub struct Replay<D> {
     settings: ReplaySettings,
-    device: Paced<Stack<D>>,
+    device: Stack<D>,
+    limits: Limits,
     player: Player,
     admitted: Admitted,
     measured: Measured,
@@ -296,12 +301,12 @@ impl<D: BlockDevice> Replay<D> {
         let device = Stack::new(&settings.host, device)?;
         let started = device.now();
         Ok(Self {
-            device: Paced {
-                device,
+            device,
+            limits: Limits {
                 watch: Arc::clone(&watch),
                 until: settings.time_limit.map_or(Nanos(u64::MAX), |limit| Nanos(started.0.saturating_add(limit.0))),
                 sleeps: settings.real_time && matches!(settings.pace, Pace::Open { .. }),
-                halted: None,
+                reached: None,
                 lateness: Latency::default(),
             },
             player: Player::new(settings.pace, started),
@@ -328,7 +333,7 @@ impl<D: BlockDevice> Replay<D> {
     /// The device under all schedulers.
     #[must_use]
     pub fn device(&self) -> &D {
-        self.device.device.device()
+        self.device.device()
     }
 
     /// Goes on by about `budget` requests; true when the replay has come to its end, whatever that is.
@@ -338,41 +343,24 @@ impl<D: BlockDevice> Replay<D> {
         }
         let began = cpu_seconds();
         let (measured, watch) = (&mut self.measured, &self.watch);
-        let result = self.player.play(
+        let result = self.player.play_gated(
             &mut self.device,
             &mut Limited { source, admitted: &mut self.admitted },
             self.player.submitted().saturating_add(budget),
             false,
+            &mut self.limits,
             |completion, _| measured.completed(completion, watch),
         );
         self.ended = match result {
             Ok(Step::Paused) => None,
             Ok(Step::Finished) if self.watch.is_stopped() => Some((ReplayEnded::Interrupted, None)),
             Ok(Step::Finished) => Some((ReplayEnded::Complete, None)),
-            Err(error) => Some(self.halted(error)),
+            Ok(Step::Stopped) => self.limits.reached.map(|ended| (ended, None)),
+            Err(PlayError::Device(IoError::WornOut { reason })) => Some((ReplayEnded::WornOut, Some(reason))),
+            Err(error) => Some((ReplayEnded::Failed, Some(error.to_string()))),
         };
         self.cpu_s += cpu_seconds() - began;
         self.ended.is_some()
-    }
-
-    /// What an error of the player means; what is still in flight is waited for and counts.
-    fn halted(&mut self, error: PlayError) -> (ReplayEnded, Option<String>) {
-        let mut completion = Completion::default();
-        let mut failures = 0;
-        loop {
-            match self.device.wait(Nanos(u64::MAX), &mut completion) {
-                Ok(true) => self.measured.completed(&completion, &self.watch),
-                Ok(false) => break,
-                // Each failure takes one request out of flight; a device that fails on and on is left alone.
-                Err(_) if failures < self.device.info().queue_depth => failures += 1,
-                Err(_) => break,
-            }
-        }
-        match (self.device.halted, error) {
-            (Some(ended), _) => (ended, None),
-            (None, PlayError::Device(IoError::WornOut { reason })) => (ReplayEnded::WornOut, Some(reason)),
-            (None, error) => (ReplayEnded::Failed, Some(error.to_string())),
-        }
     }
 
     /// What was found so far.
@@ -419,10 +407,10 @@ impl<D: BlockDevice> Replay<D> {
             "response_time_ns": latencies(&m.response),
             "service_time_ns": latencies(&m.service),
             "lateness_ns": match self.settings.pace {
-                Pace::Open { .. } => json!(self.device.lateness.summary()),
+                Pace::Open { .. } => json!(self.limits.lateness.summary()),
                 Pace::Closed { .. } | Pace::Interactive => Value::Null,
             },
-            "host_layers": self.device.device.figures().iter().map(host_layer).collect::<Vec<_>>(),
+            "host_layers": self.device.figures().iter().map(host_layer).collect::<Vec<_>>(),
             "throughput": { "iops": per_s(count(RequestKind::Read) + count(RequestKind::Write), duration), "bytes_per_s": per_s(m.bytes.iter().sum(), duration) },
             "warnings": [],
             "run": {
@@ -441,7 +429,7 @@ impl<D: BlockDevice> Replay<D> {
                 distribution(RequestKind::Read),
                 distribution(RequestKind::Write),
             ],
-            lateness_distribution: self.device.lateness.distribution(),
+            lateness_distribution: self.limits.lateness.distribution(),
         }
     }
 }
@@ -531,6 +519,9 @@ impl Measured {
     #[inline]
     #[allow(clippy::cast_precision_loss)] // nanoseconds far below 2^53
     fn completed(&mut self, completion: &Completion, watch: &Watch) {
+        if completion.result.is_err() {
+            return; // its times are no service
+        }
         let request = &completion.request;
         let kind = request.kind as usize;
         let moves = request.kind.moves_data();
@@ -678,67 +669,43 @@ impl RequestSource for Limited<'_> {
     }
 }
 
-/// A device that can be told to take no more requests, and that notes how late they come.
-struct Paced<D> {
-    device: D,
+/// When no more requests are issued, and how late they were handed over until then.
+struct Limits {
     watch: Arc<Watch>,
     until: Nanos,
     /// Whether arrivals are to be slept for, in real time.
     sleeps: bool,
-    halted: Option<ReplayEnded>,
+    /// Which limit was reached.
+    reached: Option<ReplayEnded>,
     lateness: Latency,
 }
 
 /// How long a stop may wait for a sleep. Ours: below what a person notices.
 const NAP: Nanos = Nanos(50_000_000);
 
-impl<D: BlockDevice> Paced<D> {
-    /// Waits for the request's arrival and says whether it may still be issued. An error here only carries the word up
-    /// through the player.
-    fn admit(&mut self, request: &Request) -> Result<(), IoError> {
-        let mut now = self.device.now();
+impl<D: BlockDevice> Gate<D> for Limits {
+    /// Waits for the request's arrival.
+    fn admit(&mut self, request: &Request, device: &mut D) -> Result<ControlFlow<()>, IoError> {
+        let mut now = device.now();
         loop {
-            let ended = if self.watch.is_stopped() {
+            let reached = if self.watch.is_stopped() {
                 ReplayEnded::Interrupted
             } else if now >= self.until || request.arrival >= self.until {
                 ReplayEnded::TimeLimit
             } else if self.sleeps && now < request.arrival {
                 // The player comes here early only with nothing in flight, so that this is a sleep.
                 let nap = Nanos(request.arrival.0.min(now.0 + NAP.0));
-                let completed = self.device.wait(nap, &mut Completion::default())?;
+                let completed = device.wait(nap, &mut Completion::default())?;
                 assert!(!completed, "the player waits for what is in flight before an arrival");
-                now = self.device.now();
+                now = device.now();
                 continue;
             } else {
                 self.lateness.record(now.0.saturating_sub(request.arrival.0));
-                return Ok(());
+                return Ok(ControlFlow::Continue(()));
             };
-            self.halted = Some(ended);
-            return Err(IoError::Device("no more requests are issued".into()));
+            self.reached = Some(reached);
+            return Ok(ControlFlow::Break(()));
         }
-    }
-}
-
-impl<D: BlockDevice> BlockDevice for Paced<D> {
-    fn info(&self) -> DeviceInfo {
-        self.device.info()
-    }
-    fn now(&self) -> Nanos {
-        self.device.now()
-    }
-    fn submit(&mut self, request: Request) -> Result<Tag, IoError> {
-        self.admit(&request)?;
-        self.device.submit(request)
-    }
-    fn wait(&mut self, until: Nanos, completion: &mut Completion) -> Result<bool, IoError> {
-        self.device.wait(until, completion)
-    }
-    fn execute(&mut self, request: Request, completion: &mut Completion) -> Result<(), IoError> {
-        self.admit(&request)?;
-        self.device.execute(request, completion)
-    }
-    fn expect(&self, request: &Request, ahead: Ahead) {
-        self.device.expect(request, ahead);
     }
 }
 

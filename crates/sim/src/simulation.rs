@@ -58,7 +58,7 @@ pub enum RunError {
     /// The workload could not go on.
     #[error(transparent)]
     Source(#[from] flashwright_block::SourceError),
-    /// The drive refused a request.
+    /// A request failed or was refused.
     #[error("{0}")]
     Device(IoError),
     /// The workload ended within the warm-up.
@@ -437,7 +437,7 @@ impl Simulation {
             match self.outcome(result)? {
                 Some(Step::Paused) => self.note(false),
                 // The source may have ended within the warm-up: then nothing is left to measure.
-                Some(Step::Finished) | None => self.begin_measuring(),
+                Some(Step::Finished | Step::Stopped) | None => self.begin_measuring(),
             }
         }
         Ok(())

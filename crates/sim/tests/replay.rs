@@ -54,18 +54,17 @@ impl BlockDevice for Fixed {
         let tag = Tag(self.submitted);
         self.submitted += 1;
         self.kinds.push(request.kind);
-        self.flying.push_back(Completion { tag, request, start, end, flash_ops: 0, erases: 0 });
+        self.flying.push_back(Completion { tag, request, start, end, flash_ops: 0, erases: 0, result: Ok(()) });
         Ok(tag)
     }
     fn wait(&mut self, until: Nanos, completion: &mut Completion) -> Result<bool, IoError> {
-        match self.flying.front().copied() {
+        match self.flying.front() {
             Some(ended) if ended.end <= until => {
-                self.flying.pop_front();
-                self.now = self.now.max(ended.end);
-                if Some(ended.tag.0) == self.fails {
-                    return Err(IoError::Device("read at byte 5: no".into()));
+                *completion = self.flying.pop_front().unwrap();
+                self.now = self.now.max(completion.end);
+                if Some(completion.tag.0) == self.fails {
+                    completion.result = Err(Box::new(IoError::Device("read at byte 5: no".into())));
                 }
-                *completion = ended;
                 Ok(true)
             }
             _ => {

@@ -4,8 +4,8 @@ use crate::config::{Config, PartialPages, QueueDepth, TimingModel};
 use crate::engine::{BusyTimes, Parallel, Times};
 use crate::faults::{ConfigError, Fault};
 use flashwright_block::{
-    Ahead, BlockDevice, Bytes, Completion, DeviceInfo, IoError, Nanos, Request, RequestKind, SECTOR_BYTES, Seed, Tag,
-    below,
+    Ahead, BlockDevice, Bounds, Bytes, Completion, DeviceInfo, DriverQueue, IoError, Nanos, Request, RequestKind,
+    SECTOR_BYTES, Seed, Tag, Waiting, below,
 };
 use flashwright_ftl::schemes::{Reserve, SchemeContext};
 use flashwright_ftl::{
@@ -39,6 +39,7 @@ pub struct Ssd {
     scheme: Scheme,
     ram: Option<Ram>,
     logical_pages: u32,
+    bounds: Bounds,
     sectors_per_page: u64,
     /// The shift that divides by `sectors_per_page`, where it is a power of two.
     page_shift: Option<u32>,
@@ -48,8 +49,6 @@ pub struct Ssd {
     busy: u64,
     /// Completions that wait to be fetched.
     ready: VecDeque<Completion>,
-    /// Why requests failed that had waited in the driver; the next calls of `wait` tell.
-    failures: VecDeque<String>,
     /// Where policies from outside say why they can't go on, if there are any.
     #[serde(skip)]
     policy_fault: Option<FaultCell>,
@@ -91,7 +90,6 @@ impl Policies {
 }
 
 /// What became of a request.
-#[derive(Clone, Copy)]
 struct Outcome {
     start: Nanos,
     end: Nanos,
@@ -99,6 +97,7 @@ struct Outcome {
     erases: u32,
     /// Whether it read a page that holds no data.
     reads_unmapped: bool,
+    result: Result<(), Box<IoError>>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -121,12 +120,23 @@ enum Clock {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct ParallelClock {
     engine: Parallel,
-    flights: Vec<Completion>,
-    in_flight: u32,
-    queue_depth: u32,
+    flights: Vec<Flight>,
+    /// Why requests in flight have failed, by their slots.
+    failed: Vec<(u32, Box<IoError>)>,
+    /// Places of requests in flight, and the requests that wait for one.
+    queue: DriverQueue,
     /// What a read of pages without data lasts at least.
     unmapped_read: u64,
-    waiting: VecDeque<(u64, Request)>,
+}
+
+/// A request in flight, or background work under the tag [`BACKGROUND`].
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+struct Flight {
+    tag: Tag,
+    request: Request,
+    start: Nanos,
+    flash_ops: u32,
+    erases: u32,
 }
 
 impl Ssd {
@@ -138,7 +148,7 @@ impl Ssd {
         Self::with_policies(config, seed, verify, &Policies::default())
     }
 
-    /// As [`Ssd::new`] with policies from outside. When one of them can't go on, every request fails with
+    /// As [`Ssd::new`] with policies from outside. When one of them can't go on, every later request fails with
     /// [`IoError::Policy`].
     ///
     /// # Errors
@@ -225,13 +235,13 @@ impl Ssd {
             scheme,
             ram,
             logical_pages,
+            bounds: Bounds { sectors: u64::from(logical_pages) * sectors_per_page, block: Bytes(SECTOR_BYTES) },
             sectors_per_page,
             page_shift: sectors_per_page.is_power_of_two().then(|| sectors_per_page.trailing_zeros()),
             now: 0,
             tag: 0,
             busy: 0,
             ready: VecDeque::new(),
-            failures: VecDeque::new(),
             policy_fault: (!policies.is_empty()).then(|| policies.ftl.fault.clone()),
         })
     }
@@ -246,7 +256,7 @@ impl Ssd {
     pub fn config_in_force(&self) -> Config {
         let mut config = self.config.resolved();
         if let Clock::Parallel(clock) = &self.clock {
-            config.host.queue_depth = QueueDepth::Requests(clock.queue_depth);
+            config.host.queue_depth = QueueDepth::Requests(clock.queue.depth());
         }
         config
     }
@@ -258,7 +268,7 @@ impl Ssd {
             && before.is_empty()
             && self.config.controller.queue_depth == 0;
         if let (Clock::Parallel(clock), true) = (&mut self.clock, is_open) {
-            clock.queue_depth = clock.queue_depth.max(depth.min(QueueDepth::MAX));
+            clock.queue.set_depth(clock.queue.depth().max(depth.min(QueueDepth::MAX)));
         }
     }
     /// What of the configuration is allowed but costs far more than may be expected: one line each, for users.
@@ -324,9 +334,8 @@ impl Ssd {
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.ready.len()
-            + self.failures.len()
             + match &self.clock {
-                Clock::Parallel(clock) => clock.in_flight as usize + clock.waiting.len(),
+                Clock::Parallel(clock) => clock.queue.taken() as usize + clock.queue.len(),
                 _ => 0,
             }
     }
@@ -491,15 +500,14 @@ impl Ssd {
     }
 
     /// Translates a request that the drive takes at `start`. Under `parallel` its operations lie in the flash's log and
-    /// its end is open; else the outcome is final.
+    /// its end is open; else the outcome is final. What a request did before it failed takes its time too.
     #[inline(always)]
-    fn carry_out(&mut self, request: &Request, start: u64) -> Result<Outcome, IoError> {
+    fn carry_out(&mut self, request: &Request, start: u64) -> Outcome {
         let before = self.flash.counters().totals();
         let unmapped_before = self.flash.counters().reads_unmapped;
         self.flash.clear_log();
         let done = self.translate(request);
-        self.ask_policies()?;
-        done.map_err(|error| IoError::WornOut { reason: error.to_string() })?;
+        let result = self.result_of(done);
         let after = self.flash.counters().totals();
         let mut did = [0; 4];
         for kind in 0..did.len() {
@@ -521,52 +529,45 @@ impl Ssd {
             self.busy += work;
         }
         let (flash_ops, erases) = (saturating_u32(did.iter().sum()), saturating_u32(did[OpKind::Erase as usize]));
-        Ok(Outcome { start: Nanos(start), end: Nanos(end), flash_ops, erases, reads_unmapped })
+        Outcome { start: Nanos(start), end: Nanos(end), flash_ops, erases, reads_unmapped, result }
     }
 
-    /// The fault of a policy from outside, if one has any.
+    /// How a request ended: the translation layer found no room, or a policy from outside can't go on.
     #[inline(always)]
-    fn ask_policies(&self) -> Result<(), IoError> {
+    fn result_of(&self, done: Result<(), OutOfSpace>) -> Result<(), Box<IoError>> {
+        if done.is_ok() && self.policy_fault.is_none() { Ok(()) } else { self.failure(done) }
+    }
+
+    #[cold]
+    fn failure(&self, done: Result<(), OutOfSpace>) -> Result<(), Box<IoError>> {
         match self.policy_fault.as_ref().and_then(FaultCell::get) {
-            None => Ok(()),
-            Some(what) => Err(IoError::Policy { what: what.to_owned() }),
+            None => done.map_err(|error| Box::new(IoError::WornOut { reason: error.to_string() })),
+            Some(what) => Err(Box::new(IoError::Policy { what: what.to_owned() })),
         }
     }
 
     /// Carries out a request and puts it where its completion is waited for.
     #[inline(always)]
-    fn dispatch(&mut self, request: &Request, tag: u64, start: u64) -> Result<(), IoError> {
-        let Outcome { start, end, flash_ops, erases, reads_unmapped } = self.carry_out(request, start)?;
+    fn dispatch(&mut self, request: &Request, tag: u64, start: u64) {
+        let Outcome { start, end, flash_ops, erases, reads_unmapped, result } = self.carry_out(request, start);
         let (tag, request) = (Tag(tag), *request);
         let Clock::Parallel(clock) = &mut self.clock else {
-            self.ready.push_back(Completion { tag, request, start, end, flash_ops, erases });
-            return Ok(());
+            self.ready.push_back(Completion { tag, request, start, end, flash_ops, erases, result });
+            return;
         };
         let (log, geometry) = (self.flash.log(), self.flash.geometry());
         let (awaited, background) = log.split_at(self.flash.background().map_or(log.len(), |(at, _)| at));
         let least = if reads_unmapped { clock.unmapped_read } else { 0 };
         let slot = clock.engine.issue(start.0, least, awaited, geometry);
-        clock.takes_off(slot, Completion { tag, request, start, end, flash_ops, erases });
-        clock.in_flight += 1;
+        clock.takes_off(slot, Flight { tag, request, start, flash_ops, erases });
+        clock.queue.take(request.kind, 1);
+        if let Err(error) = result {
+            clock.failed.push((slot, error));
+        }
         if !background.is_empty() {
             let slot = clock.engine.issue(start.0, 0, background, geometry);
-            clock.takes_off(slot, Completion { tag: BACKGROUND, ..Completion::default() });
+            clock.takes_off(slot, Flight { tag: BACKGROUND, ..Flight::default() });
         }
-        Ok(())
-    }
-
-    /// Refuses a request that reaches past the end of the drive.
-    #[inline(always)]
-    fn check_range(&self, request: &Request) -> Result<(), IoError> {
-        let device_sectors = u64::from(self.logical_pages) * self.sectors_per_page;
-        if request.end_sector() <= device_sectors {
-            return Ok(());
-        }
-        Err(IoError::OutOfRange {
-            first_sector: request.first_sector,
-            end_sector: request.end_sector(),
-            device_sectors,
-        })
     }
 
     /// Writes pages without letting time pass: how a drive is preconditioned.
@@ -577,22 +578,23 @@ impl Ssd {
     pub fn precondition(&mut self, run: LpnRun) -> Result<(), IoError> {
         let result = self.write_run(run, false);
         self.flash.clear_log();
-        self.ask_policies()?;
-        result.map_err(|error| IoError::WornOut { reason: error.to_string() })
+        self.result_of(result).map_err(|error| *error)
     }
 
-    /// Carries out a request without letting time pass: the drive's pages and tables end up as if it had been played at
-    /// any pace in the same order. Nothing may be in flight.
+    /// As [`BlockDevice::execute`] without letting time pass: the drive's pages and tables end up as if the request had
+    /// been played at any pace in the same order. Nothing may be in flight. Of the completion only the request and the
+    /// result are set.
     ///
     /// # Errors
-    /// [`IoError`] as from [`BlockDevice::submit`].
+    /// [`IoError`] as from [`BlockDevice::submit`]; the drive and `completion` are then as they were.
     #[inline]
-    pub fn absorb(&mut self, request: &Request) -> Result<(), IoError> {
-        self.check_range(request)?;
-        let result = self.translate(request);
+    pub fn absorb(&mut self, request: Request, completion: &mut Completion) -> Result<(), IoError> {
+        self.bounds.check(&request)?;
+        let done = self.translate(&request);
         self.flash.clear_log();
-        self.ask_policies()?;
-        result.map_err(|error| IoError::WornOut { reason: error.to_string() })
+        completion.request = request;
+        completion.result = self.result_of(done);
+        Ok(())
     }
 
     /// Runs the engine to its next completion not after `until`; a freed place takes the next request of the driver.
@@ -600,7 +602,7 @@ impl Ssd {
     fn advance(&mut self, until: u64, completion: &mut Completion) -> bool {
         let Clock::Parallel(clock) = &mut self.clock else { return false };
         loop {
-            if clock.in_flight == 0 && until == u64::MAX {
+            if clock.queue.taken() == 0 && until == u64::MAX {
                 return false; // the clock stands where the next request comes
             }
             let Some((slot, end)) = clock.engine.next_completion(until) else { return false };
@@ -614,10 +616,11 @@ impl Ssd {
     #[inline(always)]
     fn lands(&mut self, slot: u32, end: u64, completion: &mut Completion) -> bool {
         let Clock::Parallel(clock) = &mut self.clock else { return false };
-        completion.clone_from(&clock.flights[slot as usize]);
-        completion.end = Nanos(end);
-        clock.in_flight -= 1;
-        let waiting = !clock.waiting.is_empty();
+        let Flight { tag, request, start, flash_ops, erases } = clock.flights[slot as usize];
+        let result = if clock.failed.is_empty() { Ok(()) } else { clock.result_of(slot) };
+        *completion = Completion { tag, request, start, end: Nanos(end), flash_ops, erases, result };
+        clock.queue.release(request.kind, 1);
+        let waiting = !clock.queue.is_empty();
         self.now = self.now.max(end);
         if waiting {
             self.admit(end);
@@ -625,19 +628,13 @@ impl Ssd {
         true
     }
 
-    /// Takes requests from the driver while there is a place. One that fails leaves its place to the next.
+    /// Takes requests from the driver while there is a place.
     #[cold]
     fn admit(&mut self, at: u64) {
         while let Clock::Parallel(clock) = &mut self.clock
-            && clock.in_flight < clock.queue_depth
-            && let Some((tag, request)) = clock.waiting.pop_front()
+            && let Some(Waiting { id, request }) = clock.queue.pick()
         {
-            if let Err(error) = self.dispatch(&request, tag, at) {
-                self.failures.push_back(match error {
-                    IoError::WornOut { reason } => reason,
-                    other => other.to_string(),
-                });
-            }
+            self.dispatch(&request, id, at);
         }
     }
 }
@@ -645,13 +642,13 @@ impl Ssd {
 impl BlockDevice for Ssd {
     fn info(&self) -> DeviceInfo {
         let queue_depth = match &self.clock {
-            Clock::Parallel(clock) => clock.queue_depth,
+            Clock::Parallel(clock) => clock.queue.depth(),
             _ => 1,
         };
         DeviceInfo {
             name: self.config.name.clone(),
-            capacity: Bytes(u64::from(self.logical_pages) * self.sectors_per_page * SECTOR_BYTES),
-            sector: Bytes(SECTOR_BYTES),
+            capacity: Bytes(self.bounds.sectors * SECTOR_BYTES),
+            sector: self.bounds.block,
             queue_depth,
         }
     }
@@ -663,7 +660,7 @@ impl BlockDevice for Ssd {
 
     #[inline(always)]
     fn submit(&mut self, mut request: Request) -> Result<Tag, IoError> {
-        self.check_range(&request)?;
+        self.bounds.check(&request)?;
         request.arrival = request.arrival.max(Nanos(self.now));
         let tag = self.tag;
         self.tag += 1;
@@ -672,18 +669,18 @@ impl BlockDevice for Ssd {
             if request.arrival.0 > self.now {
                 let mut completion = Completion::default();
                 while self.advance(request.arrival.0, &mut completion) {
-                    self.ready.push_back(completion);
+                    self.ready.push_back(std::mem::take(&mut completion));
                 }
                 self.now = request.arrival.0;
             }
             if let Clock::Parallel(clock) = &mut self.clock
-                && clock.in_flight >= clock.queue_depth
+                && !clock.queue.goes_at_once(&request)
             {
-                clock.waiting.push_back((tag, request));
+                clock.queue.push(tag, request);
                 return Ok(Tag(tag));
             }
         }
-        self.dispatch(&request, tag, request.arrival.0)?;
+        self.dispatch(&request, tag, request.arrival.0);
         Ok(Tag(tag))
     }
 
@@ -695,10 +692,10 @@ impl BlockDevice for Ssd {
             assert!(ended, "a request in flight ends");
             return Ok(());
         }
-        self.check_range(&request)?;
+        self.bounds.check(&request)?;
         request.arrival = request.arrival.max(Nanos(self.now));
-        let Outcome { start, end, flash_ops, erases, .. } = self.carry_out(&request, request.arrival.0)?;
-        *completion = Completion { tag: Tag(self.tag), request, start, end, flash_ops, erases };
+        let Outcome { start, end, flash_ops, erases, result, .. } = self.carry_out(&request, request.arrival.0);
+        *completion = Completion { tag: Tag(self.tag), request, start, end, flash_ops, erases, result };
         self.tag += 1;
         self.now = end.0;
         Ok(())
@@ -706,16 +703,13 @@ impl BlockDevice for Ssd {
 
     #[inline(always)]
     fn wait(&mut self, until: Nanos, completion: &mut Completion) -> Result<bool, IoError> {
-        if let Some(reason) = self.failures.pop_front() {
-            self.ask_policies()?;
-            return Err(IoError::WornOut { reason });
-        }
-        if let Some(next) = self.ready.front() {
+        if let Some(next) = self.ready.front_mut() {
             if next.end > until {
                 self.now = self.now.max(until.0);
                 return Ok(false);
             }
-            completion.clone_from(next);
+            // In place, and the one that goes holds nothing worth a call.
+            std::mem::swap(completion, next);
             self.ready.pop_front();
             self.now = self.now.max(completion.end.0);
             return Ok(true);
@@ -731,7 +725,7 @@ impl BlockDevice for Ssd {
 
     #[inline(always)]
     fn expect(&self, request: &Request, ahead: Ahead) {
-        if request.end_sector() > u64::from(self.logical_pages) * self.sectors_per_page || request.sectors == 0 {
+        if request.end_sector() > self.bounds.sectors || request.sectors == 0 {
             return;
         }
         let lpn = self.run_of(request).first;
@@ -755,12 +749,21 @@ const BACKGROUND: Tag = Tag(u64::MAX);
 
 impl ParallelClock {
     #[inline(always)]
-    fn takes_off(&mut self, slot: u32, flight: Completion) {
+    fn takes_off(&mut self, slot: u32, flight: Flight) {
         let slot = slot as usize;
         if slot == self.flights.len() {
-            self.flights.push(Completion::default());
+            self.flights.push(Flight::default());
         }
         self.flights[slot] = flight;
+    }
+
+    /// How the request in this slot ended.
+    #[cold]
+    fn result_of(&mut self, slot: u32) -> Result<(), Box<IoError>> {
+        match self.failed.iter().position(|(failed, _)| *failed == slot) {
+            None => Ok(()),
+            Some(at) => Err(self.failed.swap_remove(at).1),
+        }
     }
 }
 
@@ -795,10 +798,9 @@ impl Clock {
             TimingModel::Parallel => Self::Parallel(ParallelClock {
                 engine: Parallel::new(geometry, times, latency),
                 flights: Vec::new(),
-                in_flight: 0,
-                queue_depth: config.host.queue_depth.requests(),
+                failed: Vec::new(),
+                queue: DriverQueue::shared(config.host.queue_depth.requests()),
                 unmapped_read: timing.unmapped_read.0,
-                waiting: VecDeque::new(),
             }),
         }
     }

@@ -44,11 +44,11 @@ fn play(drive: &mut impl BlockDevice, requests: &[Request]) -> Vec<Completion> {
     for request in requests {
         drive.submit(*request).unwrap();
         if request.first_sector % 3 == 0 && drive.wait(drive.now(), &mut completion).unwrap() {
-            ends.push(completion);
+            ends.push(completion.clone());
         }
     }
     while drive.wait(Nanos(u64::MAX), &mut completion).unwrap() {
-        ends.push(completion);
+        ends.push(completion.clone());
     }
     ends
 }

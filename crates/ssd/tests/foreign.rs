@@ -237,7 +237,7 @@ fn refused(settings: &[&str], policies: &Policies) -> String {
             Ok(_) => {}
             Err(IoError::Policy { what }) => {
                 let again = pages(&ssd, RequestKind::Read, 0, 1);
-                assert!(matches!(ssd.submit(again), Err(IoError::Policy { .. })), "a fault stays");
+                assert!(matches!(perform(&mut ssd, again), Err(IoError::Policy { .. })), "a fault stays");
                 assert_clean(&ssd, "a drive whose policy is at fault keeps its law");
                 return what;
             }

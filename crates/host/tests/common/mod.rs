@@ -61,7 +61,8 @@ impl BlockDevice for Recorder {
                 self.in_flight.remove(&(end, tag));
                 self.now = self.now.max(end);
                 let (start, end) = (Nanos(start), Nanos(end));
-                *completion = Completion { tag: Tag(tag), request, start, end, flash_ops: 1, erases: 0 };
+                *completion =
+                    Completion { tag: Tag(tag), request, start, end, flash_ops: 1, erases: 0, result: Ok(()) };
                 Ok(true)
             }
             _ => {

@@ -2,9 +2,9 @@
 
 use super::write_buffer::Extent;
 use super::{Controller, Drain, Job, Owner, Stage};
-use flashwright_block::{BlockDevice, Completion, Nanos, Request, RequestKind, SECTOR_BYTES};
+use flashwright_block::{Arbiter, BlockDevice, Completion, IoError, Nanos, Request, RequestKind, SECTOR_BYTES};
 
-impl<D: BlockDevice> Controller<D> {
+impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
     /// Sends entries of the write buffer to the flash that are to go there now.
     #[inline]
     pub(super) fn drain(&mut self) {
@@ -105,10 +105,7 @@ impl<D: BlockDevice> Controller<D> {
                     false
                 }
                 Err(error) => {
-                    self.failures.push_back(error.into());
-                    if let Owner::Command(slot) = owner {
-                        self.commands[slot as usize].failed = true;
-                    }
+                    self.job_failed(owner, Box::new(error));
                     true
                 }
             },
@@ -119,11 +116,36 @@ impl<D: BlockDevice> Controller<D> {
         }
     }
 
-    pub(super) fn job_over(&mut self, completion: &Completion) {
+    pub(super) fn job_over(&mut self, completion: Completion) {
         let at = self.inside.under_way.iter().position(|(tag, _)| *tag == completion.tag);
         let (_, owner) = self.inside.under_way.swap_remove(at.expect("the device below completes what it was given"));
         self.inside.writes -= u32::from(writes(&completion.request));
+        if let Err(error) = completion.result {
+            self.job_failed(owner, error);
+        }
         self.ended(owner, (completion.flash_ops, completion.erases));
+    }
+
+    /// The device below could not do what `owner` needed. The job's end comes after this, as for any other.
+    #[cold]
+    fn job_failed(&mut self, owner: Owner, error: Box<IoError>) {
+        match owner {
+            // The host was told that these data are safe: it hears of the loss at the next chance.
+            Owner::Entry(_) => {
+                self.deferred.get_or_insert(error);
+            }
+            // Nobody asked for it. A read that waits for these data goes to the device below itself.
+            Owner::Ahead(id) => self.read_buffer.forget(id),
+            Owner::Command(slot) => {
+                let command = &mut self.commands[slot as usize];
+                if let Some(id) = command.fills.take() {
+                    self.read_buffer.forget(id);
+                }
+                if !std::mem::replace(&mut command.failed, true) {
+                    self.errors.push((slot, error));
+                }
+            }
+        }
     }
 
     /// What was done for `owner` is over, with so many flash operations and erases.

@@ -38,7 +38,8 @@ pub use config::{BufferKind, ControllerConfig, Drain, Interface, Oversized, Read
 pub use figures::ControllerFigures;
 
 use flashwright_block::{
-    Ahead, BlockDevice, Completion, DeviceInfo, IoError, Nanos, Request, RequestKind, SECTOR_BYTES, Tag,
+    Ahead, Arbiter, BlockDevice, Bounds, Completion, DeviceInfo, DriverQueue, Fifo, IoError, Nanos, Request,
+    RequestKind, SECTOR_BYTES, Tag, Waiting,
 };
 use link::Link;
 use noise::Noise;
@@ -140,39 +141,11 @@ struct Inside {
     refused: VecDeque<Owner>,
 }
 
-/// An error of the device below, in a form that can be saved.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-enum Failure {
-    WornOut(String),
-    Violation(String),
-    Device(String),
-}
-
-impl From<IoError> for Failure {
-    fn from(error: IoError) -> Self {
-        match error {
-            IoError::WornOut { reason } => Self::WornOut(reason),
-            IoError::Violation { what } => Self::Violation(what),
-            IoError::Device(what) => Self::Device(what),
-            other => Self::Device(other.to_string()),
-        }
-    }
-}
-
-impl From<Failure> for IoError {
-    fn from(failure: Failure) -> Self {
-        match failure {
-            Failure::WornOut(reason) => Self::WornOut { reason },
-            Failure::Violation(what) => Self::Violation { what },
-            Failure::Device(what) => Self::Device(what),
-        }
-    }
-}
-
 /// A drive's interface, firmware and buffers around the device that keeps the data.
 ///
-/// A flush is acknowledged when flash holds everything before it, a forced write likewise. After an error of the device
-/// below, the command concerned gets no completion: `wait` gives the error.
+/// A flush is acknowledged when flash holds everything before it, a forced write likewise. A command fails when the device
+/// below fails a part of it. When buffered data of a write that was acknowledged can't be put on flash, the next write, trim
+/// or flush to complete fails with that error, as SCSI drives report a deferred error.
 ///
 /// ```
 /// # use flashwright_block::{BlockDevice, Bytes, Completion, Nanos, Request, RequestKind, Seed};
@@ -185,23 +158,20 @@ impl From<Failure> for IoError {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Controller<D> {
+pub struct Controller<D, A = Fifo> {
     config: ControllerConfig,
     /// Nothing is switched on: the device below gets everything as it comes.
     off: bool,
     device: D,
-    device_sectors: u64,
-    depth: u32,
+    bounds: Bounds,
+    /// Places of commands in the drive, and the commands that wait in the driver.
+    queue: DriverQueue<A>,
     /// Sectors of one command that the device below works on at a time.
     piece: u64,
     now: u64,
     next_tag: u64,
     commands: Vec<Command>,
     free: Vec<u32>,
-    /// Commands in the drive.
-    taken: u32,
-    /// Commands in the driver, with their tags.
-    waiting: VecDeque<(u64, Request)>,
     /// Commands in the firmware, with the time when it is done with them.
     firmware: VecDeque<(u64, u32)>,
     firmware_free_at: u64,
@@ -220,8 +190,10 @@ pub struct Controller<D> {
     ready: VecDeque<Completion>,
     /// How much later than it ended the host sees a command's end.
     noise: Noise,
-    /// Errors that the next calls of `wait` give.
-    failures: VecDeque<Failure>,
+    /// Why commands have failed, by their slots.
+    errors: Vec<(u32, Box<IoError>)>,
+    /// Why buffered data of acknowledged writes were lost; the next command that changes something reports it.
+    deferred: Option<Box<IoError>>,
     /// Flash operations and erases of flushes, for the next write to report.
     owed: (u32, u32),
     figures: ControllerFigures,
@@ -231,22 +203,32 @@ pub struct Controller<D> {
 }
 
 impl<D: BlockDevice> Controller<D> {
-    /// A controller as `config` says, around `device`, whose time has not begun.
+    /// A controller as `config` says, around `device`, whose time has not begun. Commands that wait in the driver are taken
+    /// in order of arrival.
     #[must_use]
     pub fn new(config: &ControllerConfig, device: D) -> Self {
+        Self::with_arbiter(config, device, Fifo::default())
+    }
+}
+
+impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
+    /// As [`Controller::new`], but `arbiter` decides which of the commands that wait in the driver is taken next.
+    #[must_use]
+    pub fn with_arbiter(config: &ControllerConfig, device: D, arbiter: A) -> Self {
         let info = device.info();
         let limit = config.command_limit.0 / SECTOR_BYTES;
         Self {
             off: config.is_off(),
-            device_sectors: info.capacity.0 / SECTOR_BYTES,
-            depth: if config.queue_depth == 0 { info.queue_depth.max(1) } else { config.queue_depth },
+            bounds: info.bounds(),
+            queue: DriverQueue::with_arbiter(
+                if config.queue_depth == 0 { info.queue_depth.max(1) } else { config.queue_depth },
+                arbiter,
+            ),
             piece: if limit == 0 { u64::MAX } else { limit },
             now: device.now().0,
             next_tag: 0,
             commands: Vec::new(),
             free: Vec::new(),
-            taken: 0,
-            waiting: VecDeque::new(),
             firmware: VecDeque::new(),
             firmware_free_at: 0,
             unsettled: Vec::new(),
@@ -259,7 +241,8 @@ impl<D: BlockDevice> Controller<D> {
             read_buffer: ReadBuffer::new(&config.read_buffer),
             ready: VecDeque::new(),
             noise: Noise::new(config.noise),
-            failures: VecDeque::new(),
+            errors: Vec::new(),
+            deferred: None,
             owed: (0, 0),
             figures: ControllerFigures::default(),
             #[cfg(test)]
@@ -297,7 +280,7 @@ impl<D: BlockDevice> Controller<D> {
     /// that went to the device below because nothing is switched on.
     #[must_use]
     pub fn in_flight(&self) -> usize {
-        self.taken as usize + self.waiting.len() + self.ready.len() + self.failures.len()
+        self.queue.taken() as usize + self.queue.len() + self.ready.len()
     }
     /// Bytes in the write buffer, those on their way to the flash included.
     #[must_use]
@@ -315,7 +298,7 @@ impl<D: BlockDevice> Controller<D> {
             let mut completion = Completion::default();
             if self.device.wait(Nanos(next.min(until)), &mut completion)? {
                 self.now = self.now.max(completion.end.0);
-                self.job_over(&completion);
+                self.job_over(completion);
                 self.settle_down();
                 return Ok(true);
             }
@@ -363,10 +346,8 @@ impl<D: BlockDevice> Controller<D> {
             } else if self.link.is_free() && self.link.next() == self.now {
                 let crossing = self.link.take(self.now);
                 self.crossed(crossing);
-            } else if self.taken < self.depth
-                && let Some((tag, request)) = self.waiting.pop_front()
-            {
-                self.take(tag, request);
+            } else if let Some(Waiting { id, request }) = self.queue.pick() {
+                self.take(id, request);
             } else {
                 break;
             }
@@ -388,7 +369,7 @@ impl<D: BlockDevice> Controller<D> {
                 u32::try_from(self.commands.len() - 1).expect("the queue depth fits 32 bits")
             }
         };
-        self.taken += 1;
+        self.queue.take(request.kind, 1);
         let overhead = match request.kind {
             RequestKind::Read => self.config.read_overhead.0,
             RequestKind::Write => self.config.write_overhead.0,
@@ -447,12 +428,13 @@ impl<D: BlockDevice> Controller<D> {
         let command = self.commands[slot as usize];
         self.settle(slot);
         self.free.push(slot);
-        self.taken -= 1;
-        if command.failed {
-            return; // its error tells
-        }
+        self.queue.release(command.request.kind, 1);
+        let mut result = if command.failed { self.result_of(slot) } else { Ok(()) };
         let (mut flash_ops, mut erases) = (command.flash_ops, command.erases);
         if command.request.kind != RequestKind::Read {
+            if let Some(error) = self.deferred.take() {
+                result = result.and(Err(error));
+            }
             flash_ops = flash_ops.saturating_add(self.owed.0);
             erases = erases.saturating_add(self.owed.1);
             self.owed = (0, 0);
@@ -465,6 +447,7 @@ impl<D: BlockDevice> Controller<D> {
             end: Nanos(end),
             flash_ops,
             erases,
+            result,
         };
         let later = self.ready.iter().rev().take_while(|other| other.end > completion.end).count();
         self.ready.insert(self.ready.len() - later, completion);
@@ -476,24 +459,18 @@ impl<D: BlockDevice> Controller<D> {
         if self.piece == u64::MAX { left } else { left.min(self.piece - first % self.piece) }
     }
 
-    /// Refuses a request that reaches past the end of the drive.
-    #[inline(always)]
-    fn check_range(&self, request: &Request) -> Result<(), IoError> {
-        if request.end_sector() <= self.device_sectors {
-            return Ok(());
-        }
-        Err(IoError::OutOfRange {
-            first_sector: request.first_sector,
-            end_sector: request.end_sector(),
-            device_sectors: self.device_sectors,
-        })
+    /// How a command ended whose error is kept.
+    #[cold]
+    fn result_of(&mut self, slot: u32) -> Result<(), Box<IoError>> {
+        let at = self.errors.iter().position(|(failed, _)| *failed == slot);
+        Err(self.errors.swap_remove(at.expect("a command that failed has an error")).1)
     }
 }
 
-impl<D: BlockDevice> BlockDevice for Controller<D> {
+impl<D: BlockDevice, A: Arbiter> BlockDevice for Controller<D, A> {
     fn info(&self) -> DeviceInfo {
         let info = self.device.info();
-        if self.off { info } else { DeviceInfo { queue_depth: self.depth, ..info } }
+        if self.off { info } else { DeviceInfo { queue_depth: self.queue.depth(), ..info } }
     }
 
     #[inline(always)]
@@ -506,30 +483,21 @@ impl<D: BlockDevice> BlockDevice for Controller<D> {
         if self.off {
             return self.device.submit(request);
         }
-        self.check_range(&request)?;
+        self.bounds.check(&request)?;
         request.arrival = request.arrival.max(Nanos(self.now));
         if request.arrival.0 > self.now {
-            loop {
-                match self.step(request.arrival.0) {
-                    Ok(true) => {}
-                    Ok(false) => break,
-                    Err(error) => {
-                        self.failures.push_back(error.into());
-                        break;
-                    }
-                }
-            }
+            while self.step(request.arrival.0)? {}
             self.now = request.arrival.0;
         }
         let tag = self.next_tag;
         self.next_tag += 1;
         #[cfg(test)]
         self.twin.submitted(tag, &request);
-        if self.taken < self.depth {
+        if self.queue.goes_at_once(&request) {
             self.take(tag, request);
             self.settle_down();
         } else {
-            self.waiting.push_back((tag, request));
+            self.queue.push(tag, request);
         }
         Ok(Tag(tag))
     }
@@ -551,10 +519,7 @@ impl<D: BlockDevice> BlockDevice for Controller<D> {
             return self.device.wait(until, completion);
         }
         loop {
-            if let Some(error) = self.failures.pop_front() {
-                return Err(error.into());
-            }
-            if let Some(next) = self.ready.front() {
+            if let Some(next) = self.ready.front_mut() {
                 // Until the host sees this one, another may end that it sees before.
                 let seen = next.end.0.min(until.0);
                 if seen > self.now {
@@ -566,12 +531,12 @@ impl<D: BlockDevice> BlockDevice for Controller<D> {
                 if next.end > until {
                     return Ok(false);
                 }
-                completion.clone_from(next);
+                std::mem::swap(completion, next);
                 self.ready.pop_front();
                 return Ok(true);
             }
             // What goes on in the background does not move the clock of a host that waits for nothing.
-            if self.taken == 0 && until.0 == NEVER {
+            if self.queue.taken() == 0 && until.0 == NEVER {
                 return Ok(false);
             }
             if !self.step(until.0)? {

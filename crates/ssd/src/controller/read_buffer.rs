@@ -142,6 +142,14 @@ impl ReadBuffer {
         }
     }
 
+    /// The data that `expect` or `read_ahead` made room for will not come.
+    pub fn forget(&mut self, id: u64) {
+        if let Some(at) = self.kept.iter().rposition(|kept| kept.id == id) {
+            let gone = self.kept.remove(at).expect("it was found there");
+            self.used -= gone.extent.sectors();
+        }
+    }
+
     /// These sectors change.
     #[inline]
     pub fn invalidate(&mut self, extent: Extent) {

@@ -4,9 +4,9 @@ use super::link::{Crossing, Way};
 use super::read_buffer::Found;
 use super::write_buffer::Extent;
 use super::{Command, Controller, Owner};
-use flashwright_block::{BlockDevice, RequestKind, SECTOR_BYTES};
+use flashwright_block::{Arbiter, BlockDevice, RequestKind, SECTOR_BYTES};
 
-impl<D: BlockDevice> Controller<D> {
+impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
     pub(super) fn retry_held(&mut self) {
         let mut at = 0;
         while at < self.held.len() {
@@ -50,7 +50,7 @@ impl<D: BlockDevice> Controller<D> {
                 self.send_piece(slot);
             }
         }
-        if let Some(ahead) = self.read_buffer.follows(extent, self.device_sectors)
+        if let Some(ahead) = self.read_buffer.follows(extent, self.bounds.sectors)
             && !self.buffer.touches(ahead)
         {
             self.figures.prefetched_bytes += ahead.sectors() * SECTOR_BYTES;
@@ -101,7 +101,7 @@ impl<D: BlockDevice> Controller<D> {
     pub(super) fn read_goes_on(&mut self, slot: u32, command: &Command) {
         if command.sent < command.sectors() {
             self.send_piece(slot);
-        } else if let Some(id) = command.fills.filter(|_| !command.failed) {
+        } else if let Some(id) = command.fills {
             self.read_buffer.filled(id);
         }
         self.wish_out(slot);

@@ -3,9 +3,9 @@
 use super::link::{Crossing, Way};
 use super::write_buffer::Extent;
 use super::{Command, Controller, Oversized, Owner, Stage};
-use flashwright_block::{BlockDevice, Request, RequestKind, SECTOR_BYTES};
+use flashwright_block::{Arbiter, BlockDevice, Request, RequestKind, SECTOR_BYTES};
 
-impl<D: BlockDevice> Controller<D> {
+impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
     pub(super) fn run_writers(&mut self) {
         while let Some(slot) = self.writers.front().copied()
             && self.advance(slot)

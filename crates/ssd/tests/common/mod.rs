@@ -65,7 +65,7 @@ pub fn sectors(kind: RequestKind, first_sector: u64, sectors: u32) -> Request {
     Request { first_sector, sectors, kind, ..Request::default() }
 }
 
-/// Hands a request over and waits until nothing is in flight.
+/// Hands a request over and waits until nothing is in flight; the first failure if a request failed.
 pub fn perform(ssd: &mut Ssd, request: Request) -> Result<Vec<Completion>, IoError> {
     ssd.submit(request)?;
     drain(ssd)
@@ -77,13 +77,16 @@ pub fn wait(ssd: &mut Ssd, until: Nanos) -> Result<Option<Completion>, IoError> 
     Ok(ssd.wait(until, &mut completion)?.then_some(completion))
 }
 
-/// Waits until nothing is in flight.
+/// Waits until nothing is in flight; the first failure if a request failed.
 pub fn drain(ssd: &mut Ssd) -> Result<Vec<Completion>, IoError> {
     let mut completions = Vec::new();
     while let Some(completion) = wait(ssd, Nanos(u64::MAX))? {
         completions.push(completion);
     }
-    Ok(completions)
+    match completions.iter().find_map(|completion| completion.result.clone().err()) {
+        None => Ok(completions),
+        Some(error) => Err(*error),
+    }
 }
 
 /// A log with every run of copies written out, read by read and program by program.

@@ -1,0 +1,242 @@
+//! The driver's queue before a device that works on only so many requests at once.
+
+use crate::{Request, RequestKind};
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+
+/// A request that waits, with the number by which its owner knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Waiting {
+    /// The owner's: a tag, or a place in a table.
+    pub id: u64,
+    /// What is asked for.
+    pub request: Request,
+}
+
+/// Decides which of the waiting requests goes next: first in, first out, or taking turns between submission queues.
+///
+/// An arbiter sees who asked ([`Request::process`]), the kind and the addresses. It must not lose a request, nor keep one
+/// back that may go while it has no other.
+pub trait Arbiter {
+    /// A request joins those that wait.
+    fn push(&mut self, waiting: Waiting);
+
+    /// Takes out the next request of those that `may_go`. None where there is none, or where the order of the arbiter
+    /// holds all others up behind one that may not.
+    fn pick(&mut self, may_go: impl Fn(&Request) -> bool) -> Option<Waiting>;
+
+    /// Requests that wait.
+    fn len(&self) -> usize;
+
+    /// Whether none waits.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// First in, first out: a request that may not go holds up all behind it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Fifo(VecDeque<Waiting>);
+
+impl Arbiter for Fifo {
+    fn push(&mut self, waiting: Waiting) {
+        self.0.push_back(waiting);
+    }
+    fn pick(&mut self, may_go: impl Fn(&Request) -> bool) -> Option<Waiting> {
+        self.0.pop_front_if(|first| may_go(&first.request))
+    }
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+    #[inline(always)]
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// Which requests share places.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum Places {
+    /// All of them.
+    Shared,
+    /// Reads among themselves, and all others among themselves.
+    ByDirection,
+}
+
+/// A number of places, and the requests that wait for one.
+///
+/// Its owner asks [`goes_at_once`](Self::goes_at_once) for a request that comes, [`take`](Self::take)s its place when it
+/// begins and [`release`](Self::release)s it when it ends; then [`pick`](Self::pick) names the one that follows, if one
+/// waits.
+///
+/// ```
+/// # use flashwright_block::{DriverQueue, Request};
+/// let mut queue = DriverQueue::shared(1);
+/// let request = Request { sectors: 8, ..Request::default() };
+/// assert!(queue.goes_at_once(&request));
+/// queue.take(request.kind, 1);
+/// assert!(!queue.goes_at_once(&request));
+/// queue.push(7, request);
+/// assert_eq!(queue.pick(), None);
+/// queue.release(request.kind, 1);
+/// assert_eq!(queue.pick().map(|waiting| waiting.id), Some(7));
+/// ```
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct DriverQueue<A = Fifo> {
+    places: Places,
+    depth: u32,
+    taken: [u32; 2],
+    arbiter: A,
+}
+
+impl DriverQueue {
+    /// First in, first out, with `depth` places for all requests.
+    #[must_use]
+    pub fn shared(depth: u32) -> Self {
+        Self::with_arbiter(depth, Fifo::default())
+    }
+
+    /// First in, first out, with `depth` places for reads and as many for all other requests, as Linux's request queues
+    /// have them.
+    #[must_use]
+    pub fn by_direction(depth: u32) -> Self {
+        Self { places: Places::ByDirection, ..Self::shared(depth) }
+    }
+}
+
+impl<A: Arbiter> DriverQueue<A> {
+    /// `depth` places for all requests, given to those that wait in the order of `arbiter`.
+    #[must_use]
+    pub fn with_arbiter(depth: u32, arbiter: A) -> Self {
+        Self { places: Places::Shared, depth, taken: [0; 2], arbiter }
+    }
+
+    /// Places in all; by direction, those of one.
+    #[inline(always)]
+    #[must_use]
+    pub fn depth(&self) -> u32 {
+        self.depth
+    }
+
+    /// Makes it so many places. Requests that have places keep them.
+    pub fn set_depth(&mut self, depth: u32) {
+        self.depth = depth;
+    }
+
+    /// Whether a request that comes now need not wait: there is a place, and nobody waits for it.
+    #[inline(always)]
+    #[must_use]
+    pub fn goes_at_once(&self, request: &Request) -> bool {
+        self.taken[self.side(request.kind)] < self.depth && self.arbiter.is_empty()
+    }
+
+    /// A request has to wait.
+    pub fn push(&mut self, id: u64, request: Request) {
+        self.arbiter.push(Waiting { id, request });
+    }
+
+    /// The next waiting request for which there is a place, if any. It waits no more, but has not taken its place.
+    pub fn pick(&mut self) -> Option<Waiting> {
+        let Self { places, depth, taken, arbiter } = self;
+        arbiter.pick(|request| taken[places.side(request.kind)] < *depth)
+    }
+
+    /// A request of this kind begins and takes so many places: usually one, more when it was cut in pieces.
+    #[inline(always)]
+    pub fn take(&mut self, kind: RequestKind, places: u32) {
+        self.taken[self.side(kind)] += places;
+    }
+
+    /// So many places of requests of this kind are free again.
+    #[inline(always)]
+    pub fn release(&mut self, kind: RequestKind, places: u32) {
+        self.taken[self.side(kind)] -= places;
+    }
+
+    /// Places that are taken.
+    #[inline(always)]
+    #[must_use]
+    pub fn taken(&self) -> u32 {
+        self.taken[0] + self.taken[1]
+    }
+
+    /// Requests that wait.
+    #[inline(always)]
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.arbiter.len()
+    }
+
+    /// Whether no request waits.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.arbiter.is_empty()
+    }
+
+    #[inline(always)]
+    fn side(&self, kind: RequestKind) -> usize {
+        self.places.side(kind)
+    }
+}
+
+impl Places {
+    #[inline(always)]
+    fn side(self, kind: RequestKind) -> usize {
+        usize::from(self == Self::ByDirection && kind != RequestKind::Read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(kind: RequestKind) -> Request {
+        Request { kind, sectors: 8, ..Request::default() }
+    }
+    const READ: RequestKind = RequestKind::Read;
+    const WRITE: RequestKind = RequestKind::Write;
+
+    #[test]
+    fn places_are_shared_or_of_a_direction() {
+        let mut shared = DriverQueue::shared(2);
+        shared.take(READ, 1);
+        shared.take(WRITE, 1);
+        assert!(!shared.goes_at_once(&of(READ)) && shared.taken() == 2);
+        let mut split = DriverQueue::by_direction(2);
+        split.take(READ, 2);
+        assert!(!split.goes_at_once(&of(READ)));
+        assert!(split.goes_at_once(&of(WRITE)) && split.goes_at_once(&of(RequestKind::Flush)));
+        split.release(READ, 1);
+        assert!(split.goes_at_once(&of(READ)));
+    }
+
+    #[test]
+    fn who_waits_goes_first_and_in_order() {
+        let mut queue = DriverQueue::by_direction(1);
+        queue.take(READ, 1);
+        queue.push(0, of(READ));
+        queue.push(1, of(WRITE));
+        // A write has a place, but stands behind a read that has none.
+        assert!(!queue.goes_at_once(&of(WRITE)));
+        assert_eq!((queue.pick(), queue.len()), (None, 2));
+        queue.release(READ, 1);
+        for id in 0..2 {
+            let next = queue.pick().expect("there are places");
+            assert_eq!(next.id, id);
+            queue.take(next.request.kind, 1);
+        }
+        assert!(queue.is_empty() && queue.taken() == 2);
+    }
+
+    #[test]
+    fn a_deeper_queue_lets_more_go() {
+        let mut queue = DriverQueue::shared(1);
+        queue.take(READ, 1);
+        queue.push(0, of(READ));
+        assert_eq!(queue.pick(), None);
+        queue.set_depth(2);
+        assert_eq!(queue.pick().map(|next| next.id), Some(0));
+    }
+}
