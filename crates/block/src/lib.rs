@@ -10,12 +10,14 @@
 //!     BlockDevice::submit ──────► a device ──────► BlockDevice::wait
 //! ```
 
+mod data;
 mod device;
 mod random;
 pub mod registry;
 mod request;
 mod units;
 
+pub use data::HoldsData;
 pub use device::{Ahead, BlockDevice, DeviceInfo, IoError, Tag};
 pub use random::{Rng, Seed, below, chance, unit_interval};
 pub use registry::{Listed, NoSettings};

@@ -481,8 +481,8 @@ impl Ram {
                 for lpn in first..(first + self.pages_per_block).min(self.logical_pages) {
                     if own.next_if_eq(&lpn).is_some() {
                         padded.push(lpn);
-                    } else if scheme.fetch(Lpn(lpn), Cause::Padding, flash) {
-                        flash.pads(Lpn(lpn));
+                    } else if let Some(ppn) = scheme.fetch(Lpn(lpn), Cause::Padding, flash) {
+                        flash.pads(Lpn(lpn), ppn);
                         figures.pages_padded += 1;
                         padded.push(lpn);
                     }
