@@ -6,10 +6,11 @@ mod common;
 
 use common::*;
 use flashwright_block::{
-    BlockDevice, Completion, HoldsData, Nanos, Request, RequestKind, Rng, SECTOR_BYTES, Seed, Tag, below, chance,
+    BlockDevice, Completion, HoldsData, IoError, Nanos, Request, RequestKind, Rng, SECTOR_BYTES, Seed, Tag, below,
+    chance,
 };
 use flashwright_ftl::SchemeName;
-use flashwright_nand::ProgramOrder;
+use flashwright_nand::{Lpn, ProgramOrder};
 use flashwright_ssd::{Config, Keeps, ManagerName, Ssd};
 use std::collections::HashMap;
 
@@ -160,4 +161,110 @@ fn a_read_gives_the_bytes_that_were_written_last() {
         }
     }
     assert!(compared > 100_000 && cleaned > 10_000, "{compared} sectors compared, {cleaned} blocks erased");
+}
+
+/// One request after the other, so that what fails is known.
+fn execute(ssd: &mut Ssd, request: Request, data: &[u8]) -> Result<Completion, IoError> {
+    let mut done = Completion::default();
+    ssd.submit_with(Request { arrival: ssd.now(), ..request }, data)?;
+    assert!(ssd.wait(Nanos(u64::MAX), &mut done)?);
+    Ok(done)
+}
+
+fn read_all(ssd: &mut Ssd, request: &Request) -> Vec<[u8; SECTOR]> {
+    let request = Request { kind: RequestKind::Read, fua: false, ..*request };
+    let done = execute(ssd, request, &[]).unwrap();
+    let mut data = vec![0xEE; request.data_bytes()];
+    assert!(ssd.take_data(done.tag, &mut data));
+    data.chunks(SECTOR).map(|sector| sector.try_into().unwrap()).collect()
+}
+
+/// A drive at its end refuses writes, forced and others. Up to a page what it was given is written; from there on it holds
+/// what was acknowledged before, on flash or in RAM.
+#[test]
+fn a_write_that_fails_loses_nothing_that_was_acknowledged() {
+    let (mut failed, mut in_part) = (0, 0);
+    for ((scheme, manager), seed) in stacks().zip(0..) {
+        let at = format!("{scheme:?} {manager:?}");
+        let more = ["timing.model=\"none\"", "wear.pe-cycles-max=3"];
+        let mut ssd = Ssd::new(&tiny(scheme, manager, &more), Seed(seed), Keeps::Bytes).unwrap();
+        let mut reference = Reference::new(&ssd);
+        let (sectors, mut rng, mut failures) = (reference.sectors.len() as u64, rng(seed), 0);
+        for step in 0..20_000 {
+            let mut request = random(&mut rng, sectors);
+            request.fua |= request.kind == RequestKind::Write && chance(&mut rng, 0.3);
+            let data = data_of(&mut rng, &request);
+            let at = format!("{at}, step {step}: {request:?}");
+            match execute(&mut ssd, request, &data) {
+                Ok(done) if request.kind == RequestKind::Read => check(&mut ssd, &done, &reference.of(&request), &at),
+                Ok(_) => reference.apply(&request, &data),
+                Err(IoError::WornOut { .. }) => {
+                    failures += 1;
+                    if request.kind == RequestKind::Write {
+                        in_part += u64::from(settle(&mut ssd, &mut reference, &request, &data, &at));
+                    }
+                    assert_clean(&ssd, &at);
+                }
+                Err(error) => panic!("{at}: {error}"),
+            }
+            if failures == 60 {
+                break;
+            }
+        }
+        let all = Request { sectors: u32::try_from(sectors).unwrap(), ..Request::default() };
+        let done = execute(&mut ssd, all, &[]).unwrap();
+        check(&mut ssd, &done, &reference.of(&all), &at);
+        failed += failures;
+    }
+    assert!(failed > 1_000 && in_part > 100, "{failed} writes failed, {in_part} of them in part");
+}
+
+/// After a failed write: pages up to some hold the new data, the others the old. Answers whether there are both.
+fn settle(ssd: &mut Ssd, reference: &mut Reference, request: &Request, data: &[u8], at: &str) -> bool {
+    let found = read_all(ssd, request);
+    let before = reference.of(request);
+    reference.apply(request, data);
+    let after = reference.of(request);
+    let (mut new_pages, mut old_pages) = (0, 0);
+    let mut from = 0;
+    while from < found.len() {
+        let to = found.len().min(from + usize::try_from(GRAIN - (request.first_sector + from as u64) % GRAIN).unwrap());
+        let matches = |expected: &[Option<[u8; SECTOR]>]| {
+            found[from..to]
+                .iter()
+                .zip(&expected[from..to])
+                .all(|(found, expected)| expected.is_none_or(|e| e == *found))
+        };
+        if old_pages == 0 && matches(&after) {
+            new_pages += 1;
+        } else {
+            assert!(matches(&before), "{at}: sectors {from}..{to} of it hold neither the old data nor the new");
+            old_pages += 1;
+            let first = usize::try_from(request.first_sector).unwrap();
+            reference.sectors[first + from..first + to].copy_from_slice(&before[from..to]);
+        }
+        from = to;
+    }
+    new_pages > 0 && old_pages > 0
+}
+
+/// A forced write takes no room in RAM, but on flash there is none left: RAM keeps the page that was acknowledged.
+#[test]
+fn a_forced_write_that_fails_leaves_what_ram_holds() {
+    let more = ["timing.model=\"none\"", "wear.pe-cycles-max=2"];
+    let config = tiny(SchemeName::Page, Some(ManagerName::Lru), &more);
+    let mut ssd = Ssd::new(&config, Seed(1), Keeps::Bytes).unwrap();
+    let page = |lpn| pages(&ssd, RequestKind::Write, lpn, 1);
+    let (kept, other) = (page(9), Request { fua: true, ..page(20) });
+    execute(&mut ssd, kept, &[7; 1536]).unwrap();
+    let mut writes = 0;
+    while execute(&mut ssd, other, &[1; 1536]).is_ok() {
+        writes += 1;
+    }
+    assert!(writes > 100);
+    let error = execute(&mut ssd, Request { fua: true, ..kept }, &[8; 1536]).unwrap_err();
+    assert!(matches!(error, IoError::WornOut { .. }));
+    assert_eq!(ssd.ram().unwrap().is_dirty(Lpn(9)), Some(true));
+    assert_eq!(read_all(&mut ssd, &kept).concat(), [7; 1536]);
+    assert_clean(&ssd, "after the failure");
 }
