@@ -1,6 +1,6 @@
 //! The block-device seam.
 
-use crate::{Bytes, Completion, Nanos, Request, RequestKind, SECTOR_BYTES};
+use crate::{Bytes, Completion, HoldsData, Nanos, Request, RequestKind, SECTOR_BYTES};
 
 /// What a device tells of itself: size and grain, nothing of its inside.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -140,6 +140,9 @@ pub enum IoError {
         /// What was expected and what was found.
         what: String,
     },
+    /// The request came with data, but the device was built to keep none.
+    #[error("the device keeps no data; it was built for times alone")]
+    KeepsNoData,
     /// The device itself failed.
     #[error("the device failed: {0}")]
     Device(String),
@@ -198,6 +201,11 @@ pub trait BlockDevice {
     fn expect(&self, request: &Request, ahead: Ahead) {
         let _ = (request, ahead);
     }
+
+    /// The device as one that keeps what is written to it, if it does.
+    fn holds_data(&mut self) -> Option<&mut dyn HoldsData> {
+        None
+    }
 }
 
 /// A device that is only known when the program runs. Costs an indirect call a request.
@@ -219,6 +227,9 @@ impl<D: BlockDevice + ?Sized> BlockDevice for Box<D> {
     }
     fn expect(&self, request: &Request, ahead: Ahead) {
         (**self).expect(request, ahead);
+    }
+    fn holds_data(&mut self) -> Option<&mut dyn HoldsData> {
+        (**self).holds_data()
     }
 }
 

@@ -10,6 +10,7 @@
 //!     BlockDevice::submit ──────► a device ──────► BlockDevice::wait
 //! ```
 
+mod data;
 mod device;
 mod queue;
 mod random;
@@ -17,6 +18,7 @@ pub mod registry;
 mod request;
 mod units;
 
+pub use data::HoldsData;
 pub use device::{Ahead, BlockDevice, Bounds, DeviceInfo, IoError, Tag};
 pub use queue::{Arbiter, DriverQueue, Fifo, Waiting};
 pub use random::{Rng, Seed, below, chance, unit_interval};

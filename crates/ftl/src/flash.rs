@@ -1,5 +1,7 @@
-//! The only hand on the chip: legality, validity, counters by cause, the log of operations, and stamps.
+//! The only hand on the chip: legality, validity, counters by cause, the log of operations, and what pages hold.
 
+use crate::contents::{Contents, Keeps};
+use crate::page_data::PageData;
 use crate::stamps::Stamps;
 use crate::{Cause, Counters, OP_KINDS, OpKind, Violation};
 use flashwright_nand::{BlockId, Condition, Geometry, Lpn, Nand, Ppn, prefetch};
@@ -60,13 +62,15 @@ pub struct Flash {
     /// Where in that list the next one is expected: they are programmed in the order in which they were read.
     #[serde(skip)]
     awaits_next: usize,
-    stamps: Option<Stamps>,
+    /// What pages hold; none where nothing is kept.
+    contents: Option<Box<Contents>>,
 }
 
 impl Flash {
-    /// Wraps a chip. `logical_pages` sizes the stamps of the verify mode, which is on if `verify` is.
+    /// Wraps a chip of which the host sees `logical_pages`, and of whose pages it keeps what `keeps` says; a bool stands
+    /// for stamps or nothing.
     #[must_use]
-    pub fn new(nand: Nand, logical_pages: u32, logging: bool, verify: bool) -> Self {
+    pub fn new(nand: Nand, logical_pages: u32, logging: bool, keeps: impl Into<Keeps>) -> Self {
         let (pages, blocks) = (nand.geometry().pages(), nand.geometry().blocks());
         Self {
             valid: vec![0; (pages as usize).div_ceil(64)],
@@ -80,7 +84,7 @@ impl Flash {
             background: None,
             host_awaits: Vec::new(),
             awaits_next: 0,
-            stamps: verify.then(|| Stamps::new(logical_pages, pages)),
+            contents: Contents::new(keeps.into(), logical_pages, nand.geometry()),
             nand,
         }
     }
@@ -109,14 +113,23 @@ impl Flash {
     pub fn host_writes(&self) -> u64 {
         self.host_writes
     }
-    /// The stamps of the verify mode, if it is on.
+    /// The stamps, if any are kept.
     #[must_use]
     pub fn stamps(&self) -> Option<&Stamps> {
-        self.stamps.as_ref()
+        self.contents.as_ref().map(|contents| &contents.stamps)
     }
     /// The stamps, to note a contradiction.
     pub fn stamps_mut(&mut self) -> Option<&mut Stamps> {
-        self.stamps.as_mut()
+        self.contents.as_mut().map(|contents| &mut contents.stamps)
+    }
+    /// The bytes of pages, if they are kept.
+    #[must_use]
+    pub fn data(&self) -> Option<&PageData> {
+        self.contents.as_ref().and_then(|contents| contents.data.as_ref())
+    }
+    /// The bytes of pages, to bring and to fetch some.
+    pub fn data_mut(&mut self) -> Option<&mut PageData> {
+        self.contents.as_mut().and_then(|contents| contents.data.as_mut())
     }
     /// Whether `ppn` holds the current copy of its logical page.
     #[inline(always)]
@@ -172,55 +185,55 @@ impl Flash {
     #[inline(always)]
     pub fn host_writes_page(&mut self, lpn: Lpn) {
         self.host_writes += 1;
-        if let Some(stamps) = &mut self.stamps {
-            stamps.host_writes(lpn);
+        if let Some(contents) = &mut self.contents {
+            contents.stamps.host_writes(lpn);
         }
     }
 
     /// The host trims `lpn`.
     #[inline(always)]
     pub fn host_trims_page(&mut self, lpn: Lpn) {
-        if let Some(stamps) = &mut self.stamps {
-            stamps.host_trims(lpn);
+        if let Some(contents) = &mut self.contents {
+            contents.stamps.host_trims(lpn);
         }
     }
 
     /// RAM takes what the host just wrote to `lpn`.
     #[inline(always)]
     pub fn ram_takes(&mut self, lpn: Lpn) {
-        if let Some(stamps) = &mut self.stamps {
-            stamps.ram_takes(lpn);
+        if let Some(contents) = &mut self.contents {
+            contents.ram_takes(lpn);
         }
     }
 
     /// RAM takes a copy of what `ppn` holds for `lpn`.
     #[inline(always)]
     pub fn ram_loads(&mut self, lpn: Lpn, ppn: Ppn) {
-        if let Some(stamps) = &mut self.stamps {
-            stamps.ram_loads(lpn, ppn);
+        if let Some(contents) = &mut self.contents {
+            contents.ram_loads(lpn, ppn);
         }
     }
 
     /// RAM holds `lpn` no more.
     #[inline(always)]
     pub fn ram_lets_go(&mut self, lpn: Lpn) {
-        if let Some(stamps) = &mut self.stamps {
-            stamps.ram_lets_go(lpn);
+        if let Some(contents) = &mut self.contents {
+            contents.ram_lets_go(lpn);
         }
     }
 
     /// Answers a host read of `lpn` from RAM: no flash operation.
     #[inline(always)]
     pub fn read_from_ram(&mut self, lpn: Lpn) {
-        if let Some(stamps) = &mut self.stamps {
-            stamps.delivers_from_ram(lpn);
+        if let Some(contents) = &mut self.contents {
+            contents.delivers_from_ram(lpn);
         }
     }
 
-    /// A write of `lpn` failed; what `held_in` holds counts as its content from now on.
+    /// A write failed that covers `lpn`: what RAM holds of it, or else `held_in`, counts as its content from now on.
     pub fn host_write_failed(&mut self, lpn: Lpn, held_in: Option<Ppn>) {
-        if let Some(stamps) = &mut self.stamps {
-            stamps.accept(lpn, held_in);
+        if let Some(contents) = &mut self.contents {
+            contents.stamps.accept(lpn, held_in);
         }
     }
 
@@ -230,10 +243,10 @@ impl Flash {
     #[inline(always)]
     pub fn read(&mut self, ppn: Ppn, lpn: Lpn) {
         self.read_internal(ppn, Cause::Host);
-        if self.stamps.is_some() {
+        if self.contents.is_some() {
             let (owner, valid) = (self.nand.spare(ppn), self.is_valid(ppn));
-            if let Some(stamps) = &mut self.stamps {
-                stamps.delivers(lpn, ppn, owner, valid);
+            if let Some(contents) = &mut self.contents {
+                contents.delivers(lpn, ppn, owner, valid);
             }
         }
     }
@@ -242,8 +255,8 @@ impl Flash {
     #[inline(always)]
     pub fn read_unmapped(&mut self, lpn: Lpn) {
         self.counters.reads_unmapped += 1;
-        if let Some(stamps) = &mut self.stamps {
-            stamps.delivers_nothing(lpn);
+        if let Some(contents) = &mut self.contents {
+            contents.stamps.delivers_nothing(lpn);
         }
     }
 
@@ -288,8 +301,8 @@ impl Flash {
         }
         self.counters.add(OpKind::Program, cause, 1);
         self.note(ppn, OpKind::Program, cause);
-        if let Some(stamps) = &mut self.stamps {
-            stamps.programmed(ppn, lpn);
+        if let Some(contents) = &mut self.contents {
+            contents.programmed(ppn, lpn);
         }
     }
 
@@ -301,8 +314,8 @@ impl Flash {
     pub fn format(&mut self, ppn: Ppn, lpn: Lpn) {
         self.nand.program(ppn, lpn);
         self.mark_run_valid(ppn.0, 1);
-        if let Some(stamps) = &mut self.stamps {
-            stamps.programmed(ppn, lpn);
+        if let Some(contents) = &mut self.contents {
+            contents.programmed(ppn, lpn);
         }
     }
 
@@ -331,10 +344,8 @@ impl Flash {
         if self.logging {
             self.note_copies(from, to, cause);
         }
-        if let Some(stamps) = &mut self.stamps {
-            for (from, to) in from.iter().zip(to.0..) {
-                stamps.copied(Ppn(*from), Ppn(to));
-            }
+        if let Some(contents) = &mut self.contents {
+            contents.copied(from, to);
         }
     }
 
@@ -390,6 +401,9 @@ impl Flash {
         self.nand.erase(block);
         self.counters.add(OpKind::Erase, cause, 1);
         self.note(self.geometry().first_page(block), OpKind::Erase, cause);
+        if let Some(contents) = &mut self.contents {
+            contents.erased(block);
+        }
     }
 
     /// Takes a block out of use; its pages stay readable.
@@ -443,14 +457,25 @@ impl Flash {
         }
     }
 
-    /// Makes the next host program of `lpn` wait for the end of the last operation, which read what it carries, and count
-    /// as padding; until [`Flash::padding_done`].
-    pub fn pads(&mut self, lpn: Lpn) {
+    /// Makes the next host program of `lpn` carry what `from` holds, wait for the end of the last operation, which read
+    /// that, and count as padding; until [`Flash::padding_done`].
+    pub fn pads(&mut self, lpn: Lpn, from: Ppn) {
         self.host_awaits.push(Awaited { lpn, read: self.mark(), cause: Cause::Padding });
+        if let Some(contents) = &mut self.contents {
+            contents.pads(lpn, from);
+        }
     }
 
     /// What was padded is written.
     pub fn padding_done(&mut self) {
+        self.forget_awaits();
+        if let Some(contents) = &mut self.contents {
+            contents.padding_done();
+        }
+    }
+
+    #[inline]
+    fn forget_awaits(&mut self) {
         self.host_awaits.clear();
         self.awaits_next = 0;
     }
@@ -515,7 +540,7 @@ impl Flash {
         self.log.clear();
         self.next_after = 0;
         self.background = None;
-        self.padding_done();
+        self.forget_awaits();
     }
 
     /// Warms the simulating machine's cache for an invalidation of `ppn`.
@@ -560,6 +585,9 @@ impl Flash {
                 "blocks count {erases} erases, causes count {}",
                 self.counters.total(OpKind::Erase)
             )));
+        }
+        if let Some(data) = self.data() {
+            data.audit(|ppn| self.nand.spare(ppn).is_some(), violations);
         }
         if !self.counters.is_consistent() {
             violations.push(Violation("operations by cause do not add up to the totals".to_owned()));

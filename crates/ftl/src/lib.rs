@@ -12,10 +12,12 @@
 //! ```
 
 mod allocation;
+mod contents;
 mod counters;
 mod flash;
 mod ghosts;
 mod merge;
+mod page_data;
 pub mod policies;
 mod pool;
 use flashwright_block::registry;
@@ -25,10 +27,12 @@ mod stamps;
 mod units;
 
 pub use allocation::{Allocation, AllocationOrder};
+pub use contents::Keeps;
 pub use counters::{CAUSES, Cause, Counters, OP_KINDS, OpKind};
 pub use flash::{Flash, FlashOp};
 pub use flashwright_block::{Listed, NoSettings};
 pub use ghosts::Ghosts;
+pub use page_data::{PageBytes, PageData};
 pub use policies::foreign::{FaultCell, Foreign};
 pub use policies::map_cache::{MapCacheName, MapCacheSettings, SlotLists};
 pub use policies::placement::{PlacementName, PlacementSettings};
@@ -212,10 +216,10 @@ pub trait Ftl {
         Progress::Nothing
     }
 
-    /// Reads a page for the drive itself, such as a buffer that completes a block; answers whether it holds data.
+    /// Reads a page for the drive itself, such as a buffer that completes a block; answers where it lies if it holds data.
     #[inline]
-    fn fetch(&mut self, lpn: Lpn, cause: Cause, flash: &mut Flash) -> bool {
-        self.lookup(lpn, flash).inspect(|ppn| flash.read_internal(*ppn, cause)).is_some()
+    fn fetch(&mut self, lpn: Lpn, cause: Cause, flash: &mut Flash) -> Option<Ppn> {
+        self.lookup(lpn, flash).inspect(|ppn| flash.read_internal(*ppn, cause))
     }
 
     /// Writes pages of one logical block, in ascending order, so that they share an erase block with nothing else, where

@@ -3,6 +3,7 @@
 use crate::Violation;
 use flashwright_nand::{Lpn, Ppn};
 use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
 
 /// Stamps of what the host last wrote and of what each flash page holds.
 ///
@@ -14,6 +15,9 @@ pub struct Stamps {
     on_flash: Vec<u32>,
     /// By logical page what RAM holds, 0 for nothing; empty until RAM takes a page.
     in_ram: Vec<u32>,
+    /// Pages of the host's write at hand that nothing has taken yet, with the stamp of what was there before.
+    #[serde(skip)]
+    under_way: VecDeque<(Lpn, u32)>,
     last: u32,
     delivered: u64,
     violations: Vec<Violation>,
@@ -29,6 +33,7 @@ impl Stamps {
             latest: vec![0; logical_pages as usize],
             on_flash: vec![0; physical_pages as usize],
             in_ram: Vec::new(),
+            under_way: VecDeque::new(),
             last: 0,
             delivered: 0,
             violations: Vec::new(),
@@ -36,23 +41,38 @@ impl Stamps {
         }
     }
 
-    /// The host writes `lpn`.
+    /// The host writes `lpn`: until RAM or flash takes the page, it is under way.
     pub(crate) fn host_writes(&mut self, lpn: Lpn) {
         self.last = self.last.wrapping_add(1).max(1);
-        self.latest[lpn.index()] = self.last;
+        let before = std::mem::replace(&mut self.latest[lpn.index()], self.last);
+        self.under_way.push_back((lpn, before));
+    }
+
+    /// The page is under way no more; answers what was there before, if it was.
+    fn take(&mut self, lpn: Lpn) -> Option<u32> {
+        let at = match self.under_way.front() {
+            None => return None,
+            Some((first, _)) if *first == lpn => 0, // pages are programmed in order as a rule
+            Some(_) => self.under_way.iter().position(|(other, _)| *other == lpn)?,
+        };
+        self.under_way.remove(at).map(|(_, before)| before)
     }
 
     pub(crate) fn host_trims(&mut self, lpn: Lpn) {
         self.latest[lpn.index()] = 0;
     }
 
-    /// Pages beyond the logical space hold the scheme's own tables and carry no host data.
-    pub(crate) fn programmed(&mut self, ppn: Ppn, lpn: Lpn) {
-        let in_ram = self.in_ram.get(lpn.index()).copied().filter(|stamp| *stamp != 0);
+    /// A page under way goes to flash past the RAM, any other leaves RAM; answers which. Pages beyond the logical space
+    /// hold the scheme's own tables and carry no host data.
+    pub(crate) fn programmed(&mut self, ppn: Ppn, lpn: Lpn) -> bool {
+        let past_ram = self.take(lpn).is_some();
+        let in_ram = self.in_ram.get(lpn.index()).copied().filter(|stamp| *stamp != 0 && !past_ram);
         self.on_flash[ppn.index()] = in_ram.or_else(|| self.latest.get(lpn.index()).copied()).unwrap_or(0);
+        past_ram
     }
 
     pub(crate) fn ram_takes(&mut self, lpn: Lpn) {
+        self.take(lpn);
         self.in_ram.resize(self.latest.len(), 0);
         self.in_ram[lpn.index()] = self.latest[lpn.index()];
     }
@@ -109,9 +129,16 @@ impl Stamps {
         }
     }
 
-    /// A write of `lpn` failed: what the page holds now, old or new, counts as its content.
+    /// A write failed. Where `lpn` had its turn before, RAM or flash holds the new data, else what was there before: what is
+    /// held counts as the content from now on.
     pub(crate) fn accept(&mut self, lpn: Lpn, held_in: Option<Ppn>) {
-        self.latest[lpn.index()] = held_in.map_or(0, |ppn| self.on_flash[ppn.index()]);
+        let expected = self.take(lpn).unwrap_or(self.latest[lpn.index()]);
+        let in_ram = self.in_ram.get(lpn.index()).copied().filter(|stamp| *stamp != 0);
+        let found = in_ram.unwrap_or_else(|| held_in.map_or(0, |ppn| self.on_flash[ppn.index()]));
+        if found != expected {
+            self.report(format!("a failed write left lpn {} with write number {found}, expected {expected}", lpn.0));
+        }
+        self.latest[lpn.index()] = found;
     }
 
     /// Pages answered so far, for the check that none was left out.

@@ -3,7 +3,7 @@
 use crate::managers::{ForeignManager, MakeManager, Manager, ManagerName, RamContext, View};
 use crate::settings::RamSettings;
 use flashwright_block::{Nanos, RequestKind, Seed};
-use flashwright_ftl::{Cause, FaultCell, Flash, Ftl, LpnRun, OutOfSpace, Scheme, Violation, write_runs};
+use flashwright_ftl::{Cause, FaultCell, Flash, Ftl, LpnRun, OpKind, OutOfSpace, Scheme, Violation, write_runs};
 use flashwright_nand::Lpn;
 use serde::{Deserialize, Serialize};
 
@@ -331,7 +331,7 @@ impl Ram {
     ///
     /// # Errors
     /// [`OutOfSpace`] when flash takes no more. Pages before the one that needed room are written, the others keep their
-    /// content, and what RAM holds stays there.
+    /// content, and what RAM holds of them stays there.
     pub fn write(
         &mut self,
         run: LpnRun,
@@ -366,21 +366,28 @@ impl Ram {
         Ok(())
     }
 
-    /// Writes a run to flash at once. Copies in RAM are old then.
+    /// Writes a run to flash at once. Copies in RAM are old once their page is there; the others stay.
     #[cold]
     fn write_past(&mut self, run: LpnRun, scheme: &mut Scheme, flash: &mut Flash) -> Result<(), OutOfSpace> {
         self.figures.writes += u64::from(run.pages);
         self.figures.pages_forced += u64::from(run.pages);
-        for lpn in run.iter() {
-            self.figures.write_hits += u64::from(self.manager.remove(lpn));
-            flash.ram_lets_go(lpn);
-            flash.host_writes_page(lpn);
-        }
-        scheme.write(run, flash).inspect_err(|_| {
-            for lpn in run.iter() {
+        run.iter().for_each(|lpn| flash.host_writes_page(lpn));
+        let programmed = |flash: &Flash| flash.counters().get(OpKind::Program, Cause::Host);
+        let before = programmed(flash);
+        let result = scheme.write(run, flash);
+        // A scheme writes the pages of a run in order, each by one program.
+        let written = programmed(flash) - before;
+        debug_assert!(result.is_err() || written == u64::from(run.pages));
+        for (lpn, at) in run.iter().zip(0..) {
+            if at < written {
+                self.figures.write_hits += u64::from(self.manager.remove(lpn));
+                flash.ram_lets_go(lpn);
+            }
+            if result.is_err() {
                 flash.host_write_failed(lpn, scheme.lookup(lpn, flash));
             }
-        })
+        }
+        result
     }
 
     /// The host trims a run.
@@ -481,8 +488,8 @@ impl Ram {
                 for lpn in first..(first + self.pages_per_block).min(self.logical_pages) {
                     if own.next_if_eq(&lpn).is_some() {
                         padded.push(lpn);
-                    } else if scheme.fetch(Lpn(lpn), Cause::Padding, flash) {
-                        flash.pads(Lpn(lpn));
+                    } else if let Some(ppn) = scheme.fetch(Lpn(lpn), Cause::Padding, flash) {
+                        flash.pads(Lpn(lpn), ppn);
                         figures.pages_padded += 1;
                         padded.push(lpn);
                     }

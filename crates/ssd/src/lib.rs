@@ -9,6 +9,7 @@
 mod budgets;
 mod config;
 mod controller;
+mod data;
 mod devices;
 mod engine;
 mod faults;
@@ -24,6 +25,7 @@ pub use controller::{
 pub use devices::{Device, bundled, bundled_devices};
 pub use engine::BusyTimes;
 pub use faults::{ConfigError, Fault};
+pub use flashwright_ftl::Keeps;
 pub use flashwright_ram::{
     BufferRules, ChooseLeaving, HeldGroups, MakeManager, ManagerName, RamContext, RamFigures, RamSettings,
 };

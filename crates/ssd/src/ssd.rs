@@ -1,15 +1,16 @@
 //! The drive behind the block-device seam.
 
 use crate::config::{Config, PartialPages, QueueDepth, TimingModel};
+use crate::data::RequestData;
 use crate::engine::{BusyTimes, Parallel, Times};
 use crate::faults::{ConfigError, Fault};
 use flashwright_block::{
-    Ahead, BlockDevice, Bounds, Bytes, Completion, DeviceInfo, DriverQueue, IoError, Nanos, Request, RequestKind,
-    SECTOR_BYTES, Seed, Tag, Waiting, below,
+    Ahead, BlockDevice, Bounds, Bytes, Completion, DeviceInfo, DriverQueue, HoldsData, IoError, Nanos, Request,
+    RequestKind, SECTOR_BYTES, Seed, Tag, Waiting, below,
 };
 use flashwright_ftl::schemes::{Reserve, SchemeContext};
 use flashwright_ftl::{
-    FaultCell, Flash, Foreign, Ftl, LpnRun, OpKind, OutOfSpace, Scheme, SchemeFigures, SchemeName, Violation,
+    FaultCell, Flash, Foreign, Ftl, Keeps, LpnRun, OpKind, OutOfSpace, Scheme, SchemeFigures, SchemeName, Violation,
 };
 use flashwright_nand::{BlockId, Geometry, Lpn, Nand};
 use flashwright_ram::{MakeManager, Ram, RamDrive, RamFigures};
@@ -35,7 +36,7 @@ pub struct Ssd {
     config: Config,
     cautions: Vec<String>,
     reserve: Option<Reserve>,
-    flash: Flash,
+    pub(crate) flash: Flash,
     scheme: Scheme,
     ram: Option<Ram>,
     logical_pages: u32,
@@ -52,6 +53,8 @@ pub struct Ssd {
     /// Where policies from outside say why they can't go on, if there are any.
     #[serde(skip)]
     policy_fault: Option<FaultCell>,
+    /// Where pages hold bytes, those of requests.
+    pub(crate) data: Option<Box<RequestData>>,
 }
 
 /// Policies from outside, each in place of the one that the configuration names.
@@ -140,12 +143,27 @@ struct Flight {
 }
 
 impl Ssd {
-    /// Builds a drive with erased flash. With `verify` every page carries a stamp and every read is checked.
+    /// Builds a drive with erased flash that keeps of the host's data what `keeps` says; a bool stands for the user's
+    /// `verify`, under which pages carry stamps and every read is checked.
+    ///
+    /// ```
+    /// # use flashwright_block::{BlockDevice, Completion, HoldsData, Request, RequestKind, Seed};
+    /// # use flashwright_ssd::{Config, Keeps, Ssd};
+    /// let mut drive = Ssd::new(&Config::default(), Seed(1), Keeps::Bytes)?;
+    /// let (mut done, mut data) = (Completion::default(), [0; 1024]);
+    /// drive.submit_with(Request { first_sector: 9, sectors: 2, kind: RequestKind::Write, ..Request::default() }, &[7; 1024])?;
+    /// drive.submit_with(Request { first_sector: 10, sectors: 2, ..Request::default() }, &[])?;
+    /// while drive.wait(flashwright_block::Nanos(u64::MAX), &mut done)? {
+    ///     drive.take_data(done.tag, &mut data);
+    /// }
+    /// assert_eq!((data[..512].to_vec(), data[512..].to_vec()), (vec![7; 512], vec![0; 512]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// [`SsdError::Config`] with every fault that only shows once the drive is laid out.
-    pub fn new(config: &Config, seed: Seed, verify: bool) -> Result<Self, SsdError> {
-        Self::with_policies(config, seed, verify, &Policies::default())
+    pub fn new(config: &Config, seed: Seed, keeps: impl Into<Keeps>) -> Result<Self, SsdError> {
+        Self::with_policies(config, seed, keeps, &Policies::default())
     }
 
     /// As [`Ssd::new`] with policies from outside. When one of them can't go on, every later request fails with
@@ -153,7 +171,13 @@ impl Ssd {
     ///
     /// # Errors
     /// As [`Ssd::new`].
-    pub fn with_policies(config: &Config, seed: Seed, verify: bool, policies: &Policies) -> Result<Self, SsdError> {
+    pub fn with_policies(
+        config: &Config,
+        seed: Seed,
+        keeps: impl Into<Keeps>,
+        policies: &Policies,
+    ) -> Result<Self, SsdError> {
+        let keeps = keeps.into();
         let fail = |faults| ConfigError { source_name: config.name.clone(), faults };
         let g = &config.geometry.clustered();
         let geometry = Geometry::new(
@@ -168,7 +192,7 @@ impl Ssd {
         let limit = crate::budgets::limit(&config.wear, geometry.blocks(), seed);
         let nand = Nand::new(geometry, g.program_order, limit, &factory_bad(config, &geometry, seed));
         let logging = config.timing.model == TimingModel::Parallel;
-        let mut flash = Flash::new(nand, logical_pages, logging, verify);
+        let mut flash = Flash::new(nand, logical_pages, logging, keeps);
         let context = SchemeContext {
             logical_pages,
             dies_per_way: g.dies_per_way,
@@ -243,6 +267,7 @@ impl Ssd {
             busy: 0,
             ready: VecDeque::new(),
             policy_fault: (!policies.is_empty()).then(|| policies.ftl.fault.clone()),
+            data: (keeps == Keeps::Bytes).then(Box::default),
         })
     }
 
@@ -400,9 +425,23 @@ impl Ssd {
         LpnRun { first: Lpn(first as u32), pages: (last - first + 1) as u32, stream: u32::from(request.stream) }
     }
 
+    /// The tag that the next request gets.
+    pub(crate) fn next_tag(&self) -> u64 {
+        self.tag
+    }
+
     /// Hands a request to the translation layer, which leaves its operations in the flash's log and counts.
     #[inline(always)]
     fn translate(&mut self, request: &Request) -> Result<(), OutOfSpace> {
+        if self.data.is_some() {
+            return self.translate_data(request);
+        }
+        self.translate_pages(request)
+    }
+
+    /// As [`Ssd::translate`], once the bytes of a write are at hand.
+    #[inline(always)]
+    pub(crate) fn translate_pages(&mut self, request: &Request) -> Result<(), OutOfSpace> {
         if request.kind == RequestKind::Flush {
             // Without RAM what was acknowledged is on flash.
             return self.ram.as_mut().map_or(Ok(()), |ram| ram.flush(&mut self.scheme, &mut self.flash));
@@ -549,7 +588,13 @@ impl Ssd {
     /// Carries out a request and puts it where its completion is waited for.
     #[inline(always)]
     fn dispatch(&mut self, request: &Request, tag: u64, start: u64) {
+        if let Some(data) = &mut self.data {
+            data.at_hand = Some(tag);
+        }
         let Outcome { start, end, flash_ops, erases, reads_unmapped, result } = self.carry_out(request, start);
+        if result.is_err() {
+            self.forget_data(tag);
+        }
         let (tag, request) = (Tag(tag), *request);
         let Clock::Parallel(clock) = &mut self.clock else {
             self.ready.push_back(Completion { tag, request, start, end, flash_ops, erases, result });
@@ -570,7 +615,7 @@ impl Ssd {
         }
     }
 
-    /// Writes pages without letting time pass: how a drive is preconditioned.
+    /// Writes pages, of zeros, without letting time pass: how a drive is preconditioned.
     ///
     /// # Errors
     /// [`IoError::WornOut`] when a page can't be placed.
@@ -741,6 +786,10 @@ impl BlockDevice for Ssd {
             Ahead::Far => self.scheme.expect_far(lpn),
             Ahead::Near => self.scheme.expect_near(lpn, &self.flash),
         }
+    }
+
+    fn holds_data(&mut self) -> Option<&mut dyn HoldsData> {
+        if self.data.is_some() { Some(self) } else { None }
     }
 }
 

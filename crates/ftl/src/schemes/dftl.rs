@@ -270,7 +270,7 @@ impl Ftl for Dftl {
         Ok(())
     }
 
-    fn fetch(&mut self, lpn: Lpn, cause: Cause, flash: &mut Flash) -> bool {
+    fn fetch(&mut self, lpn: Lpn, cause: Cause, flash: &mut Flash) -> Option<Ppn> {
         let (ppn, loaded) = match self.translate(lpn, flash) {
             Ok((slot, loaded)) => (self.map.slots[slot as usize].ppn, loaded),
             Err(_) => self.consult(lpn, flash),
@@ -279,7 +279,7 @@ impl Ftl for Dftl {
             flash.next_waits_for_mark(loaded);
             flash.read_internal(Ppn(ppn), cause);
         }
-        ppn != NONE
+        (ppn != NONE).then_some(Ppn(ppn))
     }
 
     fn look_up_block(&mut self, run: LpnRun, flash: &mut Flash) {

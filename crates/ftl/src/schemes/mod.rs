@@ -239,7 +239,7 @@ macro_rules! schemes {
             fn idle(&mut self, flash: &mut Flash) -> Progress {
                 match self { $(Scheme::$name(scheme) => scheme.idle(flash),)+ }
             }
-            fn fetch(&mut self, lpn: Lpn, cause: crate::Cause, flash: &mut Flash) -> bool {
+            fn fetch(&mut self, lpn: Lpn, cause: crate::Cause, flash: &mut Flash) -> Option<Ppn> {
                 match self { $(Scheme::$name(scheme) => scheme.fetch(lpn, cause, flash),)+ }
             }
             fn write_block(&mut self, lpns: &[u32], flash: &mut Flash) -> Result<(), OutOfSpace> {

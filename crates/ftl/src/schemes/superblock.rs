@@ -222,16 +222,16 @@ impl Ftl for Superblock {
         }
     }
 
-    fn fetch(&mut self, lpn: Lpn, cause: Cause, flash: &mut Flash) -> bool {
+    fn fetch(&mut self, lpn: Lpn, cause: Cause, flash: &mut Flash) -> Option<Ppn> {
         self.look_up(lpn, cause, flash);
         match self.map[lpn.index()] {
             NONE => {
                 flash.next_waits_for(0);
-                false
+                None
             }
             ppn => {
                 flash.read_internal(Ppn(ppn), cause);
-                true
+                Some(Ppn(ppn))
             }
         }
     }
