@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import stat
 from pathlib import Path
@@ -10,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import flashwright.blackbox.probes
 from flashwright import Ssd
 from flashwright.blackbox.probes import PROBES, Context, Finding
 from flashwright.blackbox.probes.clustered_page import ClusteredPage, _comb
@@ -530,19 +528,3 @@ def test_probes_are_listed_once() -> None:
     names = [probe.NAME for probe in PROBES]
     assert len(set(names)) == len(names)
     assert names.index("plausible") < names.index("clustered-page") < names.index("parallelism")
-
-
-@pytest.mark.parametrize("name", ["clustered_page", "parallelism", "plausible", "declared"])
-def test_they_see_a_target_and_no_simulator(name: str) -> None:
-    folder = Path(flashwright.blackbox.probes.__file__).parent
-    tree = ast.parse((folder / f"{name}.py").read_text())
-    imported = {
-        node.module or ""
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("flashwright")
-    }
-    assert all(
-        module.startswith("flashwright.blackbox.probes.")
-        or module in ("flashwright.blackbox.target", "flashwright.errors")
-        for module in imported
-    )

@@ -32,7 +32,7 @@ from flashwright.blackbox.twin.making import Twin, twin_of
 from flashwright.drive.contradictions import reconcile
 from flashwright.drive.findings import Finding, Mark, Plot, Series, unknown
 from flashwright.drive.profilefile import TargetFacts
-from flashwright.errors import DeviceError, SavedStateError
+from flashwright.errors import DeviceError, Interrupted, SavedStateError
 from flashwright.support.arguments import checked
 from flashwright.support.digests import digest_of_code, modules_of
 from flashwright.support.files import write_beside
@@ -251,7 +251,7 @@ class ProbeResult(Tabular):
         return html_table(head, rows, str(self.target["name"]), "; ".join(self.doubts) or self.note)
 
 
-class ProbeInterrupted(KeyboardInterrupt):
+class ProbeInterrupted(Interrupted):
     """Ctrl-C while probes were asking.
 
     Attributes

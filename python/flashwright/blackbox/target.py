@@ -19,7 +19,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from flashwright.errors import ArgumentError, DeviceError, TargetError
+from flashwright.errors import ArgumentError, DeviceError, FlashwrightError, TargetError
 from flashwright.run.ssd import Ssd
 from flashwright.support.arguments import checked
 from flashwright.support.core import _core
@@ -53,8 +53,13 @@ _PURGE_BYTES = 1 << 30
 _PREFILL_BYTES = 1 << 20
 
 
-class OutOfTimeError(Exception):
+class OutOfTimeError(FlashwrightError):
     """The time that was allowed has passed; what is under way is given up."""
+
+    general_hint = "allow more time"
+
+    def __init__(self) -> None:
+        super().__init__("the time that was allowed has passed")
 
 
 class Deadline:

@@ -46,6 +46,8 @@ from typing import BinaryIO, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from flashwright.errors import FlashwrightError
+
 __all__ = [
     "FLUSH",
     "READ",
@@ -142,20 +144,8 @@ _NOTICE_BYTES_MAX = 64
 Stop: TypeAlias = Literal["seconds", "requests", "command", "interrupt"]
 
 
-class RecordError(Exception):
-    """A recording that can't be made, or bytes that are no blktrace file.
-
-    Parameters
-    ----------
-    message : str
-        One line: what is wrong.
-    hint : str
-        One line: what to try; empty where there is nothing to try.
-    """
-
-    def __init__(self, message: str, hint: str = "") -> None:
-        super().__init__(message)
-        self.hint = hint
+class RecordError(FlashwrightError):
+    """A recording that can't be made, or bytes that are no blktrace file."""
 
 
 @dataclass(frozen=True)

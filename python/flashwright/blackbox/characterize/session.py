@@ -33,7 +33,7 @@ from flashwright.blackbox.characterize.mixing import MixingResult
 from flashwright.blackbox.characterize.steady_state import SteadyStateResult
 from flashwright.blackbox.characterize.unpredictability import UnpredictabilityResult
 from flashwright.blackbox.target import Deadline, Drive, OutOfTimeError, Target, opened
-from flashwright.errors import DeviceError, TargetError
+from flashwright.errors import DeviceError, Interrupted, MissingResultError, TargetError
 from flashwright.support.arguments import checked
 from flashwright.support.files import write_beside
 from flashwright.support.tabular import html_table
@@ -199,13 +199,16 @@ class Characterization:
 
         Raises
         ------
-        KeyError
-            If nothing of it was finished.
+        MissingResultError
+            If nothing of it was finished; it is a ``KeyError``.
         """
         for part in self.parts:
             if part.name == name and part.result is not None:
                 return part.result
-        raise KeyError(name)
+        known = ", ".join(part.name for part in self.parts if part.result is not None) or "none"
+        raise MissingResultError(
+            f"experiment: found {name!r}, expected one that was finished: {known}"
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Everything, as plain numbers, lists and mappings."""
@@ -278,7 +281,7 @@ class Characterization:
         return html_table(head, rows, self.target, "; ".join(self.notes))
 
 
-class CharacterizationInterrupted(KeyboardInterrupt):
+class CharacterizationInterrupted(Interrupted):
     """Ctrl-C, with what was finished.
 
     Attributes
@@ -288,7 +291,7 @@ class CharacterizationInterrupted(KeyboardInterrupt):
     """
 
     def __init__(self, result: Characterization) -> None:
-        super().__init__()
+        super().__init__("the experiments were interrupted")
         self.result = result
 
 

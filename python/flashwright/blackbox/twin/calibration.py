@@ -21,7 +21,7 @@ import numpy.typing as npt
 from flashwright.blackbox.base import Cost, Mode
 from flashwright.blackbox.target import Target, Times
 from flashwright.drive.findings import Finding
-from flashwright.errors import TargetError
+from flashwright.errors import MissingResultError, TargetError
 
 __all__ = [
     "Calibration",
@@ -256,7 +256,8 @@ class Calibration:
         for measured in self.measured:
             if measured.pattern.name == name:
                 return measured
-        raise KeyError(name)
+        known = ", ".join(measured.pattern.name for measured in self.measured)
+        raise MissingResultError(f"pattern: found {name!r}, expected one of {known}")
 
     def stage(self, stage: Stage) -> tuple[Measured, ...]:
         """What was measured in one stage, in order."""

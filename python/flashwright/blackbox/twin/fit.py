@@ -373,6 +373,8 @@ class _Search:
                     capacity_bytes=self.calibration.capacity_bytes,
                     block_bytes=self.calibration.block_bytes,
                 )
+        except OutOfTimeError:
+            raise
         except FlashwrightError:
             return None
 
