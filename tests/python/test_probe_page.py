@@ -12,14 +12,12 @@ import pytest
 from flashwright import Ssd
 from flashwright.blackbox.probes import PROBES, Context, Finding
 from flashwright.blackbox.probes.clustered_page import ClusteredPage, _comb
-from flashwright.blackbox.probes.conflicts import groups, rounds
 from flashwright.blackbox.probes.declared import Declared, beside, declared, doubts
-from flashwright.blackbox.probes.parallelism import (
-    Parallelism,
-    _conflict_period,
-    _inner_share,
-    _step_period,
-)
+from flashwright.blackbox.probes.grouping import groups, rounds
+from flashwright.blackbox.probes.parallelism import Parallelism
+from flashwright.blackbox.probes.periods import _step_period
+from flashwright.blackbox.probes.periods import conflict_period as _conflict_period
+from flashwright.blackbox.probes.periods import inner_share as _inner_share
 from flashwright.blackbox.probes.plausible import Plausible, _reasons
 from flashwright.blackbox.target import Target
 from flashwright.errors import TargetError

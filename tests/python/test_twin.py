@@ -20,7 +20,7 @@ from flashwright.blackbox.twin import (
 )
 from flashwright.blackbox.twin.calibration import play
 from flashwright.blackbox.twin.check import held_back, kolmogorov
-from flashwright.blackbox.twin.fit import _robust
+from flashwright.blackbox.twin.model import robust as _robust
 from flashwright.drive.findings import Finding
 from flashwright.errors import TargetError
 
