@@ -18,14 +18,14 @@ Examples
 ()
 """
 
-import importlib as _importlib
-from typing import TYPE_CHECKING
-
 from flashwright.support import interrupts as _interrupts
 
 # Before all else, which takes a while to import.
 if _interrupts.is_command_line():
     _interrupts.heed_while_importing()
+
+import importlib as _importlib
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from flashwright import errors

@@ -14,7 +14,9 @@ __all__ = [
     "DeviceError",
     "FlashwrightError",
     "InternalError",
+    "Interrupted",
     "MissingPackageError",
+    "MissingResultError",
     "OutputError",
     "PolicyError",
     "SavedStateError",
@@ -137,6 +139,21 @@ class MissingPackageError(FlashwrightError):
     """A package that only some calls need is not installed."""
 
     general_hint = "install it beside Flashwright"
+
+
+class MissingResultError(FlashwrightError, KeyError):
+    """There is no result of that name."""
+
+    # KeyError shows what it is given as Python writes it.
+    __str__ = FlashwrightError.__str__
+
+
+class Interrupted(FlashwrightError, KeyboardInterrupt):  # noqa: N818
+    """Ctrl-C while something long was going; what was finished is the ``result``.
+
+    It is a ``KeyboardInterrupt`` too. Whoever goes on after a :class:`FlashwrightError`, as with the next drive of a
+    list, lets this one pass first.
+    """
 
 
 class InternalError(FlashwrightError):

@@ -48,7 +48,7 @@ def test_write_amplification_follows_theory_and_the_knee_is_there() -> None:
         "geometry.blocks-per-plane": 2048,
         "geometry.pages-per-block": 32,
     }
-    found = advise.advise(
+    found = advise(
         drive(**shape),
         "uniform",
         utilizations=[0.9, 0.5, 0.7, 0.8],
@@ -81,7 +81,7 @@ def test_the_recommended_point_is_a_run_and_the_least_reservation(command: Cli) 
 
 
 def test_a_recommendation_holds_under_another_seed_and_longer(command: Cli) -> None:
-    found = advise.advise(
+    found = advise(
         drive(), "uniform", utilizations=[0.5, 0.9], targets=["write-amplification<=2.5"], requests=60_000
     )  # fmt: skip
     best = found.recommended
@@ -120,13 +120,13 @@ def test_points_that_may_do_but_had_not_settled_are_told(command: Cli) -> None:
 
 
 def test_a_measurement_that_is_too_short_is_made_longer() -> None:
-    found = advise.advise(drive(), "uniform", utilizations=[0.9], requests=1000)
+    found = advise(drive(), "uniform", utilizations=[0.9], requests=1000)
     (point,) = found.points
     assert point.verdict == "settled" and point.result.json["measured"]["requests"] > 1000
 
 
 def test_seeds_give_means_and_intervals() -> None:
-    found = advise.advise(drive(), "uniform", utilizations=[0.8], seeds=3, requests=20_000)
+    found = advise(drive(), "uniform", utilizations=[0.8], seeds=3, requests=20_000)
     (point,) = found.points
     each = [result.write_amplification for result in point.results]
     assert len(set(each)) == 3
@@ -137,7 +137,7 @@ def test_seeds_give_means_and_intervals() -> None:
 
 def test_processes_change_nothing() -> None:
     def run(jobs: int) -> list[str]:
-        found = advise.advise(
+        found = advise(
             drive(),
             "zipf",
             utilizations=[0.6, 0.75, 0.9],
@@ -248,7 +248,7 @@ def test_ctrl_c_keeps_what_was_finished() -> None:
         if done == 2:
             signal.raise_signal(signal.SIGINT)
 
-    found = advise.advise(
+    found = advise(
         drive(),
         "uniform",
         utilizations=[0.5, 0.6, 0.7, 0.8],
@@ -260,7 +260,7 @@ def test_ctrl_c_keeps_what_was_finished() -> None:
 
 
 def test_targets_met_apart_but_not_together() -> None:
-    found = advise.advise(
+    found = advise(
         drive(**{"timing.model": "parallel"}),
         "uniform:write=1,depth=8",
         utilizations=[0.5, 0.85],

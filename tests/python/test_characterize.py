@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import math
 import signal
@@ -520,19 +519,6 @@ def test_small_targets_and_bad_settings_are_refused_in_python() -> None:
         characterize(target)
     with pytest.raises(WorkloadError, match="shares above 0"):
         Settings(ranges=(0.0,))
-
-
-def test_experiments_know_nothing_of_the_simulator() -> None:
-    folder = Path(flashwright.blackbox.characterize.base.__file__).parent
-    forbidden = {"device", "run", "_core", "results", "workloads", "catalogue", "cli"}
-    for path in folder.glob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("flashwright"):
-                names = {f"{node.module}.{alias.name}" for alias in node.names}
-                names |= {str(node.module)}
-                assert not {n.split(".")[1] for n in names if "." in n} & forbidden, path
-            if isinstance(node, ast.Import):
-                assert not any(alias.name.startswith("flashwright") for alias in node.names), path
 
 
 def test_a_depth_point_is_bounded_by_time() -> None:

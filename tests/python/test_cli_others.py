@@ -19,6 +19,7 @@ from conftest import Cli
 from flashwright import cli
 from flashwright.errors import VerifyError
 from flashwright.run.run import Run
+from flashwright.traces import blktrace
 from flashwright.traces import record as recording
 
 
@@ -186,9 +187,9 @@ def test_what_was_recorded_becomes_a_trace(
     def made_up(device: str, output: Path, **options: object) -> recording.RecordSummary:
         asked.update(options, device=device)
         # Two writes of 4 KiB as the kernel's tracer notes them.
-        steps = np.zeros(2, recording._HEADER)
-        steps["magic"] = recording._MAGIC | recording._VERSION
-        steps["action"] = recording._STEP_QUEUE | recording._CLASS_WRITE
+        steps = np.zeros(2, blktrace.HEADER)
+        steps["magic"] = blktrace.MAGIC | blktrace.VERSION
+        steps["action"] = blktrace._STEP_QUEUE | blktrace._CLASS_WRITE
         steps["time_ns"], steps["sector"], steps["bytes"] = (0, 5000), (0, 8), 4096
         output.write_bytes(steps.tobytes())
         return recording.RecordSummary(

@@ -14,8 +14,9 @@ import pytest
 
 from conftest import SMALL, Cli
 from flashwright import Ssd
+from flashwright.blackbox.hostadvice import BlockDevice, HostAdvice, Line
 from flashwright.blackbox.hostfiles import machine_files, write_files
-from flashwright.blackbox.hosting import BlockDevice, HostAdvice, Line, host_advice
+from flashwright.blackbox.hosting import host_advice
 from flashwright.blackbox.probes import Finding
 from flashwright.blackbox.profile import Profile
 from flashwright.drive.profilefile import TargetFacts

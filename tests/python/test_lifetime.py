@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from conftest import Cli
-from flashwright import Ssd, errors, lifetime, workloads
+from flashwright import Run, Ssd, errors, lifetime, workloads
 from test_report import embedded
 
 LIFE = ("--set", "timing.model=none", "--set", "geometry.blocks-per-plane=64")
@@ -95,7 +95,7 @@ def test_a_life_in_two_parts_is_the_same_life(tmp_path: Path) -> None:
     saved = tmp_path / "life.saved"
     part = lifetime.play_to_end(lifetime.begin(tiny(), "zipf"), stop_after=60_000, checkpoint=saved)
     assert (part.json["ended"], whole.json["ended"]) == ("interrupted", "worn-out")
-    rest = lifetime.play_to_end(lifetime.Run.load(saved))
+    rest = lifetime.play_to_end(Run.load(saved))
     assert rest.json["digest"] == whole.json["digest"]
     assert lifetime.Endurance.of(rest) == lifetime.Endurance.of(whole)
     assert np.array_equal(rest.erases_per_block, whole.erases_per_block)
@@ -114,7 +114,7 @@ def test_a_trace_is_repeated_until_the_end(spc: Path) -> None:
 def test_what_never_wears_out_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(errors.ConfigError, match="pe-cycles-max"):
         lifetime.begin(tiny(0), "uniform")
-    monkeypatch.setattr(lifetime, "_READS_ONLY", 1000)
+    monkeypatch.setattr("flashwright.life.forecasts._READS_ONLY", 1000)
     run = lifetime.begin(tiny().precondition("empty"), "uniform:write=0")
     with pytest.raises(errors.WorkloadError, match="no write"):
         lifetime.play_to_end(run)

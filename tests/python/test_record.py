@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from flashwright.traces import record as recording
+from flashwright.traces import blktrace, tracer
 from flashwright.traces.record import (
     FLUSH,
     READ,
@@ -242,7 +242,7 @@ def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeKernel:
     (disk / "size").write_text("8192\n")
     device = tmp_path / "disk"
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    monkeypatch.setattr(recording, "_device_number", lambda _: os.makedev(7, 99))
+    monkeypatch.setattr(tracer, "_device_number", lambda _: os.makedev(7, 99))
     return FakeKernel(KernelPaths(tracefs, sysfs, tmp_path), tracefs, device, disk)
 
 
@@ -309,7 +309,7 @@ def test_the_recording_does_not_record_itself(
     kernel: FakeKernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here = os.stat(tmp_path).st_dev
-    monkeypatch.setattr(recording, "_device_number", lambda _: here)
+    monkeypatch.setattr(tracer, "_device_number", lambda _: here)
     disk = tmp_path / "sys" / "dev" / "block" / f"{os.major(here)}:{os.minor(here)}"
     shutil.copytree(kernel.sysfs, disk)
     assert_refused(kernel, "would record its own writing")
@@ -373,7 +373,7 @@ def test_a_name_stands_before_the_first_request_of_its_process(
     (kernel.tracefs / "trace_pipe").write_bytes(stream)
     output = tmp_path / "out.blktrace"
     record(kernel.device, output, seconds=0.01, kernel=kernel.paths)
-    records, _ = recording._whole_file(output.read_bytes())
+    records, _ = blktrace._whole_file(output.read_bytes())
     assert records["pid"].tolist()[:5] == [0, 41, 41, 42, 42]
     assert (np.diff(records["time_ns"].astype(np.int64)) >= 0).all()
 
@@ -527,7 +527,7 @@ def tracefs() -> Iterator[Path]:
     if os.geteuid() != 0:
         pytest.skip("recording a real device needs root")
     try:
-        with recording._mounted_tracefs(KernelPaths()) as found:
+        with tracer.mounted_tracefs(KernelPaths()) as found:
             if "blk" not in (found / "available_tracers").read_text().split():
                 pytest.skip("this kernel has no block tracer")
             if (found / "current_tracer").read_text().strip() != "nop":

@@ -25,6 +25,7 @@ from flashwright.report import tables, text
 from flashwright.report.charts import Columns, series
 from flashwright.run.pages import figures, film, write_report
 from flashwright.run.pages import view as runs
+from flashwright.run.pages.keyfigures import all_figures, configuration
 from flashwright.run.parts import Snapshots
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -615,7 +616,7 @@ def test_the_json_survives_to_the_last_digit(tmp_path: Path) -> None:
 
 
 def test_best_values_are_marked_only_where_runs_differ() -> None:
-    table = tables.all_figures(comparison())
+    table = all_figures(comparison())
     best = {row[0].shown: [cell.best for cell in row[1:]] for row in table.rows}
     assert best["Write amplification"] == [True, False, False, False]
     assert best["Cleaning efficiency"] == [True, False, False, False]
@@ -624,7 +625,7 @@ def test_best_values_are_marked_only_where_runs_differ() -> None:
 
 
 def test_settings_that_differ_are_named(tmp_path: Path) -> None:
-    _, differ = tables.configuration(comparison())
+    _, differ = configuration(comparison())
     assert differ == ["gc.victim.policy"]
     assert "The runs differ in <code>gc.victim.policy</code>" in written(tmp_path, *comparison())
 

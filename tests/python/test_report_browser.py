@@ -577,7 +577,7 @@ def test_printing_changes_nothing_for_good(opened: Open) -> None:
 def advice(path: Path) -> None:
     """The page of `flashwright advise` for a small drive."""
     ssd = Ssd.named("default").with_(blocks_per_plane=32).precondition("random")
-    found = advise.advise(
+    found = advise(
         ssd,
         "uniform:write=1,depth=4",
         utilizations=[0.5, 0.65, 0.8, 0.85],

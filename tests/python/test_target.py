@@ -150,41 +150,6 @@ def test_a_closed_target_says_so() -> None:
         drive.flush()
 
 
-def test_probes_and_experiments_import_no_simulator() -> None:
-    """Whatever they import, directly or not, the drive's description is no part of it, but for the door to targets."""
-    import ast
-
-    import flashwright
-
-    root = Path(flashwright.__file__).parent
-    allowed = (
-        "flashwright.support.arguments",
-        "flashwright.errors",
-        "flashwright.support.files",
-        "flashwright.blackbox.probes",
-        "flashwright.blackbox.target",
-        "flashwright.characterize",
-        "flashwright.support.tabular",
-        "flashwright.report",
-    )
-    looked_at = 0
-    for path in [*(root / "probes").glob("*.py"), *(root / "characterize").glob("*.py")]:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            names = []
-            if isinstance(node, ast.Import):
-                names = [alias.name for alias in node.names]
-            elif isinstance(node, ast.ImportFrom):
-                names = [node.module or ""]
-                if names == ["flashwright"]:
-                    assert [alias.name for alias in node.names] == ["__version__"], path.name
-                    continue
-            for name in names:
-                if name.split(".")[0] == "flashwright":
-                    looked_at += 1
-                    assert name.startswith(allowed), f"{path.name} imports {name}"
-    assert looked_at > 0
-
-
 def test_ctrl_c_stops_a_play() -> None:
     code = """
 import signal, threading, os, time

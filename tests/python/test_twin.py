@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-import flashwright.blackbox.twin
 from flashwright import Ssd
 from flashwright.blackbox.target import Target
 from flashwright.blackbox.twin import (
@@ -23,7 +20,7 @@ from flashwright.blackbox.twin import (
 )
 from flashwright.blackbox.twin.calibration import play
 from flashwright.blackbox.twin.check import held_back, kolmogorov
-from flashwright.blackbox.twin.fit import _robust
+from flashwright.blackbox.twin.model import robust as _robust
 from flashwright.drive.findings import Finding
 from flashwright.errors import TargetError
 
@@ -66,21 +63,6 @@ def small() -> Ssd:
 def calibration(small: Ssd) -> Calibration:
     with Target(small) as target:
         return calibrate(target, FINDINGS, mode="quick")
-
-
-def test_calibration_sees_a_block_device_only() -> None:
-    """What measures must not know the simulator."""
-    folder = Path(flashwright.blackbox.twin.__file__).parent
-    tree = ast.parse((folder / "calibration.py").read_text(encoding="utf-8"))
-    imported = {
-        node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module
-    }
-    ours = {name for name in imported if name.startswith("flashwright")}
-    assert ours == {
-        "flashwright.errors",
-        "flashwright.blackbox.base",
-        "flashwright.blackbox.target",
-    }
 
 
 @pytest.mark.parametrize("block", [512, 4096])

@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
-from flashwright.blackbox.hosting import BlockDevice, HostAdvice
+from flashwright.blackbox.hostadvice import BlockDevice, HostAdvice
 from flashwright.errors import ConfigError, OutputError
 from flashwright.support.files import check_writable, write_beside
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from flashwright.blackbox.hosting import HostAdvice
+from flashwright.blackbox.hostadvice import HostAdvice
 from flashwright.life.advise import Advice, Point
 from flashwright.report import text
 from flashwright.report.charts import Chart, Columns, Section, axis

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from flashwright.blackbox.twin.check import Check
-from flashwright.blackbox.twin.fit import Residual
+from flashwright.blackbox.twin.model import Residual
 from flashwright.drive.findings import Finding, Plot, Series
 from flashwright.report import text
 from flashwright.report.charts import Chart, Columns, Section, axis

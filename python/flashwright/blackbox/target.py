@@ -11,15 +11,16 @@ import contextlib
 import hashlib
 import json
 import os
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from flashwright.errors import ArgumentError, DeviceError, TargetError
+from flashwright.blackbox.deadline import Deadline, OutOfTimeError
+from flashwright.blackbox.guard import CODES, SECTOR, Core, Guarded, Range
+from flashwright.errors import ArgumentError, TargetError
 from flashwright.run.ssd import Ssd
 from flashwright.support.arguments import checked
 from flashwright.support.core import _core
@@ -38,8 +39,6 @@ __all__ = [
 
 Kind = Literal["read", "write", "trim", "flush"]
 
-_CODES: dict[str, int] = {"read": 0, "write": 1, "trim": 2, "flush": 3}
-_SECTOR = 512
 FILL_BYTES = 128 << 10
 """Of a write of :meth:`Target.fill`, unless it is told."""
 # A longer play is cut where its depth allows, so that clocks and progress are looked at.
@@ -47,59 +46,8 @@ _CHUNK_BYTES = 256 << 20
 _CHUNK_REQUESTS = 1 << 16
 # A play of several requests at a time is cut rarely: the queue runs empty there.
 _CHUNK_DEEP = 1 << 18
-# What is discarded at once.
-_PURGE_BYTES = 1 << 30
 # A simulated drive for reads alone is written once by requests of this size.
 _PREFILL_BYTES = 1 << 20
-
-
-class OutOfTimeError(Exception):
-    """The time that was allowed has passed; what is under way is given up."""
-
-
-class Deadline:
-    """Ends plays when time is up: what a target's ``watch`` may be.
-
-    Parameters
-    ----------
-    seconds : float or None
-        From now on, of our time; None is no end.
-    """
-
-    def __init__(self, seconds: float | None) -> None:
-        self.until = None if seconds is None else time.monotonic() + seconds
-
-    def __call__(self) -> None:
-        """Raise :class:`OutOfTimeError` if it has passed."""
-        if self.until is not None and time.monotonic() >= self.until:
-            raise OutOfTimeError
-
-    @property
-    def left_s(self) -> float | None:
-        """Seconds until then, 0 at the least; None where there is no end."""
-        return None if self.until is None else max(self.until - time.monotonic(), 0.0)
-
-
-@dataclass(frozen=True)
-class Range:
-    """A part of a target.
-
-    Attributes
-    ----------
-    start_bytes, length_bytes : int
-        Where it begins and how long it is.
-
-    Examples
-    --------
-    >>> str(Range(1 << 30, 2 << 30))
-    '1073741824:2147483648'
-    """
-
-    start_bytes: int
-    length_bytes: int
-
-    def __str__(self) -> str:
-        return f"{self.start_bytes}:{self.length_bytes}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,85 +74,6 @@ class Times:
         if self.ended_ns.size == 0:
             return 0.0
         return float(self.ended_ns.max() - self.submitted_ns.min())
-
-
-class _Core(Protocol):
-    """The device below a target: that of the compiled core, or a part of it."""
-
-    def now(self) -> int: ...
-    def idle(self, nanos: int) -> None: ...
-    def play(
-        self,
-        kinds: npt.NDArray[np.uint8],
-        first_sectors: npt.NDArray[np.uint64],
-        sectors: npt.NDArray[np.uint32],
-        depth: int,
-        seconds: float | None = None,
-    ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]: ...
-    def purge(self) -> bool: ...
-    def close(self) -> None: ...
-
-
-class _Guarded:
-    """A part of a device, for reads and writes or for reads alone: whatever is asked of the device passes here.
-
-    A target has no other way to its device, so nothing outside of the part is read, written or discarded, and where
-    reads alone are allowed nothing is written at all, whatever a probe does.
-    """
-
-    def __init__(self, core: _Core, name: str, part: Range, *, whole: bool, reads_alone: bool):
-        self._core, self._name, self._whole, self._reads_alone = core, name, whole, reads_alone
-        self._first, self._count = part.start_bytes // _SECTOR, part.length_bytes // _SECTOR
-        self.now, self.idle, self.close = core.now, core.idle, core.close
-
-    def play(
-        self,
-        kinds: npt.NDArray[np.uint8],
-        first_sectors: npt.NDArray[np.uint64],
-        sectors: npt.NDArray[np.uint32],
-        depth: int,
-        seconds: float | None = None,
-    ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
-        """Play what lies within the part."""
-        if self._reads_alone and np.any(kinds != _CODES["read"]):
-            raise TargetError(
-                f"{self._name}: found writes, expected reads only", "--destroys-data allows writes"
-            )
-        if not self._whole:
-            length = sectors.astype(np.uint64)
-            room = np.uint64(self._count)
-            # A flush has no place.
-            outside = (length > room) | (first_sectors > room - np.minimum(length, room))
-            if np.any(outside & (kinds != _CODES["flush"])):
-                at = int(first_sectors[outside][0]) * _SECTOR
-                raise TargetError(
-                    f"{self._name}: found a request at {at:,} B of the range, expected it within its "
-                    f"{self._count * _SECTOR:,} B"
-                )
-            placed = np.where(kinds == _CODES["flush"], 0, first_sectors + np.uint64(self._first))
-            first_sectors = placed.astype(np.uint64)
-        return self._core.play(kinds, first_sectors, sectors, depth, seconds)
-
-    def purge(self) -> bool:
-        """Renew a whole device; of a part of one discard what lies there."""
-        if self._reads_alone:
-            raise TargetError(
-                f"{self._name}: found a purge, expected reads only", "--destroys-data allows it"
-            )
-        if self._whole:
-            return self._core.purge()
-        piece = _PURGE_BYTES // _SECTOR
-        trim = np.array([_CODES["trim"]], np.uint8)
-        for at in range(0, self._count, piece):
-            first = np.array([at], np.uint64)
-            length = np.array([min(piece, self._count - at)], np.uint32)
-            try:
-                self.play(trim, first, length, 1)
-            except DeviceError:
-                if at:
-                    raise
-                return False
-        return True
 
 
 class Target:
@@ -323,7 +192,7 @@ class Target:
         self.capacity_bytes = stays.length_bytes
         if self.part is not None:
             self.name = f"{self.name}[{self.part}]"
-        self._core: _Core = _Guarded(
+        self._core: Core = Guarded(
             device,
             self.name,
             stays,
@@ -417,17 +286,17 @@ class Target:
         sizes = _alike("sizes_bytes", _whole_numbers("sizes_bytes", sizes_bytes), offsets)
         given = np.atleast_1d(np.asarray(kind))
         if given.dtype.kind == "U":
-            given = np.array([_CODES.get(name, len(_CODES)) for name in given])
-        if given.dtype.kind not in "iu" or np.any((given < 0) | (given >= len(_CODES))):
-            raise ArgumentError(f"play: kind: found {kind!r}, expected {', '.join(_CODES)}")
+            given = np.array([CODES.get(name, len(CODES)) for name in given])
+        if given.dtype.kind not in "iu" or np.any((given < 0) | (given >= len(CODES))):
+            raise ArgumentError(f"play: kind: found {kind!r}, expected {', '.join(CODES)}")
         codes = _alike("kind", given, offsets).astype(np.uint8)
-        sizes[codes == _CODES["flush"]] = 0
-        if np.any(offsets < 0) or np.any((offsets | sizes) % _SECTOR):
+        sizes[codes == CODES["flush"]] = 0
+        if np.any(offsets < 0) or np.any((offsets | sizes) % SECTOR):
             raise TargetError(
-                f"{self.name}: found requests off the sectors of {_SECTOR} B, expected whole ones"
+                f"{self.name}: found requests off the sectors of {SECTOR} B, expected whole ones"
             )
-        first = (offsets // _SECTOR).astype(np.uint64)
-        sectors = (sizes // _SECTOR).astype(np.uint32)
+        first = (offsets // SECTOR).astype(np.uint64)
+        sectors = (sizes // SECTOR).astype(np.uint32)
         parts = []
         for cut in self._cuts(sizes, depth):
             if self.watch is not None:
@@ -438,7 +307,7 @@ class Target:
             done = slice(cut.start, cut.start + part[0].size)
             self.bytes_read += int(sizes[done][codes[done] == 0].sum())
             self.bytes_written += int(sizes[done][codes[done] == 1].sum())
-            self.flushes += int(np.count_nonzero(codes[done] == _CODES["flush"]))
+            self.flushes += int(np.count_nonzero(codes[done] == CODES["flush"]))
             if done.stop < cut.stop:
                 raise OutOfTimeError
         if not parts:
@@ -507,14 +376,14 @@ class Target:
         return f"Target({self.name}, {self.capacity_bytes:,} B, {self.kind})"
 
 
-def _write_once(device: _Core, capacity_bytes: int) -> None:
+def _write_once(device: Core, capacity_bytes: int) -> None:
     """Write all of a device in order."""
     offsets = np.arange(0, capacity_bytes, _PREFILL_BYTES)
     sizes = np.minimum(_PREFILL_BYTES, capacity_bytes - offsets)
-    codes = np.full(offsets.size, _CODES["write"], np.uint8)
-    first, sectors = (offsets // _SECTOR).astype(np.uint64), (sizes // _SECTOR).astype(np.uint32)
+    codes = np.full(offsets.size, CODES["write"], np.uint8)
+    first, sectors = (offsets // SECTOR).astype(np.uint64), (sizes // SECTOR).astype(np.uint32)
     device.play(codes, first, sectors, 1)
-    flush = np.array([_CODES["flush"]], np.uint8)
+    flush = np.array([CODES["flush"]], np.uint8)
     device.play(flush, np.zeros(1, np.uint64), np.zeros(1, np.uint32), 1)
 
 

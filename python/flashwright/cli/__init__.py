@@ -36,7 +36,6 @@ from flashwright.cli.render import errors
 from flashwright.errors import FlashwrightError
 from flashwright.support import interrupts
 from flashwright.support.files import reason
-from flashwright.traces.record import RecordError
 
 __all__ = ["app", "main"]
 
@@ -134,14 +133,14 @@ def _run(arguments: list[str], heard: interrupts.Heard) -> int:
         name = "flashwright" if context is None else context.command_path
         errors.fault(_sentence(error.format_message()), f"`{name} --help` lists what it takes")  # type: ignore[attr-defined]
         return 2
-    except (FlashwrightError, RecordError) as error:
-        _show_traceback()
-        errors.fault(str(error), error.hint)
-        return 2
     except (KeyboardInterrupt, typer.Abort):
         _show_traceback()
         errors.note("interrupted")
         return 130
+    except FlashwrightError as error:
+        _show_traceback()
+        errors.fault(str(error), error.hint)
+        return 2
     except BrokenPipeError:
         # Whoever read our output has gone: nothing is left to say, not even on the way out.
         streams.drop_output()

@@ -11,10 +11,12 @@ from typing import Annotated, Any
 import typer
 
 from flashwright._core import __version__
+from flashwright.blackbox.hostadvice import BlockDevice, HostAdvice
 from flashwright.blackbox.hostfiles import prepare, write_files
-from flashwright.blackbox.hosting import BlockDevice, HostAdvice, host_advice
+from flashwright.blackbox.hosting import host_advice
 from flashwright.blackbox.profile import Profile
-from flashwright.cli.options import DEFAULT_TRACE, OutputOptions, RunOptions, add_options
+from flashwright.cli.options import DEFAULT_TRACE, RunOptions, add_options
+from flashwright.cli.outputs import OutputOptions
 from flashwright.cli.render import Shown, errors, page, put_json, put_page, units
 from flashwright.drive.description import devices
 from flashwright.drive.profilefile import is_profile

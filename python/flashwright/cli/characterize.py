@@ -21,7 +21,8 @@ from flashwright.blackbox.characterize.session import characterize as carry_out
 from flashwright.blackbox.costs import Bill
 from flashwright.blackbox.probeplan import drive_bytes
 from flashwright.blackbox.target import Target
-from flashwright.cli.options import ResultOptions, add_options, open_target
+from flashwright.cli.options import add_options, open_target
+from flashwright.cli.outputs import ResultOptions
 from flashwright.cli.render import errors, page, put_json, put_page, units
 from flashwright.cli.render.bill import asked, rows
 from flashwright.cli.wear import WearOptions

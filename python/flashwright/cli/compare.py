@@ -16,9 +16,7 @@ from flashwright._core import __version__
 from flashwright.cli.options import (
     DEFAULT_TRACE,
     OLD,
-    TABLE,
     Device,
-    OutputOptions,
     PolicyFiles,
     RunOptions,
     add_options,
@@ -26,7 +24,9 @@ from flashwright.cli.options import (
     check_snapshots,
     renamed,
 )
-from flashwright.cli.render import Shown, errors, page, put_json, put_page
+from flashwright.cli.outputs import TABLE, OutputOptions
+from flashwright.cli.render import Shown, errors, put_json, put_page
+from flashwright.cli.render.comparison import show_comparison, show_over_seeds
 from flashwright.drive import policies
 from flashwright.errors import (
     ConfigError,
@@ -214,9 +214,9 @@ def _write(
 
     put_page(shown, output)
     if not output.silent:
-        page.show_comparison(results, title, table_ram="ftl.scheme" in varied)
+        show_comparison(results, title, table_ram="ftl.scheme" in varied)
         if any("seed" in result.varied for result in results):
-            page.show_over_seeds(Runs(results))
+            show_over_seeds(Runs(results))
 
 
 def _plain(value: object) -> object:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,17 +11,16 @@ import typer
 from flashwright._core import __version__
 from flashwright.cli.options import (
     DEFAULT_TRACE,
-    OutputOptions,
     RunOptions,
-    SavingOptions,
     add_options,
     check_snapshots,
     refuse_passing,
 )
+from flashwright.cli.outputs import OutputOptions, SavingOptions
 from flashwright.cli.render import errors, page, put_json, put_page, units
+from flashwright.cli.smartlife import from_smart, in_years
 from flashwright.errors import ConfigError, WorkloadError
 from flashwright.life import lifetime as life
-from flashwright.life import smart
 from flashwright.life.pages import decimal, formula_page
 from flashwright.run.results import RunResult
 from flashwright.run.run import Run, RunInterrupted
@@ -152,7 +150,7 @@ def lifetime(
     if smart_file is not None or (not simulate and saving.resume is None):
         _refuse_run(run, device, cycles, output, smart_file is not None)
     if smart_file is not None:
-        return _from_smart(smart_file, endurance, output)
+        return from_smart(smart_file, endurance, output)
     if not simulate and saving.resume is None:
         return _by_formula(
             run, output, device, capacity, cycles, reserved, written, physical, effective
@@ -421,16 +419,8 @@ def _show(
         ),
     ]
     if rate is not None:
-        rows.append(("life", f"{_years(end.years(rate))} at {decimal(rate)}/s"))
+        rows.append(("life", f"{in_years(end.years(rate))} at {decimal(rate)}/s"))
     page.console().print(page.grid(rows))
-
-
-def _years(years: float) -> str:
-    return (
-        f"{units.number(years, 1 if years < 100 else 0)} years"
-        if years >= 0.05
-        else f"{years * 365.25:.2g} days"
-    )
 
 
 def _fast_forward(
@@ -496,102 +486,3 @@ def _fast_forward(
 
 
 # From SMART data ----------------------------------------------------------------------------------
-
-
-def _from_smart(path: Path, endurance: str | None, output: OutputOptions) -> int:
-    rating = None if endurance is None else life.parse_size(endurance, "--endurance")
-    found = _read(path)
-    in_range = found.years_left_range
-    document = {
-        "version": __version__,
-        "method": "smart",
-        "model": found.model,
-        "protocol": found.protocol,
-        "capacity_bytes": found.capacity,
-        "power_on_hours": found.power_on_hours,
-        "host_bytes_written": found.bytes_written,
-        "write_rate_bytes_per_s": found.bytes_per_s,
-        "used": found.used,
-        "used_from": found.used_from,
-        "write_amplification": found.write_amplification,
-        "endurance_bytes": found.endurance_bytes,
-        "years_left": found.years_left,
-        "years_left_min": None if in_range is None else in_range[0],
-        "years_left_max": None if in_range is None else in_range[1],
-        "rating_bytes": rating,
-        "years_to_rating": None if rating is None else found.years_to(rating),
-        "missing": [{"field": name, "run": command} for name, command in found.missing],
-    }
-    put_json(document, output.json)
-    if not output.silent:
-        page.console().print(page.grid(_smart_rows(found, rating)))
-    if not output.quiet:
-        for name, command in found.missing:
-            errors.note(
-                f"{name}: not in the file; `{command}` as root prints it where the drive tells it"
-            )
-    return 0
-
-
-def _read(path: Path) -> smart.Smart:
-    if path != Path("-"):
-        return smart.read(path)
-    with tempfile.NamedTemporaryFile(suffix=".json") as file:
-        file.write(typer.get_binary_stream("stdin").read())
-        file.flush()
-        try:
-            return smart.read(Path(file.name))
-        except smart.SmartError as error:
-            raise smart.SmartError(
-                str(error).replace(file.name, "standard input"), error.hint
-            ) from None
-
-
-def _smart_rows(found: smart.Smart, rating: float | None) -> list[tuple[str, str]]:
-    rows = [("drive", found.model or f"a drive over {found.protocol}")]
-    if found.power_on_hours is not None:
-        years = found.power_on_hours / smart.HOURS_A_YEAR
-        rows.append(
-            ("power-on time", f"{units.count(found.power_on_hours)} hours, {years:.2f} years")
-        )
-    if found.bytes_written is not None:
-        text = decimal(found.bytes_written)
-        if found.bytes_per_s is not None:
-            text += f", {decimal(found.bytes_per_s * 86400)} a day under power"
-        rows.append(("written by the host", text))
-    if found.write_amplification is not None:
-        rows.append(("write amplification", units.number(found.write_amplification, 2)))
-    if found.used is not None:
-        rows.append(("life used", f"{units.share(found.used)} ({found.used_from})"))
-    rows.extend(_life_left(found))
-    if found.endurance_bytes is not None:
-        rows.append(("whole life", f"{decimal(found.endurance_bytes)} at this wear"))
-    if rating is not None:
-        years_to = found.years_to(rating)
-        rows.append(
-            (
-                "to the rating",
-                "not to be told"
-                if years_to is None
-                else f"{_years(years_to)} until {decimal(rating)}",
-            )
-        )
-    return rows
-
-
-def _life_left(found: smart.Smart) -> list[tuple[str, str]]:
-    in_range = found.years_left_range
-    if in_range is None:
-        return []
-    low, high = in_range
-    if found.used is not None and found.used >= 1:
-        return [("life left", "none: the rated life is used up")]
-    if found.years_left is None:
-        return [("life left", f"more than {_years(low)} of power-on time: less than 1 % is used")]
-    upper = "more" if high is None else f"{high:.1f}"
-    return [
-        (
-            "life left",
-            f"{_years(found.years_left)} of power-on time at this rate ({low:.1f} to {upper}: wear is told in whole %)",
-        )
-    ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from flashwright.cli.options import Json
+from flashwright.cli.outputs import Json
 from flashwright.cli.render import page, put_json
 from flashwright.drive.catalogue import catalogue
 

@@ -19,7 +19,8 @@ from flashwright.blackbox.session import probe as ask
 from flashwright.blackbox.target import Deadline, OutOfTimeError, Range, Target
 from flashwright.blackbox.twin.check import Check, check
 from flashwright.blackbox.twin.making import FIT_LIMIT_S, Twin, twin_of
-from flashwright.cli.options import ResultOptions, add_options, open_target
+from flashwright.cli.options import add_options, open_target
+from flashwright.cli.outputs import ResultOptions
 from flashwright.cli.render import errors, page, put_json, put_page
 from flashwright.cli.render import probe as render
 from flashwright.cli.render.bill import asked

@@ -9,14 +9,8 @@ from typing import Annotated
 import typer
 from rich.console import RenderableType
 
-from flashwright.cli.options import (
-    OLD,
-    ResultOptions,
-    TraceOptions,
-    add_options,
-    bad_addresses,
-    renamed,
-)
+from flashwright.cli.options import OLD, TraceOptions, add_options, bad_addresses, renamed
+from flashwright.cli.outputs import ResultOptions
 from flashwright.cli.render import errors, page, put_json, put_page, units
 from flashwright.errors import WorkloadError
 from flashwright.run.replay import ReplayInterrupted, ReplayResult

@@ -9,7 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from flashwright.cli.options import ResultOptions, WorkerOptions, add_options
+from flashwright.cli.options import add_options
+from flashwright.cli.outputs import ResultOptions, WorkerOptions
 from flashwright.cli.render import errors, page, put_json, put_page, units
 from flashwright.errors import ConfigError
 from flashwright.papers import Claim, Paper, Plan, Reproduction, choose, papers

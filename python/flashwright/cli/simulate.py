@@ -12,16 +12,14 @@ import typer
 from flashwright.cli.options import (
     DEFAULT_DRIVE,
     DEFAULT_TRACE,
-    TABLE,
-    OutputOptions,
     PolicyFiles,
     RunOptions,
-    SavingOptions,
     add_options,
     check_closeup,
     check_snapshots,
     refuse_passing,
 )
+from flashwright.cli.outputs import TABLE, OutputOptions, SavingOptions
 from flashwright.cli.render import errors, page, put_json, put_page
 from flashwright.drive import policies
 from flashwright.errors import WorkloadError

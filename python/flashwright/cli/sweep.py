@@ -10,7 +10,8 @@ from typing import Annotated
 import typer
 
 from flashwright._core import __version__
-from flashwright.cli.options import TABLE, ResultOptions, WorkerOptions, add_options
+from flashwright.cli.options import add_options
+from flashwright.cli.outputs import TABLE, ResultOptions, WorkerOptions
 from flashwright.cli.render import Shown, errors, page, put_json, put_page, units
 from flashwright.errors import FlashwrightError, SweepError
 from flashwright.grid.points import Store

@@ -14,7 +14,8 @@ import typer
 from rich.console import Console, RenderableType
 
 from flashwright.cli.help import Command, Group
-from flashwright.cli.options import OLD, Json, TraceOptions, add_options, refuse_stdout, renamed
+from flashwright.cli.options import OLD, TraceOptions, add_options, renamed
+from flashwright.cli.outputs import Json, refuse_stdout
 from flashwright.cli.render import errors, page, put_json, units
 from flashwright.errors import OutputError
 from flashwright.support.files import check_writable

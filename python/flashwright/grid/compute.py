@@ -72,6 +72,7 @@ def compute(
     Examples
     --------
     >>> import tempfile
+    >>> from pathlib import Path
     >>> halves = [Point("operator:truediv", {}, "no arguments"), Point("math:fsum", {}, "nor here")]
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     [found.error for found in compute(halves, Store(Path(folder)), workers=1)]

@@ -8,31 +8,24 @@
 
 from __future__ import annotations
 
-import functools
-import hashlib
-import json
 import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Unpack
-
-import pyarrow as pa
+from typing import Unpack
 
 from flashwright.errors import FlashwrightError, SweepError
 from flashwright.grid.compute import compute
 from flashwright.grid.points import Outcome, Point, Store
-from flashwright.grid.sweepfile import Combination, Description, read
+from flashwright.grid.sweepfile import Description, read
 from flashwright.grid.sweeppoint import point_of
-from flashwright.run.results import flat_figures
+from flashwright.grid.sweepresult import FIGURES, Case, Summary, SweepResult
 from flashwright.run.run import PlaySettings, RunSettings
 from flashwright.run.ssd import Ssd
 from flashwright.support.arguments import checked
 from flashwright.support.estimate import Estimate
-from flashwright.support.tablefiles import write_parquet
-from flashwright.support.tabular import Tabular, column, html_table
 from flashwright.traces import workloads
 
 __all__ = [
@@ -45,18 +38,6 @@ __all__ = [
     "SweepResult",
     "sweep",
 ]
-
-FIGURES = (
-    "write_amplification",
-    "throughput.iops",
-    "response_time_ns.all.mean",
-    "response_time_ns.all.p99",
-    "flash.erases.total",
-    "gc.efficiency",
-    "mapping_cache.hit_ratio",
-    "buffer.write_hit_ratio",
-)
-"""What is summed up over seeds; figures that no run has are left out."""
 
 
 @dataclass(frozen=True)
@@ -94,271 +75,6 @@ class Shard:
     def holds(self, point: Point) -> bool:
         """Whether a point belongs to this part: by its key, so that every machine says the same."""
         return int(point.key, 16) % self.of == self.number - 1
-
-
-@dataclass(frozen=True)
-class Case:
-    """One run of a sweep.
-
-    Attributes
-    ----------
-    combination : Combination
-        What is set.
-    seed : int
-        Its seed.
-    point : Point or None
-        What is computed; None if the settings do not go together.
-    """
-
-    combination: Combination
-    seed: int
-    point: Point | None
-
-    @property
-    def label(self) -> str:
-        """What is set, with the seed, as text."""
-        return ", ".join(filter(None, (self.combination.label, f"seed={self.seed}")))
-
-
-@dataclass(frozen=True)
-class Summary:
-    """A combination over its seeds.
-
-    Attributes
-    ----------
-    varied : mapping
-        What is set.
-    runs, failed : int
-        Seeds that have a result, and that have none.
-    figures : mapping
-        An :class:`Estimate` by the name of the figure; only those that were measured.
-    """
-
-    varied: Mapping[str, object]
-    runs: int
-    failed: int
-    figures: Mapping[str, Estimate]
-
-
-@dataclass(frozen=True, repr=False)
-class SweepResult(Tabular):
-    """What a sweep found.
-
-    Attributes
-    ----------
-    cases : sequence of Case
-        All runs, in the order of the file.
-    outcomes : sequence of Outcome or None
-        What became of each; None for settings that do not go together.
-
-    Examples
-    --------
-    >>> ssd = Ssd.named("default").with_(blocks_per_plane=16, utilization=0.7).precondition("random")
-    >>> found = sweep(ssd, "uniform", {"depth": [1, 4]}, seeds=2, requests=500, jobs=1)
-    >>> found.table.select(["depth", "seed", "host.pages_written"]).to_pylist()[-1]
-    {'depth': 4, 'seed': 2, 'host.pages_written': 500}
-    >>> found.summary.column_names[:5]
-    ['depth', 'runs', 'failed', 'write_amplification.mean', 'write_amplification.ci95']
-    >>> found.failures
-    []
-    """
-
-    cases: Sequence[Case]
-    outcomes: Sequence[Outcome | None]
-
-    @property
-    def keys(self) -> list[str]:
-        """What was varied."""
-        return list(dict.fromkeys(key for case in self.cases for key in case.combination.varied))
-
-    def error_of(self, nth: int) -> str | None:
-        """Why a run failed; None if it did not.
-
-        Parameters
-        ----------
-        nth : int
-            Its number among :attr:`cases`.
-        """
-        outcome = self.outcomes[nth]
-        return self.cases[nth].combination.error if outcome is None else outcome.error
-
-    def figures_of(self, nth: int) -> dict[str, Any] | None:
-        """The documented figures of a run, but those of the machine that it ran on; None if it failed.
-
-        Parameters
-        ----------
-        nth : int
-            Its number among :attr:`cases`.
-        """
-        outcome = self.outcomes[nth]
-        if outcome is None or outcome.error is not None:
-            return None
-        figures: dict[str, Any] = outcome.result["figures"]
-        return figures
-
-    @property
-    def failures(self) -> list[tuple[Case, str]]:
-        """Runs that failed, and why."""
-        errors = ((case, self.error_of(nth)) for nth, case in enumerate(self.cases))
-        return [(case, error) for case, error in errors if error is not None]
-
-    @property
-    def violations(self) -> int:
-        """Runs in which the verify mode found something wrong."""
-        figures = map(self.figures_of, range(len(self.cases)))
-        return sum(bool(found and found["violations"]) for found in figures)
-
-    @functools.cached_property
-    def table(self) -> pa.Table:
-        """A row for each run.
-
-        In the order of the file: ``label``, ``key`` of the point, what was varied, ``seed``, ``error``, and all figures
-        by dotted name. Nothing in it hangs on where or when a point was computed.
-        """
-        rows: list[dict[str, object]] = []
-        for nth, case in enumerate(self.cases):
-            row = {
-                "label": case.label,
-                "key": None if case.point is None else case.point.key,
-                **{key: _scalar(value) for key, value in case.combination.varied.items()},
-                "seed": case.seed,
-                "error": self.error_of(nth),
-            }
-            rows.append({**flat_figures(self.figures_of(nth) or {}), **row})
-        first = ["label", "key", *self.keys, "seed", "error"]
-        names = dict.fromkeys([*first, *(name for row in rows for name in row)])
-        return pa.table({name: column([row.get(name) for row in rows]) for name in names})
-
-    def to_arrow(self) -> pa.Table:
-        """A row for each run: :attr:`table` without the configuration, which is more than all figures.
-
-        Returns
-        -------
-        pyarrow.Table
-        """
-        names = self.table.column_names
-        return self.table.select([name for name in names if not name.startswith("config.")])
-
-    def __repr__(self) -> str:
-        keys = ", ".join(self.keys) or "seeds"
-        return f"SweepResult({len(self.cases)} runs by {keys}, {len(self.failures)} failed)"
-
-    def _repr_html_(self) -> str:
-        from flashwright.report import text
-
-        summary = self.summary.to_pylist()
-        figures = [name for name in FIGURES if f"{name}.mean" in self.summary.column_names]
-        rows = []
-        for row in summary:
-            shown = []
-            for name in figures:
-                mean, ci = row[f"{name}.mean"], row[f"{name}.ci95"]
-                show = text.time_ns if "_ns." in name else text.significant
-                told = text.ABSENT if mean is None else show(mean)
-                shown.append(told if ci is None else f"{told} ± {show(ci)}")
-            rows.append([", ".join(str(row[key]) for key in self.keys), *shown])
-        failed = "; ".join(f"{case.label}: {error}" for case, error in self.failures[:3])
-        return html_table([", ".join(self.keys), *figures], rows, note=failed)
-
-    @functools.cached_property
-    def summaries(self) -> list[Summary]:
-        """Each combination over its seeds."""
-        groups: dict[str, list[int]] = {}
-        for nth, case in enumerate(self.cases):
-            groups.setdefault(case.combination.label, []).append(nth)
-        return [self._summary(of) for of in groups.values()]
-
-    def _summary(self, of: Sequence[int]) -> Summary:
-        known = [figures for nth in of if (figures := self.figures_of(nth)) is not None]
-        values = {
-            name: [value for figures in known if (value := _dig(figures, name)) is not None]
-            for name in FIGURES
-        }
-        return Summary(
-            self.cases[of[0]].combination.varied,
-            len(known),
-            len(of) - len(known),
-            {name: Estimate.of(found) for name, found in values.items() if found},
-        )
-
-    @property
-    def summary(self) -> pa.Table:
-        """A row for each combination: what is set, ``runs``, ``failed``, and ``.mean`` and ``.ci95`` of each figure."""
-        names = [name for name in FIGURES if any(name in found.figures for found in self.summaries)]
-        columns: dict[str, list[object]] = {
-            key: column([_scalar(found.varied.get(key)) for found in self.summaries])
-            for key in self.keys
-        }
-        columns["runs"] = [found.runs for found in self.summaries]
-        columns["failed"] = [found.failed for found in self.summaries]
-        for name in names:
-            estimates = [found.figures.get(name) for found in self.summaries]
-            columns[f"{name}.mean"] = [each and each.mean for each in estimates]
-            columns[f"{name}.ci95"] = [each and each.ci95 for each in estimates]
-        return pa.table(columns)
-
-    @functools.cached_property
-    def digest(self) -> str:
-        """SHA-256 over the content of :attr:`table`: names and values, whatever wrote them."""
-        digest = hashlib.sha256()
-        for name in self.table.column_names:
-            digest.update(json.dumps([name, self.table[name].to_pylist()]).encode())
-        return digest.hexdigest()
-
-    def to_parquet(self, path: str | os.PathLike[str]) -> None:
-        """Write the table; the same bytes however the points were computed.
-
-        Parameters
-        ----------
-        path : path
-            The file; it appears once it is whole.
-        """
-        write_parquet(self.table, path)
-
-    def report(self, path: str | os.PathLike[str], *, title: str = "Sweep") -> None:
-        """Write an HTML page that needs nothing else.
-
-        Parameters
-        ----------
-        path : path
-            The file.
-        title : str, optional
-            Its heading.
-        """
-        from flashwright.grid.pages import write_grid
-
-        write_grid(Path(path), self, title)
-
-    def figures(self, folder: str | os.PathLike[str], *, title: str = "Sweep") -> list[Path]:
-        """Write each chart of the report as a vector drawing (SVG) and as its numbers (CSV); needs Matplotlib.
-
-        Parameters
-        ----------
-        folder : path
-            Where the files go; it is made if it is not there.
-        title : str, optional
-            What the figures are of; it stands in their metadata.
-
-        Returns
-        -------
-        list of Path
-            The files: ``NN-name.svg`` and ``NN-name.csv``.
-        """
-        from flashwright.grid.pages import grid_page
-
-        return grid_page(self, title).figures(folder)
-
-
-def _dig(figures: Mapping[str, Any], name: str) -> float | None:
-    """A figure by its dotted name."""
-    value: Any = figures
-    for step in name.split("."):
-        value = value[step]
-    return None if value is None else float(value)
-
-
-def _scalar(value: object) -> object:
-    return str(value) if isinstance(value, list) else value
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ __all__ = ["code", "play", "point_of"]
 _MODULES = (
     "flashwright.run.run",
     "flashwright.run.results",
+    "flashwright.traces.sources",
     "flashwright.traces.workloads",
     "flashwright.grid.sweeppoint",
 )

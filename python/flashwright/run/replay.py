@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from flashwright.drive.profilefile import host_profile, is_profile
 from flashwright.drive.profilefile import read as read_profile
-from flashwright.errors import ConfigError, WorkloadError
+from flashwright.errors import ConfigError, Interrupted, WorkloadError
 from flashwright.run.parts import Latencies
 from flashwright.run.results import Reported, runs_html
 from flashwright.run.ssd import Ssd
@@ -139,7 +139,7 @@ class ReplayResult(Reported, Tabular):
         return runs_html([self])
 
 
-class ReplayInterrupted(KeyboardInterrupt):
+class ReplayInterrupted(Interrupted):
     """Ctrl-C while a replay was going.
 
     Attributes
@@ -240,7 +240,7 @@ def replay(
 
     Examples
     --------
-    >>> from flashwright.run import replay
+    >>> from flashwright import replay
     >>> found = replay("sim:default", "uniform:write=0.3", requests=10_000, depth=8)
     >>> found.json["ended"], found.json["requests"]["read"] + found.json["requests"]["write"]
     ('complete', 10000)

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from flashwright.errors import WorkloadError
+from flashwright.errors import MissingResultError, WorkloadError
 from flashwright.run.parts import Latencies, Settled, Snapshots, Warned
 from flashwright.support.arguments import checked
 from flashwright.support.core import _core
@@ -301,7 +301,8 @@ class Runs(list[RunResult], Reported, Tabular):
             for run in self:
                 if run.label == which:
                     return run
-            raise KeyError(f"{which!r}; there are {', '.join(repr(run.label) for run in self)}")
+            labels = ", ".join(repr(run.label) for run in self)
+            raise MissingResultError(f"run: found {which!r}, expected one of {labels}")
         if isinstance(which, slice):
             return Runs(super().__getitem__(which))
         return super().__getitem__(which)
@@ -326,8 +327,7 @@ class Runs(list[RunResult], Reported, Tabular):
 
         Examples
         --------
-        >>> from flashwright import Ssd
-        >>> from flashwright.run import compare
+        >>> from flashwright import Ssd, compare
         >>> ssd = Ssd.named("default").with_(blocks_per_plane=64)
         >>> runs = compare(ssd, "uniform", {"gc.victim": ["greedy"]}, requests=20_000, seeds=3)
         >>> row = runs.over_seeds().to_pylist()[0]
@@ -399,8 +399,7 @@ def table(runs: Figures | Iterable[Figures], *, config: bool = True) -> pa.Table
 
     Examples
     --------
-    >>> from flashwright import Ssd
-    >>> from flashwright.run import compare
+    >>> from flashwright import Ssd, compare
     >>> runs = compare(Ssd.named("default"), "uniform", {"depth": [1, 4]}, requests=1000)
     >>> found = table(runs).select(["label", "depth", "seed", "measured.requests"])
     >>> found.to_pylist()[1]

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from flashwright.drive import policies
-from flashwright.errors import VerifyError, WorkloadError
+from flashwright.errors import Interrupted, VerifyError, WorkloadError
 from flashwright.run.results import RunResult
 from flashwright.support.arguments import check_fields, checked
 from flashwright.support.core import _core
@@ -150,7 +150,7 @@ def _expect(name: str, value: int, least: int, most: int) -> None:
         raise WorkloadError(f"{name}: found {value}, expected a whole number from {limit}", "")
 
 
-class RunInterrupted(KeyboardInterrupt):
+class RunInterrupted(Interrupted):
     """Ctrl-C while a run was going.
 
     Attributes

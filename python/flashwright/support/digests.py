@@ -62,8 +62,8 @@ def modules_of(package: str) -> list[str]:
 
     Examples
     --------
-    >>> modules_of("flashwright.traces")[:2]
-    ['flashwright.traces', 'flashwright.traces.piped']
+    >>> modules_of("flashwright.drive")[:2]
+    ['flashwright.drive', 'flashwright.drive.catalogue']
     """
     spec = importlib.util.find_spec(package)
     if spec is None or not spec.submodule_search_locations:

@@ -28,35 +28,36 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from flashwright.blackbox.base import Context, Cost, kib
 from flashwright.blackbox.probes.clustered_page import write_and_flush
 from flashwright.blackbox.probes.conflicts import Pairs, Sharing
+from flashwright.blackbox.probes.periods import (
+    A_STEP,
+    AGREE,
+    CLEAR,
+    FULL_STEP,
+    INNER,
+    MEDIAN_ERROR,
+    ONE_BY_ONE,
+    Array,
+    Conflicts,
+    Ints,
+    Steps,
+    conflict_period,
+    conflicts_plot,
+    inner_share,
+    sharing_plots,
+    steps_of,
+    steps_plot,
+)
 from flashwright.blackbox.stats import bootstrap, mad
-from flashwright.drive.findings import Finding, Mark, Plot, Series, unknown
+from flashwright.drive.findings import Finding, Plot, unknown
 
 __all__ = ["Parallelism"]
 
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 _MIB = 1 << 20
-# Standard errors of a median (1.25 deviations over the root of the repeats) that a level has to stand out by.
-_CLEAR = 4.0
-_MEDIAN_ERROR = 1.25
-# A unit that is busy with one page takes the next one after as long as one alone takes, less what the host's link and
-# the firmware add: three quarters of it and more in all drives that we drew. Where the bus is the narrow place the step
-# is one transfer, which is less (unless it takes three times a program: then the buses are what works at once); where a
-# write is taken in parts, or merges strike, it is more.
-_FULL_STEP = (0.75, 1.7)
-# Inside of a turn pages go to units that are free, and cost what a bus or a link takes, less than this share of the
-# step at its end. Where a step there is as high, the turn is not one of units: a buffer takes a write in larger parts.
-_INNER = 0.6
-# Less than this is no step.
-_A_STEP = 0.1
-# Pages that cost this share of the first one and more each have nothing that runs beside them.
-_ONE_BY_ONE = 0.85
 # Random writes that cost no more than this times what writes in order cost have no merges: a log-block drive pays more
 # once its logs are used (algorithms.md 8.8), by 3 % and more in all drives that we drew.
 _NO_MERGES = 1.02
@@ -66,16 +67,9 @@ _WRITES_TO_TELL = 256
 # the link overlaps, more only where they are merged.
 _TOGETHER = 8
 _NOTHING_GAINED = (6.5, 8.8)
-# Lengths of the curve that are looked at, the shortest first: a buffer that is full changes its course further on.
-_WINDOWS = (8, 12, 16, 24, 32, 48, 64, 96, 128)
-# A verdict needs this share of the resamplings; less where pairs over any distance bear it out besides.
-_AGREE = 0.9
 _AGREE_PAIRS = 0.7
 # Small reads, so that not the link decides how long a pair takes.
 _READ_BYTES = 4096
-# Two levels of conflict differ by a read of the cells where the lower one is a transfer, a twentieth of it in the
-# drives that we drew.
-_UNEVEN = 0.05
 # A pair that finds its unit busy has to take that much longer than one that does not, as a share, to call it seen.
 _CONTRAST = 0.08
 _ROUNDS = 100
@@ -107,131 +101,6 @@ _EFFORTS = {
     "quick": _Effort(16, 4 * _MIB, 40, 100, 4000, 1 << 30, 8 << 30),
     "full": _Effort(32, 8 * _MIB, 100, 128, 8000, 4 << 30, 64 << 30),
 }
-
-
-@dataclass(frozen=True, eq=False)
-class _Steps:
-    """Latencies of writes of 1, 2, 3 ... clustered pages, and what they tell."""
-
-    latency_ns: Array
-    """By pages, by repeats."""
-    period: int | None
-    """After so many pages the curve repeats, one step higher; 1 if each page costs the same."""
-    step_share: float
-    """That step without what is linear in the pages, as a share of the latency of one page."""
-    agree: float
-    """Share of resamplings that give this period."""
-    inner_share: float = 0.0
-    """The highest rise inside of a turn, as a share of that at its end."""
-
-    @property
-    def one_by_one(self) -> bool:
-        """Whether each page waits for the one before."""
-        share = _ONE_BY_ONE <= self.step_share <= _FULL_STEP[1]
-        return self.period == 1 and share and self.agree >= _AGREE
-
-
-@dataclass(frozen=True, eq=False)
-class _Conflicts:
-    """How long pairs of reads take by their distance, and what that tells."""
-
-    grain: Literal["page", "block"]
-    grain_bytes: int
-    pair_ns: Array
-    """By distance in grains, 1 first, by repeats."""
-    period: int | None
-    agree: float
-
-    @property
-    def units(self) -> int:
-        """The period, where one was found."""
-        return self.period or 0
-
-
-def _step_period(level: Array, error: Array) -> int | None:
-    """The shortest period by which a curve repeats itself, higher by a constant.
-
-    For a period p the curve is ``a[k mod p] + g * (k div p)``; the shortest p is taken that leaves about the residual
-    of the best one. None if no period with two repeats and more fits.
-    """
-    n = level.size
-    residuals = {}
-    k = np.arange(n)
-    weight = 1 / np.maximum(error, 1e-3 * level)
-    for period in range(1, n // 2 + 1):
-        phase, turn = k % period, (k // period).astype(float)
-        # The step by weighted least squares with the phases' means taken out.
-        total = np.bincount(phase, weight**2, period)
-        y = level - (np.bincount(phase, weight**2 * level, period) / total)[phase]
-        x = turn - (np.bincount(phase, weight**2 * turn, period) / total)[phase]
-        step = float((weight**2 * x * y).sum() / (weight**2 * x * x).sum())
-        free = n - period - 1
-        if free >= 3:
-            residuals[period] = float(np.square(weight * (y - step * x)).sum() / free)
-    if not residuals:
-        return None
-    least = min(residuals.values())
-    if least > 9:
-        return None
-    return next(period for period, value in residuals.items() if value <= 2 * least + 1)
-
-
-def _steps_of(level: Array, error: Array) -> tuple[int | None, float, int]:
-    """The period of the steps, the height of one as a share of the first level, and the length that shows them.
-
-    The first length of the curve counts on which a period repeats twice and steps by a page's time; if there is none,
-    what all of the curve shows.
-    """
-    period, share, window = None, 0.0, level.size
-    for window in (*(w for w in _WINDOWS if w < level.size), level.size):
-        period = _step_period(level[:window], error[:window])
-        if period is None:
-            continue
-        rises = np.diff(level[:window])
-        gain = float(np.median(level[period:window] - level[: window - period]))
-        inside = np.arange(1, window) % period != 0
-        linear = float(np.median(rises[inside])) if inside.any() else 0.0
-        share = (gain - period * max(linear, 0.0)) / float(level[0])
-        least = _ONE_BY_ONE if period == 1 else _FULL_STEP[0]
-        if least <= share <= _FULL_STEP[1]:
-            break
-    return period, share, window
-
-
-def _inner_share(level: Array, period: int) -> float:
-    """How high the highest rise inside of a turn is, as a share of that from a turn to the next."""
-    rises = np.diff(level)
-    phase = np.arange(1, rises.size + 1) % period
-    by_phase = [float(np.median(rises[phase == at])) for at in range(period)]
-    return max(by_phase[1:], default=0.0) / by_phase[0] if by_phase[0] > 0 else 0.0
-
-
-def _conflict_period(level: Array, error: float) -> int | None:
-    """The period whose multiples, and they alone, lie at one upper level.
-
-    Where the bus is shared there are two levels of conflict: the multiples of the bus's period are uneven then, every
-    so many of them higher than the others, and only those of the units' period are all alike.
-    """
-    n = level.size
-    j = np.arange(1, n + 1)
-    for period in range(2, n // 2 + 1):
-        inside = level[j % period == 0]
-        gap = inside.min() - level[j % period != 0].max()
-        if gap <= _CLEAR / 2 * error:
-            continue
-        turn = np.arange(1, inside.size + 1)
-        if not any(
-            _differ(inside[turn % by == 0], inside[turn % by != 0], error, _UNEVEN * gap)
-            for by in range(2, inside.size // 2 + 1)
-        ):
-            return period
-    return None
-
-
-def _differ(some: Array, others: Array, error: float, least: float) -> bool:
-    """Whether the mean of some levels lies above that of the others by `least`, each level with this error."""
-    apart = float(some.mean() - others.mean())
-    return bool(apart > max(_CLEAR * error * np.sqrt(1 / some.size + 1 / others.size), least))
 
 
 class Parallelism:
@@ -315,8 +184,8 @@ def _without_page(context: Context) -> list[Finding]:
     context.progress(1.0)
     if sharing.units is None:
         why = f"The clustered page is not known, so that nothing can be laid out on units, and {sharing.why}."
-        return [unknown("parallel-units", why, "units", _sharing_plots(sharing)), stripe]
-    return [_units_by_sharing(sharing, {}, _sharing_plots(sharing)), stripe]
+        return [unknown("parallel-units", why, "units", sharing_plots(sharing)), stripe]
+    return [_units_by_sharing(sharing, {}, sharing_plots(sharing)), stripe]
 
 
 class _Search:
@@ -349,9 +218,9 @@ class _Search:
         if steps.period == 1:
             together, merges = self._together(), self._random_cost()
         self.context.progress(1.0)
-        plots = (_steps_plot(steps), *(_conflicts_plot(conflict) for conflict in conflicts))
+        plots = (steps_plot(steps), *(conflicts_plot(conflict) for conflict in conflicts))
         if sharing is not None:
-            plots += _sharing_plots(sharing)
+            plots += sharing_plots(sharing)
         return [
             self._units(steps, reads_step, conflicts, sharing, (merges, together), plots),
             self._stripe(steps, reads_step, conflicts, plots),
@@ -366,12 +235,12 @@ class _Search:
 
     # Writes of several pages
 
-    def _steps(self, patience: int) -> _Steps:
+    def _steps(self, patience: int) -> Steps:
         """The curve, measured again up to so many times while it has a period that the resamplings do not bear out."""
         by_pages = self._step_latencies()
         steps = self._steps_in(by_pages)
         for _ in range(patience - 1):
-            if steps.period is None or steps.agree >= _AGREE:
+            if steps.period is None or steps.agree >= AGREE:
                 break
             by_pages = np.concatenate([by_pages, self._step_latencies()], axis=1)
             steps = self._steps_in(by_pages)
@@ -392,21 +261,19 @@ class _Search:
         latency = write_and_flush(self.target, places * self.page_bytes, order * self.page_bytes)
         return np.array([latency[order == length] for length in pages])
 
-    def _steps_in(self, by_pages: Array) -> _Steps:
-        error = np.array([_MEDIAN_ERROR * mad(row) for row in by_pages]) / np.sqrt(
-            by_pages.shape[1]
-        )
+    def _steps_in(self, by_pages: Array) -> Steps:
+        error = np.array([MEDIAN_ERROR * mad(row) for row in by_pages]) / np.sqrt(by_pages.shape[1])
 
         def decide(sample: Array) -> float | None:
-            return _steps_of(np.median(sample, axis=1), error)[0]
+            return steps_of(np.median(sample, axis=1), error)[0]
 
         level = np.asarray(np.median(by_pages, axis=1))
-        period, share, window = _steps_of(level, error)
+        period, share, window = steps_of(level, error)
         if period is None:
-            return _Steps(by_pages, None, share, 0.0)
+            return Steps(by_pages, None, share, 0.0)
         votes = bootstrap(by_pages, decide, self.rng, _ROUNDS)
         agree = float(np.mean([vote == period for vote in votes]))
-        return _Steps(by_pages, period, share, agree, _inner_share(level[:window], period))
+        return Steps(by_pages, period, share, agree, inner_share(level[:window], period))
 
     def _reads_step(self, period: int) -> bool:
         """Whether reads of one page more than a multiple of the period take longer too: the independent check.
@@ -427,10 +294,10 @@ class _Search:
             return min(over) > 0
         beside = [level[int(t) * period] - level[int(t) * period - 1] for t in turns]
         spread = [mad(latency[order == length]) for length in lengths]
-        error = _MEDIAN_ERROR * float(np.median(spread)) / np.sqrt(4 * self.effort.writes)
+        error = MEDIAN_ERROR * float(np.median(spread)) / np.sqrt(4 * self.effort.writes)
         # At every turn: steps of the bus would bear out every other one of a shorter period.
         jumps = np.subtract(over, beside)
-        return bool(jumps.min() > 0 and jumps.mean() > _CLEAR * error)
+        return bool(jumps.min() > 0 and jumps.mean() > CLEAR * error)
 
     def _together(self) -> float:
         """How long random writes take that are handed over together, over what one takes."""
@@ -485,7 +352,7 @@ class _Search:
             pairs[at] = self._pairs(first, first + apart)
         return pairs
 
-    def _conflicts(self) -> list[_Conflicts]:
+    def _conflicts(self) -> list[Conflicts]:
         """Distances in pages, and where those show nothing, in blocks."""
         by_page = self._by_distance("page", 1)
         if by_page.period is not None:
@@ -493,18 +360,18 @@ class _Search:
         block = self._block_pages()
         return [by_page] if block is None else [by_page, self._by_distance("block", block)]
 
-    def _by_distance(self, grain: Literal["page", "block"], grain_pages: int) -> _Conflicts:
+    def _by_distance(self, grain: Literal["page", "block"], grain_pages: int) -> Conflicts:
         count = min(self.effort.distances, self.pages // (2 * grain_pages))
         pairs = self._at_distances(grain_pages, count)
 
         spread = float(np.median([mad(row) for row in pairs]))
-        error = _MEDIAN_ERROR * spread / np.sqrt(pairs.shape[1])
+        error = MEDIAN_ERROR * spread / np.sqrt(pairs.shape[1])
 
         def decide(sample: Array) -> float | None:
             # What is drawn again from a sample has the sample's error once more.
-            return _conflict_period(np.median(sample, axis=1), np.sqrt(2) * error)
+            return conflict_period(np.median(sample, axis=1), np.sqrt(2) * error)
 
-        period = _conflict_period(np.asarray(np.median(pairs, axis=1)), error)
+        period = conflict_period(np.asarray(np.median(pairs, axis=1)), error)
         agree = 0.0
         if period is not None and self._everywhere(pairs, int(period), grain_pages):
             votes = bootstrap(pairs, decide, self.rng, _ROUNDS)
@@ -512,7 +379,7 @@ class _Search:
         else:
             period = None
         whole = None if period is None else int(period)
-        return _Conflicts(grain, grain_pages * self.page_bytes, pairs, whole, agree)
+        return Conflicts(grain, grain_pages * self.page_bytes, pairs, whole, agree)
 
     def _everywhere(self, pairs: Array, period: int, grain_pages: int) -> bool:
         """Whether the period holds over any distance, and not only over short ones: the independent check."""
@@ -566,9 +433,9 @@ class _Search:
 
     def _units(
         self,
-        steps: _Steps,
+        steps: Steps,
         reads_step: bool,
-        conflicts: list[_Conflicts],
+        conflicts: list[Conflicts],
         sharing: Sharing | None,
         random: tuple[float, float],
         plots: tuple[Plot, ...],
@@ -640,21 +507,21 @@ class _Search:
     def _random_writes(self) -> int:
         return max(min(self.effort.random_writes, self.pages // 40), 1)
 
-    def _blind(self, steps: _Steps, sharing: Sharing | None, merges: float) -> str:
+    def _blind(self, steps: Steps, sharing: Sharing | None, merges: float) -> str:
         pairs = (
             "pairs of reads show no regular conflicts (no command queuing, one unit, or no order)"
         )
         if sharing is not None:
             pairs += f"; {sharing.why}"
-        in_bounds = _A_STEP <= steps.step_share <= _FULL_STEP[1]
-        if steps.period is None or steps.agree < _AGREE or not in_bounds:
+        in_bounds = A_STEP <= steps.step_share <= FULL_STEP[1]
+        if steps.period is None or steps.agree < AGREE or not in_bounds:
             return f"The latency of writes of several clustered pages repeats no clear step, and {pairs}."
-        if steps.period > 1 and steps.step_share < _FULL_STEP[0]:
+        if steps.period > 1 and steps.step_share < FULL_STEP[0]:
             return (
                 f"{steps.period} units at the least: writes repeat their steps every {steps.period} clustered pages, "
                 f"but a step is {steps.step_share:.0%} of a page's latency, as of a bus that is shared, and {pairs}."
             )
-        if steps.period > 1 and steps.inner_share > _INNER:
+        if steps.period > 1 and steps.inner_share > INNER:
             return (
                 f"Writes repeat their steps every {steps.period} clustered pages, but rise by {steps.inner_share:.0%} "
                 f"of such a step inside of it too, as where a buffer takes a write in larger parts, and {pairs}."
@@ -664,7 +531,7 @@ class _Search:
                 f"Writes step every {steps.period} clustered pages, but reads do not, as where a buffer takes a write "
                 f"in parts, and {pairs}."
             )
-        if steps.step_share < _ONE_BY_ONE:
+        if steps.step_share < ONE_BY_ONE:
             return (
                 f"Each clustered page of a write adds {steps.step_share:.0%} of a page's latency: the bus or the link "
                 f"may be the narrow place, and {pairs}."
@@ -676,9 +543,9 @@ class _Search:
 
     def _stripe(
         self,
-        steps: _Steps,
+        steps: Steps,
         reads_step: bool,
-        conflicts: list[_Conflicts],
+        conflicts: list[Conflicts],
         plots: tuple[Plot, ...],
     ) -> Finding:
         figures = {"step_share": steps.step_share}
@@ -713,7 +580,7 @@ class _Search:
         )
 
 
-def _seen(conflicts: list[_Conflicts]) -> _Conflicts | None:
+def _seen(conflicts: list[Conflicts]) -> Conflicts | None:
     """The pairs of reads that show a period clearly."""
     clear = (
         found for found in conflicts if found.period is not None and found.agree >= _AGREE_PAIRS
@@ -721,12 +588,12 @@ def _seen(conflicts: list[_Conflicts]) -> _Conflicts | None:
     return next(clear, None)
 
 
-def _by_steps(steps: _Steps, reads_step: bool) -> int | None:
+def _by_steps(steps: Steps, reads_step: bool) -> int | None:
     """Units by the steps of writes, where those are whole ones and reads bear them out."""
-    low, high = _FULL_STEP
-    if steps.period is None or steps.period == 1 or not reads_step or steps.agree < _AGREE:
+    low, high = FULL_STEP
+    if steps.period is None or steps.period == 1 or not reads_step or steps.agree < AGREE:
         return None
-    if steps.inner_share > _INNER:
+    if steps.inner_share > INNER:
         return None
     return steps.period if low <= steps.step_share <= high else None
 
@@ -759,67 +626,4 @@ def _units(
         why,
         plots,
         figures,
-    )
-
-
-def _sharing_plots(sharing: Sharing) -> tuple[Plot, ...]:
-    """Pairs by how long they take, those inside of groups and those between them."""
-    if not sharing.inside_ns.size:
-        return ()
-    series = []
-    for name, took in (
-        ("inside of a group", sharing.inside_ns),
-        ("between groups", sharing.between_ns),
-    ):
-        if took.size:
-            share = np.linspace(0.0, 1.0, min(took.size, 400))
-            series.append(Series(name, share, np.quantile(took, share)))
-    return (
-        Plot(
-            f"Two reads at once at {sharing.places} random places",
-            "share of the pairs that take no longer",
-            "until both ended [ns]",
-            tuple(series),
-        ),
-    )
-
-
-def _steps_plot(steps: _Steps) -> Plot:
-    pages = np.arange(1.0, steps.latency_ns.shape[0] + 1.0, dtype=np.float64)
-    shown = steps.latency_ns[:, :8]
-    marks: tuple[Mark, ...] = ()
-    if steps.period is not None and steps.period > 1:
-        marks = (Mark(steps.period + 0.5, f"{steps.period} pages"),)
-    return Plot(
-        "Aligned writes of several clustered pages",
-        "clustered pages of a write",
-        "latency with flush [ns]",
-        (
-            Series("writes", np.repeat(pages, shown.shape[1]), shown.ravel()),
-            Series("median", pages, np.median(steps.latency_ns, axis=1).astype(np.float64), "line"),
-        ),
-        marks,
-    )
-
-
-def _conflicts_plot(conflicts: _Conflicts) -> Plot:
-    apart = np.arange(1.0, conflicts.pair_ns.shape[0] + 1.0, dtype=np.float64)
-    shown = conflicts.pair_ns[:, :8]
-    marks: tuple[Mark, ...] = ()
-    if conflicts.period is not None:
-        marks = (Mark(float(conflicts.period), f"{conflicts.period} apart"),)
-    name = (
-        "clustered pages" if conflicts.grain == "page" else f"runs of {kib(conflicts.grain_bytes)}"
-    )
-    return Plot(
-        f"Two reads at once, {name} apart",
-        f"distance [{name}]",
-        "until both ended [ns]",
-        (
-            Series("pairs", np.repeat(apart, shown.shape[1]), shown.ravel()),
-            Series(
-                "median", apart, np.median(conflicts.pair_ns, axis=1).astype(np.float64), "line"
-            ),
-        ),
-        marks,
     )

@@ -4,9 +4,11 @@ Three steps: :func:`calibrate` plays a fixed set of patterns on a drive, :func:`
 same on them, :func:`check` compares both on a pattern that was held back.
 """
 
-from flashwright.blackbox.twin.calibration import Calibration, Pattern, calibrate, patterns
+from flashwright.blackbox.twin.calibration import Calibration, calibrate
 from flashwright.blackbox.twin.check import Check, Compared, check
-from flashwright.blackbox.twin.fit import Fit, Model, Residual, fitted
+from flashwright.blackbox.twin.fit import fitted
+from flashwright.blackbox.twin.model import Fit, Model, Residual
+from flashwright.blackbox.twin.patterns import Pattern, patterns
 
 __all__ = [
     "Calibration",

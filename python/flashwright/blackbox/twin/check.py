@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from flashwright.blackbox.base import Cost
 from flashwright.blackbox.target import Deadline, Target
-from flashwright.blackbox.twin.calibration import Pattern
+from flashwright.blackbox.twin.patterns import Pattern
 from flashwright.run.ssd import Ssd
 
 __all__ = ["MEAN_BOUND", "P99_BOUND", "Check", "Compared", "check", "cost", "kolmogorov"]

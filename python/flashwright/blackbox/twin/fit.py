@@ -11,33 +11,35 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from typing import Any, Protocol, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from flashwright.blackbox.target import Deadline, OutOfTimeError, Target
-from flashwright.blackbox.twin.calibration import Calibration, Measured, Pattern, number, play, word
+from flashwright.blackbox.twin.calibration import Calibration, Measured, play
+from flashwright.blackbox.twin.model import (
+    HUBER,
+    Array,
+    Drive,
+    Fit,
+    Model,
+    Residual,
+    gaps_between,
+    layouts_of,
+    moved,
+    name_of,
+    robust,
+)
+from flashwright.blackbox.twin.patterns import Pattern, number, word
 from flashwright.drive.findings import Finding
 from flashwright.errors import FlashwrightError, TargetError
-from flashwright.run.ssd import Ssd
 
-__all__ = ["Drive", "Fit", "Model", "Residual", "fitted"]
+__all__ = ["fitted"]
 
-Array = npt.NDArray[np.float64]
 KIB, MIB = 1 << 10, 1 << 20
 
-# By how much a level counts. The means decide, as in the check; 99th percentiles of the few requests of the first stage
-# are single latencies.
-_CLEAN = {"mean_ns": 1.0, "p10_ns": 0.5, "p50_ns": 1.0, "p90_ns": 0.5}
 # Beside overwriting, where cleaning strikes by chance, a level of the clean drive says so many times as much.
 _PRECISION = 3.0
-_USED = {"mean_ns": 1.5, "p10_ns": 0.3, "p50_ns": 0.7, "p90_ns": 0.7, "p99_ns": 0.8}
-# Below this two latencies are the same: about what a host's own work on a request varies by.
-_FLOOR_NS = 2000.0
-# Residuals beyond this (log of a ratio) count linearly: Huber's bound, about twice the noise of a level.
-_HUBER = 0.08
 # Log-block schemes with pages at home in their block (algorithms.md, sections 2.4, 2.5, 2.7); the superblock scheme
 # (2.6) also reads spare areas to find a page.
 _ALIKE = ("bast", "fast", "last")
@@ -48,205 +50,8 @@ _BLOCK_PAGES = (32, 64, 128, 256, 512)
 # Buffers to try where none was found and none was found absent; from the smallest that holds a request of a common size
 # to what a drive's RAM has to spare.
 _BUFFERS = (128 * KIB, MIB, 8 * MIB, 64 * MIB)
-_WORST = 3.0
 # A fit as good as this is one: what is left is how medians of some hundred latencies vary.
 _ENOUGH = 0.004
-
-
-class Drive(Protocol):
-    """What is said of a drive besides what was measured; a :class:`Target` says it too."""
-
-    @property
-    def name(self) -> str:
-        """What it is called."""
-        ...
-
-    @property
-    def capacity_bytes(self) -> int:
-        """Its size."""
-        ...
-
-
-@dataclass(frozen=True)
-class Model:
-    """A drive as the fit sees it: structure, then numbers.
-
-    Attributes
-    ----------
-    page_bytes, pages_per_block, channels, dies : int
-        Clustered page, its number in a block, and how the units lie on buses.
-    scheme : str
-        Translation layer.
-    rewrites : bool
-        Whether a write of a part of a page reads the rest first.
-    queue_depth : int
-        Commands that it takes at once.
-    read_buffer_bytes, read_least_bytes, prefetch_bytes, write_buffer_bytes : int
-        RAM.
-    kind, drain, oversized : str
-        Of the write buffer, as configurations say it.
-    read_ns, transfer_ns, program_ns, erase_ns : float
-        Of a clustered page, of a block.
-    rate : float
-        Of the interface, bytes per second.
-    read_overhead_ns, write_overhead_ns : float
-        Firmware.
-    look_up_ns : float
-        Of a spare area, where the translation layer reads those.
-    noise : float
-        As ``controller.noise``.
-    spare : float
-        Physical space beyond the logical, as a share of that.
-    """
-
-    page_bytes: int
-    pages_per_block: int
-    channels: int = 1
-    dies: int = 1
-    scheme: str = "page"
-    rewrites: bool = True
-    queue_depth: int = 32
-    read_buffer_bytes: int = 0
-    read_least_bytes: int = 0
-    prefetch_bytes: int = 0
-    write_buffer_bytes: int = 0
-    kind: str = "fifo"
-    drain: str = "lazy"
-    oversized: str = "through"
-    read_ns: float = 50e3
-    transfer_ns: float = 50e3
-    program_ns: float = 600e3
-    erase_ns: float = 3e6
-    rate: float = 500e6
-    read_overhead_ns: float = 10e3
-    write_overhead_ns: float = 10e3
-    look_up_ns: float = 50e3
-    noise: float = 0.02
-    spare: float = 0.15
-
-    @property
-    def units(self) -> int:
-        """What works at the same time."""
-        return self.channels * self.dies
-
-    def ssd(self, name: str, about: str, capacity_bytes: int) -> Ssd:
-        """The drive.
-
-        Parameters
-        ----------
-        name, about : str
-            As descriptions have them.
-        capacity_bytes : int
-            At least so much; whole pages.
-
-        Raises
-        ------
-        ConfigError
-            If the numbers do not make a drive.
-        """
-        logical = -(-capacity_bytes // self.page_bytes) * self.page_bytes
-        plane_block = self.page_bytes * self.pages_per_block * self.units
-        settings: dict[str, object] = {
-            "name": name,
-            "about": about,
-            "geometry.channels": self.channels,
-            "geometry.dies-per-channel": self.dies,
-            "geometry.page-size": f"{self.page_bytes} B",
-            "geometry.pages-per-block": self.pages_per_block,
-            "geometry.blocks-per-plane": max(round(logical * (1 + self.spare) / plane_block), 4),
-            "capacity.logical": f"{logical} B",
-            "ftl.scheme": self.scheme,
-            "timing.read": f"{round(self.read_ns)} ns",
-            "timing.program": f"{round(self.program_ns)} ns",
-            "timing.erase": f"{round(self.erase_ns)} ns",
-            "timing.oob-read": f"{round(self.look_up_ns)} ns",
-            "timing.bus-rate": f"{round(self.page_bytes * 1e9 / self.transfer_ns)} B/s",
-            "host.partial-pages": "read-modify-write" if self.rewrites else "whole",
-            "controller.interface-rate": f"{round(self.rate)} B/s",
-            "controller.queue-depth": self.queue_depth,
-            "controller.read-overhead": f"{round(self.read_overhead_ns)} ns",
-            "controller.write-overhead": f"{round(self.write_overhead_ns)} ns",
-            "controller.noise": round(self.noise, 4),
-        }
-        if self.write_buffer_bytes:
-            settings |= {
-                "controller.write-buffer.size": f"{self.write_buffer_bytes} B",
-                "controller.write-buffer.kind": self.kind,
-                "controller.write-buffer.drain": self.drain,
-                "controller.write-buffer.oversized": self.oversized,
-                # As many as can be written side by side.
-                "controller.write-buffer.flushes": self.units,
-            }
-        if self.read_buffer_bytes:
-            settings |= {
-                "controller.read-buffer.size": f"{self.read_buffer_bytes} B",
-                "controller.read-buffer.least": f"{self.read_least_bytes} B",
-                "controller.read-buffer.prefetch": f"{self.prefetch_bytes} B",
-            }
-        return _blank().with_(settings)
-
-
-@dataclass(frozen=True)
-class Residual:
-    """A level of drive and twin.
-
-    Attributes
-    ----------
-    pattern, kind, level : str
-        Such as ``"used-mixed"``, ``"write"``, ``"p99"``; the kind of a bandwidth is empty.
-    drive, twin : float
-        Nanoseconds, or bytes per second.
-    ratio : float
-        Twin over drive.
-    """
-
-    pattern: str
-    kind: str
-    level: str
-    drive: float
-    twin: float
-    ratio: float
-
-
-@dataclass(frozen=True)
-class Fit:
-    """A twin and how it came about.
-
-    Attributes
-    ----------
-    ssd : Ssd
-        The twin.
-    model : Model
-        Its numbers.
-    residuals : tuple of Residual
-        What the calibration says of drive and twin.
-    error : float
-        Root mean square of the logarithms of the weighted ratios.
-    tried : tuple of (str, float)
-        Structures that were compared, with their error.
-    evaluations : int
-        How often patterns were played on a candidate.
-    stopped : str
-        Why the fit ended before it was done; empty if it was. What the model was not yet played on has no residuals.
-    """
-
-    ssd: Ssd
-    model: Model
-    residuals: tuple[Residual, ...]
-    error: float
-    tried: tuple[tuple[str, float], ...]
-    evaluations: int
-    stopped: str = ""
-
-    def to_dict(self) -> dict[str, Any]:
-        """As nested dicts and lists of numbers and text, for TOML or JSON."""
-        return {
-            "error": self.error,
-            "evaluations": self.evaluations,
-            "stopped": self.stopped,
-            "tried": [{"structure": name, "error": error} for name, error in self.tried],
-            "residuals": [vars(residual) for residual in self.residuals],
-        }
 
 
 def fitted(
@@ -300,18 +105,6 @@ _READS = ("read_ns", "transfer_ns", "rate", "read_overhead_ns", "noise")
 _ALL = (*_READS, "program_ns", "write_overhead_ns", "erase_ns", "spare")
 # What cleaning takes.
 _COSTS = ("erase_ns", "program_ns", "transfer_ns", "read_ns")
-_BOUNDS = {
-    "read_ns": (1e3, 5e6),
-    "transfer_ns": (100.0, 20e6),
-    "program_ns": (1e3, 50e6),
-    "erase_ns": (50e3, 200e6),
-    "rate": (5e6, 30e9),
-    "read_overhead_ns": (50.0, 1e6),
-    "write_overhead_ns": (50.0, 1e6),
-    "look_up_ns": (1e3, 5e6),
-    "noise": (1e-3, 0.3),
-    "spare": (0.01, 1.0),
-}
 # Of a difference quotient, and the longest step, in logarithms.
 _STEP = 0.04
 # What shows only where a drive cleans, by chance or in whole blocks, needs longer ones.
@@ -373,6 +166,8 @@ class _Search:
                     capacity_bytes=self.calibration.capacity_bytes,
                     block_bytes=self.calibration.block_bytes,
                 )
+        except OutOfTimeError:
+            raise
         except FlashwrightError:
             return None
 
@@ -388,11 +183,11 @@ class _Search:
                 if found is not None:
                     played.append((of_stage, found))
                 factor = _PRECISION if both and stage == "clean" else 1.0
-                gaps = _gaps(of_stage, found)
+                gaps = gaps_between(of_stage, found)
                 parts.append(np.array([factor * weight * gap for *_, weight, gap in gaps]))
         residuals = np.concatenate(parts)
         if sum(len(of_stage) for of_stage, _ in played) == len(wanted):
-            self.remember(model, wanted, played, _robust(residuals))
+            self.remember(model, wanted, played, robust(residuals))
         return residuals
 
     def remember(
@@ -410,7 +205,7 @@ class _Search:
 
     def error(self, model: Model, wanted: Sequence[Measured]) -> float:
         """One figure of the residuals."""
-        return _robust(self.residuals(model, wanted))
+        return robust(self.residuals(model, wanted))
 
     # --- numbers ---
 
@@ -421,7 +216,7 @@ class _Search:
         if model.scheme == "superblock":
             names = (*names, "look_up_ns")
         at = self.residuals(model, wanted)
-        error = _robust(at)
+        error = robust(at)
         damping = 0.01
         jacobian: Array | None = None
         fresh = False
@@ -430,11 +225,11 @@ class _Search:
                 break
             if jacobian is None:
                 columns = [
-                    (self.residuals(_moved(model, {name: step}), wanted) - at) / step
+                    (self.residuals(moved(model, {name: step}), wanted) - at) / step
                     for name, step in ((name, _STEPS.get(name, _STEP)) for name in names)
                 ]
                 jacobian, fresh = np.stack(columns, 1), True
-            weights = np.minimum(1.0, _HUBER / np.maximum(np.abs(at), 1e-12))
+            weights = np.minimum(1.0, HUBER / np.maximum(np.abs(at), 1e-12))
             left = jacobian.T @ (weights[:, None] * jacobian)
             right = -jacobian.T @ (weights * at)
             scale = np.diag(left) + 1e-3
@@ -443,9 +238,9 @@ class _Search:
                 step = np.linalg.solve(left + damping * np.diag(scale), right)
                 # Each by itself: a number that nothing shows must not hold up the others.
                 step = np.clip(step, -_REACH, _REACH)
-                trial = _moved(model, dict(zip(names, step.tolist(), strict=True)))
+                trial = moved(model, dict(zip(names, step.tolist(), strict=True)))
                 there = self.residuals(trial, wanted)
-                if _robust(there) < error:
+                if robust(there) < error:
                     break
                 damping = max(damping, 0.01) * 8
             else:
@@ -453,12 +248,12 @@ class _Search:
                     break
                 jacobian = None
                 continue
-            gain = error - _robust(there)
+            gain = error - robust(there)
             # Broyden's update: what the step showed of the slopes.
             jacobian += np.outer(there - at - jacobian @ step, step) / max(
                 float(step @ step), 1e-12
             )
-            model, at, error = trial, there, _robust(there)
+            model, at, error = trial, there, robust(there)
             damping = max(damping / 4, 1e-3)
             if fresh and gain < 0.01 * error:
                 break
@@ -476,7 +271,7 @@ class _Search:
             if self.best is None:
                 raise
         best = self.best
-        self.tried.append((_name(best.model), best.error))
+        self.tried.append((name_of(best.model), best.error))
         stopped = f"fit stopped by the time limit after {self.evaluations:,} of at most {self.most:,} trials"
         return self.result(best.model, best.error, best.played, stopped)
 
@@ -489,7 +284,7 @@ class _Search:
             alike = [model for model in starts if model.scheme == scheme]
             best = self.compare(alike, _READS, self.reads, ((1, 10), (6, 6)))
             # Of one structure from several starts the first is the best.
-            chosen += {_name(model): model for model in reversed(best)}.values()
+            chosen += {name_of(model): model for model in reversed(best)}.values()
         least = min(self.error(model, self.reads) for model in chosen)
         near = max(2 * least, _ENOUGH)
         chosen = [model for model in chosen if self.error(model, self.reads) <= near]
@@ -509,7 +304,7 @@ class _Search:
         self.progress(0.8)
         model, _ = self.descend(model, (*_COSTS, "spare"), (*self.clean, *self.used), 5)
         model, error = self.scan(model, "spare", self.used)
-        self.tried.append((_name(model), error))
+        self.tried.append((name_of(model), error))
         self.progress(1.0)
         played: list[_Played] = []
         for wanted in (self.clean, self.used):
@@ -556,7 +351,7 @@ class _Search:
             # Before the numbers are fitted an error says little; later what is not equal is not followed.
             most = max(found[0][1] * (near if last == 0 else 2.0), _ENOUGH)
             models = [model for model, error in found[:keep] if error <= most]
-        self.tried += [(_name(model), error) for model, error in found]
+        self.tried += [(name_of(model), error) for model, error in found]
         return models
 
     @staticmethod
@@ -567,7 +362,7 @@ class _Search:
     def structures(self) -> list[Model]:
         """Models to begin with: what was found, and variants of what was not."""
         units = number(self.findings, "parallel-units")
-        layouts = _layouts(int(units)) if units else _layouts(None)
+        layouts = layouts_of(int(units)) if units else layouts_of(None)
         page = number(self.findings, "clustered-page")
         made = []
         for page_bytes in [int(page)] if page else self.pages():
@@ -728,7 +523,7 @@ class _Search:
         """Halves the steps of one number around the best: for what moves in whole blocks and has no slope."""
         best, error = model, self.error(model, wanted)
         for width in (0.12, 0.06, 0.03):
-            for trial in [_moved(best, {name: step}) for step in (-width, width)]:
+            for trial in [moved(best, {name: step}) for step in (-width, width)]:
                 there = self.error(trial, wanted)
                 if there < error:
                     best, error = trial, there
@@ -745,79 +540,7 @@ class _Search:
         residuals = [
             Residual(pattern, kind, level, drive, twin, twin / max(drive, 1.0))
             for wanted, found in played
-            for pattern, kind, level, drive, twin, _, _ in _gaps(wanted, found)
+            for pattern, kind, level, drive, twin, _, _ in gaps_between(wanted, found)
         ]
         tried = tuple(self.tried)
         return Fit(ssd, model, tuple(residuals), error, tried, self.evaluations, stopped)
-
-
-@cache
-def _blank() -> Ssd:
-    """A drive of defaults, read once."""
-    return Ssd.from_text("", "blank")
-
-
-def _gaps(
-    wanted: Sequence[Measured], found: Sequence[Measured] | None
-) -> list[tuple[str, str, str, float, float, float, float]]:
-    """Pattern, kind, level, drive, twin, weight, and logarithm of the ratio; the worst where a candidate failed."""
-    rows = []
-    for at, drive in enumerate(wanted):
-        twin = found[at] if found is not None else None
-        weights = _CLEAN if drive.pattern.stage == "clean" else _USED
-        for kind, level in drive.levels.items():
-            for name, weight in weights.items():
-                here = float(getattr(level, name))
-                there = float(getattr(twin.levels[kind], name)) if twin else 0.0
-                gap = math.log((there + _FLOOR_NS) / (here + _FLOOR_NS)) if twin else _WORST
-                row = (drive.pattern.name, kind, name.removesuffix("_ns"), here, there, weight, gap)
-                rows.append(row)
-        there = twin.bandwidth if twin else 0.0
-        gap = math.log(there / drive.bandwidth) if twin else _WORST
-        rows.append((drive.pattern.name, "", "bandwidth", drive.bandwidth, there, 0.7, gap))
-    return rows
-
-
-def _robust(residuals: Array) -> float:
-    """Root of Huber's mean loss: as a root mean square, but linear beyond the bound."""
-    size = np.abs(residuals)
-    loss = np.where(size <= _HUBER, size**2, _HUBER * (2 * size - _HUBER))
-    return float(np.sqrt(loss.mean()))
-
-
-def _moved(model: Model, steps: Mapping[str, float]) -> Model:
-    """The model with some numbers multiplied by the exponentials of these."""
-    changes = {}
-    for name, step in steps.items():
-        low, high = _BOUNDS[name]
-        changes[name] = min(max(getattr(model, name) * math.exp(step), low), high)
-    return replace(model, **changes)
-
-
-def _layouts(units: int | None) -> list[tuple[int, int]]:
-    """Channels and dies on each to try."""
-    if units is None:
-        return [
-            (1, 1),
-            (2, 1),
-            (1, 2),
-            (4, 1),
-            (2, 2),
-            (1, 4),
-            (8, 1),
-            (4, 2),
-            (2, 4),
-            (8, 2),
-            (4, 4),
-            (8, 4),
-        ]
-    return [(units // dies, dies) for dies in range(1, units + 1) if units % dies == 0]
-
-
-def _name(model: Model) -> str:
-    """A structure in words."""
-    buffer = f", {model.kind} {model.drain} {model.oversized}" if model.write_buffer_bytes else ""
-    return (
-        f"{model.scheme}, {model.channels} x {model.dies} units, page {model.page_bytes} B x {model.pages_per_block},"
-        f" queue {model.queue_depth}{buffer}"
-    )

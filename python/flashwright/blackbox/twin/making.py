@@ -9,7 +9,8 @@ from typing import Protocol
 from flashwright.blackbox.base import Mode
 from flashwright.blackbox.target import Deadline, Drive, Target, opened
 from flashwright.blackbox.twin.calibration import Calibration, calibrate
-from flashwright.blackbox.twin.fit import Fit, fitted
+from flashwright.blackbox.twin.fit import fitted
+from flashwright.blackbox.twin.model import Fit
 from flashwright.drive.contradictions import reconcile
 from flashwright.drive.findings import Finding
 from flashwright.errors import TargetError

@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 from rich.console import Console, RenderableType
 
 from flashwright.cli.render import units
 from flashwright.cli.render.fit import TEXT_MAX, Column, Grid, Table, wrap
-from flashwright.run.results import RunResult, Runs
+from flashwright.run.results import RunResult
 
 __all__ = [
     "Column",
@@ -22,10 +21,10 @@ __all__ = [
     "host_layers",
     "pace",
     "plain_table",
-    "show_comparison",
-    "show_over_seeds",
+    "precondition",
     "show_run",
     "times",
+    "warnings",
 ]
 
 _CAUSES = ("host", "gc", "merge", "padding", "translation", "wear")
@@ -121,7 +120,7 @@ def _head(result: RunResult) -> RenderableType:
         for policy in j["policies"]
     )
     rows.append(("pace", pace(j["pace"])))
-    rows.append(("precondition", _precondition(j["precondition"])))
+    rows.append(("precondition", precondition(j["precondition"])))
     measured = f"{units.count(j['measured']['requests'])} requests"
     if j["measured"]["duration_ns"] is not None:
         measured += f" in {units.time(j['measured']['duration_ns'])} of the drive's time"
@@ -132,11 +131,11 @@ def _head(result: RunResult) -> RenderableType:
         rows.append(("program", _program(j["application"])))
     if j["ended"] != "complete":
         rows.append(("ended early", f"{j['ended']}{': ' + j['note'] if j['note'] else ''}"))
-    rows.extend(_warnings([result]))
+    rows.extend(warnings([result]))
     return grid(rows)
 
 
-def _warnings(results: Sequence[RunResult]) -> list[tuple[str, str]]:
+def warnings(results: Sequence[RunResult]) -> list[tuple[str, str]]:
     """What runs warn of, a row each; of several runs each text once, with the labels of those that it concerns."""
     concerned: dict[str, list[str]] = {}
     for result in results:
@@ -174,7 +173,8 @@ def pace(pace: dict[str, Any] | str) -> str:
     return "open loop, at arrival times" + ("" if scale == 1 else f" multiplied by {scale:g}")
 
 
-def _precondition(done: dict[str, Any]) -> str:
+def precondition(done: dict[str, Any]) -> str:
+    """What was done to the drive before the run."""
     text = str(done["spec"])
     if done["pages_written"]:
         text += f" ({units.count(done['pages_written'])} pages written)"
@@ -434,195 +434,3 @@ def _foot(result: RunResult) -> RenderableType:
         text += f", {units.size(cost['peak_rss_bytes'])} of memory at most"
     rows.extend([("simulator", text), ("digest", j["digest"])])
     return grid(rows)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Figure(Column):
-    """A column of a comparison; one that is not always there is where any run has its figure."""
-
-    show: Callable[[float | None], str]
-    of: Callable[[dict[str, Any]], float | None]
-    always: bool = True
-
-    def wanted(self, runs: Sequence[dict[str, Any]]) -> bool:
-        """Whether it is there for these runs."""
-        return self.always or any(self.of(run) is not None for run in runs)
-
-
-def _path(path: str) -> Callable[[dict[str, Any]], float | None]:
-    def of(figures: dict[str, Any]) -> float | None:
-        found: Any = figures
-        for key in path.split("/"):
-            found = found[key]
-        return None if found is None else float(found)
-
-    return of
-
-
-def _cleaning_programs(figures: dict[str, Any]) -> float:
-    programs = figures["flash"]["programs"]
-    return float(programs["gc"] + programs["merge"])
-
-
-def _size_to_drive(figures: dict[str, Any]) -> float | None:
-    """Mean size of reads and writes that the lowest scheduler handed on; None without one."""
-    if not figures["host_layers"]:
-        return None
-    lowest = figures["host_layers"][-1]
-    requests = sum(lowest[kind]["requests"] for kind in ("reads", "writes"))
-    size = sum(lowest[kind]["bytes"] for kind in ("reads", "writes"))
-    return float(size) / requests if requests else None
-
-
-_VERDICTS = tuple(units.VERDICTS)
-
-
-def _verdict_number(figures: dict[str, Any]) -> float | None:
-    settled = figures["settled"]
-    return None if settled is None else float(_VERDICTS.index(settled["verdict"]))
-
-
-def _verdict(number: float | None) -> str:
-    return units.VERDICTS["none" if number is None else _VERDICTS[int(number)]]
-
-
-def _comparison(table_ram: bool) -> list[_Figure]:
-    def figure(
-        name: str,
-        importance: int,
-        show: Callable[[float | None], str],
-        of: str | Callable[[dict[str, Any]], float | None],
-        *,
-        always: bool = True,
-    ) -> _Figure:
-        found = _path(of) if isinstance(of, str) else of
-        return _Figure(name, importance, show=show, of=found, always=always)
-
-    response = "response_time_ns/all"
-    columns = [
-        figure("requests", 60, units.count, "measured/requests"),
-        figure("WA", 99, units.number, "write_amplification"),
-        figure("settled", 98, _verdict, _verdict_number, always=False),
-        figure("IOPS", 97, units.count, "throughput/iops"),
-        figure("mean", 95, units.time, f"{response}/mean"),
-        figure("p99", 93, units.time, f"{response}/p99"),
-        figure("p99.9", 50, units.time, f"{response}/p99_9"),
-        figure("gc programs", 40, units.count, _cleaning_programs),
-        figure("erases", 80, units.count, "flash/erases/total"),
-        figure("victim invalid", 65, units.share, "gc/efficiency"),
-        figure("max erases", 30, units.count, "wear/erases_per_block/max"),
-    ]
-    if table_ram:
-        columns += [
-            figure("block use", 55, units.share, "gc/block_utilization", always=False),
-            figure("table RAM", 85, units.size, "scheme/ram_bytes", always=False),
-        ]
-    columns += [
-        figure(f"{kind} merges", importance, units.count, f"merges/{kind}", always=False)
-        for kind, importance in (("switch", 62), ("partial", 61), ("full", 83))
-    ]
-    return [
-        *columns,
-        figure("size to drive", 72, units.size, _size_to_drive, always=False),
-        figure("hit ratio", 82, units.share, "mapping_cache/hit_ratio", always=False),
-        figure("write hits", 71, units.share, "buffer/write_hit_ratio", always=False),
-        figure(
-            "pages/destage",
-            70,
-            lambda mean: units.number(mean, 2),
-            "buffer/pages_per_destage_mean",
-            always=False,
-        ),
-    ]
-
-
-def _common(texts: Sequence[str]) -> str:
-    """What all runs have in common, or that they differ."""
-    return texts[0] if len(set(texts)) == 1 else "varied"
-
-
-def _side_by_side(results: Sequence[RunResult], columns: Sequence[_Figure]) -> Table:
-    table = plain_table(Column("run", 100, number=False), *columns)
-    for result in results:
-        j = result.json
-        label = result.label if j["ended"] == "complete" else f"{result.label} ({j['ended']})"
-        table.add_row(label, *(column.show(column.of(j)) for column in columns))
-    return table
-
-
-def _alike(results: Sequence[RunResult]) -> list[list[str]]:
-    """Labels of runs that no setting told apart, such as those of a scheme that uses no victim policy."""
-    by_digest: dict[str, list[str]] = {}
-    for result in results:
-        by_digest.setdefault(result.json["digest"], []).append(result.label)
-    return [labels for labels in by_digest.values() if len(labels) > 1]
-
-
-def _ram_note(runs: Sequence[dict[str, Any]]) -> str | None:
-    """Where DFTL's RAM comes from, which it has as a setting and other schemes don't."""
-    of_dftl = [
-        run["config"]["ftl"]["dftl"] for run in runs if run["config"]["ftl"]["scheme"] == "dftl"
-    ]
-    if not any(dftl["ram"] == "0 B" and dftl["cmt-entries"] == 0 for dftl in of_dftl):
-        return None
-    return (
-        "table RAM: where ftl.dftl.ram is 0 B, DFTL's cache takes what FAST's tables would (log blocks by "
-        "ftl.dftl.log-share), and its directory comes on top; other schemes take what their tables need"
-    )
-
-
-def show_comparison(results: Sequence[RunResult], title: str, *, table_ram: bool = False) -> None:
-    """Print runs side by side."""
-    out = console()
-    runs = [result.json for result in results]
-    head = [("compare", title), ("workload", _common([run["workload"] for run in runs]))]
-    notes = dict.fromkeys(note for run in runs for note in run["workload_notes"])
-    head.extend(("", note) for note in notes)
-    head.append(("pace", _common([pace(run["pace"]) for run in runs])))
-    head.append(("precondition", _precondition(runs[0]["precondition"])))
-    out.print(grid([*head, ("seed", str(runs[0]["seed"])), *_warnings(results)]))
-    wanted = [column for column in _comparison(table_ram) if column.wanted(runs)]
-    out.print(_side_by_side(results, wanted))
-    if table_ram and (note := _ram_note(runs)):
-        out.print(note)
-    for labels in _alike(results):
-        out.print(f"alike in every request and in the end: {'; '.join(labels)}")
-    for result in results:
-        if result.json["note"]:
-            out.print(f"{result.label}: {result.json['note']}")
-    wrong = sum(len(result.violations) for result in results)
-    if any(result.json["verify"]["enabled"] for result in results):
-        out.print(
-            f"verify: {wrong:,} VIOLATIONS"
-            if wrong
-            else "verify: every read and the final states are right"
-        )
-
-
-def show_over_seeds(runs: Runs) -> None:
-    """Print means over seeds, each with half the width of its 95 % interval."""
-    figures: dict[str, tuple[str, Callable[[float | None], str]]] = {
-        "write_amplification": ("WA", units.number),
-        "throughput.iops": ("IOPS", units.count),
-        "response_time_ns.all.mean": ("mean", units.time),
-        "response_time_ns.all.p99": ("p99", units.time),
-    }
-    rows = runs.over_seeds().to_pylist()
-    keys = [key for key in rows[0] if key in runs[0].varied]
-    table = plain_table(
-        Column("mean over seeds", 100, number=False),
-        Column("seeds", 60),
-        Column("settled", 90),
-        *(Column(f"{name} ± 95 %", 99 - at) for at, (name, _) in enumerate(figures.values())),
-    )
-    for row in rows:
-        table.add_row(
-            ", ".join(f"{key}={row[key]}" for key in keys),
-            str(row["seeds"]),
-            f"{row['settled']} of {row['seeds']}",
-            *(
-                "-" if row[name] is None else f"{show(row[name])} ± {show(row[f'{name}.ci95'])}"
-                for name, (_, show) in figures.items()
-            ),
-        )
-    console().print(table)

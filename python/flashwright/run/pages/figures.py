@@ -8,28 +8,23 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from flashwright.report import text
-from flashwright.report.charts import NO_TIME, Chart, Columns, Section, axis, cells_across, short
+from flashwright.report.charts import NO_TIME, Chart, Columns, Section, axis, short
 from flashwright.report.tables import Cell, Table
+from flashwright.run.pages.blocks import block_charts, not_drawn, not_settled
 from flashwright.run.pages.closeup import closeups
 from flashwright.run.pages.film import films
-from flashwright.run.pages.keyfigures import settled_word, spread, unsettled
+from flashwright.run.pages.keyfigures import spread
 from flashwright.run.pages.sweep import sweeps
-from flashwright.run.pages.view import Floats, RunView, dig, geometry, is_timed, number, series
+from flashwright.run.pages.view import Floats, RunView, dig, is_timed, number, series
 
 # Budgets for the whole file, shared among its runs: a report is to stay far below 2 MB.
 WINDOWS_MAX = 2400
 WINDOWS_MAX_PER_RUN = 600
 DISTRIBUTION_POINTS_MAX = 1600
 DISTRIBUTION_POINTS_MAX_PER_RUN = 500
-MAP_CELLS_MAX = 64 * 1024
-# Of more runs there are no maps, two panels each: nobody compares fifty of them, and they are most of the file.
-RUNS_WITH_MAPS_MAX = 24
-BINS = 60
 PARTITION_POINTS_MAX = 400
-DIES_IN_TABLE_MAX = 64
 
 NO_WINDOWS = "No time series was kept of this run."
 CAUSES = ("host", "gc", "merge", "translation", "padding", "wear")
@@ -56,8 +51,8 @@ def sections(runs: Sequence[RunView], columns: Columns) -> list[Section]:
             "blocks",
             "Blocks",
             [
-                *_block_charts(runs, columns, "erases", "Erase count", "erases"),
-                *_block_charts(runs, columns, "valid", "Valid pages", "valid pages"),
+                *block_charts(runs, columns, "erases", "Erase count", "erases"),
+                *block_charts(runs, columns, "valid", "Valid pages", "valid pages"),
             ],
         ),
         *films(runs, columns),
@@ -176,8 +171,8 @@ def _over_time(runs: Sequence[RunView], found: Sequence[dict[str, Floats]], tren
         views=[by_time, by_requests] if by_time["series"] else [by_requests],
         table=Table(header, rows),
         group="time",
-        left_out=_left_out(runs, {i for i, _, _ in drawn}),
-        notes=_not_settled(runs) if trend.key == "wa" else (),
+        left_out=not_drawn(runs, {i for i, _, _ in drawn}),
+        notes=not_settled(runs) if trend.key == "wa" else (),
     )
 
 
@@ -195,17 +190,6 @@ def _settled_part(
     # Before the end of the first window lies its part of the first window.
     start = np.interp(since, [0.0, *requests], [0.0, *places])
     return {"bands": [[short(float(start), 7), None, "settled"]]}
-
-
-def _not_settled(runs: Sequence[RunView]) -> tuple[str, ...]:
-    """What is to be said of runs whose write amplification had not settled, or was measured too briefly."""
-    lines = []
-    for run in runs:
-        if unsettled(run):
-            word = settled_word(run)
-            said = f"{word[0].capitalize() if word else ''}: {dig(run.json, 'settled.why') or ''}"
-            lines.append(f"{run.label}: {said}" if len(runs) > 1 else said)
-    return tuple(lines)
 
 
 def _partition(runs: Sequence[RunView], columns: Columns) -> list[Chart]:
@@ -247,13 +231,9 @@ def _partition(runs: Sequence[RunView], columns: Columns) -> list[Chart]:
             "table.",
             views=[view],
             table=Table(["Run", "Least", "Median", "Largest", "Last"], rows),
-            left_out=_left_out(runs, set(found)),
+            left_out=not_drawn(runs, set(found)),
         )
     ]
-
-
-def _left_out(runs: Sequence[RunView], drawn: set[int]) -> tuple[str, ...]:
-    return tuple(run.label for i, run in enumerate(runs) if i not in drawn)
 
 
 # Response times -----------------------------------------------------------------------------------
@@ -304,7 +284,7 @@ def _distribution(runs: Sequence[RunView], columns: Columns, *, tail: bool) -> C
         else "Share of requests that took no longer than a time, queueing included."
     )
     header = ["Series", *(text.share(share) for share in _SHARES), "Largest"]
-    left_out = _left_out(runs, drawn)
+    left_out = not_drawn(runs, drawn)
     return Chart(key, title, caption, views=views, table=Table(header, rows), left_out=left_out)
 
 
@@ -364,7 +344,7 @@ def _causes(runs: Sequence[RunView]) -> Chart:
         "Page programs by what caused them, over the pages that the host wrote; together they are "
         "the write amplification. Translation is all traffic of the mapping table."
     )
-    left_out = _left_out(runs, {i for i, _ in rows})
+    left_out = not_drawn(runs, {i for i, _ in rows})
     return Chart(
         "causes", title, caption, kind="stack", views=[view], table=table, left_out=left_out
     )
@@ -420,7 +400,7 @@ def _merges(runs: Sequence[RunView], columns: Columns) -> list[Chart]:
             caption,
             views=[view],
             table=Table(header, rows),
-            left_out=_left_out(runs, {*found, *could}),
+            left_out=not_drawn(runs, {*found, *could}),
         )
     ]
 
@@ -467,135 +447,6 @@ def _preconditioning(runs: Sequence[RunView], columns: Columns) -> list[Chart]:
 
 # Blocks -------------------------------------------------------------------------------------------
 
-_NO_BLOCKS = "Nothing is known of single blocks."
-
-
-def _block_charts(
-    runs: Sequence[RunView], columns: Columns, key: str, title: str, unit: str
-) -> list[Chart]:
-    attribute = "erases_per_block" if key == "erases" else "valid_per_block"
-    found = [np.asarray(getattr(run, attribute)) for run in runs]
-    known = [values for values in found if len(values)]
-    if not known:
-        return [Chart(key, title, "", missing=_NO_BLOCKS)]
-    scale = (
-        int(min(values.min() for values in known)),
-        int(max(values.max() for values in known)),
-    )
-    charts = [
-        _block_map(run, values, columns, scale, name=(key, i, unit), runs=len(runs))
-        for i, (run, values) in enumerate(zip(runs, found, strict=True))
-        if len(values) and len(runs) <= RUNS_WITH_MAPS_MAX
-    ]
-    return [_block_histogram(runs, found, columns, scale, (key, title, unit)), *charts]
-
-
-def _block_histogram(
-    runs: Sequence[RunView],
-    found: Sequence[npt.NDArray[Any]],
-    columns: Columns,
-    scale: tuple[int, int],
-    name: tuple[str, str, str],
-) -> Chart:
-    key, title, unit = name
-    low, high = scale
-    width = max(1, math.ceil((high - low + 1) / BINS))
-    bins = (high - low) // width + 1
-    edges = low - 0.5 + width * np.arange(bins + 1)
-    # A step starts and ends on the base line.
-    x = columns.add(f"{key}.edges", np.concatenate((edges[:1], edges)), 9)
-    lines = []
-    rows = []
-    drawn = set()
-    for i, values in enumerate(found):
-        if not len(values):
-            continue
-        drawn.add(i)
-        counts = np.bincount((values.astype(np.int64) - low) // width, minlength=bins)
-        shares = np.concatenate(([0.0], counts / len(values), [0.0]))
-        y = columns.add(f"{i}.{key}.histogram", shares)
-        lines.append({"run": i, "part": None, "x": x, "y": y, "step": True, "fill": True})
-        figures = (values.min(), np.median(values), values.mean(), values.max(), values.std())
-        shown = [Cell(text.count(float(value)), float(value)) for value in figures]
-        label = runs[i].label
-        rows.append([Cell(label, label), Cell(text.count(len(values)), len(values)), *shown])
-    view = {
-        "name": "",
-        "x": axis(f"{unit} of a block", "index", bin=width),
-        "y": axis("share of the blocks", "share", zero=True),
-        "series": lines,
-    }
-    header = ["Run", "Blocks", "Least", "Median", "Mean", "Largest", "Standard deviation"]
-    maps = "" if len(runs) <= RUNS_WITH_MAPS_MAX else " Maps are left out of so many runs."
-    wide = f" A bar is {text.count(width)} wide." if width > 1 else ""
-    when = "so far" if key == "erases" else "at the end of the run"
-    return Chart(
-        f"{key}-histogram",
-        f"{title} of blocks",
-        f"Share of the blocks by their {unit} {when}.{wide}{maps}",
-        views=[view],
-        table=Table(header, rows),
-        left_out=_left_out(runs, drawn),
-    )
-
-
-def _block_map(
-    run: RunView,
-    values: npt.NDArray[Any],
-    columns: Columns,
-    scale: tuple[int, int],
-    *,
-    name: tuple[str, int, str],
-    runs: int,
-) -> Chart:
-    key, i, unit = name
-    channels, dies, planes, per_plane = geometry(run, len(values))
-    budget = max(1024, MAP_CELLS_MAX // (2 * runs))
-    joined = max(1, math.ceil(len(values) / budget))
-    cells = math.ceil(per_plane / joined)
-    padded = np.full((channels * dies * planes, cells * joined), np.nan)
-    padded[:, :per_plane] = values.reshape(-1, per_plane)
-    means = np.nanmean(padded.reshape(-1, cells, joined), axis=2) if joined > 1 else padded
-    view = {
-        "name": "",
-        "run": i,
-        "unit": unit,
-        "scale": scale,
-        "channels": channels,
-        "dies": dies,
-        "planes": planes,
-        "cells": cells,
-        "across": cells_across(channels, dies * planes, cells),
-        "joined": joined,
-        "perPlane": per_plane,
-        "values": columns.add(f"{i}.{key}.map", means.ravel(), 4),
-    }
-    each = (
-        f"Each cell is the mean of {joined} neighbouring blocks"
-        if joined > 1
-        else "One cell a block"
-    )
-    parts = "planes of a die on top of each other, " if planes > 1 else ""
-    caption = (
-        f"{each}: channels from left to right, dies from top to bottom, {parts}blocks row by row."
-    )
-    heading = f"Map of {unit}" if runs == 1 else f"Map of {unit}: {run.label}"
-    table = _by_die(values.reshape(channels * dies, -1), dies)
-    return Chart(f"{key}-map-{i}", heading, caption, kind="map", views=[view], table=table)
-
-
-def _by_die(values: npt.NDArray[Any], dies: int) -> Table | None:
-    """The blocks of each die in figures; `values` has a row a die. None for very many dies."""
-    if len(values) > DIES_IN_TABLE_MAX:
-        return None
-    rows = []
-    for k, blocks in enumerate(values):
-        name = f"channel {k // dies}, die {k % dies}"
-        figures = (blocks.min(), np.median(blocks), blocks.mean(), blocks.max())
-        shown = [Cell(text.count(float(value)), float(value)) for value in figures]
-        rows.append([Cell(name, name), *shown])
-    return Table(["Die", "Least", "Median", "Mean", "Largest"], rows)
-
 
 # Dies and channels --------------------------------------------------------------------------------
 
@@ -628,5 +479,5 @@ def _busy(runs: Sequence[RunView], columns: Columns) -> Chart:
     if any(dig(run.json, "config.timing.model") == "serial" for run in runs):
         caption += " The serial model knows only the drive as a whole: one operation at a time."
     table = Table(["Series", "Count", "Least", "Mean", "Largest"], rows)
-    left_out = _left_out(runs, drawn)
+    left_out = not_drawn(runs, drawn)
     return Chart("busy", title, caption, kind="bars", views=views, table=table, left_out=left_out)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from flashwright.errors import FlashwrightError
 from flashwright.report import text
 from flashwright.report.charts import Columns, Section
 from flashwright.report.page import figures_of, write_page
@@ -23,6 +24,10 @@ __all__ = ["RunsPage", "write_report"]
 
 
 VIOLATIONS_SHOWN = 50
+
+
+class EmptyPageError(FlashwrightError, ValueError):
+    """A page was asked for of no run."""
 
 
 @dataclass(frozen=True)
@@ -69,13 +74,13 @@ def write_report(path: Path, runs: Sequence[RunView], title: str) -> None:
 
     Raises
     ------
-    ValueError
+    EmptyPageError
         If there is no run.
     OutputError
         If the file can't be written.
     """
     if not runs:
-        raise ValueError("a report needs at least one run")
+        raise EmptyPageError("report: found no run, expected at least one run")
     columns = Columns()
     parts = _told(runs, sections(runs, columns))
     settings, differ = configuration(runs)

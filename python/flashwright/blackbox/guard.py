@@ -1,0 +1,135 @@
+"""The one way to a device: what a probe may not touch is refused here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from flashwright.errors import DeviceError, TargetError
+
+__all__ = ["CODES", "SECTOR", "Core", "Guarded", "Range"]
+
+CODES: dict[str, int] = {"read": 0, "write": 1, "trim": 2, "flush": 3}
+SECTOR = 512
+
+
+# What is discarded at once.
+PURGE_BYTES = 1 << 30
+
+
+@dataclass(frozen=True)
+class Range:
+    """A part of a target.
+
+    Attributes
+    ----------
+    start_bytes, length_bytes : int
+        Where it begins and how long it is.
+
+    Examples
+    --------
+    >>> str(Range(1 << 30, 2 << 30))
+    '1073741824:2147483648'
+    """
+
+    start_bytes: int
+    length_bytes: int
+
+    def __str__(self) -> str:
+        return f"{self.start_bytes}:{self.length_bytes}"
+
+
+class Core(Protocol):
+    """The device below a target: that of the compiled core, or a part of it."""
+
+    def now(self) -> int:
+        """Its clock, nanoseconds."""
+        ...
+
+    def idle(self, nanos: int) -> None:
+        """Let time pass."""
+        ...
+
+    def play(
+        self,
+        kinds: npt.NDArray[np.uint8],
+        first_sectors: npt.NDArray[np.uint64],
+        sectors: npt.NDArray[np.uint32],
+        depth: int,
+        seconds: float | None = None,
+    ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+        """Play requests, and tell when each was handed over and when it ended."""
+        ...
+
+    def purge(self) -> bool:
+        """Discard everything; whether the device took it."""
+        ...
+
+    def close(self) -> None:
+        """Let go of it."""
+        ...
+
+
+class Guarded:
+    """A part of a device, for reads and writes or for reads alone: whatever is asked of the device passes here.
+
+    A target has no other way to its device, so nothing outside of the part is read, written or discarded, and where
+    reads alone are allowed nothing is written at all, whatever a probe does.
+    """
+
+    def __init__(self, core: Core, name: str, part: Range, *, whole: bool, reads_alone: bool):
+        self._core, self._name, self._whole, self._reads_alone = core, name, whole, reads_alone
+        self._first, self._count = part.start_bytes // SECTOR, part.length_bytes // SECTOR
+        self.now, self.idle, self.close = core.now, core.idle, core.close
+
+    def play(
+        self,
+        kinds: npt.NDArray[np.uint8],
+        first_sectors: npt.NDArray[np.uint64],
+        sectors: npt.NDArray[np.uint32],
+        depth: int,
+        seconds: float | None = None,
+    ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+        """Play what lies within the part."""
+        if self._reads_alone and np.any(kinds != CODES["read"]):
+            raise TargetError(
+                f"{self._name}: found writes, expected reads only", "--destroys-data allows writes"
+            )
+        if not self._whole:
+            length = sectors.astype(np.uint64)
+            room = np.uint64(self._count)
+            # A flush has no place.
+            outside = (length > room) | (first_sectors > room - np.minimum(length, room))
+            if np.any(outside & (kinds != CODES["flush"])):
+                at = int(first_sectors[outside][0]) * SECTOR
+                raise TargetError(
+                    f"{self._name}: found a request at {at:,} B of the range, expected it within its "
+                    f"{self._count * SECTOR:,} B"
+                )
+            placed = np.where(kinds == CODES["flush"], 0, first_sectors + np.uint64(self._first))
+            first_sectors = placed.astype(np.uint64)
+        return self._core.play(kinds, first_sectors, sectors, depth, seconds)
+
+    def purge(self) -> bool:
+        """Renew a whole device; of a part of one discard what lies there."""
+        if self._reads_alone:
+            raise TargetError(
+                f"{self._name}: found a purge, expected reads only", "--destroys-data allows it"
+            )
+        if self._whole:
+            return self._core.purge()
+        piece = PURGE_BYTES // SECTOR
+        trim = np.array([CODES["trim"]], np.uint8)
+        for at in range(0, self._count, piece):
+            first = np.array([at], np.uint64)
+            length = np.array([min(piece, self._count - at)], np.uint32)
+            try:
+                self.play(trim, first, length, 1)
+            except DeviceError:
+                if at:
+                    raise
+                return False
+        return True

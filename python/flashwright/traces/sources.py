@@ -1,0 +1,139 @@
+"""What a run plays, as a value: a generated workload or a trace."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, TypedDict
+
+from flashwright.support.arguments import checked
+from flashwright.support.core import _core
+from flashwright.traces.piped import is_from_pipe
+
+__all__ = ["Addresses", "Common", "Source", "Trace", "Workload", "parse"]
+
+
+Addresses: TypeAlias = Literal["wrap", "reject", "dense"]
+"""How a trace's addresses fit a drive: modulo its size, refused beyond, or packed in order of first use."""
+
+
+class Common(TypedDict, total=False):
+    """What every generator takes.
+
+    Attributes
+    ----------
+    write, trim : float
+        Shares of requests that write and trim, 0 to 1; the rest reads.
+    size, align : str or int
+        Request size, and what requests start at multiples of; a number is bytes.
+    range : float
+        Share of the logical space in use, from its start.
+    depth : int
+        Closed loop with that many requests in flight.
+    rate : float
+        Open loop with that many requests a second.
+    arrival : str
+        How an open loop spaces its requests.
+    """
+
+    write: float
+    trim: float
+    size: str | int
+    align: str | int
+    range: float
+    depth: int
+    rate: float
+    arrival: str
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A generator of requests in its canonical text form.
+
+    Attributes
+    ----------
+    spec : str
+        As ``--workload`` takes it.
+    label : str or None
+        What reports must call it, where the name alone would promise too much: stand-ins say that they are.
+    """
+
+    spec: str
+    label: str | None = None
+
+    def __repr__(self) -> str:
+        return f"Workload({self.spec!r})"
+
+    def source_json(self) -> str:
+        """The form in which the core takes it."""
+        return json.dumps({"workload": self.spec})
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A recorded workload and how to read it; see :func:`trace` for the meaning of each attribute."""
+
+    path: str
+    format: str | None = None
+    addresses: Addresses = "wrap"
+    devices: tuple[str, ...] | None = None
+    overlay: bool = False
+    skip_bad_lines: bool = False
+    repeat: int = 1
+    name: str = ""
+
+    @property
+    def lasts(self) -> bool:
+        """Whether the trace can be read again by another process later; one from a pipe can't."""
+        return not is_from_pipe(self.path)
+
+    def __repr__(self) -> str:
+        return f"Trace({self.path!r}, addresses={self.addresses!r})"
+
+    def spec_json(self) -> str:
+        """The options in the form in which the core takes them."""
+        return json.dumps(
+            {
+                "path": self.path,
+                "name": self.name,
+                "format": self.format,
+                "skip-bad-lines": self.skip_bad_lines,
+                "devices": None if self.devices is None else list(self.devices),
+                "overlay": self.overlay,
+                "addresses": self.addresses,
+                "repeat": self.repeat,
+            }
+        )
+
+    def source_json(self) -> str:
+        """The form in which the core takes it."""
+        return json.dumps({"trace": json.loads(self.spec_json())})
+
+
+Source: TypeAlias = Workload | Trace
+
+
+@checked()
+def parse(spec: str) -> Workload:
+    """Read a workload as ``--workload`` takes it.
+
+    Parameters
+    ----------
+    spec : str
+        ``name`` or ``name:key=value,key=value``.
+
+    Returns
+    -------
+    Workload
+
+    Raises
+    ------
+    WorkloadError
+        With everything that is wrong with the text.
+
+    Examples
+    --------
+    >>> parse("uniform:write=70%, depth=32")
+    Workload('uniform:write=0.7,depth=32')
+    """
+    return Workload(*_core.workload_read(spec))

@@ -1,0 +1,85 @@
+"""The rooms of the package: what is public, what imports what, and the tree of exceptions."""
+
+import ast
+import importlib
+import inspect
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from importlinter.cli import lint_imports
+
+import flashwright
+from flashwright.errors import FlashwrightError
+from flashwright.support.digests import modules_of
+
+ROOT = Path(__file__).parents[2]
+HOME = Path(flashwright.__file__).parent
+
+
+def for_type_checkers() -> dict[str, str]:
+    """The public names that type checkers and editors see, with the module of each."""
+    tree = ast.parse(Path(flashwright.__file__).read_text(encoding="utf-8"))
+    guarded = [
+        node
+        for node in tree.body
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    ]
+    return {
+        alias.name: str(node.module)
+        for block in guarded
+        for node in ast.walk(block)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+
+
+def test_public_names_are_the_same_everywhere() -> None:
+    seen = for_type_checkers()
+    homes = flashwright._HOMES
+    assert sorted(seen) == sorted(homes) == sorted(flashwright.__all__)
+    for name, module in seen.items():
+        is_module = name in flashwright._MODULES
+        assert homes[name] == (f"{module}.{name}" if is_module else module), name
+        assert inspect.ismodule(getattr(flashwright, name)) == is_module, name
+    assert set(flashwright.__all__) <= set(dir(flashwright))
+
+
+def test_names_that_are_not_there_are_told() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'unheard_of'"):
+        _ = flashwright.unheard_of  # type: ignore[attr-defined]
+
+
+def test_a_room_is_imported_when_it_is_asked_for() -> None:
+    code = """
+import sys
+import flashwright
+first = [name for name in sys.modules if name.startswith("flashwright.")]
+assert first == ["flashwright.support", "flashwright.support.interrupts"], first
+flashwright.Ssd
+assert "flashwright.blackbox" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_rooms_import_one_way_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(HOME.parent))
+    assert lint_imports(config_filename=str(ROOT / "pyproject.toml"), no_cache=True) == 0
+
+
+def exceptions() -> Iterator[type[BaseException]]:
+    for name in modules_of("flashwright"):
+        if not name.endswith("__main__"):
+            for value in vars(importlib.import_module(name)).values():
+                is_exception = inspect.isclass(value) and issubclass(value, BaseException)
+                if is_exception and value.__module__.startswith("flashwright"):
+                    yield value
+
+
+def test_all_exceptions_have_one_root() -> None:
+    found = set(exceptions())
+    assert len(found) > 20
+    astray = [each.__qualname__ for each in found if not issubclass(each, FlashwrightError)]
+    assert astray == []
