@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from flashwright.errors import ConfigError
+from flashwright.report.claims import claims_page
 from flashwright.reproduce import Verdict, choose, papers, reproduce
 from flashwright.reproduce.page import pages
 
@@ -287,6 +288,9 @@ def test_an_agreement_that_was_fitted_counts_as_fitted(
     (folder / "note.txt").unlink()
     # The classes are those of the file as it is now; nothing is run for that.
     said = command("reproduce", "--from", kept, *where, "--json", kept, "--markdown", markdown)
+    shown = claims_page(json.loads(kept.read_text())).table
+    assert shown is not None and shown.rows[0][1].shown == "fitted"
+    assert "(This verdict holds only with the sums taken in order.)" in shown.rows[0][3].shown
     assert said.status == 0 and "1 fitted" in said.out and not played(folder)
     claim = json.loads(kept.read_text())["claims"][0]
     assert (claim["verdict"], claim["judged"]) == ("fitted", "reproduced")
