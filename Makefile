@@ -11,7 +11,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help venv build demo test test-rust test-python check generate reproduce format bench clean
+.PHONY: help venv build demo test test-rust test-python check docs generate reproduce format bench clean
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,6 +51,14 @@ check: build ## Formatting, lints and types
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest flashwright._core
 	$(BIN)/python tools/reference.py --check
+	$(MAKE) --no-print-directory docs
+
+docs: $(VENV)/docs ## The documentation site: out/site/index.html; fails where a link is dead
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+$(VENV)/docs: requirements-docs.txt | $(VENV)/ready
+	$(BIN)/python -m pip install --requirement requirements-docs.txt
+	touch $@
 
 generate: build ## Write the reference pages from the code
 	$(BIN)/python tools/reference.py

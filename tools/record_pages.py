@@ -1,11 +1,12 @@
-"""Run the commands that README.md and docs/guide/*.md show, and write beneath each what it prints.
+"""Run the commands that README.md and the pages of docs/ show, and write beneath each what it prints.
 
-``python tools/record_pages.py`` records all pages, with names only those: ``python tools/record_pages.py README ram``.
+``python tools/record_pages.py`` records all pages, with names only those: ``python tools/record_pages.py README
+how-to/reserve-space``. Pages that another tool writes are left to it.
 
-A fenced ``sh`` block is run as it stands. The comment above it may say ``<!-- not run: REASON -->``. A ``text`` block
-shows lines of what the ``sh`` block before it printed; the comment above it says which, as a regular expression:
-``<!-- shows: ^run|^gc -->``. Lines left out are told by ``…``. ``<!-- shows make demo: … -->`` takes the lines from
-the command of that target of the Makefile.
+A fenced ``sh`` or ``python`` block is run as it stands. The comment above it may say ``<!-- not run: REASON -->``, or
+``<!-- saved as FILE -->``, which later blocks of the page then find. A ``text`` block shows lines of what the block
+before it printed; the comment above it says which, as a regular expression: ``<!-- shows: ^run|^gc -->``. ``…`` stands
+for lines left out. ``<!-- shows make demo: … -->`` takes the lines from the command of that target of the Makefile.
 """
 
 from __future__ import annotations
@@ -20,7 +21,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "guide").glob("*.md"))]
+WRITTEN_BY_A_TOOL = "<!-- Written by "
+PAGES = [
+    ROOT / "README.md",
+    *(
+        path
+        for path in sorted((ROOT / "docs").rglob("*.md"))
+        if not path.read_text(encoding="utf-8").startswith(WRITTEN_BY_A_TOOL)
+    ),
+]
 COLUMNS = 100
 GAP = "…"
 
@@ -46,6 +55,11 @@ class Block:
     def why_not_run(self) -> str | None:
         """Why a block of commands is not run; None if it is."""
         return self._said("not run: ")
+
+    @property
+    def saved_as(self) -> str | None:
+        """The file that the block is, for later blocks of the page; None if it is none."""
+        return self._said("saved as ")
 
     def _said(self, prefix: str) -> str | None:
         return self.comment.removeprefix(prefix) if self.comment.startswith(prefix) else None
@@ -74,9 +88,15 @@ def blocks(page: str) -> list[Block]:
     ]
 
 
+def name_of(path: Path) -> str:
+    """What a page is called: its path below docs/ without its ending."""
+    below = path.relative_to(ROOT / "docs") if path.is_relative_to(ROOT / "docs") else path
+    return below.with_suffix("").as_posix().removeprefix(f"{ROOT.as_posix()}/")
+
+
 def not_run(page: str) -> list[str]:
     """Why blocks of commands are not run."""
-    return [b.why_not_run for b in blocks(page) if b.kind == "sh" and b.why_not_run is not None]
+    return [b.why_not_run for b in blocks(page) if b.why_not_run is not None]
 
 
 def examples(page: str) -> list[Example]:
@@ -88,9 +108,16 @@ def examples(page: str) -> list[Example]:
         If a block shows lines and nothing says of what.
     """
     found: list[Example] = []
+    files = ""
     for block in blocks(page):
-        if block.kind in ("sh", "console") and block.why_not_run is None:
-            found.append(Example(block.text, None))
+        if block.saved_as is not None:
+            files += f"cat > {shlex.quote(block.saved_as)} <<'SAVED'\n{block.text}SAVED\n"
+            continue
+        if block.kind in ("sh", "python") and block.why_not_run is None:
+            script = (
+                block.text if block.kind == "sh" else f"python - <<'PYTHON'\n{block.text}PYTHON\n"
+            )
+            found.append(Example(files + script, None))
         elif block.kind == "text" and block.shows is not None:
             target, expression = block.shows
             if target is not None:
@@ -166,7 +193,7 @@ def main() -> int:
     wanted = sys.argv[1:]
     failed = 0
     for path in PAGES:
-        if wanted and path.stem not in wanted:
+        if wanted and name_of(path) not in wanted:
             continue
         page = path.read_text(encoding="utf-8")
         made, at = "", 0

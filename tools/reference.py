@@ -164,9 +164,9 @@ def gallery() -> str:
     """The examples with what they print."""
     page = (
         "# Gallery\n\nEach example answers one question and runs in a few seconds. They are files in "
-        "[examples](../examples), to be run there; they have cells (`# %%`), so that VS Code opens them as notebooks, "
-        "and Jupyter with Jupytext. Their output is recorded beside them, and the tests hold each to it. Most print "
-        "with pandas (`pip install 'flashwright[pandas]'`).\n\n"
+        "[examples](../../examples); run them in that folder. They have cells (`# %%`), so VS Code opens them as "
+        "notebooks, and so does Jupyter with Jupytext. The tests run each and compare its output with the one shown. "
+        "Most print with pandas (`pip install 'flashwright[pandas]'`).\n\n"
     )
     sections = []
     for path in sorted(EXAMPLES.glob("[0-9]*.py")):
@@ -179,7 +179,7 @@ def gallery() -> str:
         parts += [f"```python\n{text}\n```" if code else text for code, text in cells[1:]]
         printed = path.with_suffix(".out").read_text(encoding="utf-8").rstrip()
         parts.append(
-            f"[`examples/{path.name}`](../examples/{path.name}) prints\n\n```text\n{printed}\n```"
+            f"[`examples/{path.name}`](../../examples/{path.name}) prints\n\n```text\n{printed}\n```"
         )
         sections.append("\n\n".join(parts))
     return page + "\n" + "\n\n".join(sections) + "\n"
@@ -204,7 +204,7 @@ PAGES = {
     "reference/workloads.md": workloads,
     "reference/drives.md": drives,
     "reference/probes.md": probes,
-    "gallery.md": gallery,
+    "how-to/gallery.md": gallery,
 }
 
 

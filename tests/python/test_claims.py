@@ -52,7 +52,7 @@ def test_the_page_is_that_of_the_last_full_run() -> None:
     folder = ROOT / "docs" / "explanation" / "claims"
     written = {path.name: path.read_text() for path in folder.iterdir()}
     assert written == pages(document), (
-        "flashwright reproduce --from docs/claims.json --markdown docs/explanation/claims"
+        "flashwright reproduce --from-json docs/claims.json --markdown docs/explanation/claims"
     )
     assert not document["quick"]
     assert sorted(each["id"] for each in document["claims"]) == sorted(EXPECTED)

@@ -1,4 +1,4 @@
-"""README.md and the guide: commands print what is shown; a write amplification has settled or says that it has not."""
+"""README.md and docs/: commands print what is shown; a write amplification has settled or says that it has not."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 
 import record_pages as pages  # noqa: E402
+import site_hooks as site  # noqa: E402
 
 PAGES = pages.PAGES
-_NAMES = [path.stem for path in PAGES]
+_NAMES = [pages.name_of(path) for path in PAGES]
 # Lines of prose around a figure that may say what it is.
 _NEAR = 3
 _AMPLIFICATION = re.compile(
@@ -38,7 +39,7 @@ def test_a_page_prints_what_it_shows(path: Path) -> None:
         if example.shown is not None:
             shown = pages.selected(output, example.expression)
             assert example.shown.text == shown, (
-                f"where the new output is right: python tools/record_pages.py {path.stem}"
+                f"where the new output is right: python tools/record_pages.py {pages.name_of(path)}"
             )
 
 
@@ -48,18 +49,34 @@ def test_every_block_is_run_or_says_why_not(path: Path) -> None:
         assert block.kind in ("sh", "text", "toml", "python"), f"a block of {block.kind!r}"
         if block.kind == "text":
             assert block.shows is not None, f"no command is named for:\n{block.text}"
-        elif block.kind == "sh":
-            assert block.comment == "" or block.why_not_run, block.comment
+        elif block.kind == "toml":
+            assert block.saved_as or block.why_not_run, f"no command reads:\n{block.text}"
+        else:
+            assert block.comment == "" or block.why_not_run or block.saved_as, block.comment
+
+
+def test_every_shelf_is_walked() -> None:
+    assert {name.partition("/")[0] for name in _NAMES} == {
+        *("README", "index", "tutorial", "how-to", "reference", "explanation")
+    }
+    written = [path for path in (ROOT / "docs").rglob("*.md") if path not in PAGES]
+    assert all(page(path).startswith(pages.WRITTEN_BY_A_TOOL) for path in written)
+
+
+def test_a_block_finds_what_was_saved_before() -> None:
+    text = "<!-- saved as a.py -->\n```python\nx = 3\n```\n\n```python\nimport a\nprint(a.x)\n```\n"
+    [example] = pages.examples(text)
+    assert pages.run(example.commands) == "3\n"
 
 
 def test_what_is_not_run(capsys: pytest.CaptureFixture[str]) -> None:
-    reasons = {path.stem: pages.not_run(page(path)) for path in PAGES}
+    reasons = {pages.name_of(path): pages.not_run(page(path)) for path in PAGES}
     with capsys.disabled():
         for name, whys in reasons.items():
             for why in whys:
                 print(f"\n{name}: not run: {why}", end="")
     # A new one is to be thought about: most commands can be made small enough to run.
-    assert sum(map(len, reasons.values())) == 7
+    assert sum(map(len, reasons.values())) == 13
 
 
 def prose_near(text: str, start: int, end: int) -> str:
@@ -144,6 +161,48 @@ def test_a_readme_is_short() -> None:
 
 
 def test_links_lead_somewhere() -> None:
-    for path in PAGES:
-        for target in re.findall(r"\]\((?!https?:)([^)#]+)", page(path)):
-            assert (path.parent / target).exists(), f"{path.name}: {target}"
+    others = [*(ROOT / "docs").rglob("*.md"), *(ROOT / "experiments").glob("*/*.md")]
+    for path in {*PAGES, *others, ROOT / "ARCHITECTURE.md", ROOT / "CHANGELOG.md"}:
+        prose = re.sub(r"^```.*?^```$", "", page(path), flags=re.MULTILINE | re.DOTALL)
+        for target in re.findall(r"\]\((?!https?:)([^)#\s]+)", prose):
+            assert (path.parent / target).exists(), f"{path}: {target}"
+
+
+def test_links_of_the_site() -> None:
+    source = ROOT / "docs" / "how-to" / "index.md"
+    place = "how-to/index.md"
+    links = {
+        "[a](../index.md#b)": "[a](../index.md#b)",
+        "[a](../../experiments/dftl/README.md#b)": "[a](../explanation/experiments/dftl.md#b)",
+        "[a](../../ARCHITECTURE.md)": "[a](../explanation/architecture.md)",
+        "[a](../../Makefile)": "a (`Makefile`)",
+        "[`Makefile`](../../Makefile)": "`Makefile`",
+        "[a](../gone.md)": "[a](../gone.md)",
+        "[a](https://semver.org)": "[a](https://semver.org)",
+        "```sh\n[a](../../Makefile)\n```": "```sh\n[a](../../Makefile)\n```",
+        "<!-- shows: ^a -->\n```text\na\n```": "```text\na\n```",
+    }
+    for written, expected in links.items():
+        assert site.point_links(written, source, place) == expected
+    # And back, from a page that is not below docs/.
+    settling = ROOT / "experiments" / "settling" / "README.md"
+    at = site.point_links(
+        "[a](../../docs/index.md)", settling, "explanation/experiments/settling.md"
+    )
+    assert at == "[a](../../index.md)"
+
+
+@pytest.mark.parametrize(
+    ("text", "loads"),
+    [
+        ('<script src="https://unpkg.com/x"></script>', True),
+        ("<link rel=stylesheet href=//fonts.example/x.css>", True),
+        ('<img alt="" src="http://a/b.png">', True),
+        ('<a href="https://semver.org">', False),
+        ('<script src="assets/x.js"></script>', False),
+    ],
+)
+def test_what_would_load_from_the_network_is_seen(text: str, loads: bool) -> None:
+    assert (site.loads_from_network(text) is not None) == loads
+    assert site.loads_from_network("a { background: url(x.png) }", style=True) is None
+    assert site.loads_from_network("@import 'https://a/b.css'", style=True)

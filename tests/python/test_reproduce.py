@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from flashwright.errors import ConfigError
+from flashwright.report.claims import claims_page
 from flashwright.papers import Verdict, choose, papers, reproduce
 from flashwright.papers.markdown import pages
 
@@ -286,7 +287,10 @@ def test_an_agreement_that_was_fitted_counts_as_fitted(
     )
     (folder / "note.txt").unlink()
     # The classes are those of the file as it is now; nothing is run for that.
-    said = command("reproduce", "--from", kept, *where, "--json", kept, "--markdown", markdown)
+    said = command("reproduce", "--from-json", kept, *where, "--json", kept, "--markdown", markdown)
+    shown = claims_page(json.loads(kept.read_text())).table
+    assert shown is not None and shown.rows[0][1].shown == "fitted"
+    assert "(This verdict holds only with the sums taken in order.)" in shown.rows[0][3].shown
     assert said.status == 0 and "1 fitted" in said.out and not played(folder)
     claim = json.loads(kept.read_text())["claims"][0]
     assert (claim["verdict"], claim["judged"]) == ("fitted", "reproduced")
@@ -303,23 +307,23 @@ def test_an_agreement_that_was_fitted_counts_as_fitted(
     document = json.loads(kept.read_text())
     document["claims"][0]["judged"] = "not reproduced"
     kept.write_text(json.dumps(document))
-    said = command("reproduce", "--from", kept, *where)
+    said = command("reproduce", "--from-json", kept, *where)
     assert said.status == 1 and "1 not reproduced" in said.out and "0 fitted" in said.out
 
 
 def test_what_is_kept_must_be_a_reproduction(folder: Path, tmp_path: Path, command: Cli) -> None:
     where = ("--experiments", folder.parent)
     kept = tmp_path / "kept.json"
-    assert "No such file" in command("reproduce", "--from", kept, *where).err
+    assert "No such file" in command("reproduce", "--from-json", kept, *where).err
     kept.write_text("[]")
-    said = command("reproduce", "--from", kept, *where)
+    said = command("reproduce", "--from-json", kept, *where)
     assert said.status == 2 and "expected a reproduction" in said.err
     other = {"claims": [{"paper": "x", "id": "X1", "verdict": None}], "counts": {}, "date": ""}
     kept.write_text(json.dumps(other))
-    said = command("reproduce", "--from", kept, *where)
+    said = command("reproduce", "--from-json", kept, *where)
     assert said.status == 2 and "found the claim x/X1" in said.err
-    said = command("reproduce", "T1", "--from", kept, *where)
-    assert said.status == 2 and "--from: found it with claims" in said.err
+    said = command("reproduce", "T1", "--from-json", kept, *where)
+    assert said.status == 2 and "--from-json: found it with claims" in said.err
 
 
 def test_a_claim_that_is_not_reproduced_is_status_1(

@@ -558,20 +558,6 @@ def test_a_dask_scheduler_that_does_not_answer_is_said(
     assert "pip install 'dask[distributed]'" in said.err
 
 
-def test_the_examples_of_the_page_are_read(tmp_path: Path, command: Cli) -> None:
-    text = (ROOT / "docs" / "sweep.md").read_text()
-    examples = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
-    assert len(examples) == 3
-    for example in examples:
-        path = tmp_path / "example.toml"
-        path.write_text(example)
-        assert command("sweep", path, "--plan").status == 0
-    [program] = [
-        code for code in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "sweep(ssd" in code
-    ]
-    exec(compile(program, "docs/sweep.md", "exec"), {})
-
-
 def test_the_grid_of_two_thousand(command: Cli, tmp_path: Path) -> None:
     path = ROOT / "experiments" / "sweeps" / "cleaning.toml"
     assert len(Sweep.from_toml(path).cases) == 2000

@@ -96,6 +96,7 @@ PANELS: dict[str, tuple[str, ...]] = {
         "--windows-out",
         "--closeup-out",
         "--markdown",
+        "--from-json",
         "--save",
         "--quiet",
         "--progress",

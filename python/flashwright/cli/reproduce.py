@@ -71,9 +71,9 @@ class ReproduceOptions:
     kept: Annotated[
         Path | None,
         typer.Option(
-            "--from",
+            "--from-json",
             metavar="FILE",
-            help="Run nothing: write the pages from an earlier --json FILE, with the papers' present classes.",
+            help="Run nothing: write the outputs from an earlier --json FILE, with the classes of the papers now.",
         ),
     ] = None
 
@@ -91,7 +91,7 @@ def reproduce(
         ),
     ] = None,
 ) -> int:
-    """Run the tables and figures of papers again, and hold our numbers against theirs.
+    """Run the tables and figures of papers again, and compare our numbers with theirs.
 
     The exit status is 1 if a claim did not come out as its rule asks. A claim that agrees because a constant was
     fitted to it, or because its result is among our inputs, counts as fitted or by construction, never as reproduced.
@@ -103,7 +103,7 @@ def reproduce(
     if run.kept is not None:
         if wanted or run.list or run.quick or run.traces is not None:
             raise ConfigError(
-                "--from: found it with claims, --list, --quick or --traces, expected it alone",
+                "--from-json: found it with claims, --list, --quick or --traces, expected it alone",
                 "it writes what the file holds",
             )
         document = renewed(read_kept(run.kept), papers(run.experiments))

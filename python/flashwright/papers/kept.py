@@ -69,7 +69,7 @@ def renewed(document: Mapping[str, Any], read: Mapping[str, Paper]) -> dict[str,
         claim = known.get((each["paper"], each["id"]))
         if claim is None:
             raise ConfigError(
-                f"--from: found the claim {each['paper']}/{each['id']}, expected one of the papers'",
+                f"--from-json: found the claim {each['paper']}/{each['id']}, expected one of the papers'",
                 "",
             )
         judged = each.get("judged", each["verdict"])  # files of before had one verdict

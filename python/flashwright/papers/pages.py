@@ -15,7 +15,6 @@ from flashwright.papers.markdown import (
     RULE,
     differs,
     rested_on,
-    verdict_in_full,
     verdict_of,
     why_in_full,
 )
@@ -126,13 +125,18 @@ def _row(each: Mapping[str, Any]) -> list[Cell]:
     verdict = verdict_of(each)
     return [
         Cell(each["id"], to=_key(each, 0) if each["plots"] else None),
-        Cell(verdict_in_full(each), verdict, tone=_TONES[verdict]),
+        Cell(verdict, verdict, tone=_TONES[verdict]),
         Cell(each["says"]),
-        Cell(each["ours"] or each["error"] or ""),
+        Cell(_ours(each)),
         Cell(each["paper"], each["paper"]),
         Cell(each["where"]),
         Cell(each["kind"], each["kind"]),
     ]
+
+
+def _ours(each: Mapping[str, Any]) -> str:
+    ours = str(each["ours"] or each["error"] or "")
+    return f"{ours} (This verdict holds only with {each['reading']}.)" if each["reading"] else ours
 
 
 def _why(each: Mapping[str, Any]) -> list[Cell]:
