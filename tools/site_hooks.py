@@ -37,8 +37,9 @@ def _elsewhere() -> dict[Path, str]:
         ROOT / "ARCHITECTURE.md": "explanation/architecture.md",
         ROOT / "CHANGELOG.md": "reference/changelog.md",
         ROOT / "tests/golden/README.md": "explanation/golden-traces.md",
-        ROOT / "python/flashwright/traces/README.md": "reference/bundled-traces.md",
     }
+    for path in (ROOT / "python/flashwright/traces").rglob("README.md"):
+        found[path] = "reference/bundled-traces.md"
     for path in sorted((ROOT / "experiments").glob("*/*.md")):
         name = path.parent.name if path.stem == "README" else f"{path.parent.name}-{path.stem}"
         found[path] = f"explanation/experiments/{name}.md"

@@ -108,7 +108,7 @@ class PolicyError(FlashwrightError):
     The exception that it raised is its ``__cause__``, with the traceback.
     """
 
-    general_hint = "docs/policies-in-python.md says what a policy is asked and may answer"
+    general_hint = "docs/how-to/policies-in-python.md says what a policy is asked and may answer"
 
 
 class TargetError(FlashwrightError):
@@ -126,7 +126,9 @@ class SavedStateError(FlashwrightError):
 class SweepError(FlashwrightError):
     """The file of a sweep has a fault, or its points can't be computed as was asked."""
 
-    general_hint = "docs/sweep.md describes the file and the ways to compute its points"
+    general_hint = (
+        "docs/reference/sweep-file.md describes the file and the ways to compute its points"
+    )
 
 
 class OutputError(FlashwrightError):

@@ -571,4 +571,6 @@ def test_what_a_victim_policy_costs() -> None:
 
 def test_errors_are_flashwright_errors() -> None:
     assert issubclass(PolicyError, FlashwrightError)
-    assert json.loads(json.dumps(PolicyError("x").hint)).startswith("docs/policies-in-python.md")
+    assert json.loads(json.dumps(PolicyError("x").hint)).startswith(
+        "docs/how-to/policies-in-python.md"
+    )

@@ -10,9 +10,9 @@ from types import SimpleNamespace
 import pytest
 
 from flashwright.errors import ConfigError
-from flashwright.report.claims import claims_page
 from flashwright.papers import Verdict, choose, papers, reproduce
 from flashwright.papers.markdown import pages
+from flashwright.papers.pages import claims_page
 
 Cli = Callable[..., SimpleNamespace]
 

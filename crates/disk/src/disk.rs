@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A request is started when it is laid into the ring, which is then handed over at once: to collect some first costs
-//! fewer calls, but the drive idles meanwhile (a seventh of the rate at depth 32 on the virtual disk of docs/speed.md). A
+//! fewer calls, but the drive idles meanwhile (a seventh of the rate at depth 32 on the virtual disk of docs/explanation/speed.md). A
 //! completion's end is when it was seen. Nothing is allocated for a request: slots and buffers are made when the disk is, and a buffer grows only at the
 //! first request of its size.
 

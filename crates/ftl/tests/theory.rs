@@ -31,7 +31,7 @@
 //! d choices 1 %, for the same reason. Two classes: FIFO 1 %; d choices 2 %, because the mean field has a victim's pages stay
 //! together in the block that comes back full, where the simulator's frontier mixes those of successive victims.
 //!
-//! The table that this test prints (`--nocapture`) stands in docs/validation.md.
+//! The table that this test prints (`--nocapture`) stands in docs/explanation/validation.md.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // helpers of tests count as library code
 

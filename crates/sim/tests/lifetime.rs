@@ -214,7 +214,7 @@ fn scaled_lives_agree_with_an_independent_model() {
     }
 }
 
-/// The table of docs/validation.md, printed with `--nocapture`. Data of which a part is never written again keep blocks
+/// The table of docs/explanation/validation.md, printed with `--nocapture`. Data of which a part is never written again keep blocks
 /// from wearing under greedy cleaning; each policy must give the drive a longer life and even wear.
 #[test]
 fn wear_policies_lengthen_the_life_of_a_drive_with_static_data() {

@@ -32,7 +32,10 @@ def sweep(
     output: ResultOptions,
     workers: WorkerOptions,
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="A TOML file; docs/sweep.md describes it.")
+        Path,
+        typer.Argument(
+            metavar="FILE", help="A TOML file; docs/reference/sweep-file.md describes it."
+        ),
     ],
     store: Annotated[
         Path | None,

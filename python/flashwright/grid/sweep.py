@@ -116,7 +116,7 @@ class Sweep:
     @classmethod
     @checked()
     def from_toml(cls, path: str | os.PathLike[str]) -> Sweep:
-        """The sweep that a file describes; see docs/sweep.md.
+        """The sweep that a file describes; see docs/reference/sweep-file.md.
 
         Parameters
         ----------

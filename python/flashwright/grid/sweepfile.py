@@ -166,7 +166,7 @@ def read(path: Path) -> Description:
     Parameters
     ----------
     path : Path
-        A TOML file; docs/sweep.md describes it.
+        A TOML file; docs/reference/sweep-file.md describes it.
 
     Returns
     -------
