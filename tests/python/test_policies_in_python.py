@@ -26,6 +26,7 @@ from flashwright.drive.policies import (
     DriveInfo,
     Given,
     PlacementPolicy,
+    RamInfo,
     Streams,
     Unit,
     UnitInfo,
@@ -237,6 +238,19 @@ def test_chance_comes_from_the_seed() -> None:
         return str(run.json["digest"])
 
     assert digest(1) == digest(1) != digest(2)
+
+
+def test_a_buffer_policy_draws_by_the_seed() -> None:
+    drawn: list[float] = []
+
+    class Drawing(Fab):
+        def begin(self, ram: RamInfo) -> None:
+            drawn.append(self.rng.random())
+
+    ssd = SMALL.with_({"ram.size": "1 MiB"})
+    for seed in (1, 1, 2):
+        ssd.play("uniform:write=1", requests=100, seed=seed, policies=[Drawing])
+    assert drawn[0] == drawn[1] != drawn[2]
 
 
 def test_one_instance_a_unit_and_none_shared_between_runs() -> None:

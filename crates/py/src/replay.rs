@@ -298,7 +298,8 @@ fn play(ready: Ready, watch: &Arc<Watch>, pages: &Pages) -> PyResult<Option<Foun
             let figures = |drive: &Controller<Ssd>| {
                 if drive.config().is_off() { Value::Null } else { json!(drive.figures()) }
             };
-            played.on(Controller::new(&config, ssd), &mut source, figures)?
+            let drive = Controller::new(&config, played.settings.seed, ssd);
+            played.on(drive, &mut source, figures)?
         }
     };
     if let Some(spec) = precondition {

@@ -2,7 +2,7 @@
 //! has one, and the host's schedulers before that.
 
 use crate::player::{PlayError, Player, Step};
-use flashwright_block::{BlockDevice, Completion, Nanos, RequestSource};
+use flashwright_block::{BlockDevice, Completion, Nanos, RequestSource, Seed};
 use flashwright_host::{LayerFigures, Stack, StackError};
 use flashwright_ssd::{ConfigError, Controller, ControllerFigures, Fault, Ssd, SsdError};
 use serde::{Deserialize, Serialize};
@@ -17,13 +17,13 @@ pub(crate) enum Machine {
 
 impl Machine {
     /// Every fault of the host's settings that only shows on a drive of this size.
-    pub fn new(ssd: Ssd) -> Result<Self, SsdError> {
+    pub fn new(ssd: Ssd, seed: Seed) -> Result<Self, SsdError> {
         let config = ssd.config();
         if config.host.stack.scheduler.0.is_empty() && config.controller.is_off() {
             return Ok(Self::Plain(ssd));
         }
         let (name, host, controller) = (config.name.clone(), config.host.stack.clone(), config.controller.clone());
-        let stack = Stack::new(&host, Controller::new(&controller, ssd)).map_err(|faults| {
+        let stack = Stack::new(&host, Controller::new(&controller, seed, ssd)).map_err(|faults| {
             let faults = faults.into_iter().map(|StackError { key, what }| Fault { key: format!("host.{key}"), what });
             ConfigError { source_name: name, faults: faults.collect() }
         })?;

@@ -154,9 +154,9 @@ impl Simulation {
             _ => None,
         };
         Ok(Self {
+            machine: Machine::new(ssd, settings.seed)?,
             settings,
             origin: Origin::default(),
-            machine: Machine::new(ssd)?,
             preconditioning,
             conditioning,
             history: None,

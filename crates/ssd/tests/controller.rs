@@ -59,7 +59,7 @@ fn with_nothing_switched_on_it_is_the_drive_itself() {
         let config = small(&[&format!("timing.model={model:?}")]);
         assert!(config.controller.is_off());
         let mut alone = Ssd::new(&config, Seed(1), true).unwrap();
-        let mut within = Controller::new(&config.controller, Ssd::new(&config, Seed(1), true).unwrap());
+        let mut within = Controller::new(&config.controller, Seed(1), Ssd::new(&config, Seed(1), true).unwrap());
         let requests = requests(&within, 3_000);
         assert_eq!(play(&mut alone, &requests), play(&mut within, &requests));
         assert_eq!(state(&alone), state(within.device()));
@@ -72,7 +72,7 @@ fn with_nothing_switched_on_it_is_the_drive_itself() {
 fn a_drive_in_a_controller_keeps_its_accounts() {
     for model in ["none", "serial", "parallel"] {
         let config = small(&[&ON[..], &[&format!("timing.model={model:?}")]].concat());
-        let mut drive = Controller::new(&config.controller, Ssd::new(&config, Seed(1), true).unwrap());
+        let mut drive = Controller::new(&config.controller, Seed(1), Ssd::new(&config, Seed(1), true).unwrap());
         let mut all = requests(&drive, 4_000);
         let arrival = all.last().unwrap().arrival;
         all.push(Request { arrival, ..common::sectors(RequestKind::Flush, 0, 0) });
@@ -91,7 +91,7 @@ fn a_drive_in_a_controller_keeps_its_accounts() {
 #[test]
 fn a_saved_controller_goes_on() {
     let config = small(&ON);
-    let mut drive = Controller::new(&config.controller, Ssd::new(&config, Seed(1), false).unwrap());
+    let mut drive = Controller::new(&config.controller, Seed(1), Ssd::new(&config, Seed(1), false).unwrap());
     let requests = requests(&drive, 2_000);
     let (first, second) = requests.split_at(1_000);
     for request in first {
@@ -130,7 +130,7 @@ fn twice_every_time_is_twice_every_end() {
     rates(&mut once, 40_000_000, 320_000_000);
     rates(&mut twice, 20_000_000, 160_000_000);
     let ends = |config: &Config, scale| {
-        let mut drive = Controller::new(&config.controller, Ssd::new(config, Seed(1), false).unwrap());
+        let mut drive = Controller::new(&config.controller, Seed(1), Ssd::new(config, Seed(1), false).unwrap());
         let mut all = requests(&drive, 2_000);
         all.iter_mut().for_each(|request| request.arrival.0 *= scale);
         play(&mut drive, &all).iter().map(|completion| completion.end.0 * 2 / scale).collect::<Vec<_>>()

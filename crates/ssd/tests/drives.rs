@@ -33,7 +33,7 @@ fn filled(config: &Config, random: f64, span: f64) -> Drive {
         let first = Lpn(draw(&mut rng, (f64::from(pages) * span) as u32));
         ssd.precondition(LpnRun { first, pages: 1, stream: 0 }).unwrap();
     }
-    Controller::new(&config.controller, ssd)
+    Controller::new(&config.controller, Seed(1), ssd)
 }
 
 /// Requests of `size` bytes, `depth` outstanding; MB/s of those after the first `skip`.
@@ -140,7 +140,7 @@ fn part_of(name: &str, part: u32) -> Config {
 
 /// An empty drive.
 fn empty(config: &Config) -> Drive {
-    Controller::new(&config.controller, Ssd::new(config, Seed(1), false).unwrap())
+    Controller::new(&config.controller, Seed(1), Ssd::new(config, Seed(1), false).unwrap())
 }
 
 const KIB_64: u64 = 64 << 10;

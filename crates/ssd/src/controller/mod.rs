@@ -39,7 +39,7 @@ pub use figures::ControllerFigures;
 
 use flashwright_block::{
     Ahead, Arbiter, BlockDevice, Bounds, Completion, DeviceInfo, DriverQueue, Fifo, IoError, Nanos, Request,
-    RequestKind, SECTOR_BYTES, Tag, Waiting,
+    RequestKind, SECTOR_BYTES, Seed, Tag, Waiting,
 };
 use link::Link;
 use noise::Noise;
@@ -151,7 +151,7 @@ struct Inside {
 /// # use flashwright_block::{BlockDevice, Bytes, Completion, Nanos, Request, RequestKind, Seed};
 /// # use flashwright_ssd::{Config, Controller, Ssd};
 /// let config = Config::from_toml("[controller]\ninterface-rate = \"300 MB/s\"\nwrite-buffer.size = \"256 KiB\"", "doc")?;
-/// let mut drive = Controller::new(&config.controller, Ssd::new(&config, Seed(1), false)?);
+/// let mut drive = Controller::new(&config.controller, Seed(1), Ssd::new(&config, Seed(1), false)?);
 /// let mut completion = Completion::default();
 /// drive.execute(Request { sectors: 300, kind: RequestKind::Write, ..Request::default() }, &mut completion)?;
 /// assert_eq!(completion.end, Nanos(512_000)); // 300 x 512 B at 300 MB/s; flash comes later
@@ -203,18 +203,18 @@ pub struct Controller<D, A = Fifo> {
 }
 
 impl<D: BlockDevice> Controller<D> {
-    /// A controller as `config` says, around `device`, whose time has not begun. Commands that wait in the driver are taken
+    /// A controller as `config` says, around `device`, whose time has not begun; `seed` is the run's. Commands that wait in the driver are taken
     /// in order of arrival.
     #[must_use]
-    pub fn new(config: &ControllerConfig, device: D) -> Self {
-        Self::with_arbiter(config, device, Fifo::default())
+    pub fn new(config: &ControllerConfig, seed: Seed, device: D) -> Self {
+        Self::with_arbiter(config, seed, device, Fifo::default())
     }
 }
 
 impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
     /// As [`Controller::new`], but `arbiter` decides which of the commands that wait in the driver is taken next.
     #[must_use]
-    pub fn with_arbiter(config: &ControllerConfig, device: D, arbiter: A) -> Self {
+    pub fn with_arbiter(config: &ControllerConfig, seed: Seed, device: D, arbiter: A) -> Self {
         let info = device.info();
         let limit = config.command_limit.0 / SECTOR_BYTES;
         Self {
@@ -240,7 +240,7 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
             buffer: WriteBuffer::new(&config.write_buffer, config.command_limit.0),
             read_buffer: ReadBuffer::new(&config.read_buffer),
             ready: VecDeque::new(),
-            noise: Noise::new(config.noise),
+            noise: Noise::new(config.noise, seed),
             errors: Vec::new(),
             deferred: None,
             owed: (0, 0),

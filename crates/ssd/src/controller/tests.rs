@@ -111,7 +111,7 @@ fn flush() -> Request {
 
 /// Reads of 100 us and writes of 1 ms below, whatever their size.
 fn drive(text: &str) -> Controller<Below> {
-    Controller::new(&config(text), Below::new(100_000, 1_000_000, 0))
+    Controller::new(&config(text), Seed(1), Below::new(100_000, 1_000_000, 0))
 }
 
 /// One request after the other; the time of each in us.
@@ -208,7 +208,7 @@ fn a_read_gets_what_was_written_last() {
         let mut rng = Seed(seed).stream("controller");
         let config = random_config(&mut rng);
         let span = 20 + below(&mut rng, 200);
-        let mut drive = Controller::new(&config, Below::new(100_000, 300_000, 400_000));
+        let mut drive = Controller::new(&config, Seed(1), Below::new(100_000, 300_000, 400_000));
         drive.twin.on = true;
         let depth = 1 + below(&mut rng, 40);
         let (mut open, mut last, mut next, mut submitted) = (HashSet::new(), 0, 0, 0);
@@ -268,7 +268,7 @@ fn a_clone_goes_on_as_the_original() {
     let config = config(
         "turnaround = \"50 us\"\nwrite-buffer = { size = \"8 KiB\", drain = \"eager\" }\nread-buffer.size = \"4 KiB\"",
     );
-    let mut drive = Controller::new(&config, Below::new(100_000, 300_000, 400_000));
+    let mut drive = Controller::new(&config, Seed(1), Below::new(100_000, 300_000, 400_000));
     let mut next = 0;
     for _ in 0..200 {
         drive.submit(random_request(&mut rng, 100, &mut next)).unwrap();
@@ -580,8 +580,8 @@ fn another_arbiter_takes_other_commands_from_the_driver() {
             .collect()
     }
     let below = || Below::new(100_000, 1_000_000, 0);
-    assert_eq!(tags(Controller::new(&one, below()), &asked), [0, 1, 2, 3, 4, 5]);
-    let turns = Controller::with_arbiter(&one, below(), RoundRobin::default());
+    assert_eq!(tags(Controller::new(&one, Seed(1), below()), &asked), [0, 1, 2, 3, 4, 5]);
+    let turns = Controller::with_arbiter(&one, Seed(1), below(), RoundRobin::default());
     // The first found the drive free; then process 2 has as many turns as process 1.
     assert_eq!(tags(turns, &asked), [0, 1, 4, 2, 5, 3]);
 }
