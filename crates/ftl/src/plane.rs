@@ -237,6 +237,8 @@ impl Plane {
         if let Some(leveler) = &mut self.leveler {
             leveler.opened(block.0 - self.first_block.0);
         }
+        // Whatever stream the block was opened for last, it may be one that host pages never go to.
+        flash.set_stream(block, 0);
         for (lpn, page) in lpns.iter().zip(0..) {
             let ppn = flash.geometry().page_at(block, page);
             flash.program(ppn, Lpn(*lpn), Cause::Host);
