@@ -1,4 +1,4 @@
-//! What managers of RAM ask of schemes with cleaning units: erase blocks of their own, the fewest valid pages of a sealed
+//! What managers of RAM ask of schemes that clean planes: erase blocks of their own, the fewest valid pages of a sealed
 //! block, another size for the cached mapping table. Audits look after every step; `B_page` is held against a search.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // helpers of tests count as library code
@@ -7,7 +7,7 @@ use flashwright_block::{Bytes, Rng, Seed, below, chance};
 use flashwright_ftl::schemes::{DftlSettings, SchemeContext};
 use flashwright_ftl::{
     Cause, Flash, Ftl, FtlSettings, GcSettings, InvalidateOrder, LpnRun, MapCacheName, OpKind, PlacementConfig,
-    PlacementName, Scheme, SchemeName, VictimName, Watch, WearSettings,
+    PlacementName, Scheme, SchemeName, ServesRam, VictimName, Watch, WearSettings,
 };
 use flashwright_nand::{BlockId, Condition, Geometry, Lpn, Nand, ProgramOrder, WearLimit};
 use std::collections::BTreeSet;

@@ -3,7 +3,7 @@
 
 use crate::managers::{RamContext, View};
 use flashwright_block::Bytes;
-use flashwright_ftl::{Cause, Ftl, Ghosts, OpKind};
+use flashwright_ftl::{Cause, Ghosts, OpKind, ServesRam};
 use flashwright_nand::Lpn;
 use serde::{Deserialize, Serialize};
 

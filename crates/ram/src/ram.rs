@@ -3,7 +3,9 @@
 use crate::managers::{ForeignManager, MakeManager, Manager, ManagerName, RamContext, View};
 use crate::settings::RamSettings;
 use flashwright_block::{Nanos, RequestKind, Seed};
-use flashwright_ftl::{Cause, FaultCell, Flash, Ftl, LpnRun, OpKind, OutOfSpace, Scheme, Violation, write_runs};
+use flashwright_ftl::{
+    Cause, FaultCell, Flash, Ftl, LpnRun, OpKind, OutOfSpace, Scheme, ServesRam, Violation, write_runs,
+};
 use flashwright_nand::Lpn;
 use serde::{Deserialize, Serialize};
 

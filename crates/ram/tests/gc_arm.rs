@@ -7,7 +7,7 @@ mod common;
 
 use common::*;
 use flashwright_block::{Bytes, Nanos, RequestKind, Seed, chance};
-use flashwright_ftl::{Cause, Flash, Ftl, GcSettings, InvalidateOrder, OpKind, Scheme, SchemeName};
+use flashwright_ftl::{Cause, Flash, Ftl, GcSettings, InvalidateOrder, OpKind, Scheme, SchemeName, ServesRam};
 use flashwright_nand::Lpn;
 use flashwright_ram::{
     BlockDestage, Destage, GcArmSettings, ManagerName, ManagerSettings, Ram, RamContext, RamDrive, RamSettings,

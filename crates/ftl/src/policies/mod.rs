@@ -3,5 +3,6 @@
 pub mod foreign;
 pub mod map_cache;
 pub mod placement;
+pub mod schedule;
 pub mod victim;
 pub mod wear;

@@ -21,7 +21,7 @@ use crate::merge::{
     ErasedBlocks, LogicalBlocks, MERGE_RESERVE, Mover, NONE, Queues, audit_map, current_home, log_blocks, log_faults,
     spare_fault,
 };
-use crate::{Cause, Flash, Ftl, LpnRun, Merges, OutOfSpace, SchemeFigures, Violation};
+use crate::{Cause, Flash, Ftl, LpnRun, Merges, OutOfSpace, SchemeFigures, ServesRam, Violation};
 use flashwright_block::{Rng, below};
 use flashwright_nand::{BlockId, Lpn, Ppn, prefetch, table};
 use serde::{Deserialize, Serialize};
@@ -234,6 +234,8 @@ impl Ftl for Bast {
         self.logical.expect_home(lpn, &self.data, flash);
     }
 }
+
+impl ServesRam for Bast {}
 
 impl Bast {
     #[inline]

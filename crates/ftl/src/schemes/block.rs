@@ -13,7 +13,7 @@
 
 use super::{BuildScheme, SchemeContext};
 use crate::merge::{ErasedBlocks, LogicalBlocks, Mover, NONE, audit_map, current_home, spare_fault};
-use crate::{Cause, Flash, Ftl, LpnRun, OutOfSpace, SchemeFigures, Violation};
+use crate::{Cause, Flash, Ftl, LpnRun, OutOfSpace, SchemeFigures, ServesRam, Violation};
 use flashwright_nand::{BlockId, Lpn, Ppn, prefetch, table};
 use serde::{Deserialize, Serialize};
 
@@ -141,6 +141,8 @@ impl Ftl for BlockMap {
         }
     }
 }
+
+impl ServesRam for BlockMap {}
 
 impl BlockMap {
     /// Writes the pages at `offsets` of a logical block.

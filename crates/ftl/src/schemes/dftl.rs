@@ -34,13 +34,16 @@ mod shared;
 pub use settings::{DftlSettings, SamePageRead};
 
 use super::{BuildScheme, Reserve, SchemeContext};
+use crate::cleaner::Cleaner;
+use crate::plane::good_blocks;
+use crate::planes::Planes;
 use crate::policies::map_cache::MapCacheContext;
 use crate::policies::placement::{HostWrite, Placement};
-use crate::units::{Moving, Unit, drop_copy, good_blocks, out_of_space, reclaimable_pages, units};
 use crate::{
-    Allocation, Cause, Flash, Ftl, Ghosts, InvalidateOrder, LpnRun, MapCacheView, MappingCache, OutOfSpace,
-    SchemeFigures, VictimName, Violation, Watch,
+    Allocation, Cause, Flash, Ftl, Ghosts, InvalidateOrder, LpnRun, MapCacheView, MappingCache, OutOfSpace, Progress,
+    SchemeFigures, ServesRam, VictimName, Violation, Watch,
 };
+use cleaning::Listed;
 use flashwright_nand::{BlockId, Lpn, PlaneId, Ppn, prefetch};
 use mapping::{Mapping, NONE};
 use serde::{Deserialize, Serialize};
@@ -50,19 +53,10 @@ use settings::SizeKey;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Dftl {
     map: Mapping,
-    units: Vec<Unit>,
-    /// Units in the order in which they take turns.
-    order: Vec<u32>,
-    /// Whose turn it is, for each stream.
-    turn: Vec<u32>,
+    planes: Planes,
     /// The stream of translation pages; those before it are the placement policy's.
     translation: usize,
-    allocation: Allocation,
     invalidate: InvalidateOrder,
-    /// The paper's GC_threshold: cleaning starts with so many free blocks.
-    free_blocks_min: usize,
-    /// Free blocks with which a clean of data is safe, whatever it costs.
-    reserve: usize,
     batch_on_evict: bool,
     share_reads: bool,
     placement: Placement,
@@ -71,30 +65,14 @@ pub struct Dftl {
     /// Entries that lately left the cache, where somebody asked.
     ghosts: Option<Ghosts>,
     size_key: Option<SizeKey>,
-    /// Pages of the victim at hand by stream, kept to spare the allocation.
+    /// Which translation pages the clean at hand has listed.
     #[serde(skip)]
-    moving: Vec<Moving>,
-    /// The translation pages that the clean at hand writes.
-    #[serde(skip)]
-    touched: Vec<u32>,
-    /// By translation page: the last survey of a victim that listed it.
-    #[serde(skip)]
-    seen: Vec<u32>,
-    #[serde(skip)]
-    survey: u32,
-    /// The victim that the policy named and that costs too much while blocks are scarce.
-    #[serde(skip)]
-    passed_over: Option<BlockId>,
-    /// Whether the clean at hand no longer asks the policy.
-    #[serde(skip)]
-    desperate: bool,
+    listed: Listed,
 }
 
 /// What the scheme counts.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Figures {
-    collections: u64,
-    victim_pages_invalid: u64,
     cache: MappingCache,
     /// Entries written by dirty evictions.
     evict_updates: u64,
@@ -123,7 +101,7 @@ impl Dftl {
         u32::try_from(entries).unwrap_or(u32::MAX)
     }
 
-    /// Blocks that a unit keeps free: one for each frontier that a clean may have to open, and one more.
+    /// Blocks that a plane keeps free: one for each frontier that a clean may have to open, and one more.
     fn kept_free(context: &SchemeContext, flash: &Flash) -> u32 {
         u32::from(context.streams(flash)) + 2
     }
@@ -215,16 +193,14 @@ impl BuildScheme for Dftl {
         let policy =
             settings.replacement.build(&settings.replacements, MapCacheContext { entries: capacity, entries_per_page });
         let policy_groups = policy.groups();
+        // The paper's GC_threshold is the first. A clean that rests may have to open a block for each frontier.
+        let kept_free = Self::kept_free(context, flash);
+        let cleaner = Cleaner::new(context.gc.free_blocks_min.max(kept_free), kept_free, kept_free - 1);
         let mut scheme = Self {
             map: Mapping::new(context.logical_pages, entries_per_page, capacity, policy),
-            units: units(context, translation + 1, flash),
-            order: context.placement.order.planes(&geometry, context.dies_per_way),
-            turn: vec![0; translation + 1],
+            planes: Planes::new(context, translation + 1, cleaner, flash),
             translation,
-            allocation: context.placement.allocation,
             invalidate: context.gc.invalidate,
-            free_blocks_min: context.gc.free_blocks_min.max(Self::kept_free(context, flash)) as usize,
-            reserve: Self::kept_free(context, flash) as usize,
             batch_on_evict: settings.batch_on_evict || policy_groups,
             share_reads: settings.same_page_read == SamePageRead::Shared,
             placement,
@@ -232,14 +208,9 @@ impl BuildScheme for Dftl {
             figures: Figures::default(),
             ghosts: None,
             size_key: settings.size_key(),
-            moving: Vec::new(),
-            touched: Vec::new(),
-            seen: Vec::new(),
-            survey: 0,
-            passed_over: None,
-            desperate: false,
+            listed: Listed::default(),
         };
-        scheme.units.iter_mut().for_each(|unit| unit.last_stream = Some(Vec::new()));
+        scheme.planes.all.iter_mut().for_each(|plane| plane.last_stream = Some(Vec::new()));
         scheme.format(flash);
         scheme
     }
@@ -270,51 +241,6 @@ impl Ftl for Dftl {
         Ok(())
     }
 
-    fn fetch(&mut self, lpn: Lpn, cause: Cause, flash: &mut Flash) -> Option<Ppn> {
-        let (ppn, loaded) = match self.translate(lpn, flash) {
-            Ok((slot, loaded)) => (self.map.slots[slot as usize].ppn, loaded),
-            Err(_) => self.consult(lpn, flash),
-        };
-        if ppn != NONE {
-            flash.next_waits_for_mark(loaded);
-            flash.read_internal(Ppn(ppn), cause);
-        }
-        (ppn != NONE).then_some(Ppn(ppn))
-    }
-
-    fn look_up_block(&mut self, run: LpnRun, flash: &mut Flash) {
-        self.load_block(run.iter(), &(run.first.0..run.first.0 + run.pages), flash);
-    }
-
-    fn write_block(&mut self, lpns: &[u32], flash: &mut Flash) -> Result<(), OutOfSpace> {
-        self.write_own_block(lpns, flash)
-    }
-
-    fn supersede(&mut self, lpns: &[u32], flash: &mut Flash) {
-        if self.invalidate == InvalidateOrder::BeforeGc {
-            self.drop_cached_copies(lpns, flash);
-        }
-    }
-
-    fn watch(&mut self, watch: Watch, flash: &Flash) {
-        if watch.reclaimable {
-            self.units.iter_mut().for_each(|unit| unit.watch_fewest(flash));
-        }
-        self.ghosts = (watch.map_ghosts > 0).then(|| Ghosts::new(watch.map_ghosts));
-    }
-
-    fn reclaimable_pages(&self, flash: &Flash) -> Option<u32> {
-        reclaimable_pages(&self.units, flash)
-    }
-
-    fn map_cache(&self) -> Option<MapCacheView> {
-        Some(self.view())
-    }
-
-    fn resize_map_cache(&mut self, entries: u32, flash: &mut Flash) {
-        self.resize(entries, flash);
-    }
-
     fn trim(&mut self, run: LpnRun, flash: &mut Flash) {
         for lpn in run.iter() {
             let slot = match self.translate(lpn, flash) {
@@ -329,9 +255,14 @@ impl Ftl for Dftl {
             let old = self.map.slots[slot as usize].ppn;
             if old != NONE {
                 self.map.change(slot, NONE);
-                drop_copy(&mut self.units, Ppn(old), flash);
+                self.planes.drop_copy(Ppn(old), flash);
             }
         }
+    }
+
+    fn clean(&mut self, budget: u32, flash: &mut Flash) -> Progress {
+        let (planes, mut moves) = self.parts();
+        planes.clean(budget, &mut moves, flash)
     }
 
     #[inline]
@@ -373,14 +304,12 @@ impl Ftl for Dftl {
                 violations.push(Violation(format!("block {} holds data and translation pages", block.0)));
             }
         }
-        for (plane, unit) in self.units.iter().enumerate() {
-            unit.audit(plane, flash, violations);
-        }
+        self.planes.audit(flash, violations);
     }
 
     #[allow(clippy::cast_precision_loss)] // figures for people
     fn figures(&self) -> SchemeFigures {
-        let Figures { collections, victim_pages_invalid, cache, .. } = self.figures.clone();
+        let Cleaner { collections, victim_pages_invalid, .. } = self.planes.cleaner;
         let capacity = u64::from(self.map.capacity);
         let extra = [
             ("cleans_switch", self.figures.cleans_switch),
@@ -398,7 +327,7 @@ impl Ftl for Dftl {
         SchemeFigures {
             collections,
             victim_pages_invalid,
-            mapping_cache: Some(cache),
+            mapping_cache: Some(self.figures.cache.clone()),
             ram_bytes: capacity * settings::CACHED_ENTRY_BYTES
                 + self.map.directory.len() as u64 * u64::from(self.entry_bytes),
             extra: extra.into_iter().map(|(name, count)| (name.to_owned(), count as f64)).collect(),
@@ -408,6 +337,7 @@ impl Ftl for Dftl {
 
     fn reset_figures(&mut self) {
         self.figures = Figures::default();
+        self.planes.cleaner.reset_figures();
     }
 
     #[inline(always)]
@@ -428,19 +358,66 @@ impl Ftl for Dftl {
     }
 }
 
+impl ServesRam for Dftl {
+    fn fetch(&mut self, lpn: Lpn, cause: Cause, flash: &mut Flash) -> Option<Ppn> {
+        let (ppn, loaded) = match self.translate(lpn, flash) {
+            Ok((slot, loaded)) => (self.map.slots[slot as usize].ppn, loaded),
+            Err(_) => self.consult(lpn, flash),
+        };
+        if ppn != NONE {
+            flash.next_waits_for_mark(loaded);
+            flash.read_internal(Ppn(ppn), cause);
+        }
+        (ppn != NONE).then_some(Ppn(ppn))
+    }
+
+    fn look_up_block(&mut self, run: LpnRun, flash: &mut Flash) {
+        self.load_block(run.iter(), &(run.first.0..run.first.0 + run.pages), flash);
+    }
+
+    fn write_block(&mut self, lpns: &[u32], flash: &mut Flash) -> Result<(), OutOfSpace> {
+        self.write_own_block(lpns, flash)
+    }
+
+    fn supersede(&mut self, lpns: &[u32], flash: &mut Flash) {
+        if self.invalidate == InvalidateOrder::BeforeGc {
+            self.drop_cached_copies(lpns, flash);
+        }
+    }
+
+    fn watch(&mut self, watch: Watch, flash: &Flash) {
+        if watch.reclaimable {
+            self.planes.watch_fewest(flash);
+        }
+        self.ghosts = (watch.map_ghosts > 0).then(|| Ghosts::new(watch.map_ghosts));
+    }
+
+    fn reclaimable_pages(&self, flash: &Flash) -> Option<u32> {
+        self.planes.reclaimable_pages(flash)
+    }
+
+    fn map_cache(&self) -> Option<MapCacheView> {
+        Some(self.view())
+    }
+
+    fn resize_map_cache(&mut self, entries: u32, flash: &mut Flash) {
+        self.resize(entries, flash);
+    }
+}
+
 impl Dftl {
     /// Writes the whole table, which maps nothing, before the drive's life begins: its pages take planes in turn.
     fn format(&mut self, flash: &mut Flash) {
         let logical_pages = self.map.table.len();
         for page in 0..self.map.directory.len() {
-            let unit = &mut self.units[self.order[page % self.order.len()] as usize];
-            if unit.frontiers[self.translation].room() == 0 {
-                unit.open(stream_id(self.translation), flash);
+            let plane = &mut self.planes.all[self.planes.order[page % self.planes.order.len()] as usize];
+            if !plane.has_room(stream_id(self.translation)) {
+                plane.open(stream_id(self.translation), flash);
             }
-            let ppn = unit.take(self.translation);
+            let ppn = plane.take(self.translation);
             let owner = u32::try_from(logical_pages + page).expect("checked by faults");
             flash.format(ppn, Lpn(owner));
-            unit.seal_if_full(self.translation, ppn, flash);
+            plane.seal_if_full(self.translation, ppn, flash);
             self.map.directory[page].ppn = ppn.0;
         }
     }
@@ -487,7 +464,7 @@ impl Dftl {
     /// it serves the load of an entry of `wanted` as well.
     fn write_back(&mut self, slot: u32, wanted: u32, flash: &mut Flash) -> Result<Option<u32>, OutOfSpace> {
         // First of all room: cleaning for it may change entries and move translation pages.
-        let unit = self.unit_with_room(None, stream_id(self.translation), flash)?;
+        let plane = self.plane_with_room(None, stream_id(self.translation), flash)?;
         let page = self.map.page_of(self.map.slots[slot as usize].lpn);
         let read = self.read_translation(page, flash);
         self.figures.evict_updates += u64::from(if self.batch_on_evict {
@@ -497,7 +474,7 @@ impl Dftl {
             1
         });
         flash.next_waits_for_mark(read);
-        self.program_translation(unit, page, Cause::Translation, flash);
+        self.program_translation(plane, page, Cause::Translation, flash);
         self.figures.cache.dirty_evictions += 1;
         Ok((self.share_reads && page == wanted).then_some(read))
     }
@@ -519,53 +496,28 @@ impl Dftl {
             && let Some(old) = old
         {
             self.map.change(slot, NONE);
-            drop_copy(&mut self.units, old, flash);
+            self.planes.drop_copy(old, flash);
         }
-        let unit = self.unit_with_room(Some(lpn), stream, flash)?;
+        let plane = self.plane_with_room(Some(lpn), stream, flash)?;
         // Cleaning may have moved the old copy; the entry itself stays where it is.
         let old = self.map.slots[slot as usize].ppn;
-        let ppn = self.units[unit].take(usize::from(stream));
+        let ppn = self.planes.all[plane].take(usize::from(stream));
         flash.next_waits_for_mark(loaded);
         flash.program(ppn, lpn, Cause::Host);
         self.map.change(slot, ppn.0);
-        self.units[unit].seal_if_full(usize::from(stream), ppn, flash);
+        self.planes.all[plane].seal_if_full(usize::from(stream), ppn, flash);
         if old != NONE {
-            drop_copy(&mut self.units, Ppn(old), flash);
+            self.planes.drop_copy(Ppn(old), flash);
         }
         Ok(())
     }
 
-    /// The unit that takes a data page, or without `lpn` a translation page, with room in the frontier of `stream`.
+    /// The plane that takes a data page, or without `lpn` a translation page, with room in the frontier of `stream`.
     #[inline(always)]
-    fn unit_with_room(&mut self, lpn: Option<Lpn>, stream: u8, flash: &mut Flash) -> Result<usize, OutOfSpace> {
-        let units = self.order.len();
-        let turn = match lpn.filter(|_| self.allocation == Allocation::Static) {
-            Some(lpn) => lpn.index() % units,
-            None => {
-                let turn = &mut self.turn[usize::from(stream)];
-                let mine = *turn;
-                *turn = if mine as usize + 1 == units { 0 } else { mine + 1 };
-                mine as usize
-            }
-        };
-        let unit = self.order[turn] as usize;
-        if self.has_room(unit, stream) || self.make_room(unit, stream, flash).is_ok() {
-            return Ok(unit);
-        }
-        let fixed = lpn.is_some() && self.allocation == Allocation::Static;
-        self.unit_in_need(turn, fixed, stream, flash)
-    }
-
-    /// The unit whose turn it was can't take a page: the next one that can, unless the page is bound to its unit.
-    #[cold]
-    fn unit_in_need(&mut self, turn: usize, fixed: bool, stream: u8, flash: &mut Flash) -> Result<usize, OutOfSpace> {
-        for step in 1..if fixed { 1 } else { self.order.len() } {
-            let unit = self.order[(turn + step) % self.order.len()] as usize;
-            if self.has_room(unit, stream) || self.make_room(unit, stream, flash).is_ok() {
-                return Ok(unit);
-            }
-        }
-        Err(out_of_space(&self.units, flash))
+    fn plane_with_room(&mut self, lpn: Option<Lpn>, stream: u8, flash: &mut Flash) -> Result<usize, OutOfSpace> {
+        let turn = self.planes.next_turn(lpn, stream);
+        let plane = self.planes.order[turn] as usize;
+        if self.planes.all[plane].has_room(stream) { Ok(plane) } else { self.make_room(turn, lpn, stream, flash) }
     }
 }
 

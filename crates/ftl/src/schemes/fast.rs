@@ -23,7 +23,7 @@ use crate::merge::{
     ErasedBlocks, LogMap, LogicalBlocks, MERGE_RESERVE, Mover, NONE, audit_map, current_home, log_blocks, log_faults,
     spare_fault,
 };
-use crate::{Cause, Flash, Ftl, LpnRun, Merges, OutOfSpace, SchemeFigures, Violation};
+use crate::{Cause, Flash, Ftl, LpnRun, Merges, OutOfSpace, SchemeFigures, ServesRam, Violation};
 use flashwright_nand::{BlockId, Lpn, Ppn, prefetch, table};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -232,6 +232,8 @@ impl Ftl for Fast {
         self.map.expect(lpn);
     }
 }
+
+impl ServesRam for Fast {}
 
 impl Fast {
     #[inline]

@@ -33,7 +33,7 @@ use crate::merge::{
     ErasedBlocks, LogMap, LogicalBlocks, MERGE_RESERVE, Mover, NONE, Queues, audit_map, current_home, log_blocks,
     log_faults, spare_fault,
 };
-use crate::{Cause, Flash, Ftl, LpnRun, Merges, OutOfSpace, SchemeFigures, Violation};
+use crate::{Cause, Flash, Ftl, LpnRun, Merges, OutOfSpace, SchemeFigures, ServesRam, Violation};
 use flashwright_block::Bytes;
 use flashwright_nand::{BlockId, Lpn, Ppn, prefetch, table};
 use pairs::PairCounts;
@@ -364,6 +364,8 @@ impl Ftl for Last {
         }
     }
 }
+
+impl ServesRam for Last {}
 
 impl Last {
     #[inline]

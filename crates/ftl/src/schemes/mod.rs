@@ -236,9 +236,33 @@ macro_rules! schemes {
             fn trim(&mut self, run: LpnRun, flash: &mut Flash) {
                 match self { $(Scheme::$name(scheme) => scheme.trim(run, flash),)+ }
             }
-            fn idle(&mut self, flash: &mut Flash) -> Progress {
-                match self { $(Scheme::$name(scheme) => scheme.idle(flash),)+ }
+            fn clean(&mut self, budget: u32, flash: &mut Flash) -> Progress {
+                match self { $(Scheme::$name(scheme) => scheme.clean(budget, flash),)+ }
             }
+            #[inline]
+            fn lookup(&self, lpn: Lpn, flash: &Flash) -> Option<Ppn> {
+                match self { $(Scheme::$name(scheme) => scheme.lookup(lpn, flash),)+ }
+            }
+            fn audit(&self, flash: &Flash, violations: &mut Vec<Violation>) {
+                match self { $(Scheme::$name(scheme) => scheme.audit(flash, violations),)+ }
+            }
+            fn figures(&self) -> SchemeFigures {
+                match self { $(Scheme::$name(scheme) => scheme.figures(),)+ }
+            }
+            fn reset_figures(&mut self) {
+                match self { $(Scheme::$name(scheme) => scheme.reset_figures(),)+ }
+            }
+            #[inline(always)]
+            fn expect_far(&self, lpn: Lpn) {
+                match self { $(Scheme::$name(scheme) => scheme.expect_far(lpn),)+ }
+            }
+            #[inline(always)]
+            fn expect_near(&self, lpn: Lpn, flash: &Flash) {
+                match self { $(Scheme::$name(scheme) => scheme.expect_near(lpn, flash),)+ }
+            }
+        }
+
+        impl crate::ServesRam for Scheme {
             fn fetch(&mut self, lpn: Lpn, cause: crate::Cause, flash: &mut Flash) -> Option<Ppn> {
                 match self { $(Scheme::$name(scheme) => scheme.fetch(lpn, cause, flash),)+ }
             }
@@ -262,27 +286,6 @@ macro_rules! schemes {
             }
             fn resize_map_cache(&mut self, entries: u32, flash: &mut Flash) {
                 match self { $(Scheme::$name(scheme) => scheme.resize_map_cache(entries, flash),)+ }
-            }
-            #[inline]
-            fn lookup(&self, lpn: Lpn, flash: &Flash) -> Option<Ppn> {
-                match self { $(Scheme::$name(scheme) => scheme.lookup(lpn, flash),)+ }
-            }
-            fn audit(&self, flash: &Flash, violations: &mut Vec<Violation>) {
-                match self { $(Scheme::$name(scheme) => scheme.audit(flash, violations),)+ }
-            }
-            fn figures(&self) -> SchemeFigures {
-                match self { $(Scheme::$name(scheme) => scheme.figures(),)+ }
-            }
-            fn reset_figures(&mut self) {
-                match self { $(Scheme::$name(scheme) => scheme.reset_figures(),)+ }
-            }
-            #[inline(always)]
-            fn expect_far(&self, lpn: Lpn) {
-                match self { $(Scheme::$name(scheme) => scheme.expect_far(lpn),)+ }
-            }
-            #[inline(always)]
-            fn expect_near(&self, lpn: Lpn, flash: &Flash) {
-                match self { $(Scheme::$name(scheme) => scheme.expect_near(lpn, flash),)+ }
             }
         }
     };

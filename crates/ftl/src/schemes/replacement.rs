@@ -20,7 +20,7 @@
 
 use super::{BuildScheme, SchemeContext};
 use crate::merge::{ErasedBlocks, LogicalBlocks, Mover, NONE, Queues, audit_map, spare_fault};
-use crate::{Cause, Flash, Ftl, LpnRun, OutOfSpace, SchemeFigures, Violation};
+use crate::{Cause, Flash, Ftl, LpnRun, OutOfSpace, SchemeFigures, ServesRam, Violation};
 use flashwright_nand::{BlockId, Lpn, Ppn, prefetch, table};
 use serde::{Deserialize, Serialize};
 
@@ -206,6 +206,8 @@ impl Ftl for Replacement {
         prefetch(&self.primary, self.logical.block_of(lpn) as usize);
     }
 }
+
+impl ServesRam for Replacement {}
 
 impl Replacement {
     fn chain(&self, lbn: u32) -> impl Iterator<Item = BlockId> {

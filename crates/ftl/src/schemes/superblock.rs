@@ -29,7 +29,7 @@
 
 use super::{BuildScheme, SchemeContext};
 use crate::merge::{ErasedBlocks, LogicalBlocks, NONE, audit_map, good_blocks, spare_fault};
-use crate::{Cause, Flash, Ftl, LpnRun, OutOfSpace, SchemeFigures, Violation};
+use crate::{Cause, Flash, Ftl, LpnRun, OutOfSpace, SchemeFigures, ServesRam, Violation};
 use flashwright_nand::{BlockId, Divisor, Lpn, Ppn, prefetch, table};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -222,20 +222,6 @@ impl Ftl for Superblock {
         }
     }
 
-    fn fetch(&mut self, lpn: Lpn, cause: Cause, flash: &mut Flash) -> Option<Ppn> {
-        self.look_up(lpn, cause, flash);
-        match self.map[lpn.index()] {
-            NONE => {
-                flash.next_waits_for(0);
-                None
-            }
-            ppn => {
-                flash.read_internal(Ppn(ppn), cause);
-                Some(Ppn(ppn))
-            }
-        }
-    }
-
     #[inline]
     fn write(&mut self, run: LpnRun, flash: &mut Flash) -> Result<(), OutOfSpace> {
         for lpn in run.iter() {
@@ -331,6 +317,22 @@ impl Ftl for Superblock {
             flash.expect_invalidation(Ppn(ppn));
         }
         self.expect_look_up(lpn, flash);
+    }
+}
+
+impl ServesRam for Superblock {
+    fn fetch(&mut self, lpn: Lpn, cause: Cause, flash: &mut Flash) -> Option<Ppn> {
+        self.look_up(lpn, cause, flash);
+        match self.map[lpn.index()] {
+            NONE => {
+                flash.next_waits_for(0);
+                None
+            }
+            ppn => {
+                flash.read_internal(Ppn(ppn), cause);
+                Some(Ppn(ppn))
+            }
+        }
     }
 }
 

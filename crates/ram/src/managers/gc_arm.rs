@@ -37,7 +37,7 @@ use super::{RamContext, RamManager, View};
 use crate::partition::{Balance, Better, Partition, STEP, WINDOW, ghosts_bytes};
 use crate::{Destage, Groups, Pages};
 use flashwright_block::{Bytes, RequestKind};
-use flashwright_ftl::{Flash, Ftl, LpnRun, OpKind, SlotLists, Violation, Watch};
+use flashwright_ftl::{Flash, LpnRun, OpKind, ServesRam, SlotLists, Violation, Watch};
 use flashwright_nand::Lpn;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;

@@ -5,7 +5,7 @@
 //! was not at hand. Blocks ripen in the order of their seals, from one greedy order to another, so that a pick costs
 //! what greedy's does, and O(1) for each block that has ripened since the last. State: twice greedy's, 17 bytes a block.
 
-use super::{Greedy, UnitView, VictimContext, VictimPolicy};
+use super::{Greedy, PlaneView, VictimContext, VictimPolicy};
 use crate::registry::NoSettings;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -50,7 +50,7 @@ impl VictimPolicy for AgeThreshold {
         }
     }
 
-    fn sealed(&mut self, block: u32, view: UnitView) {
+    fn sealed(&mut self, block: u32, view: PlaneView) {
         self.last_seal += 1;
         self.sealed_as[block as usize] = self.last_seal;
         self.is_ripe[block as usize] = false;
@@ -62,7 +62,7 @@ impl VictimPolicy for AgeThreshold {
     }
 
     #[inline(always)]
-    fn invalidated(&mut self, block: u32, pages_valid: u32, view: UnitView) {
+    fn invalidated(&mut self, block: u32, pages_valid: u32, view: PlaneView) {
         self.ripe.invalidated(block, pages_valid, view);
         self.young.invalidated(block, pages_valid, view);
     }
@@ -76,7 +76,7 @@ impl VictimPolicy for AgeThreshold {
         }
     }
 
-    fn pick(&mut self, view: UnitView) -> Option<u32> {
+    fn pick(&mut self, view: PlaneView) -> Option<u32> {
         while let Some((time, seal, block)) = self.ripening.front().copied()
             && view.now() - time > self.age
         {

@@ -11,7 +11,7 @@
 //! the list is followed while that bound beats the best so far. Pick: O(classes in use x pages of a block), and the blocks so
 //! followed; seal and invalidation: O(1), O(log n) if nothing stays valid. State: 40 bytes a block, 8 for each list.
 
-use super::{UnitView, VictimContext, VictimPolicy};
+use super::{PlaneView, VictimContext, VictimPolicy};
 use serde::{Deserialize, Serialize};
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -171,7 +171,7 @@ impl VictimPolicy for Cat {
         (settings.age_step == 0).then(|| "age-step: found 0, expected 1 or more host page writes".to_owned())
     }
 
-    fn sealed(&mut self, block: u32, view: UnitView) {
+    fn sealed(&mut self, block: u32, view: PlaneView) {
         self.last_seal += 1;
         self.sealed += 1;
         let erases = view.erases(block);
@@ -183,7 +183,7 @@ impl VictimPolicy for Cat {
     }
 
     #[inline]
-    fn invalidated(&mut self, block: u32, pages_valid: u32, view: UnitView) {
+    fn invalidated(&mut self, block: u32, pages_valid: u32, view: PlaneView) {
         if self.nodes[block as usize].seal != 0 {
             self.unlink(block);
             self.append(block, pages_valid, view.now());
@@ -198,7 +198,7 @@ impl VictimPolicy for Cat {
         self.sealed -= 1;
     }
 
-    fn pick(&mut self, view: UnitView) -> Option<u32> {
+    fn pick(&mut self, view: PlaneView) -> Option<u32> {
         while let Some(Reverse((seal, block))) = self.dead.peek() {
             if self.nodes[*block as usize].seal == *seal {
                 return Some(*block);

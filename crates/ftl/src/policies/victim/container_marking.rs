@@ -17,7 +17,7 @@
 //! Markers are streams counted from 1; L is half the streams. Seal: O(1); pick: O(window). State: 20 bytes a block.
 
 use super::sep::Sep;
-use super::{UnitView, VictimContext, VictimPolicy, blocks_fault};
+use super::{PlaneView, VictimContext, VictimPolicy, blocks_fault};
 use crate::SlotLists;
 use serde::{Deserialize, Serialize};
 
@@ -106,7 +106,7 @@ pub struct ContainerMarking {
 }
 
 impl ContainerMarking {
-    fn list_of(&self, block: u32, view: UnitView) -> u32 {
+    fn list_of(&self, block: u32, view: PlaneView) -> u32 {
         if self.list_count == 1 { 0 } else { u32::from(view.stream_of(block)) }
     }
 }
@@ -155,7 +155,7 @@ impl VictimPolicy for ContainerMarking {
             .or_else(|| Sep::fault(settings.beta))
     }
 
-    fn sealed(&mut self, block: u32, view: UnitView) {
+    fn sealed(&mut self, block: u32, view: PlaneView) {
         self.last_seal += 1;
         self.sealed_as[block as usize] = self.last_seal;
         self.lists.push(self.list_of(block, view), block);
@@ -171,7 +171,7 @@ impl VictimPolicy for ContainerMarking {
         }
     }
 
-    fn pick(&mut self, view: UnitView) -> Option<u32> {
+    fn pick(&mut self, view: PlaneView) -> Option<u32> {
         let mean = if self.plain_next { None } else { self.sep.mean(view) };
         self.rotating.clear();
         let mut best: Option<(f64, u64, u32)> = None;

@@ -11,7 +11,7 @@
 //! some tens of others: many at once have their memory asked for ahead. Seal: O(1), O(log n) for an invalidation that
 //! leaves nothing valid; pick: O(pages of a block), and O(ties). State: 24 bytes a block.
 
-use super::{UnitView, VictimContext, VictimPolicy};
+use super::{PlaneView, VictimContext, VictimPolicy};
 use crate::registry::NoSettings;
 use flashwright_nand::prefetch;
 use serde::{Deserialize, Serialize};
@@ -188,7 +188,7 @@ impl VictimPolicy for CostBenefit {
         }
     }
 
-    fn sealed(&mut self, block: u32, view: UnitView) {
+    fn sealed(&mut self, block: u32, view: PlaneView) {
         self.settle();
         self.last_seal += 1;
         self.sealed += 1;
@@ -197,7 +197,7 @@ impl VictimPolicy for CostBenefit {
     }
 
     #[inline(always)]
-    fn invalidated(&mut self, block: u32, pages_valid: u32, view: UnitView) {
+    fn invalidated(&mut self, block: u32, pages_valid: u32, view: PlaneView) {
         prefetch(&self.states, block as usize);
         prefetch(&self.links, block as usize);
         self.pending.push((block, State::new(view.now(), pages_valid)));
@@ -213,7 +213,7 @@ impl VictimPolicy for CostBenefit {
         self.sealed -= 1;
     }
 
-    fn pick(&mut self, view: UnitView) -> Option<u32> {
+    fn pick(&mut self, view: PlaneView) -> Option<u32> {
         self.settle();
         while let Some(Reverse((seal, block))) = self.dead.peek() {
             let state = self.states[*block as usize];
@@ -284,7 +284,7 @@ mod tests {
     }
 
     fn pick(policy: &mut CostBenefit, flash: &Flash) -> Option<u32> {
-        policy.pick(UnitView::new(flash, BlockId(0)))
+        policy.pick(PlaneView::new(flash, BlockId(0)))
     }
 
     /// The table of algorithms 4.10: blocks a to f with their valid pages, ages and seal order. Scores (1 - f) * age / 2f:
@@ -294,7 +294,7 @@ mod tests {
         let (mut flash, mut policy) = setup(6);
         let (valid, age) = ([20, 30, 25, 60, 24, 40], [50u64, 4000, 10, 9000, 800, 900]);
         for block in [3, 1, 4, 5, 0, 2] {
-            policy.sealed(block, UnitView::new(&flash, BlockId(0)));
+            policy.sealed(block, PlaneView::new(&flash, BlockId(0)));
         }
         let mut by_age = [0u32, 1, 2, 3, 4, 5];
         by_age.sort_by_key(|block| Reverse(age[*block as usize]));
@@ -304,7 +304,7 @@ mod tests {
             }
             for page in 0..64 - valid[block as usize] {
                 let (_, left) = flash.invalidate(Ppn(block * 64 + page));
-                policy.invalidated(block, left, UnitView::new(&flash, BlockId(0)));
+                policy.invalidated(block, left, PlaneView::new(&flash, BlockId(0)));
             }
         }
         while flash.host_writes() < 9000 {
@@ -323,12 +323,12 @@ mod tests {
     fn ties_go_to_the_block_sealed_first_and_dead_blocks_before_all() {
         let (mut flash, mut policy) = setup(3);
         for block in [1, 0, 2] {
-            policy.sealed(block, UnitView::new(&flash, BlockId(0)));
+            policy.sealed(block, PlaneView::new(&flash, BlockId(0)));
         }
         for page in 0..64 {
             for block in if page < 8 { 0..3 } else { 2..3 } {
                 let (_, left) = flash.invalidate(Ppn(block * 64 + page));
-                policy.invalidated(block, left, UnitView::new(&flash, BlockId(0)));
+                policy.invalidated(block, left, PlaneView::new(&flash, BlockId(0)));
             }
         }
         flash.host_writes_page(Lpn(0));
@@ -365,11 +365,11 @@ mod tests {
                 }
                 last_seal += 1;
                 (seals[at], changed[at]) = (last_seal, flash.host_writes());
-                policy.sealed(block, UnitView::new(&flash, BlockId(0)));
+                policy.sealed(block, PlaneView::new(&flash, BlockId(0)));
             } else if let Some(ppn) = valid {
                 let (_, left) = flash.invalidate(ppn);
                 changed[at] = flash.host_writes();
-                policy.invalidated(block, left, UnitView::new(&flash, BlockId(0)));
+                policy.invalidated(block, left, PlaneView::new(&flash, BlockId(0)));
             }
             if draw(40) > 0 {
                 continue;

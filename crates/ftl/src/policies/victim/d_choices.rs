@@ -5,7 +5,7 @@
 //! log2 of a plane's blocks (its RGA), SimpleSSD 3; the default of 10 is ours. Ties go to the block sealed first.
 //! Pick: O(d). State: 16 bytes a block.
 
-use super::{UnitView, VictimContext, VictimPolicy, blocks_fault};
+use super::{PlaneView, VictimContext, VictimPolicy, blocks_fault};
 use flashwright_block::{Rng, below};
 use serde::{Deserialize, Serialize};
 
@@ -57,7 +57,7 @@ impl VictimPolicy for DChoices {
     fn fault(settings: &DChoicesSettings, context: &VictimContext) -> Option<String> {
         blocks_fault("d", settings.d, context)
     }
-    fn sealed(&mut self, block: u32, _: UnitView) {
+    fn sealed(&mut self, block: u32, _: PlaneView) {
         self.last_seal += 1;
         self.sealed_as[block as usize] = self.last_seal;
         self.position[block as usize] = self.candidates();
@@ -70,7 +70,7 @@ impl VictimPolicy for DChoices {
             self.position[*moved as usize] = at;
         }
     }
-    fn pick(&mut self, view: UnitView) -> Option<u32> {
+    fn pick(&mut self, view: PlaneView) -> Option<u32> {
         let sealed = self.candidates();
         let draws = match sealed {
             0 => 0,

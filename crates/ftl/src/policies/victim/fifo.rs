@@ -4,7 +4,7 @@
 //! (`algorithms`: a/(a + W(-a e^-a)), a = 1/utilisation; Menon 1995, Desnoyers 2012). Pick: O(1). State: 8 bytes a
 //! block.
 
-use super::{UnitView, VictimContext, VictimPolicy};
+use super::{PlaneView, VictimContext, VictimPolicy};
 use crate::registry::NoSettings;
 use serde::{Deserialize, Serialize};
 
@@ -29,7 +29,7 @@ impl VictimPolicy for Fifo {
         let none = vec![NONE; context.blocks as usize];
         Self { next: none.clone(), prev: none, oldest: NONE, newest: NONE, len: 0 }
     }
-    fn sealed(&mut self, block: u32, _: UnitView) {
+    fn sealed(&mut self, block: u32, _: PlaneView) {
         self.prev[block as usize] = self.newest;
         self.next[block as usize] = NONE;
         match self.newest {
@@ -51,7 +51,7 @@ impl VictimPolicy for Fifo {
         }
         self.len -= 1;
     }
-    fn pick(&mut self, _: UnitView) -> Option<u32> {
+    fn pick(&mut self, _: PlaneView) -> Option<u32> {
         (self.oldest != NONE).then_some(self.oldest)
     }
     #[inline]

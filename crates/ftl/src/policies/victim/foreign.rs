@@ -3,7 +3,7 @@
 //! The seam keeps a table of the sealed blocks, so that a policy is called for nothing but a choice: an invalidation
 //! stores two numbers, a seal five, a clean finds its block among the sealed ones. 33 bytes a block.
 
-use super::{UnitView, VictimContext};
+use super::{PlaneView, VictimContext};
 use crate::policies::foreign::FaultCell;
 use std::sync::Arc;
 
@@ -130,7 +130,7 @@ impl ForeignVictim {
     }
 
     #[inline(never)]
-    pub(super) fn sealed(&mut self, block: u32, view: UnitView) {
+    pub(super) fn sealed(&mut self, block: u32, view: PlaneView) {
         let (at, now) = (block as usize, view.now());
         let blocks = &mut self.blocks;
         blocks.valid[at] = view.pages_valid(block);
@@ -143,7 +143,7 @@ impl ForeignVictim {
 
     /// An open block's numbers are set anew when it is sealed.
     #[inline(never)]
-    pub(super) fn invalidated(&mut self, block: u32, pages_valid: u32, view: UnitView) {
+    pub(super) fn invalidated(&mut self, block: u32, pages_valid: u32, view: PlaneView) {
         self.blocks.valid[block as usize] = pages_valid;
         self.blocks.changed[block as usize] = view.now();
     }
@@ -163,7 +163,7 @@ impl ForeignVictim {
     }
 
     #[inline(never)]
-    pub(super) fn pick(&mut self, view: UnitView) -> Option<u32> {
+    pub(super) fn pick(&mut self, view: PlaneView) -> Option<u32> {
         if self.blocks.order.is_empty() || self.fault.get().is_some() {
             return None;
         }
@@ -196,7 +196,7 @@ impl ForeignVictim {
 
     /// Why a block can't be the victim.
     #[cold]
-    fn refusal(&self, block: i64, view: UnitView) -> String {
+    fn refusal(&self, block: i64, view: PlaneView) -> String {
         let of_unit = u32::try_from(block).ok().filter(|block| (*block as usize) < self.blocks.blocks_in_unit());
         let state = match of_unit {
             None => format!("beyond the unit's {} blocks", self.blocks.blocks_in_unit()),

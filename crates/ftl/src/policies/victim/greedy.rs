@@ -10,7 +10,7 @@
 //! proportion to the blocks, so a pick costs O(log blocks) and an invalidation O(1), amortised.
 //! State: 8 bytes a block, and the heap.
 
-use super::{UnitView, VictimContext, VictimPolicy};
+use super::{PlaneView, VictimContext, VictimPolicy};
 use crate::registry::NoSettings;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
@@ -60,7 +60,7 @@ impl VictimPolicy for Greedy {
         }
     }
 
-    fn sealed(&mut self, block: u32, view: UnitView) {
+    fn sealed(&mut self, block: u32, view: PlaneView) {
         self.last_seal += 1;
         self.sealed_as[block as usize] = self.last_seal;
         self.sealed += 1;
@@ -71,7 +71,7 @@ impl VictimPolicy for Greedy {
     }
 
     #[inline(always)]
-    fn invalidated(&mut self, block: u32, pages_valid: u32, view: UnitView) {
+    fn invalidated(&mut self, block: u32, pages_valid: u32, view: PlaneView) {
         if pages_valid < self.threshold {
             self.enter(block, pages_valid, view);
         }
@@ -86,7 +86,7 @@ impl VictimPolicy for Greedy {
         }
     }
 
-    fn pick(&mut self, view: UnitView) -> Option<u32> {
+    fn pick(&mut self, view: PlaneView) -> Option<u32> {
         loop {
             while let Some(top) = self.heap.peek().copied() {
                 let Reverse((_, block)) = top;
@@ -114,7 +114,7 @@ impl VictimPolicy for Greedy {
 
 impl Greedy {
     #[cold]
-    fn enter(&mut self, block: u32, valid: u32, view: UnitView) {
+    fn enter(&mut self, block: u32, valid: u32, view: PlaneView) {
         let seal = self.sealed_as[block as usize];
         if seal == 0 {
             return; // an open block
@@ -126,7 +126,7 @@ impl Greedy {
     }
 
     /// Sets the threshold to the lowest with one block in 64 below it, and fills the heap accordingly.
-    fn set_threshold(&mut self, view: UnitView) {
+    fn set_threshold(&mut self, view: PlaneView) {
         let sealed = || (0u32..).zip(&self.sealed_as).filter(|(_, seal)| **seal != 0);
         let mut blocks_with = vec![0u32; self.pages_per_block as usize + 1];
         for (block, _) in sealed() {

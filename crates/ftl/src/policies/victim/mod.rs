@@ -1,6 +1,6 @@
 //! Which sealed block to clean. A policy is one file here and one line in the list below.
 //!
-//! One instance serves one cleaning unit (a plane) and knows its blocks by their number within the unit. Blocks
+//! One instance serves one plane and knows its blocks by their number within the plane. Blocks
 //! come in by [`VictimPolicy::sealed`] when their last page is programmed and leave by [`VictimPolicy::removed`].
 //! Ties go to the block sealed first unless a policy says otherwise.
 
@@ -18,7 +18,7 @@ mod tests;
 /// What a policy is built for.
 #[derive(Clone, Debug)]
 pub struct VictimContext {
-    /// Blocks of the unit.
+    /// Blocks of the plane.
     pub blocks: u32,
     /// Pages of a block.
     pub pages_per_block: u32,
@@ -30,14 +30,14 @@ pub struct VictimContext {
     pub rng: Rng,
 }
 
-/// The blocks of one unit, for looking.
+/// The blocks of one plane, for looking.
 #[derive(Clone, Copy)]
-pub struct UnitView<'a> {
+pub struct PlaneView<'a> {
     flash: &'a Flash,
     first_block: BlockId,
 }
 
-impl<'a> UnitView<'a> {
+impl<'a> PlaneView<'a> {
     pub(crate) fn new(flash: &'a Flash, first_block: BlockId) -> Self {
         Self { flash, first_block }
     }
@@ -65,7 +65,7 @@ impl<'a> UnitView<'a> {
     pub fn stream_of(&self, block: u32) -> u8 {
         self.flash.stream_of(self.id(block))
     }
-    /// The mean of [`UnitView::cycles_left`] over all blocks of the drive; none without a limit.
+    /// The mean of [`PlaneView::cycles_left`] over all blocks of the drive; none without a limit.
     #[must_use]
     pub fn cycles_left_mean(&self) -> Option<f64> {
         let spent = self.flash.counters().total(crate::OpKind::Erase) as f64;
@@ -98,7 +98,7 @@ impl<'a> UnitView<'a> {
     }
 }
 
-/// Chooses victims among the sealed blocks of one unit.
+/// Chooses victims among the sealed blocks of one plane.
 pub trait VictimPolicy: Sized {
     /// What users write to choose it.
     const NAME: &'static str;
@@ -110,25 +110,25 @@ pub trait VictimPolicy: Sized {
     /// Its own settings.
     type Settings: Clone + std::fmt::Debug + Default + PartialEq + Serialize + for<'de> Deserialize<'de> + 'static;
 
-    /// Builds it for one unit.
+    /// Builds it for one plane.
     fn new(settings: &Self::Settings, context: VictimContext) -> Self;
-    /// What is wrong with its settings for such a unit, if anything: the setting's name, what was found and what is
+    /// What is wrong with its settings for such a plane, if anything: the setting's name, what was found and what is
     /// expected.
     fn fault(settings: &Self::Settings, context: &VictimContext) -> Option<String> {
         let _ = (settings, context);
         None
     }
     /// A block was filled and may be cleaned from now on.
-    fn sealed(&mut self, block: u32, view: UnitView);
+    fn sealed(&mut self, block: u32, view: PlaneView);
     /// A page of a block became invalid; `pages_valid` are left. The block may be an open one: then nothing is due.
     #[inline(always)]
-    fn invalidated(&mut self, block: u32, pages_valid: u32, view: UnitView) {
+    fn invalidated(&mut self, block: u32, pages_valid: u32, view: PlaneView) {
         let _ = (block, pages_valid, view);
     }
     /// A block is being cleaned or retired, and is no candidate any more.
     fn removed(&mut self, block: u32);
     /// Names the next victim; touches nothing but its own generator. None if no block is sealed.
-    fn pick(&mut self, view: UnitView) -> Option<u32>;
+    fn pick(&mut self, view: PlaneView) -> Option<u32>;
     /// The block that the next pick will probably name, if that is known at no cost; a hint only.
     #[inline]
     fn likely_next(&self) -> Option<u32> {
@@ -212,7 +212,7 @@ macro_rules! victims {
         impl Victim {
             /// See [`VictimPolicy::sealed`].
             #[inline]
-            pub fn sealed(&mut self, block: u32, view: UnitView) {
+            pub fn sealed(&mut self, block: u32, view: PlaneView) {
                 match self {
                     $(Victim::$policy(policy) => policy.sealed(block, view),)+
                     Victim::Foreign(policy) => policy.sealed(block, view),
@@ -222,7 +222,7 @@ macro_rules! victims {
             ///
             /// Greedy's is inlined, the others' are a call away.
             #[inline(always)]
-            pub fn invalidated(&mut self, block: u32, pages_valid: u32, view: UnitView) {
+            pub fn invalidated(&mut self, block: u32, pages_valid: u32, view: PlaneView) {
                 if let Victim::Greedy(policy) = self {
                     policy.invalidated(block, pages_valid, view);
                 } else {
@@ -230,7 +230,7 @@ macro_rules! victims {
                 }
             }
             #[inline(never)]
-            fn invalidated_called(&mut self, block: u32, pages_valid: u32, view: UnitView) {
+            fn invalidated_called(&mut self, block: u32, pages_valid: u32, view: PlaneView) {
                 match self {
                     $(Victim::$policy(policy) => policy.invalidated(block, pages_valid, view),)+
                     Victim::Foreign(policy) => policy.invalidated(block, pages_valid, view),
@@ -245,7 +245,7 @@ macro_rules! victims {
             }
             /// See [`VictimPolicy::pick`].
             #[inline]
-            pub fn pick(&mut self, view: UnitView) -> Option<u32> {
+            pub fn pick(&mut self, view: PlaneView) -> Option<u32> {
                 match self {
                     $(Victim::$policy(policy) => policy.pick(view),)+
                     Victim::Foreign(policy) => policy.pick(view),
@@ -301,7 +301,7 @@ pub use foreign::{ForeignVictim, MakeVictim, PickVictim, SealedBlocks};
 pub use random::RandomSettings;
 pub use windowed_greedy::WindowedGreedySettings;
 
-/// The fault of a window or a number of choices that a unit has no blocks for.
+/// The fault of a window or a number of choices that a plane has no blocks for.
 fn blocks_fault(name: &str, found: u32, context: &VictimContext) -> Option<String> {
     (found == 0 || found > context.blocks)
         .then(|| format!("{name}: found {found}, expected 1 to {}, the blocks of a plane", context.blocks))

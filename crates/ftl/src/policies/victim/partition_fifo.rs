@@ -7,7 +7,7 @@
 //! invalid pages is cleaned (ours). Companion of `placement.policy = "envy"`; with one stream it is FIFO. Ties between streams
 //! go to the block sealed first. Seal and invalidation: O(1); pick: O(streams). State: 24 bytes a block.
 
-use super::{UnitView, VictimContext, VictimPolicy};
+use super::{PlaneView, VictimContext, VictimPolicy};
 use crate::SlotLists;
 use crate::registry::NoSettings;
 use serde::{Deserialize, Serialize};
@@ -57,7 +57,7 @@ impl VictimPolicy for PartitionFifo {
             pages_per_block: context.pages_per_block,
         }
     }
-    fn sealed(&mut self, block: u32, view: UnitView) {
+    fn sealed(&mut self, block: u32, view: PlaneView) {
         self.last_seal += 1;
         self.sealed_as[block as usize] = self.last_seal;
         let (stream, valid) = (view.stream_of(block), view.pages_valid(block));
@@ -66,7 +66,7 @@ impl VictimPolicy for PartitionFifo {
         self.invalid[usize::from(stream)] += u64::from(self.pages_per_block - valid);
     }
     #[inline(always)]
-    fn invalidated(&mut self, block: u32, pages_valid: u32, view: UnitView) {
+    fn invalidated(&mut self, block: u32, pages_valid: u32, view: PlaneView) {
         if self.sealed_as[block as usize] != 0 {
             self.valid[block as usize] = pages_valid;
             self.invalid[usize::from(view.stream_of(block))] += 1;
@@ -78,7 +78,7 @@ impl VictimPolicy for PartitionFifo {
         self.sealed_as[block as usize] = 0;
         self.lists.unlink(block);
     }
-    fn pick(&mut self, _: UnitView) -> Option<u32> {
+    fn pick(&mut self, _: PlaneView) -> Option<u32> {
         self.oldest_of_largest()
     }
     #[inline]

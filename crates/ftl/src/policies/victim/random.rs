@@ -5,7 +5,7 @@
 //!
 //! Pick: O(1); O(1) for an invalidation. State: 8 bytes a block, and 1.
 
-use super::{UnitView, VictimContext, VictimPolicy};
+use super::{PlaneView, VictimContext, VictimPolicy};
 use flashwright_block::{Rng, below};
 use serde::{Deserialize, Serialize};
 
@@ -74,11 +74,11 @@ impl VictimPolicy for Random {
             )
         })
     }
-    fn sealed(&mut self, block: u32, view: UnitView) {
+    fn sealed(&mut self, block: u32, view: PlaneView) {
         self.enter(block, self.class_of(view.pages_valid(block)));
     }
     #[inline(always)]
-    fn invalidated(&mut self, block: u32, pages_valid: u32, _: UnitView) {
+    fn invalidated(&mut self, block: u32, pages_valid: u32, _: PlaneView) {
         // A block changes class with its first invalid page, and with the last that it needs.
         if (pages_valid == self.valid_max || pages_valid + 1 == self.pages_per_block)
             && self.position[block as usize] != NONE
@@ -98,7 +98,7 @@ impl VictimPolicy for Random {
             self.position[*moved as usize] = at;
         }
     }
-    fn pick(&mut self, _: UnitView) -> Option<u32> {
+    fn pick(&mut self, _: PlaneView) -> Option<u32> {
         let list = self.sealed.iter().find(|list| !list.is_empty())?;
         let drawn = below(&mut self.rng, list.len() as u64);
         list.get(usize::try_from(drawn).expect("an index of a list in memory")).copied()

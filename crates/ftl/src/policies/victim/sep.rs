@@ -1,7 +1,7 @@
 //! The single-sided endurance penalty (SEP) of the container-marking report, section III.C, equations 1 and 2: a block
 //! counts `v - beta * w` valid pages, so that young blocks with aged data are reclaimed although they are full.
 
-use super::UnitView;
+use super::PlaneView;
 use serde::{Deserialize, Serialize};
 
 /// The rule with its constants.
@@ -26,12 +26,12 @@ impl Sep {
     }
 
     /// The mean of the cycles left, where the rule is in force: with a limit of cycles and a weight above 0.
-    pub fn mean(self, view: UnitView) -> Option<f64> {
+    pub fn mean(self, view: PlaneView) -> Option<f64> {
         if self.beta > 0.0 { view.cycles_left_mean() } else { None }
     }
 
     /// The weighted number of valid pages of a block whose data are aged or not.
-    pub fn weighted(self, block: u32, mean: f64, aged: bool, view: UnitView) -> f64 {
+    pub fn weighted(self, block: u32, mean: f64, aged: bool, view: PlaneView) -> f64 {
         let above = view.cycles_left(block).map_or(0.0, |left| f64::from(left) - mean);
         let w = if above > self.threshold || (aged && above > 0.0) { above } else { 0.0 };
         f64::from(view.pages_valid(block)) - self.beta * w

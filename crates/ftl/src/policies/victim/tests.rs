@@ -21,8 +21,8 @@ fn context(blocks: u32, streams: u8) -> VictimContext {
     VictimContext { blocks, pages_per_block: NP, streams, logical_pages: blocks * NP, rng: Seed(5).stream("test") }
 }
 
-fn view(flash: &Flash) -> UnitView<'_> {
-    UnitView::new(flash, BlockId(0))
+fn view(flash: &Flash) -> PlaneView<'_> {
+    PlaneView::new(flash, BlockId(0))
 }
 
 /// The order in which a policy takes all blocks of the table; block x has the number `ids[x]`. Ages count from the last

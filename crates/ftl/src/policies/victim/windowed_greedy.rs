@@ -8,7 +8,7 @@
 //! The window is an array, refilled from a queue. Seal: O(1); pick: O(s). State: 8 bytes a block, 16 a sealed one.
 
 use super::sep::Sep;
-use super::{UnitView, VictimContext, VictimPolicy, blocks_fault};
+use super::{PlaneView, VictimContext, VictimPolicy, blocks_fault};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
@@ -87,7 +87,7 @@ impl VictimPolicy for WindowedGreedy {
         blocks_fault("window", settings.window, context).or_else(|| Sep::fault(settings.beta))
     }
 
-    fn sealed(&mut self, block: u32, _: UnitView) {
+    fn sealed(&mut self, block: u32, _: PlaneView) {
         self.last_seal += 1;
         self.sealed += 1;
         self.sealed_as[block as usize] = self.last_seal;
@@ -106,7 +106,7 @@ impl VictimPolicy for WindowedGreedy {
         }
     }
 
-    fn pick(&mut self, view: UnitView) -> Option<u32> {
+    fn pick(&mut self, view: PlaneView) -> Option<u32> {
         self.refill();
         let window = self.window.iter().copied();
         // The first among equals is the one sealed first.

@@ -1,8 +1,8 @@
 //! Wear levelling: which block gives its data away so that it wears with the others. A policy is one file here and one
 //! line in the list below.
 //!
-//! One instance serves one cleaning unit (a plane), as victim policies do, and knows its blocks by their number within the
-//! unit. It is told of every erase; once cleaning has made room for a write it is asked what to *recycle*: the scheme moves
+//! One instance serves one plane, as victim policies do, and knows its blocks by their number within the
+//! plane. It is told of every erase; once cleaning has made room for a write it is asked what to *recycle*: the scheme moves
 //! the block's valid pages to a free block of their own, erases it, and counts both under cause wear. It may also have a
 //! victim *passed over*.
 //!
@@ -13,13 +13,13 @@
 //! **Progress.** A recycling takes one free block and gives one back, and as many pages are valid in sealed blocks as
 //! before, so what cleaning can gain stays what it was: pages that were old are now not programmed. It runs only once there
 //! is room for the write at hand and while the pool has a block; where it costs more (DFTL's translation pages) the scheme
-//! asks for so many more free blocks. Recyclings of one round are counted, at most as many as the unit has blocks, and a
+//! asks for so many more free blocks. Recyclings of one round are counted, at most as many as the plane has blocks, and a
 //! round comes only after a clean that a host write needed. So wear levelling can neither use up space nor run forever.
 //! Passing over a victim never puts a fully valid one in its place.
 //!
 //! A block whose budget is spent when its recycled data arrive retires with them, as it would have with others.
 
-use crate::policies::victim::UnitView;
+use crate::policies::victim::PlaneView;
 use crate::registry::policies;
 use flashwright_block::Rng;
 use serde::{Deserialize, Serialize};
@@ -28,7 +28,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// What a policy is built for.
 #[derive(Clone, Debug)]
 pub struct WearContext {
-    /// Blocks of the unit, bad ones included.
+    /// Blocks of the plane, bad ones included.
     pub blocks: u32,
     /// Those that are not bad from the start.
     pub good: Vec<u32>,
@@ -76,7 +76,7 @@ pub enum BlockUse {
     Gone,
 }
 
-/// The blocks of a unit by use and wear. Wear is what [`flashwright_nand::Nand::wear_rank`] says: erases, or, where budgets
+/// The blocks of a plane by use and wear. Wear is what [`flashwright_nand::Nand::wear_rank`] says: erases, or, where budgets
 /// differ, what was spent beyond the block with the largest budget.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Ledger {
@@ -165,25 +165,25 @@ impl Ledger {
     }
 }
 
-/// The blocks of one unit with their wear, for looking.
+/// The blocks of one plane with their wear, for looking.
 #[derive(Clone, Copy)]
 pub struct WearView<'a> {
     /// Uses and orders.
     pub blocks: &'a Ledger,
-    unit: UnitView<'a>,
+    plane: PlaneView<'a>,
 }
 
 impl WearView<'_> {
     /// What a block may still be erased, over the mean of the drive's blocks; none without a limit.
     #[must_use]
     pub fn life_left(&self, block: u32) -> Option<f64> {
-        let mean = self.unit.cycles_left_mean()?;
-        self.unit.cycles_left(block).map(|left| if mean > 0.0 { f64::from(left) / mean } else { 1.0 })
+        let mean = self.plane.cycles_left_mean()?;
+        self.plane.cycles_left(block).map(|left| if mean > 0.0 { f64::from(left) / mean } else { 1.0 })
     }
     /// Whether a block may be erased once more.
     #[must_use]
     pub fn can_erase(&self, block: u32) -> bool {
-        self.unit.cycles_left(block) != Some(0)
+        self.plane.cycles_left(block) != Some(0)
     }
 }
 
@@ -200,7 +200,7 @@ pub trait WearPolicy: Sized {
 
     /// Settings out of range.
     fn faults(settings: &Self::Settings) -> Vec<RangeFault>;
-    /// Builds it for one unit of erased blocks.
+    /// Builds it for one plane of erased blocks.
     fn new(settings: &Self::Settings, context: WearContext) -> Self;
     /// A block was erased, for whatever cause, and is free.
     fn erased(&mut self, block: u32, view: WearView);
@@ -274,7 +274,7 @@ pub use rate_limit::RateLimitSettings;
 pub use r#static::StaticSettings;
 pub use threshold::ThresholdSettings;
 
-/// A unit's wear policy with its ledger.
+/// A plane's wear policy with its ledger.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Leveler {
     policy: Wear,
@@ -282,7 +282,7 @@ pub(crate) struct Leveler {
 }
 
 impl Leveler {
-    /// For a unit whose blocks `good` are free and as worn as `wear` says.
+    /// For a plane whose blocks `good` are free and as worn as `wear` says.
     pub fn new(name: WearName, settings: &WearPolicySettings, context: WearContext, wear: impl Fn(u32) -> u32) -> Self {
         let mut ledger = Ledger::new(context.blocks);
         for block in context.good.iter().copied() {
@@ -304,6 +304,10 @@ impl Leveler {
     pub fn opened(&mut self, block: u32) {
         self.ledger.set(block, BlockUse::Open);
     }
+    /// A block that was opened took no page: it is free again.
+    pub fn unused(&mut self, block: u32) {
+        self.ledger.set(block, BlockUse::Free);
+    }
     pub fn sealed(&mut self, block: u32) {
         self.ledger.set(block, BlockUse::Sealed);
     }
@@ -311,16 +315,16 @@ impl Leveler {
         self.ledger.set(block, BlockUse::Gone);
         self.policy.retired(block);
     }
-    pub fn erased(&mut self, block: u32, wear: u32, unit: UnitView) {
+    pub fn erased(&mut self, block: u32, wear: u32, plane: PlaneView) {
         self.ledger.set_wear(block, wear);
         self.ledger.set(block, BlockUse::Free);
-        self.policy.erased(block, WearView { blocks: &self.ledger, unit });
+        self.policy.erased(block, WearView { blocks: &self.ledger, plane });
     }
-    pub fn recycle(&mut self, nth: u32, unit: UnitView) -> Option<Recycle> {
-        self.policy.recycle(nth, WearView { blocks: &self.ledger, unit })
+    pub fn recycle(&mut self, nth: u32, plane: PlaneView) -> Option<Recycle> {
+        self.policy.recycle(nth, WearView { blocks: &self.ledger, plane })
     }
-    pub fn passes_over(&mut self, victim: u32, unit: UnitView) -> bool {
-        self.policy.passes_over(victim, WearView { blocks: &self.ledger, unit })
+    pub fn passes_over(&mut self, victim: u32, plane: PlaneView) -> bool {
+        self.policy.passes_over(victim, WearView { blocks: &self.ledger, plane })
     }
 }
 
@@ -331,7 +335,7 @@ mod tests {
     use flashwright_block::{Bytes, Seed};
     use flashwright_nand::{BlockId, Geometry, Nand, ProgramOrder, WearLimit};
 
-    /// A unit of blocks without pages of interest: what policies see of it.
+    /// A plane of blocks without pages of interest: what policies see of it.
     pub struct Bench {
         pub leveler: Leveler,
         flash: Flash,
@@ -357,7 +361,7 @@ mod tests {
             self.leveler.opened(block);
             self.flash.erase(BlockId(block), Cause::Gc);
             let wear = self.flash.nand().wear_rank(BlockId(block));
-            self.leveler.erased(block, wear, UnitView::new(&self.flash, BlockId(0)));
+            self.leveler.erased(block, wear, PlaneView::new(&self.flash, BlockId(0)));
         }
 
         /// What the policy wants recycled after a clean, each carried out.
@@ -378,11 +382,11 @@ mod tests {
 
         /// What the policy wants recycled next; nothing is carried out.
         pub fn next(&mut self, nth: u32) -> Option<Recycle> {
-            self.leveler.recycle(nth, UnitView::new(&self.flash, BlockId(0)))
+            self.leveler.recycle(nth, PlaneView::new(&self.flash, BlockId(0)))
         }
 
         pub fn passes_over(&mut self, victim: u32) -> bool {
-            self.leveler.passes_over(victim, UnitView::new(&self.flash, BlockId(0)))
+            self.leveler.passes_over(victim, PlaneView::new(&self.flash, BlockId(0)))
         }
     }
 

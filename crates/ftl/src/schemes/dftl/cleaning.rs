@@ -12,15 +12,23 @@
 //! translation page is old, for the data block with the fewest. Nothing here calls itself, and cleans without a gain are
 //! counted.
 //!
+//! **Steps.** While a clean rests, RAM knows of the entries that it has changed, and the translation pages of these are still
+//! to be written: once each, when all pages are copied, unless an eviction or another plane's clean writes one before. The
+//! blocks that the rest of the clean may open are one for each stream, translation pages included; with fewer free blocks
+//! it does not rest.
+//!
 //! **Wear levelling.** A recycling of data writes translation pages too, at most a block of them, and their old copies are
 //! got back as above. So it runs once in the making of room, before a block is opened, and only while that leaves the
 //! reserve free.
 
-use super::{Dftl, NONE};
-use crate::policies::placement::Relocation;
-use crate::policies::victim::UnitView;
-use crate::units::{Exhausted, Frontier, Moving, drop_copy};
-use crate::{Cause, Flash};
+use super::mapping::{Mapping, NONE};
+use super::{Dftl, Figures, stream_id};
+use crate::cleaner::{Effort, Moving, PageMapped};
+use crate::plane::{Frontier, Plane};
+use crate::planes::{Planes, drop_copy};
+use crate::policies::placement::{Placement, Relocation};
+use crate::policies::victim::PlaneView;
+use crate::{Cause, Flash, OutOfSpace};
 use flashwright_nand::{BlockId, Lpn, Ppn, prefetch};
 
 /// What a clean of a block would take.
@@ -34,316 +42,261 @@ struct Cost {
     invalid: u32,
 }
 
-impl Dftl {
-    /// Gets room in a frontier of a unit that has none: opens a block, after cleaning while free blocks are few.
-    pub(super) fn make_room(&mut self, unit: usize, stream: u8, flash: &mut Flash) -> Result<(), Exhausted> {
-        self.reclaim(unit, Some(stream), flash)
+/// Which translation pages a clean has listed.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Listed {
+    /// By translation page: the last list that it is on.
+    last: Vec<u32>,
+    list: u32,
+}
+
+impl Listed {
+    /// Begins a list, empty, of so many translation pages at most.
+    fn begin(&mut self, pages: usize) {
+        self.list = self.list.wrapping_add(1);
+        self.last.resize(pages, self.list.wrapping_sub(1));
     }
 
-    /// As [`Dftl::make_room`], or without a stream gets a free block beyond the minimum.
-    pub(super) fn reclaim(&mut self, unit: usize, stream: Option<u8>, flash: &mut Flash) -> Result<(), Exhausted> {
-        let geometry = flash.geometry();
-        let patience = 2 * (geometry.blocks_per_plane() + geometry.pages_per_block());
-        let (mut best, mut fruitless) = (0, 0);
-        let (mut cleaned, mut leveled) = (false, self.units[unit].leveler.is_none());
-        self.passed_over = None;
-        self.desperate = false;
-        loop {
-            let free = self.units[unit].pool.len();
-            let room = stream.is_some_and(|stream| self.has_room(unit, stream));
-            if room && free >= self.reserve {
-                return Ok(());
-            }
-            if !room && free > self.free_blocks_min {
-                if cleaned && !std::mem::replace(&mut leveled, true) {
-                    self.level_wear(unit, flash);
-                    (best, fruitless) = (0, 0);
-                    continue;
-                }
-                if let Some(stream) = stream {
-                    self.units[unit].open(stream, flash);
-                }
-                return Ok(());
-            }
-            if fruitless > patience && !self.desperate {
-                // A policy that keeps naming full blocks has had its chance.
-                self.desperate = true;
-                (best, fruitless) = (0, 0);
-            }
-            cleaned = true;
-            if fruitless > patience || self.clean(unit, flash).is_err() {
-                // Blocks that were lost to wear can leave the reserve short for good; a frontier with room still serves.
-                let room = stream.is_some_and(|stream| self.has_room(unit, stream));
-                return if room { Ok(()) } else { Err(Exhausted) };
-            }
-            let pages = self.free_pages(unit, flash);
-            fruitless = if pages > best { 0 } else { fruitless + 1 };
-            best = best.max(pages);
-        }
-    }
-
-    /// Whether a frontier of a unit can take a page.
+    /// Puts a translation page on the list; answers whether it was not there.
     #[inline(always)]
-    pub(super) fn has_room(&self, unit: usize, stream: u8) -> bool {
-        self.units[unit].frontiers[usize::from(stream)].room() > 0
+    fn insert(&mut self, page: u32) -> bool {
+        std::mem::replace(&mut self.last[page as usize], self.list) != self.list
+    }
+}
+
+/// What cleaning changes of the scheme.
+pub(super) struct Moves<'a> {
+    map: &'a mut Mapping,
+    placement: &'a mut Placement,
+    figures: &'a mut Figures,
+    listed: &'a mut Listed,
+    /// The stream of translation pages.
+    translation: usize,
+    free_blocks_min: usize,
+}
+
+impl Dftl {
+    pub(super) fn parts(&mut self) -> (&mut Planes, Moves<'_>) {
+        let Self { planes, map, placement, figures, listed, translation, .. } = self;
+        let free_blocks_min = planes.cleaner.free_blocks_min;
+        (planes, Moves { map, placement, figures, listed, translation: *translation, free_blocks_min })
     }
 
-    /// Erased pages of a unit.
-    fn free_pages(&self, unit: usize, flash: &Flash) -> u64 {
-        let unit = &self.units[unit];
-        let open: u64 = unit.frontiers.iter().map(|frontier| u64::from(frontier.room())).sum();
-        unit.pool.len() as u64 * u64::from(flash.geometry().pages_per_block()) + open
+    /// Gets room for a page in a turn: see [`Planes::make_room`].
+    #[inline(never)]
+    pub(super) fn make_room(
+        &mut self,
+        turn: usize,
+        lpn: Option<Lpn>,
+        stream: u8,
+        flash: &mut Flash,
+    ) -> Result<usize, OutOfSpace> {
+        let (planes, mut moves) = self.parts();
+        planes.make_room(turn, lpn, stream, &mut moves, flash)
     }
 
-    /// Cleans one victim.
-    fn clean(&mut self, unit: usize, flash: &mut Flash) -> Result<(), Exhausted> {
-        let (block, cost) = self.pick(unit, flash).ok_or(Exhausted)?;
-        self.units[unit].remove(block, flash);
-        let pages = flash.geometry().pages_per_block();
-        let figures = &mut self.figures;
-        figures.collections += 1;
-        figures.victim_pages_invalid += u64::from(cost.invalid);
-        match cost.invalid {
-            0 => figures.cleans_full += 1,
-            invalid if invalid == pages => figures.cleans_switch += 1,
-            _ => figures.cleans_partial += 1,
-        }
-        let cause = if self.is_translation(block, flash) {
-            self.figures.cleans_translation += 1;
-            self.relocate_translation(unit, flash);
-            Cause::GcTranslation
-        } else {
-            for stream in 0..self.translation {
-                self.relocate_data(unit, stream, flash);
+    /// Programs a translation page in the open translation block of a plane, which has room.
+    pub(super) fn program_translation(&mut self, at: usize, page: u32, cause: Cause, flash: &mut Flash) {
+        let (Planes { all, cleaner, .. }, mut moves) = self.parts();
+        moves.program_translation(at, page, cause, all, flash);
+        cleaner.wrote_map_page(page, all);
+    }
+}
+
+impl PageMapped for Moves<'_> {
+    const LAST_RESORT: bool = true;
+    const LEVELS_FIRST: bool = true;
+
+    fn choose(
+        &mut self,
+        plane: &mut Plane,
+        reserve: usize,
+        effort: &mut Effort,
+        moving: &mut Vec<Moving>,
+        flash: &mut Flash,
+    ) -> Option<(BlockId, Cause)> {
+        let free = plane.pool.len();
+        let scarce = free < reserve;
+        // Where no write waits, every clean has to gain something.
+        let gains = scarce || effort.voluntary;
+        let full_is_hopeless = plane.victim.picks_fewest();
+        let view = PlaneView::new(flash, plane.first_block);
+        let local = if scarce { plane.victim.pick(view) } else { plane.pick(flash) };
+        if !effort.desperate
+            && let Some(local) = local
+        {
+            let block = BlockId(plane.first_block.0 + local);
+            if !scarce || effort.passed_over != Some(block) {
+                let cost = self.survey(plane, block, moving, flash);
+                if cost.blocks <= free && !(gains && cost.gain <= 0) && !(full_is_hopeless && cost.invalid == 0) {
+                    return Some((block, self.cause(block, flash)));
+                }
+                // What it would lose does not change while room is made.
+                effort.passed_over = Some(block);
             }
-            self.update_translation_pages(unit, Cause::GcTranslation, flash);
-            Cause::Gc
-        };
-        flash.invalidate_block(block);
-        flash.erase(block, cause);
-        self.units[unit].free(block, flash);
-        let unit = &self.units[unit];
-        if let Some(next) = unit.victim.likely_next() {
-            flash.nand().expect_scan(BlockId(unit.first_block.0 + next));
         }
-        Ok(())
+        let block = self.rescue(plane, effort.voluntary, flash)?;
+        let cost = self.survey(plane, block, moving, flash);
+        let allowed = cost.blocks <= free && !(effort.voluntary && cost.gain <= 0);
+        allowed.then(|| (block, self.cause(block, flash)))
     }
 
-    /// Recycles what the wear policy names. The translation pages of entries that aren't cached are written as after a
-    /// clean of data, under cause wear.
-    #[cold]
-    fn level_wear(&mut self, unit: usize, flash: &mut Flash) {
-        let mut done = 0;
-        // One block more than the reserve: the translation pages may take it.
-        while let Some(recycle) = self.units[unit].next_recycling(done, self.reserve, flash) {
-            let Self { units, map, figures, touched, .. } = self;
-            let logical_pages = map.table.len();
-            touched.clear();
-            units[unit].recycle(recycle, flash, |owner, ppn| match (owner as usize).checked_sub(logical_pages) {
-                Some(page) => map.directory[page].ppn = ppn,
-                None => match map.slot_of(owner) {
-                    NONE => {
-                        map.table[owner as usize] = ppn;
-                        figures.gc_updates += 1;
-                        touched.push(map.page_of(owner));
-                    }
-                    slot => {
-                        map.change(slot, ppn);
-                        figures.lazy_updates += 1;
-                    }
-                },
-            });
-            touched.sort_unstable();
-            touched.dedup();
-            self.update_translation_pages(unit, Cause::Wear, flash);
-            done += 1;
+    #[inline]
+    fn moves(&mut self) {
+        self.listed.begin(self.map.directory.len());
+    }
+
+    /// A cached entry is changed in the cache alone, another one on its translation page.
+    #[inline(always)]
+    fn moved(&mut self, owner: u32, ppn: u32, pending: &mut Vec<u32>) {
+        let Self { map, figures, .. } = self;
+        if owner as usize >= map.table.len() {
+            map.directory[owner as usize - map.table.len()].ppn = ppn;
+            return;
+        }
+        match map.slot_of(owner) {
+            NONE => {
+                map.table[owner as usize] = ppn;
+                figures.gc_updates += 1;
+                let page = map.page_of(owner);
+                if self.listed.insert(page) {
+                    pending.push(page);
+                }
+            }
+            slot => {
+                map.change(slot, ppn);
+                figures.lazy_updates += 1;
+            }
         }
     }
 
+    /// In the plane where the translation page lies if that one takes it without a clean, else in the victim's, which has
+    /// kept room for all of them. So they don't gather where cleaning is.
+    fn write_map_page(&mut self, page: u32, at: usize, cause: Cause, planes: &mut [Plane], flash: &mut Flash) {
+        let stream = stream_id(self.translation);
+        let old = Ppn(self.map.directory[page as usize].ppn);
+        let home = flash.geometry().plane_of(flash.geometry().block_of(old)).index();
+        let stays = planes[home].has_room(stream) || planes[home].pool.len() > self.free_blocks_min;
+        let at = if stays { home } else { at };
+        if !planes[at].has_room(stream) {
+            planes[at].open(stream, flash);
+        }
+        flash.read_internal(old, cause);
+        flash.next_waits_for_mark(flash.mark());
+        self.program_translation(at, page, cause, planes, flash);
+        self.figures.gc_update_pages += 1;
+    }
+
+    fn cleaned(&mut self, cause: Cause, gained: u32, pages_per_block: u32) {
+        match gained {
+            0 => self.figures.cleans_full += 1,
+            gained if gained == pages_per_block => self.figures.cleans_switch += 1,
+            _ => self.figures.cleans_partial += 1,
+        }
+        self.figures.cleans_translation += u64::from(cause == Cause::GcTranslation);
+    }
+
+    fn patience(flash: &Flash) -> u32 {
+        2 * (flash.geometry().blocks_per_plane() + flash.geometry().pages_per_block())
+    }
+
+    /// Translation pages may cost what a victim gains: only what the plane has free after all tells.
+    fn weigh(effort: &mut Effort, _: u32, plane: &Plane, flash: &Flash) {
+        let pages = plane.free_pages(flash);
+        effort.fruitless = if pages > effort.best { 0 } else { effort.fruitless + 1 };
+        effort.best = effort.best.max(pages);
+    }
+}
+
+impl Moves<'_> {
     /// Whether a block that was written holds translation pages.
     #[inline]
-    pub(super) fn is_translation(&self, block: BlockId, flash: &Flash) -> bool {
+    fn is_translation(&self, block: BlockId, flash: &Flash) -> bool {
         flash.nand().spares(block)[0] as usize >= self.map.table.len()
     }
 
-    /// Names the next victim and leaves its valid pages in the lists of pages to move.
-    fn pick(&mut self, unit: usize, flash: &mut Flash) -> Option<(BlockId, Cost)> {
-        let Self { units, reserve, .. } = self;
-        let chosen = &mut units[unit];
-        let (first, free) = (chosen.first_block, chosen.pool.len());
-        let scarce = free < *reserve;
-        let full_is_hopeless = chosen.victim.picks_fewest();
-        let view = UnitView::new(flash, first);
-        let local = if scarce { chosen.victim.pick(view) } else { chosen.pick(flash) };
-        if !self.desperate
-            && let Some(local) = local
-        {
-            let block = BlockId(first.0 + local);
-            if !scarce || self.passed_over != Some(block) {
-                let cost = self.survey(unit, block, flash);
-                if cost.blocks <= free && !(scarce && cost.gain <= 0) && !(full_is_hopeless && cost.invalid == 0) {
-                    return Some((block, cost));
-                }
-                // What it would lose does not change while room is made.
-                self.passed_over = Some(block);
-            }
-        }
-        let block = self.rescue(unit, flash)?;
-        let cost = self.survey(unit, block, flash);
-        (cost.blocks <= free).then_some((block, cost))
+    /// What a clean of a block counts as.
+    fn cause(&self, block: BlockId, flash: &Flash) -> Cause {
+        if self.is_translation(block, flash) { Cause::GcTranslation } else { Cause::Gc }
     }
 
-    /// The victim that gets a unit out of need: the translation block with the fewest valid pages if any of them is old,
+    /// The victim that gets a plane out of need: the translation block with the fewest valid pages if any of them is old,
     /// else the data block with the fewest.
     #[cold]
-    fn rescue(&mut self, unit: usize, flash: &mut Flash) -> Option<BlockId> {
+    fn rescue(&mut self, plane: &mut Plane, voluntary: bool, flash: &mut Flash) -> Option<BlockId> {
         let pages = flash.geometry().pages_per_block();
         let holds_old = |block: &BlockId| flash.pages_valid(*block) < pages;
-        let translation = self.units[unit].last_stream.iter().flatten().copied();
+        let translation = plane.last_stream.iter().flatten().copied();
         // Ties go to the lowest id, whatever the order of the list.
         if let Some(block) = translation.min_by_key(|block| (flash.pages_valid(*block), *block)).filter(holds_old) {
             return Some(block);
         }
         // The open translation block holds old pages, perhaps: it gives up its room to be cleaned.
-        let frontier = self.units[unit].frontiers[self.translation];
-        if frontier.room() > 0 {
+        let frontier = plane.frontiers[self.translation];
+        if frontier.room() > 0 && !voluntary {
             let block = flash.geometry().block_of(Ppn(frontier.next));
             if flash.pages_valid(block) < flash.nand().next_page(block) && flash.nand().can_erase(block) {
-                self.units[unit].frontiers[self.translation] = Frontier::default();
-                self.units[unit].seal(self.translation, block, flash);
+                plane.frontiers[self.translation] = Frontier::default();
+                plane.seal(self.translation, block, flash);
                 return Some(block);
             }
         }
-        let data = self.sealed_blocks(unit, flash).filter(|block| !self.is_translation(*block, flash));
+        let blocks = plane.first_block.0..plane.first_block.0 + flash.geometry().blocks_per_plane();
+        let sealed = blocks.map(BlockId).filter(|block| plane.is_sealed(*block, flash));
+        let data = sealed.filter(|block| !self.is_translation(*block, flash));
         data.min_by_key(|block| flash.pages_valid(*block)).filter(holds_old)
     }
 
-    /// The blocks of a unit that may be cleaned.
-    fn sealed_blocks<'a>(&'a self, unit: usize, flash: &'a Flash) -> impl Iterator<Item = BlockId> + 'a {
-        let unit = &self.units[unit];
-        (unit.first_block.0..unit.first_block.0 + flash.geometry().blocks_per_plane())
-            .map(BlockId)
-            .filter(move |block| unit.is_sealed(*block, flash))
-    }
-
-    /// Lists the valid pages of a block by the stream that they go to, and the translation pages that a clean of it
-    /// writes; answers what that takes.
-    fn survey(&mut self, unit: usize, block: BlockId, flash: &Flash) -> Cost {
-        // After a saved state was loaded the lists are gone.
-        self.moving.resize(self.translation + 1, Moving::default());
-        self.moving.iter_mut().for_each(Moving::clear);
-        self.touched.clear();
+    /// Lists the valid pages of a block by the stream that they go to, and answers what a clean of it takes.
+    fn survey(&mut self, plane: &Plane, block: BlockId, moving: &mut Vec<Moving>, flash: &Flash) -> Cost {
+        Moving::clear(moving, self.translation + 1);
+        let mut map_pages = 0;
         let pages = flash.geometry().pages_per_block();
         let first = flash.geometry().first_page(block).0;
         let spares = flash.nand().spares(block);
         if self.is_translation(block, flash) {
-            let moving = &mut self.moving[self.translation];
             for ppn in flash.valid_pages(block) {
-                moving.from.push(ppn.0);
-                moving.lpns.push(spares[(ppn.0 - first) as usize]);
+                moving[self.translation].push(ppn, spares[(ppn.0 - first) as usize]);
             }
         } else {
             for ppn in flash.valid_pages(block) {
                 let lpn = spares[(ppn.0 - first) as usize];
                 let stream = self.placement.relocation(Relocation { lpn: Lpn(lpn), from: ppn, flash });
                 prefetch(&self.map.table, lpn as usize);
-                let moving = &mut self.moving[usize::from(stream)];
-                moving.from.push(ppn.0);
-                moving.lpns.push(lpn);
+                moving[usize::from(stream)].push(ppn, lpn);
             }
-            self.list_translation_pages();
+            map_pages = self.count_translation_pages(&moving[..self.translation]);
         }
-        let frontiers = &self.units[unit].frontiers;
+        let frontiers = &plane.frontiers;
         let opened = |stream: usize, count: usize| {
             count.saturating_sub(frontiers[stream].room() as usize).div_ceil(pages as usize)
         };
-        let moved: usize = self.moving.iter().map(|moving| moving.lpns.len()).sum();
-        let blocks = self
-            .moving
-            .iter()
-            .zip(0..self.translation)
-            .map(|(moving, at)| opened(at, moving.lpns.len()))
-            .sum::<usize>()
-            + opened(self.translation, self.moving[self.translation].lpns.len() + self.touched.len());
-        Cost {
-            gain: i64::from(pages) - (moved + self.touched.len()) as i64,
-            blocks,
-            invalid: pages - flash.pages_valid(block),
-        }
+        let moved: usize = moving.iter().map(|moving| moving.lpns.len()).sum();
+        let blocks =
+            moving.iter().zip(0..self.translation).map(|(moving, at)| opened(at, moving.lpns.len())).sum::<usize>()
+                + opened(self.translation, moving[self.translation].lpns.len() + map_pages);
+        Cost { gain: i64::from(pages) - (moved + map_pages) as i64, blocks, invalid: pages - flash.pages_valid(block) }
     }
 
-    /// Lists the translation pages of the listed data pages whose entries are not cached, each once.
-    fn list_translation_pages(&mut self) {
-        self.survey = self.survey.wrapping_add(1);
-        self.seen.resize(self.map.directory.len(), self.survey.wrapping_sub(1));
-        for moving in &self.moving[..self.translation] {
-            for lpn in &moving.lpns {
-                let slot = self.map.slot_of(*lpn);
-                prefetch(&self.map.slots, slot as usize);
-                if slot == NONE {
-                    let page = self.map.page_of(*lpn);
-                    if self.seen[page as usize] != self.survey {
-                        self.seen[page as usize] = self.survey;
-                        self.touched.push(page);
-                    }
-                }
+    /// Translation pages of the listed data pages whose entries are not cached.
+    fn count_translation_pages(&mut self, moving: &[Moving]) -> usize {
+        self.listed.begin(self.map.directory.len());
+        let mut count = 0;
+        for lpn in moving.iter().flat_map(|moving| &moving.lpns) {
+            let slot = self.map.slot_of(*lpn);
+            prefetch(&self.map.slots, slot as usize);
+            if slot == NONE {
+                count += usize::from(self.listed.insert(self.map.page_of(*lpn)));
             }
         }
+        count
     }
 
-    /// Copies the listed data pages of one stream to its frontier. Cached entries are changed in the cache alone, the
-    /// others on the translation pages that are listed to be written.
-    fn relocate_data(&mut self, unit: usize, stream: usize, flash: &mut Flash) {
-        let Self { units, moving, map, figures, .. } = self;
-        let unit = &mut units[unit];
-        unit.copy(&moving[stream], stream, Cause::Gc, flash, |lpn, ppn| match map.slot_of(lpn) {
-            NONE => {
-                map.table[lpn as usize] = ppn;
-                figures.gc_updates += 1;
-            }
-            slot => {
-                map.change(slot, ppn);
-                figures.lazy_updates += 1;
-            }
-        });
-    }
-
-    /// Copies the listed translation pages to their frontier.
-    fn relocate_translation(&mut self, unit: usize, flash: &mut Flash) {
-        let Self { units, moving, map, translation, .. } = self;
-        let logical_pages = map.table.len();
-        units[unit].copy(&moving[*translation], *translation, Cause::GcTranslation, flash, |lpn, ppn| {
-            map.directory[lpn as usize - logical_pages].ppn = ppn;
-        });
-    }
-
-    /// Writes the listed translation pages, whose entries were changed: each in the plane where it lies if that one takes
-    /// it without a clean, else in the victim's, which has kept room for all of them. So they don't gather where cleaning
-    /// is.
-    fn update_translation_pages(&mut self, unit: usize, cause: Cause, flash: &mut Flash) {
-        let (pages, stream) = (std::mem::take(&mut self.touched), super::stream_id(self.translation));
-        for page in &pages {
-            let old = Ppn(self.map.directory[*page as usize].ppn);
-            let home = flash.geometry().plane_of(flash.geometry().block_of(old)).index();
-            let stays = self.has_room(home, stream) || self.units[home].pool.len() > self.free_blocks_min;
-            let unit = if stays { home } else { unit };
-            if !self.has_room(unit, stream) {
-                self.units[unit].open(stream, flash);
-            }
-            flash.read_internal(old, cause);
-            flash.next_waits_for_mark(flash.mark());
-            self.program_translation(unit, *page, cause, flash);
-        }
-        self.figures.gc_update_pages += pages.len() as u64;
-        self.touched = pages;
-    }
-
-    /// Programs a translation page in the open translation block of a unit, which has room.
-    pub(super) fn program_translation(&mut self, unit: usize, page: u32, cause: Cause, flash: &mut Flash) {
-        let ppn = self.units[unit].take(self.translation);
+    fn program_translation(&mut self, at: usize, page: u32, cause: Cause, planes: &mut [Plane], flash: &mut Flash) {
+        let ppn = planes[at].take(self.translation);
         flash.program(ppn, Lpn(self.map.table.len() as u32 + page), cause);
-        self.units[unit].seal_if_full(self.translation, ppn, flash);
+        planes[at].seal_if_full(self.translation, ppn, flash);
         let old = std::mem::replace(&mut self.map.directory[page as usize].ppn, ppn.0);
-        drop_copy(&mut self.units, Ppn(old), flash);
+        drop_copy(planes, Ppn(old), flash);
     }
 }

@@ -8,9 +8,8 @@
 use super::mapping::{Mapping, NONE};
 use super::settings::SizeKey;
 use super::{Dftl, stream_id};
-use crate::units::drop_copy;
-use crate::{Allocation, Cause, Flash, MapCacheView, OutOfSpace, write_runs};
-use flashwright_nand::{BlockId, Lpn, Ppn};
+use crate::{Cause, Flash, MapCacheView, OutOfSpace, write_runs};
+use flashwright_nand::{Lpn, Ppn};
 use std::ops::Range;
 
 impl Mapping {
@@ -174,7 +173,7 @@ impl Dftl {
             self.map.change(slot, ppn);
         }
         if old != NONE {
-            drop_copy(&mut self.units, Ppn(old), flash);
+            self.planes.drop_copy(Ppn(old), flash);
         }
     }
 
@@ -186,12 +185,15 @@ impl Dftl {
             self.load_block(missing.into_iter().map(Lpn), &(first..last + 1), flash);
         }
         let all_cached = lpns.iter().all(|lpn| self.map.slot_of(*lpn) != NONE);
-        let own = (all_cached && !lpns.is_empty()).then(|| self.own_block(flash)).flatten();
-        let Some((unit, block)) = own else {
+        let own = (all_cached && !lpns.is_empty()).then(|| {
+            let (planes, mut moves) = self.parts();
+            planes.own_block(&mut moves, flash)
+        });
+        let Some((plane, block)) = own.flatten() else {
             return write_runs(lpns, |run| crate::Ftl::write(self, run, flash));
         };
         let mut places = Vec::with_capacity(lpns.len());
-        self.units[unit].fill_own(block, lpns, flash, |lpn, ppn| places.push((lpn, ppn)));
+        self.planes.all[plane].fill_own(block, lpns, flash, |lpn, ppn| places.push((lpn, ppn)));
         for (lpn, ppn) in places {
             let slot = self.map.slot_of(lpn);
             self.replace_entry(slot, ppn.0, flash);
@@ -209,38 +211,14 @@ impl Dftl {
     /// Writes the dirty entries of a translation page, which was read before, and lets go those of a run until the cache is
     /// full no more. A drive at its end that can't write keeps them.
     fn write_through(&mut self, page: u32, lpns: &[u32], flash: &mut Flash) {
-        let Ok(unit) = self.unit_with_room(None, stream_id(self.translation), flash) else { return };
+        let Ok(plane) = self.plane_with_room(None, stream_id(self.translation), flash) else { return };
         self.figures.evict_updates += u64::from(self.map.store_all(page));
-        self.program_translation(unit, page, Cause::Translation, flash);
+        self.program_translation(plane, page, Cause::Translation, flash);
         self.figures.written_through += 1;
         for lpn in lpns.iter().rev().filter(|lpn| self.map.page_of(**lpn) == page).copied().collect::<Vec<_>>() {
             if self.map.cached() > self.map.capacity {
                 self.let_go(self.map.slot_of(lpn));
             }
         }
-    }
-
-    /// An erased block for a run, and its unit: the one whose turn it is, or with dynamic allocation
-    /// the next that has one beyond what cleaning needs. None where static allocation binds the pages of a block to several
-    /// planes.
-    fn own_block(&mut self, flash: &mut Flash) -> Option<(usize, BlockId)> {
-        let units = self.order.len();
-        let turn = match self.allocation {
-            Allocation::Static if units > 1 => return None,
-            _ => {
-                let mine = self.turn[0] as usize;
-                self.turn[0] = ((mine + 1) % units) as u32;
-                mine
-            }
-        };
-        for step in 0..units {
-            let unit = self.order[(turn + step) % units] as usize;
-            if self.reclaim(unit, None, flash).is_ok()
-                && let Some(local) = self.units[unit].pool.pop()
-            {
-                return Some((unit, BlockId(self.units[unit].first_block.0 + local)));
-            }
-        }
-        None
     }
 }

@@ -1,4 +1,4 @@
-//! Work in idle times, for every scheme and policy on the lists: it ends, it loses nothing, and it may come at any time.
+//! Cleaning for which no write waits, for every scheme and policy on the lists: it ends, it loses nothing, and it may come at any time.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // helpers of tests count as library code
 
@@ -11,7 +11,7 @@ use flashwright_ftl::{
 use flashwright_nand::{Geometry, Lpn, Nand, ProgramOrder, WearLimit};
 
 #[test]
-fn idle_work_ends_and_loses_nothing() {
+fn cleaning_ends_and_loses_nothing() {
     let mut seed = 0;
     for scheme in SchemeName::ALL.iter().copied() {
         for victim in VictimName::ALL.iter().copied() {
@@ -71,10 +71,11 @@ fn one(name: SchemeName, victim: VictimName, policy: PlacementName, order: Progr
             2 => {
                 // All that there is to do, or only a little of it.
                 let limit = if draw(2) == 0 { u32::MAX } else { 1 + draw(3) };
-                let mut steps = 0;
-                while steps < limit && scheme.idle(&mut flash) == Progress::Step {
-                    steps += 1;
-                    assert!(steps < 100_000, "{label}, step {step}: idle work does not end");
+                let budget = [1, 3, u32::MAX][draw(3) as usize];
+                let mut calls = 0;
+                while calls < limit && scheme.clean(budget, &mut flash) != Progress::Nothing {
+                    calls += 1;
+                    assert!(calls < 100_000, "{label}, step {step}: cleaning does not end");
                 }
             }
             _ => {

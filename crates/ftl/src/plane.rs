@@ -1,7 +1,6 @@
-//! Units of cleaning: every plane with its free pool, open blocks and victim policy. Shared by the schemes that write
-//! pages anywhere.
+//! A plane of a page-mapped scheme: its free pool, open blocks and victim policy.
 //!
-//! A unit moves its blocks through their states; what a page means and where its map lies is the scheme's business.
+//! A plane moves its blocks through their states; what a page means and where its map lies is the scheme's business.
 //!
 //! ```text
 //!   free ── open ──► a frontier ── last page programmed: seal ──► sealed ── a clean: erase ──► free
@@ -10,16 +9,18 @@
 //!
 //! A recycling for the sake of wear takes a free block straight to sealed, with the valid pages of a sealed one.
 
-use crate::policies::victim::{UnitView, Victim};
+use crate::cleaner::Work;
+use crate::fewest::Fewest;
+use crate::policies::victim::{PlaneView, Victim};
 use crate::policies::wear::{BlockUse, Leveler, Recycle, WearContext};
 use crate::schemes::SchemeContext;
-use crate::{BlockPool, Cause, Flash, OutOfSpace, Violation};
+use crate::{BlockPool, Cause, Flash, Violation};
 use flashwright_nand::{BlockId, Condition, Lpn, PlaneId, Ppn};
 use serde::{Deserialize, Serialize};
 
 /// One plane.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Unit {
+pub(crate) struct Plane {
     pub first_block: BlockId,
     pub pool: BlockPool,
     /// The open block of each stream.
@@ -32,56 +33,10 @@ pub(crate) struct Unit {
     pub last_stream: Option<Vec<BlockId>>,
     /// Wear levelling, where there is a policy.
     pub leveler: Option<Box<Leveler>>,
-}
-
-/// Sealed blocks of a unit by valid pages, whatever the victim policy. 1 byte a block. O(1) a page.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Fewest {
-    /// By block: whether it is sealed.
-    sealed: Vec<bool>,
-    /// By valid pages: sealed blocks.
-    blocks_with: Vec<u32>,
-    /// No sealed block has fewer valid pages.
-    least: u32,
-}
-
-impl Fewest {
-    fn seal(&mut self, local: u32, valid: u32) {
-        self.sealed[local as usize] = true;
-        self.blocks_with[valid as usize] += 1;
-        self.least = self.least.min(valid);
-    }
-    /// A page of a block turned invalid; `left` are valid.
-    #[inline]
-    fn invalidated(&mut self, local: u32, left: u32) {
-        if self.sealed[local as usize] {
-            self.blocks_with[left as usize + 1] -= 1;
-            self.blocks_with[left as usize] += 1;
-            self.least = self.least.min(left);
-        }
-    }
-    fn remove(&mut self, local: u32, valid: u32) {
-        self.sealed[local as usize] = false;
-        self.blocks_with[valid as usize] -= 1;
-        while self.blocks_with.get(self.least as usize) == Some(&0) {
-            self.least += 1;
-        }
-    }
-    /// The fewest valid pages of a sealed block, if one is sealed.
-    fn fewest(&self) -> Option<u32> {
-        ((self.least as usize) < self.blocks_with.len()).then_some(self.least)
-    }
-}
-
-/// Pages not valid of the sealed block with the fewest valid ones, over all units; a whole block while none is sealed. None
-/// if nobody asked for the count. O(units).
-pub(crate) fn reclaimable_pages(units: &[Unit], flash: &Flash) -> Option<u32> {
-    let pages = flash.geometry().pages_per_block();
-    let mut fewest = None;
-    for unit in units {
-        fewest = fewest.into_iter().chain(unit.fewest.as_ref()?.fewest()).min();
-    }
-    Some(pages - fewest.unwrap_or(0))
+    /// How many blocks the round of wear levelling at hand has recycled; none while no round is due.
+    pub recycled: Option<u32>,
+    /// The clean or recycling that was begun and rests.
+    pub work: Option<Box<Work>>,
 }
 
 /// An open block: the next page to program and one past the last. Both 0 where no block is open.
@@ -98,27 +53,8 @@ impl Frontier {
     }
 }
 
-/// The unit can't take a page: nothing to reclaim.
-#[derive(Debug)]
-pub(crate) struct Exhausted;
-
-/// Pages on their way to one frontier.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Moving {
-    pub from: Vec<u32>,
-    pub lpns: Vec<u32>,
-}
-
-impl Moving {
-    #[inline(always)]
-    pub fn clear(&mut self) {
-        self.from.clear();
-        self.lpns.clear();
-    }
-}
-
-/// The units of a drive of erased flash, each with so many streams. Their `last_stream` is not kept.
-pub(crate) fn units(context: &SchemeContext, streams: usize, flash: &Flash) -> Vec<Unit> {
+/// The planes of a drive of erased flash, each with so many streams. Their `last_stream` is not kept.
+pub(crate) fn planes(context: &SchemeContext, streams: usize, flash: &Flash) -> Vec<Plane> {
     let geometry = flash.geometry();
     (0..geometry.planes())
         .map(|plane| {
@@ -138,7 +74,7 @@ pub(crate) fn units(context: &SchemeContext, streams: usize, flash: &Flash) -> V
                 rng: context.seed.stream(&format!("wear.policy.{plane}")),
             };
             let leveler = context.wear.policy;
-            Unit {
+            Plane {
                 first_block,
                 pool,
                 frontiers: vec![Frontier::default(); streams],
@@ -147,6 +83,8 @@ pub(crate) fn units(context: &SchemeContext, streams: usize, flash: &Flash) -> V
                 fewest: None,
                 last_stream: None,
                 leveler: leveler.map(|name| Box::new(Leveler::new(name, &context.wear.policies, wear_context, wear))),
+                recycled: None,
+                work: None,
             }
         })
         .collect()
@@ -160,35 +98,10 @@ pub(crate) fn good_blocks(flash: &Flash, plane: PlaneId) -> u64 {
         .count() as u64
 }
 
-/// Marks a copy as old and tells the victim policy of its unit.
-#[inline(always)]
-pub(crate) fn drop_copy(units: &mut [Unit], old: Ppn, flash: &mut Flash) {
-    let (block, left) = flash.invalidate(old);
-    let unit = &mut units[flash.geometry().plane_of(block).index()];
-    if unit.fewest.is_some() {
-        unit.count_invalidated(block, left);
-    }
-    unit.victim.invalidated(block.0 - unit.first_block.0, left, UnitView::new(flash, unit.first_block));
-}
-
-/// The error for a page that no unit takes, with the state of the drive.
-#[cold]
-pub(crate) fn out_of_space(units: &[Unit], flash: &Flash) -> OutOfSpace {
-    let geometry = flash.geometry();
-    let blocks = || (0..geometry.blocks()).map(BlockId);
-    OutOfSpace {
-        blocks_free: units.iter().map(|unit| unit.pool.len() as u64).sum(),
-        blocks_retired: blocks().filter(|block| flash.nand().condition(*block) == Condition::Retired).count() as u64,
-        blocks_total: u64::from(geometry.blocks()),
-        pages_valid: blocks().map(|block| u64::from(flash.pages_valid(block))).sum(),
-        pages_total: u64::from(geometry.pages()),
-    }
-}
-
 /// Victims that the wear policy may pass over in one clean.
 const PASSED_OVER_MAX: usize = 8;
 
-impl Unit {
+impl Plane {
     /// Opens the next free block as the frontier of `stream`.
     pub fn open(&mut self, stream: u8, flash: &mut Flash) {
         let streams = u8::try_from(self.frontiers.len()).expect("streams are counted in 8 bits");
@@ -238,17 +151,18 @@ impl Unit {
             .expect("a clean starts with a free block for its copies")
     }
 
-    /// Copies pages to the frontier of a stream, opening blocks as needed, and tells `moved` each owner's new place. The
-    /// sources stay valid.
+    /// Copies the pages `from`, owned by `lpns`, to the frontier of a stream, opening blocks as needed, and tells `moved`
+    /// each owner's new place. The sources stay valid.
+    #[inline]
     pub fn copy(
         &mut self,
-        pages: &Moving,
+        from: &[u32],
+        lpns: &[u32],
         stream: usize,
         cause: Cause,
         flash: &mut Flash,
         mut moved: impl FnMut(u32, u32),
     ) {
-        let Moving { from, lpns } = pages;
         let mut done = 0;
         while done < lpns.len() {
             let stream = self.with_room(stream, flash);
@@ -266,6 +180,15 @@ impl Unit {
         }
     }
 
+    /// A copy of the plane's turned invalid; `left` are valid in its block.
+    #[inline(always)]
+    pub fn invalidated(&mut self, block: BlockId, left: u32, flash: &Flash) {
+        if self.fewest.is_some() {
+            self.count_invalidated(block, left);
+        }
+        self.victim.invalidated(block.0 - self.first_block.0, left, PlaneView::new(flash, self.first_block));
+    }
+
     #[inline(never)] // drives where nobody asks are not to pay for it
     fn count_invalidated(&mut self, block: BlockId, left: u32) {
         if let Some(fewest) = &mut self.fewest {
@@ -276,9 +199,8 @@ impl Unit {
     /// Starts to count the sealed blocks by valid pages.
     pub fn watch_fewest(&mut self, flash: &Flash) {
         let geometry = flash.geometry();
-        let (blocks, pages) = (geometry.blocks_per_plane(), geometry.pages_per_block());
-        let mut fewest =
-            Fewest { sealed: vec![false; blocks as usize], blocks_with: vec![0; pages as usize + 1], least: pages + 1 };
+        let blocks = geometry.blocks_per_plane();
+        let mut fewest = Fewest::new(blocks, geometry.pages_per_block());
         for local in 0..blocks {
             let block = BlockId(self.first_block.0 + local);
             if self.is_sealed(block, flash) {
@@ -288,12 +210,25 @@ impl Unit {
         self.fewest = Some(Box::new(fewest));
     }
 
-    /// Whether a block may be cleaned: written, not open, not retired.
+    /// Erased pages.
+    pub fn free_pages(&self, flash: &Flash) -> u64 {
+        let open: u64 = self.frontiers.iter().map(|frontier| u64::from(frontier.room())).sum();
+        self.pool.len() as u64 * u64::from(flash.geometry().pages_per_block()) + open
+    }
+
+    /// Whether the frontier of a stream has room.
+    #[inline(always)]
+    pub fn has_room(&self, stream: u8) -> bool {
+        self.frontiers[usize::from(stream)].room() > 0
+    }
+
+    /// Whether a block may be cleaned: written, not open, not retired, not being cleaned.
     pub fn is_sealed(&self, block: BlockId, flash: &Flash) -> bool {
         let open = |frontier: &Frontier| frontier.room() > 0 && flash.geometry().block_of(Ppn(frontier.next)) == block;
         flash.nand().condition(block) == Condition::Good
             && flash.nand().next_page(block) > 0
             && !self.frontiers.iter().any(open)
+            && self.work.as_ref().is_none_or(|work| !work.holds(block))
     }
 
     /// Programs pages into an erased block of their own, in order, and tells `placed` each owner's place. Then the block is
@@ -302,6 +237,8 @@ impl Unit {
         if let Some(leveler) = &mut self.leveler {
             leveler.opened(block.0 - self.first_block.0);
         }
+        // Whatever stream the block was opened for last, it may be one that host pages never go to.
+        flash.set_stream(block, 0);
         for (lpn, page) in lpns.iter().zip(0..) {
             let ppn = flash.geometry().page_at(block, page);
             flash.program(ppn, Lpn(*lpn), Cause::Host);
@@ -315,7 +252,7 @@ impl Unit {
         let local = block.0 - self.first_block.0;
         if flash.nand().can_erase(block) {
             self.sealed += 1;
-            self.victim.sealed(local, UnitView::new(flash, self.first_block));
+            self.victim.sealed(local, PlaneView::new(flash, self.first_block));
             if let Some(fewest) = &mut self.fewest {
                 fewest.seal(local, flash.pages_valid(block));
             }
@@ -338,7 +275,7 @@ impl Unit {
     /// The next victim: what the victim policy names, unless the wear policy passes it over for the one named next. One
     /// without an old page never takes the place of another.
     pub fn pick(&mut self, flash: &Flash) -> Option<u32> {
-        let view = UnitView::new(flash, self.first_block);
+        let view = PlaneView::new(flash, self.first_block);
         let first = self.victim.pick(view)?;
         let Some(leveler) = &mut self.leveler else { return Some(first) };
         let pages = flash.geometry().pages_per_block();
@@ -360,14 +297,14 @@ impl Unit {
         Some(chosen)
     }
 
-    /// What the wear policy wants recycled next, where the unit has more free blocks than `reserve`; `nth` counts from the
+    /// What the wear policy wants recycled next, where the plane has more free blocks than `reserve`; `nth` counts from the
     /// last clean. A policy that names something else than a sealed block and a free one is at fault.
     pub fn next_recycling(&mut self, nth: u32, reserve: usize, flash: &Flash) -> Option<Recycle> {
         if self.pool.len() <= reserve || nth >= flash.geometry().blocks_per_plane() {
             return None;
         }
         let leveler = self.leveler.as_mut()?;
-        let recycle = leveler.recycle(nth, UnitView::new(flash, self.first_block))?;
+        let recycle = leveler.recycle(nth, PlaneView::new(flash, self.first_block))?;
         let used = leveler.ledger().used_as(recycle.block);
         assert!(matches!(used, BlockUse::Sealed | BlockUse::Free), "{recycle:?}: the block is {used:?}");
         if let Some(into) = recycle.into {
@@ -376,42 +313,43 @@ impl Unit {
         Some(recycle)
     }
 
-    /// Moves the valid pages of a block to a free one, which keeps them alone and is sealed, and erases the block. `moved`
-    /// is told each owner's new place.
-    pub fn recycle(&mut self, recycle: Recycle, flash: &mut Flash, mut moved: impl FnMut(u32, u32)) {
-        let block = BlockId(self.first_block.0 + recycle.block);
-        if self.pool.take(recycle.block) {
-            if let Some(leveler) = &mut self.leveler {
-                leveler.opened(recycle.block);
-            }
-        } else {
+    /// Takes a sealed block, or a free one, to recycle it.
+    pub fn take_to_recycle(&mut self, block: BlockId, flash: &Flash) {
+        let local = block.0 - self.first_block.0;
+        if !self.pool.take(local) {
             self.remove(block, flash);
+        } else if let Some(leveler) = &mut self.leveler {
+            leveler.opened(local);
         }
-        let mut pages = Moving::default();
-        let first = flash.geometry().first_page(block).0;
-        for ppn in flash.valid_pages(block) {
-            pages.from.push(ppn.0);
-            pages.lpns.push(flash.nand().spares(block)[(ppn.0 - first) as usize]);
+    }
+
+    /// Takes the free block for the pages of one that is recycled: a certain one, or the one that the pool gives.
+    pub fn take_for(&mut self, recycled: BlockId, into: Option<u32>, flash: &mut Flash) -> BlockId {
+        let to = match into {
+            Some(into) => self.pool.take(into).then_some(into),
+            None => self.pool.pop(),
+        };
+        let to = to.expect("a recycling starts with a free block");
+        if let Some(leveler) = &mut self.leveler {
+            leveler.opened(to);
         }
-        if !pages.from.is_empty() {
-            let to = match recycle.into {
-                Some(into) => self.pool.take(into).then_some(into),
-                None => self.pool.pop(),
-            };
-            let to = to.expect("a recycling starts with a free block");
-            if let Some(leveler) = &mut self.leveler {
-                leveler.opened(to);
-            }
-            let (to, stream) = (BlockId(self.first_block.0 + to), flash.stream_of(block));
-            flash.set_stream(to, stream);
-            let first = flash.geometry().first_page(to);
-            flash.copy_run(&pages.from, &pages.lpns, first, Cause::Wear);
-            pages.lpns.iter().zip(first.0..).for_each(|(lpn, ppn)| moved(*lpn, ppn));
-            self.seal(usize::from(stream), to, flash);
+        let to = BlockId(self.first_block.0 + to);
+        flash.set_stream(to, flash.stream_of(recycled));
+        to
+    }
+
+    /// The block that took recycled pages, up to the page before `next`, is sealed, even if not full; one that took none
+    /// is free again.
+    pub fn seal_recycled(&mut self, block: BlockId, next: u32, flash: &mut Flash) {
+        if next > flash.geometry().first_page(block).0 {
+            let stream = usize::from(flash.stream_of(block));
+            return self.seal(stream, block, flash);
         }
-        flash.invalidate_block(block);
-        flash.erase(block, Cause::Wear);
-        self.free(block, flash);
+        let local = block.0 - self.first_block.0;
+        self.pool.push(local, flash.nand().wear_rank(block));
+        if let Some(leveler) = &mut self.leveler {
+            leveler.unused(local);
+        }
     }
 
     /// Takes a sealed block away from the victim policy, to be cleaned.
@@ -436,11 +374,11 @@ impl Unit {
         let (local, wear) = (block.0 - self.first_block.0, flash.nand().wear_rank(block));
         self.pool.push(local, wear);
         if let Some(leveler) = &mut self.leveler {
-            leveler.erased(local, wear, UnitView::new(flash, self.first_block));
+            leveler.erased(local, wear, PlaneView::new(flash, self.first_block));
         }
     }
 
-    /// Appends what contradicts in the states of the unit's blocks.
+    /// Appends what contradicts in the states of the plane's blocks.
     pub fn audit(&self, plane: usize, flash: &Flash, violations: &mut Vec<Violation>) {
         let blocks = flash.geometry().blocks_per_plane();
         let conditions = |condition: Condition| {
@@ -448,7 +386,8 @@ impl Unit {
                 .filter(|block| flash.nand().condition(BlockId(*block)) == condition)
                 .count()
         };
-        let open = self.frontiers.iter().filter(|frontier| frontier.room() > 0).count();
+        let frontiers = self.frontiers.iter().filter(|frontier| frontier.room() > 0).count();
+        let open = frontiers + self.work.as_ref().map_or(0, |work| work.blocks());
         let (retired, bad) = (conditions(Condition::Retired), conditions(Condition::FactoryBad));
         let accounted = self.pool.len() + open + self.sealed as usize + retired + bad;
         if accounted != blocks as usize {

@@ -1,0 +1,180 @@
+//! The planes of a page-mapped drive: which one takes a page, with room for it.
+//!
+//! ```text
+//!   write(lpn) ─► plane in turn ─► frontier has room? ── no ─► free > gc.free-blocks-min? ── no ─► clean a victim
+//!                                      │ yes                        │ yes
+//!                                   program ◄────────────────── open a block
+//! ```
+
+use crate::cleaner::{Cleaner, Exhausted, PageMapped};
+use crate::plane::{Plane, planes};
+use crate::schemes::SchemeContext;
+use crate::{Allocation, Flash, OutOfSpace, Progress, Violation};
+use flashwright_nand::{BlockId, Condition, Lpn, Ppn};
+use serde::{Deserialize, Serialize};
+
+/// All planes of a drive.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Planes {
+    pub all: Vec<Plane>,
+    /// Planes in the order in which they take turns.
+    pub order: Vec<u32>,
+    /// Whose turn it is, for each stream.
+    turn: Vec<u32>,
+    allocation: Allocation,
+    pub cleaner: Cleaner,
+}
+
+impl Planes {
+    /// Those of a drive of erased flash, each with so many streams.
+    pub fn new(context: &SchemeContext, streams: usize, cleaner: Cleaner, flash: &Flash) -> Self {
+        Self {
+            all: planes(context, streams, flash),
+            order: context.placement.order.planes(flash.geometry(), context.dies_per_way),
+            turn: vec![0; streams],
+            allocation: context.placement.allocation,
+            cleaner,
+        }
+    }
+
+    /// Whose turn it is to take a page for a stream, as a place in the order; `lpn` for a data page, which static
+    /// allocation binds to its plane.
+    #[inline(always)]
+    pub fn next_turn(&mut self, lpn: Option<Lpn>, stream: u8) -> usize {
+        let planes = self.order.len();
+        match lpn.filter(|_| self.allocation == Allocation::Static) {
+            Some(lpn) => lpn.index() % planes,
+            None => {
+                let turn = &mut self.turn[usize::from(stream)];
+                let mine = *turn;
+                *turn = if mine as usize + 1 == planes { 0 } else { mine + 1 };
+                mine as usize
+            }
+        }
+    }
+
+    /// The plane that takes a page in a turn: its own, or the next that can unless the page is bound to it. Its frontier
+    /// of the stream then has room.
+    pub fn make_room<M: PageMapped>(
+        &mut self,
+        turn: usize,
+        lpn: Option<Lpn>,
+        stream: u8,
+        map: &mut M,
+        flash: &mut Flash,
+    ) -> Result<usize, OutOfSpace> {
+        let fixed = lpn.is_some() && self.allocation == Allocation::Static;
+        for step in 0..if fixed { 1 } else { self.order.len() } {
+            let at = self.order[(turn + step) % self.order.len()] as usize;
+            if self.all[at].has_room(stream) || self.reclaim(at, Some(stream), map, flash).is_ok() {
+                return Ok(at);
+            }
+        }
+        Err(self.out_of_space(flash))
+    }
+
+    /// See [`Cleaner::make_room`].
+    #[inline]
+    fn reclaim<M: PageMapped>(
+        &mut self,
+        at: usize,
+        stream: Option<u8>,
+        map: &mut M,
+        flash: &mut Flash,
+    ) -> Result<(), Exhausted> {
+        self.cleaner.make_room(at, stream, &mut self.all, map, flash)
+    }
+
+    /// An erased block for a run of pages, and its plane: the one whose turn it is, or with dynamic allocation the next
+    /// that has one beyond what cleaning needs. None where static allocation binds the pages of a block to several planes.
+    pub fn own_block<M: PageMapped>(&mut self, map: &mut M, flash: &mut Flash) -> Option<(usize, BlockId)> {
+        let planes = self.order.len();
+        if self.allocation == Allocation::Static && planes > 1 {
+            return None;
+        }
+        let turn = self.turn[0] as usize;
+        self.turn[0] = ((turn + 1) % planes) as u32;
+        for step in 0..planes {
+            let at = self.order[(turn + step) % planes] as usize;
+            if self.reclaim(at, None, map, flash).is_ok()
+                && let Some(local) = self.all[at].pool.pop()
+            {
+                return Some((at, BlockId(self.all[at].first_block.0 + local)));
+            }
+        }
+        None
+    }
+
+    /// Makes up to `budget` steps of cleaning for which no write waits, in one plane: one with work that rests, else the
+    /// one with the fewest free blocks that has something to gain.
+    pub fn clean<M: PageMapped>(&mut self, budget: u32, map: &mut M, flash: &mut Flash) -> Progress {
+        if budget == 0 {
+            return Progress::Nothing;
+        }
+        let mut tried = vec![false; self.all.len()];
+        loop {
+            let rests = |at: &usize| self.all[*at].work.is_some();
+            let next = (0..self.all.len()).filter(|at| !tried[*at]);
+            let Some(at) = next.min_by_key(|at| (!rests(at), self.all[*at].pool.len(), *at)) else {
+                return Progress::Nothing;
+            };
+            let progress = self.cleaner.advance(at, budget, &mut self.all, map, flash);
+            if progress != Progress::Nothing {
+                return progress;
+            }
+            tried[at] = true;
+        }
+    }
+
+    /// Marks a copy as old and tells the victim policy of its plane.
+    #[inline(always)]
+    pub fn drop_copy(&mut self, old: Ppn, flash: &mut Flash) {
+        drop_copy(&mut self.all, old, flash);
+    }
+
+    /// Counts the sealed blocks by valid pages from now on.
+    pub fn watch_fewest(&mut self, flash: &Flash) {
+        self.all.iter_mut().for_each(|plane| plane.watch_fewest(flash));
+    }
+
+    /// Pages not valid of the sealed block with the fewest valid ones, over all planes; a whole block while none is
+    /// sealed. None if nobody asked for the count. O(planes).
+    pub fn reclaimable_pages(&self, flash: &Flash) -> Option<u32> {
+        let pages = flash.geometry().pages_per_block();
+        let mut fewest = None;
+        for plane in &self.all {
+            fewest = fewest.into_iter().chain(plane.fewest.as_ref()?.fewest()).min();
+        }
+        Some(pages - fewest.unwrap_or(0))
+    }
+
+    /// Appends what contradicts in the states of blocks.
+    pub fn audit(&self, flash: &Flash, violations: &mut Vec<Violation>) {
+        for (at, plane) in self.all.iter().enumerate() {
+            plane.audit(at, flash, violations);
+        }
+        self.cleaner.audit(&self.all, violations);
+    }
+
+    /// The error for a page that no plane takes, with the state of the drive.
+    #[cold]
+    fn out_of_space(&self, flash: &Flash) -> OutOfSpace {
+        let geometry = flash.geometry();
+        let blocks = || (0..geometry.blocks()).map(BlockId);
+        OutOfSpace {
+            blocks_free: self.all.iter().map(|plane| plane.pool.len() as u64).sum(),
+            blocks_retired: blocks().filter(|block| flash.nand().condition(*block) == Condition::Retired).count()
+                as u64,
+            blocks_total: u64::from(geometry.blocks()),
+            pages_valid: blocks().map(|block| u64::from(flash.pages_valid(block))).sum(),
+            pages_total: u64::from(geometry.pages()),
+        }
+    }
+}
+
+/// As [`Planes::drop_copy`].
+#[inline(always)]
+pub(crate) fn drop_copy(planes: &mut [Plane], old: Ppn, flash: &mut Flash) {
+    let (block, left) = flash.invalidate(old);
+    planes[flash.geometry().plane_of(block).index()].invalidated(block, left, flash);
+}
