@@ -153,8 +153,8 @@ class MissingResultError(FlashwrightError, KeyError):
 class Interrupted(FlashwrightError, KeyboardInterrupt):  # noqa: N818
     """Ctrl-C while something long was going; what was finished is the ``result``.
 
-    It is a ``KeyboardInterrupt`` too. Whoever goes on after a :class:`FlashwrightError`, as with the next drive of a
-    list, lets this one pass first.
+    It is a ``KeyboardInterrupt`` too. Code that catches :class:`FlashwrightError` and goes on, say with the next of
+    several drives, must re-raise this one first.
     """
 
 

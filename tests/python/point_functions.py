@@ -7,6 +7,8 @@ import signal
 import time
 from pathlib import Path
 
+from flashwright.errors import Interrupted
+
 
 def double(x: float) -> float:
     return 2 * x
@@ -14,6 +16,10 @@ def double(x: float) -> float:
 
 def fail(why: str) -> None:
     raise ValueError(f"{why}\nand more")
+
+
+def interrupted() -> None:
+    raise Interrupted("stopped")
 
 
 def die_once(mark: str) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from flashwright import _core
-from flashwright.errors import OutputError, SweepError
+from flashwright.errors import Interrupted, OutputError, SweepError
 from flashwright.grid.cluster import _computed
 from flashwright.grid.compute import compute
 from flashwright.grid.points import Outcome, Point, Store, carry_out
@@ -181,6 +181,11 @@ def test_a_point_that_fails_is_not_tried_again_and_not_kept(tmp_path: Path) -> N
     ]
     assert outcomes[4].result == "said"
     assert len(list(tmp_path.rglob("*.json"))) == 1
+
+
+def test_an_interruption_is_no_failure_of_a_point() -> None:
+    with pytest.raises(Interrupted):
+        carry_out("point_functions:interrupted", {})
 
 
 def test_processes_that_can_not_start_are_said(

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from conftest import SMALL, Cli
 from flashwright import Ssd
-from flashwright.blackbox.probes import Finding
+from flashwright.blackbox.probes import PROBES, Finding
 from flashwright.blackbox.profile import Profile
 from flashwright.blackbox.target import Target
-from flashwright.drive.contradictions import reconcile
+from flashwright.drive.contradictions import PARAMETERS, reconcile
 from flashwright.drive.profilefile import TargetFacts
 from flashwright.errors import ConfigError, OutputError
 
@@ -414,3 +414,7 @@ def test_commands_say_what_is_wrong_with_a_profile(command: Cli, tmp_path: Path)
         assert said.status == 2 and len(faults) == 1
         assert "findings.clustered-page.confidence: found 98, expected 0 to 1" in faults[0]
         assert "hint: it is a share, not a percentage" in said.err
+
+
+def test_a_profile_knows_what_probes_tell_and_nothing_else() -> None:
+    assert set(PARAMETERS) == {name for probe in PROBES for name in probe.PARAMETERS}

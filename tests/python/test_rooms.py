@@ -83,3 +83,9 @@ def test_all_exceptions_have_one_root() -> None:
     assert len(found) > 20
     astray = [each.__qualname__ for each in found if not issubclass(each, FlashwrightError)]
     assert astray == []
+
+
+def test_interruptions_are_keyboard_interrupts() -> None:
+    found = [each for each in exceptions() if each.__name__.endswith("Interrupted")]
+    assert len(set(found)) == 6
+    assert all(issubclass(each, KeyboardInterrupt) for each in found)

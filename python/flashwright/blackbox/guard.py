@@ -15,7 +15,6 @@ __all__ = ["CODES", "SECTOR", "Core", "Guarded", "Range"]
 CODES: dict[str, int] = {"read": 0, "write": 1, "trim": 2, "flush": 3}
 SECTOR = 512
 
-
 # What is discarded at once.
 PURGE_BYTES = 1 << 30
 

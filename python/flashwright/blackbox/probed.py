@@ -26,7 +26,6 @@ from flashwright.support.tabular import Tabular, html_table, of_rows
 
 __all__ = ["Asked", "Ended", "ProbeInterrupted", "ProbeResult", "as_json", "of_json"]
 
-
 Ended = Literal["complete", "time-limit", "interrupted", "failed"]
 
 

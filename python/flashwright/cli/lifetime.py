@@ -483,6 +483,3 @@ def _fast_forward(
             )
         _show(result, end, rate, head)
     return 0
-
-
-# From SMART data ----------------------------------------------------------------------------------

@@ -40,7 +40,6 @@ Device = Annotated[
     ),
 ]
 
-
 PolicyFiles = Annotated[
     list[str] | None,
     typer.Option(
@@ -49,7 +48,6 @@ PolicyFiles = Annotated[
         help="Use this policy, written in Python, instead of the drive's own. Repeatable.",
     ),
 ]
-
 
 OLD = typer.Option(hidden=True)
 """An option under its old name, which is no longer listed."""

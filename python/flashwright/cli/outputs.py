@@ -31,7 +31,6 @@ Json = Annotated[
     typer.Option("--json", metavar="FILE", help="Write the figures as JSON; - is standard output."),
 ]
 
-
 TABLE = ".parquet, .arrow, .csv or .json"
 """The formats of tables, as help names them."""
 

@@ -26,9 +26,7 @@ class _Parameter:
 
 _SIZE = _Parameter(("B",), blocks=True)
 
-
 _YES_NO = _Parameter(words=("yes", "no"))
-
 
 PARAMETERS: dict[str, _Parameter] = {
     "kind-of-device": _Parameter(words=("flash",)),

@@ -13,7 +13,6 @@ __all__ = ["Finding", "Mark", "Plot", "Series", "Verdict", "unknown"]
 
 Array = npt.NDArray[np.float64]
 
-
 Verdict = Literal["found", "absent", "unknown"]
 
 

@@ -36,10 +36,8 @@ __all__ = [
     "written",
 ]
 
-
 LAYOUT = 1
 """The number of the layout that is written and read."""
-
 
 _HEAD = """\
 # What was found out about a drive. Sizes and times carry their unit; a verdict is found, absent or unknown.
@@ -47,18 +45,13 @@ _HEAD = """\
 
 """
 
-
 _HOST_PROFILE = ("clustered-page", "clustered-block", "read-buffer", "write-buffer")
-
 
 _MODES = ("quick", "full", "described")
 
-
 _KINDS = ("block-device", "file", "simulated")
 
-
 _VERDICTS = ("found", "absent", "unknown")
-
 
 HINT = "a profile is TOML text with `profile = 1` at its top"
 

@@ -10,7 +10,6 @@ from typing import Any
 
 __all__ = ["EXAMPLES", "UNITS", "as_text", "decode", "needs", "plain"]
 
-
 UNITS: dict[str, tuple[tuple[str, Decimal], ...]] = {
     "B": tuple(
         (name, Decimal(1 << 10 * k)) for k, name in enumerate(("B", "KiB", "MiB", "GiB", "TiB"))
@@ -20,22 +19,18 @@ UNITS: dict[str, tuple[tuple[str, Decimal], ...]] = {
 }
 """Units that are written with the number, by the one that findings have."""
 
-
 _READ = {
     **{name: (unit, factor) for unit, names in UNITS.items() for name, factor in names},
     # Drives are sold by these.
     **{name: ("B", Decimal(1000**k)) for k, name in enumerate(("kB", "MB", "GB", "TB"), 1)},
 }
 
-
 _QUANTITY = re.compile(
     r"\s*([+-]?[0-9][0-9_]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,2})?)\s*([A-Za-z/]+)\s*"
 )
 
-
 # Beyond this, a division by a unit's factor would round.
 _LONGEST = Decimal(10**18)
-
 
 EXAMPLES = 'such as "16 KiB", "1.5 ms" or "110 MB/s"'
 

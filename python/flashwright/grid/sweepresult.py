@@ -22,7 +22,6 @@ from flashwright.support.tabular import Tabular, column, html_table
 
 __all__ = ["FIGURES", "Case", "Summary", "SweepResult"]
 
-
 FIGURES = (
     "write_amplification",
     "throughput.iops",

@@ -9,10 +9,8 @@ from flashwright.support.core import _core
 
 __all__ = ["YEAR_S", "parse_rate", "parse_size"]
 
-
 YEAR_S = 365.25 * 24 * 3600
 """Seconds of a year."""
-
 
 _PERIODS = {"s": 1.0, "h": 3600.0, "d": 86400.0, "day": 86400.0, "y": YEAR_S, "year": YEAR_S}
 _AMOUNT = re.compile(r"\s*([0-9][0-9_]*(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?)\s*([A-Za-z]+)\s*")

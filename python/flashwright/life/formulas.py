@@ -14,7 +14,6 @@ from flashwright.run.results import RunResult
 
 __all__ = ["Endurance", "Floats", "effective_range", "residual", "writable"]
 
-
 Floats = npt.NDArray[np.float64]
 
 

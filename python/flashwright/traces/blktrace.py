@@ -33,7 +33,6 @@ __all__ = [
     "run_of_records",
 ]
 
-
 Records: TypeAlias = npt.NDArray[np.void]
 
 SECTOR_BYTES = 512

@@ -85,7 +85,6 @@ __all__ = [
     "record",
 ]
 
-
 # Records are held back this long before they are written, so that a record that another processor
 # hands over late still finds its place.
 _HOLD_NS = 1_000_000_000
@@ -94,7 +93,6 @@ _POLL_S = 0.05
 _PROGRESS_S = 0.25
 # The reader goes before the programs it records, or a busy machine would lose events.
 _NICENESS = -15
-
 
 Stop: TypeAlias = Literal["seconds", "requests", "command", "interrupt"]
 
@@ -263,12 +261,6 @@ def record(
         stopped=stopped,
         command_status=status,
     )
-
-
-# --- The format ------------------------------------------------------------------------------
-
-
-# --- The device and the tracer's settings ------------------------------------------------------
 
 
 def _check_output(out: Path, target: TracedDevice) -> None:

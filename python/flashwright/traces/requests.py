@@ -10,7 +10,6 @@ import pyarrow as pa
 
 __all__ = ["KINDS", "request_table"]
 
-
 KINDS = ("read", "write", "trim", "flush")
 """Kinds of request, in the order of their numbers."""
 

@@ -12,7 +12,6 @@ from flashwright.traces.piped import is_from_pipe
 
 __all__ = ["Addresses", "Common", "Source", "Trace", "Workload", "parse"]
 
-
 Addresses: TypeAlias = Literal["wrap", "reject", "dense"]
 """How a trace's addresses fit a drive: modulo its size, refused beyond, or packed in order of first use."""
 

@@ -35,7 +35,6 @@ __all__ = [
     "tracing",
 ]
 
-
 _READ_BYTES = 1 << 16
 _PORTION_BYTES = 1 << 20
 # A request takes up to five events (queued, got, plugged, inserted, unplugged: the tracer can't be asked
@@ -43,7 +42,6 @@ _PORTION_BYTES = 1 << 20
 _BUFFER_KIB_PER_CPU_MAX = 64 << 10
 _BUFFER_KIB_TOTAL_MAX = 1 << 20
 _BUFFER_KIB_PER_CPU_MIN = 2 << 10
-
 
 _LOST_NOTICE = re.compile(rb"CPU:\d+ \[LOST (?:\d+ )?EVENTS\]\n")
 _NOTICE_BYTES_MAX = 64

@@ -26,7 +26,6 @@ from flashwright.support.tabular import html_table
 
 __all__ = ["Characterization", "CharacterizationInterrupted", "Ended", "Part"]
 
-
 Ended = Literal["complete", "time-limit", "interrupted", "failed"]
 
 

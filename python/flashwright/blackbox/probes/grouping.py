@@ -12,14 +12,11 @@ __all__ = ["DRAWN_IN", "LEAST_MEMBERS", "Array", "Ints", "Levels", "groups", "le
 # What lies beyond these shares of the values is drawn in: a pair that cleaning struck must not make a group.
 DRAWN_IN = (0.005, 0.995)
 
-
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-
 # A group of fewer is chance, or a unit that holds so little of the drive that others may hold none of the places.
 LEAST_MEMBERS = 3
-
 
 # Sweeps in which places change groups; they settle after two or three.
 _SWEEPS = 6

@@ -67,6 +67,7 @@ _WRITES_TO_TELL = 256
 # the link overlaps, more only where they are merged.
 _TOGETHER = 8
 _NOTHING_GAINED = (6.5, 8.8)
+# As ``AGREE``, where pairs over any distance bear it out besides.
 _AGREE_PAIRS = 0.7
 # Small reads, so that not the link decides how long a pair takes.
 _READ_BYTES = 4096

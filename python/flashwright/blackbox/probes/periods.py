@@ -37,21 +37,17 @@ __all__ = [
 # Pages that cost this share of the first one and more each have nothing that runs beside them.
 ONE_BY_ONE = 0.85
 
-
 # Lengths of the curve that are looked at, the shortest first: a buffer that is full changes its course further on.
 WINDOWS = (8, 12, 16, 24, 32, 48, 64, 96, 128)
-# A verdict needs this share of the resamplings; less where pairs over any distance bear it out besides.
+# A verdict needs this share of the resamplings.
 AGREE = 0.9
-
 
 # Two levels of conflict differ by a read of the cells where the lower one is a transfer, a twentieth of it in the
 # drives that we drew.
 UNEVEN = 0.05
 
-
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-
 
 # Standard errors of a median (1.25 deviations over the root of the repeats) that a level has to stand out by.
 CLEAR = 4.0

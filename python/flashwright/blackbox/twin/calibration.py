@@ -35,7 +35,6 @@ from flashwright.errors import MissingResultError, TargetError
 
 __all__ = ["Calibration", "Level", "Measured", "calibrate", "cost", "play"]
 
-
 _KINDS: tuple[Kinds, ...] = ("read", "write", "flush")
 # Of a write that prepares; large enough to be quick, and no drive that we know has a larger stripe.
 _FILL_BYTES = 1 << 20

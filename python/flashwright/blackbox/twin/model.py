@@ -43,6 +43,7 @@ USED = {"mean_ns": 1.5, "p10_ns": 0.3, "p50_ns": 0.7, "p90_ns": 0.7, "p99_ns": 0
 FLOOR_NS = 2000.0
 # Residuals beyond this (log of a ratio) count linearly: Huber's bound, about twice the noise of a level.
 HUBER = 0.08
+# What a level counts that the model has no answer to.
 WORST = 3.0
 
 BOUNDS = {

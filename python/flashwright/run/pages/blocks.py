@@ -17,12 +17,11 @@ from flashwright.run.pages.view import RunView, dig, geometry
 
 __all__ = ["block_charts", "not_drawn", "not_settled"]
 
-
+# A budget for the whole file, shared among its runs: a report is to stay far below 2 MB.
 MAP_CELLS_MAX = 64 * 1024
 # Of more runs there are no maps, two panels each: nobody compares fifty of them, and they are most of the file.
 RUNS_WITH_MAPS_MAX = 24
 BINS = 60
-
 
 DIES_IN_TABLE_MAX = 64
 

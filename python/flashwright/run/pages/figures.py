@@ -445,9 +445,6 @@ def _preconditioning(runs: Sequence[RunView], columns: Columns) -> list[Chart]:
     return [Chart("rounds", "Preconditioning", caption, views=[view], table=table)]
 
 
-# Blocks -------------------------------------------------------------------------------------------
-
-
 # Dies and channels --------------------------------------------------------------------------------
 
 

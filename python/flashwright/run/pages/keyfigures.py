@@ -107,15 +107,11 @@ KEY_FIGURES = (
     ),
 )
 
-
 _CAUSES = ("host", "gc", "merge", "translation", "padding", "wear", "total")
-
 
 _OPERATIONS = (("reads", "Flash reads"), ("programs", "Flash programs"), ("erases", "Flash erases"))
 
-
 _TIMES = (("response_time_ns", "Response time"), ("service_time_ns", "Service time"))
-
 
 _QUANTILES = (
     ("mean", "mean"),
@@ -126,7 +122,6 @@ _QUANTILES = (
     ("p99_9", "99.9 %"),
     ("max", "largest"),
 )
-
 
 ALL_FIGURES = (
     Figure("Requests", "measured.requests"),

@@ -22,7 +22,6 @@ from flashwright.run.pages.view import RunView, dig, number
 
 __all__ = ["RunsPage", "write_report"]
 
-
 VIOLATIONS_SHOWN = 50
 
 
