@@ -25,12 +25,11 @@ mod figures;
 mod inside;
 mod link;
 mod noise;
+mod payloads;
 mod read_buffer;
 mod reads;
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod twin;
 mod write_buffer;
 mod writes;
 
@@ -38,10 +37,11 @@ pub use config::{BufferKind, ControllerConfig, Drain, Interface, Oversized, Read
 pub use figures::ControllerFigures;
 
 use flashwright_block::{
-    Ahead, BlockDevice, Completion, DeviceInfo, IoError, Nanos, Request, RequestKind, SECTOR_BYTES, Tag,
+    Ahead, BlockDevice, Completion, DeviceInfo, HoldsData, IoError, Nanos, Request, RequestKind, SECTOR_BYTES, Tag,
 };
 use link::Link;
 use noise::Noise;
+use payloads::Payloads;
 use read_buffer::ReadBuffer;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -225,15 +225,14 @@ pub struct Controller<D> {
     /// Flash operations and erases of flushes, for the next write to report.
     owed: (u32, u32),
     figures: ControllerFigures,
-    #[cfg(test)]
-    #[serde(skip)]
-    twin: twin::Twin,
+    /// The bytes of all this, where the device below holds data.
+    payloads: Option<Box<Payloads>>,
 }
 
 impl<D: BlockDevice> Controller<D> {
     /// A controller as `config` says, around `device`, whose time has not begun.
     #[must_use]
-    pub fn new(config: &ControllerConfig, device: D) -> Self {
+    pub fn new(config: &ControllerConfig, mut device: D) -> Self {
         let info = device.info();
         let limit = config.command_limit.0 / SECTOR_BYTES;
         Self {
@@ -262,8 +261,7 @@ impl<D: BlockDevice> Controller<D> {
             failures: VecDeque::new(),
             owed: (0, 0),
             figures: ControllerFigures::default(),
-            #[cfg(test)]
-            twin: twin::Twin::default(),
+            payloads: device.holds_data().map(|_| Box::default()),
             config: config.clone(),
             device,
         }
@@ -448,6 +446,9 @@ impl<D: BlockDevice> Controller<D> {
         self.settle(slot);
         self.free.push(slot);
         self.taken -= 1;
+        if let Some(payloads) = &mut self.payloads {
+            payloads.finished(command.tag, command.failed);
+        }
         if command.failed {
             return; // its error tells
         }
@@ -523,8 +524,6 @@ impl<D: BlockDevice> BlockDevice for Controller<D> {
         }
         let tag = self.next_tag;
         self.next_tag += 1;
-        #[cfg(test)]
-        self.twin.submitted(tag, &request);
         if self.taken < self.depth {
             self.take(tag, request);
             self.settle_down();
@@ -586,5 +585,36 @@ impl<D: BlockDevice> BlockDevice for Controller<D> {
     #[inline(always)]
     fn expect(&self, request: &Request, ahead: Ahead) {
         self.device.expect(request, ahead);
+    }
+
+    fn holds_data(&mut self) -> Option<&mut dyn HoldsData> {
+        if self.payloads.is_some() { Some(self) } else { None }
+    }
+}
+
+impl<D: BlockDevice> HoldsData for Controller<D> {
+    fn submit_with(&mut self, request: Request, data: &[u8]) -> Result<Tag, IoError> {
+        let tag = self.next_tag;
+        let (Some(payloads), Some(device)) = (&mut self.payloads, self.device.holds_data()) else {
+            return Err(IoError::KeepsNoData);
+        };
+        if self.off {
+            return device.submit_with(request, data);
+        }
+        request.check_data(data);
+        payloads.submitted(tag, &request, data);
+        let result = self.submit(request);
+        if let (Err(_), Some(payloads)) = (&result, &mut self.payloads) {
+            payloads.finished(tag, true);
+        }
+        result
+    }
+
+    fn take_data(&mut self, tag: Tag, data: &mut [u8]) -> bool {
+        if self.off {
+            return self.device.holds_data().is_some_and(|device| device.take_data(tag, data));
+        }
+        let taken = self.payloads.as_mut().and_then(|payloads| payloads.taken(tag.0));
+        taken.inspect(|taken| data.copy_from_slice(taken)).is_some()
     }
 }
