@@ -148,12 +148,12 @@ fn stacks() -> impl Iterator<Item = (SchemeName, Option<ManagerName>)> {
 
 /// A controller whose buffers hold little, so that data pass through all of them; each setting in its turn.
 fn controller(seed: u64) -> Vec<String> {
-    let kind = if seed % 2 == 0 { "fifo" } else { "cache" };
-    let drain = if seed % 3 == 0 { "lazy" } else { "eager" };
+    let kind = if seed.is_multiple_of(2) { "fifo" } else { "cache" };
+    let drain = if seed.is_multiple_of(3) { "lazy" } else { "eager" };
     let oversized = if seed % 5 < 2 { "through" } else { "stream" };
     vec![
         "controller.interface-rate=\"300 MB/s\"".to_owned(),
-        format!("controller.command-limit=\"{}\"", if seed % 4 == 0 { "4 KiB" } else { "0 B" }),
+        format!("controller.command-limit=\"{}\"", if seed.is_multiple_of(4) { "4 KiB" } else { "0 B" }),
         format!(
             "controller.write-buffer={{size=\"8 KiB\", kind={kind:?}, drain={drain:?}, oversized={oversized:?}, \
              combine={}, flushes=2}}",
