@@ -11,7 +11,7 @@ use flashwright_block::{
 };
 use flashwright_ftl::SchemeName;
 use flashwright_nand::{Lpn, ProgramOrder};
-use flashwright_ssd::{Config, Keeps, ManagerName, Ssd};
+use flashwright_ssd::{Config, Controller, Keeps, ManagerName, Ssd};
 use std::collections::HashMap;
 
 const SECTOR: usize = SECTOR_BYTES as usize;
@@ -146,21 +146,85 @@ fn stacks() -> impl Iterator<Item = (SchemeName, Option<ManagerName>)> {
     SchemeName::ALL.iter().flat_map(move |scheme| managers().map(|manager| (*scheme, manager)))
 }
 
+/// A controller whose buffers hold little, so that data pass through all of them; each setting in its turn.
+fn controller(seed: u64) -> Vec<String> {
+    let kind = if seed.is_multiple_of(2) { "fifo" } else { "cache" };
+    let drain = if seed.is_multiple_of(3) { "lazy" } else { "eager" };
+    let oversized = if seed % 5 < 2 { "through" } else { "stream" };
+    vec![
+        "controller.interface-rate=\"300 MB/s\"".to_owned(),
+        format!("controller.command-limit=\"{}\"", if seed.is_multiple_of(4) { "4 KiB" } else { "0 B" }),
+        format!(
+            "controller.write-buffer={{size=\"8 KiB\", kind={kind:?}, drain={drain:?}, oversized={oversized:?}, \
+             combine={}, flushes=2}}",
+            seed % 7 < 4
+        ),
+        "controller.read-buffer={size=\"6 KiB\", prefetch=\"3 KiB\"}".to_owned(),
+    ]
+}
+
 #[test]
 fn a_read_gives_the_bytes_that_were_written_last() {
-    let (mut compared, mut cleaned) = (0, 0);
+    let (mut compared, mut cleaned, mut hits) = (0, 0, [0; 3]);
     for ((scheme, manager), seed) in stacks().zip(0..) {
-        for timing in ["none", "parallel"] {
-            let at = format!("{scheme:?} {manager:?} {timing}");
+        for (timing, within) in [("none", false), ("none", true), ("parallel", false), ("parallel", true)] {
+            let at = format!("{scheme:?} {manager:?} {timing} {within}");
             let partial = if seed % 2 == 0 { "whole" } else { "read-modify-write" };
-            let more = [&format!("timing.model={timing:?}")[..], &format!("host.partial-pages={partial:?}")];
-            let mut ssd = Ssd::new(&tiny(scheme, manager, &more), Seed(seed), Keeps::Bytes).unwrap();
-            compared += play(&mut ssd, seed, 1200, &at);
-            cleaned += ssd.flash().counters().total(flashwright_ftl::OpKind::Erase);
-            assert_clean(&ssd, &at);
+            let mut more = vec![format!("timing.model={timing:?}"), format!("host.partial-pages={partial:?}")];
+            more.extend(if within { controller(seed) } else { Vec::new() });
+            let config = tiny(scheme, manager, &more.iter().map(String::as_str).collect::<Vec<_>>());
+            let ssd = Ssd::new(&config, Seed(seed), Keeps::Bytes).unwrap();
+            let mut drive = Controller::new(&config.controller, Seed(1), ssd);
+            compared += play(&mut drive, seed, 700, &at);
+            cleaned += drive.device().flash().counters().total(flashwright_ftl::OpKind::Erase);
+            let figures = drive.figures();
+            let found = [figures.write_buffer_hits, figures.write_buffer_read_hits, figures.read_buffer_hits];
+            hits.iter_mut().zip(found).for_each(|(sum, hits)| *sum += hits);
+            assert_clean(drive.device(), &at);
         }
     }
-    assert!(compared > 100_000 && cleaned > 10_000, "{compared} sectors compared, {cleaned} blocks erased");
+    assert!(compared > 200_000 && cleaned > 10_000, "{compared} sectors compared, {cleaned} blocks erased");
+    assert!(hits.iter().all(|hits| *hits > 40), "{hits:?}");
+}
+
+/// A drive that was saved with requests in flight and data in every buffer.
+#[test]
+fn a_saved_drive_holds_its_data() {
+    let more = [controller(5), vec!["timing.model=\"parallel\"".to_owned()]].concat();
+    let more: Vec<&str> = more.iter().map(String::as_str).collect();
+    let config = tiny(SchemeName::Page, Some(ManagerName::Lru), &more);
+    let mut drive = Controller::new(&config.controller, Seed(1), Ssd::new(&config, Seed(1), Keeps::Bytes).unwrap());
+    let (mut reference, mut rng) = (Reference::new(&drive), rng(1));
+    let sectors = reference.sectors.len() as u64;
+    for step in 0..500 {
+        let request = Request { arrival: Nanos(step * 50_000), ..random(&mut rng, sectors) };
+        if request.kind != RequestKind::Read {
+            let data = data_of(&mut rng, &request);
+            drive.submit_with(request, &data).unwrap();
+            reference.apply(&request, &data);
+        }
+    }
+    assert!(drive.in_flight() > 10, "{}", drive.in_flight());
+    let mut loaded: Controller<Ssd> = postcard::from_bytes(&postcard::to_stdvec(&drive).unwrap()).unwrap();
+    let all = Request { sectors: u32::try_from(sectors).unwrap(), ..Request::default() };
+    let (tag, mut done) = (loaded.submit_with(all, &[]).unwrap(), Completion::default());
+    while done.tag != tag {
+        assert!(loaded.wait(Nanos(u64::MAX), &mut done).unwrap());
+    }
+    check(&mut loaded, &done, &reference.of(&all), "after loading");
+}
+
+/// Timing studies and verify keep no bytes, and say so.
+#[test]
+fn a_drive_built_without_data_refuses_them() {
+    let config = tiny(SchemeName::Page, None, &[]);
+    for keeps in [Keeps::Nothing, Keeps::Stamps] {
+        let mut ssd = Ssd::new(&config, Seed(1), keeps).unwrap();
+        assert!(ssd.holds_data().is_none());
+        let write = pages(&ssd, RequestKind::Write, 0, 1);
+        assert_eq!(ssd.submit_with(write, &[1; 1536]), Err(IoError::KeepsNoData));
+        assert_eq!((ssd.in_flight(), ssd.flash().host_writes()), (0, 0));
+    }
 }
 
 /// One request after the other, so that what fails is known.

@@ -2,7 +2,7 @@
 
 use super::write_buffer::Extent;
 use super::{Controller, Drain, Job, Owner, Stage};
-use flashwright_block::{Arbiter, BlockDevice, Completion, IoError, Nanos, Request, RequestKind, SECTOR_BYTES};
+use flashwright_block::{Arbiter, BlockDevice, Completion, IoError, Nanos, Request, RequestKind, SECTOR_BYTES, Tag};
 
 impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
     /// Sends entries of the write buffer to the flash that are to go there now.
@@ -90,16 +90,11 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
     }
 
     pub(super) fn submit_job(&mut self, job: Job) {
-        #[cfg(test)]
-        self.twin.sent(&job.request, job.owner, |slot| {
-            let command = &self.commands[slot as usize];
-            (command.tag, command.fills.is_some())
-        });
         let request = Request { arrival: Nanos(self.now), ..job.request };
         let refused = match job.owner {
             // One error a command is enough: its other pieces pass without effect.
             Owner::Command(slot) if self.commands[slot as usize].failed => true,
-            owner => match self.device.submit(request) {
+            owner => match self.hand_down(request, owner) {
                 Ok(tag) => {
                     self.inside.under_way.push((tag, owner));
                     false
@@ -116,10 +111,53 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
         }
     }
 
+    /// Submits to the device below, a write with its bytes.
+    #[inline(always)]
+    fn hand_down(&mut self, request: Request, owner: Owner) -> Result<Tag, IoError> {
+        if self.payloads.is_some() { self.hand_data_down(request, owner) } else { self.device.submit(request) }
+    }
+
+    #[cold]
+    fn hand_data_down(&mut self, request: Request, owner: Owner) -> Result<Tag, IoError> {
+        let (Some(payloads), Some(device)) = (&self.payloads, self.device.holds_data()) else {
+            return Err(IoError::KeepsNoData);
+        };
+        let data = match (request.kind, owner) {
+            (RequestKind::Write, Owner::Entry(id)) => payloads.entry(id, Extent::of(&request)),
+            (RequestKind::Write, Owner::Command(slot)) => {
+                payloads.written(self.commands[slot as usize].tag, Extent::of(&request))
+            }
+            _ => Vec::new(),
+        };
+        device.submit_with(request, &data)
+    }
+
+    /// The device below is done with a read: its bytes are here.
+    #[cold]
+    fn data_came(&mut self, completion: &Completion, owner: Owner) {
+        let (Some(payloads), Some(device)) = (&mut self.payloads, self.device.holds_data()) else { return };
+        let mut data = vec![0; completion.request.data_bytes()];
+        if !device.take_data(completion.tag, &mut data) {
+            return;
+        }
+        let part = Extent::of(&completion.request);
+        match owner {
+            Owner::Command(slot) => {
+                let command = &self.commands[slot as usize];
+                payloads.came(command.tag, command.extent(), part, &data);
+            }
+            Owner::Ahead(id) => payloads.keep_ahead(id, part, data, |id| self.read_buffer.holds(id)),
+            Owner::Entry(_) => {}
+        }
+    }
+
     pub(super) fn job_over(&mut self, completion: Completion) {
         let at = self.inside.under_way.iter().position(|(tag, _)| *tag == completion.tag);
         let (_, owner) = self.inside.under_way.swap_remove(at.expect("the device below completes what it was given"));
         self.inside.writes -= u32::from(writes(&completion.request));
+        if self.payloads.is_some() && completion.request.kind == RequestKind::Read {
+            self.data_came(&completion, owner);
+        }
         if let Err(error) = completion.result {
             self.job_failed(owner, error);
         }
@@ -155,8 +193,9 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
                 self.inside.flushes -= 1;
                 self.owed = (self.owed.0.saturating_add(flash_ops), self.owed.1.saturating_add(erases));
                 self.buffer.landed(id);
-                #[cfg(test)]
-                self.twin.landed(id);
+                if let Some(payloads) = &mut self.payloads {
+                    payloads.landed(id);
+                }
                 self.recheck = true;
             }
             Owner::Ahead(id) => {

@@ -25,12 +25,11 @@ mod figures;
 mod inside;
 mod link;
 mod noise;
+mod payloads;
 mod read_buffer;
 mod reads;
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod twin;
 mod write_buffer;
 mod writes;
 
@@ -38,11 +37,12 @@ pub use config::{BufferKind, ControllerConfig, Drain, Interface, Oversized, Read
 pub use figures::ControllerFigures;
 
 use flashwright_block::{
-    Ahead, Arbiter, BlockDevice, Bounds, Completion, DeviceInfo, DriverQueue, Fifo, IoError, Nanos, Request,
+    Ahead, Arbiter, BlockDevice, Bounds, Completion, DeviceInfo, DriverQueue, Fifo, HoldsData, IoError, Nanos, Request,
     RequestKind, SECTOR_BYTES, Seed, Tag, Waiting,
 };
 use link::Link;
 use noise::Noise;
+use payloads::Payloads;
 use read_buffer::ReadBuffer;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -197,14 +197,13 @@ pub struct Controller<D, A = Fifo> {
     /// Flash operations and erases of flushes, for the next write to report.
     owed: (u32, u32),
     figures: ControllerFigures,
-    #[cfg(test)]
-    #[serde(skip)]
-    twin: twin::Twin,
+    /// The bytes of all this, where the device below holds data.
+    payloads: Option<Box<Payloads>>,
 }
 
 impl<D: BlockDevice> Controller<D> {
-    /// A controller as `config` says, around `device`, whose time has not begun; `seed` is the run's. Commands that wait in the driver are taken
-    /// in order of arrival.
+    /// A controller as `config` says, around `device`, whose time has not begun; `seed` is the run's. Commands that wait in
+    /// the driver are taken in order of arrival.
     #[must_use]
     pub fn new(config: &ControllerConfig, seed: Seed, device: D) -> Self {
         Self::with_arbiter(config, seed, device, Fifo::default())
@@ -214,7 +213,7 @@ impl<D: BlockDevice> Controller<D> {
 impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
     /// As [`Controller::new`], but `arbiter` decides which of the commands that wait in the driver is taken next.
     #[must_use]
-    pub fn with_arbiter(config: &ControllerConfig, seed: Seed, device: D, arbiter: A) -> Self {
+    pub fn with_arbiter(config: &ControllerConfig, seed: Seed, mut device: D, arbiter: A) -> Self {
         let info = device.info();
         let limit = config.command_limit.0 / SECTOR_BYTES;
         Self {
@@ -245,8 +244,7 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
             deferred: None,
             owed: (0, 0),
             figures: ControllerFigures::default(),
-            #[cfg(test)]
-            twin: twin::Twin::default(),
+            payloads: device.holds_data().map(|_| Box::default()),
             config: config.clone(),
             device,
         }
@@ -429,6 +427,9 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
         self.settle(slot);
         self.free.push(slot);
         self.queue.release(command.request.kind, 1);
+        if let Some(payloads) = &mut self.payloads {
+            payloads.finished(command.tag, command.failed);
+        }
         let mut result = if command.failed { self.result_of(slot) } else { Ok(()) };
         let (mut flash_ops, mut erases) = (command.flash_ops, command.erases);
         if command.request.kind != RequestKind::Read {
@@ -491,8 +492,6 @@ impl<D: BlockDevice, A: Arbiter> BlockDevice for Controller<D, A> {
         }
         let tag = self.next_tag;
         self.next_tag += 1;
-        #[cfg(test)]
-        self.twin.submitted(tag, &request);
         if self.queue.goes_at_once(&request) {
             self.take(tag, request);
             self.settle_down();
@@ -551,5 +550,36 @@ impl<D: BlockDevice, A: Arbiter> BlockDevice for Controller<D, A> {
     #[inline(always)]
     fn expect(&self, request: &Request, ahead: Ahead) {
         self.device.expect(request, ahead);
+    }
+
+    fn holds_data(&mut self) -> Option<&mut dyn HoldsData> {
+        if self.payloads.is_some() { Some(self) } else { None }
+    }
+}
+
+impl<D: BlockDevice, A: Arbiter> HoldsData for Controller<D, A> {
+    fn submit_with(&mut self, request: Request, data: &[u8]) -> Result<Tag, IoError> {
+        let tag = self.next_tag;
+        let (Some(payloads), Some(device)) = (&mut self.payloads, self.device.holds_data()) else {
+            return Err(IoError::KeepsNoData);
+        };
+        if self.off {
+            return device.submit_with(request, data);
+        }
+        request.check_data(data);
+        payloads.submitted(tag, &request, data);
+        let result = self.submit(request);
+        if let (Err(_), Some(payloads)) = (&result, &mut self.payloads) {
+            payloads.finished(tag, true);
+        }
+        result
+    }
+
+    fn take_data(&mut self, tag: Tag, data: &mut [u8]) -> bool {
+        if self.off {
+            return self.device.holds_data().is_some_and(|device| device.take_data(tag, data));
+        }
+        let taken = self.payloads.as_mut().and_then(|payloads| payloads.taken(tag.0));
+        taken.inspect(|taken| data.copy_from_slice(taken)).is_some()
     }
 }

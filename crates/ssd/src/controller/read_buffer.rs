@@ -150,6 +150,19 @@ impl ReadBuffer {
         }
     }
 
+    /// Whether what has this number is here or comes.
+    pub fn holds(&self, id: u64) -> bool {
+        self.kept.iter().any(|kept| kept.id == id)
+    }
+
+    /// Where the data of a read that it serves are: by number the sectors.
+    pub fn parts(&self, extent: Extent) -> Vec<(u64, Extent)> {
+        extent.found_in(|at| {
+            let holds = |kept: &&Kept| kept.extent.first <= at && at < kept.extent.end;
+            self.kept.iter().find(holds).map(|kept| (kept.id, kept.extent))
+        })
+    }
+
     /// These sectors change.
     #[inline]
     pub fn invalidate(&mut self, extent: Extent) {

@@ -27,8 +27,9 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
         let buffered = self.buffer.touches(extent);
         if buffered && self.buffer.covers(extent) {
             self.figures.write_buffer_read_hits += 1;
-            #[cfg(test)]
-            self.twin.served_from_ram(command.tag, extent);
+            if let Some(payloads) = &mut self.payloads {
+                payloads.served_by_entries(command.tag, extent, &self.buffer.parts(extent));
+            }
             self.answer_from_ram(slot);
             return true;
         }
@@ -37,8 +38,9 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
             Found::All => {
                 self.figures.read_buffer_hits += 1;
                 self.figures.prefetched_used_bytes += self.read_buffer.used_ahead(extent) * SECTOR_BYTES;
-                #[cfg(test)]
-                self.twin.served_from_read_buffer(command.tag, extent);
+                if let Some(payloads) = &mut self.payloads {
+                    payloads.served_by_kept(command.tag, extent, &self.read_buffer.parts(extent));
+                }
                 self.answer_from_ram(slot);
             }
             Found::No => {
@@ -103,6 +105,9 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
             self.send_piece(slot);
         } else if let Some(id) = command.fills {
             self.read_buffer.filled(id);
+            if let Some(payloads) = &mut self.payloads {
+                payloads.keep_read(command.tag, id, |id| self.read_buffer.holds(id));
+            }
         }
         self.wish_out(slot);
     }

@@ -35,6 +35,17 @@ impl Extent {
     pub fn contains(self, other: Self) -> bool {
         self.first <= other.first && other.end <= self.end
     }
+    /// Its parts, each with the number of what holds it, where `holder` answers that and the sectors for every sector.
+    pub fn found_in(self, holder: impl Fn(u64) -> Option<(u64, Self)>) -> Vec<(u64, Self)> {
+        let mut at = self.first;
+        let next = || {
+            let (id, held) = holder(at).filter(|_| at < self.end)?;
+            let part = Self { first: at, end: held.end.min(self.end) };
+            at = part.end;
+            Some((id, part))
+        };
+        std::iter::from_fn(next).collect()
+    }
     fn shared(self, other: Self) -> u64 {
         self.end.min(other.end).saturating_sub(self.first.max(other.first))
     }
@@ -214,6 +225,14 @@ impl WriteBuffer {
             }
         }
         true
+    }
+
+    /// Where the data of a read are that it covers: by entry the sectors.
+    pub fn parts(&self, extent: Extent) -> Vec<(u64, Extent)> {
+        extent.found_in(|at| {
+            let holds = |entry: &&Entry| !entry.stale && entry.extent.first <= at && at < entry.extent.end;
+            self.entries.iter().find(holds).map(|entry| (entry.id, entry.extent))
+        })
     }
 
     /// Whether any entry holds some of these sectors.

@@ -1,6 +1,7 @@
 //! How a controller carries out writes, trims and flushes, one after the other up to where they have their effect.
 
 use super::link::{Crossing, Way};
+use super::payloads::Payloads;
 use super::write_buffer::Extent;
 use super::{Command, Controller, Oversized, Owner, Stage};
 use flashwright_block::{Arbiter, BlockDevice, Request, RequestKind, SECTOR_BYTES};
@@ -126,17 +127,12 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
     }
 
     pub(super) fn place(&mut self, slot: u32, part: Extent) {
-        let request = self.commands[slot as usize].request;
-        #[cfg(test)]
-        let (twin, tag) = (&mut self.twin, self.commands[slot as usize].tag);
-        #[cfg(test)]
-        let placed = {
-            let placed = self.buffer.place(part, &request, |id, extent| twin.cut(id, extent));
-            twin.placed(placed.entry, part, tag);
-            placed
-        };
-        #[cfg(not(test))]
-        let placed = self.buffer.place(part, &request, |_, _| ());
+        let Command { request, tag, .. } = self.commands[slot as usize];
+        let payloads = &mut self.payloads;
+        let placed = self.buffer.place(part, &request, |id, extent| cut(payloads, id, extent));
+        if let Some(payloads) = payloads {
+            payloads.placed(placed.entry, part, tag);
+        }
         self.read_buffer.invalidate(part);
         self.figures.write_buffer_bytes += part.sectors() * SECTOR_BYTES;
         self.figures.write_buffer_hit_bytes += placed.hit * SECTOR_BYTES;
@@ -160,12 +156,8 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
     }
 
     pub(super) fn trim(&mut self, slot: u32, extent: Extent) {
-        #[cfg(test)]
-        let twin = &mut self.twin;
-        #[cfg(test)]
-        let dropped = self.buffer.drop_within(extent, |id, extent| twin.cut(id, extent));
-        #[cfg(not(test))]
-        let dropped = self.buffer.drop_within(extent, |_, _| ());
+        let payloads = &mut self.payloads;
+        let dropped = self.buffer.drop_within(extent, |id, extent| cut(payloads, id, extent));
         self.figures.dropped_bytes += dropped * SECTOR_BYTES;
         self.flush_before(extent);
         self.buffer.supersede(extent);
@@ -206,5 +198,13 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
         } else {
             self.wish_in(slot);
         }
+    }
+}
+
+/// An entry of the write buffer gives up sectors, and their bytes.
+#[inline]
+fn cut(payloads: &mut Option<Box<Payloads>>, entry: u64, extent: Extent) {
+    if let Some(payloads) = payloads {
+        payloads.cut(entry, extent);
     }
 }
