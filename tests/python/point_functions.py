@@ -7,6 +7,8 @@ import signal
 import time
 from pathlib import Path
 
+from flashwright.errors import FlashwrightError
+
 
 def double(x: float) -> float:
     return 2 * x
@@ -39,3 +41,8 @@ def linger(mark: str) -> None:
 def talk() -> str:
     print("to nobody")
     return "said"
+
+
+def refuse() -> None:
+    """Fails with what a user is told in a line."""
+    raise FlashwrightError("so it is refused")

@@ -181,6 +181,20 @@ def test_a_point_that_fails_is_not_tried_again_and_not_kept(tmp_path: Path) -> N
     assert len(list(tmp_path.rglob("*.json"))) == 1
 
 
+def test_a_point_that_fails_leaves_its_traceback(tmp_path: Path) -> None:
+    store, point = Store(tmp_path), Point("point_functions:fail", {"why": "so it is"})
+    (outcome,) = compute([point], store, workers=1)
+    assert outcome.traceback is not None
+    assert outcome.traceback.endswith("ValueError: so it is\nand more\n")
+    assert "point_functions.py" in outcome.traceback and "in fail" in outcome.traceback
+    path = store.traceback_path(point)
+    assert path.read_text().endswith(outcome.traceback)
+    store.write(Outcome(point, 1))
+    assert not path.exists(), "it succeeded at last"
+    (refused,) = compute([Point("point_functions:refuse", {})], store, workers=1)
+    assert (refused.error, refused.traceback) == ("so it is refused", None)
+
+
 def test_processes_that_can_not_start_are_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,6 +13,7 @@ from flashwright.cli.options import ResultOptions, WorkerOptions, add_options
 from flashwright.cli.progress import PointsBar
 from flashwright.cli.render import errors, page, put_json, put_page, units
 from flashwright.files import write_beside
+from flashwright.points import Store
 from flashwright.report.claims import claims_page
 from flashwright.reproduce import Claim, Paper, Plan, Reproduction, choose, papers
 from flashwright.reproduce import reproduce as carry_out
@@ -104,6 +105,8 @@ def reproduce(
         return 130
     for outcome in found.failures:
         errors.fault(f"{outcome.point.label}: {outcome.error}")
+        if outcome.traceback is not None:
+            errors.note(f"its traceback: {Store(run.store).traceback_path(outcome.point)}")
     document = found.to_json()
     put_json(document, output.json)
     if run.markdown is not None:
