@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
-import os
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -16,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import needs
 from flashwright import costs
 from flashwright.cli import run as command
 from flashwright.cli.wear import WearOptions
@@ -105,13 +104,15 @@ def image(tmp_path: Path) -> Path:
 @pytest.fixture
 def loop(image: Path) -> Iterator[str]:
     """A loop device over that file: a block device, so that it is asked about."""
-    done = None
-    if os.geteuid() == 0 and shutil.which("losetup"):
-        done = subprocess.run(
-            ["losetup", "--find", "--show", str(image)], capture_output=True, text=True, check=False
-        )
-    if done is None or done.returncode != 0:
-        pytest.skip("no loop device to be had: root and losetup are needed")
+    needs.root()
+    done = subprocess.run(
+        [needs.need("losetup"), "--find", "--show", str(image)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        needs.refused(f"no loop device is to be had: {done.stderr.strip()}")
     device = done.stdout.strip()
     yield device
     subprocess.run(["losetup", "--detach", device], check=True)
