@@ -11,11 +11,17 @@ from typing import Any
 
 import pytest
 
+import needs
 from flashwright import cli
 
 # Whoever starts the tests in the background of a shell has Ctrl-C ignored, which every child would inherit.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Skips are judged everywhere, doctests of the package included."""
+    config.pluginmanager.register(needs, "needs")
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import signal
 import time
 from pathlib import Path
 
-from flashwright.errors import Interrupted
+from flashwright.errors import FlashwrightError, Interrupted
 
 
 def double(x: float) -> float:
@@ -45,3 +45,8 @@ def linger(mark: str) -> None:
 def talk() -> str:
     print("to nobody")
     return "said"
+
+
+def refuse() -> None:
+    """Fails with what a user is told in a line."""
+    raise FlashwrightError("so it is refused")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import stat
 import subprocess
 from dataclasses import replace
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import needs
 from conftest import SMALL, Cli
 from flashwright import Ssd
 from flashwright.blackbox.hostadvice import BlockDevice, HostAdvice, Line
@@ -277,19 +277,23 @@ def test_the_stripe_is_preferred_to_the_block() -> None:
     assert "the clustered block is not known" in about(alone, "partition").text
 
 
-@pytest.mark.skipif(shutil.which("mkfs.ext4") is None, reason="needs e2fsprogs")
 def test_mkfs_takes_the_options(tmp_path: Path) -> None:
+    mkfs, dumpe2fs = needs.need("mkfs.ext4"), needs.need("dumpe2fs")
     image = tmp_path / "fs.img"
     advice = host_advice(profile(found("clustered-page", 6 * KIB), found("stripe", 18 * KIB)))
     with image.open("wb") as file:
         file.truncate(64 * MIB)
     words = about(advice, "ext4").commands[0].split()
     done = subprocess.run(
-        [*words[:-1], "-F", str(image)], capture_output=True, text=True, timeout=30, check=True
+        [mkfs, *words[1:-1], "-F", str(image)],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
     )
     assert "arning" not in done.stderr
     shown = subprocess.run(
-        ["dumpe2fs", "-h", str(image)], capture_output=True, text=True, timeout=30, check=True
+        [dumpe2fs, "-h", str(image)], capture_output=True, text=True, timeout=30, check=True
     ).stdout
     assert re.search(r"RAID stride:\s+3\n", shown) and re.search(r"stripe width:\s+9\n", shown)
 
@@ -384,8 +388,6 @@ def test_files_are_sound(tmp_path: Path) -> None:
     for path in paths:
         if path.suffix == ".sh":
             subprocess.run(["sh", "-n", str(path)], timeout=30, check=True)
-        if path.suffix == ".fio" and shutil.which("fio") is not None:
-            subprocess.run(["fio", "--parse-only", str(path)], timeout=30, check=True)
     rules = paths[0].read_text().splitlines()[-1]
     assert 'KERNEL=="sdb", ATTR{queue/scheduler}="mq-deadline", ATTR{queue/max' in rules
     reads, writes = (path.read_text() for path in paths[3:])
@@ -393,6 +395,18 @@ def test_files_are_sound(tmp_path: Path) -> None:
     assert "rw=randwrite" in writes and "WRITES OVER" in writes
     assert "blockalign=16384\niodepth=1\noffset=8192" in reads
     assert "[best-reads]\nstonewall\nbs=40960\niodepth=12\n" in reads
+
+
+def test_fio_takes_the_jobs(tmp_path: Path) -> None:
+    fio = needs.need("fio")
+    jobs = [
+        path
+        for path in write_files(host_advice(profile(MEASURED)), tmp_path)
+        if path.suffix == ".fio"
+    ]
+    assert len(jobs) == 2
+    for path in jobs:
+        subprocess.run([fio, "--parse-only", str(path)], timeout=30, check=True)
 
 
 def test_the_layout_is_printed_and_nothing_run(tmp_path: Path) -> None:

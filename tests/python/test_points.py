@@ -188,6 +188,20 @@ def test_an_interruption_is_no_failure_of_a_point() -> None:
         carry_out("point_functions:interrupted", {})
 
 
+def test_a_point_that_fails_leaves_its_traceback(tmp_path: Path) -> None:
+    store, point = Store(tmp_path), Point("point_functions:fail", {"why": "so it is"})
+    (outcome,) = compute([point], store, workers=1)
+    assert outcome.traceback is not None
+    assert outcome.traceback.endswith("ValueError: so it is\nand more\n")
+    assert "point_functions.py" in outcome.traceback and "in fail" in outcome.traceback
+    path = store.traceback_path(point)
+    assert path.read_text().endswith(outcome.traceback)
+    store.write(Outcome(point, 1))
+    assert not path.exists(), "it succeeded at last"
+    (refused,) = compute([Point("point_functions:refuse", {})], store, workers=1)
+    assert (refused.error, refused.traceback) == ("so it is refused", None)
+
+
 def test_processes_that_can_not_start_are_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

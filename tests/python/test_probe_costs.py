@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -15,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import needs
 from flashwright.blackbox import costs, session
 from flashwright.blackbox.base import Context, Cost
 from flashwright.blackbox.probeplan import planned
@@ -104,13 +103,15 @@ def image(tmp_path: Path) -> Path:
 @pytest.fixture
 def loop(image: Path) -> Iterator[str]:
     """A loop device over that file: a block device, so that it is asked about."""
-    done = None
-    if os.geteuid() == 0 and shutil.which("losetup"):
-        done = subprocess.run(
-            ["losetup", "--find", "--show", str(image)], capture_output=True, text=True, check=False
-        )
-    if done is None or done.returncode != 0:
-        pytest.skip("no loop device to be had: root and losetup are needed")
+    needs.root()
+    done = subprocess.run(
+        [needs.need("losetup"), "--find", "--show", str(image)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        needs.refused(f"no loop device is to be had: {done.stderr.strip()}")
     device = done.stdout.strip()
     yield device
     subprocess.run(["losetup", "--detach", device], check=True)

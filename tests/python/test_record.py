@@ -23,6 +23,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import needs
 from flashwright.traces import blktrace, tracer
 from flashwright.traces.record import (
     FLUSH,
@@ -35,8 +36,6 @@ from flashwright.traces.record import (
     process_names,
     record,
 )
-
-SAMPLE = Path(__file__).parents[3] / "shared" / "traces" / "sample.blktrace.0.zst"
 
 # Bits of an action, from include/uapi/linux/blktrace_api.h: classes in the high half.
 IS_READ, IS_WRITE, IS_FLUSH, IS_SYNC = 1 << 16, 1 << 17, 1 << 18, 1 << 19
@@ -174,15 +173,8 @@ def test_no_bytes_are_no_requests() -> None:
 
 
 def test_a_file_that_blktrace_made() -> None:
-    if not SAMPLE.exists():
-        pytest.skip(f"{SAMPLE.name} is not here")
-    zstd = shutil.which("zstd")
-    if zstd is not None:
-        data = subprocess.run([zstd, "-dcq", SAMPLE], check=True, capture_output=True).stdout
-    else:
-        zstandard = pytest.importorskip("zstandard")
-        with SAMPLE.open("rb") as file:
-            data = zstandard.ZstdDecompressor().stream_reader(file).read()
+    sample, zstd = needs.trace("sample.blktrace.0.zst"), needs.need("zstd")
+    data = subprocess.run([zstd, "-dcq", sample], check=True, capture_output=True).stdout
     rows = parse_blktrace(data)
     assert len(rows) == 963  # as the notes beside it say
     assert (np.diff(rows["time_ns"].astype(np.int64)) >= 0).all()
@@ -503,18 +495,16 @@ def tracing_settings(tracefs: Path) -> dict[str, str]:
 
 @pytest.fixture
 def loop_device(tmp_path: Path) -> Iterator[Path]:
-    if os.geteuid() != 0:
-        pytest.skip("recording a real device needs root")
-    if shutil.which("losetup") is None:
-        pytest.skip("losetup is not installed")
+    needs.root()
+    losetup = needs.need("losetup")
     image = tmp_path / "image"
     with image.open("wb") as file:
         file.truncate(64 << 20)
     made = subprocess.run(
-        ["losetup", "--find", "--show", image], check=False, capture_output=True, text=True
+        [losetup, "--find", "--show", image], check=False, capture_output=True, text=True
     )
     if made.returncode != 0:
-        pytest.skip(f"no loop device to be had: {made.stderr.strip()}")
+        needs.refused(f"no loop device is to be had: {made.stderr.strip()}")
     device = Path(made.stdout.strip())
     try:
         yield device
@@ -524,17 +514,16 @@ def loop_device(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def tracefs() -> Iterator[Path]:
-    if os.geteuid() != 0:
-        pytest.skip("recording a real device needs root")
+    needs.root()
     try:
         with tracer.mounted_tracefs(KernelPaths()) as found:
             if "blk" not in (found / "available_tracers").read_text().split():
-                pytest.skip("this kernel has no block tracer")
+                needs.refused("this kernel has no block tracer")
             if (found / "current_tracer").read_text().strip() != "nop":
-                pytest.skip("the kernel's tracer is in use")
+                needs.refused("the kernel's tracer is in use")
             yield found
     except RecordError as error:
-        pytest.skip(f"no tracefs: {error}")
+        needs.refused(f"no tracefs: {error}")
 
 
 REQUESTS_AT_RANDOM = """
@@ -616,8 +605,7 @@ def test_a_thousand_requests_on_a_loop_device(
 def test_trims_and_an_interrupt_on_a_loop_device(
     loop_device: Path, tracefs: Path, tmp_path: Path
 ) -> None:
-    if shutil.which("blkdiscard") is None:
-        pytest.skip("blkdiscard is not installed")
+    needs.need("blkdiscard")
     before = tracing_settings(tracefs)
     script = (
         f"blkdiscard --offset 1048576 --length 2097152 {loop_device}; kill -INT $PPID; exec sleep 9"

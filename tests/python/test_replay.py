@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+import needs
 from conftest import Cli
 from flashwright import ReplayInterrupted, Ssd, errors, replay, workloads
 
@@ -41,20 +41,22 @@ def image(tmp_path: Path) -> Path:
     path = tmp_path / "disk.img"
     path.write_bytes(b"\xa5" * (8 * MIB))
     if not _has_rings(path):
-        pytest.skip("no io_uring or no direct I/O here")
+        needs.refused("no io_uring or no direct I/O")
     return path
 
 
 @pytest.fixture
 def loop(image: Path) -> Iterator[str]:
     """A loop device over that file."""
-    made = None
-    if os.geteuid() == 0 and shutil.which("losetup"):
-        made = subprocess.run(
-            ["losetup", "--find", "--show", str(image)], capture_output=True, text=True, check=False
-        )
-    if made is None or made.returncode != 0:
-        pytest.skip("no loop device to be had: root and losetup are needed")
+    needs.root()
+    made = subprocess.run(
+        [needs.need("losetup"), "--find", "--show", str(image)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if made.returncode != 0:
+        needs.refused(f"no loop device is to be had: {made.stderr.strip()}")
     device = made.stdout.strip()
     yield device
     subprocess.run(["losetup", "--detach", device], check=True)
@@ -234,13 +236,11 @@ def test_a_loop_device_end_to_end(command: Cli, loop: str, image: Path) -> None:
     held = command("replay", image, *options, "--destroys-data")
     assert held.status == 2 and f"{image} is in use by loop" in held.err
 
-    if shutil.which("mkfs.ext4") is None:
-        return
-    subprocess.run(["mkfs.ext4", "-q", "-F", loop], check=True)
+    subprocess.run([needs.need("mkfs.ext4"), "-q", "-F", loop], check=True)
     at = image.with_name("mounted")
     at.mkdir()
-    if subprocess.run(["mount", loop, str(at)], check=False).returncode != 0:
-        return
+    if subprocess.run([needs.need("mount"), loop, str(at)], check=False).returncode != 0:
+        needs.refused("nothing can be mounted")
     try:
         before = image.read_bytes()
         said = command("replay", loop, *options, "--destroys-data")
@@ -397,8 +397,7 @@ def test_a_locked_file_is_refused_until_it_is_let_go(image: Path) -> None:
 
 def test_without_permission_a_target_is_refused() -> None:
     """As nobody: a file that only root may read."""
-    if os.geteuid() != 0:
-        pytest.skip("root is needed to stop being root")
+    needs.root()
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
         path = Path(folder) / "disk.img"

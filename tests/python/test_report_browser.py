@@ -1,7 +1,7 @@
 """Reports in a real browser: charts are drawn; zoom, read-outs, legends, sorting and themes work.
 
 Needs Playwright and a Chromium; without them the tests are skipped and say so. The browser is
-looked for in ``FLASHWRIGHT_CHROMIUM``, then where Debian installs it, then on the path.
+looked for in ``FLASHWRIGHT_CHROMIUM``, then on the path.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import csv
 import json
 import os
 import re
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+import needs
 from flashwright import Ssd, advise
 from flashwright.blackbox.hostpages import write_advice
 from flashwright.life.pages import write_formula
@@ -32,17 +32,13 @@ from test_report_verdicts import SETTLED, TRANSIENT, WARNING
 sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright")
 
 
-def chromium() -> str | None:
-    places = (os.environ.get("FLASHWRIGHT_CHROMIUM"), "/usr/bin/chromium")
-    found = (place for place in places if place and Path(place).exists())
-    return next(found, None) or shutil.which("chromium")
+def chromium() -> str:
+    return os.environ.get("FLASHWRIGHT_CHROMIUM") or needs.need("chromium")
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     path = chromium()
-    if path is None:
-        pytest.skip("needs Chromium (Debian: apt-get install chromium)")
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
         yield browser

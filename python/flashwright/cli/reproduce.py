@@ -13,6 +13,7 @@ from flashwright.cli.options import add_options
 from flashwright.cli.outputs import ResultOptions, WorkerOptions
 from flashwright.cli.render import errors, page, put_json, put_page, units
 from flashwright.errors import ConfigError
+from flashwright.grid.points import Store
 from flashwright.papers import Claim, Paper, Plan, Reproduction, choose, papers
 from flashwright.papers import reproduce as carry_out
 from flashwright.papers.kept import read_kept, renewed
@@ -134,6 +135,8 @@ def reproduce(
         return 130
     for outcome in found.failures:
         errors.fault(f"{outcome.point.label}: {outcome.error}")
+        if outcome.traceback is not None:
+            errors.note(f"its traceback: {Store(run.store).traceback_path(outcome.point)}")
     document = found.to_json()
     _put(document, run, output)
     if not output.silent:

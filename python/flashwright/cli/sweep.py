@@ -91,7 +91,7 @@ def sweep(
     _say_damaged(kept)
     if part is None:
         _write(found, output, file, out, summary)
-    _say_failures(found)
+    _say_failures(found, kept)
     if not output.silent:
         _say_end(found, bar, part)
     if found.failures:
@@ -130,7 +130,7 @@ def _say_damaged(kept: Store) -> None:
         errors.note(f"{what} damaged and counted as missing, such as {kept.damaged[0]}")
 
 
-def _say_failures(found: SweepResult) -> None:
+def _say_failures(found: SweepResult, kept: Store) -> None:
     """A line for each combination and reason; its seeds mostly fail alike."""
     alike: dict[tuple[str, str], list[Case]] = {}
     for case, error in found.failures:
@@ -142,6 +142,9 @@ def _say_failures(found: SweepResult) -> None:
         first = cases[0].point
         key = "no point" if first is None else f"point {first.key[:12]}"
         errors.fault(f"{', '.join(filter(None, (label, seeds)))} ({key}): {error}")
+        where = None if first is None else kept.traceback_path(first)
+        if where is not None and where.exists():
+            errors.note(f"its traceback: {where}")
     more = len(alike) - _FAILURES_SHOWN
     if more > 0:
         errors.note(f"{units.count(more)} more combinations failed; --out has the error of each")
@@ -215,8 +218,10 @@ def _document(found: SweepResult, file: Path) -> dict[str, object]:
                 "label": case.label,
                 "key": None if case.point is None else case.point.key,
                 "error": error,
+                "traceback": found.traceback_of(nth),
             }
-            for case, error in found.failures
+            for nth, case in enumerate(found.cases)
+            if (error := found.error_of(nth)) is not None
         ],
     }
 

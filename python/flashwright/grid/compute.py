@@ -118,6 +118,8 @@ def _keep(outcomes: Iterator[Outcome], store: Store, take: Callable[[Outcome], N
         for outcome in outcomes:
             if outcome.error is None:
                 writing.add(writers.submit(store.write, outcome))
+            elif outcome.traceback is not None:
+                writing.add(writers.submit(store.write_traceback, outcome))
             take(outcome)
             for future in [future for future in writing if future.done()]:
                 writing.remove(future)

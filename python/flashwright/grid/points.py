@@ -21,6 +21,7 @@ import os
 import secrets
 import sys
 import time
+import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -93,6 +94,8 @@ class Outcome:
         Whether it had been computed before.
     seconds : float
         How long it took when it was computed: seconds of processor time.
+    traceback : str or None
+        Where its function failed, as Python prints it; None for faults that a line says all of.
     """
 
     point: Point
@@ -100,6 +103,7 @@ class Outcome:
     error: str | None = None
     cached: bool = False
     seconds: float = 0.0
+    traceback: str | None = None
 
 
 # What a kept result calls itself in its first line.
@@ -218,6 +222,7 @@ class Store:
                 file.flush()
                 os.fsync(file.fileno())
             part.replace(path)
+            self.traceback_path(outcome.point).unlink(missing_ok=True)
         except OSError as error:
             raise OutputError(
                 f"{path}: can't be written: {reason(error)}",
@@ -229,6 +234,43 @@ class Store:
 
     def _path(self, point: Point) -> Path:
         return self.folder / point.key[:2] / f"{point.key}.json"
+
+    def traceback_path(self, point: Point) -> Path:
+        """Where the traceback of a point is kept that failed by an exception of its function.
+
+        Parameters
+        ----------
+        point : Point
+            Which.
+
+        Returns
+        -------
+        Path
+            Beside where its result would be; there is no such file if it did not fail so.
+        """
+        return self._path(point).with_suffix(".traceback")
+
+    def write_traceback(self, outcome: Outcome) -> None:
+        """Keep where a point failed; the point is tried again all the same.
+
+        Parameters
+        ----------
+        outcome : Outcome
+            Of a point that failed by an exception.
+
+        Raises
+        ------
+        OutputError
+            If it can't be written.
+        """
+        path = self.traceback_path(outcome.point)
+        try:
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(f"{outcome.point.label}\n\n{outcome.traceback}", encoding="utf-8")
+        except OSError as error:
+            raise OutputError(
+                f"{path}: can't be written: {reason(error)}; what was finished is kept", ""
+            ) from None
 
     def _tidy(self) -> None:
         """Remove what writers that were killed left; none writes for an hour."""
@@ -281,7 +323,11 @@ def carry_out(call: str, arguments: Mapping[str, Any]) -> str:
         text = json.dumps({"error": "; ".join(str(error).splitlines())})
     except Exception as error:
         what = str(error).splitlines()
-        text = json.dumps({"error": f"{type(error).__name__}: {what[0] if what else 'no words'}"})
+        answer = {
+            "error": f"{type(error).__name__}: {what[0] if what else 'no words'}",
+            "traceback": "".join(traceback.format_exception(error)),
+        }
+        text = json.dumps(answer)
     seconds = time.process_time() - began
     return f'{text[:-1]}, "seconds": {seconds!r}}}'
 
@@ -289,4 +335,6 @@ def carry_out(call: str, arguments: Mapping[str, Any]) -> str:
 def outcome_of(point: Point, text: str) -> Outcome:
     """What :func:`carry_out` told of a point."""
     told = _loads(text)
-    return Outcome(point, told.get("result"), told.get("error"), False, told["seconds"])
+    return Outcome(
+        point, told.get("result"), told.get("error"), False, told["seconds"], told.get("traceback")
+    )

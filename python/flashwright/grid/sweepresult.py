@@ -122,6 +122,17 @@ class SweepResult(Tabular):
         outcome = self.outcomes[nth]
         return self.cases[nth].combination.error if outcome is None else outcome.error
 
+    def traceback_of(self, nth: int) -> str | None:
+        """Where the function of a run failed, as Python prints it; None if it did not fail by an exception.
+
+        Parameters
+        ----------
+        nth : int
+            Its number among :attr:`cases`.
+        """
+        outcome = self.outcomes[nth]
+        return None if outcome is None else outcome.traceback
+
     def figures_of(self, nth: int) -> dict[str, Any] | None:
         """The documented figures of a run, but those of the machine that it ran on; None if it failed.
 
