@@ -78,7 +78,7 @@ def frame(table: pa.Table) -> DataFrame:
     return made
 
 
-def arrow_array(values: npt.NDArray[Any], kind: npt.DTypeLike = None) -> pa.Array:
+def arrow_array(values: npt.NDArray[Any], kind: npt.DTypeLike | None = None) -> pa.Array:
     """A column of NumPy's numbers as one of Arrow's; what is not a number is null.
 
     ``pyarrow.array`` makes the same, but imports pandas wherever that is installed, and so do casts.
