@@ -16,7 +16,6 @@ import pytest
 
 import flashwright
 from conftest import Cli
-from flashwright import cli
 from flashwright.errors import VerifyError
 from flashwright.run.run import Run
 from flashwright.traces import blktrace
@@ -199,7 +198,7 @@ def test_what_was_recorded_becomes_a_trace(
             bytes_skipped=0, stopped="command", command_status=1,
         )  # fmt: skip
 
-    monkeypatch.setattr(cli.trace, "record_device", made_up)
+    monkeypatch.setattr(recording, "record", made_up)
     out = tmp_path / "out.fwt"
     said = command(
         "trace", "record", "/dev/loop9", "-o", out, "--time-limit", 5, "--", "sh", "-c", "true"

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from typer.core import TyperArgument, TyperCommand, TyperGroup
 
-__all__ = ["PANELS", "Command", "Group", "panel_of"]
+__all__ = ["PANELS", "Command", "Group", "about", "panel_of"]
 
 PANELS: dict[str, tuple[str, ...]] = {
     "What is varied": ("--vary",),
@@ -196,11 +196,19 @@ class Group(TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the commands."""
+        _write(formatter, self.listing(ctx))
+
+    def listing(self, ctx: Any) -> dict[str, list[tuple[str, str]]]:
+        """Names and first sentences of the commands, by group."""
         sections: dict[str, list[tuple[str, str]]] = {}
         for name in self.list_commands(ctx):
             command = self.get_command(ctx, name)
             if command is not None and not command.hidden:
                 panel = getattr(command, "rich_help_panel", None) or "Commands"
-                first = (command.help or "").split("\n\n")[0]
-                sections.setdefault(panel, []).append((name, " ".join(first.split())))
-        _write(formatter, sections)
+                sections.setdefault(panel, []).append((name, about(command)))
+        return sections
+
+
+def about(command: Any) -> str:
+    """What a listing says of a command: the first sentence of its help."""
+    return " ".join((command.help or "").split("\n\n")[0].split())

@@ -6,17 +6,19 @@ import functools
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from flashwright.blackbox.target import Range, Target
 from flashwright.cli.outputs import OutputOptions, SavingOptions
 from flashwright.cli.render import errors
 from flashwright.errors import WorkloadError
 from flashwright.run.run import RunSettings
 from flashwright.run.ssd import Ssd
 from flashwright.traces import workloads
+
+if TYPE_CHECKING:
+    from flashwright.blackbox.target import Range, Target
 
 __all__ = [
     "OLD",
@@ -340,6 +342,8 @@ def open_target(
     read_only: bool = False,
 ) -> Target:
     """A target for probes and experiments: a simulated drive with its settings, or a real one, which has none."""
+    from flashwright.blackbox.target import Target
+
     if name.startswith("sim:"):
         ssd = Ssd.find(name.removeprefix("sim:")).with_settings(settings or ())
         drive = Target(ssd, seed=seed, part=part, read_only=read_only)

@@ -20,7 +20,7 @@ from flashwright.cli.options import (
     refuse_passing,
 )
 from flashwright.cli.outputs import TABLE, OutputOptions, SavingOptions
-from flashwright.cli.render import errors, page, put_json, put_page
+from flashwright.cli.render import errors, put_json, put_page
 from flashwright.drive import policies
 from flashwright.errors import WorkloadError
 from flashwright.run.results import RunResult
@@ -143,6 +143,8 @@ def _write(
         write_table(result.closeup, output.closeup_out)
     put_page(lambda: result, output)
     if not output.silent:
+        from flashwright.cli.render import page
+
         page.show_run(result)
     for violation in result.violations[:10]:
         errors.note(f"verify violation: {violation}")

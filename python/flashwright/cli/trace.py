@@ -20,7 +20,6 @@ from flashwright.cli.render import errors, page, put_json, units
 from flashwright.errors import OutputError
 from flashwright.support.files import check_writable
 from flashwright.traces import tracefiles, workloads
-from flashwright.traces.record import record as record_device
 
 __all__ = ["app"]
 
@@ -253,6 +252,8 @@ def record(
         raise OutputError(
             f"{target}: can't be written: {(error.strerror or str(error)).lower()}"
         ) from None
+    from flashwright.traces.record import record as record_device
+
     with folder as place:
         raw = Path(place) / "recording.blktrace"
         with Console(stderr=True).status("recording") as status:

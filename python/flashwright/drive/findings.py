@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-import numpy as np
-import numpy.typing as npt
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Array = npt.NDArray[np.float64]
 
 __all__ = ["Finding", "Mark", "Plot", "Series", "Verdict", "unknown"]
-
-Array = npt.NDArray[np.float64]
 
 Verdict = Literal["found", "absent", "unknown"]
 

@@ -33,14 +33,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any, ClassVar, Literal, SupportsIndex, TypeAlias
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, SupportsIndex, TypeAlias, Union
 
 from flashwright._core import Buffer, Unit
 from flashwright.errors import PolicyError
 from flashwright.support.arguments import checked
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 __all__ = [
     "Buffer",
@@ -60,14 +61,15 @@ __all__ = [
     "name_of",
 ]
 
-Streams: TypeAlias = (
-    SupportsIndex
-    | np.bool_
-    | Sequence[int]
-    | npt.NDArray[np.int64]
-    | npt.NDArray[np.uint8]
-    | npt.NDArray[np.bool_]
-)
+# What NumPy is in stands as text, so that a run without such a policy need not import it.
+Streams: TypeAlias = Union[
+    SupportsIndex,
+    Sequence[int],
+    "np.bool_",
+    "npt.NDArray[np.int64]",
+    "npt.NDArray[np.uint8]",
+    "npt.NDArray[np.bool_]",
+]
 """One stream for all pages, or one for each of them; truth values stand for streams 0 and 1."""
 
 
@@ -536,6 +538,8 @@ def handed(policies: Sequence[Given]) -> list[_Handed]:
 def _maker(policy: Given) -> Callable[[int, dict[str, int]], Policy]:
     def make(seed: int, about: dict[str, int]) -> Policy:
         instance: Any = policy() if isinstance(policy, type) else copy.deepcopy(policy)
+        import numpy as np
+
         instance.rng = np.random.default_rng(seed)
         instance.begin(policy._info(**about))
         made: Policy = instance

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, overload
-
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any, overload
 
 from flashwright.errors import WorkloadError
 from flashwright.support.arguments import checked
 from flashwright.support.tabular import Tabular
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    import pyarrow as pa
 
 __all__ = ["Latencies", "Settled", "Snapshots", "Warned"]
 
@@ -77,6 +78,8 @@ class Latencies(Tabular):
             return None if value is None else int(value)
         if not len(self.times_ns):
             return None
+        import numpy as np
+
         at = int(np.searchsorted(self.shares, q, side="left"))
         return int(self.times_ns[min(at, len(self.times_ns) - 1)])
 
@@ -94,6 +97,8 @@ class Latencies(Tabular):
         >>> run.latency_ns.to_arrow().column_names
         ['time_ns', 'share']
         """
+        import pyarrow as pa
+
         return pa.table({"time_ns": self.times_ns, "share": self.shares})
 
     def __repr__(self) -> str:
@@ -137,6 +142,9 @@ class Snapshots(Tabular):
         -------
         pyarrow.Table
         """
+        import numpy as np
+        import pyarrow as pa
+
         moments, cells = self.erases.shape
         return pa.table(
             {

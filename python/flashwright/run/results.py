@@ -10,10 +10,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, overload
 
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-
 from flashwright.errors import MissingResultError, WorkloadError
 from flashwright.run.parts import Latencies, Settled, Snapshots, Warned
 from flashwright.support.arguments import checked
@@ -21,10 +17,14 @@ from flashwright.support.core import _core
 from flashwright.support.estimate import Estimate
 from flashwright.support.files import write_beside
 from flashwright.support.tablefiles import write_parquet
-from flashwright.support.tabular import Tabular, html_table, of_rows
+from flashwright.support.tabular import Tabular, arrow_array, html_table, of_rows
 from flashwright.traces.requests import request_table
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    import pyarrow as pa
+
     from flashwright.run.pages import RunsPage
 
 __all__ = [
@@ -464,12 +464,17 @@ def flat_figures(figures: Mapping[str, Any], prefix: str = "") -> dict[str, obje
 
 def _table(columns: Mapping[str, npt.NDArray[Any]]) -> pa.Table:
     """A table in which a missing figure is null."""
-    arrays = {name: pa.array(values, from_pandas=True) for name, values in columns.items()}
-    arrays["response_p99_ns"] = arrays["response_p99_ns"].cast(pa.uint64())
+    import pyarrow as pa
+
+    arrays = {name: arrow_array(values) for name, values in columns.items()}
+    arrays["response_p99_ns"] = arrow_array(columns["response_p99_ns"], "uint64")
     return pa.table(arrays)
 
 
 def _closeup_table(columns: Mapping[str, npt.NDArray[Any]]) -> pa.Table:
+    import numpy as np
+    import pyarrow as pa
+
     order = np.argsort(columns["request"], kind="stable")
     rows = request_table({name: values[order] for name, values in columns.items()})
     start = columns["start_ns"][order]

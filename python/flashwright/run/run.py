@@ -7,10 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypedDict
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, TypedDict
 
 from flashwright.drive import policies
 from flashwright.errors import Interrupted, VerifyError, WorkloadError
@@ -22,6 +19,10 @@ from flashwright.support.progress import Progress
 from flashwright.support.sealed import expect_code, read_sealed, seal
 from flashwright.traces.tracemark import TraceMark
 from flashwright.traces.workloads import Source, Trace
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 __all__ = ["PlaySettings", "Run", "RunInterrupted", "RunSettings"]
 

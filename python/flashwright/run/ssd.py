@@ -9,15 +9,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from flashwright.drive.description import config_of, devices, keys_of
 from flashwright.drive.drivefiles import read_file, read_text
 from flashwright.drive.policies import Given
 from flashwright.errors import ArgumentError, ConfigError
 from flashwright.run.results import RunResult
 from flashwright.run.run import Run, RunSettings
-from flashwright.support.arguments import checked
+from flashwright.support.arguments import checked, plain
 from flashwright.support.core import _core
 from flashwright.support.progress import Progress
 from flashwright.traces import workloads
@@ -359,9 +357,9 @@ class Ssd:
 
 
 def _toml(key: str, value: object) -> str:
-    plain = value.item() if isinstance(value, np.generic) else value
+    number = plain(value)
     try:
-        return str(plain) if isinstance(plain, float) else json.dumps(plain)
+        return str(number) if isinstance(number, float) else json.dumps(number)
     except (TypeError, ValueError):
         raise ArgumentError(f"{key}: found {value!r}, expected text or a number") from None
 

@@ -10,6 +10,7 @@ import inspect
 import math
 import numbers
 import os
+import sys
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
@@ -18,11 +19,9 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar, Union, Unpack, get_args, get_origin
 
-import numpy as np
-
 from flashwright.errors import ArgumentError
 
-__all__ = ["check_fields", "checked"]
+__all__ = ["check_fields", "checked", "plain"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -74,10 +73,9 @@ def checked(**limits: tuple[float, float] | None) -> Callable[[Callable[P, R]], 
                 parameter = signature.parameters[name]
                 if parameter.kind is inspect.Parameter.VAR_KEYWORD:
                     _check_more(label, value, hints.get(name))
-                    value.update({key: _plain(each) for key, each in value.items()})
+                    value.update({key: plain(each) for key, each in value.items()})
                     continue
-                if isinstance(value, np.generic):
-                    given.arguments[name] = value = _plain(value)
+                given.arguments[name] = value = plain(value)
                 own = name in limits and limits[name] is None
                 if value is not parameter.default and name in hints and not own:
                     where = f"{label}: {name}"
@@ -107,22 +105,39 @@ def check_fields(settings: Any, *own: str) -> None:
     """
     made: Any = type(settings)
     for name, hint in _hints_of(made).items():
-        value = getattr(settings, name)
-        if isinstance(value, np.generic):
-            value = _plain(value)
+        given = getattr(settings, name)
+        value = plain(given)
+        if value is not given:
             object.__setattr__(settings, name, value)
         if name not in own:
             _check(name, value, hint)
 
 
-def _plain(value: Any) -> Any:
-    """NumPy's numbers as Python's own."""
-    return value.item() if isinstance(value, np.generic) else value
+def plain(value: Any) -> Any:
+    """NumPy's numbers as Python's own; all else as it is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> plain(np.float32(0.5)), plain("0.5"), plain(np.bool_(True))
+    (0.5, '0.5', True)
+    """
+    # Where NumPy has not been imported, nothing is of it.
+    numpy: Any = sys.modules.get("numpy")
+    return value.item() if numpy is not None and isinstance(value, numpy.generic) else value
 
 
 @functools.cache
 def _hints_of(of: Any) -> dict[str, Any]:
-    return typing.get_type_hints(of)
+    """The types of a class's fields or of a function's parameters.
+
+    What a function returns is left out: it may be of a package that is imported for type checkers only.
+    """
+    if isinstance(of, type):
+        return typing.get_type_hints(of)
+    named = {name: hint for name, hint in of.__annotations__.items() if name != "return"}
+    asked: Any = types.SimpleNamespace(__annotations__=named)
+    return typing.get_type_hints(asked, globalns=inspect.unwrap(of).__globals__)
 
 
 def _check_more(where: str, given: Mapping[str, Any], hint: Any) -> None:
@@ -165,7 +180,7 @@ def _fits(value: Any, hint: Any) -> bool:
     if origin is Literal:
         return isinstance(value, str) and value in parts
     if hint is bool:
-        return isinstance(value, bool | np.bool_)
+        return isinstance(plain(value), bool)
     if hint is int:
         return isinstance(value, numbers.Integral) and not isinstance(value, bool)
     if hint is float:

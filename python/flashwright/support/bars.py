@@ -5,19 +5,12 @@ from __future__ import annotations
 import sys
 import time
 from types import TracebackType
-from typing import Protocol, Self
-
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    Progress,
-    ProgressColumn,
-    TaskID,
-    TextColumn,
-    TimeRemainingColumn,
-)
+from typing import TYPE_CHECKING, Protocol, Self
 
 from flashwright.support import progress
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, ProgressColumn, TaskID
 
 __all__ = ["Bar", "OutcomeView", "PointsBar"]
 
@@ -52,6 +45,9 @@ class OutcomeView(Protocol):
 
 
 def _started(*columns: ProgressColumn) -> Progress:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn
+
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -129,6 +125,8 @@ class Bar(_Shown):
         if not self._wanted or clock - self._began < _WAIT_S:
             return
         if self._bar is None:
+            from rich.progress import TextColumn, TimeRemainingColumn
+
             self._bar = _started(
                 TextColumn("{task.percentage:>3.0f} %"),
                 TextColumn("{task.fields[rate]}"),
@@ -195,6 +193,8 @@ class PointsBar(_Shown):
         if not self._wanted or self.elapsed_s < _WAIT_S or outcome.cached:
             return
         if self._bar is None:
+            from rich.progress import TextColumn
+
             self._bar = _started(TextColumn("{task.fields[told]}"))
             self._bar.add_task("points", total=None, told="")
         now = finished - self.kept

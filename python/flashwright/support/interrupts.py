@@ -19,7 +19,15 @@ import time
 from collections.abc import Iterator
 from types import FrameType
 
-__all__ = ["STATUS", "Heard", "end_quietly", "heed_while_importing", "heeded", "is_command_line"]
+__all__ = [
+    "STATUS",
+    "Heard",
+    "end_quietly",
+    "heed_while_importing",
+    "heeded",
+    "importing",
+    "is_command_line",
+]
 
 STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143}
 """The exit status after each signal."""
@@ -65,15 +73,29 @@ def is_command_line() -> bool:
     return "-m" in words and words[words.index("-m") + 1] in ("flashwright", "flashwright.cli")
 
 
-def heed_while_importing() -> None:
-    """End the process at a signal with one line: nothing has been begun yet."""
+def heed_while_importing() -> dict[signal.Signals, signal._HANDLER]:
+    """End the process at a signal with one line: nothing has been begun yet. Gives the handlers before."""
 
     def end(number: int, frame: FrameType | None) -> None:
         with contextlib.suppress(OSError):
             os.write(2, b"note: interrupted\n")
         os._exit(STATUS[signal.Signals(number)])
 
-    _install(end)
+    return _install(end)
+
+
+@contextlib.contextmanager
+def importing() -> Iterator[None]:
+    """Have a signal within the block end the process of the command line as :func:`heed_while_importing` does.
+
+    For modules that a command needs before it begins anything: an exception in the midst of an import may get lost, or
+    leave half a module behind. Programs that call the command line as a function get the exception all the same.
+    """
+    before = heed_while_importing() if is_command_line() else {}
+    try:
+        yield
+    finally:
+        _restore(before)
 
 
 @contextlib.contextmanager
@@ -84,8 +106,7 @@ def heeded() -> Iterator[Heard]:
     try:
         yield heard
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        _restore(before)
 
 
 def end_quietly() -> None:
@@ -108,6 +129,11 @@ def _install(handler: signal._HANDLER) -> dict[signal.Signals, signal._HANDLER]:
     for number in wanted:
         signal.signal(number, handler)
     return wanted
+
+
+def _restore(before: dict[signal.Signals, signal._HANDLER]) -> None:
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 def _in_child() -> None:

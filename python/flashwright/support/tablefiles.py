@@ -7,14 +7,13 @@ import math
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-
-import pyarrow as pa
-import pyarrow.csv
-import pyarrow.feather
-import pyarrow.parquet
+from typing import TYPE_CHECKING
 
 from flashwright.errors import OutputError
 from flashwright.support.files import check_writable, write_beside
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["check_table", "write_parquet", "write_table"]
 
@@ -38,6 +37,7 @@ def write_table(table: pa.Table, path: str | os.PathLike[str]) -> None:
     Examples
     --------
     >>> import tempfile
+    >>> import pyarrow as pa
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder) / "runs.csv"
     ...     write_table(pa.table({"label": ["a"], "merges": [[1, 2]]}), file)
@@ -88,14 +88,21 @@ def check_table(path: Path, option: str) -> None:
 
 
 def _write_parquet(table: pa.Table, path: Path) -> None:
-    pa.parquet.write_table(table, str(path), compression="zstd")
+    import pyarrow.parquet
+
+    pyarrow.parquet.write_table(table, str(path), compression="zstd")
 
 
 def _write_arrow(table: pa.Table, path: Path) -> None:
-    pa.feather.write_feather(table, str(path), compression="lz4")
+    import pyarrow.feather
+
+    pyarrow.feather.write_feather(table, str(path), compression="lz4")
 
 
 def _write_csv(table: pa.Table, path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.csv
+
     columns = {}
     for name, values in zip(table.column_names, table.columns, strict=True):
         if pa.types.is_nested(values.type):
@@ -105,7 +112,7 @@ def _write_csv(table: pa.Table, path: Path) -> None:
             columns[name] = values.cast(values.type.value_type)
         else:
             columns[name] = values
-    pa.csv.write_csv(pa.table(columns), str(path))
+    pyarrow.csv.write_csv(pa.table(columns), str(path))
 
 
 def _write_json(table: pa.Table, path: Path) -> None:

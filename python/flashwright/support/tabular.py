@@ -5,16 +5,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
-from typing import TYPE_CHECKING
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any
 
 from flashwright.errors import MissingPackageError
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+    import pyarrow as pa
     from pandas import DataFrame
 
-__all__ = ["Tabular", "column", "frame", "html_table", "of_rows"]
+__all__ = ["Tabular", "arrow_array", "column", "frame", "html_table", "of_rows"]
 
 
 class Tabular(ABC):
@@ -63,6 +63,7 @@ def frame(table: pa.Table) -> DataFrame:
 
     Examples
     --------
+    >>> import pyarrow as pa
     >>> frame(pa.table({"seed": [1, 2]}))["seed"].sum()
     np.int64(3)
     """
@@ -75,6 +76,44 @@ def frame(table: pa.Table) -> DataFrame:
         ) from None
     made: DataFrame = table.to_pandas()
     return made
+
+
+def arrow_array(values: npt.NDArray[Any], kind: npt.DTypeLike | None = None) -> pa.Array:
+    """A column of NumPy's numbers as one of Arrow's; what is not a number is null.
+
+    ``pyarrow.array`` makes the same, but imports pandas wherever that is installed, and so do casts.
+
+    Parameters
+    ----------
+    values : array of numbers
+        In one dimension.
+    kind : type of NumPy's numbers, optional
+        What the numbers are to be; by default what they are.
+
+    Returns
+    -------
+    pyarrow.Array
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> arrow_array(np.array([1.5, np.nan])).to_pylist()
+    [1.5, None]
+    >>> arrow_array(np.array([np.nan, 7.0]), np.uint64).to_pylist()
+    [None, 7]
+    """
+    import numpy as np
+    import pyarrow as pa
+
+    known = None
+    if values.dtype.kind == "f":
+        missing = np.isnan(values)
+        if missing.any():
+            known = pa.py_buffer(np.packbits(~missing, bitorder="little"))
+            values = np.where(missing, 0, values)
+    values = np.ascontiguousarray(values, kind)
+    buffers = [known, pa.py_buffer(values)]
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), buffers)
 
 
 def html_table(
@@ -142,6 +181,8 @@ def of_rows(rows: Iterable[Mapping[str, object]]) -> pa.Table:
     >>> of_rows([{"key": 1, "a": 2}, {"key": "off"}]).to_pydict()
     {'key': ['1', 'off'], 'a': [2, None]}
     """
+    import pyarrow as pa
+
     listed = list(rows)
     names = dict.fromkeys(name for row in listed for name in row)
     return pa.table({name: column([row.get(name) for row in listed]) for name in names})

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy.typing as npt
-import pyarrow as pa
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    import pyarrow as pa
 
 __all__ = ["KINDS", "request_table"]
 
@@ -16,6 +17,8 @@ KINDS = ("read", "write", "trim", "flush")
 
 def request_table(columns: Mapping[str, npt.NDArray[Any]]) -> pa.Table:
     """Columns of requests as a table, their kinds by name."""
+    import pyarrow as pa
+
     arrays = {name: pa.array(values) for name, values in columns.items()}
     arrays["kind"] = pa.DictionaryArray.from_arrays(arrays["kind"].cast(pa.int8()), pa.array(KINDS))
     return pa.table(arrays)

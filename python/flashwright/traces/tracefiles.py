@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any
 
 from flashwright.errors import WorkloadError
 from flashwright.support.arguments import checked
 from flashwright.support.core import _core
 from flashwright.traces.requests import request_table
 from flashwright.traces.workloads import Trace, trace
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["columns", "convert", "formats", "info"]
 

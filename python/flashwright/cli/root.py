@@ -1,0 +1,167 @@
+"""The commands by name: the listing of all, and the import of the one that was asked for."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Annotated, Any
+
+import typer
+
+from flashwright.cli.help import Command, Group
+from flashwright.cli.render import errors
+from flashwright.support import interrupts
+
+__all__ = ["COMMANDS", "app", "invoke", "load"]
+
+COMMANDS: dict[str, dict[str, str]] = {
+    "Simulate": {
+        "simulate": "Play a trace or a workload on a simulated drive.",
+        "compare": "Play the same workload under several settings, and show the results side by side.",
+    },
+    "Look into a drive": {
+        "probe": "Find out a drive's hidden parameters by timing requests; each verdict comes with its evidence.",
+        "characterize": "Look at how a drive behaves as it fills, ages and is loaded; all data on it is lost.",
+        "replay": "Play a trace or a workload on a real device or file, in real time and past the page cache.",
+    },
+    "Plan": {
+        "advise": "Say how much spare space a workload needs: what it costs, where it turns steep, the least that "
+        "meets a target.",
+        "lifetime": "Say how long a drive lasts: by formula, by playing it to its end (--simulate), or from "
+        "SMART data (--smart).",
+    },
+    "Papers and grids": {
+        "reproduce": "Run the tables and figures of papers again, and compare our numbers with theirs.",
+        "sweep": "Run grids and lists of settings, each with several seeds, on all cores.",
+    },
+    "Traces and lists": {
+        "policies": "List everything that can be chosen by name: schemes, policies, schedulers, workloads, formats.",
+        "devices": "List the bundled drives, or print one as TOML.",
+        "trace": "Summarise, convert and record traces.",
+    },
+}
+"""The commands in the groups of the listing, each with the first sentence of its help. Each is what ``flashwright.cli``
+has under its name: a module with a function of that name, or with an ``app`` of several commands."""
+
+_EXAMPLES = """\b
+Examples:
+  flashwright simulate --workload zipf:write=0.7,depth=32 --precondition workload
+  flashwright compare default --vary gc.victim=greedy,fifo --report page.html
+  flashwright trace info requests.spc.gz
+
+`flashwright COMMAND --help` lists what a command takes. In a pipe, tables are as wide as they need to be; COLUMNS sets
+another width.
+"""
+
+# Wherever typer keeps the parser's exceptions: the base of all that it raises for bad usage.
+_UsageError: type[Exception] = typer.BadParameter.__bases__[0]
+
+
+def load(name: str) -> Any:
+    """Import a command.
+
+    Parameters
+    ----------
+    name : str
+        One of those in :data:`COMMANDS`.
+
+    Returns
+    -------
+    click.Command
+        As the parser takes it.
+
+    Raises
+    ------
+    KeyError
+        If there is none of that name.
+
+    Examples
+    --------
+    >>> load("trace").list_commands(None)
+    ['info', 'convert', 'record']
+    """
+    panel = next((panel for panel, names in COMMANDS.items() if name in names), None)
+    if panel is None:
+        raise KeyError(name)
+    with interrupts.importing():
+        module = importlib.import_module(f"flashwright.cli.{name}")
+    alone = typer.Typer(rich_markup_mode=None, add_completion=False)
+    if hasattr(module, "app"):
+        alone.add_typer(module.app, name=name, rich_help_panel=panel)
+    else:
+        alone.command(name, cls=Command, rich_help_panel=panel)(getattr(module, name))
+    return typer.main.get_group(alone).commands[name]
+
+
+class _Root(Group):
+    """All commands: listed without an import, and each imported when it is looked up."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        names: dict[str, Any] = {name: None for listed in COMMANDS.values() for name in listed}
+        self.commands = names
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of that name; None if there is none."""
+        if cmd_name in self.commands and self.commands[cmd_name] is None:
+            self.commands[cmd_name] = load(cmd_name)
+        return self.commands.get(cmd_name)
+
+    def listing(self, ctx: Any) -> dict[str, list[tuple[str, str]]]:
+        """Names and first sentences, by group."""
+        return {panel: list(names.items()) for panel, names in COMMANDS.items()}
+
+
+app = typer.Typer(
+    name="flashwright",
+    cls=_Root,
+    help="Simulate solid-state drives, and look into real ones from the outside.",
+    epilog=_EXAMPLES,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from flashwright._core import __version__
+
+        print(f"flashwright {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Print the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Take what stands before the command."""
+
+
+def invoke(arguments: list[str]) -> int:
+    """Parse, carry out the command, and give its exit status; bad usage is told here."""
+    # Not by calling `app`, which makes a status of an interruption that nobody was told of.
+    command = typer.main.get_command(app)
+    try:
+        with command.make_context("flashwright", arguments) as context:
+            status = command.invoke(context)
+    except typer.Exit as done:
+        return done.exit_code
+    except typer.Abort:
+        raise KeyboardInterrupt from None
+    except _UsageError as error:
+        asked = getattr(error, "ctx", None)
+        name = "flashwright" if asked is None else asked.command_path
+        errors.fault(_sentence(error.format_message()), f"`{name} --help` lists what it takes")  # type: ignore[attr-defined]
+        return 2
+    return status if isinstance(status, int) else 0
+
+
+def _sentence(message: str) -> str:
+    """A parser's message in the style of all others: no capital, no full stop."""
+    text = message.strip().rstrip(".").replace("\n", " ")
+    return text[:1].lower() + text[1:]
