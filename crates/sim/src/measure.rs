@@ -4,7 +4,7 @@ use crate::latency::Latency;
 use flashwright_block::{BlockDevice, Completion};
 use flashwright_ftl::{Cause, Counters, OpKind};
 use flashwright_nand::BlockId;
-use flashwright_ssd::Ssd;
+use flashwright_ssd::{BusyTimes, Ssd};
 use serde::{Deserialize, Serialize};
 
 /// When a window of the time series ends.
@@ -229,6 +229,8 @@ pub(crate) struct Measurement {
     pub start_ns: u64,
     pub end_ns: u64,
     pub counters_start: Counters,
+    /// How long dies and channels had been busy when measuring began.
+    pub busy_start: BusyTimes,
     pub digest: u64,
     timed: bool,
     /// Where something before the flash merges, cuts or buffers: pages that had been written to the translation layer when
@@ -291,6 +293,7 @@ impl Measurement {
             start_ns: now,
             end_ns: now,
             counters_start: ssd.flash().counters().clone(),
+            busy_start: ssd.busy_times(),
             digest: DIGEST_START,
             timed,
             written_before: None,

@@ -1,9 +1,9 @@
 //! The result of a run, as programs read it: names, units and causes as the documented JSON has them.
 
 use crate::latency::{Latency, LatencySummary};
-use crate::measure::{Closeup, RequestColumns, Snapshots, Times, WindowRow};
+use crate::measure::{Closeup, Measurement, RequestColumns, Snapshots, Times, WindowRow};
 use crate::simulation::Simulation;
-use flashwright_block::BlockDevice;
+use flashwright_block::{BlockDevice, Nanos};
 use flashwright_ftl::{Cause, Counters, MappingCache, Merges, OpKind};
 use flashwright_host::LayerFigures;
 use flashwright_nand::BlockId;
@@ -106,7 +106,7 @@ impl RunReport {
             "throughput": throughput(simulation),
             "controller": simulation.controller(),
             "host_layers": simulation.layers().iter().map(host_layer).collect::<Vec<_>>(),
-            "busy": busy(ssd.busy_times(), measured.end_ns),
+            "busy": busy(&ssd.busy_times(), measured),
             "verify": {
                 "enabled": verified,
                 "violations": if verified { json!(violations.len()) } else { Value::Null },
@@ -295,13 +295,16 @@ fn throughput(simulation: &Simulation) -> Value {
     json!({ "iops": per_s(moved), "bytes_per_s": per_s(measured.bytes) })
 }
 
-/// Share of the run's time for which each die and channel was busy.
+/// Share of the measured time for which each die and channel was busy.
 #[allow(clippy::cast_precision_loss)]
-fn busy(times: BusyTimes, until: u64) -> Value {
-    let shares = |busy: Vec<flashwright_block::Nanos>| -> Vec<f64> {
-        busy.into_iter().map(|time| if until > 0 { time.0 as f64 / until as f64 } else { 0.0 }).collect()
+fn busy(times: &BusyTimes, measured: &Measurement) -> Value {
+    let nanos = measured.end_ns - measured.start_ns;
+    let shares = |busy: &[Nanos], before: &[Nanos]| -> Vec<f64> {
+        let since = busy.iter().zip(before).map(|(now, before)| now.0 - before.0);
+        since.map(|time| if nanos > 0 { time as f64 / nanos as f64 } else { 0.0 }).collect()
     };
-    json!({ "dies": shares(times.dies), "channels": shares(times.channels) })
+    let before = &measured.busy_start;
+    json!({ "dies": shares(&times.dies, &before.dies), "channels": shares(&times.channels, &before.channels) })
 }
 
 /// What a scheduler before the drive did, with means.
