@@ -164,9 +164,9 @@ impl Simulation {
         let report = self.with(py, |state| {
             let (notes, application) = (state.source.notes(), state.source.application());
             Ok(state.run.report().map(|mut report| {
-                report.json["workload_notes"] = notes.into();
-                report.json["application"] = application;
-                state.policies.tell(&mut report.json);
+                report.report.workload_notes = notes;
+                report.report.application = application;
+                state.policies.tell(&mut report.report);
                 report
             }))
         })?;
@@ -246,7 +246,7 @@ impl Simulation {
 
 fn as_dict(py: Python<'_>, report: RunReport) -> PyResult<Bound<'_, PyDict>> {
     let dict = PyDict::new(py);
-    dict.set_item("json", report.to_json())?;
+    dict.set_item("json", report.report.to_json())?;
     dict.set_item("windows", windows(py, &report.windows)?)?;
     dict.set_item("requests", report.requests.map(|columns| requests(py, columns)).transpose()?)?;
     let closeup = report.closeup.map(|closeup| {
@@ -264,7 +264,6 @@ fn as_dict(py: Python<'_>, report: RunReport) -> PyResult<Bound<'_, PyDict>> {
         distribution.set_item(name, (times.into_pyarray(py), shares.into_pyarray(py)))?;
     }
     dict.set_item("response_distribution", distribution)?;
-    dict.set_item("violations", report.violations)?;
     Ok(dict)
 }
 
@@ -282,39 +281,29 @@ fn snapshots<'py>(py: Python<'py>, found: &Snapshots) -> PyResult<Bound<'py, PyD
 }
 
 /// Columns of the time series. What does not apply to a window is NaN, which Arrow takes for a null.
+#[allow(clippy::cast_precision_loss)] // nanoseconds far below 2^53
 fn windows<'py>(py: Python<'py>, rows: &[WindowRow]) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
-    macro_rules! counts {
-        ($($name:ident),+) => {
-            $(dict.set_item(stringify!($name), rows.iter().map(|row| row.$name).collect::<Vec<u64>>().into_pyarray(py))?;)+
-        };
-    }
-    macro_rules! figures {
-        ($($name:ident),+) => {
-            $(dict.set_item(
-                stringify!($name),
-                rows.iter().map(|row| row.$name.unwrap_or(f64::NAN)).collect::<Vec<f64>>().into_pyarray(py),
-            )?;)+
-        };
-    }
-    counts!(
-        requests_end,
-        time_end_ns,
-        requests,
-        pages_read,
-        pages_written,
-        programs,
-        programs_gc,
-        reads_flash,
-        erases,
-        collections
-    );
-    figures!(victim_pages_valid_mean, write_amplification, response_mean_ns);
-    #[allow(clippy::cast_precision_loss)] // nanoseconds far below 2^53
-    let p99: Vec<f64> = rows.iter().map(|row| row.response_p99_ns.map_or(f64::NAN, |nanos| nanos as f64)).collect();
-    dict.set_item("response_p99_ns", p99.into_pyarray(py))?;
-    figures!(iops);
-    counts!(blocks_worn_out);
+    let counts = |of: fn(&WindowRow) -> u64| rows.iter().map(of).collect::<Vec<u64>>().into_pyarray(py);
+    let figures = |of: fn(&WindowRow) -> Option<f64>| {
+        rows.iter().map(|row| of(row).unwrap_or(f64::NAN)).collect::<Vec<f64>>().into_pyarray(py)
+    };
+    dict.set_item("requests_end", counts(|row| row.of.requests_end))?;
+    dict.set_item("time_end_ns", counts(|row| row.of.time_end_ns))?;
+    dict.set_item("requests", counts(|row| row.of.requests))?;
+    dict.set_item("pages_read", counts(|row| row.flash.pages_read))?;
+    dict.set_item("pages_written", counts(|row| row.flash.pages_written))?;
+    dict.set_item("programs", counts(|row| row.flash.programs))?;
+    dict.set_item("programs_gc", counts(|row| row.flash.programs_gc))?;
+    dict.set_item("reads_flash", counts(|row| row.flash.reads_flash))?;
+    dict.set_item("erases", counts(|row| row.flash.erases))?;
+    dict.set_item("collections", counts(|row| row.flash.collections))?;
+    dict.set_item("victim_pages_valid_mean", figures(|row| row.flash.victim_pages_valid_mean()))?;
+    dict.set_item("write_amplification", figures(|row| row.flash.write_amplification()))?;
+    dict.set_item("response_mean_ns", figures(|row| row.of.response_mean_ns()))?;
+    dict.set_item("response_p99_ns", figures(|row| row.of.response_p99_ns.map(|nanos| nanos as f64)))?;
+    dict.set_item("iops", figures(|row| row.of.iops()))?;
+    dict.set_item("blocks_worn_out", counts(|row| row.flash.blocks_worn_out))?;
     Ok(dict)
 }
 

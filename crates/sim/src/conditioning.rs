@@ -12,6 +12,7 @@ use flashwright_block::{
 };
 use flashwright_ftl::{Cause, OpKind};
 use flashwright_ssd::Ssd;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Passes of a trace at most.
@@ -24,7 +25,7 @@ const GROWTH: f64 = 1.189_207_115_002_721;
 const PROGRAMS_MAX: u64 = 1000;
 
 /// How the search for the settled state ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Search {
     /// It goes on.

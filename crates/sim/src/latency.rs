@@ -1,6 +1,7 @@
 //! Response and service times: exact moments, percentiles from an HDR histogram.
 
 use hdrhistogram::Histogram;
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
 /// Times of one kind of request. Percentiles are exact to three significant digits, all else to the nanosecond.
@@ -13,17 +14,24 @@ pub struct Latency {
     max: u64,
 }
 
-/// A summary, as the JSON of a run has it. All in nanoseconds; `None` where nothing was recorded.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs)]
+/// A summary, as the JSON of a run has it. All but `count` in nanoseconds; percentiles are exact to three significant digits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LatencySummary {
+    /// Requests whose times were taken; 0 where the drive has no times.
     pub count: u64,
+    /// Mean. Null without a request.
     pub mean: Option<f64>,
+    /// Standard deviation. Null without a request.
     pub stdev: Option<f64>,
+    /// The time below or at which half of the requests lie. Null without a request.
     pub p50: Option<u64>,
+    /// The time below or at which 90 % of the requests lie. Null without a request.
     pub p90: Option<u64>,
+    /// The time below or at which 99 % of the requests lie. Null without a request.
     pub p99: Option<u64>,
+    /// The time below or at which 99.9 % of the requests lie. Null without a request.
     pub p99_9: Option<u64>,
+    /// The longest. Null without a request.
     pub max: Option<u64>,
 }
 

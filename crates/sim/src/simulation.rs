@@ -503,7 +503,7 @@ impl Simulation {
             measurement.finish(self.machine.ssd());
             self.phase = Phase::Done;
             let warmup = self.settings.warmup_requests;
-            if warmup > 0 && measurement.requests == 0 && self.ended.is_none() {
+            if warmup > 0 && measurement.tally.requests == 0 && self.ended.is_none() {
                 return Err(RunError::NothingMeasured { warmup, played: submitted });
             }
         }

@@ -31,7 +31,7 @@ fn play(config: &Config, workload: &str, depth: u32, warmup: u64, requests: u64)
     let mut run = Simulation::new(config, settings).unwrap();
     let mut source = SourceSpec::Workload(workload.parse().unwrap()).open(run.ssd(), Seed(3)).unwrap();
     while !run.step(&mut source, 1000).unwrap() {}
-    run.report().unwrap().json
+    run.report().unwrap().report.to_value()
 }
 
 /// Nanoseconds for which each die and channel was busy while it was measured.

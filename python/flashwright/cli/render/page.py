@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -102,7 +102,7 @@ def show_run(result: RunResult) -> None:
             out.print(part)
 
 
-def _drive(config: dict[str, Any], drive: dict[str, Any]) -> str:
+def _drive(config: Mapping[str, Any], drive: Mapping[str, Any]) -> str:
     g = config["geometry"]
     logical, page = drive["logical_bytes"], drive["logical_bytes"] / max(1, drive["logical_pages"])
     return (
@@ -113,7 +113,7 @@ def _drive(config: dict[str, Any], drive: dict[str, Any]) -> str:
 
 
 def _head(result: RunResult) -> RenderableType:
-    j = result.json
+    j: Mapping[str, Any] = result.json
     rows = [("drive", _drive(j["config"], j["drive"])), ("workload", j["workload"])]
     rows.extend(("", note) for note in j["workload_notes"])
     rows.extend(
@@ -148,7 +148,7 @@ def _warnings(results: Sequence[RunResult]) -> list[tuple[str, str]]:
     ]
 
 
-def _program(figures: dict[str, float]) -> str:
+def _program(figures: Mapping[str, Any]) -> str:
     """What a program above a file system did, on one line."""
     parts = [f"{figures['seconds']:.3f} s ({figures['seconds_with_sync']:.3f} s with sync)"]
     parts += [
@@ -164,7 +164,7 @@ def _program(figures: dict[str, float]) -> str:
     return "; ".join(parts)
 
 
-def pace(pace: dict[str, Any] | str) -> str:
+def pace(pace: Mapping[str, Any] | str) -> str:
     """When requests were issued."""
     if isinstance(pace, str):
         return "the program's own: its threads wait for the drive"
@@ -174,7 +174,7 @@ def pace(pace: dict[str, Any] | str) -> str:
     return "open loop, at arrival times" + ("" if scale == 1 else f" multiplied by {scale:g}")
 
 
-def _precondition(done: dict[str, Any]) -> str:
+def _precondition(done: Mapping[str, Any]) -> str:
     text = str(done["spec"])
     if done["pages_written"]:
         text += f" ({units.count(done['pages_written'])} pages written)"
@@ -203,7 +203,7 @@ _SEARCH = {
 }
 
 
-def _amplification(figures: dict[str, Any]) -> str:
+def _amplification(figures: Mapping[str, Any]) -> str:
     """Write amplification with its interval, and whether it is of a settled drive."""
     text = units.number(figures["write_amplification"])
     settled = figures["settled"]
@@ -267,7 +267,7 @@ def _figures(result: RunResult) -> RenderableType:
     return grid(rows)
 
 
-def _controller(figures: dict[str, Any]) -> str:
+def _controller(figures: Mapping[str, Any]) -> str:
     """What stands between the interface and the flash did; parts that did nothing are left out."""
     parts = []
     if figures["write_buffer_bytes"]:
@@ -289,7 +289,7 @@ def _controller(figures: dict[str, Any]) -> str:
     return "; ".join(parts) or "no buffer was used"
 
 
-def _cleaning(figures: dict[str, Any]) -> str:
+def _cleaning(figures: Mapping[str, Any]) -> str:
     victims = figures["gc"]["collections"]
     if victims == 0 and figures["precondition"]["spec"] == "empty":
         return "none: the drive began empty and had room for all of it (see --precondition)"
@@ -297,7 +297,7 @@ def _cleaning(figures: dict[str, Any]) -> str:
     return f"{units.count(victims)} victims, {of_pages} of their pages invalid"
 
 
-def _buffer(figures: dict[str, Any]) -> str:
+def _buffer(figures: Mapping[str, Any]) -> str:
     parts = []
     for kind in ("write", "read"):
         if figures[f"{kind}s"]:
@@ -314,7 +314,7 @@ def _buffer(figures: dict[str, Any]) -> str:
 
 
 def _operations(result: RunResult) -> RenderableType:
-    flash = result.json["flash"]
+    flash: Mapping[str, Any] = result.json["flash"]
     used = [
         cause
         for cause in _CAUSES
@@ -336,7 +336,7 @@ def _operations(result: RunResult) -> RenderableType:
 
 
 def _times(result: RunResult) -> RenderableType | None:
-    response = result.json["response_time_ns"]
+    response: Mapping[str, Any] = result.json["response_time_ns"]
     if not response["all"]["count"]:
         return None
     return times("response time", [(kind, response[kind]) for kind in ("all", "read", "write")])
@@ -346,7 +346,7 @@ def _times(result: RunResult) -> RenderableType | None:
 _TIMES = {"mean": 95, "p50": 70, "p90": 60, "p99": 90, "p99_9": 65, "max": 80}
 
 
-def times(head: str, rows: Sequence[tuple[str, dict[str, Any]]]) -> Table:
+def times(head: str, rows: Sequence[tuple[str, Mapping[str, Any]]]) -> Table:
     """Times of requests: a row for each kind that there was.
 
     Parameters
@@ -368,7 +368,7 @@ def times(head: str, rows: Sequence[tuple[str, dict[str, Any]]]) -> Table:
     return table
 
 
-def host_layers(layers: Sequence[dict[str, Any]]) -> RenderableType | None:
+def host_layers(layers: Sequence[Mapping[str, Any]]) -> RenderableType | None:
     """What the schedulers before a drive did, a row a scheduler and direction, from the host down."""
     if not layers:
         return None
@@ -394,7 +394,7 @@ def host_layers(layers: Sequence[dict[str, Any]]) -> RenderableType | None:
             if not counts["requests"]:
                 continue
 
-            def part(name: str, counts: dict[str, Any] = counts) -> str:
+            def part(name: str, counts: Mapping[str, Any] = counts) -> str:
                 found = counts[name]
                 return units.share(None if found is None else found / counts["requests"])
 
@@ -432,7 +432,7 @@ def _foot(result: RunResult) -> RenderableType:
         text += f", {units.count(speed)} requests a second"
     if cost["peak_rss_bytes"] is not None:
         text += f", {units.size(cost['peak_rss_bytes'])} of memory at most"
-    rows.extend([("simulator", text), ("digest", j["digest"])])
+    rows.extend([("simulator", text), ("digest", str(j["digest"]))])
     return grid(rows)
 
 
@@ -441,16 +441,16 @@ class _Figure(Column):
     """A column of a comparison; one that is not always there is where any run has its figure."""
 
     show: Callable[[float | None], str]
-    of: Callable[[dict[str, Any]], float | None]
+    of: Callable[[Mapping[str, Any]], float | None]
     always: bool = True
 
-    def wanted(self, runs: Sequence[dict[str, Any]]) -> bool:
+    def wanted(self, runs: Sequence[Mapping[str, Any]]) -> bool:
         """Whether it is there for these runs."""
         return self.always or any(self.of(run) is not None for run in runs)
 
 
-def _path(path: str) -> Callable[[dict[str, Any]], float | None]:
-    def of(figures: dict[str, Any]) -> float | None:
+def _path(path: str) -> Callable[[Mapping[str, Any]], float | None]:
+    def of(figures: Mapping[str, Any]) -> float | None:
         found: Any = figures
         for key in path.split("/"):
             found = found[key]
@@ -459,12 +459,12 @@ def _path(path: str) -> Callable[[dict[str, Any]], float | None]:
     return of
 
 
-def _cleaning_programs(figures: dict[str, Any]) -> float:
+def _cleaning_programs(figures: Mapping[str, Any]) -> float:
     programs = figures["flash"]["programs"]
     return float(programs["gc"] + programs["merge"])
 
 
-def _size_to_drive(figures: dict[str, Any]) -> float | None:
+def _size_to_drive(figures: Mapping[str, Any]) -> float | None:
     """Mean size of reads and writes that the lowest scheduler handed on; None without one."""
     if not figures["host_layers"]:
         return None
@@ -477,7 +477,7 @@ def _size_to_drive(figures: dict[str, Any]) -> float | None:
 _VERDICTS = tuple(units.VERDICTS)
 
 
-def _verdict_number(figures: dict[str, Any]) -> float | None:
+def _verdict_number(figures: Mapping[str, Any]) -> float | None:
     settled = figures["settled"]
     return None if settled is None else float(_VERDICTS.index(settled["verdict"]))
 
@@ -491,7 +491,7 @@ def _comparison(table_ram: bool) -> list[_Figure]:
         name: str,
         importance: int,
         show: Callable[[float | None], str],
-        of: str | Callable[[dict[str, Any]], float | None],
+        of: str | Callable[[Mapping[str, Any]], float | None],
         *,
         always: bool = True,
     ) -> _Figure:
@@ -554,11 +554,11 @@ def _alike(results: Sequence[RunResult]) -> list[list[str]]:
     """Labels of runs that no setting told apart, such as those of a scheme that uses no victim policy."""
     by_digest: dict[str, list[str]] = {}
     for result in results:
-        by_digest.setdefault(result.json["digest"], []).append(result.label)
+        by_digest.setdefault(str(result.json["digest"]), []).append(result.label)
     return [labels for labels in by_digest.values() if len(labels) > 1]
 
 
-def _ram_note(runs: Sequence[dict[str, Any]]) -> str | None:
+def _ram_note(runs: Sequence[Mapping[str, Any]]) -> str | None:
     """Where DFTL's RAM comes from, which it has as a setting and other schemes don't."""
     of_dftl = [
         run["config"]["ftl"]["dftl"] for run in runs if run["config"]["ftl"]["scheme"] == "dftl"
@@ -574,7 +574,7 @@ def _ram_note(runs: Sequence[dict[str, Any]]) -> str | None:
 def show_comparison(results: Sequence[RunResult], title: str, *, table_ram: bool = False) -> None:
     """Print runs side by side."""
     out = console()
-    runs = [result.json for result in results]
+    runs: list[Mapping[str, Any]] = [result.json for result in results]
     head = [("compare", title), ("workload", _common([run["workload"] for run in runs]))]
     notes = dict.fromkeys(note for run in runs for note in run["workload_notes"])
     head.extend(("", note) for note in notes)
