@@ -403,7 +403,10 @@ class RunResult(Reported, Tabular):
 
     @property
     def write_amplification(self) -> float | None:
-        """Flash pages programmed per page that the host wrote; None if it wrote none."""
+        """Flash pages programmed per page that the host asked to write; None if it wrote none.
+
+        Below 1 where buffers take writes; ``json["write_amplification_into_flash"]`` is per page that they let through.
+        """
         return self.json["write_amplification"]
 
     @property

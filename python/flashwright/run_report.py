@@ -98,6 +98,10 @@ class Host(TypedDict):
     pages_written: int | None
     """Pages that requests asked to write, whatever buffers took. Counts a page once for each request that touches
     it. Null in a replay."""
+    pages_into_flash: int | None
+    """Host pages that were programmed: what buffers, schedulers and the controller let through. Counts what a
+    buffer held when measuring began, and not what it holds at the end. Equal to `pages_written` where nothing lies
+    before the flash. Null in a replay."""
     pages_trimmed: int | None
     """Pages that requests asked to trim. Counts a page once for each request that touches it. Null in a replay."""
     bytes: int
@@ -593,6 +597,10 @@ class Report(TypedDict):
     write_amplification: float | None
     """`flash.programs.total` over `host.pages_written`: below 1 where buffers take writes. Null in a replay, and
     where the host wrote nothing."""
+    write_amplification_into_flash: float | None
+    """`flash.programs.total` over `host.pages_into_flash`: what cleaning makes of the pages that buffers let
+    through. Equal to `write_amplification` where nothing lies before the flash. Null in a replay, and where no
+    page came through."""
     gc: Gc
     """Cleaning since measuring began."""
     merges: Merges

@@ -109,7 +109,7 @@ def test_what_is_missing_or_unknown_is_wrong() -> None:
     run = Ssd.named("default").with_(SMALL).play(WRITES, requests=100)
     for change in (
         lambda json: json.pop("write_amplification"),
-        lambda json: json["host"].pop("pages_read"),
+        lambda json: json["host"].pop("pages_into_flash"),
         lambda json: json["host"].update(pages_writen=1),
         lambda json: json.update(write_amplification="1.0"),
     ):
@@ -160,3 +160,20 @@ def spelled_out(path: str) -> set[str]:
 def test_the_types_know_every_figure() -> None:
     assert set(run_report.Report.__annotations__) == set(schema()["properties"])
     assert types_of(schema(), "Report") in (ROOT / "python/flashwright/run_report.py").read_text()
+
+
+def test_host_writes_are_what_was_asked_and_the_rest_stands_beside(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    ssd = Ssd.named("default").with_({**SMALL, "controller.write-buffer.size": "256 KiB"})
+    run = ssd.play("hot-cold:hot-space=0.001,hot-access=0.9,write=1", requests=5000, depth=4)
+    host, programs = run.json["host"], run.json["flash"]["programs"]
+    assert host["pages_written"] == 5000 and host["pages_into_flash"] == programs["host"] < 5000
+    assert run.write_amplification == programs["total"] / 5000
+    assert run.json["write_amplification_into_flash"] == programs["total"] / programs["host"]
+    arguments = [f"--set={key}={value}" for key, value in SMALL.items()]
+    simulate = ["simulate", *arguments, f"--workload={WRITES}", "--requests=1000"]
+    assert command(simulate) == 0
+    assert "into flash" not in capsys.readouterr().out, "nothing lies before the flash"
+    assert command([*simulate, "--set=controller.write-buffer.size=256 KiB"]) == 0
+    assert "into flash" in capsys.readouterr().out

@@ -46,7 +46,7 @@ const T_95: [f64; 10] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306
 /// Totals since the drive was new.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
-    /// Pages that the host wrote.
+    /// Pages that the host asked to write, whatever took them.
     pub host_pages: u64,
     /// Pages programmed, whatever the cause.
     pub programs: u64,

@@ -52,3 +52,43 @@ fn parts_are_busy_with_what_is_measured() {
         }
     }
 }
+
+/// Host pages asked and into flash, programs, and the verdict's write amplification with the measured one.
+fn writes(config: &Config, workload: &str, depth: u32) -> (u64, u64, u64, Value) {
+    let json = play(config, workload, depth, 200, 4000);
+    let count = |value: &Value| value.as_u64().unwrap();
+    let programs = count(&json["flash"]["programs"]["total"]);
+    let (asked, into) = (count(&json["host"]["pages_written"]), count(&json["host"]["pages_into_flash"]));
+    assert_eq!(json["write_amplification"], programs as f64 / asked as f64);
+    assert_eq!(json["write_amplification_into_flash"], programs as f64 / into as f64);
+    assert_eq!(json["requests"]["write"], asked, "requests of one page each");
+    (asked, into, programs, json)
+}
+
+#[test]
+fn buffers_do_not_change_what_the_host_asked() {
+    let hot = "hot-cold:hot-space=0.002,hot-access=0.9,write=1,size=4KiB";
+    let plain = writes(&config(&[]), hot, 4);
+    assert_eq!((plain.0, plain.1), (4000, 4000), "nothing lies before the flash");
+    for before in [
+        &["ram.manager=lru", "ram.size=256 KiB"][..],
+        &["controller.write-buffer.size=256 KiB"],
+        &["host.scheduler=deadline"],
+    ] {
+        let (asked, into, programs, json) = writes(&config(before), hot, 4);
+        assert_eq!(asked, 4000, "{before:?}");
+        assert!(into <= asked && programs >= into, "{before:?}: {into} of {asked} into flash");
+        match before[0] {
+            "ram.manager=lru" => {
+                assert!(into < asked / 2, "nine writes in ten hit what is buffered: {into} came through")
+            }
+            "host.scheduler=deadline" => assert_eq!(into, asked, "requests of one page each, in random order"),
+            _ => assert!(into < asked, "{before:?}: {into} came through"),
+        }
+        // The interval beside the figure is of the same ratio.
+        let interval = json["settled"]["interval"].as_array().unwrap();
+        let (low, high) = (interval[0].as_f64().unwrap(), interval[1].as_f64().unwrap());
+        let figure = json["write_amplification"].as_f64().unwrap();
+        assert!(low <= figure && figure <= high, "{before:?}: {figure} outside {low} to {high}");
+    }
+}

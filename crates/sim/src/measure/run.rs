@@ -34,7 +34,7 @@ pub struct WindowRow {
 pub struct FlashWindow {
     /// Pages that the host asked to read.
     pub pages_read: u64,
-    /// Pages that the host wrote.
+    /// Pages that the host asked to write.
     pub pages_written: u64,
     /// Pages programmed, whatever the cause.
     pub programs: u64,
@@ -60,7 +60,7 @@ impl FlashWindow {
         (self.collections > 0).then(|| self.victim_pages_valid as f64 / self.collections as f64)
     }
 
-    /// Pages programmed for a page that the host wrote; none in a window without host writes.
+    /// Pages programmed for a page that the host asked to write; none in a window without host writes.
     #[must_use]
     #[allow(clippy::cast_precision_loss)] // counts of a window
     pub fn write_amplification(&self) -> Option<f64> {
@@ -72,14 +72,12 @@ impl FlashWindow {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Measurement {
     pub tally: Tally,
+    /// Pages that requests touched, by kind: a page counts once for each request.
     pub pages: [u64; 4],
     pub counters_start: Counters,
     /// How long dies and channels had been busy when measuring began.
     pub busy_start: BusyTimes,
     pub digest: u64,
-    /// Where something before the flash merges, cuts or buffers: pages that had been written to the translation layer when
-    /// measuring began. Those since then count as written, whatever the host's own requests were.
-    written_before: Option<u64>,
     window: Window,
     window_start: Counted,
     pub windows: Vec<WindowRow>,
@@ -122,7 +120,6 @@ impl Measurement {
             counters_start: ssd.flash().counters().clone(),
             busy_start: ssd.busy_times(),
             digest: DIGEST_START,
-            written_before: None,
             window,
             window_start: Counted::default(),
             windows: Vec::new(),
@@ -131,16 +128,6 @@ impl Measurement {
         };
         measurement.window_start = measurement.counts(ssd);
         measurement
-    }
-
-    /// Counts pages written where they reach the translation layer. To be asked for before anything is measured.
-    pub fn count_writes_inside(&mut self, ssd: &Ssd) {
-        self.written_before = Some(ssd.flash().host_writes());
-    }
-
-    /// Pages written since measuring began.
-    pub fn pages_written(&self, ssd: &Ssd) -> u64 {
-        self.written_before.map_or(self.pages[1], |before| ssd.flash().host_writes() - before)
     }
 
     /// Keeps at most so many snapshots of all blocks, taken where windows end.
@@ -206,7 +193,7 @@ impl Measurement {
         let (counters, figures) = (ssd.flash().counters(), ssd.figures());
         Counted {
             pages_read: self.pages[0],
-            pages_written: self.pages_written(ssd),
+            pages_written: self.pages[1],
             programs: counters.total(OpKind::Program),
             programs_gc: counters.get(OpKind::Program, Cause::Gc) + counters.get(OpKind::Program, Cause::Merge),
             reads: counters.total(OpKind::Read),

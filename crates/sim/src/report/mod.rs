@@ -67,6 +67,9 @@ pub struct Report {
     pub warnings: Vec<Warning>,
     /// `flash.programs.total` over `host.pages_written`: below 1 where buffers take writes. Null in a replay, and where the host wrote nothing.
     pub write_amplification: Option<f64>,
+    /// `flash.programs.total` over `host.pages_into_flash`: what cleaning makes of the pages that buffers let through. Equal
+    /// to `write_amplification` where nothing lies before the flash. Null in a replay, and where no page came through.
+    pub write_amplification_into_flash: Option<f64>,
     /// Cleaning since measuring began.
     pub gc: Gc,
     /// Merges since measuring began.

@@ -96,6 +96,10 @@ pub struct HostCounts {
     /// Pages that requests asked to write, whatever buffers took. Counts a page once for each request that touches it. Null
     /// in a replay.
     pub pages_written: Option<u64>,
+    /// Host pages that were programmed: what buffers, schedulers and the controller let through. Counts what a buffer held
+    /// when measuring began, and not what it holds at the end. Equal to `pages_written` where nothing lies before the
+    /// flash. Null in a replay.
+    pub pages_into_flash: Option<u64>,
     /// Pages that requests asked to trim. Counts a page once for each request that touches it. Null in a replay.
     pub pages_trimmed: Option<u64>,
     /// Bytes read and written.

@@ -8,7 +8,7 @@ use super::{
 use crate::measure::{Closeup, Measurement, RequestColumns, Snapshots, Times, WindowRow, mix};
 use crate::simulation::Simulation;
 use flashwright_block::{BlockDevice, Nanos};
-use flashwright_ftl::{Counters, Ftl, MappingCache, Merges, OpKind};
+use flashwright_ftl::{Cause, Counters, Ftl, MappingCache, Merges, OpKind};
 use flashwright_nand::{BlockId, Lpn};
 use flashwright_ssd::{BusyTimes, RamFigures, Ssd};
 
@@ -62,6 +62,7 @@ fn report(simulation: &Simulation, ended: Ended, note: Option<String>, cost: Cos
     let measured = simulation.measurement();
     let (tally, figures) = (&measured.tally, ssd.figures());
     let counters = ssd.flash().counters().since(&measured.counters_start);
+    let (programs, into_flash) = (counters.total(OpKind::Program), counters.get(OpKind::Program, Cause::Host));
     let verified = ssd.flash().stamps().is_some();
     let violations: Vec<String> =
         if verified { ssd.audit().into_iter().map(|violation| violation.0).collect() } else { Vec::new() };
@@ -82,7 +83,8 @@ fn report(simulation: &Simulation, ended: Ended, note: Option<String>, cost: Cos
         },
         host: HostCounts {
             pages_read: Some(measured.pages[0]),
-            pages_written: Some(measured.pages_written(ssd)),
+            pages_written: Some(measured.pages[1]),
+            pages_into_flash: Some(into_flash),
             pages_trimmed: Some(measured.pages[2]),
             bytes: tally.bytes.iter().sum(),
         },
@@ -98,13 +100,14 @@ fn report(simulation: &Simulation, ended: Ended, note: Option<String>, cost: Cos
         },
         settled: Some(simulation.settled()),
         warnings: crate::warnings::of(simulation),
-        write_amplification: ratio(counters.total(OpKind::Program), measured.pages_written(ssd)),
+        write_amplification: ratio(programs, measured.pages[1]),
+        write_amplification_into_flash: ratio(programs, into_flash),
         gc: gc(ssd, &counters),
         merges: figures.merges.map(merges).unwrap_or_default(),
         mapping_cache: figures.mapping_cache.map(mapping_cache).unwrap_or_default(),
         buffer: ssd.ram_figures().map(buffer).unwrap_or_default(),
         scheme: Some(SchemeReport { ram_bytes: figures.ram_bytes, extra: by_name(figures.extra) }),
-        wear: wear(ssd, erases),
+        wear: wear(simulation, erases),
         response_time_ns: times_by_kind(tally, Times::response),
         service_time_ns: times_by_kind(tally, Times::service),
         lateness_ns: None,
@@ -134,7 +137,6 @@ fn blocks(ssd: &Ssd) -> impl Iterator<Item = BlockId> {
 }
 
 fn causes(counters: &Counters, kind: OpKind) -> Causes {
-    use flashwright_ftl::Cause;
     let get = |cause| counters.get(kind, cause);
     Causes {
         host: Some(get(Cause::Host)),
@@ -206,13 +208,14 @@ fn buffer(ram: RamFigures) -> Buffer {
 }
 
 #[allow(clippy::cast_precision_loss)] // erase counts far below 2^53
-fn wear(ssd: &Ssd, erases: &[u32]) -> Wear {
+fn wear(simulation: &Simulation, erases: &[u32]) -> Wear {
+    let ssd = simulation.ssd();
     let n = erases.len() as f64;
     let mean = erases.iter().map(|e| f64::from(*e)).sum::<f64>() / n;
     let variance = erases.iter().map(|e| (f64::from(*e) - mean).powi(2)).sum::<f64>() / n;
     let nand = ssd.flash().nand();
     let budget = nand.cycles_mean().map_or(0.0, |cycles| cycles * f64::from(ssd.flash().geometry().pages()));
-    let written = ssd.flash().host_writes();
+    let (_, written) = simulation.wear();
     Wear {
         erases_per_block: ErasesPerBlock {
             min: erases.iter().min().copied(),

@@ -223,6 +223,14 @@ def _figures(result: RunResult) -> RenderableType:
     j = result.json
     wear = j["wear"]["erases_per_block"]
     rows = [("", ""), ("write amplification", _amplification(j))]
+    if (into := j["host"]["pages_into_flash"]) != j["host"]["pages_written"]:
+        of_those = units.number(j["write_amplification_into_flash"])
+        rows.append(
+            (
+                "into flash",
+                f"{units.count(into)} host pages, write amplification {of_those} of those",
+            )
+        )
     throughput = j["throughput"]
     if throughput["iops"] is not None:
         rows.append(
