@@ -15,6 +15,7 @@ from conftest import Cli
 from flashwright import Profile, Run, RunSettings, Ssd, Target, cli, smart, tracefiles, workloads
 from flashwright import policies as written
 from flashwright.errors import ArgumentError, FlashwrightError, WorkloadError
+from flashwright.run import PlaySettings
 from flashwright.sweep import Sweep
 
 DRIVE = Ssd.named("default")
@@ -77,7 +78,10 @@ CALLS: list[tuple[str, str]] = [
     ),
     ("ssd.play('uniform', verify='x')", "play: verify: found 'x', expected True or False"),
     ("ssd.play('uniform', progress=5)", "play: progress: found 5, expected a function or None"),
-    ("ssd.play('uniform', nonsense=5)", "play: got an unexpected keyword argument 'nonsense'"),
+    (
+        "ssd.play('uniform', nonsense=5)",
+        f"play: nonsense: unknown, expected one of {', '.join(PlaySettings.__annotations__)}",
+    ),
     ("ssd.play()", "play: missing a required argument: 'workload'"),
     (
         "result.latency_ns.quantile('x')",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 
 from flashwright import Ssd, _core, replay, run_report
 from flashwright.cli import run as command
+from flashwright.run import PlaySettings, RunSettings
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
@@ -177,3 +179,13 @@ def test_host_writes_are_what_was_asked_and_the_rest_stands_beside(
     assert "into flash" not in capsys.readouterr().out, "nothing lies before the flash"
     assert command([*simulate, "--set=controller.write-buffer.size=256 KiB"]) == 0
     assert "into flash" in capsys.readouterr().out
+
+
+def test_settings_of_a_run_are_stated_once() -> None:
+    ours = {each.name: each.default for each in fields(RunSettings)}
+    core = json.loads(_core.run_defaults())
+    assert set(ours) - {"policies"} == set(core) - {"precondition"}
+    # The length of a window hangs on the requests, where none is given.
+    same = set(ours) - {"policies", "window"}
+    assert {name: ours[name] for name in same} == {name: core[name] for name in same}
+    assert set(PlaySettings.__annotations__) == set(ours)

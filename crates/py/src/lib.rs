@@ -228,7 +228,7 @@ mod _core {
     #[pymodule_export]
     use super::replay::Replay;
     #[pymodule_export]
-    use super::simulation::Simulation;
+    use super::simulation::{Simulation, run_defaults};
     #[pymodule_export]
     use super::target::Target;
     #[pymodule_export]

@@ -3,35 +3,14 @@
 use crate::errors::{SavedStateError, WorkloadError, guarded, interruptible, run_error};
 use crate::foreign::{Given, Handed};
 use crate::source::{SourceText, open_error};
-use flashwright_block::Seed;
 use flashwright_sim::{
-    Pace, Phase, Precondition, RequestColumns, RunError, RunReport, RunSettings, Snapshot, Snapshots, Source, Window,
-    WindowRow,
+    OptionsError, Phase, RequestColumns, RunError, RunOptions, RunReport, Snapshot, Snapshots, Source, WindowRow,
 };
 use flashwright_ssd::{Config, Ssd};
 use numpy::{IntoPyArray, PyArray1, PyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use serde::Deserialize;
 use std::sync::Mutex;
-
-/// What Python says about a run, as JSON text.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Settings {
-    seed: u64,
-    precondition: String,
-    depth: Option<u32>,
-    time_scale: Option<f64>,
-    warmup: u64,
-    requests: Option<u64>,
-    window: Window,
-    keep_requests: bool,
-    closeup: Option<(u64, u64)>,
-    snapshots: Option<usize>,
-    verify: bool,
-    audit_every: u64,
-}
 
 struct State {
     run: flashwright_sim::Simulation,
@@ -71,56 +50,25 @@ impl State {
 fn open(config: &Config, source: &str, settings: &str, policies: Vec<Handed>) -> PyResult<State> {
     let bad = |error: serde_json::Error| WorkloadError::new_err(format!("settings of the run: {error}"));
     let text: SourceText = serde_json::from_str(source).map_err(bad)?;
-    let given: Settings = serde_json::from_str(settings).map_err(bad)?;
-    let precondition: Precondition = given.precondition.parse().map_err(WorkloadError::new_err)?;
-    let seed = Seed(given.seed);
+    let options: RunOptions = serde_json::from_str(settings).map_err(bad)?;
     let (policies, handed) = Given::new(policies);
-    let ssd =
-        Ssd::with_policies(config, seed, given.verify, &handed).map_err(|error| run_error(&error.into(), false))?;
+    let ssd = Ssd::with_policies(config, options.seed(), options.verify, &handed)
+        .map_err(|error| run_error(&error.into(), false))?;
     policies.check()?;
     let spec = text.spec()?;
-    let source = spec.open(&ssd, seed).map_err(|error| open_error(&error))?;
-    if let (Precondition::Workload { .. }, true) = (precondition, source.is_interactive()) {
-        let what = source.description().split(':').next().unwrap_or_default().to_owned();
-        return Err(WorkloadError::new_err((
-            format!(
-                "precondition: found workload, expected another: {what} begins once and can't be played beforehand"
-            ),
-            "such as --precondition sequential",
-        )));
-    }
-    if source.is_interactive() && (given.depth.is_some() || given.time_scale.is_some()) {
-        let name = if given.depth.is_some() { "depth" } else { "time_scale" };
-        let what = source.description().split(':').next().unwrap_or_default().to_owned();
-        return Err(WorkloadError::new_err(format!(
-            "{name}: found one, expected none: {what} waits for the drive by itself (its own keys say how many threads do)"
-        )));
-    }
-    let settings = RunSettings {
-        workload: source.description().to_owned(),
-        seed,
-        precondition: precondition.resolved(source.is_interactive()),
-        pace: match (given.depth, given.time_scale) {
-            (Some(depth), _) => Pace::Closed { depth },
-            (None, Some(time_scale)) => Pace::Open { time_scale },
-            (None, None) => source.pace(),
-        },
-        warmup_requests: given.warmup,
-        requests: given.requests.or(source.requests_default()),
-        window: given.window,
-        keep_requests: given.keep_requests,
-        verify: given.verify,
-        audit_every: given.audit_every,
-    };
-    let mut run = flashwright_sim::Simulation::on(ssd, settings).map_err(|error| run_error(&error, false))?;
-    run.say_origin(spec.origin(run.settings().pace, source.pace()));
-    if let Some((first, count)) = given.closeup {
-        run.keep_closeup(first, count);
-    }
-    if let Some(most) = given.snapshots {
-        run.keep_snapshots(most);
-    }
+    let source = spec.open(&ssd, options.seed()).map_err(|error| open_error(&error))?;
+    let run = options.run(ssd, &spec, &source).map_err(|error| match error {
+        OptionsError::Run(error) => run_error(&error, false),
+        OptionsError::Option { what, hint: Some(hint) } => WorkloadError::new_err((what, hint)),
+        error => WorkloadError::new_err(error.to_string()),
+    })?;
     Ok(State { run, source, text, policies })
+}
+
+/// The settings of a run with their defaults, as JSON.
+#[pyfunction]
+pub fn run_defaults() -> String {
+    serde_json::to_string(&RunOptions::default()).expect("options are plain data")
 }
 
 #[pymethods]
