@@ -18,6 +18,8 @@ from typing import Any
 # Before the command line is imported: help is as wide as a page, whatever the terminal.
 os.environ.update(COLUMNS="100", TERMINAL_WIDTH="100", NO_COLOR="1")
 
+from schema_pages import rows_of_figures, types_of
+
 from flashwright import _core, cli
 from flashwright.blackbox.base import of_the_whole, reads_alone
 from flashwright.blackbox.characterize import EXPERIMENTS
@@ -27,8 +29,10 @@ from flashwright.drive.catalogue import catalogue, shared_keys
 from flashwright.drive.description import devices
 from flashwright.run.ssd import Ssd
 
-FOLDER = Path(__file__).parents[1] / "docs"
-EXAMPLES = Path(__file__).parents[1] / "examples"
+ROOT = Path(__file__).parents[1]
+FOLDER = ROOT / "docs"
+EXAMPLES = ROOT / "examples"
+TYPES = ROOT / "python" / "flashwright" / "run" / "run_report.py"
 HEAD = "<!-- Written by `make generate`; change the code instead. -->\n\n"
 
 COMMANDS: tuple[tuple[str, ...], ...] = (
@@ -47,6 +51,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("trace", "record"),
     ("policies",),
     ("devices",),
+    ("schema",),
 )
 
 
@@ -160,6 +165,33 @@ def probes() -> str:
     )
 
 
+def figures() -> str:
+    """Every figure of the JSON of a run."""
+    page = (
+        "# Figures\n\n`flashwright simulate --json FILE` and `flashwright replay --json FILE` write one document; "
+        "`flashwright schema run` prints its JSON Schema. Both commands write all of these paths. A figure that "
+        "does not apply is `null`, never missing and never 0. Units stand last in a name; a share or a "
+        "ratio has the unit 1. `{a, b}` stands for each of these names, `[]` for each item of a list. In Python the "
+        "document is `RunResult.json`, and `flashwright.run.run_report.Report` its type.\n"
+    )
+    for section, rows in rows_of_figures(json.loads(_core.schema_run())):
+        cells = [(f"`{path}`", unit, meaning, null) for path, unit, meaning, null in rows]
+        heading = f"`{section}`" if section else "The run"
+        page += f"\n## {heading}\n\n{table(('path', 'unit', 'meaning', 'null'), cells)}"
+    return page
+
+
+def report_types() -> str:
+    """The types of the JSON of a run, as a module."""
+    return (
+        '"""The types of the JSON of a run; ``docs/reference/figures.md`` lists the same figures.\n\n'
+        'Written by ``make generate`` from the types of the core; change those instead.\n"""\n\n'
+        "from __future__ import annotations\n\n"
+        "from typing import Any, Literal, TypeAlias, TypedDict\n\n"
+        '__all__ = ["Report"]\n\n\n' + types_of(json.loads(_core.schema_run()), "Report")
+    )
+
+
 def gallery() -> str:
     """The examples with what they print."""
     page = (
@@ -204,18 +236,20 @@ PAGES = {
     "reference/workloads.md": workloads,
     "reference/drives.md": drives,
     "reference/probes.md": probes,
+    "reference/figures.md": figures,
     "how-to/gallery.md": gallery,
 }
 
 
 def main() -> int:
-    """Write the pages, or with ``--check`` only compare them."""
+    """Write the pages and the types, or with ``--check`` only compare them."""
     check = "--check" in sys.argv[1:]
     stale = []
-    for name, make in PAGES.items():
-        path, text = FOLDER / name, HEAD + make()
+    written = {FOLDER / name: HEAD + make() for name, make in PAGES.items()}
+    written[TYPES] = report_types()
+    for path, text in written.items():
         if not path.exists() or path.read_text(encoding="utf-8") != text:
-            stale.append(f"docs/{name}")
+            stale.append(str(path.relative_to(ROOT)))
             if not check:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(text, encoding="utf-8")

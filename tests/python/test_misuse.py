@@ -16,6 +16,7 @@ from flashwright import Profile, Run, RunSettings, Ssd, Target, cli, smart, trac
 from flashwright import policies as written
 from flashwright.errors import ArgumentError, FlashwrightError, WorkloadError
 from flashwright.grid.sweep import Sweep
+from flashwright.run.run import PlaySettings
 
 DRIVE = Ssd.named("default")
 RESULT = DRIVE.play("uniform", requests=100)
@@ -77,7 +78,10 @@ CALLS: list[tuple[str, str]] = [
     ),
     ("ssd.play('uniform', verify='x')", "play: verify: found 'x', expected True or False"),
     ("ssd.play('uniform', progress=5)", "play: progress: found 5, expected a function or None"),
-    ("ssd.play('uniform', nonsense=5)", "play: got an unexpected keyword argument 'nonsense'"),
+    (
+        "ssd.play('uniform', nonsense=5)",
+        f"play: nonsense: unknown, expected one of {', '.join(PlaySettings.__annotations__)}",
+    ),
     ("ssd.play()", "play: missing a required argument: 'workload'"),
     (
         "result.latency_ns.quantile('x')",

@@ -417,6 +417,6 @@ def test_an_ssd_is_a_target_too() -> None:
     """Its own precondition holds unless another is asked for."""
     ssd = Ssd.named("default").with_({"geometry.blocks-per-plane": 64}).precondition("sequential")
     found = replay(ssd, "uniform:write=0.5", requests=1000)
-    assert found.json["precondition"] == {"spec": "sequential"}
+    assert found.json["precondition"]["spec"] == "sequential"
     assert repr(found) == "ReplayResult(default: uniform:write=0.5, 1,000 requests, complete)"
     assert found.latency_ns.quantile(0.5) == found.json["response_time_ns"]["all"]["p50"]

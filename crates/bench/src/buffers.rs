@@ -136,7 +136,7 @@ fn play(workload: &str, writes: u64, changes: &[&str]) -> Result<(f64, serde_jso
     while !step(&mut simulation, &mut source)? {}
     let seconds = cpu::cpu_seconds() - started;
     let report = simulation.report().ok_or("nothing was measured")?;
-    Ok((seconds * 1e9 / (writes - writes / 2) as f64, report.json))
+    Ok((seconds * 1e9 / (writes - writes / 2) as f64, report.report.to_value()))
 }
 
 fn step(simulation: &mut Simulation, source: &mut dyn RequestSource) -> Result<bool, String> {

@@ -135,8 +135,9 @@ fn play<S: AsRef<str>>(load: Load, writes: u64, depth: u32, changes: &[S]) -> Re
         }
     };
     let report = simulation.report().ok_or("nothing was measured")?;
-    let pages = report.json["host"]["pages_written"].as_f64().ok_or("no pages were counted")?;
-    Ok((pages / seconds, report.json))
+    let json = report.report.to_value();
+    let pages = json["host"]["pages_written"].as_f64().ok_or("no pages were counted")?;
+    Ok((pages / seconds, json))
 }
 
 /// CPU seconds of the measured part.

@@ -3,27 +3,28 @@
 use crate::pool::{Queued, side};
 use crate::profile::Profile;
 use flashwright_block::{Nanos, RequestKind};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Requests handed to the device below, counted as Table 4 of Kim et al. counts them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DispatchedCounts {
     /// All.
     pub requests: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Those that begin at a multiple of the clustered page; none where that is unknown.
+    /// Those that begin at a multiple of the clustered page. Null where that is unknown.
     pub aligned_at_start: Option<u64>,
-    /// Those that begin and end at one; none where that is unknown.
+    /// Those that begin and end at one. Null where that is unknown.
     pub aligned_at_both_ends: Option<u64>,
-    /// Those no longer than the drive's buffer of their direction; none where that is unknown or absent.
+    /// Those no longer than the drive's buffer of their direction. Null where that is unknown or absent.
     pub within_buffer: Option<u64>,
-    /// Those longer; none where that is unknown or absent.
+    /// Those longer. Null where that is unknown or absent.
     pub above_buffer: Option<u64>,
 }
 
 /// How long requests waited in the filter before they were handed on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Waits {
     /// Sum over all requests handed on, in nanoseconds.
     pub total_ns: u64,

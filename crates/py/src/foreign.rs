@@ -8,12 +8,13 @@ use crate::errors::PolicyError;
 use flashwright_ftl::policies::placement::{HostRun, MakePlacement, MovedPages, PlacePages, PlacementContext};
 use flashwright_ftl::policies::victim::{MakeVictim, PickVictim, SealedBlocks, VictimContext};
 use flashwright_ftl::{FaultCell, Foreign};
+use flashwright_sim::{PolicyUsed, Report};
 use flashwright_ssd::{BufferRules, ChooseLeaving, HeldGroups, MakeManager, Policies, RamContext};
 use numpy::{Element, PyArray1, PyArrayMethods, PyReadonlyArray1};
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PySlice};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -99,18 +100,21 @@ impl Given {
     }
 
     /// Names the policies where a result tells what was run.
-    pub fn tell(&self, report: &mut Value) {
-        let about = |shared: &Arc<Shared>| {
-            let mut about: Value = serde_json::from_str(&shared.handed.about).unwrap_or_default();
-            about["calls"] = json!(shared.calls.load(Relaxed));
-            about
-        };
-        report["policies"] = self.shared.iter().map(about).collect();
+    pub fn tell(&self, report: &mut Report) {
+        report.policies = self.shared.iter().map(|shared| shared.used()).collect();
         for shared in &self.shared {
             if let Some((table, key)) = shared.handed.key.split_once('.') {
-                report["config"][table][key] = json!(shared.handed.name);
+                report.config[table][key] = json!(shared.handed.name);
             }
         }
+    }
+}
+
+impl Shared {
+    /// What a result tells of it.
+    fn used(&self) -> PolicyUsed {
+        let about = serde_json::from_str::<PolicyUsed>(&self.handed.about).expect("written by policies.py");
+        PolicyUsed { calls: self.calls.load(Relaxed), ..about }
     }
 }
 

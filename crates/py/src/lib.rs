@@ -106,6 +106,12 @@ fn precondition_read(text: &str) -> PyResult<String> {
     Ok(precondition.to_string())
 }
 
+/// The JSON Schema of the JSON of a run.
+#[pyfunction]
+fn schema_run() -> String {
+    flashwright_sim::schema().to_string()
+}
+
 /// Name and TOML text of the bundled drives.
 #[pyfunction]
 fn devices() -> Vec<(&'static str, &'static str)> {
@@ -222,13 +228,14 @@ mod _core {
     #[pymodule_export]
     use super::replay::Replay;
     #[pymodule_export]
-    use super::simulation::Simulation;
+    use super::simulation::{Simulation, run_defaults};
     #[pymodule_export]
     use super::target::Target;
     #[pymodule_export]
     use super::{
         config_bundled, config_check, config_json, config_read, config_with, devices, policies, precondition_read,
-        size_read, time_read, trace_columns, trace_convert, trace_formats, trace_info, workload_read, workloads,
+        schema_run, size_read, time_read, trace_columns, trace_convert, trace_formats, trace_info, workload_read,
+        workloads,
     };
     use pyo3::prelude::*;
 

@@ -8,10 +8,10 @@ use flashwright_block::{BlockDevice, Bytes, DeviceInfo, Nanos, SECTOR_BYTES, See
 use flashwright_disk::{Access, Disk, Options, Refusal};
 use flashwright_host::StackSettings;
 use flashwright_sim::{
-    Pace, Precondition, Preconditioning, ReplayReport, ReplayRow, ReplaySettings, RunError, ScanError, Source, Watch,
-    scan,
+    Pace, Precondition, PreconditionReport, Preconditioning, ReplayReport, ReplaySettings, RequestWindow, RunError,
+    ScanError, Source, Watch, scan,
 };
-use flashwright_ssd::{Config, Controller, Ssd, TimingModel};
+use flashwright_ssd::{Config, Controller, ControllerFigures, Ssd, TimingModel};
 use flashwright_workload::generate::Target as Space;
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
@@ -279,8 +279,8 @@ fn look_through(
 fn play(ready: Ready, watch: &Arc<Watch>, pages: &Pages) -> PyResult<Option<Found>> {
     let Ready { device, mut source, settings, precondition, from_trace } = ready;
     let played = Played { settings, watch };
-    let mut found = match device {
-        Device::Disk(disk) => played.on(*disk, &mut source, |_| Value::Null)?,
+    match device {
+        Device::Disk(disk) => played.on(*disk, &mut source, |_| None).map(Some),
         Device::Ssd(both) => {
             let (mut ssd, mut preconditioning) = *both;
             pages.total.store(preconditioning.progress().1, Relaxed);
@@ -295,17 +295,14 @@ fn play(ready: Ready, watch: &Arc<Watch>, pages: &Pages) -> PyResult<Option<Foun
             }
             pages.total.store(0, Relaxed);
             let config = ssd.config().controller.clone();
-            let figures = |drive: &Controller<Ssd>| {
-                if drive.config().is_off() { Value::Null } else { json!(drive.figures()) }
-            };
+            let figures = |drive: &Controller<Ssd>| (!drive.config().is_off()).then(|| drive.figures());
             let drive = Controller::new(&config, played.settings.seed, ssd);
-            played.on(drive, &mut source, figures)?
+            let mut found = played.on(drive, &mut source, figures)?;
+            found.report.report.precondition =
+                precondition.map(|spec| PreconditionReport::of_fill(spec, &preconditioning));
+            Ok(Some(found))
         }
-    };
-    if let Some(spec) = precondition {
-        found.report.json["precondition"] = json!({ "spec": spec });
     }
-    Ok(Some(found))
 }
 
 /// What playing takes beside device and source.
@@ -316,7 +313,12 @@ struct Played<'a> {
 
 impl Played<'_> {
     /// Plays to the end; `controller` tells what a simulated drive's controller did.
-    fn on<D: BlockDevice>(self, device: D, source: &mut Source, controller: impl Fn(&D) -> Value) -> PyResult<Found> {
+    fn on<D: BlockDevice>(
+        self,
+        device: D,
+        source: &mut Source,
+        controller: impl Fn(&D) -> Option<ControllerFigures>,
+    ) -> PyResult<Found> {
         let mut replay =
             flashwright_sim::Replay::watched(device, self.settings, Arc::clone(self.watch)).map_err(|faults| {
                 let line = |fault: &flashwright_host::StackError| format!("host.{}: {}", fault.key, fault.what);
@@ -325,11 +327,9 @@ impl Played<'_> {
         while !replay.step(source, STEP) {}
         let mut report = replay.report();
         let notes = source.notes();
-        report.json["workload_notes"] = json!(notes);
-        // A replay takes none from outside.
-        report.json["policies"] = json!([]);
-        report.json["application"] = source.application();
-        report.json["controller"] = controller(replay.device());
+        report.report.workload_notes.clone_from(&notes);
+        report.report.application = source.application();
+        report.report.controller = controller(replay.device());
         Ok(Found { report, notes })
     }
 }
@@ -409,7 +409,7 @@ impl Drop for Replay {
 fn as_dict<'py>(py: Python<'py>, found: &Found) -> PyResult<Bound<'py, PyDict>> {
     let report = &found.report;
     let dict = PyDict::new(py);
-    dict.set_item("json", report.to_json())?;
+    dict.set_item("json", report.report.to_json())?;
     dict.set_item("notes", &found.notes)?;
     dict.set_item("windows", windows(py, &report.rows)?)?;
     let distribution = PyDict::new(py);
@@ -424,17 +424,19 @@ fn as_dict<'py>(py: Python<'py>, found: &Found) -> PyResult<Bound<'py, PyDict>> 
 
 /// Columns of the time series; NaN is a null.
 #[allow(clippy::cast_precision_loss)] // nanoseconds far below 2^53
-fn windows<'py>(py: Python<'py>, rows: &[ReplayRow]) -> PyResult<Bound<'py, PyDict>> {
+fn windows<'py>(py: Python<'py>, rows: &[RequestWindow]) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
-    let counts = |of: fn(&ReplayRow) -> u64| rows.iter().map(of).collect::<Vec<u64>>().into_pyarray(py);
-    let figures = |of: fn(&ReplayRow) -> f64| rows.iter().map(of).collect::<Vec<f64>>().into_pyarray(py);
+    let counts = |of: fn(&RequestWindow) -> u64| rows.iter().map(of).collect::<Vec<u64>>().into_pyarray(py);
+    let figures = |of: fn(&RequestWindow) -> Option<f64>| {
+        rows.iter().map(|row| of(row).unwrap_or(f64::NAN)).collect::<Vec<f64>>().into_pyarray(py)
+    };
     dict.set_item("requests_end", counts(|row| row.requests_end))?;
     dict.set_item("time_end_ns", counts(|row| row.time_end_ns))?;
     dict.set_item("requests", counts(|row| row.requests))?;
     dict.set_item("bytes_read", counts(|row| row.bytes_read))?;
     dict.set_item("bytes_written", counts(|row| row.bytes_written))?;
-    dict.set_item("response_mean_ns", figures(|row| row.response_mean_ns.unwrap_or(f64::NAN)))?;
-    dict.set_item("response_p99_ns", figures(|row| row.response_p99_ns.map_or(f64::NAN, |nanos| nanos as f64)))?;
-    dict.set_item("iops", figures(|row| row.iops))?;
+    dict.set_item("response_mean_ns", figures(RequestWindow::response_mean_ns))?;
+    dict.set_item("response_p99_ns", figures(|row| row.response_p99_ns.map(|nanos| nanos as f64)))?;
+    dict.set_item("iops", figures(RequestWindow::iops))?;
     Ok(dict)
 }

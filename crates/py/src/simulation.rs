@@ -3,35 +3,14 @@
 use crate::errors::{SavedStateError, WorkloadError, guarded, interruptible, run_error};
 use crate::foreign::{Given, Handed};
 use crate::source::{SourceText, open_error};
-use flashwright_block::Seed;
 use flashwright_sim::{
-    Pace, Phase, Precondition, RequestColumns, RunError, RunReport, RunSettings, Snapshot, Snapshots, Source, Window,
-    WindowRow,
+    OptionsError, Phase, RequestColumns, RunError, RunOptions, RunReport, Snapshot, Snapshots, Source, WindowRow,
 };
 use flashwright_ssd::{Config, Ssd};
 use numpy::{IntoPyArray, PyArray1, PyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use serde::Deserialize;
 use std::sync::Mutex;
-
-/// What Python says about a run, as JSON text.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Settings {
-    seed: u64,
-    precondition: String,
-    depth: Option<u32>,
-    time_scale: Option<f64>,
-    warmup: u64,
-    requests: Option<u64>,
-    window: Window,
-    keep_requests: bool,
-    closeup: Option<(u64, u64)>,
-    snapshots: Option<usize>,
-    verify: bool,
-    audit_every: u64,
-}
 
 struct State {
     run: flashwright_sim::Simulation,
@@ -71,56 +50,25 @@ impl State {
 fn open(config: &Config, source: &str, settings: &str, policies: Vec<Handed>) -> PyResult<State> {
     let bad = |error: serde_json::Error| WorkloadError::new_err(format!("settings of the run: {error}"));
     let text: SourceText = serde_json::from_str(source).map_err(bad)?;
-    let given: Settings = serde_json::from_str(settings).map_err(bad)?;
-    let precondition: Precondition = given.precondition.parse().map_err(WorkloadError::new_err)?;
-    let seed = Seed(given.seed);
+    let options: RunOptions = serde_json::from_str(settings).map_err(bad)?;
     let (policies, handed) = Given::new(policies);
-    let ssd =
-        Ssd::with_policies(config, seed, given.verify, &handed).map_err(|error| run_error(&error.into(), false))?;
+    let ssd = Ssd::with_policies(config, options.seed(), options.verify, &handed)
+        .map_err(|error| run_error(&error.into(), false))?;
     policies.check()?;
     let spec = text.spec()?;
-    let source = spec.open(&ssd, seed).map_err(|error| open_error(&error))?;
-    if let (Precondition::Workload { .. }, true) = (precondition, source.is_interactive()) {
-        let what = source.description().split(':').next().unwrap_or_default().to_owned();
-        return Err(WorkloadError::new_err((
-            format!(
-                "precondition: found workload, expected another: {what} begins once and can't be played beforehand"
-            ),
-            "such as --precondition sequential",
-        )));
-    }
-    if source.is_interactive() && (given.depth.is_some() || given.time_scale.is_some()) {
-        let name = if given.depth.is_some() { "depth" } else { "time_scale" };
-        let what = source.description().split(':').next().unwrap_or_default().to_owned();
-        return Err(WorkloadError::new_err(format!(
-            "{name}: found one, expected none: {what} waits for the drive by itself (its own keys say how many threads do)"
-        )));
-    }
-    let settings = RunSettings {
-        workload: source.description().to_owned(),
-        seed,
-        precondition: precondition.resolved(source.is_interactive()),
-        pace: match (given.depth, given.time_scale) {
-            (Some(depth), _) => Pace::Closed { depth },
-            (None, Some(time_scale)) => Pace::Open { time_scale },
-            (None, None) => source.pace(),
-        },
-        warmup_requests: given.warmup,
-        requests: given.requests.or(source.requests_default()),
-        window: given.window,
-        keep_requests: given.keep_requests,
-        verify: given.verify,
-        audit_every: given.audit_every,
-    };
-    let mut run = flashwright_sim::Simulation::on(ssd, settings).map_err(|error| run_error(&error, false))?;
-    run.say_origin(spec.origin(run.settings().pace, source.pace()));
-    if let Some((first, count)) = given.closeup {
-        run.keep_closeup(first, count);
-    }
-    if let Some(most) = given.snapshots {
-        run.keep_snapshots(most);
-    }
+    let source = spec.open(&ssd, options.seed()).map_err(|error| open_error(&error))?;
+    let run = options.run(ssd, &spec, &source).map_err(|error| match error {
+        OptionsError::Run(error) => run_error(&error, false),
+        OptionsError::Option { what, hint: Some(hint) } => WorkloadError::new_err((what, hint)),
+        error => WorkloadError::new_err(error.to_string()),
+    })?;
     Ok(State { run, source, text, policies })
+}
+
+/// The settings of a run with their defaults, as JSON.
+#[pyfunction]
+pub fn run_defaults() -> String {
+    serde_json::to_string(&RunOptions::default()).expect("options are plain data")
 }
 
 #[pymethods]
@@ -164,9 +112,9 @@ impl Simulation {
         let report = self.with(py, |state| {
             let (notes, application) = (state.source.notes(), state.source.application());
             Ok(state.run.report().map(|mut report| {
-                report.json["workload_notes"] = notes.into();
-                report.json["application"] = application;
-                state.policies.tell(&mut report.json);
+                report.report.workload_notes = notes;
+                report.report.application = application;
+                state.policies.tell(&mut report.report);
                 report
             }))
         })?;
@@ -246,7 +194,7 @@ impl Simulation {
 
 fn as_dict(py: Python<'_>, report: RunReport) -> PyResult<Bound<'_, PyDict>> {
     let dict = PyDict::new(py);
-    dict.set_item("json", report.to_json())?;
+    dict.set_item("json", report.report.to_json())?;
     dict.set_item("windows", windows(py, &report.windows)?)?;
     dict.set_item("requests", report.requests.map(|columns| requests(py, columns)).transpose()?)?;
     let closeup = report.closeup.map(|closeup| {
@@ -264,7 +212,6 @@ fn as_dict(py: Python<'_>, report: RunReport) -> PyResult<Bound<'_, PyDict>> {
         distribution.set_item(name, (times.into_pyarray(py), shares.into_pyarray(py)))?;
     }
     dict.set_item("response_distribution", distribution)?;
-    dict.set_item("violations", report.violations)?;
     Ok(dict)
 }
 
@@ -282,39 +229,29 @@ fn snapshots<'py>(py: Python<'py>, found: &Snapshots) -> PyResult<Bound<'py, PyD
 }
 
 /// Columns of the time series. What does not apply to a window is NaN, which Arrow takes for a null.
+#[allow(clippy::cast_precision_loss)] // nanoseconds far below 2^53
 fn windows<'py>(py: Python<'py>, rows: &[WindowRow]) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
-    macro_rules! counts {
-        ($($name:ident),+) => {
-            $(dict.set_item(stringify!($name), rows.iter().map(|row| row.$name).collect::<Vec<u64>>().into_pyarray(py))?;)+
-        };
-    }
-    macro_rules! figures {
-        ($($name:ident),+) => {
-            $(dict.set_item(
-                stringify!($name),
-                rows.iter().map(|row| row.$name.unwrap_or(f64::NAN)).collect::<Vec<f64>>().into_pyarray(py),
-            )?;)+
-        };
-    }
-    counts!(
-        requests_end,
-        time_end_ns,
-        requests,
-        pages_read,
-        pages_written,
-        programs,
-        programs_gc,
-        reads_flash,
-        erases,
-        collections
-    );
-    figures!(victim_pages_valid_mean, write_amplification, response_mean_ns);
-    #[allow(clippy::cast_precision_loss)] // nanoseconds far below 2^53
-    let p99: Vec<f64> = rows.iter().map(|row| row.response_p99_ns.map_or(f64::NAN, |nanos| nanos as f64)).collect();
-    dict.set_item("response_p99_ns", p99.into_pyarray(py))?;
-    figures!(iops);
-    counts!(blocks_worn_out);
+    let counts = |of: fn(&WindowRow) -> u64| rows.iter().map(of).collect::<Vec<u64>>().into_pyarray(py);
+    let figures = |of: fn(&WindowRow) -> Option<f64>| {
+        rows.iter().map(|row| of(row).unwrap_or(f64::NAN)).collect::<Vec<f64>>().into_pyarray(py)
+    };
+    dict.set_item("requests_end", counts(|row| row.of.requests_end))?;
+    dict.set_item("time_end_ns", counts(|row| row.of.time_end_ns))?;
+    dict.set_item("requests", counts(|row| row.of.requests))?;
+    dict.set_item("pages_read", counts(|row| row.flash.pages_read))?;
+    dict.set_item("pages_written", counts(|row| row.flash.pages_written))?;
+    dict.set_item("programs", counts(|row| row.flash.programs))?;
+    dict.set_item("programs_gc", counts(|row| row.flash.programs_gc))?;
+    dict.set_item("reads_flash", counts(|row| row.flash.reads_flash))?;
+    dict.set_item("erases", counts(|row| row.flash.erases))?;
+    dict.set_item("collections", counts(|row| row.flash.collections))?;
+    dict.set_item("victim_pages_valid_mean", figures(|row| row.flash.victim_pages_valid_mean()))?;
+    dict.set_item("write_amplification", figures(|row| row.flash.write_amplification()))?;
+    dict.set_item("response_mean_ns", figures(|row| row.of.response_mean_ns()))?;
+    dict.set_item("response_p99_ns", figures(|row| row.of.response_p99_ns.map(|nanos| nanos as f64)))?;
+    dict.set_item("iops", figures(|row| row.of.iops()))?;
+    dict.set_item("blocks_worn_out", counts(|row| row.flash.blocks_worn_out))?;
     Ok(dict)
 }
 

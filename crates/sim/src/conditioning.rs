@@ -12,6 +12,7 @@ use flashwright_block::{
 };
 use flashwright_ftl::{Cause, OpKind};
 use flashwright_ssd::Ssd;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Passes of a trace at most.
@@ -24,7 +25,7 @@ const GROWTH: f64 = 1.189_207_115_002_721;
 const PROGRAMS_MAX: u64 = 1000;
 
 /// How the search for the settled state ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Search {
     /// It goes on.
@@ -114,7 +115,7 @@ impl Conditioning {
             let step = play(machine, player, source, stop, false)?;
             self.requests += player.submitted() - before;
             left -= go;
-            let now = totals(machine.ssd());
+            let now = totals(machine);
             if step == Step::Finished && is_recording {
                 self.pass_ended(now, player, history, source, machine)?;
             } else if step == Step::Finished {
@@ -218,10 +219,10 @@ fn play(
 }
 
 /// The totals by which a drive is judged.
-pub(crate) fn totals(ssd: &Ssd) -> Totals {
-    let counters = ssd.flash().counters();
+pub(crate) fn totals(machine: &Machine) -> Totals {
+    let counters = machine.ssd().flash().counters();
     Totals {
-        host_pages: ssd.flash().host_writes(),
+        host_pages: machine.host_pages_written(),
         programs: counters.total(OpKind::Program),
         erases: counters.total(OpKind::Erase),
         wear_programs: counters.get(OpKind::Program, Cause::Wear),

@@ -1,6 +1,7 @@
 //! Response and service times: exact moments, percentiles from an HDR histogram.
 
 use hdrhistogram::Histogram;
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
 /// Times of one kind of request. Percentiles are exact to three significant digits, all else to the nanosecond.
@@ -9,21 +10,28 @@ pub struct Latency {
     #[serde(with = "as_counts")]
     histogram: Histogram<u64>,
     sum: u128,
-    sum_of_squares: f64,
+    sum_of_squares: u128,
     max: u64,
 }
 
-/// A summary, as the JSON of a run has it. All in nanoseconds; `None` where nothing was recorded.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs)]
+/// A summary, as the JSON of a run has it. All but `count` in nanoseconds; percentiles are exact to three significant digits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LatencySummary {
+    /// Requests whose times were taken; 0 where the drive has no times.
     pub count: u64,
+    /// Mean. Null without a request.
     pub mean: Option<f64>,
+    /// Standard deviation. Null without a request.
     pub stdev: Option<f64>,
+    /// The time below or at which half of the requests lie. Null without a request.
     pub p50: Option<u64>,
+    /// The time below or at which 90 % of the requests lie. Null without a request.
     pub p90: Option<u64>,
+    /// The time below or at which 99 % of the requests lie. Null without a request.
     pub p99: Option<u64>,
+    /// The time below or at which 99.9 % of the requests lie. Null without a request.
     pub p99_9: Option<u64>,
+    /// The longest. Null without a request.
     pub max: Option<u64>,
 }
 
@@ -32,7 +40,7 @@ impl Default for Latency {
         Self {
             histogram: Histogram::new(3).expect("three significant digits are allowed"),
             sum: 0,
-            sum_of_squares: 0.0,
+            sum_of_squares: 0,
             max: 0,
         }
     }
@@ -41,11 +49,11 @@ impl Default for Latency {
 impl Latency {
     /// Adds one time in nanoseconds.
     #[inline(always)]
-    #[allow(clippy::cast_precision_loss)] // nanoseconds squared need no more than a double's 53 bits
     pub fn record(&mut self, nanos: u64) {
         self.histogram.record(nanos).expect("the histogram resizes itself");
-        self.sum += u128::from(nanos);
-        self.sum_of_squares += nanos as f64 * nanos as f64;
+        let exact = u128::from(nanos);
+        self.sum += exact;
+        self.sum_of_squares += exact * exact;
         self.max = self.max.max(nanos);
     }
 
@@ -60,7 +68,7 @@ impl Latency {
     /// Forgets everything; the memory is kept.
     pub fn clear(&mut self) {
         self.histogram.reset();
-        (self.sum, self.sum_of_squares, self.max) = (0, 0.0, 0);
+        (self.sum, self.sum_of_squares, self.max) = (0, 0, 0);
     }
 
     /// How many times were recorded.
@@ -73,6 +81,12 @@ impl Latency {
     #[must_use]
     pub fn quantile(&self, q: f64) -> Option<u64> {
         (self.count() > 0).then(|| self.histogram.value_at_quantile(q).min(self.max))
+    }
+
+    /// The sum of all times in nanoseconds.
+    #[must_use]
+    pub fn sum(&self) -> u128 {
+        self.sum
     }
 
     /// Mean in nanoseconds; none if nothing was recorded.
@@ -100,16 +114,27 @@ impl Latency {
         points
     }
 
+    /// The variance of what was recorded, which is not nothing. A difference of two large sums, so it is taken in integers:
+    /// with `sum = q * n + r`, the squares about `q` add up to `sum_of_squares - q * (sum + r)`.
+    #[allow(clippy::cast_precision_loss)]
+    fn variance(&self) -> f64 {
+        let n = u128::from(self.count());
+        let (q, r) = (self.sum / n, self.sum % n);
+        let about_q = self.sum_of_squares - q * (self.sum + r);
+        match n.checked_mul(about_q) {
+            Some(product) => (product - r * r) as f64 / (n as f64 * n as f64),
+            None => about_q as f64 / n as f64, // 2^64 squared nanoseconds and more: r is nothing beside them
+        }
+    }
+
     /// The summary.
     #[must_use]
-    #[allow(clippy::cast_precision_loss)]
     pub fn summary(&self) -> LatencySummary {
         let Some(mean) = self.mean() else { return LatencySummary::default() };
-        let variance = (self.sum_of_squares / self.count() as f64 - mean * mean).max(0.0);
         LatencySummary {
             count: self.count(),
             mean: Some(mean),
-            stdev: Some(variance.sqrt()),
+            stdev: Some(self.variance().sqrt()),
             p50: self.quantile(0.5),
             p90: self.quantile(0.9),
             p99: self.quantile(0.99),
@@ -156,7 +181,35 @@ mod tests {
         assert_eq!((summary.p50, summary.p90), (Some(4), Some(9)));
     }
 
+    #[test]
+    fn deviations_of_long_times_are_exact() {
+        // An hour, and two hours as far apart as a clock tick: their squares need 84 bits.
+        let (hour, mut latency) = (3_600_000_000_000_u64, Latency::default());
+        for nanos in [hour, hour + 2] {
+            latency.record(nanos);
+        }
+        assert_eq!(latency.summary().stdev, Some(1.0));
+        // A million times that all are the same, and one that is not.
+        let mut latency = Latency::default();
+        (0..999_999).for_each(|_| latency.record(hour));
+        latency.record(hour + 1000);
+        let exact = (999_999.0_f64).sqrt() / 1e6 * 1000.0;
+        let found = latency.summary().stdev.unwrap();
+        assert!((found / exact - 1.0).abs() < 1e-15, "{found} against {exact}");
+    }
+
     proptest! {
+        #[test]
+        fn deviations_are_those_of_the_definition(times in prop::collection::vec(0u64..1 << 20, 1..50), far in 0u64..1 << 44) {
+            let mut latency = Latency::default();
+            times.iter().for_each(|nanos| latency.record(far + nanos));
+            let n = times.len() as f64;
+            let mean = times.iter().sum::<u64>() as f64 / n;
+            let exact = (times.iter().map(|each| (*each as f64 - mean).powi(2)).sum::<f64>() / n).sqrt();
+            let found = latency.summary().stdev.unwrap();
+            prop_assert!((found - exact).abs() <= 1e-9 * exact.max(1e-3), "{} against {}", found, exact);
+        }
+
         #[test]
         fn quantiles_are_within_a_thousandth(mut times in prop::collection::vec(1u64..1 << 40, 1..300), q in 0.01f64..1.0) {
             let mut latency = Latency::default();

@@ -6,6 +6,7 @@ mod conditioning;
 mod latency;
 mod machine;
 mod measure;
+mod options;
 mod player;
 mod precondition;
 mod replay;
@@ -17,13 +18,12 @@ mod warnings;
 
 pub use conditioning::{Conditioning, Search};
 pub use latency::{Latency, LatencySummary};
-pub use measure::{Closeup, RequestColumns, Snapshot, Snapshots, Window, WindowRow};
+pub use measure::{Closeup, FlashWindow, RequestColumns, RequestWindow, Snapshot, Snapshots, Window, WindowRow};
+pub use options::{OptionsError, RunOptions};
 pub use player::{Gate, Pace, PlayError, Player, Step};
 pub use precondition::{Precondition, Preconditioning, is_steady};
-pub use replay::{
-    Replay, ReplayEnded, ReplayProgress, ReplayReport, ReplayRow, ReplaySettings, ScanError, Scanned, Watch, scan,
-};
-pub use report::{Ended, RunReport};
+pub use replay::{Replay, ReplayProgress, ReplaySettings, ScanError, Scanned, Watch, scan};
+pub use report::*;
 pub use settle::{CONFIDENCE, ERASES_PER_BLOCK_MIN, HALF_WIDTH_MAX, History, Settled, TOLERANCE, Totals, Verdict};
 pub use simulation::{Phase, RunError, RunProgress, RunSettings, Simulation};
 pub use source::{OpenError, Source, SourceSpec, TraceSpec};

@@ -2,7 +2,7 @@
 //! has one, and the host's schedulers before that.
 
 use crate::player::{PlayError, Player, Step};
-use flashwright_block::{BlockDevice, Completion, Nanos, RequestSource, Seed};
+use flashwright_block::{BlockDevice, Completion, Nanos, RequestKind, RequestSource, Seed};
 use flashwright_host::{LayerFigures, Stack, StackError};
 use flashwright_ssd::{ConfigError, Controller, ControllerFigures, Fault, Ssd, SsdError};
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,16 @@ use serde::{Deserialize, Serialize};
 #[allow(clippy::large_enum_variant)] // one a run
 pub(crate) enum Machine {
     Plain(Ssd),
-    Layered(Box<Stack<Controller<Ssd>>>),
+    Layered(Box<Layered>),
+}
+
+/// A drive behind what merges, cuts or buffers requests.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Layered {
+    stack: Stack<Controller<Ssd>>,
+    /// Pages that the host has asked to write since the drive was new; none before the workload begins, when all that it
+    /// asks goes to the flash.
+    pages_written: Option<u64>,
 }
 
 impl Machine {
@@ -27,7 +36,7 @@ impl Machine {
             let faults = faults.into_iter().map(|StackError { key, what }| Fault { key: format!("host.{key}"), what });
             ConfigError { source_name: name, faults: faults.collect() }
         })?;
-        Ok(Self::Layered(Box::new(stack)))
+        Ok(Self::Layered(Box::new(Layered { stack, pages_written: None })))
     }
 
     /// Whether something lies before the flash that merges, cuts or buffers requests.
@@ -39,21 +48,38 @@ impl Machine {
     pub fn ssd(&self) -> &Ssd {
         match self {
             Self::Plain(ssd) => ssd,
-            Self::Layered(stack) => stack.device().device(),
+            Self::Layered(layered) => layered.stack.device().device(),
+        }
+    }
+
+    /// Pages that the host has asked to write since the drive was new, whatever took them.
+    pub fn host_pages_written(&self) -> u64 {
+        match self {
+            Self::Layered(layered) => layered.pages_written,
+            Self::Plain(_) => None,
+        }
+        .unwrap_or_else(|| self.ssd().flash().host_writes())
+    }
+
+    /// Says that all that was written so far went to the flash directly, and that requests of the host follow.
+    pub fn workload_begins(&mut self) {
+        let written = self.host_pages_written();
+        if let Self::Layered(layered) = self {
+            layered.pages_written = Some(written);
         }
     }
 
     pub fn ssd_mut(&mut self) -> &mut Ssd {
         match self {
             Self::Plain(ssd) => ssd,
-            Self::Layered(stack) => stack.device_mut().device_mut(),
+            Self::Layered(layered) => layered.stack.device_mut().device_mut(),
         }
     }
 
     pub fn now(&self) -> Nanos {
         match self {
             Self::Plain(ssd) => ssd.now(),
-            Self::Layered(stack) => stack.now(),
+            Self::Layered(layered) => layered.stack.now(),
         }
     }
 
@@ -61,14 +87,16 @@ impl Machine {
     pub fn layers(&self) -> Vec<LayerFigures> {
         match self {
             Self::Plain(_) => Vec::new(),
-            Self::Layered(stack) => stack.figures(),
+            Self::Layered(layered) => layered.stack.figures(),
         }
     }
 
     /// What the drive's controller did, if it has one.
     pub fn controller(&self) -> Option<ControllerFigures> {
         match self {
-            Self::Layered(stack) if !stack.device().config().is_off() => Some(stack.device().figures()),
+            Self::Layered(layered) if !layered.stack.device().config().is_off() => {
+                Some(layered.stack.device().figures())
+            }
             _ => None,
         }
     }
@@ -77,16 +105,18 @@ impl Machine {
     pub fn queue_depth(&self) -> Option<u32> {
         match self {
             Self::Plain(ssd) => Some(ssd.info().queue_depth),
-            Self::Layered(stack) if stack.figures().is_empty() => Some(stack.device().info().queue_depth),
+            Self::Layered(layered) if layered.stack.figures().is_empty() => {
+                Some(layered.stack.device().info().queue_depth)
+            }
             Self::Layered(_) => None,
         }
     }
 
     pub fn reset_figures(&mut self) {
         self.ssd_mut().reset_figures();
-        if let Self::Layered(stack) = self {
-            stack.device_mut().reset_figures();
-            stack.reset_figures();
+        if let Self::Layered(layered) = self {
+            layered.stack.device_mut().reset_figures();
+            layered.stack.reset_figures();
         }
     }
 
@@ -102,9 +132,16 @@ impl Machine {
     ) -> Result<Step, PlayError> {
         match self {
             Self::Plain(ssd) => player.play(ssd, source, until_submitted, finish, done),
-            Self::Layered(stack) => player.play(&mut **stack, source, until_submitted, finish, |completion, stack| {
-                done(completion, stack.device().device());
-            }),
+            Self::Layered(layered) => {
+                let Layered { stack, pages_written } = &mut **layered;
+                player.play(stack, source, until_submitted, finish, |completion, stack| {
+                    let ssd = stack.device().device();
+                    if completion.request.kind == RequestKind::Write {
+                        *pages_written.get_or_insert_default() += u64::from(ssd.pages_of(&completion.request).1);
+                    }
+                    done(completion, ssd);
+                })
+            }
         }
     }
 }

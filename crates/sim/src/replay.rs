@@ -13,16 +13,16 @@
 //! slow. So steps follow each other at once, on a thread of their own, and whoever watches reads a [`Watch`].
 
 use crate::latency::Latency;
+use crate::measure::Series;
 use crate::player::{Gate, Pace, PlayError, Player, Step};
-use crate::report::{host_layer, peak_rss_bytes};
+use crate::report::{Ended, ReplayReport, Replayed};
 use crate::simulation::cpu_seconds;
 use flashwright_block::{
     BlockDevice, Bytes, Completion, DeviceInfo, Interactive, IoError, Nanos, Request, RequestKind, RequestSource,
     SECTOR_BYTES, Seed, SourceError,
 };
 use flashwright_host::{Stack, StackError, StackSettings};
-use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -50,22 +50,6 @@ pub struct ReplaySettings {
     pub real_time: bool,
     /// Whether the device's times mean something; drives without timing have none, and then no times are reported.
     pub timed: bool,
-}
-
-/// How a replay ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ReplayEnded {
-    /// Every request was played.
-    Complete,
-    /// The time limit came first.
-    TimeLimit,
-    /// It was stopped; the figures cover what was finished.
-    Interrupted,
-    /// The device or the source failed; the figures cover what was finished.
-    Failed,
-    /// The drive could take no more writes.
-    WornOut,
 }
 
 /// What is known of a source before it is played.
@@ -267,7 +251,7 @@ impl Watch {
 /// };
 /// let mut replay = Replay::new(device, settings).map_err(|faults| faults[0].what.clone())?;
 /// while !replay.step(&mut source, 256) {}
-/// let json = replay.report().json;
+/// let json = replay.report().report.to_value();
 /// let left_out = json["left_out"]["writes"].as_u64().ok_or("a count")?;
 /// assert_eq!(json["measured"]["requests"], 1000 - left_out);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -278,9 +262,9 @@ pub struct Replay<D> {
     limits: Limits,
     player: Player,
     admitted: Admitted,
-    measured: Measured,
+    measured: Series,
     watch: Arc<Watch>,
-    ended: Option<(ReplayEnded, Option<String>)>,
+    ended: Option<(Ended, Option<String>)>,
     cpu_s: f64,
 }
 
@@ -316,7 +300,7 @@ impl<D: BlockDevice> Replay<D> {
                 left_out: [0; 4],
                 watch: Arc::clone(&watch),
             },
-            measured: Measured::new(started, settings.timed),
+            measured: Series::new(started, settings.timed),
             watch,
             ended: None,
             cpu_s: 0.0,
@@ -349,15 +333,15 @@ impl<D: BlockDevice> Replay<D> {
             self.player.submitted().saturating_add(budget),
             false,
             &mut self.limits,
-            |completion, _| measured.completed(completion, watch),
+            |completion, _| completed(measured, watch, completion),
         );
         self.ended = match result {
             Ok(Step::Paused) => None,
-            Ok(Step::Finished) if self.watch.is_stopped() => Some((ReplayEnded::Interrupted, None)),
-            Ok(Step::Finished) => Some((ReplayEnded::Complete, None)),
+            Ok(Step::Finished) if self.watch.is_stopped() => Some((Ended::Interrupted, None)),
+            Ok(Step::Finished) => Some((Ended::Complete, None)),
             Ok(Step::Stopped) => self.limits.reached.map(|ended| (ended, None)),
-            Err(PlayError::Device(IoError::WornOut { reason })) => Some((ReplayEnded::WornOut, Some(reason))),
-            Err(error) => Some((ReplayEnded::Failed, Some(error.to_string()))),
+            Err(PlayError::Device(IoError::WornOut { reason })) => Some((Ended::WornOut, Some(reason))),
+            Err(error) => Some((Ended::Failed, Some(error.to_string()))),
         };
         self.cpu_s += cpu_seconds() - began;
         self.ended.is_some()
@@ -366,256 +350,31 @@ impl<D: BlockDevice> Replay<D> {
     /// What was found so far.
     #[must_use]
     pub fn report(&self) -> ReplayReport {
-        let (ended, note) = self.ended.clone().unwrap_or((ReplayEnded::Interrupted, None));
-        let m = &self.measured;
-        let duration = m.end.0 - m.started.0;
-        let info = self.device.info();
-        let count = |kind: RequestKind| m.requests[kind as usize];
-        let left_out = |kind: RequestKind| self.admitted.left_out[kind as usize];
-        let all: u64 = m.requests.iter().sum();
-        let mut json = json!({
-            "version": env!("CARGO_PKG_VERSION"),
-            "config": self.settings.config,
-            "seed": self.settings.seed.0,
-            "workload": self.settings.workload,
-            "pace": self.settings.pace,
-            "ended": ended,
-            "note": note,
-            "measured": { "requests": all, "duration_ns": m.timed.then_some(duration), "warmup_requests": 0 },
-            "host": { "bytes": m.bytes.iter().sum::<u64>() },
-            "requests": {
-                "read": count(RequestKind::Read),
-                "write": count(RequestKind::Write),
-                "trim": count(RequestKind::Trim),
-                "flush": count(RequestKind::Flush),
-                "bytes_read": m.bytes[RequestKind::Read as usize],
-                "bytes_written": m.bytes[RequestKind::Write as usize],
-            },
-            "left_out": {
-                "writes": left_out(RequestKind::Write),
-                "trims": left_out(RequestKind::Trim),
-                "flushes": left_out(RequestKind::Flush),
-            },
-            "target": {
-                "name": info.name,
-                "capacity_bytes": info.capacity.0,
-                "block_bytes": info.sector.0,
-                "queue_depth": info.queue_depth,
-                "real_time": self.settings.real_time,
-                "writes_allowed": self.settings.writes,
-            },
-            "response_time_ns": latencies(&m.response),
-            "service_time_ns": latencies(&m.service),
-            "lateness_ns": match self.settings.pace {
-                Pace::Open { .. } => json!(self.limits.lateness.summary()),
-                Pace::Closed { .. } | Pace::Interactive => Value::Null,
-            },
-            "host_layers": self.device.figures().iter().map(host_layer).collect::<Vec<_>>(),
-            "throughput": { "iops": per_s(count(RequestKind::Read) + count(RequestKind::Write), duration), "bytes_per_s": per_s(m.bytes.iter().sum(), duration) },
-            "warnings": [],
-            "run": {
-                "cpu_s": self.cpu_s,
-                "requests_per_cpu_s": if self.cpu_s > 0.0 { json!(all as f64 / self.cpu_s) } else { Value::Null },
-                "peak_rss_bytes": peak_rss_bytes(),
-            },
-        });
-        fill(&mut json, not_applicable());
-        let distribution = |kind: RequestKind| m.response[kind as usize].distribution();
-        ReplayReport {
-            json,
-            rows: m.rows(),
-            response_distribution: [
-                joined(&m.response).distribution(),
-                distribution(RequestKind::Read),
-                distribution(RequestKind::Write),
-            ],
-            lateness_distribution: self.limits.lateness.distribution(),
-        }
+        let (ended, note) = self.ended.clone().unwrap_or((Ended::Interrupted, None));
+        let replayed = Replayed {
+            settings: &self.settings,
+            measured: &self.measured,
+            device: self.device.info(),
+            layers: self.device.figures(),
+            lateness: &self.limits.lateness,
+            left_out: self.admitted.left_out,
+            ended,
+            note,
+            cpu_s: self.cpu_s,
+        };
+        replayed.report()
     }
 }
 
-/// What a replay found.
-#[derive(Clone, Debug)]
-pub struct ReplayReport {
-    /// The documented JSON; the names are a run's.
-    pub json: Value,
-    /// The time series.
-    pub rows: Vec<ReplayRow>,
-    /// Response times: (nanoseconds, share at or below), for all requests, reads, and writes.
-    pub response_distribution: [Vec<(u64, f64)>; 3],
-    /// How late requests were handed over, likewise; empty in a closed loop.
-    pub lateness_distribution: Vec<(u64, f64)>,
-}
-
-impl ReplayReport {
-    /// The documented JSON as text.
-    #[must_use]
-    pub fn to_json(&self) -> String {
-        serde_json::to_string_pretty(&self.json).expect("a JSON value is printable")
+/// Takes a completion into the measurement, and says so to whoever watches.
+#[inline]
+fn completed(measured: &mut Series, watch: &Watch, completion: &Completion) {
+    if completion.result.is_err() {
+        return; // its times are no service
     }
-}
-
-/// A window of the time series.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct ReplayRow {
-    /// Requests completed by its end.
-    pub requests_end: u64,
-    /// Its end, since playing began.
-    pub time_end_ns: u64,
-    /// Requests completed in it.
-    pub requests: u64,
-    /// Reads and writes of them; response times and rates are theirs.
-    pub moved: u64,
-    /// Bytes read.
-    pub bytes_read: u64,
-    /// Bytes written.
-    pub bytes_written: u64,
-    /// Mean response time; none without requests.
-    pub response_mean_ns: Option<f64>,
-    /// 99th percentile of it; of windows joined, the largest.
-    pub response_p99_ns: Option<u64>,
-    /// Reads and writes per second.
-    pub iops: f64,
-}
-
-/// First length of a window, doubled whenever there are more than [`ROWS_MAX`]. Ours, for plots.
-const WINDOW_NS: u64 = 100_000_000;
-const ROWS_MAX: usize = 1000;
-
-struct Measured {
-    timed: bool,
-    started: Nanos,
-    end: Nanos,
-    requests: [u64; 4],
-    bytes: [u64; 4],
-    response: [Latency; 4],
-    service: [Latency; 4],
-    rows: Vec<ReplayRow>,
-    window_ns: u64,
-    /// The window under way; its time and requests are sums until it ends.
-    row: ReplayRow,
-    row_sum_ns: f64,
-    row_times: Latency,
-}
-
-impl Measured {
-    fn new(started: Nanos, timed: bool) -> Self {
-        Self {
-            timed,
-            started,
-            end: started,
-            requests: [0; 4],
-            bytes: [0; 4],
-            response: Default::default(),
-            service: Default::default(),
-            rows: Vec::with_capacity(ROWS_MAX + 1),
-            window_ns: WINDOW_NS,
-            row: ReplayRow { time_end_ns: WINDOW_NS, ..ReplayRow::default() },
-            row_sum_ns: 0.0,
-            row_times: Latency::default(),
-        }
-    }
-
-    #[inline]
-    #[allow(clippy::cast_precision_loss)] // nanoseconds far below 2^53
-    fn completed(&mut self, completion: &Completion, watch: &Watch) {
-        if completion.result.is_err() {
-            return; // its times are no service
-        }
-        let request = &completion.request;
-        let kind = request.kind as usize;
-        let moves = request.kind.moves_data();
-        let bytes = if moves { u64::from(request.sectors) * SECTOR_BYTES } else { 0 };
-        let response = completion.response_time().0;
-        self.end = self.end.max(completion.end);
-        self.requests[kind] += 1;
-        self.bytes[kind] += bytes;
-        if self.timed {
-            self.response[kind].record(response);
-            self.service[kind].record(completion.service_time().0);
-        }
-        let elapsed = completion.end.0 - self.started.0;
-        while elapsed > self.row.time_end_ns {
-            self.end_row(elapsed);
-        }
-        self.row.requests += 1;
-        match request.kind {
-            RequestKind::Read => self.row.bytes_read += bytes,
-            RequestKind::Write => self.row.bytes_written += bytes,
-            _ => {}
-        }
-        if moves {
-            self.row_sum_ns += response as f64;
-            self.row_times.record(response);
-        }
-        watch.completed.store(watch.completed.load(Relaxed) + 1, Relaxed); // one writer
-
-        watch.device_ns.store(elapsed, Relaxed);
-    }
-
-    fn end_row(&mut self, elapsed: u64) {
-        let row = self.finished_row(self.row.time_end_ns);
-        self.rows.push(row);
-        self.row_times.clear();
-        self.row_sum_ns = 0.0;
-        // After a long silence windows grow first, so that it takes no millions of empty ones.
-        while self.rows.len() > ROWS_MAX || (elapsed - row.time_end_ns) / self.window_ns > ROWS_MAX as u64 {
-            self.double_windows();
-        }
-        let begun = self.rows.last().map_or(0, |row| row.time_end_ns);
-        self.row = ReplayRow { time_end_ns: begun + self.window_ns, ..ReplayRow::default() };
-    }
-
-    /// Joins neighbours; the last one stays alone if it has none.
-    #[allow(clippy::cast_precision_loss)]
-    fn double_windows(&mut self) {
-        self.window_ns *= 2;
-        let mut begun = 0;
-        let joined = self.rows.chunks(2).map(|pair| {
-            let last = pair[pair.len() - 1];
-            let requests: u64 = pair.iter().map(|row| row.requests).sum();
-            let moved: u64 = pair.iter().map(|row| row.moved).sum();
-            let sum: f64 = pair.iter().filter_map(|row| Some(row.response_mean_ns? * row.moved as f64)).sum();
-            let row = ReplayRow {
-                requests,
-                moved,
-                bytes_read: pair.iter().map(|row| row.bytes_read).sum(),
-                bytes_written: pair.iter().map(|row| row.bytes_written).sum(),
-                response_mean_ns: (moved > 0).then(|| sum / moved as f64),
-                response_p99_ns: pair.iter().filter_map(|row| row.response_p99_ns).max(),
-                iops: moved as f64 * 1e9 / (last.time_end_ns - begun) as f64,
-                ..last
-            };
-            begun = last.time_end_ns;
-            row
-        });
-        self.rows = joined.collect();
-        self.rows.reserve(ROWS_MAX + 1);
-    }
-
-    /// The window under way as if it ended at `time_end_ns`.
-    #[allow(clippy::cast_precision_loss)]
-    fn finished_row(&self, time_end_ns: u64) -> ReplayRow {
-        let (begun, before) = self.rows.last().map_or((0, 0), |row| (row.time_end_ns, row.requests_end));
-        let (requests, moved) = (self.row.requests, self.row_times.count());
-        ReplayRow {
-            requests_end: before + requests,
-            time_end_ns,
-            response_mean_ns: (moved > 0).then(|| self.row_sum_ns / moved as f64),
-            response_p99_ns: self.row_times.quantile(0.99),
-            iops: moved as f64 * 1e9 / (time_end_ns - begun) as f64,
-            ..self.row
-        }
-    }
-
-    fn rows(&self) -> Vec<ReplayRow> {
-        let mut rows = self.rows.clone();
-        let elapsed = self.end.0 - self.started.0;
-        if self.timed && self.row.requests > 0 && elapsed > rows.last().map_or(0, |row| row.time_end_ns) {
-            rows.push(self.finished_row(elapsed));
-        }
-        rows
-    }
+    measured.completed(completion);
+    watch.completed.store(measured.tally.requests, Relaxed);
+    watch.device_ns.store(completion.end.0 - measured.tally.start_ns, Relaxed);
 }
 
 /// Which requests of a source are played, and how many were not.
@@ -676,7 +435,7 @@ struct Limits {
     /// Whether arrivals are to be slept for, in real time.
     sleeps: bool,
     /// Which limit was reached.
-    reached: Option<ReplayEnded>,
+    reached: Option<Ended>,
     lateness: Latency,
 }
 
@@ -689,9 +448,9 @@ impl<D: BlockDevice> Gate<D> for Limits {
         let mut now = device.now();
         loop {
             let reached = if self.watch.is_stopped() {
-                ReplayEnded::Interrupted
+                Ended::Interrupted
             } else if now >= self.until || request.arrival >= self.until {
-                ReplayEnded::TimeLimit
+                Ended::TimeLimit
             } else if self.sleeps && now < request.arrival {
                 // The player comes here early only with nothing in flight, so that this is a sleep.
                 let nap = Nanos(request.arrival.0.min(now.0 + NAP.0));
@@ -705,69 +464,6 @@ impl<D: BlockDevice> Gate<D> for Limits {
             };
             self.reached = Some(reached);
             return Ok(ControlFlow::Break(()));
-        }
-    }
-}
-
-/// Times of reads and writes.
-fn joined(times: &[Latency; 4]) -> Latency {
-    let mut all = Latency::default();
-    times[..2].iter().for_each(|one| all.merge(one));
-    all
-}
-
-fn latencies(times: &[Latency; 4]) -> Value {
-    json!({
-        "all": joined(times).summary(),
-        "read": times[RequestKind::Read as usize].summary(),
-        "write": times[RequestKind::Write as usize].summary(),
-        "trim": times[RequestKind::Trim as usize].summary(),
-        "flush": times[RequestKind::Flush as usize].summary(),
-    })
-}
-
-#[allow(clippy::cast_precision_loss)] // counts and nanoseconds far below 2^53
-fn per_s(count: u64, nanos: u64) -> Value {
-    if nanos > 0 { json!(count as f64 * 1e9 / nanos as f64) } else { Value::Null }
-}
-
-/// A run's documented figures of which a replay knows nothing, each null.
-fn not_applicable() -> Value {
-    let nulls = |names: &str| -> Value {
-        names.split(' ').map(|name| (name.to_owned(), Value::Null)).collect::<serde_json::Map<_, _>>().into()
-    };
-    let causes = || nulls("host gc merge padding translation wear total");
-    json!({
-        "precondition": null,
-        "settled": null,
-        "application": null,
-        "controller": null,
-        "host": nulls("pages_read pages_written pages_trimmed bytes"),
-        "flash": { "reads": causes(), "programs": causes(), "erases": causes() },
-        "write_amplification": null,
-        "gc": nulls("collections efficiency"),
-        "merges": nulls("switch partial full"),
-        "mapping_cache": nulls("lookups hits hit_ratio dirty_evictions"),
-        "buffer": nulls("write_hits read_hits destages pages_per_destage_mean pages_padded"),
-        "wear": {
-            "erases_per_block": nulls("min max mean stdev"),
-            "blocks_worn_out": null,
-            "endurance_efficiency": null,
-        },
-        "busy": nulls("dies channels"),
-        "verify": nulls("enabled violations"),
-    })
-}
-
-/// Adds the members of `nulls` that `json` lacks, objects member by member.
-fn fill(json: &mut Value, nulls: Value) {
-    let (Value::Object(json), Value::Object(nulls)) = (json, nulls) else { return };
-    for (name, null) in nulls {
-        match json.get_mut(&name) {
-            Some(there) => fill(there, null),
-            None => {
-                json.insert(name, null);
-            }
         }
     }
 }

@@ -18,6 +18,7 @@
 //!
 //! A trace that is played over and over is judged by whole passes: one window a pass.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The largest relative difference between spans of the history, standard error included.
@@ -45,7 +46,7 @@ const T_95: [f64; 10] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306
 /// Totals since the drive was new.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
-    /// Pages that the host wrote.
+    /// Pages that the host asked to write, whatever took them.
     pub host_pages: u64,
     /// Pages programmed, whatever the cause.
     pub programs: u64,
@@ -119,7 +120,7 @@ pub struct History {
 }
 
 /// What is known of a figure that depends on cleaning.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// It no longer changes, and the measurement is long enough.
@@ -133,25 +134,26 @@ pub enum Verdict {
 }
 
 /// The verdict on the measured write amplification, as the JSON of a run has it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Settled {
     /// The verdict.
     pub verdict: Verdict,
-    /// The measured request from which on the drive was settled; 0 where it was so before.
+    /// The measured request from which on the drive was settled; 0 where it was so before. Null where it was not.
     pub since_request: Option<u64>,
-    /// How often such a verdict was right, to 3 %, against a run ten times as long; only where settled.
+    /// How often such a verdict was right, to 3 %, against a run ten times as long. Null unless settled.
     pub confidence: Option<f64>,
-    /// Write amplification of the settled part of the run, preconditioning by the workload included.
+    /// Write amplification of the settled part of the run, preconditioning by the workload included. Null unless settled.
     pub write_amplification: Option<f64>,
-    /// 95 % interval of the measured write amplification, from the means of batches.
+    /// 95 % interval of the measured write amplification, from the means of batches: its ends. Null where too little was
+    /// written to tell.
     pub interval: Option<(f64, f64)>,
-    /// The largest relative difference between spans of the history.
+    /// The largest relative difference between spans of the history. Null where too little was written to tell.
     pub drift: Option<f64>,
     /// Erases a block, on average since the workload began.
     pub erases_per_block: f64,
     /// Why, in a sentence.
     pub why: String,
-    /// The option that mends it.
+    /// The option that mends it. Null where none does.
     pub mend: Option<String>,
 }
 

@@ -214,11 +214,10 @@ impl Simulation {
     pub fn layers(&self) -> Vec<LayerFigures> {
         self.machine.layers()
     }
-    /// Erases of all blocks since the drive was new, and pages that the host has written since then.
+    /// Erases of all blocks since the drive was new, and pages that the host has asked to write since then.
     #[must_use]
     pub fn wear(&self) -> (u64, u64) {
-        let flash = self.ssd().flash();
-        (flash.counters().total(OpKind::Erase), flash.host_writes())
+        (self.ssd().flash().counters().total(OpKind::Erase), self.machine.host_pages_written())
     }
 
     /// Erases of each block since the drive was new.
@@ -360,10 +359,11 @@ impl Simulation {
         if !self.preconditioning.step(self.machine.ssd_mut(), budget).map_err(RunError::Precondition)? {
             return Ok(());
         }
+        self.machine.workload_begins();
         let (now, ssd) = (self.machine.now(), self.machine.ssd());
         let levels_wear = ssd.config().wear.policy.is_some();
         let blocks = ssd.flash().geometry().blocks();
-        self.history = Some(History::new(totals(ssd), ssd.logical_pages(), blocks, levels_wear));
+        self.history = Some(History::new(totals(&self.machine), ssd.logical_pages(), blocks, levels_wear));
         let settles = self.conditioning.is_some();
         let pace = if settles && !self.machine.is_layered() { Pace::Closed { depth: 1 } } else { self.settings.pace };
         self.player = Some(Player::new(pace, now));
@@ -418,7 +418,7 @@ impl Simulation {
 
     /// Tells the history of the counts if they are due, or if `last`.
     fn note(&mut self, last: bool) {
-        let (now, requests) = (totals(self.machine.ssd()), self.requests_of_stretch());
+        let (now, requests) = (totals(&self.machine), self.requests_of_stretch());
         let history = self.history.as_mut().expect("it begins with the workload");
         if last || requests >= history.due() {
             history.note(now, requests);
@@ -452,14 +452,11 @@ impl Simulation {
             _ => 0,
         };
         let first_tag = beforehand + self.player.as_ref().map_or(0, Player::submitted);
-        let (now, requests) = (totals(self.machine.ssd()), self.requests_of_stretch());
+        let (now, requests) = (totals(&self.machine), self.requests_of_stretch());
         self.history.as_mut().expect("it begins with the workload").begin_measuring(now, requests);
         let ssd = self.machine.ssd();
         let RunSettings { window, keep_requests, .. } = self.settings;
         let mut measurement = Measurement::new(ssd, first_tag, timed, window, keep_requests, self.closeup);
-        if self.machine.is_layered() {
-            measurement.count_writes_inside(ssd);
-        }
         if let Some(most) = self.snapshots {
             measurement.keep_snapshots(most, ssd);
         }
@@ -503,7 +500,7 @@ impl Simulation {
             measurement.finish(self.machine.ssd());
             self.phase = Phase::Done;
             let warmup = self.settings.warmup_requests;
-            if warmup > 0 && measurement.requests == 0 && self.ended.is_none() {
+            if warmup > 0 && measurement.tally.requests == 0 && self.ended.is_none() {
                 return Err(RunError::NothingMeasured { warmup, played: submitted });
             }
         }

@@ -187,15 +187,11 @@ impl Source {
     pub fn is_interactive(&self) -> bool {
         self.pace == Pace::Interactive
     }
-    /// Section `application` of the report: what programs above the device did, by name; null for other workloads.
+    /// Section `application` of the report: what programs above the device did, by name; none of other workloads.
     #[must_use]
-    pub fn application(&self) -> serde_json::Value {
-        match self.figures() {
-            None => serde_json::Value::Null,
-            Some(figures) => {
-                figures.into_iter().map(|(name, value)| (name.to_owned(), serde_json::json!(value))).collect()
-            }
-        }
+    pub fn application(&self) -> Option<serde_json::Map<String, serde_json::Value>> {
+        let figures = self.figures()?;
+        Some(figures.into_iter().map(|(name, value)| (name.to_owned(), serde_json::json!(value))).collect())
     }
     /// What a reader of the result must know: labels, how addresses were fitted, lines that were skipped. Complete once
     /// the source was played.

@@ -6,6 +6,7 @@
 // Counts far below 2^53, shares and rates above 0.
 #![allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 
+use crate::measure::Times;
 use crate::player::Pace;
 use crate::precondition::Precondition;
 use crate::settle::Verdict;
@@ -13,16 +14,17 @@ use crate::simulation::Simulation;
 use flashwright_ftl::Ftl;
 use flashwright_nand::Lpn;
 use flashwright_ssd::{QueueDepth, Ssd, TimingModel};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Something that a user should know before using the figures of a run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Warning {
     /// What programs know it by.
     pub code: &'static str,
     /// One sentence with its figures.
     pub text: String,
-    /// The options that mend it.
+    /// The options that mend it. Null where none does.
     pub mend: Option<String>,
 }
 
@@ -126,20 +128,13 @@ fn small_footprint(run: &Simulation) -> Option<Warning> {
 /// Arrivals come faster than the drive works.
 fn falls_behind(run: &Simulation) -> Option<Warning> {
     let Pace::Open { time_scale } = run.settings().pace else { return None };
-    let measured = run.measurement();
-    let mean = |service: bool| -> Option<f64> {
-        let mut all = crate::latency::Latency::default();
-        measured.times[..2]
-            .iter()
-            .for_each(|times| all.merge(&if service { times.service() } else { times.response() }));
-        all.mean()
-    };
-    let waits = mean(false)? > WAITING_MIN * mean(true)?;
-    let nanos = measured.end_ns - measured.start_ns;
-    if !waits || nanos == 0 || measured.requests < 100 || run.origin().has_no_arrivals {
+    let tally = &run.measurement().tally;
+    let waits = tally.moved(Times::response).mean()? > WAITING_MIN * tally.moved(Times::service).mean()?;
+    let nanos = tally.duration_ns();
+    if !waits || nanos == 0 || tally.requests < 100 || run.origin().has_no_arrivals {
         return None;
     }
-    let done = measured.requests as f64 * 1e9 / nanos as f64;
+    let done = tally.requests as f64 * 1e9 / nanos as f64;
     let Some(asked) = run.arrivals_per_s() else {
         let text = "all requests arrive at once: response times are mostly waiting".to_owned();
         return Some(warning("falls-behind", text, Some("--depth N".to_owned())));
@@ -282,7 +277,7 @@ fn planes_in_turn(run: &Simulation) -> Option<Warning> {
 
 /// Next to nothing of a trace is left after the warm-up.
 fn little_measured(run: &Simulation) -> Option<Warning> {
-    let (warmup, measured) = (run.settings().warmup_requests, run.measurement().requests);
+    let (warmup, measured) = (run.settings().warmup_requests, run.measurement().tally.requests);
     let share = measured as f64 / (warmup + measured).max(1) as f64;
     let text = || {
         format!(
@@ -298,8 +293,8 @@ fn little_measured(run: &Simulation) -> Option<Warning> {
 
 /// Without a buffer there is nothing to flush.
 fn free_flushes(run: &Simulation) -> Option<Warning> {
-    let (measured, config) = (run.measurement(), run.ssd().config());
-    let flushes = measured.times[3].response().count() as f64 / measured.requests.max(1) as f64;
+    let (tally, config) = (&run.measurement().tally, run.ssd().config());
+    let flushes = tally.times[3].response().count() as f64 / tally.requests.max(1) as f64;
     if flushes <= SHARE_MIN || run.ssd().ram().is_some() || config.controller.write_buffer.size.0 > 0 {
         return None;
     }

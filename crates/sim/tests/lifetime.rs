@@ -74,8 +74,8 @@ fn live(config: &Config, workload: &str) -> Life {
 
 fn life(simulation: &mut Simulation) -> Life {
     let report = simulation.report().unwrap();
-    assert_eq!(report.json["ended"], serde_json::to_value(Ended::WornOut).unwrap());
-    let wear = &report.json["wear"];
+    assert_eq!(report.report.ended, Ended::WornOut);
+    let wear = &report.report.to_value()["wear"];
     let flash = simulation.ssd().flash();
     let (host, cycles) = (flash.host_writes() as f64, flash.nand().cycles_mean().unwrap());
     let amplification = flash.counters().total(OpKind::Program) as f64 / host;
@@ -132,7 +132,7 @@ fn blocks_retire_full_and_spent_and_stay_readable() {
         let (mut simulation, mut source) = begin(&config, "uniform", true);
         while !simulation.step(&mut source, 1 << 20).unwrap() {}
         let report = simulation.report().unwrap();
-        assert!(report.violations.is_empty(), "{:?}", report.violations);
+        assert!(report.report.violations.as_ref().is_some_and(Vec::is_empty), "{:?}", report.report.violations);
         let flash = simulation.ssd().flash();
         let blocks = || (0..flash.geometry().blocks()).map(BlockId);
         let (mut retired, mut valid_in_retired) = (0, 0);
@@ -163,7 +163,7 @@ fn windows_tell_of_retired_blocks() {
     let mut simulation = Simulation::new(&config, settings).unwrap();
     while !simulation.step(&mut source, 1 << 20).unwrap() {}
     let report = simulation.report().unwrap();
-    let retired: Vec<u64> = report.windows.iter().map(|row| row.blocks_worn_out).collect();
+    let retired: Vec<u64> = report.windows.iter().map(|row| row.flash.blocks_worn_out).collect();
     assert!(retired[0] == 0 && retired.is_sorted() && retired.len() > 10, "{retired:?}");
     assert!(retired.iter().collect::<std::collections::BTreeSet<_>>().len() > 5, "one by one: {retired:?}");
     assert_eq!(*retired.last().unwrap(), life(&mut simulation).retired);
@@ -178,7 +178,7 @@ fn a_life_that_was_interrupted_ends_alike() {
         let config = drive(64, 16, 30, &more);
         let (mut whole, mut source) = begin(&config, "zipf", false);
         while !whole.step(&mut source, 1 << 20).unwrap() {}
-        let end = whole.report().unwrap().json;
+        let end = whole.report().unwrap().report.to_value();
         let pages = whole.ssd().flash().host_writes();
         let (mut first, mut source) = begin(&config, "zipf", false);
         while first.ssd().flash().host_writes() < pages / 2 {
@@ -189,7 +189,7 @@ fn a_life_that_was_interrupted_ends_alike() {
         let mut second = Simulation::load(&saved, "saved", &mut source).unwrap();
         drop(first);
         while !second.step(&mut source, 777).unwrap() {}
-        let resumed = second.report().unwrap().json;
+        let resumed = second.report().unwrap().report.to_value();
         for part in ["digest", "ended", "note", "wear", "flash", "drive", "host"] {
             assert_eq!(end[part], resumed[part], "{policy}: {part}");
         }

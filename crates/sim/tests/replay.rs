@@ -122,9 +122,10 @@ fn played(device: Fixed, source: &mut List, settings: ReplaySettings) -> (Value,
     let mut replay = Replay::new(device, settings).unwrap();
     while !replay.step(source, 7) {}
     let report = replay.report();
+    let json = report.report.to_value();
     let rows: u64 = report.rows.iter().map(|row| row.requests).sum();
-    assert_eq!(json!(rows), report.json["measured"]["requests"], "windows hold every request once");
-    (report.json, replay.device().kinds.clone())
+    assert_eq!(json!(rows), json["measured"]["requests"], "windows hold every request once");
+    (json, replay.device().kinds.clone())
 }
 
 #[test]
@@ -154,7 +155,7 @@ fn a_replay_finds_what_a_run_of_the_same_drive_finds() {
         let mut run = Simulation::new(&config, run_settings).unwrap();
         let mut source = spec.open(run.ssd(), Seed(1)).unwrap();
         while !run.step(&mut source, 1000).unwrap() {}
-        let run = run.report().unwrap().json;
+        let run = run.report().unwrap().report.to_value();
 
         let device: Box<dyn BlockDevice> = Box::new(Ssd::new(&config, Seed(1), false).unwrap());
         let looked_at = Ssd::new(&config, Seed(1), false).unwrap();
@@ -165,7 +166,7 @@ fn a_replay_finds_what_a_run_of_the_same_drive_finds() {
         )
         .unwrap();
         while !replay.step(&mut source, 777) {}
-        let found = replay.report().json;
+        let found = replay.report().report.to_value();
         for name in ["measured", "response_time_ns", "service_time_ns", "throughput", "host_layers", "pace"] {
             assert_eq!(found[name], run[name], "{workload}: {name}");
         }
@@ -243,7 +244,7 @@ fn a_drive_without_timing_has_no_times() {
     let untimed = ReplaySettings { timed: false, ..settings(Pace::Closed { depth: 1 }) };
     let mut replay = Replay::new(ssd, untimed).unwrap();
     while !replay.step(&mut list(300, 0, READS), 1000) {}
-    let json = replay.report().json;
+    let json = replay.report().report.to_value();
     assert_eq!(json["measured"], json!({ "requests": 300, "duration_ns": null, "warmup_requests": 0 }));
     assert_eq!(json["response_time_ns"]["all"], json!(flashwright_sim::LatencySummary::default()));
     assert_eq!(json["throughput"], json!({ "iops": null, "bytes_per_s": null }));
@@ -284,7 +285,7 @@ fn a_stop_keeps_what_was_finished() {
     assert_eq!(watch.progress().completed, 96, "of a hundred issued four are in flight");
     watch.stop();
     assert!(replay.step(&mut source, 100));
-    let json = replay.report().json;
+    let json = replay.report().report.to_value();
     assert_eq!((&json["ended"], &json["measured"]["requests"]), (&json!("interrupted"), &json!(100)));
     assert!(replay.step(&mut source, 100), "what has ended stays so");
 }

@@ -61,8 +61,8 @@ fn play(simulation: &mut Simulation, source: &mut Source, budget: u64) {
 
 fn digest(simulation: &mut Simulation) -> String {
     let report = simulation.report().unwrap();
-    assert_eq!(report.violations, Vec::<String>::new());
-    report.json["digest"].as_str().unwrap().to_owned()
+    assert_eq!(report.report.violations, Some(Vec::new()));
+    report.report.digest.unwrap()
 }
 
 fn cases() -> Vec<(&'static str, Config, SourceSpec, Pace, Option<u64>)> {
@@ -133,7 +133,7 @@ fn a_drive_that_was_conditioned_goes_on_as_one_that_was_warmed_up() {
         let mut other = Simulation::new(&config(&[]), warmed).unwrap();
         let mut source = spec.open(other.ssd(), Seed(3)).unwrap();
         play(&mut other, &mut source, 4096);
-        let (a, b) = (run.report().unwrap().json, other.report().unwrap().json);
+        let (a, b) = (run.report().unwrap().report.to_value(), other.report().unwrap().report.to_value());
         assert_eq!(a["drive"]["state_digest"], b["drive"]["state_digest"]);
         assert_eq!(a["flash"], b["flash"]);
     }
@@ -148,7 +148,7 @@ fn a_settled_figure_is_that_of_a_longer_run_and_a_transient_one_says_so() {
         let mut run = Simulation::new(&config(&["timing.model=none"]), settings).unwrap();
         let mut source = generated("uniform:write=1").open(run.ssd(), Seed(seed)).unwrap();
         play(&mut run, &mut source, 1 << 16);
-        let amplification = run.report().unwrap().json["write_amplification"].as_f64().unwrap();
+        let amplification = run.report().unwrap().report.to_value()["write_amplification"].as_f64().unwrap();
         (run.settled(), amplification)
     };
     let (settled, found) = figure("workload", 20_000, 1);

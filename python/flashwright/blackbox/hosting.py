@@ -108,7 +108,7 @@ def _mix(spare: Advice) -> tuple[set[str], float] | None:
         return None
     figures = spare.points[0].result.json
     host = figures["host"]
-    pages = {"read": host["pages_read"], "write": host["pages_written"]}
+    pages = {"read": host["pages_read"] or 0, "write": host["pages_written"] or 0}
     moved, requests = sum(pages.values()), figures["measured"]["requests"]
     if not moved or not requests or not host["bytes"]:
         return None

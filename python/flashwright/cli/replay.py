@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import RenderableType
@@ -227,7 +228,8 @@ def replay(
 
 def _end(result: ReplayResult, interrupted: bool) -> int:
     """Say what nobody should miss; the exit status."""
-    left_out = sum(result.json["left_out"].values())
+    j: Mapping[str, Any] = result.json
+    left_out = sum(j["left_out"].values())
     if left_out:
         errors.note(
             f"{units.count(left_out)} requests that would change the target were left out "
@@ -237,13 +239,13 @@ def _end(result: ReplayResult, interrupted: bool) -> int:
         errors.note("interrupted; the figures cover what was finished")
         return 130
     if result.ended == "failed":
-        errors.fault(result.json["note"], "the figures cover what was finished before")
+        errors.fault(j["note"], "the figures cover what was finished before")
         return 1
     return 0
 
 
 def _table(result: ReplayResult) -> list[RenderableType]:
-    j = result.json
+    j: Mapping[str, Any] = result.json
     target = j["target"]
     access = "reads and writes" if target["writes_allowed"] else "reads only"
     clock = "real time" if target["real_time"] else "simulated"
@@ -299,6 +301,6 @@ def _table(result: ReplayResult) -> list[RenderableType]:
     return parts
 
 
-def _counts(counts: dict[str, int], kinds: tuple[str, ...]) -> str:
+def _counts(counts: Mapping[str, int], kinds: tuple[str, ...]) -> str:
     found = [f"{units.count(counts[kind])} {kind}" for kind in kinds if counts[kind]]
     return ", ".join(found) or "none"

@@ -36,6 +36,7 @@ COMMANDS: dict[str, dict[str, str]] = {
     "Traces and lists": {
         "policies": "List everything that can be chosen by name: schemes, policies, schedulers, workloads, formats.",
         "devices": "List the bundled drives, or print one as TOML.",
+        "schema": "Print the JSON Schema of a document: every figure with its meaning and its unit.",
         "trace": "Summarise, convert and record traces.",
     },
 }

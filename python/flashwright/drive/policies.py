@@ -27,6 +27,7 @@ import hashlib
 import importlib.util
 import inspect
 import json
+import math
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -562,10 +563,19 @@ def _about(policy: Given) -> dict[str, object]:
         "file": file,
         "source_sha256": digest,
         "settings": {
-            key: value if isinstance(value, plain) else f"<{type(value).__name__}>"
+            key: value if isinstance(value, plain) and _is_json(value) else _as_text(value)
             for key, value in settings.items()
         },
     }
+
+
+def _is_json(value: object) -> bool:
+    """Whether JSON has a plain value: it has no infinity."""
+    return not isinstance(value, float) or math.isfinite(value)
+
+
+def _as_text(value: object) -> str:
+    return str(value) if isinstance(value, float) else f"<{type(value).__name__}>"
 
 
 def _source(made: type) -> tuple[str | None, str | None]:

@@ -164,6 +164,7 @@ class Endurance:
     def of(cls, result: RunResult, host_pages: float | None = None) -> Endurance:
         """Of a run, and of all that the host wrote in it unless told otherwise."""
         drive, written = result.json["drive"], result.json["wear"]["host_pages_written"]
+        assert drive is not None and written is not None, "of a run"
         return cls(
             written if host_pages is None else host_pages,
             drive["logical_bytes"] // drive["logical_pages"],

@@ -23,6 +23,7 @@ from flashwright.drive.profilefile import read as read_profile
 from flashwright.errors import ConfigError, Interrupted, WorkloadError
 from flashwright.run.parts import Latencies
 from flashwright.run.results import Reported, runs_html
+from flashwright.run.run_report import Report
 from flashwright.run.ssd import Ssd
 from flashwright.support.arguments import checked
 from flashwright.support.core import _core
@@ -60,7 +61,7 @@ class ReplayResult(Reported, Tabular):
         What the replay is called in reports.
     """
 
-    json: dict[str, Any]
+    json: Report
     windows: pa.Table
     response_distribution: dict[str, tuple[npt.NDArray[np.uint64], npt.NDArray[np.float64]]]
     lateness_distribution: tuple[npt.NDArray[np.uint64], npt.NDArray[np.float64]]
@@ -100,7 +101,8 @@ class ReplayResult(Reported, Tabular):
     def latency_of(self, kind: str) -> Latencies:
         """Response times of ``"all"`` requests, of ``"read"`` or of ``"write"``."""
         times, shares = self.response_distribution[kind]
-        return Latencies(self.json["response_time_ns"][kind], times, shares)
+        by_kind: Mapping[str, Any] = self.json["response_time_ns"]
+        return Latencies(by_kind[kind], times, shares)
 
     def labelled(self, label: str) -> ReplayResult:
         """The same result under another name."""
@@ -129,7 +131,9 @@ class ReplayResult(Reported, Tabular):
     def _page(self, title: str | None) -> RunsPage:
         from flashwright.run.pages import RunsPage
 
-        return RunsPage([self], title or f"{self.json['target']['name']}: {self.json['workload']}")
+        target = self.json["target"]
+        name = self.label if target is None else target["name"]
+        return RunsPage([self], title or f"{name}: {self.json['workload']}")
 
     def __repr__(self) -> str:
         requests = self.json["measured"]["requests"]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, overload
 
 from flashwright.errors import MissingResultError, WorkloadError
 from flashwright.run.parts import Latencies, Settled, Snapshots, Warned
+from flashwright.run.run_report import Report
 from flashwright.support.arguments import checked
 from flashwright.support.core import _core
 from flashwright.support.estimate import Estimate
@@ -79,7 +80,8 @@ class RunResult(Reported, Tabular):
     Attributes
     ----------
     json : dict
-        The documented figures, by the names in which ``--json`` writes them.
+        The documented figures, by the names in which ``--json`` writes them: a
+        :class:`flashwright.run.run_report.Report`.
     windows : pyarrow.Table
         The time series, a row for each window; units in the names of the columns.
     erases_per_block, valid_per_block : array of uint32
@@ -116,7 +118,7 @@ class RunResult(Reported, Tabular):
     np.float64(200.0)
     """
 
-    json: dict[str, Any]
+    json: Report
     windows: pa.Table
     erases_per_block: npt.NDArray[np.uint32]
     valid_per_block: npt.NDArray[np.uint32]
@@ -132,14 +134,13 @@ class RunResult(Reported, Tabular):
     def of(cls, report: _core._Report, label: str | None = None) -> RunResult:
         """Made from what the core reports."""
         figures = json.loads(report["json"])
-        figures["violations"] = report["violations"]
         return cls(
             json=figures,
             windows=_described(_table(report["windows"]), figures),
             erases_per_block=report["erases_per_block"],
             valid_per_block=report["valid_per_block"],
             response_distribution=dict(report["response_distribution"]),
-            violations=tuple(report["violations"]),
+            violations=tuple(figures["violations"]),
             label=figures["config"]["name"] if label is None else label,
             closeup=None
             if report["closeup"] is None
@@ -169,14 +170,18 @@ class RunResult(Reported, Tabular):
 
     @property
     def write_amplification(self) -> float | None:
-        """Flash pages programmed per page that the host wrote; None if it wrote none."""
-        value: float | None = self.json["write_amplification"]
-        return value
+        """Flash pages programmed per page that the host asked to write; None if it wrote none.
+
+        Below 1 where buffers take writes; ``json["write_amplification_into_flash"]`` is per page that they let through.
+        """
+        return self.json["write_amplification"]
 
     @property
     def settled(self) -> Settled:
         """Whether the figures are of a drive that had settled under the workload."""
-        return Settled.of(self.json["settled"])
+        found = self.json["settled"]
+        assert found is not None, "a run has a verdict; only replays have none"
+        return Settled.of(found)
 
     @property
     def warnings(self) -> tuple[Warned, ...]:
@@ -191,7 +196,8 @@ class RunResult(Reported, Tabular):
     def latency_of(self, kind: str) -> Latencies:
         """Response times of reads and writes together (``"all"``), of ``"read"`` or of ``"write"``."""
         times, shares = self.response_distribution[kind]
-        return Latencies(self.json["response_time_ns"][kind], times, shares)
+        by_kind: Mapping[str, Any] = self.json["response_time_ns"]
+        return Latencies(by_kind[kind], times, shares)
 
     def requests(self) -> pa.Table:
         """A row for each request, in order of completion.
@@ -365,7 +371,7 @@ class Figures(Protocol):
     """A run's figures: of a :class:`RunResult` or of a replay."""
 
     @property
-    def json(self) -> dict[str, Any]:
+    def json(self) -> Mapping[str, Any]:
         """The documented figures."""
         ...
 
@@ -412,7 +418,7 @@ def table(runs: Figures | Iterable[Figures], *, config: bool = True) -> pa.Table
     )
 
 
-def _chosen(figures: dict[str, Any], config: bool) -> dict[str, Any]:
+def _chosen(figures: Mapping[str, Any], config: bool) -> Mapping[str, Any]:
     return figures if config else {key: part for key, part in figures.items() if key != "config"}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
@@ -102,22 +102,10 @@ class RunSettings:
                     "snapshots: found them with window=off, expected a time series",
                     "a snapshot is taken where a window ends",
                 )
-        return json.dumps(
-            {
-                "seed": self.seed,
-                "precondition": preconditioning,
-                "depth": self.depth,
-                "time_scale": self.time_scale,
-                "warmup": self.warmup,
-                "requests": self.requests,
-                "window": self._window(),
-                "keep_requests": self.keep_requests,
-                "closeup": self.closeup,
-                "snapshots": self.snapshots,
-                "verify": self.verify,
-                "audit_every": self.audit_every,
-            }
-        )
+        given = {
+            each.name: getattr(self, each.name) for each in fields(self) if each.name != "policies"
+        }
+        return json.dumps({**given, "precondition": preconditioning, "window": self._window()})
 
     def _window(self) -> object:
         if self.window is None:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from flashwright.drive.description import config_of, devices, keys_of
 from flashwright.drive.drivefiles import read_file, read_text
-from flashwright.drive.policies import Given
 from flashwright.errors import ArgumentError, ConfigError
 from flashwright.run.results import RunResult
-from flashwright.run.run import Run, RunSettings
+from flashwright.run.run import PlaySettings, Run, RunSettings
 from flashwright.support.arguments import checked, plain
 from flashwright.support.core import _core
 from flashwright.support.progress import Progress
@@ -254,19 +253,8 @@ class Ssd:
         self,
         workload: workloads.Source | str,
         *,
-        requests: int | None = None,
-        depth: int | None = None,
-        time_scale: float | None = None,
-        seed: int = 1,
-        warmup: int = 0,
-        window: str | None = None,
-        keep_requests: bool = False,
-        closeup: tuple[int, int] | None = None,
-        snapshots: int | None = None,
-        verify: bool = False,
-        audit_every: int = 0,
-        policies: Sequence[Given] = (),
         progress: Callable[[Progress], None] | None = None,
+        **settings: Unpack[PlaySettings],
     ) -> RunResult:
         """Play a workload on the drive.
 
@@ -274,6 +262,10 @@ class Ssd:
         ----------
         workload : Workload, Trace or str
             What to play; text as ``--workload`` takes it, or ``"bundled:NAME"``.
+        progress : callable, optional
+            Called a few times a second.
+        **settings
+            Those of :class:`~flashwright.run.run.PlaySettings`, as follows.
         requests : int, optional
             Requests measured at most. By default a trace to its end, a stand-in as long as its statistics
             need, and a million of any other workload.
@@ -303,8 +295,6 @@ class Ssd:
         policies : sequence, optional
             Policies written in Python (:mod:`flashwright.policies`), classes or objects, at most one of each kind. Each
             takes the place of the one that the drive's configuration names.
-        progress : callable, optional
-            Called a few times a second.
 
         Returns
         -------
@@ -326,21 +316,8 @@ class Ssd:
         (1.0, 'transient')
         """
         source = workloads.find(workload) if isinstance(workload, str) else workload
-        settings = RunSettings(
-            seed=seed,
-            requests=requests,
-            depth=depth,
-            time_scale=time_scale,
-            warmup=warmup,
-            window=window,
-            keep_requests=keep_requests,
-            closeup=closeup,
-            snapshots=snapshots,
-            verify=verify,
-            audit_every=audit_every,
-            policies=policies,
-        )
-        return Run.create(self.toml, self.preconditioning or "empty", source, settings).go(
+        made = RunSettings(**settings)
+        return Run.create(self.toml, self.preconditioning or "empty", source, made).go(
             progress=progress
         )
 

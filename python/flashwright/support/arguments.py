@@ -72,7 +72,8 @@ def checked(**limits: tuple[float, float] | None) -> Callable[[Callable[P, R]], 
             for name, value in given.arguments.items():
                 parameter = signature.parameters[name]
                 if parameter.kind is inspect.Parameter.VAR_KEYWORD:
-                    _check_more(label, value, hints.get(name))
+                    own_checks = {each for each, limit in limits.items() if limit is None}
+                    _check_more(label, value, hints.get(name), own_checks)
                     value.update({key: plain(each) for key, each in value.items()})
                     continue
                 given.arguments[name] = value = plain(value)
@@ -140,7 +141,7 @@ def _hints_of(of: Any) -> dict[str, Any]:
     return typing.get_type_hints(asked, globalns=inspect.unwrap(of).__globals__)
 
 
-def _check_more(where: str, given: Mapping[str, Any], hint: Any) -> None:
+def _check_more(where: str, given: Mapping[str, Any], hint: Any, own: AnySet[str]) -> None:
     """Keywords beyond those of the signature, where a ``TypedDict`` says which there are."""
     if get_origin(hint) is not Unpack:
         return
@@ -152,7 +153,8 @@ def _check_more(where: str, given: Mapping[str, Any], hint: Any) -> None:
             raise ArgumentError(
                 f"{where}: {name}: unknown, expected one of {', '.join(known)}{more}"
             )
-        _check(f"{where}: {name}", value, known[name])
+        if name not in own:
+            _check(f"{where}: {name}", value, known[name])
 
 
 def _check(where: str, value: Any, hint: Any) -> None:

@@ -1,10 +1,12 @@
 //! What a controller counts.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Counts of a [`super::Controller`]. Bytes that came are flushed, dropped by a trim, or still in the buffer:
 /// `write_buffer_bytes - write_buffer_hit_bytes = flushed_bytes + dropped_bytes +` what waits there.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Controller")]
 pub struct ControllerFigures {
     /// Writes, or parts of writes larger than the buffer, for which the write buffer needed no new room.
     pub write_buffer_hits: u64,

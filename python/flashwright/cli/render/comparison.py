@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,16 +19,16 @@ class _Figure(Column):
     """A column of a comparison; one that is not always there is where any run has its figure."""
 
     show: Callable[[float | None], str]
-    of: Callable[[dict[str, Any]], float | None]
+    of: Callable[[Mapping[str, Any]], float | None]
     always: bool = True
 
-    def wanted(self, runs: Sequence[dict[str, Any]]) -> bool:
+    def wanted(self, runs: Sequence[Mapping[str, Any]]) -> bool:
         """Whether it is there for these runs."""
         return self.always or any(self.of(run) is not None for run in runs)
 
 
-def _path(path: str) -> Callable[[dict[str, Any]], float | None]:
-    def of(figures: dict[str, Any]) -> float | None:
+def _path(path: str) -> Callable[[Mapping[str, Any]], float | None]:
+    def of(figures: Mapping[str, Any]) -> float | None:
         found: Any = figures
         for key in path.split("/"):
             found = found[key]
@@ -37,12 +37,12 @@ def _path(path: str) -> Callable[[dict[str, Any]], float | None]:
     return of
 
 
-def _cleaning_programs(figures: dict[str, Any]) -> float:
+def _cleaning_programs(figures: Mapping[str, Any]) -> float:
     programs = figures["flash"]["programs"]
     return float(programs["gc"] + programs["merge"])
 
 
-def _size_to_drive(figures: dict[str, Any]) -> float | None:
+def _size_to_drive(figures: Mapping[str, Any]) -> float | None:
     """Mean size of reads and writes that the lowest scheduler handed on; None without one."""
     if not figures["host_layers"]:
         return None
@@ -55,7 +55,7 @@ def _size_to_drive(figures: dict[str, Any]) -> float | None:
 _VERDICTS = tuple(units.VERDICTS)
 
 
-def _verdict_number(figures: dict[str, Any]) -> float | None:
+def _verdict_number(figures: Mapping[str, Any]) -> float | None:
     settled = figures["settled"]
     return None if settled is None else float(_VERDICTS.index(settled["verdict"]))
 
@@ -69,7 +69,7 @@ def _comparison(table_ram: bool) -> list[_Figure]:
         name: str,
         importance: int,
         show: Callable[[float | None], str],
-        of: str | Callable[[dict[str, Any]], float | None],
+        of: str | Callable[[Mapping[str, Any]], float | None],
         *,
         always: bool = True,
     ) -> _Figure:
@@ -132,11 +132,11 @@ def _alike(results: Sequence[RunResult]) -> list[list[str]]:
     """Labels of runs that no setting told apart, such as those of a scheme that uses no victim policy."""
     by_digest: dict[str, list[str]] = {}
     for result in results:
-        by_digest.setdefault(result.json["digest"], []).append(result.label)
+        by_digest.setdefault(str(result.json["digest"]), []).append(result.label)
     return [labels for labels in by_digest.values() if len(labels) > 1]
 
 
-def _ram_note(runs: Sequence[dict[str, Any]]) -> str | None:
+def _ram_note(runs: Sequence[Mapping[str, Any]]) -> str | None:
     """Where DFTL's RAM comes from, which it has as a setting and other schemes don't."""
     of_dftl = [
         run["config"]["ftl"]["dftl"] for run in runs if run["config"]["ftl"]["scheme"] == "dftl"
@@ -152,7 +152,7 @@ def _ram_note(runs: Sequence[dict[str, Any]]) -> str | None:
 def show_comparison(results: Sequence[RunResult], title: str, *, table_ram: bool = False) -> None:
     """Print runs side by side."""
     out = console()
-    runs = [result.json for result in results]
+    runs: list[Mapping[str, Any]] = [result.json for result in results]
     head = [("compare", title), ("workload", _common([run["workload"] for run in runs]))]
     notes = dict.fromkeys(note for run in runs for note in run["workload_notes"])
     head.extend(("", note) for note in notes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Console, RenderableType
@@ -101,7 +101,7 @@ def show_run(result: RunResult) -> None:
             out.print(part)
 
 
-def _drive(config: dict[str, Any], drive: dict[str, Any]) -> str:
+def _drive(config: Mapping[str, Any], drive: Mapping[str, Any]) -> str:
     g = config["geometry"]
     logical, page = drive["logical_bytes"], drive["logical_bytes"] / max(1, drive["logical_pages"])
     return (
@@ -112,7 +112,7 @@ def _drive(config: dict[str, Any], drive: dict[str, Any]) -> str:
 
 
 def _head(result: RunResult) -> RenderableType:
-    j = result.json
+    j: Mapping[str, Any] = result.json
     rows = [("drive", _drive(j["config"], j["drive"])), ("workload", j["workload"])]
     rows.extend(("", note) for note in j["workload_notes"])
     rows.extend(
@@ -163,7 +163,7 @@ def _program(figures: dict[str, float]) -> str:
     return "; ".join(parts)
 
 
-def pace(pace: dict[str, Any] | str) -> str:
+def pace(pace: Mapping[str, Any] | str) -> str:
     """When requests were issued."""
     if isinstance(pace, str):
         return "the program's own: its threads wait for the drive"
@@ -173,7 +173,7 @@ def pace(pace: dict[str, Any] | str) -> str:
     return "open loop, at arrival times" + ("" if scale == 1 else f" multiplied by {scale:g}")
 
 
-def precondition(done: dict[str, Any]) -> str:
+def precondition(done: Mapping[str, Any]) -> str:
     """What was done to the drive before the run."""
     text = str(done["spec"])
     if done["pages_written"]:
@@ -203,7 +203,7 @@ _SEARCH = {
 }
 
 
-def _amplification(figures: dict[str, Any]) -> str:
+def _amplification(figures: Mapping[str, Any]) -> str:
     """Write amplification with its interval, and whether it is of a settled drive."""
     text = units.number(figures["write_amplification"])
     settled = figures["settled"]
@@ -223,6 +223,14 @@ def _figures(result: RunResult) -> RenderableType:
     j = result.json
     wear = j["wear"]["erases_per_block"]
     rows = [("", ""), ("write amplification", _amplification(j))]
+    if (into := j["host"]["pages_into_flash"]) != j["host"]["pages_written"]:
+        of_those = units.number(j["write_amplification_into_flash"])
+        rows.append(
+            (
+                "into flash",
+                f"{units.count(into)} host pages, write amplification {of_those} of those",
+            )
+        )
     throughput = j["throughput"]
     if throughput["iops"] is not None:
         rows.append(
@@ -267,7 +275,7 @@ def _figures(result: RunResult) -> RenderableType:
     return grid(rows)
 
 
-def _controller(figures: dict[str, Any]) -> str:
+def _controller(figures: Mapping[str, Any]) -> str:
     """What stands between the interface and the flash did; parts that did nothing are left out."""
     parts = []
     if figures["write_buffer_bytes"]:
@@ -289,7 +297,7 @@ def _controller(figures: dict[str, Any]) -> str:
     return "; ".join(parts) or "no buffer was used"
 
 
-def _cleaning(figures: dict[str, Any]) -> str:
+def _cleaning(figures: Mapping[str, Any]) -> str:
     victims = figures["gc"]["collections"]
     if victims == 0 and figures["precondition"]["spec"] == "empty":
         return "none: the drive began empty and had room for all of it (see --precondition)"
@@ -297,7 +305,7 @@ def _cleaning(figures: dict[str, Any]) -> str:
     return f"{units.count(victims)} victims, {of_pages} of their pages invalid"
 
 
-def _buffer(figures: dict[str, Any]) -> str:
+def _buffer(figures: Mapping[str, Any]) -> str:
     parts = []
     for kind in ("write", "read"):
         if figures[f"{kind}s"]:
@@ -314,7 +322,7 @@ def _buffer(figures: dict[str, Any]) -> str:
 
 
 def _operations(result: RunResult) -> RenderableType:
-    flash = result.json["flash"]
+    flash: Mapping[str, Any] = result.json["flash"]
     used = [
         cause
         for cause in _CAUSES
@@ -336,7 +344,7 @@ def _operations(result: RunResult) -> RenderableType:
 
 
 def _times(result: RunResult) -> RenderableType | None:
-    response = result.json["response_time_ns"]
+    response: Mapping[str, Any] = result.json["response_time_ns"]
     if not response["all"]["count"]:
         return None
     return times("response time", [(kind, response[kind]) for kind in ("all", "read", "write")])
@@ -346,7 +354,7 @@ def _times(result: RunResult) -> RenderableType | None:
 _TIMES = {"mean": 95, "p50": 70, "p90": 60, "p99": 90, "p99_9": 65, "max": 80}
 
 
-def times(head: str, rows: Sequence[tuple[str, dict[str, Any]]]) -> Table:
+def times(head: str, rows: Sequence[tuple[str, Mapping[str, Any]]]) -> Table:
     """Times of requests: a row for each kind that there was.
 
     Parameters
@@ -368,7 +376,7 @@ def times(head: str, rows: Sequence[tuple[str, dict[str, Any]]]) -> Table:
     return table
 
 
-def host_layers(layers: Sequence[dict[str, Any]]) -> RenderableType | None:
+def host_layers(layers: Sequence[Mapping[str, Any]]) -> RenderableType | None:
     """What the schedulers before a drive did, a row a scheduler and direction, from the host down."""
     if not layers:
         return None
@@ -394,7 +402,7 @@ def host_layers(layers: Sequence[dict[str, Any]]) -> RenderableType | None:
             if not counts["requests"]:
                 continue
 
-            def part(name: str, counts: dict[str, Any] = counts) -> str:
+            def part(name: str, counts: Mapping[str, Any] = counts) -> str:
                 found = counts[name]
                 return units.share(None if found is None else found / counts["requests"])
 
@@ -432,5 +440,5 @@ def _foot(result: RunResult) -> RenderableType:
         text += f", {units.count(speed)} requests a second"
     if cost["peak_rss_bytes"] is not None:
         text += f", {units.size(cost['peak_rss_bytes'])} of memory at most"
-    rows.extend([("simulator", text), ("digest", j["digest"])])
+    rows.extend([("simulator", text), ("digest", str(j["digest"]))])
     return grid(rows)

@@ -1,0 +1,237 @@
+//! What is measured of a run's requests, whatever they are played on: counts, times, and what falls into a window.
+//!
+//! ```text
+//!                 Tally: counts and times by kind, the window under way
+//!                  ╱                                          ╲
+//!   Measurement (run.rs): simulated drives,          Series (series.rs): any device,
+//!   windows with what the flash did in them          windows of even length
+//! ```
+
+mod rows;
+mod run;
+mod series;
+mod snapshots;
+
+pub use rows::{Closeup, RequestColumns};
+pub use run::{FlashWindow, Window, WindowRow};
+pub use snapshots::{Snapshot, Snapshots};
+
+pub(crate) use run::{Measurement, mix};
+pub(crate) use series::Series;
+
+use crate::latency::Latency;
+use flashwright_block::{Completion, SECTOR_BYTES};
+use serde::{Deserialize, Serialize};
+
+/// Times of one kind of request.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Times {
+    /// Of requests that did not wait: both their response and their service time.
+    unqueued: Latency,
+    queued_response: Latency,
+    queued_service: Latency,
+}
+
+impl Times {
+    #[inline(always)]
+    fn record(&mut self, response: u64, service: u64) {
+        if response == service {
+            self.unqueued.record(response);
+        } else {
+            self.queued_response.record(response);
+            self.queued_service.record(service);
+        }
+    }
+
+    /// Times from arrival to end.
+    pub fn response(&self) -> Latency {
+        let mut all = self.unqueued.clone();
+        all.merge(&self.queued_response);
+        all
+    }
+
+    /// Times from the drive taking the request to its end.
+    pub fn service(&self) -> Latency {
+        let mut all = self.unqueued.clone();
+        all.merge(&self.queued_service);
+        all
+    }
+}
+
+/// What a window of the time series holds of the requests that completed in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestWindow {
+    /// Requests completed by its end, in all.
+    pub requests_end: u64,
+    /// Its end: on the drive's clock in a run, since playing began in a replay.
+    pub time_end_ns: u64,
+    /// Time that it covers.
+    pub duration_ns: u64,
+    /// Requests completed in it.
+    pub requests: u64,
+    /// Reads and writes of them whose times were taken; response times and rates are theirs.
+    pub moved: u64,
+    /// Bytes read.
+    pub bytes_read: u64,
+    /// Bytes written.
+    pub bytes_written: u64,
+    /// Sum of their response times.
+    pub response_sum_ns: u128,
+    /// 99th percentile of the response times; of windows joined, the largest. None without reads and writes.
+    pub response_p99_ns: Option<u64>,
+}
+
+impl RequestWindow {
+    /// Mean response time; none without reads and writes.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss)]
+    pub fn response_mean_ns(&self) -> Option<f64> {
+        (self.moved > 0).then(|| self.response_sum_ns as f64 / self.moved as f64)
+    }
+
+    /// Reads and writes a second; none where no time passed.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss)] // counts and nanoseconds far below 2^53
+    pub fn iops(&self) -> Option<f64> {
+        (self.duration_ns > 0).then(|| self.moved as f64 * 1e9 / self.duration_ns as f64)
+    }
+
+    /// This window and the one after it as one.
+    fn join(&self, next: &Self) -> Self {
+        Self {
+            requests_end: next.requests_end,
+            time_end_ns: next.time_end_ns,
+            duration_ns: self.duration_ns + next.duration_ns,
+            requests: self.requests + next.requests,
+            moved: self.moved + next.moved,
+            bytes_read: self.bytes_read + next.bytes_read,
+            bytes_written: self.bytes_written + next.bytes_written,
+            response_sum_ns: self.response_sum_ns + next.response_sum_ns,
+            response_p99_ns: self.response_p99_ns.max(next.response_p99_ns),
+        }
+    }
+}
+
+/// Joins neighbours in pairs, so that a series of unknown length stays bounded; the last one stays alone if it has none.
+fn in_pairs<T: Clone>(rows: &[T], join: impl Fn(&T, &T) -> T) -> Vec<T> {
+    rows.chunks(2).map(|pair| if let [a, b] = pair { join(a, b) } else { pair[0].clone() }).collect()
+}
+
+/// Counts and times of the requests that completed since measuring began.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Tally {
+    /// Whether times mean something.
+    pub timed: bool,
+    /// Of all kinds.
+    pub requests: u64,
+    /// By kind.
+    pub by_kind: [u64; 4],
+    /// By kind; flushes have none, and trims move none.
+    pub bytes: [u64; 4],
+    /// By kind; empty where there are none to take.
+    pub times: [Times; 4],
+    pub start_ns: u64,
+    /// The end of the latest request.
+    pub end_ns: u64,
+    /// Whether there are windows.
+    windowed: bool,
+    window: WindowStart,
+    /// Response times of reads and writes of the window under way.
+    window_response: Latency,
+}
+
+/// Counts where the window under way began.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct WindowStart {
+    requests: u64,
+    bytes: [u64; 4],
+    time_ns: u64,
+}
+
+impl Tally {
+    pub fn new(now_ns: u64, timed: bool, windowed: bool) -> Self {
+        Self {
+            timed,
+            requests: 0,
+            by_kind: [0; 4],
+            bytes: [0; 4],
+            times: Default::default(),
+            start_ns: now_ns,
+            end_ns: now_ns,
+            windowed,
+            window: WindowStart { time_ns: now_ns, ..WindowStart::default() },
+            window_response: Latency::default(),
+        }
+    }
+
+    #[inline(always)]
+    pub fn completed(&mut self, completion: &Completion) {
+        let (kind, moves) = (completion.request.kind as usize, completion.request.kind.moves_data());
+        self.requests += 1;
+        self.by_kind[kind] += 1;
+        if moves {
+            self.bytes[kind] += u64::from(completion.request.sectors) * SECTOR_BYTES;
+        }
+        self.end_ns = self.end_ns.max(completion.end.0);
+        if self.timed {
+            let (response, service) = (completion.response_time().0, completion.service_time().0);
+            self.times[kind].record(response, service);
+            if self.windowed && moves {
+                self.window_response.record(response);
+            }
+        }
+    }
+
+    /// Time from where measuring began to the end of the latest request.
+    pub fn duration_ns(&self) -> u64 {
+        self.end_ns - self.start_ns
+    }
+
+    /// Times of reads and writes. Flushes and trims that take no time would make a distribution of two.
+    pub fn moved(&self, pick: impl Fn(&Times) -> Latency) -> Latency {
+        let mut all = Latency::default();
+        self.times[..2].iter().for_each(|times| all.merge(&pick(times)));
+        all
+    }
+
+    /// Distributions of response times, (nanoseconds, share at or below): of reads and writes together, reads, and writes.
+    pub fn response_distributions(&self) -> [Vec<(u64, f64)>; 3] {
+        [self.moved(Times::response), self.times[0].response(), self.times[1].response()]
+            .map(|latency| latency.distribution())
+    }
+
+    /// Requests of the window under way.
+    #[inline(always)]
+    fn requests_in_window(&self) -> u64 {
+        self.requests - self.window.requests
+    }
+
+    /// Where the window under way began.
+    #[inline(always)]
+    fn window_start_ns(&self) -> u64 {
+        self.window.time_ns
+    }
+
+    /// The window under way as if it ended at `end_ns`.
+    fn window(&self, end_ns: u64) -> RequestWindow {
+        RequestWindow {
+            requests_end: self.requests,
+            time_end_ns: end_ns,
+            duration_ns: end_ns - self.window.time_ns,
+            requests: self.requests_in_window(),
+            moved: self.window_response.count(),
+            bytes_read: self.bytes[0] - self.window.bytes[0],
+            bytes_written: self.bytes[1] - self.window.bytes[1],
+            response_sum_ns: self.window_response.sum(),
+            response_p99_ns: self.window_response.quantile(0.99),
+        }
+    }
+
+    /// Ends the window under way at `end_ns`, and begins the next.
+    fn end_window(&mut self, end_ns: u64) -> RequestWindow {
+        let ended = self.window(end_ns);
+        self.window = WindowStart { requests: self.requests, bytes: self.bytes, time_ns: end_ns };
+        self.window_response.clear();
+        ended
+    }
+}

@@ -1,0 +1,79 @@
+//! A row for each request, kept on demand.
+
+use flashwright_block::Completion;
+use serde::{Deserialize, Serialize};
+
+/// A row for every request, column by column.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct RequestColumns {
+    pub arrival_ns: Vec<u64>,
+    pub start_ns: Vec<u64>,
+    pub completion_ns: Vec<u64>,
+    /// [`flashwright_block::RequestKind`] as a number: 0 read, 1 write, 2 trim, 3 flush.
+    pub kind: Vec<u8>,
+    pub lpn: Vec<u32>,
+    pub pages: Vec<u32>,
+    /// Flash operations that the request set off, cleaning included.
+    pub flash_ops: Vec<u32>,
+    pub erases: Vec<u32>,
+}
+
+impl RequestColumns {
+    fn push(&mut self, completion: &Completion, (first, pages): (u32, u32)) {
+        self.arrival_ns.push(completion.request.arrival.0);
+        self.start_ns.push(completion.start.0);
+        self.completion_ns.push(completion.end.0);
+        self.kind.push(completion.request.kind as u8);
+        self.lpn.push(first);
+        self.pages.push(pages);
+        self.flash_ops.push(completion.flash_ops);
+        self.erases.push(completion.erases);
+    }
+}
+
+/// Rows of consecutive requests, in order of completion.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Closeup {
+    /// The numbers of the requests in order of submission, counted from 0 where measuring began.
+    pub request: Vec<u64>,
+    /// The rest of each row.
+    pub rows: RequestColumns,
+}
+
+/// Rows that were asked for.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Kept {
+    pub all: Option<RequestColumns>,
+    pub closeup: Option<Closeup>,
+    /// Tags of the requests in the close-up.
+    tags: std::ops::Range<u64>,
+    first_tag: u64,
+}
+
+impl Kept {
+    /// `first_tag`: the tag of the next request of the host; `closeup`: the first of the requests to look at closely, and
+    /// how many.
+    pub fn new(first_tag: u64, all: bool, closeup: Option<(u64, u64)>) -> Self {
+        let (first, count) = closeup.unwrap_or_default();
+        let start = first_tag.saturating_add(first);
+        Self {
+            all: all.then(RequestColumns::default),
+            closeup: closeup.map(|_| Closeup::default()),
+            tags: start..start.saturating_add(count),
+            first_tag,
+        }
+    }
+
+    pub fn keep(&mut self, completion: &Completion, pages: (u32, u32)) {
+        if let Some(all) = &mut self.all {
+            all.push(completion, pages);
+        }
+        if let Some(closeup) = &mut self.closeup
+            && self.tags.contains(&completion.tag.0)
+        {
+            closeup.request.push(completion.tag.0 - self.first_tag);
+            closeup.rows.push(completion, pages);
+        }
+    }
+}

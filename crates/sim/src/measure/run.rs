@@ -1,0 +1,309 @@
+//! The measurement of a run on a simulated drive: what is measured of its requests, with what its flash did meanwhile.
+
+use super::rows::Kept;
+use super::snapshots::Snapshots;
+use super::{Closeup, RequestColumns, RequestWindow, Tally, in_pairs};
+use flashwright_block::{BlockDevice, Completion};
+use flashwright_ftl::{Cause, Counters, OpKind};
+use flashwright_ssd::{BusyTimes, Ssd};
+use serde::{Deserialize, Serialize};
+
+/// When a window of the time series ends.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Window {
+    /// No time series.
+    Off,
+    /// After so many requests.
+    Requests(u64),
+    /// After so many nanoseconds of the drive's time.
+    Nanos(u64),
+}
+
+/// One window of the time series of a run on a simulated drive.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WindowRow {
+    /// What requests did.
+    pub of: RequestWindow,
+    /// What the flash did.
+    pub flash: FlashWindow,
+}
+
+/// What the flash did in a window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FlashWindow {
+    /// Pages that the host asked to read.
+    pub pages_read: u64,
+    /// Pages that the host asked to write.
+    pub pages_written: u64,
+    /// Pages programmed, whatever the cause.
+    pub programs: u64,
+    /// Of them, by cleaning and merging.
+    pub programs_gc: u64,
+    /// Pages read from flash, whatever the cause.
+    pub reads_flash: u64,
+    /// Blocks erased.
+    pub erases: u64,
+    /// Victims of cleaning.
+    pub collections: u64,
+    /// Valid pages of all victims.
+    pub victim_pages_valid: u64,
+    /// Blocks retired up to the end of the window, in all.
+    pub blocks_worn_out: u64,
+}
+
+impl FlashWindow {
+    /// Mean valid pages of the victims; none without a victim.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss)] // counts of a window
+    pub fn victim_pages_valid_mean(&self) -> Option<f64> {
+        (self.collections > 0).then(|| self.victim_pages_valid as f64 / self.collections as f64)
+    }
+
+    /// Pages programmed for a page that the host asked to write; none in a window without host writes.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss)] // counts of a window
+    pub fn write_amplification(&self) -> Option<f64> {
+        (self.pages_written > 0).then(|| self.programs as f64 / self.pages_written as f64)
+    }
+}
+
+/// The measurement of a run on a simulated drive.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Measurement {
+    pub tally: Tally,
+    /// Pages that requests touched, by kind: a page counts once for each request.
+    pub pages: [u64; 4],
+    pub counters_start: Counters,
+    /// How long dies and channels had been busy when measuring began.
+    pub busy_start: BusyTimes,
+    pub digest: u64,
+    window: Window,
+    window_start: Counted,
+    pub windows: Vec<WindowRow>,
+    /// One test a request where no rows are kept.
+    kept: Option<Box<Kept>>,
+    snapshots: Option<Box<Snapshots>>,
+}
+
+/// Counts of the drive at the start of the current window.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+struct Counted {
+    pages_read: u64,
+    pages_written: u64,
+    programs: u64,
+    programs_gc: u64,
+    reads: u64,
+    erases: u64,
+    collections: u64,
+    victim_pages_invalid: u64,
+}
+
+/// Windows kept at most; then neighbours are joined and the window doubles.
+const WINDOWS_MAX: usize = 2000;
+
+impl Measurement {
+    /// `first_tag`: the tag of the next request of the host; `closeup`: the first of the requests to look at closely, and
+    /// how many.
+    pub fn new(
+        ssd: &Ssd,
+        first_tag: u64,
+        timed: bool,
+        window: Window,
+        keep_requests: bool,
+        closeup: Option<(u64, u64)>,
+    ) -> Self {
+        let kept = (keep_requests || closeup.is_some()).then(|| Box::new(Kept::new(first_tag, keep_requests, closeup)));
+        let mut measurement = Self {
+            tally: Tally::new(ssd.now().0, timed, window != Window::Off),
+            pages: [0; 4],
+            counters_start: ssd.flash().counters().clone(),
+            busy_start: ssd.busy_times(),
+            digest: DIGEST_START,
+            window,
+            window_start: Counted::default(),
+            windows: Vec::new(),
+            kept,
+            snapshots: None,
+        };
+        measurement.window_start = measurement.counts(ssd);
+        measurement
+    }
+
+    /// Keeps at most so many snapshots of all blocks, taken where windows end.
+    pub fn keep_snapshots(&mut self, most: usize, ssd: &Ssd) {
+        let mut snapshots = Snapshots::new(ssd, most);
+        let first = snapshots.look(ssd, self.tally.requests, self.tally.end_ns);
+        snapshots.taken.push(first);
+        self.snapshots = Some(Box::new(snapshots));
+    }
+
+    /// The snapshots, if they were asked for, with the state as it is now as the last one.
+    pub fn snapshots(&self, ssd: &Ssd) -> Option<Snapshots> {
+        let mut found = self.snapshots.as_deref()?.clone();
+        let now = found.look(ssd, self.tally.requests, self.tally.end_ns);
+        if found.taken.last().is_some_and(|last| last.requests_end == self.tally.requests) {
+            found.taken.pop();
+        }
+        found.taken.push(now);
+        Some(found)
+    }
+
+    #[inline(always)]
+    pub fn completed(&mut self, completion: &Completion, ssd: &Ssd) {
+        if completion.result.is_err() {
+            return; // the host got nothing of it: no request served, no time of service
+        }
+        let request = &completion.request;
+        let (first, pages) = ssd.pages_of(request);
+        self.tally.completed(completion);
+        self.pages[request.kind as usize] += u64::from(pages);
+        self.digest = mix(self.digest, completion.tag.0 ^ u64::from(completion.flash_ops) << 32);
+        if self.tally.timed {
+            self.digest = mix(self.digest, completion.end.0);
+        }
+        if let Some(kept) = &mut self.kept {
+            kept.keep(completion, (first, pages));
+        }
+        let over = match self.window {
+            Window::Off => false,
+            Window::Requests(length) => self.tally.requests_in_window() >= length,
+            Window::Nanos(length) => self.tally.end_ns - self.tally.window_start_ns() >= length,
+        };
+        if over {
+            self.end_window(ssd);
+        }
+    }
+
+    /// A row for every request, if it was asked for.
+    pub fn requests_kept(&self) -> Option<&RequestColumns> {
+        self.kept.as_ref()?.all.as_ref()
+    }
+
+    /// Rows of consecutive requests, if they were asked for.
+    pub fn closeup(&self) -> Option<&Closeup> {
+        self.kept.as_ref()?.closeup.as_ref()
+    }
+
+    /// Ends the last window, if anything fell into it.
+    pub fn finish(&mut self, ssd: &Ssd) {
+        if self.window != Window::Off && self.tally.requests_in_window() > 0 {
+            self.end_window(ssd);
+        }
+    }
+
+    fn counts(&self, ssd: &Ssd) -> Counted {
+        let (counters, figures) = (ssd.flash().counters(), ssd.figures());
+        Counted {
+            pages_read: self.pages[0],
+            pages_written: self.pages[1],
+            programs: counters.total(OpKind::Program),
+            programs_gc: counters.get(OpKind::Program, Cause::Gc) + counters.get(OpKind::Program, Cause::Merge),
+            reads: counters.total(OpKind::Read),
+            erases: counters.total(OpKind::Erase),
+            collections: figures.collections,
+            victim_pages_invalid: figures.victim_pages_invalid,
+        }
+    }
+
+    #[cold]
+    fn end_window(&mut self, ssd: &Ssd) {
+        let now = self.counts(ssd);
+        let start = std::mem::replace(&mut self.window_start, now);
+        let collections = now.collections - start.collections;
+        let victim_pages = collections * u64::from(ssd.flash().geometry().pages_per_block());
+        let flash = FlashWindow {
+            pages_read: now.pages_read - start.pages_read,
+            pages_written: now.pages_written - start.pages_written,
+            programs: now.programs - start.programs,
+            programs_gc: now.programs_gc - start.programs_gc,
+            reads_flash: now.reads - start.reads,
+            erases: now.erases - start.erases,
+            collections,
+            victim_pages_valid: victim_pages.saturating_sub(now.victim_pages_invalid - start.victim_pages_invalid),
+            blocks_worn_out: u64::from(ssd.flash().nand().blocks_retired()),
+        };
+        self.windows.push(WindowRow { of: self.tally.end_window(self.tally.end_ns), flash });
+        if let Some(snapshots) = &mut self.snapshots {
+            snapshots.window_ended(self.windows.len(), ssd, self.tally.requests, self.tally.end_ns);
+        }
+        if self.windows.len() == WINDOWS_MAX {
+            self.widen();
+        }
+    }
+
+    /// Joins neighbouring windows, so that a run of unknown length keeps a bounded series.
+    fn widen(&mut self) {
+        self.windows = in_pairs(&self.windows, join);
+        self.window = match self.window {
+            Window::Off => Window::Off,
+            Window::Requests(length) => Window::Requests(length * 2),
+            Window::Nanos(length) => Window::Nanos(length * 2),
+        };
+        if let Some(snapshots) = &mut self.snapshots {
+            snapshots.windows_joined();
+        }
+    }
+}
+
+/// Two neighbouring windows as one.
+fn join(a: &WindowRow, b: &WindowRow) -> WindowRow {
+    let (x, y) = (&a.flash, &b.flash);
+    let flash = FlashWindow {
+        pages_read: x.pages_read + y.pages_read,
+        pages_written: x.pages_written + y.pages_written,
+        programs: x.programs + y.programs,
+        programs_gc: x.programs_gc + y.programs_gc,
+        reads_flash: x.reads_flash + y.reads_flash,
+        erases: x.erases + y.erases,
+        collections: x.collections + y.collections,
+        victim_pages_valid: x.victim_pages_valid + y.victim_pages_valid,
+        blocks_worn_out: y.blocks_worn_out,
+    };
+    WindowRow { of: a.of.join(&b.of), flash }
+}
+
+const DIGEST_START: u64 = 0xcbf2_9ce4_8422_2325;
+
+/// One step of the digest of a result: order matters, every bit spreads.
+#[inline(always)]
+pub(crate) fn mix(digest: u64, value: u64) -> u64 {
+    (digest.rotate_left(5) ^ value).wrapping_mul(0x517c_c1b7_2722_0a95)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flashwright_block::Seed;
+    use flashwright_ssd::Config;
+
+    /// The moments of snapshots in a run of so many windows, joined ones counted as often as they were joined.
+    fn snapshots(ssd: &Ssd, most: usize, windows: u64) -> Vec<u64> {
+        let mut measurement = Measurement::new(ssd, 0, false, Window::Requests(10), false, None);
+        measurement.keep_snapshots(most, ssd);
+        while measurement.tally.requests < 10 * windows {
+            let Window::Requests(length) = measurement.window else { unreachable!("as it was made") };
+            measurement.tally.requests = (10 * windows).min(measurement.tally.requests + length);
+            measurement.end_window(ssd);
+        }
+        measurement.snapshots(ssd).expect("asked for").taken.iter().map(|taken| taken.requests_end).collect()
+    }
+
+    #[test]
+    fn snapshots_are_even_whatever_the_length_of_the_run() {
+        let text = "[geometry]\nchannels = 1\ndies-per-channel = 1\nblocks-per-plane = 32";
+        let config = Config::from_toml(text, "test").expect("a drive");
+        let ssd = Ssd::new(&config, Seed(1), false).expect("a drive");
+        assert_eq!(snapshots(&ssd, 6, 0), [0]);
+        assert_eq!(snapshots(&ssd, 6, 4), [0, 10, 20, 30, 40]);
+        assert_eq!(snapshots(&ssd, 6, 9), [0, 20, 40, 60, 80, 90]);
+        for most in [2, 3, 7, 60] {
+            // Long enough that windows are joined, twice.
+            let found = snapshots(&ssd, most, 5555);
+            assert!(found.len() <= most && found.len() >= most.div_ceil(2), "{most}: {found:?}");
+            assert_eq!((found[0], found[found.len() - 1]), (0, 55_550));
+            let steps: Vec<u64> = found.windows(2).map(|pair| pair[1] - pair[0]).collect();
+            assert!(steps[..steps.len() - 1].iter().all(|step| *step == steps[0]), "{most}: {found:?}");
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! What is measured covers what it says: the measured requests, not those of the warm-up.
+
+#![allow(clippy::unwrap_used, clippy::cast_precision_loss)] // helpers of tests count as library code
+
+use flashwright_block::Seed;
+use flashwright_sim::{Pace, RunSettings, Simulation, SourceSpec, Window};
+use flashwright_ssd::Config;
+use serde_json::Value;
+
+const SMALL: &str = "[geometry]\nchannels = 2\ndies-per-channel = 2\nblocks-per-plane = 64\npages-per-block = 32\n\
+                     [capacity]\nutilization = 0.8\n";
+
+fn config(more: &[&str]) -> Config {
+    let settings: Vec<String> = more.iter().map(|text| (*text).to_owned()).collect();
+    Config::from_toml(SMALL, "test").unwrap().with_settings(&settings).unwrap()
+}
+
+fn play(config: &Config, workload: &str, depth: u32, warmup: u64, requests: u64) -> Value {
+    let settings = RunSettings {
+        workload: workload.into(),
+        seed: Seed(3),
+        precondition: "sequential".parse().unwrap(),
+        pace: Pace::Closed { depth },
+        warmup_requests: warmup,
+        requests: Some(requests),
+        window: Window::Requests(100),
+        keep_requests: false,
+        verify: false,
+        audit_every: 0,
+    };
+    let mut run = Simulation::new(config, settings).unwrap();
+    let mut source = SourceSpec::Workload(workload.parse().unwrap()).open(run.ssd(), Seed(3)).unwrap();
+    while !run.step(&mut source, 1000).unwrap() {}
+    run.report().unwrap().report.to_value()
+}
+
+/// Nanoseconds for which each die and channel was busy while it was measured.
+fn busy_ns(json: &Value) -> Vec<f64> {
+    let nanos = json["measured"]["duration_ns"].as_f64().unwrap();
+    let parts = ["dies", "channels"].into_iter().flat_map(|part| json["busy"][part].as_array().unwrap());
+    parts.map(|share| share.as_f64().unwrap() * nanos).collect()
+}
+
+#[test]
+fn parts_are_busy_with_what_is_measured() {
+    for model in ["serial", "parallel"] {
+        let config = config(&[&format!("timing.model={model}")]);
+        let play = |warmup, requests| busy_ns(&play(&config, "uniform:write=0.7", 1, warmup, requests));
+        let (first, second, both) = (play(0, 700), play(700, 300), play(0, 1000));
+        for ((first, second), both) in first.iter().zip(&second).zip(&both) {
+            assert!((first + second - both).abs() < 1.0, "{model}: {first} ns and {second} ns, together {both} ns");
+        }
+    }
+}
+
+/// Host pages asked and into flash, programs, and the verdict's write amplification with the measured one.
+fn writes(config: &Config, workload: &str, depth: u32) -> (u64, u64, u64, Value) {
+    let json = play(config, workload, depth, 200, 4000);
+    let count = |value: &Value| value.as_u64().unwrap();
+    let programs = count(&json["flash"]["programs"]["total"]);
+    let (asked, into) = (count(&json["host"]["pages_written"]), count(&json["host"]["pages_into_flash"]));
+    assert_eq!(json["write_amplification"], programs as f64 / asked as f64);
+    assert_eq!(json["write_amplification_into_flash"], programs as f64 / into as f64);
+    assert_eq!(json["requests"]["write"], asked, "requests of one page each");
+    (asked, into, programs, json)
+}
+
+#[test]
+fn buffers_do_not_change_what_the_host_asked() {
+    let hot = "hot-cold:hot-space=0.002,hot-access=0.9,write=1,size=4KiB";
+    let plain = writes(&config(&[]), hot, 4);
+    assert_eq!((plain.0, plain.1), (4000, 4000), "nothing lies before the flash");
+    for before in [
+        &["ram.manager=lru", "ram.size=256 KiB"][..],
+        &["controller.write-buffer.size=256 KiB"],
+        &["host.scheduler=deadline"],
+    ] {
+        let (asked, into, programs, json) = writes(&config(before), hot, 4);
+        assert_eq!(asked, 4000, "{before:?}");
+        assert!(into <= asked && programs >= into, "{before:?}: {into} of {asked} into flash");
+        match before[0] {
+            "ram.manager=lru" => {
+                assert!(into < asked / 2, "nine writes in ten hit what is buffered: {into} came through")
+            }
+            "host.scheduler=deadline" => assert_eq!(into, asked, "requests of one page each, in random order"),
+            _ => assert!(into < asked, "{before:?}: {into} came through"),
+        }
+        // The interval beside the figure is of the same ratio.
+        let interval = json["settled"]["interval"].as_array().unwrap();
+        let (low, high) = (interval[0].as_f64().unwrap(), interval[1].as_f64().unwrap());
+        let figure = json["write_amplification"].as_f64().unwrap();
+        assert!(low <= figure && figure <= high, "{before:?}: {figure} outside {low} to {high}");
+    }
+}
