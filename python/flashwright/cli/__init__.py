@@ -26,6 +26,7 @@ from flashwright.cli import (
     probe,
     replay,
     reproduce,
+    schema,
     simulate,
     streams,
     sweep,
@@ -92,6 +93,7 @@ for _panel, _commands in {
 app.add_typer(trace.app, name="trace", rich_help_panel="Traces and lists")
 app.command("policies", cls=Command, rich_help_panel="Traces and lists")(policies.policies)
 app.command("devices", cls=Command, rich_help_panel="Traces and lists")(devices.devices)
+app.command("schema", cls=Command, rich_help_panel="Traces and lists")(schema.schema)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

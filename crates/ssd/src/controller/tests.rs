@@ -82,7 +82,7 @@ impl BlockDevice for Below {
 }
 
 fn config(text: &str) -> ControllerConfig {
-    crate::Config::from_toml(&format!("[controller]\n{text}"), "test").unwrap().controller
+    crate::Config::from_toml(&format!("[controller]\n{text}"), "test").unwrap().controller.clone()
 }
 
 fn request(kind: RequestKind, first_sector: u64, sectors: u32) -> Request {
