@@ -11,6 +11,7 @@ import json
 import os
 import re
 import sys
+import tomllib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -115,20 +116,137 @@ def workloads() -> str:
     return page + "\n## Keys of all that are no programs\n" + keys(others[0], True)
 
 
-def drives() -> str:
-    """The bundled drives, every default written out."""
+def settings() -> str:
+    """Every key of a drive's description."""
     page = (
-        "# Bundled drives\n\n`flashwright devices NAME` prints one; a TOML file takes the same keys.\n\n"
-        '- `host.queue-depth`: requests that the drive takes at once under `timing.model = "parallel"`; the rest waits '
-        'in the driver. `"auto"` is 32, or as many as a closed loop keeps in flight (`--depth`) if that is more. A '
-        "number stays what it is, and a deeper loop is warned of.\n"
-        "- `timing.unmapped-read`: the least time of a read request that touches a page without data (never written, "
-        "or trimmed). Where it reads flash too, the longer of both times counts; the time of the RAM comes on top. No "
-        "die and no channel is busy with it.\n"
+        "# Settings of a drive\n\nA drive is a TOML file with these keys, or a bundled drive "
+        "([drives](drives.md)) with "
+        "some of them changed by `--set KEY=VALUE`. `flashwright devices NAME` prints a drive with every key; "
+        "`flashwright schema config` prints this page as a JSON schema. A file may begin with "
+        '`base = "NAME"`, a bundled drive or another file, and then holds only what differs from it.\n\n'
+        "Every value is checked before a run: a value out of its range is refused with a line that says what was found "
+        "and what is expected.\n\n"
     )
+    known = json.loads(_core.settings())
+    abouts = {
+        f"{key.rpartition('.')[0]}.{item.name}": (key, item)
+        for key, items in catalogue().items()
+        for item in items
+        if "." in key
+    }
+    sections = []
+    for each in known["tables"]:
+        name = each["path"]
+        keys = [key for key in known["keys"] if key["path"].rpartition(".")[0] == name]
+        if not keys:
+            continue
+        title = f"`[{name}]`" if name else "Uppermost keys"
+        page += f"- [{title}](#{_heading_anchor(title)})\n"
+        text = f"\n## {title}\n\n"
+        if name in abouts:
+            chooser, item = abouts[name]
+            text += f'For `{chooser} = "{item.name}"`: {item.about}.\n\n'
+        elif name:
+            about = each["about"].removeprefix(f"`[{name}]`").removeprefix(":").strip()
+            text += f"{about[:1].upper()}{about[1:]}\n\n" if about else ""
+        rows = [
+            (
+                f'<a id="{key["path"]}"></a>`{key["path"]}`',
+                _meaning(key),
+                _taken(key),
+                _quoted(key["default"]) or "left open",
+                key["range"] or "",
+            )
+            for key in keys
+        ]
+        sections.append(text + table(("key", "meaning", "takes", "default", "range"), rows))
+    return page + "".join(sections)
+
+
+def _heading_anchor(title: str) -> str:
+    """The anchor that a heading gets."""
+    return re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
+
+
+def _meaning(key: dict[str, Any]) -> str:
+    """What a key means, and what each of its words does."""
+    words = [f"`{name}`: {about}" for name, about in key["choices"] if about]
+    return " ".join([key["about"], *words])
+
+
+def _taken(key: dict[str, Any]) -> str:
+    """What a key takes, in words."""
+    kinds = {
+        "flag": "`true` or `false`",
+        "whole": "whole number",
+        "real": "number",
+        "time": "time",
+        "size": "size",
+        "rate": "rate",
+        "text": "text",
+    }
+    taken = (
+        key["takes"]
+        or kinds.get(key["kind"])
+        or ", ".join(f"`{name}`" for name, _ in key["choices"])
+    )
+    return f"{taken}, or `{key['or']}`" if key["or"] else taken
+
+
+def _quoted(value: str) -> str:
+    """A value as code; nothing for none."""
+    return f"`{value}`" if value else ""
+
+
+def drives() -> str:
+    """The bundled drives: what each is, and what of it differs from the defaults, with its source."""
+    page = (
+        "# Bundled drives\n\nEach drive with the settings in which it differs from the defaults; what each key means "
+        "is in [the settings](settings.md). `flashwright devices NAME` prints a drive with every key.\n"
+    )
+    defaults = {
+        key["path"]: tomllib.loads(f"value = {key['default']}")["value"]
+        for key in json.loads(_core.settings())["keys"]
+        if key["default"]
+    }
+    texts = dict(_core.devices())
     for name in devices():
-        page += f"\n## `{name}`\n\n```toml\n{Ssd.named(name).toml.strip()}\n```\n"
+        drive = Ssd.named(name)
+        origins = _origins(texts[name])
+        rows = [
+            (
+                f"[`{key}`](settings.md#{key})",
+                f"`{json.dumps(value)}`",
+                f"`{json.dumps(defaults[key])}`" if key in defaults else "left open",
+                origins.get(key, ""),
+            )
+            for key, value in _leaves(tomllib.loads(drive.toml))
+            if key not in ("name", "about") and value != defaults.get(key)
+        ]
+        page += f"\n## `{name}`\n\n{drive.config['about'].strip()}\n\n"
+        head = ("key", "value", "default", "source")
+        page += table(head, rows) if rows else "Every setting is the default.\n"
     return page
+
+
+def _leaves(tree: dict[str, Any], path: str = "") -> Iterable[tuple[str, Any]]:
+    """Every value of a TOML tree with its dotted key."""
+    for name, value in tree.items():
+        if isinstance(value, dict):
+            yield from _leaves(value, f"{path}{name}.")
+        else:
+            yield path + name, value
+
+
+def _origins(text: str) -> dict[str, str]:
+    """Where each value of a drive's file comes from: the comment in its line."""
+    found, section = {}, ""
+    for line in text.splitlines():
+        if heading := re.match(r"\[([\w.-]+)\]", line):
+            section = heading[1] + "."
+        elif setting := re.match(r"([\w-]+) = [^#]*#\s*(.+)", line):
+            found[section + setting[1]] = setting[2]
+    return found
 
 
 def probes() -> str:
@@ -205,8 +323,7 @@ def gallery() -> str:
         cells = _cells(path.read_text(encoding="utf-8"))
         title, _, prose = cells[0][1].removeprefix("# ").partition("\n")
         heading = f"{path.stem[:2]}. {title}"
-        link = re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
-        page += f"- [{title}](#{link})\n"
+        page += f"- [{title}](#{_heading_anchor(heading)})\n"
         parts = [f"## {heading}", prose.strip()]
         parts += [f"```python\n{text}\n```" if code else text for code, text in cells[1:]]
         printed = path.with_suffix(".out").read_text(encoding="utf-8").rstrip()
@@ -234,6 +351,7 @@ PAGES = {
     "reference/commands.md": commands,
     "reference/policies.md": policies,
     "reference/workloads.md": workloads,
+    "reference/settings.md": settings,
     "reference/drives.md": drives,
     "reference/probes.md": probes,
     "reference/figures.md": figures,

@@ -63,7 +63,7 @@ class ArgumentError(FlashwrightError, TypeError):
 
 
 class ConfigError(FlashwrightError):
-    """A drive's description has faults; the message names all of them."""
+    """A drive's description can't be used; the message names everything that is wrong."""
 
     general_hint = "`flashwright devices default` prints a whole drive description"
 

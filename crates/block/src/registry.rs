@@ -29,13 +29,15 @@ macro_rules! policies {
         $(mod $module; pub use $module::$policy;)+
 
         #[doc = concat!("The names that `", $key, "` takes.")]
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+        #[derive(
+            Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+        )]
         #[serde(rename_all = "kebab-case")]
         #[allow(missing_docs)]
         pub enum $names { $($policy),+ }
 
         #[doc = concat!("The settings of each `", $key, "`, in a table named after it.")]
-        #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+        #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
         #[serde(default, rename_all = "kebab-case")]
         #[allow(missing_docs)]
         pub struct $settings {
@@ -79,7 +81,7 @@ macro_rules! policies {
 }
 
 /// Settings of a policy that has none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NoSettings {}
 
@@ -89,4 +91,24 @@ pub fn is_empty<T: 'static>(_: &T) -> bool {
     std::any::TypeId::of::<T>() == std::any::TypeId::of::<NoSettings>()
 }
 
+/// Gives a setting that is read from text by rules of its own a JSON schema: what it takes, in words, as `x-takes`.
+#[macro_export]
+#[doc(hidden)]
+macro_rules! text_schema {
+    ($type:ty, $schema:tt) => {
+        impl schemars::JsonSchema for $type {
+            fn inline_schema() -> bool {
+                true
+            }
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($type).into()
+            }
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!($schema)
+            }
+        }
+    };
+}
+
 pub use policies;
+pub use text_schema;

@@ -5,7 +5,9 @@
 //! power of 1,024 (`4k` is 4,096 bytes), and so is `KiB`; `kB` and `MB` are powers of 1,000, as on a drive's label.
 //! Sizes may be written in small or large letters.
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use std::borrow::Cow;
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
 use std::str::FromStr;
@@ -159,7 +161,19 @@ fn format(value: u64, units: &[(&str, u64)], f: &mut fmt::Formatter<'_>) -> fmt:
 }
 
 macro_rules! quantity {
-    ($type:ident, $parse:expr, $bare:expr, $print_units:expr, $expected:literal) => {
+    ($type:ident, $parse:expr, $bare:expr, $print_units:expr, $expected:literal, $schema:tt) => {
+        impl JsonSchema for $type {
+            fn inline_schema() -> bool {
+                true
+            }
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($type).into()
+            }
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!($schema)
+            }
+        }
+
         impl FromStr for $type {
             type Err = UnitError;
             fn from_str(text: &str) -> Result<Self, UnitError> {
@@ -226,8 +240,23 @@ macro_rules! quantity {
     };
 }
 
-quantity!(Nanos, parse_time, false, &TIMES[..4], "a time with its unit, such as \"200 us\"");
-quantity!(Bytes, parse_size, true, &SIZES[..5], "a size such as \"4 KiB\", \"4k\" or 4096");
+// A setting states limits of its own by `#[schemars(extend("x-minimum" = …, "x-maximum" = …))]`.
+quantity!(
+    Nanos,
+    parse_time,
+    false,
+    &TIMES[..4],
+    "a time with its unit, such as \"200 us\"",
+    { "type": "string", "x-quantity": "time", "x-minimum": "0 ns", "x-maximum": "10000 s" }
+);
+quantity!(
+    Bytes,
+    parse_size,
+    true,
+    &SIZES[..5],
+    "a size such as \"4 KiB\", \"4k\" or 4096",
+    { "type": ["string", "integer"], "x-quantity": "size", "x-minimum": "0 B", "x-maximum": "64 PiB" }
+);
 
 #[cfg(test)]
 mod tests {

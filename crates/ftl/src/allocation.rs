@@ -1,12 +1,13 @@
 //! In which order planes take the pages of the host.
 
 use flashwright_nand::Geometry;
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use std::fmt;
 use std::str::FromStr;
 
 /// How a page finds its plane: `placement.allocation`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Allocation {
     /// Planes take turns at the time of the write; a plane that can't take a page is passed over.
@@ -63,6 +64,11 @@ impl FromStr for AllocationOrder {
         <[Digit; 4]>::try_from(digits).ok().filter(|_| complete).map(Self).ok_or_else(fail)
     }
 }
+
+flashwright_block::registry::text_schema!(
+    AllocationOrder,
+    { "type": "string", "x-takes": "the letters C, W, D and P once each" }
+);
 
 impl fmt::Display for AllocationOrder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

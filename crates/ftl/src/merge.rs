@@ -488,20 +488,14 @@ pub(crate) fn log_blocks(log_blocks: u32, log_fraction: f64, least: u32, blocks:
 }
 
 /// Faults of the number of logs, under the keys of `[ftl.<scheme>]`.
-pub(crate) fn log_faults(scheme: &str, log_blocks: u32, log_fraction: f64, least: u32) -> Vec<String> {
-    let mut faults = Vec::new();
-    if !(log_fraction > 0.0 && log_fraction < 1.0) {
-        faults.push(format!(
-            "ftl.{scheme}.log-fraction: found {log_fraction}, expected a share of all blocks above 0 and below 1, such as \
-             0.03"
-        ));
-    }
+pub(crate) fn log_problems(scheme: &str, log_blocks: u32, least: u32) -> Vec<String> {
+    let mut problems = Vec::new();
     if log_blocks != 0 && log_blocks < least {
-        faults.push(format!(
+        problems.push(format!(
             "ftl.{scheme}.log-blocks: found {log_blocks}, expected {least} or more, or 0 to take ftl.{scheme}.log-fraction"
         ));
     }
-    faults
+    problems
 }
 
 /// Blocks of the drive that are in use.
@@ -510,8 +504,8 @@ pub(crate) fn good_blocks(flash: &Flash) -> u64 {
     blocks.filter(|block| flash.nand().condition(*block) == Condition::Good).count() as u64
 }
 
-/// The fault of a drive that has fewer good blocks than its data and `extra` take; `why` names those.
-pub(crate) fn spare_fault(context: &SchemeContext, flash: &Flash, extra: u64, why: &str) -> Option<String> {
+/// What is wrong with a drive that has fewer good blocks than its data and `extra` take; `why` names those.
+pub(crate) fn spare_problem(context: &SchemeContext, flash: &Flash, extra: u64, why: &str) -> Option<String> {
     let (geometry, good) = (flash.geometry(), good_blocks(flash));
     let data = u64::from(LogicalBlocks::new(context.logical_pages, geometry).count());
     if data + extra <= good {

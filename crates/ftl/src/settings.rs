@@ -4,15 +4,18 @@ use crate::{
     Allocation, AllocationOrder, FreeBlockOrder, PlacementName, PlacementSettings, SchemeName, SchemeSettings,
     VictimChoice, VictimSettings, WearName, WearPolicySettings,
 };
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// `[ftl]`: the translation layer.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct FtlSettings {
     /// Which translation layer.
     pub scheme: SchemeName,
     /// Bytes of RAM for one entry of a mapping table, for the RAM figures of schemes.
+    #[schemars(range(min = 1, max = 64))]
     pub entry_bytes: u32,
     /// Settings of the translation layers, each in a table of its name.
     #[serde(flatten)]
@@ -26,7 +29,7 @@ impl Default for FtlSettings {
 }
 
 /// When the old copy of an overwritten page turns invalid.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum InvalidateOrder {
     /// Once the new one is programmed: a clean set off by this write may still copy the old one.
@@ -37,12 +40,13 @@ pub enum InvalidateOrder {
 }
 
 /// `[gc]`: cleaning.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct GcSettings {
     /// Which sealed block is cleaned; `"default"` leaves it to the translation layer. Results show the policy's name.
     pub victim: VictimChoice,
     /// Cleaning runs before a plane opens a block while it has this many free blocks or fewer.
+    #[schemars(range(min = 1))]
     pub free_blocks_min: u32,
     /// When the old copy of an overwritten page turns invalid.
     pub invalidate: InvalidateOrder,
@@ -63,7 +67,7 @@ impl Default for GcSettings {
 }
 
 /// `[placement]`: where pages go.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct PlacementConfig {
     /// Which frontier a page goes to.
@@ -89,23 +93,27 @@ impl Default for PlacementConfig {
 }
 
 /// `[wear]`: endurance.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct WearSettings {
     /// Erases that a block stands, in the mean where blocks differ; 0 means no limit.
     pub pe_cycles_max: u32,
     /// Relative standard deviation of the blocks' budgets, normal, 0 to 0.5; 0 gives all the same.
+    #[schemars(range(min = 0.0, max = 0.5), extend("x-expected" = "a standard deviation over wear.pe-cycles-max, {range}"))]
     pub pe_cycles_spread: f64,
     /// Shape of the Weibull distribution of the blocks' budgets, 1 to 100, the larger the closer together; 0 gives all
     /// the same.
+    #[schemars(range(min = 0.0, max = 100.0), extend("x-expected" = "a shape of 1 to {max}, or {min} for none"))]
     pub pe_cycles_weibull: f64,
     /// Which block gives its data away so that blocks wear alike; `"none"` for no wear levelling but by the order of
     /// free blocks.
     #[serde(with = "named_or_none")]
+    #[schemars(with = "NamedOrNone")]
     pub policy: Option<WearName>,
     /// Which erased block is opened next.
     pub free_block: FreeBlockOrder,
     /// Share of blocks that are bad since the factory, drawn at random, 0 to 0.5.
+    #[schemars(range(min = 0.0, max = 0.5), extend("x-expected" = "a share of the blocks, {range}"))]
     pub factory_bad: f64,
     /// Settings of the wear policies, each in a table of its name.
     #[serde(flatten)]
@@ -123,6 +131,23 @@ impl Default for WearSettings {
             factory_bad: 0.0,
             policies: WearPolicySettings::default(),
         }
+    }
+}
+
+/// What `wear.policy` takes, for its schema.
+struct NamedOrNone;
+
+impl JsonSchema for NamedOrNone {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        "NamedOrNone".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let names = WearName::ALL.iter().map(|name| name.listed().name);
+        let names: Vec<&str> = std::iter::once("none").chain(names).collect();
+        json_schema!({ "type": "string", "enum": names })
     }
 }
 

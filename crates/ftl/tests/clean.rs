@@ -49,7 +49,7 @@ fn one(name: SchemeName, victim: VictimName, policy: PlacementName, order: Progr
                 seed: Seed(seed),
                 foreign: None,
             };
-            name.faults(&context, &flash).is_empty().then(|| {
+            name.problems(&context, &flash).is_empty().then(|| {
                 let scheme = name.build(&context, &mut flash);
                 (flash, scheme, logical)
             })

@@ -50,7 +50,7 @@ fn build(
         seed: Seed(1),
         foreign: None,
     };
-    if !scheme.faults(&context, &flash).is_empty() {
+    if !scheme.problems(&context, &flash).is_empty() {
         return None;
     }
     let scheme = scheme.build(&context, &mut flash);

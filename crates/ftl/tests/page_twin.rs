@@ -278,7 +278,7 @@ fn page_mapping_agrees_with_its_naive_twin() {
         };
         let nand = Nand::new(geometry, ProgramOrder::Ascending, WearLimit::Unlimited, &[]);
         let mut flash = Flash::new(nand, logical, false, true);
-        assert_eq!(SchemeName::Page.faults(&context, &flash), Vec::<String>::new());
+        assert_eq!(SchemeName::Page.problems(&context, &flash), Vec::<String>::new());
         let mut scheme = SchemeName::Page.build(&context, &mut flash);
         let mut twin = Twin::new(geometry, logical, &gc, &placement, &wear);
         let hot = pick(rng, &[0.0, 0.8]);

@@ -43,7 +43,7 @@ impl Drive {
             seed: Seed(1),
             foreign: None,
         };
-        assert_eq!(SchemeName::Page.faults(&context, &flash), Vec::<String>::new());
+        assert_eq!(SchemeName::Page.problems(&context, &flash), Vec::<String>::new());
         let scheme = SchemeName::Page.build(&context, &mut flash);
         let mut drive = Self { flash, scheme };
         (0..LOGICAL).for_each(|lpn| drive.write(lpn, 0));

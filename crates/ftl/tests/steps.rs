@@ -133,7 +133,7 @@ impl Bench {
                 Flash::new(Nand::new(geometry, ProgramOrder::Ascending, limit.clone(), &[]), logical, true, true)
             };
             let takes = |logical: u32| {
-                scheme.faults(&SchemeContext { logical_pages: logical, ..context }, &flash(logical)).is_empty()
+                scheme.problems(&SchemeContext { logical_pages: logical, ..context }, &flash(logical)).is_empty()
             };
             let least = geometry.pages() / 4;
             if !takes(least) {

@@ -12,10 +12,11 @@ use crate::pool::{Id, Pool, side};
 use crate::profile::{Finding, Profile};
 use crate::schedulers::Splitting;
 use flashwright_block::RequestKind;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The unit that requests are aligned to: the paper says "clustered page or block".
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unit {
     /// The clustered page.
@@ -42,7 +43,7 @@ impl Unit {
 
     /// The key that lacks its size and what to do, if it does.
     #[must_use]
-    pub fn fault(self, profile: &Profile) -> Option<(String, String)> {
+    pub fn problem(self, profile: &Profile) -> Option<(String, String)> {
         let (key, found) = self.found(profile);
         let what = || {
             format!(
@@ -55,7 +56,7 @@ impl Unit {
 }
 
 /// What happens to requests of a direction for which the drive has no buffer. No value is published.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WithoutBuffer {
     /// They are not cut by size.
@@ -86,7 +87,7 @@ pub struct CutRule {
 }
 
 impl CutRule {
-    /// The rule for a drive. A direction whose buffer is unknown is not cut by size; [`CutRule::faults`] says so before.
+    /// The rule for a drive. A direction whose buffer is unknown is not cut by size; [`CutRule::problems`] says so before.
     #[must_use]
     pub fn new(splitting: Splitting, profile: &Profile) -> Self {
         let (unit, without) = match splitting {
@@ -106,26 +107,26 @@ impl CutRule {
 
     /// What the profile lacks for a way of cutting: the key and what to do.
     #[must_use]
-    pub fn faults(splitting: Splitting, profile: &Profile) -> Vec<(String, String)> {
+    pub fn problems(splitting: Splitting, profile: &Profile) -> Vec<(String, String)> {
         let (unit, without) = match splitting {
             Splitting::None => return Vec::new(),
             Splitting::Size(without) => (None, without),
             Splitting::AlignedSize(unit, without) => (Some(unit), without),
         };
-        let mut faults: Vec<(String, String)> = unit.and_then(|unit| unit.fault(profile)).into_iter().collect();
+        let mut problems: Vec<(String, String)> = unit.and_then(|unit| unit.problem(profile)).into_iter().collect();
         let buffers = [("profile.read-buffer", profile.read_buffer), ("profile.write-buffer", profile.write_buffer)];
         for (key, found) in buffers {
             if found == Finding::Unknown {
                 let what = "found \"unknown\", expected a size such as \"256 KiB\", or \"none\" if the drive has none: \
                             requests are cut by it; probe the drive or write it into the profile";
-                faults.push((key.to_owned(), what.to_owned()));
+                problems.push((key.to_owned(), what.to_owned()));
             }
         }
         let needs_page = without == WithoutBuffer::Page && buffers.iter().any(|(_, found)| *found == Finding::Absent);
         if needs_page && unit != Some(Unit::Page) {
-            faults.extend(Unit::Page.fault(profile));
+            problems.extend(Unit::Page.problem(profile));
         }
-        faults
+        problems
     }
 
     /// Where the first piece of these sectors ends, if there is more than one piece. Reads and writes are cut; trims and
@@ -261,7 +262,7 @@ mod tests {
     #[test]
     fn what_a_profile_lacks_is_named_with_what_to_do() {
         let keys = |splitting, profile: &Profile| -> Vec<String> {
-            CutRule::faults(splitting, profile).into_iter().map(|(key, _)| key).collect()
+            CutRule::problems(splitting, profile).into_iter().map(|(key, _)| key).collect()
         };
         let nothing = Profile::default();
         assert_eq!(keys(PAS, &nothing), ["profile.read-buffer", "profile.write-buffer"]);
@@ -270,7 +271,7 @@ mod tests {
         let no_page = Profile { clustered_page: Finding::Unknown, ..profile(0) };
         assert!(keys(PAS, &no_page).is_empty());
         assert_eq!(keys(Splitting::Size(WithoutBuffer::Page), &no_page), ["profile.clustered-page"]);
-        let (_, what) = CutRule::faults(PAS, &nothing).remove(1);
+        let (_, what) = CutRule::problems(PAS, &nothing).remove(1);
         assert!(what.contains("found \"unknown\"") && what.contains("probe the drive"), "{what}");
     }
 }

@@ -1,6 +1,7 @@
 //! What is known of a drive from the outside.
 
 use flashwright_block::Bytes;
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use std::fmt;
 use std::str::FromStr;
@@ -67,6 +68,11 @@ impl fmt::Display for Finding {
     }
 }
 
+flashwright_block::registry::text_schema!(
+    Finding,
+    { "type": ["string", "integer"], "x-takes": "a size, a multiple of 512 B, `none` or `unknown`" }
+);
+
 impl Serialize for Finding {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
@@ -97,7 +103,7 @@ impl<'de> Deserialize<'de> for Finding {
 
 /// `[host.profile]`: the sizes of a drive that parameter-aware schedulers go by, as a probe finds them or a user knows
 /// them (Kim et al., section 4.1).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct Profile {
     /// The unit that the drive reads and writes inside.

@@ -3,6 +3,7 @@
 use crate::profile::Profile;
 use crate::schedulers::{SchedulerName, SchedulerSettings};
 use flashwright_block::{Bytes, Nanos};
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use std::fmt;
 use std::str::FromStr;
@@ -54,6 +55,11 @@ impl fmt::Display for Chain {
     }
 }
 
+flashwright_block::registry::text_schema!(
+    Chain,
+    { "type": "string", "x-takes": "`none`, a scheduler, or several joined by `+`" }
+);
+
 impl Serialize for Chain {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
@@ -67,12 +73,14 @@ impl<'de> Deserialize<'de> for Chain {
 }
 
 /// `[host.block-layer]`: queueing and merging before a scheduler, as Linux 2.6 does it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct BlockLayerSettings {
     /// Longest request that merging makes (`max_sectors_kb`). Schedulers that cut requests themselves lift it.
+    #[schemars(extend("x-minimum" = "512 B", "x-maximum" = "512 GiB"))]
     pub max_request: Bytes,
     /// Queued requests of a direction; more wait unseen (`nr_requests`).
+    #[schemars(range(min = 1), extend("x-expected" = "at least {min}"))]
     pub queue_requests: u32,
     /// An idle queue hands nothing on until so many requests wait; 0 or 1 for at once. Only the uppermost filter does it.
     pub plug_requests: u32,
@@ -96,7 +104,7 @@ impl Default for BlockLayerSettings {
 }
 
 /// The part of `[host]` that lies between a workload and a drive.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct StackSettings {
     /// I/O schedulers from the host down to the drive, such as `"deadline"` or `"pasa+pai"`; `"none"` hands requests on

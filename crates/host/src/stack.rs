@@ -33,32 +33,25 @@ impl StackSettings {
     /// What contradicts itself or is missing for a device of this size, the greatest number where it is not yet known;
     /// empty where all is well.
     #[must_use]
-    pub fn faults(&self, device_sectors: u64) -> Vec<StackError> {
-        let mut faults = Vec::new();
-        let mut add = |key: &str, what: String| faults.push(StackError { key: key.to_owned(), what });
+    pub fn problems(&self, device_sectors: u64) -> Vec<StackError> {
+        let mut problems = Vec::new();
+        let mut add = |key: &str, what: String| problems.push(StackError { key: key.to_owned(), what });
         let layer = &self.block_layer;
-        if layer.queue_requests == 0 {
-            add("block-layer.queue-requests", "found 0, expected at least 1".into());
-        }
-        if layer.max_request.0 < SECTOR_BYTES || layer.max_request.0 > LIFTED_SECTORS * SECTOR_BYTES {
-            let found = layer.max_request;
-            add("block-layer.max-request", format!("found \"{found}\", expected \"512 B\" to \"512 GiB\""));
-        }
         if layer.plug_requests > layer.queue_requests && layer.queue_requests > 0 {
             let (found, room) = (layer.plug_requests, layer.queue_requests);
             add("block-layer.plug-requests", format!("found {found}, but the queue holds {room} requests only"));
         }
         for (at, name) in self.scheduler.0.iter().enumerate() {
             let context = self.context(device_sectors, 1, at);
-            for (key, what) in name.faults(&self.schedulers, &context) {
+            for (key, what) in name.problems(&self.schedulers, &context) {
                 let table = name.listed().name;
                 let key = if key.starts_with("profile.") { key } else { format!("{table}.{key}") };
-                if !faults.iter().any(|fault| fault.key == key && fault.what == what) {
-                    faults.push(StackError { key, what });
+                if !problems.iter().any(|problem| problem.key == key && problem.what == what) {
+                    problems.push(StackError { key, what });
                 }
             }
         }
-        faults
+        problems
     }
 
     fn context(&self, device_sectors: u64, depth: u32, at: usize) -> SchedulerContext {
@@ -91,12 +84,12 @@ impl<D: BlockDevice> Stack<D> {
     /// Puts the schedulers of the settings before a device.
     ///
     /// # Errors
-    /// Every fault of the settings.
+    /// Every problem of the settings.
     pub fn new(settings: &StackSettings, device: D) -> Result<Self, Vec<StackError>> {
         let device_sectors = device.info().capacity.0 / SECTOR_BYTES;
-        let faults = settings.faults(device_sectors);
-        if !faults.is_empty() {
-            return Err(faults);
+        let problems = settings.problems(device_sectors);
+        if !problems.is_empty() {
+            return Err(problems);
         }
         let mut stack = Self::Bare(device);
         for (at, name) in settings.scheduler.0.iter().enumerate().rev() {

@@ -2,10 +2,11 @@
 
 use crate::{BlockId, DieId, Divisor, PlaneId, Ppn};
 use flashwright_block::Bytes;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The order in which a chip lets the pages of a block be programmed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProgramOrder {
     /// A page may be programmed only while all pages above it are still erased: gaps allowed, going back is not.

@@ -15,7 +15,7 @@ use errors::{ConfigError, TraceError, WorkloadError, guarded, interruptible};
 use flashwright_block::BlockDevice;
 use flashwright_ftl::{Listed, MapCacheName, PlacementName, SchemeName, VictimChoice, VictimName, WearName};
 use flashwright_host::SchedulerName;
-use flashwright_ssd::{Config, ManagerName, Ssd, bundled_devices};
+use flashwright_ssd::{Config, DriveConfig, ManagerName, Ssd, bundled_devices};
 use flashwright_workload::generate::{WorkloadSpec, catalogue};
 use flashwright_workload::trace::{TraceInfo, TraceLabel, TraceReader, convert, formats};
 use numpy::IntoPyArray;
@@ -28,7 +28,7 @@ fn config_error(error: flashwright_ssd::ConfigError) -> PyErr {
     ConfigError::new_err(error.to_string())
 }
 
-fn read(text: &str, name: &str) -> PyResult<Config> {
+fn read(text: &str, name: &str) -> PyResult<DriveConfig> {
     Config::from_toml(text, name).map_err(config_error)
 }
 
@@ -36,13 +36,14 @@ fn read(text: &str, name: &str) -> PyResult<Config> {
 #[pyfunction]
 #[pyo3(signature = (text, name, base=None))]
 fn config_read(text: &str, name: &str, base: Option<&str>) -> PyResult<String> {
-    let mut config = match base {
+    let config = match base {
         None => read(text, name)?,
-        Some(base) => Config::from_toml_over(&read(base, "base")?, text, name).map_err(config_error)?,
+        Some(base) => {
+            let base = read(base, "base")?;
+            Config::from_toml_over(&base, text, name).map_err(config_error)?
+        }
     };
-    if config.name.is_empty() {
-        name.clone_into(&mut config.name);
-    }
+    let config = if config.name.is_empty() { config.named(name) } else { config };
     Ok(config.to_toml())
 }
 
@@ -110,6 +111,18 @@ fn precondition_read(text: &str) -> PyResult<String> {
 #[pyfunction]
 fn schema_run() -> String {
     flashwright_sim::schema().to_string()
+}
+
+/// Every key of a drive's description with its meaning, default and range, and every table, as JSON.
+#[pyfunction]
+fn settings() -> String {
+    flashwright_ssd::keys::to_json().to_string()
+}
+
+/// The JSON schema of a drive's description.
+#[pyfunction]
+fn settings_schema() -> String {
+    format!("{:#}", flashwright_ssd::keys::json_schema())
 }
 
 /// Name and TOML text of the bundled drives.
@@ -234,8 +247,8 @@ mod _core {
     #[pymodule_export]
     use super::{
         config_bundled, config_check, config_json, config_read, config_with, devices, policies, precondition_read,
-        schema_run, size_read, time_read, trace_columns, trace_convert, trace_formats, trace_info, workload_read,
-        workloads,
+        schema_run, settings, settings_schema, size_read, time_read, trace_columns, trace_convert, trace_formats,
+        trace_info, workload_read, workloads,
     };
     use pyo3::prelude::*;
 

@@ -205,7 +205,7 @@ fn open_target(target: &TargetText, depth: Option<u32>, seed: Seed) -> PyResult<
         TargetText::Disk { path, destroys_data, queue_depth, busy_poll, host } => {
             // What lies before a drive is described in one place, whether the drive is simulated or not.
             let described = Config::default().with_settings(host).map_err(crate::config_error)?;
-            let host = described.host.stack;
+            let host = described.host.stack.clone();
             let access = if *destroys_data { Access::DestroysData } else { Access::ReadOnly };
             let target =
                 flashwright_disk::open(Path::new(path), access, Bytes(0)).map_err(|refusal| refused(&refusal))?;
@@ -243,7 +243,7 @@ fn open_target(target: &TargetText, depth: Option<u32>, seed: Seed) -> PyResult<
             let json = serde_json::to_value(ssd.config().resolved()).unwrap_or_default();
             let device = Device::Ssd(Box::new((ssd, preconditioning)));
             let precondition = Some(wanted.to_string());
-            Ok(Opened { device, config: json, host: config.host.stack, writes: true, precondition })
+            Ok(Opened { device, config: json, host: config.host.stack.clone(), writes: true, precondition })
         }
     }
 }

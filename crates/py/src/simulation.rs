@@ -6,7 +6,7 @@ use crate::source::{SourceText, open_error};
 use flashwright_sim::{
     OptionsError, Phase, RequestColumns, RunError, RunOptions, RunReport, Snapshot, Snapshots, Source, WindowRow,
 };
-use flashwright_ssd::{Config, Ssd};
+use flashwright_ssd::{Config, DriveConfig, Ssd};
 use numpy::{IntoPyArray, PyArray1, PyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -47,7 +47,7 @@ impl State {
     }
 }
 
-fn open(config: &Config, source: &str, settings: &str, policies: Vec<Handed>) -> PyResult<State> {
+fn open(config: &DriveConfig, source: &str, settings: &str, policies: Vec<Handed>) -> PyResult<State> {
     let bad = |error: serde_json::Error| WorkloadError::new_err(format!("settings of the run: {error}"));
     let text: SourceText = serde_json::from_str(source).map_err(bad)?;
     let options: RunOptions = serde_json::from_str(settings).map_err(bad)?;

@@ -282,7 +282,7 @@ impl Groups {
     }
 }
 
-/// The fault of RAM that holds less than a block, for managers that let go whole blocks.
+/// What is wrong with RAM that holds less than a block, for managers that let go whole blocks.
 pub(crate) fn needs_a_block(name: &str, metadata_bytes: u64, context: &RamContext) -> Vec<String> {
     let RamContext { pages, pages_per_block, page_bytes, .. } = *context;
     if pages >= pages_per_block {

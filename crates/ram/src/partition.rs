@@ -45,32 +45,29 @@ impl Partition {
     }
 
     /// What is wrong with the sizes.
-    pub fn faults(manager: &str, step: Bytes, window: u32, context: &RamContext) -> Vec<String> {
-        let mut faults = Vec::new();
-        if window == 0 {
-            faults.push(format!("ram.{manager}.window: found 0, expected 1 or more requests"));
-        }
+    pub fn problems(manager: &str, step: Bytes, context: &RamContext) -> Vec<String> {
+        let mut problems = Vec::new();
         if step.0 < context.page_bytes {
-            faults.push(format!(
+            problems.push(format!(
                 "ram.{manager}.step: found {step}, expected at least a page, which has {}",
                 Bytes(context.page_bytes)
             ));
         }
-        let Some(cache) = context.map_cache else { return faults };
+        let Some(cache) = context.map_cache else { return problems };
         let step = Self::pages_of(step, context);
         if context.pages < step.saturating_mul(2) {
-            faults.push(format!(
+            problems.push(format!(
                 "ram.size: found room for {} pages, but ram.manager = {manager:?} parts it in steps of {step} and each side \
                  keeps one; give it more, or lower ram.{manager}.step",
                 context.pages
             ));
         }
         if let Some(key) = cache.set_by {
-            faults.push(format!(
+            problems.push(format!(
                 "{key}: the mapping table gets its share of ram.size under ram.manager = {manager:?}; leave {key} unset"
             ));
         }
-        faults
+        problems
     }
 
     /// Half and half, but no more for the table than all of it needs.

@@ -105,9 +105,9 @@ impl Chosen<'_> {
             Self::Foreign(..) => FOREIGN_METADATA_BYTES,
         }
     }
-    fn faults(&self, settings: &RamSettings, context: &RamContext) -> Vec<String> {
+    fn problems(&self, settings: &RamSettings, context: &RamContext) -> Vec<String> {
         match self {
-            Self::Named(name) => name.faults(&settings.managers, context),
+            Self::Named(name) => name.problems(&settings.managers, context),
             Self::Foreign(maker, _) if maker.rules().by_block && context.pages < context.pages_per_block => {
                 vec![format!(
                     "ram.size: found room for {} pages, but {} lets go whole blocks, of {} pages",
@@ -157,11 +157,11 @@ pub struct Ram {
 }
 
 impl Ram {
-    /// Builds the RAM over a translation layer, or answers what is wrong, one line for each fault; nothing where no
+    /// Builds the RAM over a translation layer, or answers what is wrong, one line for each problem; nothing where no
     /// manager is chosen.
     ///
     /// # Errors
-    /// Each fault with its key and what to change.
+    /// Each problem with its key and what to change.
     pub fn new(
         settings: &RamSettings,
         drive: RamDrive,
@@ -227,9 +227,9 @@ impl Ram {
                 chosen.described()
             )]);
         }
-        let faults = chosen.faults(settings, &context);
-        if !faults.is_empty() {
-            return Err(faults);
+        let problems = chosen.problems(settings, &context);
+        if !problems.is_empty() {
+            return Err(problems);
         }
         let manager = chosen.build(settings, context);
         scheme.watch(manager.watch(), flash);

@@ -2,14 +2,17 @@
 
 use crate::managers::{ManagerName, ManagerSettings};
 use flashwright_block::{Bytes, Nanos};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// `[ram]`: the RAM before the translation layer.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct RamSettings {
     /// What manages it; `"none"` where the drive buffers nothing.
     #[serde(with = "named_or_none")]
+    #[schemars(with = "NamedOrNone")]
     pub manager: Option<ManagerName>,
     /// Its size. Managers that share it with the cached mapping table part it between both.
     pub size: Bytes,
@@ -23,6 +26,23 @@ pub struct RamSettings {
     /// Settings of the managers, each in a table of its name.
     #[serde(flatten)]
     pub managers: ManagerSettings,
+}
+
+/// What `ram.manager` takes, for its schema.
+struct NamedOrNone;
+
+impl JsonSchema for NamedOrNone {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        "NamedOrNone".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let names = ManagerName::ALL.iter().map(|name| name.listed().name);
+        let names: Vec<&str> = std::iter::once("none").chain(names).collect();
+        json_schema!({ "type": "string", "enum": names })
+    }
 }
 
 /// A manager's name, or `"none"`.

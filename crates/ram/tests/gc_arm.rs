@@ -271,7 +271,7 @@ fn conflicts_are_explained() {
     use flashwright_ftl::schemes::{DftlSettings, SchemeContext};
     use flashwright_ftl::{FtlSettings, MapCacheName, PlacementConfig, WearSettings};
     use flashwright_nand::{Geometry, Nand, ProgramOrder, WearLimit};
-    let faults = |dftl: DftlSettings, ram: &RamSettings| {
+    let problems = |dftl: DftlSettings, ram: &RamSettings| {
         let geometry = Geometry::new(1, 1, 1, 120, 16, Bytes(PAGE));
         let nand = Nand::new(geometry, ProgramOrder::Ascending, WearLimit::Unlimited, &[]);
         let mut flash = Flash::new(nand, 1000, false, false);
@@ -294,9 +294,9 @@ fn conflicts_are_explained() {
     };
     let grouped = || DftlSettings { replacement: MapCacheName::Grouped, ..DftlSettings::default() };
     let fits = settings(20 * PAGE, small_steps());
-    assert_eq!(faults(grouped(), &fits), Vec::<String>::new());
+    assert_eq!(problems(grouped(), &fits), Vec::<String>::new());
     let one = |dftl: DftlSettings, ram: &RamSettings, words: &[&str]| {
-        let found = faults(dftl, ram);
+        let found = problems(dftl, ram);
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(words.iter().all(|word| found[0].contains(word)), "{}", found[0]);
         assert!(!found[0].contains('\n'));

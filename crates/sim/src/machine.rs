@@ -4,7 +4,7 @@
 use crate::player::{PlayError, Player, Step};
 use flashwright_block::{BlockDevice, Completion, Nanos, RequestKind, RequestSource, Seed};
 use flashwright_host::{LayerFigures, Stack, StackError};
-use flashwright_ssd::{ConfigError, Controller, ControllerFigures, Fault, Ssd, SsdError};
+use flashwright_ssd::{ConfigError, Controller, ControllerFigures, SettingError, Ssd, SsdError};
 use serde::{Deserialize, Serialize};
 
 /// A drive with what lies before it. Where nothing does, the player meets the flash itself, and pays nothing.
@@ -25,16 +25,17 @@ pub(crate) struct Layered {
 }
 
 impl Machine {
-    /// Every fault of the host's settings that only shows on a drive of this size.
+    /// Every problem of the host's settings that only shows on a drive of this size.
     pub fn new(ssd: Ssd, seed: Seed) -> Result<Self, SsdError> {
         let config = ssd.config();
         if config.host.stack.scheduler.0.is_empty() && config.controller.is_off() {
             return Ok(Self::Plain(ssd));
         }
         let (name, host, controller) = (config.name.clone(), config.host.stack.clone(), config.controller.clone());
-        let stack = Stack::new(&host, Controller::new(&controller, seed, ssd)).map_err(|faults| {
-            let faults = faults.into_iter().map(|StackError { key, what }| Fault { key: format!("host.{key}"), what });
-            ConfigError { source_name: name, faults: faults.collect() }
+        let stack = Stack::new(&host, Controller::new(&controller, seed, ssd)).map_err(|problems| {
+            let problems =
+                problems.into_iter().map(|StackError { key, what }| SettingError { key: format!("host.{key}"), what });
+            ConfigError { source_name: name, problems: problems.collect() }
         })?;
         Ok(Self::Layered(Box::new(Layered { stack, pages_written: None })))
     }

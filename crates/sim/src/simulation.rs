@@ -20,7 +20,7 @@ use flashwright_block::{IoError, RequestSource, Seed};
 use flashwright_ftl::OpKind;
 use flashwright_host::LayerFigures;
 use flashwright_nand::BlockId;
-use flashwright_ssd::{Config, ControllerFigures, Ssd, SsdError, TimingModel};
+use flashwright_ssd::{ControllerFigures, DriveConfig, Ssd, SsdError, TimingModel};
 use serde::{Deserialize, Serialize};
 
 /// What a run is made of, beside the drive and the source of requests.
@@ -136,7 +136,7 @@ impl Simulation {
     ///
     /// # Errors
     /// [`RunError::Ssd`] with every fault of the configuration.
-    pub fn new(config: &Config, settings: RunSettings) -> Result<Self, RunError> {
+    pub fn new(config: &DriveConfig, settings: RunSettings) -> Result<Self, RunError> {
         Self::on(Ssd::new(config, settings.seed, settings.verify)?, settings)
     }
 

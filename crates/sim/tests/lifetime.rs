@@ -10,10 +10,10 @@ use flashwright_block::Seed;
 use flashwright_ftl::{Cause, OpKind, WearName};
 use flashwright_nand::{BlockId, Condition};
 use flashwright_sim::{Ended, Pace, Precondition, RunSettings, Simulation, Source, SourceSpec, Window};
-use flashwright_ssd::Config;
+use flashwright_ssd::{Config, DriveConfig};
 
 /// One plane without timing.
-fn drive(blocks: u32, pages: u32, cycles: u32, more: &[&str]) -> Config {
+fn drive(blocks: u32, pages: u32, cycles: u32, more: &[&str]) -> DriveConfig {
     let mut settings = vec![
         "geometry.channels=1".to_owned(),
         "geometry.dies-per-channel=1".to_owned(),
@@ -29,7 +29,7 @@ fn drive(blocks: u32, pages: u32, cycles: u32, more: &[&str]) -> Config {
     Config::default().with_settings(&settings).unwrap()
 }
 
-fn begin(config: &Config, workload: &str, verify: bool) -> (Simulation, Source) {
+fn begin(config: &DriveConfig, workload: &str, verify: bool) -> (Simulation, Source) {
     let settings = RunSettings {
         workload: workload.to_owned(),
         seed: Seed(1),
@@ -66,7 +66,7 @@ struct Life {
     retired: u64,
 }
 
-fn live(config: &Config, workload: &str) -> Life {
+fn live(config: &DriveConfig, workload: &str) -> Life {
     let (mut simulation, mut source) = begin(config, workload, false);
     while !simulation.step(&mut source, 1 << 20).unwrap() {}
     life(&mut simulation)

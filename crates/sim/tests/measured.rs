@@ -4,18 +4,18 @@
 
 use flashwright_block::Seed;
 use flashwright_sim::{Pace, RunSettings, Simulation, SourceSpec, Window};
-use flashwright_ssd::Config;
+use flashwright_ssd::{Config, DriveConfig};
 use serde_json::Value;
 
 const SMALL: &str = "[geometry]\nchannels = 2\ndies-per-channel = 2\nblocks-per-plane = 64\npages-per-block = 32\n\
                      [capacity]\nutilization = 0.8\n";
 
-fn config(more: &[&str]) -> Config {
+fn config(more: &[&str]) -> DriveConfig {
     let settings: Vec<String> = more.iter().map(|text| (*text).to_owned()).collect();
     Config::from_toml(SMALL, "test").unwrap().with_settings(&settings).unwrap()
 }
 
-fn play(config: &Config, workload: &str, depth: u32, warmup: u64, requests: u64) -> Value {
+fn play(config: &DriveConfig, workload: &str, depth: u32, warmup: u64, requests: u64) -> Value {
     let settings = RunSettings {
         workload: workload.into(),
         seed: Seed(3),
@@ -54,7 +54,7 @@ fn parts_are_busy_with_what_is_measured() {
 }
 
 /// Host pages asked and into flash, programs, and the verdict's write amplification with the measured one.
-fn writes(config: &Config, workload: &str, depth: u32) -> (u64, u64, u64, Value) {
+fn writes(config: &DriveConfig, workload: &str, depth: u32) -> (u64, u64, u64, Value) {
     let json = play(config, workload, depth, 200, 4000);
     let count = |value: &Value| value.as_u64().unwrap();
     let programs = count(&json["flash"]["programs"]["total"]);

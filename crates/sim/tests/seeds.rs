@@ -13,7 +13,7 @@ use flashwright_fs::{
 };
 use flashwright_nand::{BlockId, Lpn};
 use flashwright_sim::{Pace, Player, Precondition, Preconditioning, SourceSpec};
-use flashwright_ssd::{Config, Controller, Ssd};
+use flashwright_ssd::{Config, DriveConfig, Controller, Ssd};
 use flashwright_workload::generate::Target;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -110,7 +110,7 @@ fn scan(folder: &Path, found: &mut BTreeMap<String, PathBuf>) {
 
 // --- drives ---
 
-fn config(settings: &[&str]) -> Config {
+fn config(settings: &[&str]) -> DriveConfig {
     let small = [
         "geometry.channels=2",
         "geometry.dies-per-channel=1",

@@ -7,7 +7,7 @@ use flashwright_block::{RequestSource, Seed};
 use flashwright_sim::{
     Pace, Phase, Precondition, RunSettings, Search, Simulation, Source, SourceSpec, TraceSpec, Verdict, Window,
 };
-use flashwright_ssd::Config;
+use flashwright_ssd::{Config, DriveConfig};
 use flashwright_workload::trace::{AddressMap, TraceOptions};
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use std::path::PathBuf;
 const SMALL: &str = "[geometry]\nchannels = 2\ndies-per-channel = 1\nblocks-per-plane = 64\npages-per-block = 32\n\
                      [capacity]\nutilization = 0.8\n";
 
-fn config(settings: &[&str]) -> Config {
+fn config(settings: &[&str]) -> DriveConfig {
     let settings: Vec<String> = settings.iter().map(|text| (*text).to_owned()).collect();
     Config::from_toml(SMALL, "test").unwrap().with_settings(&settings).unwrap()
 }
@@ -65,7 +65,7 @@ fn digest(simulation: &mut Simulation) -> String {
     report.report.digest.unwrap()
 }
 
-fn cases() -> Vec<(&'static str, Config, SourceSpec, Pace, Option<u64>)> {
+fn cases() -> Vec<(&'static str, DriveConfig, SourceSpec, Pace, Option<u64>)> {
     let dense = AddressMap::Dense { page: flashwright_block::Bytes(4096) };
     let open = Pace::Open { time_scale: 1.0 };
     vec![

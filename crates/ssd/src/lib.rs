@@ -1,4 +1,5 @@
-//! The simulated drive: what the flash does, laid out in time, behind the block-device seam.
+//! The simulated drive: what the flash does, laid out in time, behind the block-device seam. What users write about it is
+//! in `flashwright-config`.
 //!
 //! ```text
 //!   Request ──► [Controller: link, firmware, buffers] ──► driver queue ──► Ssd: sectors to pages ──► scheme (flashwright-ftl) ──► flash
@@ -7,24 +8,18 @@
 //! ```
 
 mod budgets;
-mod config;
 mod controller;
 mod data;
-mod devices;
 mod engine;
-mod faults;
 mod ssd;
 
-pub use config::{
-    Capacity, Config, GeometryConfig, HostConfig, PartialPages, QueueDepth, Rate, TimingConfig, TimingModel,
-};
-pub use controller::{
-    BufferKind, Controller, ControllerConfig, ControllerFigures, Drain, Interface, Oversized, ReadBufferConfig,
-    WriteBufferConfig,
-};
-pub use devices::{Device, bundled, bundled_devices};
+pub use controller::{Controller, ControllerFigures};
 pub use engine::BusyTimes;
-pub use faults::{ConfigError, Fault};
+pub use flashwright_config::{
+    BufferKind, Capacity, Config, ConfigError, ControllerConfig, Device, Drain, DriveConfig, GeometryConfig,
+    HostConfig, Interface, Oversized, PartialPages, QueueDepth, Rate, ReadBufferConfig, SettingError, TimingConfig,
+    TimingModel, WriteBufferConfig, bundled, bundled_devices, keys,
+};
 pub use flashwright_ftl::Keeps;
 pub use flashwright_ram::{
     BufferRules, ChooseLeaving, HeldGroups, MakeManager, ManagerName, RamContext, RamFigures, RamSettings,

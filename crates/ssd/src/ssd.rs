@@ -1,13 +1,12 @@
 //! The drive behind the block-device seam.
 
-use crate::config::{Config, PartialPages, QueueDepth, TimingModel};
 use crate::data::RequestData;
-use crate::engine::{BusyTimes, Parallel, Times};
-use crate::faults::{ConfigError, Fault};
+use crate::engine::{BusyTimes, Parallel};
 use flashwright_block::{
     Ahead, BlockDevice, Bounds, Bytes, Completion, DeviceInfo, DriverQueue, HoldsData, IoError, Nanos, Request,
     RequestKind, SECTOR_BYTES, Seed, Tag, Waiting, below,
 };
+use flashwright_config::{Config, ConfigError, DriveConfig, PartialPages, QueueDepth, SettingError, TimingModel};
 use flashwright_ftl::schemes::{Reserve, SchemeContext};
 use flashwright_ftl::{
     FaultCell, Flash, Foreign, Ftl, Keeps, LpnRun, OpKind, OutOfSpace, Scheme, SchemeFigures, SchemeName, Violation,
@@ -33,7 +32,7 @@ pub enum SsdError {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Ssd {
     #[serde(with = "as_toml")]
-    config: Config,
+    config: DriveConfig,
     cautions: Vec<String>,
     reserve: Option<Reserve>,
     pub(crate) flash: Flash,
@@ -72,7 +71,7 @@ impl Policies {
     }
 
     /// What the configuration lacks for them.
-    fn faults(&self, config: &Config) -> Vec<Fault> {
+    fn problems(&self, config: &Config) -> Vec<SettingError> {
         let scheme = config.ftl.scheme;
         let (victim, placement) = (self.ftl.victim.as_deref(), self.ftl.placement.as_deref());
         let given = [victim.map(|maker| ("victim", maker.name())), placement.map(|maker| ("placement", maker.name()))];
@@ -80,7 +79,7 @@ impl Policies {
         let takers: Vec<&str> =
             SchemeName::ALL.iter().filter(|scheme| scheme.asks_policies()).map(|scheme| scheme.listed().name).collect();
         refused
-            .map(|(kind, name)| Fault {
+            .map(|(kind, name)| SettingError {
                 key: "ftl.scheme".to_owned(),
                 what: format!(
                     "found {:?}, which asks no {kind} policy, with the policy {name}; expected {}",
@@ -161,8 +160,8 @@ impl Ssd {
     /// ```
     ///
     /// # Errors
-    /// [`SsdError::Config`] with every fault that only shows once the drive is laid out.
-    pub fn new(config: &Config, seed: Seed, keeps: impl Into<Keeps>) -> Result<Self, SsdError> {
+    /// [`SsdError::Config`] with everything wrong with the settings that only shows once the drive is laid out.
+    pub fn new(config: &DriveConfig, seed: Seed, keeps: impl Into<Keeps>) -> Result<Self, SsdError> {
         Self::with_policies(config, seed, keeps, &Policies::default())
     }
 
@@ -172,30 +171,21 @@ impl Ssd {
     /// # Errors
     /// As [`Ssd::new`].
     pub fn with_policies(
-        config: &Config,
+        config: &DriveConfig,
         seed: Seed,
         keeps: impl Into<Keeps>,
         policies: &Policies,
     ) -> Result<Self, SsdError> {
         let keeps = keeps.into();
-        let fail = |faults| ConfigError { source_name: config.name.clone(), faults };
-        let g = &config.geometry.clustered();
-        let geometry = Geometry::new(
-            g.channels,
-            g.dies_per_channel,
-            g.planes_per_die,
-            g.blocks_per_plane,
-            g.pages_per_block,
-            g.page_size,
-        );
-        let logical_pages = logical_pages(config, &geometry);
+        let fail = |problems| ConfigError { source_name: config.name.clone(), problems };
+        let (geometry, logical_pages, order) = (config.layout(), config.logical_pages(), config.geometry.program_order);
         let limit = crate::budgets::limit(&config.wear, geometry.blocks(), seed);
-        let nand = Nand::new(geometry, g.program_order, limit, &factory_bad(config, &geometry, seed));
+        let nand = Nand::new(geometry, order, limit, &factory_bad(config, &geometry, seed));
         let logging = config.timing.model == TimingModel::Parallel;
         let mut flash = Flash::new(nand, logical_pages, logging, keeps);
         let context = SchemeContext {
             logical_pages,
-            dies_per_way: g.dies_per_way,
+            dies_per_way: config.geometry.clustered().dies_per_way,
             ftl: &config.ftl,
             gc: &config.gc,
             placement: &config.placement,
@@ -203,15 +193,15 @@ impl Ssd {
             seed,
             foreign: Some(&policies.ftl),
         };
-        let mut faults: Vec<Fault> = config
+        let mut problems: Vec<SettingError> = config
             .ftl
             .scheme
-            .faults(&context, &flash)
+            .problems(&context, &flash)
             .into_iter()
-            .map(|what| Fault { key: String::new(), what })
+            .map(|what| SettingError { key: String::new(), what })
             .collect();
-        if let Some(order) = config.ftl.scheme.needs_order().filter(|order| *order != g.program_order) {
-            faults.push(Fault {
+        if let Some(order) = config.ftl.scheme.needs_order().filter(|needed| *needed != order) {
+            problems.push(SettingError {
                 key: "geometry.program-order".to_owned(),
                 what: format!(
                     "ftl.scheme = {:?} needs flash with program order {order:?}; set geometry.program-order or choose \
@@ -223,7 +213,7 @@ impl Ssd {
         if let Some(policy) = config.wear.policy.filter(|_| !config.ftl.scheme.levels_wear()) {
             let takes_one = SchemeName::ALL.iter().filter(|scheme| scheme.levels_wear());
             let names: Vec<&str> = takes_one.map(|scheme| scheme.listed().name).collect();
-            faults.push(Fault {
+            problems.push(SettingError {
                 key: "wear.policy".to_owned(),
                 what: format!(
                     "found {:?}, but ftl.scheme = {:?} takes only \"none\"; a wear policy works with {}",
@@ -233,9 +223,9 @@ impl Ssd {
                 ),
             });
         }
-        faults.extend(policies.faults(config));
-        if !faults.is_empty() {
-            return Err(fail(faults).into());
+        problems.extend(policies.problems(config));
+        if !problems.is_empty() {
+            return Err(fail(problems).into());
         }
         let cautions = config.ftl.scheme.cautions(&context, &flash);
         let reserve = config.ftl.scheme.reserve(&context, &flash);
@@ -247,9 +237,10 @@ impl Ssd {
                 Ram::with_foreign(maker, &policies.ftl.fault, &config.ram, drive, &mut scheme, &mut flash).map(Some)
             }
         };
-        let ram =
-            ram.map_err(|faults| fail(faults.into_iter().map(|what| Fault { key: String::new(), what }).collect()))?;
-        let sectors_per_page = g.page_size.0 / SECTOR_BYTES;
+        let ram = ram.map_err(|problems| {
+            fail(problems.into_iter().map(|what| SettingError { key: String::new(), what }).collect())
+        })?;
+        let sectors_per_page = geometry.page_size().0 / SECTOR_BYTES;
         Ok(Self {
             clock: Clock::new(config, &geometry, ram.is_some()),
             config: config.clone(),
@@ -273,7 +264,7 @@ impl Ssd {
 
     /// The configuration it was built from.
     #[must_use]
-    pub fn config(&self) -> &Config {
+    pub fn config(&self) -> &DriveConfig {
         &self.config
     }
     /// The configuration with what it leaves open as this drive has it.
@@ -817,24 +808,9 @@ impl ParallelClock {
 }
 
 impl Clock {
-    fn new(config: &Config, geometry: &Geometry, has_ram: bool) -> Self {
+    fn new(config: &DriveConfig, geometry: &Geometry, has_ram: bool) -> Self {
         let timing = &config.timing;
-        // Of a clustered page the parts on different channels cross side by side, those on one channel in turn. Their
-        // array times pass side by side, unless the channel is held for whole operations; then only an erase, which
-        // moves no data, is one for all.
-        let in_turn = u64::from(config.geometry.cluster_dies);
-        let held = if timing.pipelined { 1 } else { in_turn };
-        let spare = config.geometry.spare_size.0;
-        let page = config.geometry.page_size.0 + if timing.transfer_spare { spare } else { 0 };
-        let transfer = |bytes| in_turn * timing.bus_rate.transfer(bytes).0;
-        let (page, spare) = (transfer(page), transfer(spare));
-        // By OpKind: read, program, erase, read of a spare area.
-        let times = Times {
-            command: timing.command.0,
-            pipelined: timing.pipelined,
-            array: [held * timing.read.0, held * timing.program.0, timing.erase.0, held * timing.oob_read.0],
-            transfer: [page, page, 0, spare],
-        };
+        let times = config.times();
         let latency = if has_ram { config.ram.latency.0 } else { 0 };
         match timing.model {
             TimingModel::None => Self::None,
@@ -861,15 +837,6 @@ fn saturating_u32(count: u64) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
-/// Pages that the host sees.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // utilisation lies in (0, 1)
-fn logical_pages(config: &Config, geometry: &Geometry) -> u32 {
-    match config.capacity.logical {
-        Bytes(0) => ((f64::from(geometry.pages()) * config.capacity.utilization) as u32).max(1),
-        Bytes(bytes) => u32::try_from(bytes / geometry.page_size().0).unwrap_or(u32::MAX).min(geometry.pages()),
-    }
-}
-
 /// Blocks that are bad since the factory, drawn without replacement.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a share of at most one half
 fn factory_bad(config: &Config, geometry: &Geometry, seed: Seed) -> Vec<BlockId> {
@@ -889,14 +856,14 @@ fn factory_bad(config: &Config, geometry: &Geometry, seed: Seed) -> Vec<BlockId>
 
 /// A configuration inside a saved state: as text, so that formats without field names can hold it.
 mod as_toml {
-    use super::Config;
+    use super::{Config, DriveConfig};
     use serde::{Deserialize, Deserializer, Serializer, de::Error as _};
 
-    pub fn serialize<S: Serializer>(config: &Config, serializer: S) -> Result<S::Ok, S::Error> {
+    pub fn serialize<S: Serializer>(config: &DriveConfig, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&config.to_toml())
     }
 
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Config, D::Error> {
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<DriveConfig, D::Error> {
         let text = String::deserialize(deserializer)?;
         Config::from_toml(&text, "saved state").map_err(D::Error::custom)
     }

@@ -16,7 +16,7 @@ use common::*;
 use flashwright_block::{BlockDevice, IoError, Nanos, Request, RequestKind, Rng, Seed, chance};
 use flashwright_ftl::{CAUSES, Cause, Ftl, LpnRun, OpKind, PlacementName, SchemeName, VictimName, WearName};
 use flashwright_nand::{BlockId, Lpn, ProgramOrder};
-use flashwright_ssd::{Config, ManagerName, Ssd};
+use flashwright_ssd::{DriveConfig, ManagerName, Ssd};
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -154,7 +154,7 @@ impl Case {
     }
 
     /// The configuration of this case over a shape.
-    fn over(self, shape: &[String], more: &[String]) -> Config {
+    fn over(self, shape: &[String], more: &[String]) -> DriveConfig {
         config(&[shape, &self.settings(), more].concat())
     }
 
@@ -818,9 +818,10 @@ fn what_is_flushed_is_on_flash() {
     let cases = Case::all().into_iter().filter(|case| case.ram.is_some() && case.timing != "serial");
     for_each_case("what_is_flushed_is_on_flash", &cases.collect::<Vec<_>>(), |case, seed| {
         for protected in [false, true] {
-            let mut config = case.drive(usize::try_from(seed).unwrap(), &[], Seed(seed)).config().clone();
+            let mut config =
+                case.drive(usize::try_from(seed).unwrap(), &[], Seed(seed)).config().clone().into_written();
             config.ram.power_protected = protected;
-            let mut ssd = Ssd::new(&config, Seed(seed), true).unwrap();
+            let mut ssd = Ssd::new(&config.check().unwrap(), Seed(seed), true).unwrap();
             let (logical, mut rng, mut programs) = (ssd.logical_pages(), rng(seed), 0);
             let newest = |ssd: &Ssd, lpn: u32| {
                 let stamps = ssd.flash().stamps().unwrap();

@@ -6,9 +6,9 @@ mod common;
 
 use common::*;
 use flashwright_block::{BlockDevice, Completion, Nanos, Request, RequestKind, Seed, below, chance};
-use flashwright_ssd::{Config, Controller, ControllerConfig, Ssd};
+use flashwright_ssd::{Config, Controller, ControllerConfig, DriveConfig, Ssd};
 
-fn small(settings: &[&str]) -> Config {
+fn small(settings: &[&str]) -> DriveConfig {
     let mut all = shape(2, 2, 1, 16, 16, 700);
     all.extend(settings.iter().map(|setting| (*setting).to_owned()));
     config(&all)
@@ -113,7 +113,7 @@ fn its_table_round_trips() {
 /// Twice every time, twice every end.
 #[test]
 fn twice_every_time_is_twice_every_end() {
-    let once = small(&ON);
+    let mut once = small(&ON).into_written();
     let mut twice = once.clone();
     for time in [&mut twice.timing.read, &mut twice.timing.program, &mut twice.timing.erase, &mut twice.timing.oob_read]
         .into_iter()
@@ -126,11 +126,11 @@ fn twice_every_time_is_twice_every_end() {
         config.timing.bus_rate = flashwright_ssd::Rate(Some(bus));
         config.controller.interface_rate = flashwright_ssd::Rate(Some(link));
     };
-    let mut once = once;
     rates(&mut once, 40_000_000, 320_000_000);
     rates(&mut twice, 20_000_000, 160_000_000);
     let ends = |config: &Config, scale| {
-        let mut drive = Controller::new(&config.controller, Seed(1), Ssd::new(config, Seed(1), false).unwrap());
+        let config = config.clone().check().unwrap();
+        let mut drive = Controller::new(&config.controller, Seed(1), Ssd::new(&config, Seed(1), false).unwrap());
         let mut all = requests(&drive, 2_000);
         all.iter_mut().for_each(|request| request.arrival.0 *= scale);
         play(&mut drive, &all).iter().map(|completion| completion.end.0 * 2 / scale).collect::<Vec<_>>()

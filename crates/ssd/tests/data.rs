@@ -11,7 +11,7 @@ use flashwright_block::{
 };
 use flashwright_ftl::SchemeName;
 use flashwright_nand::{Lpn, ProgramOrder};
-use flashwright_ssd::{Config, Controller, Keeps, ManagerName, Ssd};
+use flashwright_ssd::{DriveConfig, Controller, Keeps, ManagerName, Ssd};
 use std::collections::HashMap;
 
 const SECTOR: usize = SECTOR_BYTES as usize;
@@ -121,7 +121,7 @@ fn play(device: &mut dyn HoldsData, seed: u64, requests: u64, at: &str) -> u64 {
 }
 
 /// Pages of three sectors, blocks of 6 pages.
-fn tiny(scheme: SchemeName, ram: Option<ManagerName>, more: &[&str]) -> Config {
+fn tiny(scheme: SchemeName, ram: Option<ManagerName>, more: &[&str]) -> DriveConfig {
     let order = scheme.needs_order().unwrap_or(ProgramOrder::Any);
     let mut settings = shape(2, 1, 1, 40, 6, 0);
     settings.extend([

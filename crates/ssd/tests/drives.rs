@@ -8,21 +8,21 @@ use common::{draw, rng};
 use flashwright_block::{BlockDevice, Bytes, Completion, Nanos, Request, RequestKind, Seed, below, chance};
 use flashwright_ftl::LpnRun;
 use flashwright_nand::Lpn;
-use flashwright_ssd::{Config, Controller, Ssd, bundled};
+use flashwright_ssd::{Controller, DriveConfig, Ssd, bundled};
 
 type Drive = Controller<Ssd>;
 
 /// A bundled drive, with a share of its blocks and of its space.
-fn scaled(name: &str, part: u32) -> Config {
-    let mut config = bundled(name).unwrap();
+fn scaled(name: &str, part: u32) -> DriveConfig {
+    let mut config = bundled(name).unwrap().into_written();
     config.geometry.blocks_per_plane /= part;
     config.capacity.logical = Bytes(config.capacity.logical.0 / u64::from(part));
-    config
+    config.check().unwrap()
 }
 
 /// Filled once in order, then pages drawn from the first `span` of the space written, `random` times the space; without
 /// time.
-fn filled(config: &Config, random: f64, span: f64) -> Drive {
+fn filled(config: &DriveConfig, random: f64, span: f64) -> Drive {
     let mut ssd = Ssd::new(config, Seed(1), false).unwrap();
     let pages = ssd.logical_pages();
     for lpn in 0..pages {
@@ -132,14 +132,14 @@ fn the_drives_of_kim_2011_reach_their_table_1() {
 }
 
 /// A small part of a drive that keeps its spare space: what a plane holds back does not shrink with it.
-fn part_of(name: &str, part: u32) -> Config {
-    let mut config = scaled(name, part);
+fn part_of(name: &str, part: u32) -> DriveConfig {
+    let mut config = scaled(name, part).into_written();
     config.geometry.blocks_per_plane += config.gc.free_blocks_min + 1;
-    config
+    config.check().unwrap()
 }
 
 /// An empty drive.
-fn empty(config: &Config) -> Drive {
+fn empty(config: &DriveConfig) -> Drive {
     Controller::new(&config.controller, Seed(1), Ssd::new(config, Seed(1), false).unwrap())
 }
 
@@ -147,7 +147,7 @@ const KIB_64: u64 = 64 << 10;
 
 /// Random writes of 64 KiB within a part of the space, 32 outstanding (Hu 2012, section 4.2.2): MB/s when empty, and when
 /// so many capacities are written.
-fn wearing_in(config: &Config, span: f64, capacities: f64) -> (f64, f64) {
+fn wearing_in(config: &DriveConfig, span: f64, capacities: f64) -> (f64, f64) {
     let mut drive = empty(config);
     let capacity = drive.info().capacity.0;
     let within = (capacity as f64 * span) as u64;
@@ -164,7 +164,7 @@ fn wearing_in(config: &Config, span: f64, capacities: f64) -> (f64, f64) {
 }
 
 /// As above on a drive that was filled: MB/s at first and after so many capacities.
-fn merging(config: &Config, span: f64, capacities: f64) -> (f64, f64) {
+fn merging(config: &DriveConfig, span: f64, capacities: f64) -> (f64, f64) {
     let mut drive = filled(config, 0.0, 1.0);
     let capacity = drive.info().capacity.0;
     let within = (capacity as f64 * span) as u64;
@@ -181,7 +181,7 @@ fn merging(config: &Config, span: f64, capacities: f64) -> (f64, f64) {
 }
 
 /// 4 KiB sequential writes with a share of random reads, 64 outstanding: MB/s (section 5.1.3).
-fn mixed(config: &Config, reads: f64) -> f64 {
+fn mixed(config: &DriveConfig, reads: f64) -> f64 {
     let mut drive = filled(config, 0.0, 1.0);
     let capacity = drive.info().capacity.0;
     let (mut rng, mut next) = (rng(11), 0);
@@ -203,7 +203,7 @@ const TABLE_4_1: [(&str, u32, [f64; 2]); 4] = [
     ("fusion-iodrive", 100, [735.0, 510.0]),
 ];
 
-fn part(name: &str) -> Config {
+fn part(name: &str) -> DriveConfig {
     let (_, part, _) = TABLE_4_1.into_iter().find(|(other, ..)| *other == name).unwrap();
     part_of(name, part)
 }

@@ -17,7 +17,7 @@ mod common;
 use common::*;
 use flashwright_block::{BlockDevice, Nanos, Request, RequestKind, Rng, Seed, chance};
 use flashwright_ftl::{FlashOp, OpKind};
-use flashwright_ssd::{Config, Rate, Ssd};
+use flashwright_ssd::{DriveConfig, Rate, Ssd};
 use std::collections::{BTreeMap, VecDeque};
 
 // --- the twin ---
@@ -53,7 +53,7 @@ enum Doing {
 }
 
 struct Twin<'a> {
-    config: &'a Config,
+    config: &'a DriveConfig,
     requests: &'a [(u64, Vec<FlashOp>)],
     pages_per_die: u32,
     operations: Vec<Operation>,
@@ -70,7 +70,7 @@ struct Twin<'a> {
 }
 
 impl<'a> Twin<'a> {
-    fn new(config: &'a Config, requests: &'a [(u64, Vec<FlashOp>)]) -> Self {
+    fn new(config: &'a DriveConfig, requests: &'a [(u64, Vec<FlashOp>)]) -> Self {
         let g = &config.geometry;
         let (channels, dies) = (g.channels as usize, (g.channels * g.dies_per_channel) as usize);
         Self {
@@ -244,7 +244,7 @@ impl<'a> Twin<'a> {
 // --- both side by side ---
 
 /// Times that are multiples of 50 us, so that ties abound, or odd ones.
-fn random_config(rng: &mut Rng) -> Config {
+fn random_config(rng: &mut Rng) -> DriveConfig {
     let (channels, dies, planes) = (1 + draw(rng, 3), 1 + draw(rng, 3), 1 + draw(rng, 2));
     let (blocks, np) = (6 + draw(rng, 8), *pick(rng, &[2, 3, 4, 7]));
     let logical = channels * dies * planes * (blocks - 4) * np * 9 / 10;

@@ -3,10 +3,10 @@
 #![allow(clippy::unwrap_used)] // helpers of tests count as library code
 
 use flashwright_block::{BlockDevice, Seed};
-use flashwright_ssd::{Config, QueueDepth, Ssd, bundled};
+use flashwright_ssd::{Config, DriveConfig, QueueDepth, Ssd, bundled};
 
 /// Requests that a drive takes at once when a closed loop keeps so many in flight.
-fn widened(config: &Config, depth: u32) -> u32 {
+fn widened(config: &DriveConfig, depth: u32) -> u32 {
     let mut ssd = Ssd::new(config, Seed(1), false).unwrap();
     ssd.widen_queue(depth);
     let (told, shown) = (ssd.info().queue_depth, ssd.config_in_force().host.queue_depth);
@@ -16,7 +16,7 @@ fn widened(config: &Config, depth: u32) -> u32 {
 
 #[test]
 fn a_queue_that_is_left_open_is_as_deep_as_the_loop() {
-    let open = Config::default();
+    let open = DriveConfig::default();
     assert_eq!([1, 32, 33, 500, 1 << 20].map(|depth| widened(&open, depth)), [32, 32, 33, 500, 65_536]);
     for said in [
         "host.queue-depth=32",
@@ -33,7 +33,7 @@ fn a_queue_that_is_left_open_is_as_deep_as_the_loop() {
 
 #[test]
 fn what_is_left_open_stays_so_in_descriptions_and_is_a_number_in_results() {
-    let open = Config::default();
+    let open = DriveConfig::default();
     assert!(open.to_toml().contains("queue-depth = \"auto\""));
     assert_eq!(Config::from_toml(&open.to_toml(), "text").unwrap(), open);
     assert_eq!(open.resolved().host.queue_depth, QueueDepth::Requests(32));

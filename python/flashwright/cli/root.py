@@ -36,7 +36,7 @@ COMMANDS: dict[str, dict[str, str]] = {
     "Traces and lists": {
         "policies": "List everything that can be chosen by name: schemes, policies, schedulers, workloads, formats.",
         "devices": "List the bundled drives, or print one as TOML.",
-        "schema": "Print the JSON Schema of a document: every figure with its meaning and its unit.",
+        "schema": "Print the JSON Schema of a document, with the meaning of everything in it.",
         "trace": "Summarise, convert and record traces.",
     },
 }

@@ -18,16 +18,17 @@
 
 use super::{BuildScheme, SchemeContext};
 use crate::merge::{
-    ErasedBlocks, LogicalBlocks, MERGE_RESERVE, Mover, NONE, Queues, audit_map, current_home, log_blocks, log_faults,
-    spare_fault,
+    ErasedBlocks, LogicalBlocks, MERGE_RESERVE, Mover, NONE, Queues, audit_map, current_home, log_blocks, log_problems,
+    spare_problem,
 };
 use crate::{Cause, Flash, Ftl, LpnRun, Merges, OutOfSpace, SchemeFigures, ServesRam, Violation};
 use flashwright_block::{Rng, below};
 use flashwright_nand::{BlockId, Lpn, Ppn, prefetch, table};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Which log makes room when all are in use: `ftl.bast.victim-log`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum VictimLog {
     /// The one whose last write is the longest ago.
@@ -40,10 +41,11 @@ pub enum VictimLog {
 }
 
 /// `[ftl.bast]`: one log block for a data block.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct BastSettings {
     /// Log blocks as a share of all blocks, rounded down, at least one: 0.03 in Gupta 2009, 0.01 in Hu 2012.
+    #[schemars(extend("exclusiveMinimum" = 0.0, "exclusiveMaximum" = 1.0), extend("x-expected" = "a share of all blocks {range}, such as 0.03"))]
     pub log_fraction: f64,
     /// Log blocks by number; it wins over `log-fraction` unless it is 0.
     pub log_blocks: u32,
@@ -115,13 +117,13 @@ impl BuildScheme for Bast {
     const ABOUT: &'static str = "BAST: log blocks of one data block each, merged into it (Kim 2002)";
     type Settings = BastSettings;
 
-    fn faults(context: &SchemeContext, flash: &Flash) -> Vec<String> {
+    fn problems(context: &SchemeContext, flash: &Flash) -> Vec<String> {
         let BastSettings { log_fraction, log_blocks: given, .. } = context.ftl.schemes.bast;
-        let mut faults = log_faults(Self::NAME, given, log_fraction, 1);
+        let mut problems = log_problems(Self::NAME, given, 1);
         let logs = log_blocks(given, log_fraction, 1, flash.geometry().blocks());
         let why = format!("{logs} log blocks by ftl.bast.log-fraction or log-blocks, and one for full merges");
-        faults.extend(spare_fault(context, flash, u64::from(logs) + MERGE_RESERVE as u64, &why));
-        faults
+        problems.extend(spare_problem(context, flash, u64::from(logs) + MERGE_RESERVE as u64, &why));
+        problems
     }
 
     fn new(context: &SchemeContext, flash: &mut Flash) -> Self {

@@ -12,13 +12,14 @@
 //! data, retired or bad.
 
 use super::{BuildScheme, SchemeContext};
-use crate::merge::{ErasedBlocks, LogicalBlocks, Mover, NONE, audit_map, current_home, spare_fault};
+use crate::merge::{ErasedBlocks, LogicalBlocks, Mover, NONE, audit_map, current_home, spare_problem};
 use crate::{Cause, Flash, Ftl, LpnRun, OutOfSpace, SchemeFigures, ServesRam, Violation};
 use flashwright_nand::{BlockId, Lpn, Ppn, prefetch, table};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What is written in one rewrite: `ftl.block.coalesce`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Coalesce {
     /// All pages of a request that lie in one block.
@@ -29,7 +30,7 @@ pub enum Coalesce {
 }
 
 /// `[ftl.block]`: block mapping.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct BlockMapSettings {
     /// What is written in one rewrite of a block.
@@ -56,8 +57,8 @@ impl BuildScheme for BlockMap {
     const ABOUT: &'static str = "block mapping: a page has one place in its block (the coarse extreme of Gupta 2009)";
     type Settings = BlockMapSettings;
 
-    fn faults(context: &SchemeContext, flash: &Flash) -> Vec<String> {
-        spare_fault(context, flash, 1, "an erased block for a rewrite").into_iter().collect()
+    fn problems(context: &SchemeContext, flash: &Flash) -> Vec<String> {
+        spare_problem(context, flash, 1, "an erased block for a rewrite").into_iter().collect()
     }
 
     fn new(context: &SchemeContext, flash: &mut Flash) -> Self {

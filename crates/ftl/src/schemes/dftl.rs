@@ -116,21 +116,21 @@ impl BuildScheme for Dftl {
     const ASKS_POLICIES: bool = true;
     type Settings = DftlSettings;
 
-    fn faults(context: &SchemeContext, flash: &Flash) -> Vec<String> {
+    fn problems(context: &SchemeContext, flash: &Flash) -> Vec<String> {
         let (geometry, logical) = (flash.geometry(), u64::from(context.logical_pages));
-        let mut faults = context.ftl.schemes.dftl.faults(context.logical_pages);
-        faults.extend(context.policy_faults(context.streams(flash) + 1, flash));
+        let mut problems = context.ftl.schemes.dftl.problems(context.logical_pages);
+        problems.extend(context.policy_problems(context.streams(flash) + 1, flash));
         let per_page = Self::entries_per_page(context, flash);
         if per_page == 0 {
-            faults.push(format!(
+            problems.push(format!(
                 "ftl.entry-bytes: found {}, expected at most geometry.page-size = {}",
                 context.ftl.entry_bytes,
                 geometry.page_size()
             ));
-            return faults;
+            return problems;
         }
         if geometry.pages() > mapping::CACHED {
-            faults.push(format!(
+            problems.push(format!(
                 "geometry: {} pages, but ftl.scheme = \"dftl\" takes at most {}; use larger pages or fewer blocks",
                 geometry.pages(),
                 mapping::CACHED
@@ -138,7 +138,7 @@ impl BuildScheme for Dftl {
         }
         let translation = logical.div_ceil(u64::from(per_page));
         if logical + translation >= u64::from(NONE) - 1 {
-            faults.push(format!(
+            problems.push(format!(
                 "capacity: {logical} logical and {translation} translation pages, but page numbers have 32 bits; lower \
                  capacity.utilization"
             ));
@@ -162,7 +162,7 @@ impl BuildScheme for Dftl {
         if needed > usable {
             let over = (needed - usable) as f64;
             let fits = ((logical as f64 - over) / f64::from(geometry.pages())).max(0.0);
-            faults.push(format!(
+            problems.push(format!(
                 "capacity: {logical} logical and {translation} translation pages (up to {gathered} in a plane), but only \
                  {usable} of {} physical pages can hold them when every plane keeps {reserved} blocks for cleaning ({kept} \
                  free, {} open); lower capacity.utilization to {:.3} or less, or use more and smaller blocks",
@@ -171,7 +171,7 @@ impl BuildScheme for Dftl {
                 (fits * 1000.0).floor() / 1000.0,
             ));
         }
-        faults
+        problems
     }
 
     fn reserve(context: &SchemeContext, flash: &Flash) -> Option<Reserve> {
@@ -415,7 +415,7 @@ impl Dftl {
                 plane.open(stream_id(self.translation), flash);
             }
             let ppn = plane.take(self.translation);
-            let owner = u32::try_from(logical_pages + page).expect("checked by faults");
+            let owner = u32::try_from(logical_pages + page).expect("checked by problems");
             flash.format(ppn, Lpn(owner));
             plane.seal_if_full(self.translation, ppn, flash);
             self.map.directory[page].ppn = ppn.0;

@@ -20,16 +20,17 @@
 
 use super::{BuildScheme, SchemeContext};
 use crate::merge::{
-    ErasedBlocks, LogMap, LogicalBlocks, MERGE_RESERVE, Mover, NONE, audit_map, current_home, log_blocks, log_faults,
-    spare_fault,
+    ErasedBlocks, LogMap, LogicalBlocks, MERGE_RESERVE, Mover, NONE, audit_map, current_home, log_blocks, log_problems,
+    spare_problem,
 };
 use crate::{Cause, Flash, Ftl, LpnRun, Merges, OutOfSpace, SchemeFigures, ServesRam, Violation};
 use flashwright_nand::{BlockId, Lpn, Ppn, prefetch, table};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 /// What a write out of order to the owner of the sequential log does: `ftl.fast.out-of-order`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum OutOfOrder {
     /// The merge that it sets off takes the new page along (rules 3 and 4).
@@ -40,11 +41,12 @@ pub enum OutOfOrder {
 }
 
 /// `[ftl.fast]`: log blocks that all data blocks share.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct FastSettings {
     /// Log blocks, the sequential one included, as a share of all blocks, rounded down, at least two: 0.03 in Gupta 2009,
     /// 0.01 in Hu 2012.
+    #[schemars(extend("exclusiveMinimum" = 0.0, "exclusiveMaximum" = 1.0), extend("x-expected" = "a share of all blocks {range}, such as 0.03"))]
     pub log_fraction: f64,
     /// Log blocks by number; it wins over `log-fraction` unless it is 0.
     pub log_blocks: u32,
@@ -116,13 +118,13 @@ impl BuildScheme for Fast {
     const ABOUT: &'static str = "FAST: a sequential log block, and random ones that all data blocks share (Lee 2007)";
     type Settings = FastSettings;
 
-    fn faults(context: &SchemeContext, flash: &Flash) -> Vec<String> {
+    fn problems(context: &SchemeContext, flash: &Flash) -> Vec<String> {
         let FastSettings { log_fraction, log_blocks: given, .. } = context.ftl.schemes.fast;
-        let mut faults = log_faults(Self::NAME, given, log_fraction, 2);
+        let mut problems = log_problems(Self::NAME, given, 2);
         let logs = log_blocks(given, log_fraction, 2, flash.geometry().blocks());
         let why = format!("{logs} log blocks by ftl.fast.log-fraction or log-blocks, and one for full merges");
-        faults.extend(spare_fault(context, flash, u64::from(logs) + MERGE_RESERVE as u64, &why));
-        faults
+        problems.extend(spare_problem(context, flash, u64::from(logs) + MERGE_RESERVE as u64, &why));
+        problems
     }
 
     fn new(context: &SchemeContext, flash: &mut Flash) -> Self {

@@ -31,21 +31,23 @@ mod tests;
 use super::{BuildScheme, SchemeContext};
 use crate::merge::{
     ErasedBlocks, LogMap, LogicalBlocks, MERGE_RESERVE, Mover, NONE, Queues, audit_map, current_home, log_blocks,
-    log_faults, spare_fault,
+    log_problems, spare_problem,
 };
 use crate::{Cause, Flash, Ftl, LpnRun, Merges, OutOfSpace, SchemeFigures, ServesRam, Violation};
 use flashwright_block::Bytes;
 use flashwright_nand::{BlockId, Lpn, Ppn, prefetch, table};
 use pairs::PairCounts;
 use recent::Recent;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// `[ftl.last]`: sequential, hot and cold log blocks.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct LastSettings {
     /// Log blocks of all kinds (M) as a share of all blocks, rounded down, at least two: 0.03 in Gupta 2009.
+    #[schemars(extend("exclusiveMinimum" = 0.0, "exclusiveMaximum" = 1.0), extend("x-expected" = "a share of all blocks {range}, such as 0.03"))]
     pub log_fraction: f64,
     /// Log blocks by number; it wins over `log-fraction` unless it is 0.
     pub log_blocks: u32,
@@ -53,6 +55,7 @@ pub struct LastSettings {
     pub sequential_logs: u32,
     /// Share of the random logs that the hot partition may take, rounded down, and at least one is left to the cold one:
     /// 0 to 1.
+    #[schemars(range(min = 0.0, max = 1.0), extend("x-expected" = "a share of the random logs from {range}, such as 0.5"))]
     pub hot_share: f64,
     /// A request of more bytes is sequential, in whole pages: 4 KiB in Hu 2012. Where pages are larger than that, no
     /// request would be random; raise it to the page size or beyond then.
@@ -201,28 +204,23 @@ impl BuildScheme for Last {
     const ABOUT: &'static str = "LAST: sequential log blocks, and random ones parted into hot and cold (Lee 2008)";
     type Settings = LastSettings;
 
-    fn faults(context: &SchemeContext, flash: &Flash) -> Vec<String> {
+    fn problems(context: &SchemeContext, flash: &Flash) -> Vec<String> {
         let settings = &context.ftl.schemes.last;
-        let mut faults = log_faults(Self::NAME, settings.log_blocks, settings.log_fraction, 2);
+        let mut problems = log_problems(Self::NAME, settings.log_blocks, 2);
         let counts = LogCounts::new(settings, flash.geometry().blocks());
         if counts.random == 0 {
-            faults.push(format!(
+            problems.push(format!(
                 "ftl.last.sequential-logs: found {}, but there are {} log blocks by ftl.last.log-fraction or log-blocks, \
                  and random writes need one of them; lower it, or give 0 to take a quarter",
                 settings.sequential_logs,
                 log_blocks(settings.log_blocks, settings.log_fraction, 2, flash.geometry().blocks()),
             ));
-        }
-        if !(0.0..=1.0).contains(&settings.hot_share) {
-            faults.push(format!(
-                "ftl.last.hot-share: found {}, expected a share of the random logs from 0 to 1, such as 0.5",
-                settings.hot_share
-            ));
+            return problems;
         }
         let why =
             format!("{} log blocks by ftl.last.log-fraction or log-blocks, and one for full merges", counts.all());
-        faults.extend(spare_fault(context, flash, u64::from(counts.all()) + MERGE_RESERVE as u64, &why));
-        faults
+        problems.extend(spare_problem(context, flash, u64::from(counts.all()) + MERGE_RESERVE as u64, &why));
+        problems
     }
 
     fn new(context: &SchemeContext, flash: &mut Flash) -> Self {

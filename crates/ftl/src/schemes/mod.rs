@@ -8,6 +8,7 @@ use crate::{
 };
 use flashwright_block::Seed;
 use flashwright_nand::{Lpn, Ppn, ProgramOrder};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What a scheme is built for.
@@ -92,15 +93,12 @@ impl SchemeContext<'_> {
     }
 
     /// What is wrong with the settings of the policies that were chosen, for so many streams.
-    pub(crate) fn policy_faults(&self, streams: u8, flash: &Flash) -> Vec<String> {
-        let mut faults = Vec::new();
+    pub(crate) fn policy_problems(&self, streams: u8, flash: &Flash) -> Vec<String> {
+        let mut problems = Vec::new();
         if self.foreign.is_none_or(|foreign| foreign.victim.is_none()) {
-            faults.extend(self.victim().fault(&self.gc.victims, &self.victim_context(0, streams, flash)));
+            problems.extend(self.victim().problem(&self.gc.victims, &self.victim_context(0, streams, flash)));
         }
-        if self.foreign_placement().is_none() {
-            faults.extend(self.placement.policy.fault(&self.placement.policies));
-        }
-        faults
+        problems
     }
 }
 
@@ -119,10 +117,17 @@ pub trait BuildScheme: Sized {
     /// Whether it asks a victim and a placement policy.
     const ASKS_POLICIES: bool = false;
     /// Its own settings, in a table of its name under `[ftl]`; `context.ftl.schemes` holds them.
-    type Settings: Clone + std::fmt::Debug + Default + PartialEq + Serialize + for<'de> Deserialize<'de> + 'static;
+    type Settings: Clone
+        + std::fmt::Debug
+        + Default
+        + PartialEq
+        + Serialize
+        + for<'de> Deserialize<'de>
+        + JsonSchema
+        + 'static;
 
-    /// Checks what the scheme needs of drive and settings: one line for each fault, with the key and what to change.
-    fn faults(context: &SchemeContext, flash: &Flash) -> Vec<String>;
+    /// Checks what the scheme needs of drive and settings: one line for each problem, with the key and what to change.
+    fn problems(context: &SchemeContext, flash: &Flash) -> Vec<String>;
     /// What is allowed but costs far more than a user may expect: one line each, with the key and what to change.
     fn cautions(context: &SchemeContext, flash: &Flash) -> Vec<String> {
         let _ = (context, flash);
@@ -151,13 +156,13 @@ macro_rules! schemes {
         $(mod $module; pub use $module::$scheme;)+
 
         /// The names that `ftl.scheme` takes.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
         #[serde(rename_all = "kebab-case")]
         #[allow(missing_docs)]
         pub enum SchemeName { $($name),+ }
 
         /// The settings of each `ftl.scheme`, in a table named after it.
-        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
         #[serde(default, rename_all = "kebab-case")]
         #[allow(missing_docs)]
         pub struct SchemeSettings {
@@ -201,10 +206,10 @@ macro_rules! schemes {
             pub fn victim(self) -> VictimName {
                 match self { $(SchemeName::$name => $scheme::VICTIM,)+ }
             }
-            /// See [`BuildScheme::faults`].
+            /// See [`BuildScheme::problems`].
             #[must_use]
-            pub fn faults(self, context: &SchemeContext, flash: &Flash) -> Vec<String> {
-                match self { $(SchemeName::$name => $scheme::faults(context, flash),)+ }
+            pub fn problems(self, context: &SchemeContext, flash: &Flash) -> Vec<String> {
+                match self { $(SchemeName::$name => $scheme::problems(context, flash),)+ }
             }
             /// See [`BuildScheme::cautions`].
             #[must_use]

@@ -39,11 +39,11 @@ impl BuildScheme for PageMap {
     const ASKS_POLICIES: bool = true;
     type Settings = NoSettings;
 
-    fn faults(context: &SchemeContext, flash: &Flash) -> Vec<String> {
+    fn problems(context: &SchemeContext, flash: &Flash) -> Vec<String> {
         let geometry = flash.geometry();
         let streams = u64::from(context.streams(flash));
         let reserved = u64::from(context.gc.free_blocks_min.max(1)) + streams;
-        let mut faults = context.policy_faults(context.streams(flash), flash);
+        let mut problems = context.policy_problems(context.streams(flash), flash);
         let (mut usable, mut tightest) = (0, u64::MAX);
         for plane in 0..geometry.planes() {
             let good = good_blocks(flash, PlaneId(plane));
@@ -57,7 +57,7 @@ impl BuildScheme for PageMap {
         }
         let logical = u64::from(context.logical_pages);
         if logical > usable {
-            faults.push(format!(
+            problems.push(format!(
                 "capacity: {logical} logical pages, but only {usable} of {} physical pages can hold data when every \
                  plane keeps {reserved} blocks for cleaning (gc.free-blocks-min = {}, {streams} open); lower \
                  capacity.utilization to {:.3} or less, or use more and smaller blocks",
@@ -66,7 +66,7 @@ impl BuildScheme for PageMap {
                 (usable as f64 / f64::from(geometry.pages()) * 1000.0).floor() / 1000.0,
             ));
         }
-        faults
+        problems
     }
 
     fn reserve(context: &SchemeContext, flash: &Flash) -> Option<Reserve> {

@@ -19,18 +19,20 @@
 //! folds.
 
 use super::{BuildScheme, SchemeContext};
-use crate::merge::{ErasedBlocks, LogicalBlocks, Mover, NONE, Queues, audit_map, spare_fault};
+use crate::merge::{ErasedBlocks, LogicalBlocks, Mover, NONE, Queues, audit_map, spare_problem};
 use crate::{Cause, Flash, Ftl, LpnRun, OutOfSpace, SchemeFigures, ServesRam, Violation};
 use flashwright_nand::{BlockId, Lpn, Ppn, prefetch, table};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// `[ftl.replacement]`: replacement blocks behind each data block.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ReplacementSettings {
     /// Replacement blocks that a data block may have (K); 0 means no limit, as in `nftlcore.c`.
     pub replacement_blocks_max: u32,
     /// Erased blocks that are kept for folds; `nftlcore.c` keeps 2.
+    #[schemars(range(min = 1), extend("x-expected" = "{range}: a fold needs an erased block"))]
     pub reserve_blocks: u32,
 }
 
@@ -88,17 +90,10 @@ impl BuildScheme for Replacement {
     const ABOUT: &'static str = "replacement blocks behind each data block, folded when the chain is full (NFTL, 1:K)";
     type Settings = ReplacementSettings;
 
-    fn faults(context: &SchemeContext, flash: &Flash) -> Vec<String> {
+    fn problems(context: &SchemeContext, flash: &Flash) -> Vec<String> {
         let reserve = context.ftl.schemes.replacement.reserve_blocks;
-        let mut faults = Vec::new();
-        if reserve == 0 {
-            faults.push(
-                "ftl.replacement.reserve-blocks: found 0, expected 1 or more: a fold needs an erased block".into(),
-            );
-        }
         let why = format!("ftl.replacement.reserve-blocks = {reserve} for folds, and one replacement");
-        faults.extend(spare_fault(context, flash, u64::from(reserve) + 1, &why));
-        faults
+        spare_problem(context, flash, u64::from(reserve) + 1, &why).into_iter().collect()
     }
 
     fn new(context: &SchemeContext, flash: &mut Flash) -> Self {

@@ -28,9 +28,10 @@
 //! sealed block is programmed to its end; the page that carries a table, or a middle directory, newest, belongs to it.
 
 use super::{BuildScheme, SchemeContext};
-use crate::merge::{ErasedBlocks, LogicalBlocks, NONE, audit_map, good_blocks, spare_fault};
+use crate::merge::{ErasedBlocks, LogicalBlocks, NONE, audit_map, good_blocks, spare_problem};
 use crate::{Cause, Flash, Ftl, LpnRun, OutOfSpace, SchemeFigures, ServesRam, Violation};
 use flashwright_nand::{BlockId, Divisor, Lpn, Ppn, prefetch, table};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -40,15 +41,18 @@ const TABLE_PAGES: u32 = 8;
 const DIRECTORY_PAGES: u32 = 8 * TABLE_PAGES;
 
 /// `[ftl.superblock]`: adjacent logical blocks that share their physical ones.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct SuperblockSettings {
     /// Logical blocks of a superblock (N). The last superblock of a drive may have fewer. Each superblock can have two
     /// blocks open: choose N so that `capacity.utilization` stays below N / (N + 2).
+    #[schemars(range(min = 1), extend("x-expected" = "{range} logical blocks of a superblock"))]
     pub blocks: u32,
     /// Physical blocks that a superblock may have beyond those (M).
+    #[schemars(range(min = 1), extend("x-expected" = "{range} blocks beyond them"))]
     pub update_blocks: u32,
     /// Erased blocks that only cleaning may take.
+    #[schemars(range(min = 1), extend("x-expected" = "{range} erased blocks for cleaning"))]
     pub reserve_blocks: u32,
 }
 
@@ -126,23 +130,12 @@ impl BuildScheme for Superblock {
     const ABOUT: &'static str = "superblocks: page mapping among a few blocks, the map in spare areas (Kang 2006)";
     type Settings = SuperblockSettings;
 
-    fn faults(context: &SchemeContext, flash: &Flash) -> Vec<String> {
+    fn problems(context: &SchemeContext, flash: &Flash) -> Vec<String> {
         let settings = &context.ftl.schemes.superblock;
-        let mut faults = Vec::new();
-        for (key, value, what) in [
-            ("blocks", settings.blocks, "logical blocks of a superblock"),
-            ("update-blocks", settings.update_blocks, "blocks beyond them"),
-            ("reserve-blocks", settings.reserve_blocks, "erased blocks for cleaning"),
-        ] {
-            if value == 0 {
-                faults.push(format!("ftl.superblock.{key}: found 0, expected 1 or more {what}"));
-            }
-        }
         let extra = u64::from(settings.reserve_blocks) + 1;
         let why =
             format!("ftl.superblock.reserve-blocks = {} for cleaning, and one to write to", settings.reserve_blocks);
-        faults.extend(spare_fault(context, flash, extra, &why));
-        faults
+        spare_problem(context, flash, extra, &why).into_iter().collect()
     }
 
     /// The papers set no limit: superblocks that are not written need no open block. Random writes open two in each.
@@ -708,9 +701,9 @@ mod tests {
             seed: Seed(1),
             foreign: None,
         };
-        let faults = Superblock::faults(&context, &flash);
-        if !faults.is_empty() {
-            return Err(faults);
+        let problems = Superblock::problems(&context, &flash);
+        if !problems.is_empty() {
+            return Err(problems);
         }
         let cautions = Superblock::cautions(&context, &flash);
         let superblock = Superblock::new(&context, &mut flash);
@@ -915,18 +908,19 @@ mod tests {
     #[test]
     fn what_a_drive_lacks_is_said() {
         let geometry = Geometry::new(1, 1, 1, 16, 4, Bytes(4096));
-        let faults = |settings, pages| {
+        let problems = |settings, pages| {
             bench(settings, geometry, pages, ProgramOrder::Any, WearLimit::Unlimited)
                 .map(|_| ())
                 .unwrap_err()
                 .join("\n")
         };
         assert_eq!(
-            faults(sized(8, 0, 2), 32),
+            problems(sized(8, 0, 2), 32),
             "ftl.superblock.update-blocks: found 0, expected 1 or more blocks beyond them"
         );
         assert!(
-            faults(sized(8, 4, 4), 48).contains("ftl.superblock.reserve-blocks = 4 for cleaning, and one to write to")
+            problems(sized(8, 4, 4), 48)
+                .contains("ftl.superblock.reserve-blocks = 4 for cleaning, and one to write to")
         );
     }
 }

@@ -20,6 +20,7 @@ use crate::habits::{Habits, ProcessIndex};
 use crate::lists::ById;
 use crate::pool::{Id, Pool, Queued};
 use flashwright_block::{Nanos, RequestKind};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
@@ -36,7 +37,7 @@ const CLOSE: u64 = 8_192;
 const CLOSE_TICKS: u64 = 20;
 
 /// `[host.anticipatory]`; the defaults are the kernel's.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct AnticipatorySettings {
     /// How long a read may wait before it goes first in a batch of reads.

@@ -20,6 +20,7 @@ use crate::habits::{Habits, ProcessIndex};
 use crate::lists::{List, Lists, SortTree};
 use crate::pool::{Id, Pool, Queued};
 use flashwright_block::{Bytes, Nanos, RequestKind, SECTOR_BYTES};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
@@ -41,7 +42,7 @@ const SEEKS_OF_32: u32 = 4;
 const CLOSE: u64 = 8 * 1024;
 
 /// Whose rules.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum CfqVersion {
     /// Waits on each process, whatever the drive; four requests of a queue at once.
     #[serde(rename = "2.6.24")]
@@ -53,13 +54,14 @@ pub enum CfqVersion {
 }
 
 /// `[host.cfq]`; the defaults are the kernel's.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct CfqSettings {
     /// Whose rules.
     pub version: CfqVersion,
     /// Requests of a queue below at once while others wait; 4 in 2.6.24 and 8 in 2.6.38 where it is left out.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1), extend("x-expected" = "at least {min}"))]
     pub quantum: Option<u32>,
     /// How long a read may wait in its queue before it begins a slice.
     pub fifo_expire_sync: Nanos,
@@ -68,12 +70,15 @@ pub struct CfqSettings {
     /// How far back a request may lie to be next.
     pub back_seek_max: Bytes,
     /// How much more a way back costs.
+    #[schemars(range(min = 1), extend("x-expected" = "at least {min}"))]
     pub back_seek_penalty: u32,
     /// Slice of a process's reads.
+    #[schemars(extend("x-minimum" = "1 ns"), extend("x-expected" = "a time above 0, such as \"100 ms\""))]
     pub slice_sync: Nanos,
     /// Slice of writes.
     pub slice_async: Nanos,
     /// An eighth of the writes of a slice while reads wait (2.6.38 only).
+    #[schemars(range(min = 1), extend("x-expected" = "at least {min}"))]
     pub slice_async_rq: u32,
     /// How long a process's next read is waited for; 0 for not at all.
     pub slice_idle: Nanos,
@@ -401,24 +406,20 @@ impl Scheduler for Cfq {
         "a slice of time for each process's reads, and one for all writes (Linux 2.6.24 and 2.6.38, cfq-iosched)";
     type Settings = CfqSettings;
 
-    fn faults(settings: &CfqSettings, _: &SchedulerContext) -> Vec<(String, String)> {
+    fn problems(settings: &CfqSettings, _: &SchedulerContext) -> Vec<(String, String)> {
         let usual = CfqSettings::default();
-        let mut faults = Vec::new();
+        let mut problems = Vec::new();
         let mut add = |wrong: bool, key: &str, what: &str| {
             if wrong {
-                faults.push((key.to_owned(), what.to_owned()));
+                problems.push((key.to_owned(), what.to_owned()));
             }
         };
-        add(settings.quantum == Some(0), "quantum", "found 0, expected at least 1");
-        add(settings.back_seek_penalty == 0, "back-seek-penalty", "found 0, expected at least 1");
-        add(settings.slice_sync.0 == 0, "slice-sync", "found 0, expected a time above 0, such as \"100 ms\"");
-        add(settings.slice_async_rq == 0, "slice-async-rq", "found 0, expected at least 1");
         let old = settings.version == CfqVersion::Linux2624;
         let without = "2.6.24 has no such setting; leave it out or choose version = \"2.6.38\"";
         add(old && settings.rotational, "rotational", without);
         add(old && settings.target_latency != usual.target_latency, "target-latency", without);
         add(old && settings.slice_async_rq != usual.slice_async_rq, "slice-async-rq", without);
-        faults
+        problems
     }
 
     fn new(settings: &CfqSettings, _: SchedulerContext) -> Self {

@@ -4,10 +4,11 @@ use super::{Choice, Grew, Merges, Scheduler, SchedulerContext};
 use crate::directions::{Directions, direction};
 use crate::pool::{Id, Pool};
 use flashwright_block::Nanos;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// When a batch goes on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum BatchRule {
     /// While the batch is not full (2.6.38).
@@ -18,7 +19,7 @@ pub enum BatchRule {
 }
 
 /// `[host.deadline]`; the defaults are the kernel's.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct DeadlineSettings {
     /// How long a read may wait before it goes first.
@@ -28,6 +29,7 @@ pub struct DeadlineSettings {
     /// How often reads may go before writes that wait.
     pub writes_starved: u32,
     /// Requests of a batch.
+    #[schemars(range(min = 1), extend("x-expected" = "at least {min}"))]
     pub fifo_batch: u32,
     /// When a batch goes on.
     pub batch_rule: BatchRule,
@@ -87,11 +89,6 @@ impl Scheduler for Deadline {
     const ABOUT: &'static str =
         "in order of sectors by batches of reads or writes, the oldest first once it has waited too long (Linux 2.6)";
     type Settings = DeadlineSettings;
-
-    fn faults(settings: &DeadlineSettings, _: &SchedulerContext) -> Vec<(String, String)> {
-        let zero = settings.fifo_batch == 0;
-        zero.then(|| ("fifo-batch".to_owned(), "found 0, expected at least 1".to_owned())).into_iter().collect()
-    }
 
     fn merges(settings: &DeadlineSettings) -> Merges {
         if settings.front_merges { Merges::Both } else { Merges::Back }

@@ -17,6 +17,7 @@ use super::{Choice, Scheduler, SchedulerContext};
 use crate::lists::{List, Lists};
 use crate::pool::{Id, Pool, Queued};
 use flashwright_block::{Nanos, RequestKind};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Most requests of each kind below, and the limits at first (kyber-iosched, as of Linux 4.20 and later).
@@ -35,14 +36,17 @@ const SAMPLES: u32 = 500;
 const PATIENCE: Nanos = Nanos(1_000_000_000);
 
 /// `[host.kyber]`; the defaults are the kernel's.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct KyberSettings {
     /// How long reads should take at most.
+    #[schemars(extend("x-minimum" = "1 ns"), extend("x-expected" = "a time above 0, such as \"2 ms\""))]
     pub read_latency: Nanos,
     /// How long writes should take at most.
+    #[schemars(extend("x-minimum" = "1 ns"), extend("x-expected" = "a time above 0, such as \"2 ms\""))]
     pub write_latency: Nanos,
     /// How long trims should take at most.
+    #[schemars(extend("x-minimum" = "1 ns"), extend("x-expected" = "a time above 0, such as \"2 ms\""))]
     pub trim_latency: Nanos,
 }
 
@@ -189,16 +193,6 @@ impl Scheduler for Kyber {
     /// Multi-queue kernels plug by task, and which requests a task submits in one go no trace tells.
     const PLUGS: bool = false;
     type Settings = KyberSettings;
-
-    fn faults(settings: &KyberSettings, _: &SchedulerContext) -> Vec<(String, String)> {
-        let targets = [
-            ("read-latency", settings.read_latency),
-            ("write-latency", settings.write_latency),
-            ("trim-latency", settings.trim_latency),
-        ];
-        let zero = targets.into_iter().filter(|(_, target)| target.0 == 0);
-        zero.map(|(key, _)| (key.to_owned(), "found 0, expected a time above 0, such as \"2 ms\"".to_owned())).collect()
-    }
 
     fn new(settings: &KyberSettings, _: SchedulerContext) -> Self {
         let domain = |tokens| Domain {

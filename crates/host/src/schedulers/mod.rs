@@ -5,6 +5,7 @@ use crate::pool::{Id, Pool, Queued};
 use crate::profile::Profile;
 use flashwright_block::registry::policies;
 use flashwright_block::{Nanos, Request};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What a scheduler is built for.
@@ -85,10 +86,17 @@ pub trait Scheduler: Sized {
     /// Whether plugging makes sense above it: it does not for those of multi-queue kernels.
     const PLUGS: bool = true;
     /// Its own settings.
-    type Settings: Clone + std::fmt::Debug + Default + PartialEq + Serialize + for<'de> Deserialize<'de> + 'static;
+    type Settings: Clone
+        + std::fmt::Debug
+        + Default
+        + PartialEq
+        + Serialize
+        + for<'de> Deserialize<'de>
+        + JsonSchema
+        + 'static;
 
-    /// What its settings or the profile lack: the key and what to change, one line for each fault.
-    fn faults(settings: &Self::Settings, context: &SchedulerContext) -> Vec<(String, String)> {
+    /// What its settings or the profile lack: the key and what to change, one line for each problem.
+    fn problems(settings: &Self::Settings, context: &SchedulerContext) -> Vec<(String, String)> {
         let _ = (settings, context);
         Vec::new()
     }
@@ -155,10 +163,10 @@ macro_rules! schedulers {
         }
 
         impl SchedulerName {
-            /// See [`Scheduler::faults`].
+            /// See [`Scheduler::problems`].
             #[must_use]
-            pub fn faults(self, settings: &SchedulerSettings, context: &SchedulerContext) -> Vec<(String, String)> {
-                match self { $(SchedulerName::$scheduler => $scheduler::faults(&settings.$module, context),)+ }
+            pub fn problems(self, settings: &SchedulerSettings, context: &SchedulerContext) -> Vec<(String, String)> {
+                match self { $(SchedulerName::$scheduler => $scheduler::problems(&settings.$module, context),)+ }
             }
             /// See [`Scheduler::merges`].
             #[must_use]

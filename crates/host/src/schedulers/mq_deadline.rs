@@ -11,10 +11,11 @@ use super::{Choice, Grew, Merges, Scheduler, SchedulerContext};
 use crate::directions::{Directions, READ};
 use crate::pool::{Id, Pool};
 use flashwright_block::Nanos;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// `[host.mq-deadline]`; the defaults are the kernel's.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct MqDeadlineSettings {
     /// How long a read may wait before it goes first.
@@ -24,6 +25,7 @@ pub struct MqDeadlineSettings {
     /// How often reads may go before writes that wait.
     pub writes_starved: u32,
     /// Requests of a batch.
+    #[schemars(range(min = 1), extend("x-expected" = "at least {min}"))]
     pub fifo_batch: u32,
     /// Whether queued requests grow at their starts too.
     pub front_merges: bool,
@@ -79,11 +81,6 @@ impl Scheduler for MqDeadline {
     /// Multi-queue kernels plug by task, and which requests a task submits in one go no trace tells.
     const PLUGS: bool = false;
     type Settings = MqDeadlineSettings;
-
-    fn faults(settings: &MqDeadlineSettings, _: &SchedulerContext) -> Vec<(String, String)> {
-        let zero = settings.fifo_batch == 0;
-        zero.then(|| ("fifo-batch".to_owned(), "found 0, expected at least 1".to_owned())).into_iter().collect()
-    }
 
     fn merges(settings: &MqDeadlineSettings) -> Merges {
         if settings.front_merges { Merges::Both } else { Merges::Back }

@@ -24,10 +24,11 @@ use crate::cut::{CutRule, Unit};
 use crate::lists::{ById, List, Lists};
 use crate::pool::{Id, Pool, Queued};
 use flashwright_block::{Nanos, Request, RequestKind};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Which queued requests grow.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PaiMerge {
     /// Pending ones.
@@ -38,10 +39,11 @@ pub enum PaiMerge {
 }
 
 /// `[host.pai]`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct PaiSettings {
     /// How long a request may pend. The paper prints no bound; the default is ours, and 1 to 10 ms are worth a sweep.
+    #[schemars(extend("x-maximum" = "60 s"))]
     pub timeout: Nanos,
     /// Whether the oldest pending request goes when there is no other and nothing is below. Off, the drive idles: the
     /// paper's requests "stay in the pending queue for a while".
@@ -59,9 +61,6 @@ impl Default for PaiSettings {
         Self { timeout: Nanos(5_000_000), idle_dispatch: false, merge: PaiMerge::Pending, unit: Unit::Page }
     }
 }
-
-/// Longest timeout: beyond it hosts give requests up (30 s in Linux, twice that is ours).
-const TIMEOUT_MAX: Nanos = Nanos(60_000_000_000);
 
 fn unit(settings: &PaiSettings, context: &SchedulerContext) -> Unit {
     match context.splitting {
@@ -174,13 +173,8 @@ impl Scheduler for Pai {
     const MERGES: Merges = Merges::Both;
     type Settings = PaiSettings;
 
-    fn faults(settings: &PaiSettings, context: &SchedulerContext) -> Vec<(String, String)> {
-        let mut faults: Vec<(String, String)> = unit(settings, context).fault(&context.profile).into_iter().collect();
-        if settings.timeout > TIMEOUT_MAX {
-            let what = format!("found \"{}\", expected at most \"{TIMEOUT_MAX}\"", settings.timeout);
-            faults.push(("timeout".to_owned(), what));
-        }
-        faults
+    fn problems(settings: &PaiSettings, context: &SchedulerContext) -> Vec<(String, String)> {
+        unit(settings, context).problem(&context.profile).into_iter().collect()
     }
 
     fn max_sectors(_: &PaiSettings, context: &SchedulerContext) -> u64 {

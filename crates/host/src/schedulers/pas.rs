@@ -7,10 +7,11 @@ use super::{Choice, Merges, Scheduler, SchedulerContext, Splitting};
 use crate::cut::{CutRule, CuttingQueue, WithoutBuffer};
 use crate::pool::{Id, Pool};
 use flashwright_block::Nanos;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// `[host.pas]`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct PasSettings {
     /// What happens to a direction for which the drive has no buffer: `"uncut"` or cut at the clustered `"page"`. No value
@@ -31,8 +32,8 @@ impl Scheduler for Pas {
     const MERGES: Merges = Merges::Back;
     type Settings = PasSettings;
 
-    fn faults(settings: &PasSettings, context: &SchedulerContext) -> Vec<(String, String)> {
-        CutRule::faults(Self::splitting(settings), &context.profile)
+    fn problems(settings: &PasSettings, context: &SchedulerContext) -> Vec<(String, String)> {
+        CutRule::problems(Self::splitting(settings), &context.profile)
     }
 
     fn max_sectors(_: &PasSettings, _: &SchedulerContext) -> u64 {

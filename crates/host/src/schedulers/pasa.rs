@@ -7,10 +7,11 @@ use super::{Choice, Merges, Scheduler, SchedulerContext, Splitting};
 use crate::cut::{CutRule, CuttingQueue, Unit, WithoutBuffer};
 use crate::pool::{Id, Pool};
 use flashwright_block::Nanos;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// `[host.pasa]`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct PasaSettings {
     /// What pieces begin at: the clustered `"page"` or the clustered `"block"`. The paper names both; the default is ours.
@@ -32,8 +33,8 @@ impl Scheduler for Pasa {
     const MERGES: Merges = Merges::Back;
     type Settings = PasaSettings;
 
-    fn faults(settings: &PasaSettings, context: &SchedulerContext) -> Vec<(String, String)> {
-        CutRule::faults(Self::splitting(settings), &context.profile)
+    fn problems(settings: &PasaSettings, context: &SchedulerContext) -> Vec<(String, String)> {
+        CutRule::problems(Self::splitting(settings), &context.profile)
     }
 
     fn max_sectors(_: &PasaSettings, _: &SchedulerContext) -> u64 {

@@ -19,10 +19,11 @@ use super::{Choice, Merges, Scheduler, SchedulerContext};
 use crate::lists::{List, Lists};
 use crate::pool::{Id, Pool, Queued, side};
 use flashwright_block::{Bytes, Nanos, SECTOR_BYTES};
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
 /// Requests that a batch takes of each zone.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PerZone {
     /// One (section 5.2.1 argues from as many requests at once as there are zones).
@@ -33,7 +34,7 @@ pub enum PerZone {
 }
 
 /// How many batches of a direction follow one another.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Share {
     /// As many as `reads` and `writes` say.
@@ -56,6 +57,11 @@ macro_rules! word_or_size {
             /// This many bytes.
             Size(Bytes),
         }
+
+        flashwright_block::registry::text_schema!(
+            $name,
+            { "type": "string", "x-takes": concat!("`", $word, "` or a size") }
+        );
 
         impl Serialize for $name {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -96,10 +102,11 @@ word_or_size! {
 }
 
 /// `[host.ssd-friendly]`; the defaults are the dissertation's unless said otherwise.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct SsdFriendlySettings {
     /// Zones: the queue length at which its drives were saturated (section 5.2.1).
+    #[schemars(range(min = 1, max = ZONES_MAX))]
     pub zones: u32,
     /// What is divided into zones: the `"device"`, or the size of the range that the workload uses, from its start, where
     /// that is known. What lies beyond belongs to the last zone.
@@ -111,8 +118,10 @@ pub struct SsdFriendlySettings {
     /// Whether turns are `"fixed"` or `"adaptive"`.
     pub share: Share,
     /// Batches of reads in a row, where turns are fixed.
+    #[schemars(range(min = 1), extend("x-expected" = "at least {min}, or its requests would never go"))]
     pub reads: u32,
     /// Batches of writes in a row.
+    #[schemars(range(min = 1), extend("x-expected" = "at least {min}, or its requests would never go"))]
     pub writes: u32,
     /// Longest request that merging makes: `"none"` for no bound, or a size, such as the 512 KiB that real drives' drivers
     /// take at most.
@@ -221,17 +230,9 @@ impl Scheduler for SsdFriendly {
     const MERGES: Merges = Merges::Back;
     type Settings = SsdFriendlySettings;
 
-    fn faults(settings: &SsdFriendlySettings, context: &SchedulerContext) -> Vec<(String, String)> {
-        let mut faults = Vec::new();
-        let mut add = |key: &str, what: String| faults.push((key.to_owned(), what));
-        if !(1..=ZONES_MAX).contains(&settings.zones) {
-            add("zones", format!("found {}, expected 1 to {ZONES_MAX}", settings.zones));
-        }
-        for (key, turns) in [("reads", settings.reads), ("writes", settings.writes)] {
-            if turns == 0 {
-                add(key, "found 0, expected at least 1, or its requests would never go".to_owned());
-            }
-        }
+    fn problems(settings: &SsdFriendlySettings, context: &SchedulerContext) -> Vec<(String, String)> {
+        let mut problems = Vec::new();
+        let mut add = |key: &str, what: String| problems.push((key.to_owned(), what));
         let device = Bytes(context.device_sectors.saturating_mul(SECTOR_BYTES));
         if let Span::Size(span) = settings.span
             && !(SECTOR_BYTES..=device.0).contains(&span.0)
@@ -243,7 +244,7 @@ impl Scheduler for SsdFriendly {
         {
             add("max-merge", format!("found \"{most}\", expected \"none\" or at least \"512 B\""));
         }
-        faults
+        problems
     }
 
     fn max_sectors(settings: &SsdFriendlySettings, _: &SchedulerContext) -> u64 {

@@ -14,13 +14,15 @@ use crate::partition::{Balance, Better, Partition, STEP, WINDOW, ghosts_bytes};
 use flashwright_block::{Bytes, RequestKind};
 use flashwright_ftl::{LpnRun, NoSettings, Violation, Watch};
 use flashwright_nand::Lpn;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// `[ram.ap]`: settings of `ram.manager = "ap"`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ApSettings {
     /// Requests between two decisions.
+    #[schemars(range(min = 1), extend("x-expected" = "{range} requests"))]
     pub window: u32,
     /// RAM that moves at a time, rounded down to whole pages; both sides keep as much.
     pub step: Bytes,
@@ -56,13 +58,8 @@ impl RamManager for Ap {
     const METADATA_BYTES: u64 = 12;
     type Settings = ApSettings;
 
-    fn faults(settings: &Self::Settings, context: &RamContext) -> Vec<String> {
-        Partition::faults(
-            Self::NAME,
-            settings.step,
-            settings.window,
-            &context.less(ghosts_bytes(settings.step, context)),
-        )
+    fn problems(settings: &Self::Settings, context: &RamContext) -> Vec<String> {
+        Partition::problems(Self::NAME, settings.step, &context.less(ghosts_bytes(settings.step, context)))
     }
 
     fn new(settings: &Self::Settings, context: RamContext) -> Self {

@@ -13,10 +13,11 @@ use crate::groups::needs_a_block;
 use crate::{Destage, Groups};
 use flashwright_ftl::{SlotLists, Violation};
 use flashwright_nand::Lpn;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// When a block counts as written sequentially.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Compensation {
     /// Its pages were written in ascending order from first to last, and no other block between. Table 2.3 of Hu 2012
@@ -30,7 +31,7 @@ pub enum Compensation {
 }
 
 /// `[ram.bplru]`: settings of `ram.manager = "bplru"`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct BplruSettings {
     /// When a block counts as written sequentially and leaves next: `"uninterrupted"`, `"per-block"` or `"off"`.
@@ -90,13 +91,13 @@ impl RamManager for Bplru {
     const METADATA_BYTES: u64 = 12;
     type Settings = BplruSettings;
 
-    fn faults(_: &Self::Settings, context: &RamContext) -> Vec<String> {
+    fn problems(_: &Self::Settings, context: &RamContext) -> Vec<String> {
         needs_a_block(Self::NAME, Self::METADATA_BYTES, context)
     }
     fn new(settings: &Self::Settings, context: RamContext) -> Self {
         Self {
             groups: Groups::new(context.pages_per_block, context.logical_pages),
-            order: SlotLists::new(1, context.pages),
+            order: SlotLists::new(1, context.pages_held_max()),
             capacity: context.pages,
             settings: settings.clone(),
             next: Vec::new(),

@@ -11,13 +11,15 @@ use super::{RamContext, RamManager, View};
 use crate::{Destage, Pages};
 use flashwright_ftl::{SlotLists, Violation};
 use flashwright_nand::Lpn;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// `[ram.cflru]`: settings of `ram.manager = "cflru"`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct CflruSettings {
     /// The window as a share of the pages that the RAM holds, 0 to 1; at least one page, which is plain LRU.
+    #[schemars(range(min = 0.0, max = 1.0), extend("x-expected" = "a share from {range}, such as ram.cflru.window = 0.25"))]
     pub window: f64,
 }
 
@@ -96,23 +98,13 @@ impl RamManager for Cflru {
     const METADATA_BYTES: u64 = 12;
     type Settings = CflruSettings;
 
-    fn faults(settings: &Self::Settings, _: &RamContext) -> Vec<String> {
-        if (0.0..=1.0).contains(&settings.window) {
-            return Vec::new();
-        }
-        vec![format!(
-            "ram.cflru.window: found {}, expected a share from 0 to 1, such as ram.cflru.window = 0.25",
-            settings.window
-        )]
-    }
-
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a share of the pages, which are 32 bits
     fn new(settings: &Self::Settings, context: RamContext) -> Self {
         Self {
-            pages: Pages::new(context.pages, context.logical_pages),
-            order: SlotLists::new(2, context.pages),
-            clean: SlotLists::new(1, context.pages),
-            listed: Vec::with_capacity(context.pages as usize),
+            pages: Pages::new(context.pages_held_max(), context.logical_pages),
+            order: SlotLists::new(2, context.pages_held_max()),
+            clean: SlotLists::new(1, context.pages_held_max()),
+            listed: Vec::with_capacity(context.pages_held_max() as usize),
             capacity: context.pages,
             window: ((f64::from(context.pages) * settings.window).round() as u32).max(1),
         }

@@ -56,13 +56,13 @@ impl RamManager for Fab {
     const METADATA_BYTES: u64 = 12;
     type Settings = NoSettings;
 
-    fn faults(_: &Self::Settings, context: &RamContext) -> Vec<String> {
+    fn problems(_: &Self::Settings, context: &RamContext) -> Vec<String> {
         needs_a_block(Self::NAME, Self::METADATA_BYTES, context)
     }
     fn new(_: &Self::Settings, context: RamContext) -> Self {
         Self {
             groups: Groups::new(context.pages_per_block, context.logical_pages),
-            by_count: SlotLists::new(context.pages_per_block + 1, context.pages),
+            by_count: SlotLists::new(context.pages_per_block + 1, context.pages_held_max()),
             filled: Bits::new(context.pages_per_block + 1),
             capacity: context.pages,
         }

@@ -7,10 +7,11 @@ use super::{RamContext, RamManager, View};
 use crate::{Destage, Pages};
 use flashwright_ftl::{SlotLists, Violation};
 use flashwright_nand::Lpn;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How much a full buffer lets go.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FlushOnFull {
     /// The oldest page.
@@ -21,7 +22,7 @@ pub enum FlushOnFull {
 }
 
 /// `[ram.fifo]`: settings of `ram.manager = "fifo"`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct FifoSettings {
     /// How much a full buffer lets go: `"one"` page or `"all"`.
@@ -48,8 +49,8 @@ impl RamManager for Fifo {
 
     fn new(settings: &Self::Settings, context: RamContext) -> Self {
         Self {
-            pages: Pages::new(context.pages, context.logical_pages),
-            order: SlotLists::new(1, context.pages),
+            pages: Pages::new(context.pages_held_max(), context.logical_pages),
+            order: SlotLists::new(1, context.pages_held_max()),
             capacity: context.pages,
             flush_on_full: settings.flush_on_full,
         }

@@ -39,12 +39,13 @@ use crate::{Destage, Groups, Pages};
 use flashwright_block::{Bytes, RequestKind};
 use flashwright_ftl::{Flash, LpnRun, OpKind, ServesRam, SlotLists, Violation, Watch};
 use flashwright_nand::Lpn;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 /// How a block leaves.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum BlockDestage {
     /// Completed by padding, into an erase block of its own (3.2.2).
@@ -55,7 +56,7 @@ pub enum BlockDestage {
 }
 
 /// What leaves where both values are equal.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tie {
     /// A page.
@@ -66,7 +67,7 @@ pub enum Tie {
 }
 
 /// How the partition follows the workload.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Randomness {
     /// By different blocks touched: half as many as requests, or more, make a window random (3.2.3).
@@ -77,7 +78,7 @@ pub enum Randomness {
 }
 
 /// `[ram.gc-arm]`: settings of `ram.manager = "gc-arm"`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct GcArmSettings {
     /// How a block leaves: `"own"` erase block with padding, or `"append"`.
@@ -87,6 +88,7 @@ pub struct GcArmSettings {
     /// How the partition follows the workload: `"fixed"` thresholds, or `"measured"`.
     pub randomness: Randomness,
     /// Requests between two decisions on the partition.
+    #[schemars(range(min = 1), extend("x-expected" = "{range} requests"))]
     pub window: u32,
     /// RAM that moves at a time, rounded down to whole pages; both sides keep as much.
     pub step: Bytes,
@@ -232,17 +234,17 @@ impl RamManager for GcArm {
         &[("dftl", "ftl.dftl.replacement", "\"grouped\"")];
     type Settings = GcArmSettings;
 
-    fn faults(settings: &Self::Settings, context: &RamContext) -> Vec<String> {
+    fn problems(settings: &Self::Settings, context: &RamContext) -> Vec<String> {
         let lessened = without_ghosts(settings, context);
-        let mut faults = Partition::faults(Self::NAME, settings.step, settings.window, &lessened);
+        let mut problems = Partition::problems(Self::NAME, settings.step, &lessened);
         if context.map_cache.is_some_and(|cache| cache.has_clean.is_none()) {
             let (_, key, value) = Self::NEEDS[0];
-            faults.push(format!(
+            problems.push(format!(
                 "{key}: ram.manager = \"gc-arm\" works with a mapping table in groups; set {key} = {value}, or choose \
                  ram.manager = \"ap\", which works with any replacement"
             ));
         }
-        faults
+        problems
     }
 
     fn new(settings: &Self::Settings, context: RamContext) -> Self {
@@ -251,11 +253,11 @@ impl RamManager for GcArm {
         let blocks = context.logical_pages.div_ceil(context.pages_per_block);
         let measured = settings.randomness == Randomness::Measured && context.map_cache.is_some();
         Self {
-            pages: Pages::new(context.pages, context.logical_pages),
-            order: SlotLists::new(1, context.pages),
+            pages: Pages::new(context.pages_held_max(), context.logical_pages),
+            order: SlotLists::new(1, context.pages_held_max()),
             by_table: context.map_cache.map(|cache| ByTable {
                 entries_per_page: cache.entries_per_page,
-                lists: SlotLists::new(context.logical_pages.div_ceil(cache.entries_per_page), context.pages),
+                lists: SlotLists::new(context.logical_pages.div_ceil(cache.entries_per_page), context.pages_held_max()),
             }),
             groups: Groups::new(context.pages_per_block, context.logical_pages),
             written: Vec::new(),

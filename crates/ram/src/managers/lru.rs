@@ -29,8 +29,8 @@ impl RamManager for Lru {
 
     fn new(_: &Self::Settings, context: RamContext) -> Self {
         Self {
-            pages: Pages::new(context.pages, context.logical_pages),
-            order: SlotLists::new(1, context.pages),
+            pages: Pages::new(context.pages_held_max(), context.logical_pages),
+            order: SlotLists::new(1, context.pages_held_max()),
             capacity: context.pages,
         }
     }

@@ -7,6 +7,7 @@ use flashwright_block::registry::policies;
 use flashwright_block::{Nanos, RequestKind, Seed};
 use flashwright_ftl::{Flash, LpnRun, MapCacheView, Scheme, Violation, Watch};
 use flashwright_nand::Lpn;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What a manager is built for.
@@ -33,6 +34,12 @@ pub struct RamContext {
 }
 
 impl RamContext {
+    /// Pages that can ever be held at once: no more than the host can name, however large the RAM is.
+    #[must_use]
+    pub fn pages_held_max(&self) -> u32 {
+        self.pages.min(self.logical_pages)
+    }
+
     /// With so many bytes of RAM less.
     #[must_use]
     pub fn less(self, bytes: u64) -> Self {
@@ -67,10 +74,17 @@ pub trait RamManager: Sized {
     /// Settings that it needs under certain schemes: name of the scheme, key and value.
     const NEEDS: &'static [(&'static str, &'static str, &'static str)] = &[];
     /// Its own settings.
-    type Settings: Clone + std::fmt::Debug + Default + PartialEq + Serialize + for<'de> Deserialize<'de> + 'static;
+    type Settings: Clone
+        + std::fmt::Debug
+        + Default
+        + PartialEq
+        + Serialize
+        + for<'de> Deserialize<'de>
+        + JsonSchema
+        + 'static;
 
-    /// What its settings or the drive lack: one line for each fault, with the key and what to change.
-    fn faults(settings: &Self::Settings, context: &RamContext) -> Vec<String> {
+    /// What its settings or the drive lack: one line for each problem, with the key and what to change.
+    fn problems(settings: &Self::Settings, context: &RamContext) -> Vec<String> {
         let _ = (settings, context);
         Vec::new()
     }
@@ -149,10 +163,10 @@ macro_rules! managers {
         }
 
         impl ManagerName {
-            /// See [`RamManager::faults`].
+            /// See [`RamManager::problems`].
             #[must_use]
-            pub fn faults(self, settings: &ManagerSettings, context: &RamContext) -> Vec<String> {
-                match self { $(ManagerName::$manager => $manager::faults(&settings.$module, context),)+ }
+            pub fn problems(self, settings: &ManagerSettings, context: &RamContext) -> Vec<String> {
+                match self { $(ManagerName::$manager => $manager::problems(&settings.$module, context),)+ }
             }
             /// See [`RamManager::NEEDS`].
             #[must_use]

@@ -34,12 +34,13 @@ use crate::heaps::Heaps;
 use crate::{Destage, Groups};
 use flashwright_ftl::{SlotLists, Violation};
 use flashwright_nand::Lpn;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::cell::OnceCell;
 use std::cmp::{Ordering, Reverse};
 
 /// What predicts the next update.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Formula {
     /// Eq. 2.3, which the text and table 2.3 of Hu 2012 use.
@@ -50,7 +51,7 @@ pub enum Formula {
 }
 
 /// Which update is the latest that RD counts to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Recency {
     /// The latest completed one, as table 2.3 of Hu 2012 has it.
@@ -61,7 +62,7 @@ pub enum Recency {
 }
 
 /// Where FUG ends.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Frequent {
     /// PUD below threshold x range, as Hu 2012 writes; almost always empty at 0.001.
@@ -72,10 +73,11 @@ pub enum Frequent {
 }
 
 /// `[ram.pud-lru]`: settings of `ram.manager = "pud-lru"`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct PudLruSettings {
     /// The share of the range of PUDs that parts FUG from IUG, 0 to 1, to nine decimals.
+    #[schemars(range(min = 0.0, max = 1.0), extend("x-expected" = "a share from {range}, such as ram.pud-lru.threshold = 0.001"))]
     pub threshold: f64,
     /// Whether the threshold tunes itself; it starts at the largest of 0.1, 0.01, 0.001, 0.0001, 0.00001 that is not
     /// above `threshold`.
@@ -610,18 +612,11 @@ impl RamManager for PudLru {
     const METADATA_BYTES: u64 = 12;
     type Settings = PudLruSettings;
 
-    fn faults(settings: &Self::Settings, context: &RamContext) -> Vec<String> {
-        let mut faults = needs_a_block(Self::NAME, Self::METADATA_BYTES, context);
-        if !(0.0..=1.0).contains(&settings.threshold) {
-            faults.push(format!(
-                "ram.pud-lru.threshold: found {}, expected a share from 0 to 1, such as ram.pud-lru.threshold = 0.001",
-                settings.threshold
-            ));
-        }
-        faults
+    fn problems(_: &Self::Settings, context: &RamContext) -> Vec<String> {
+        needs_a_block(Self::NAME, Self::METADATA_BYTES, context)
     }
 
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // 0 to 1, as `faults` saw to
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // 0 to 1, as `problems` saw to
     fn new(settings: &Self::Settings, context: RamContext) -> Self {
         let threshold = (settings.threshold * ONE as f64).round() as u64;
         let tuner = settings.adaptive.then(|| Tuner::new(threshold, context.pages));

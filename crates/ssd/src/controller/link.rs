@@ -1,8 +1,7 @@
 //! The interface: data cross it one command at a time in each direction, or in both together.
 
-use super::config::{ControllerConfig, Interface};
-use crate::config::Rate;
 use flashwright_block::SECTOR_BYTES;
+use flashwright_config::{ControllerConfig, Interface, Rate};
 use serde::{Deserialize, Serialize};
 
 /// Which way data cross.

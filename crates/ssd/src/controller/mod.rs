@@ -20,7 +20,6 @@
 //! Sources: Kim, Seo, Jung, Kim, Huh: "Parameter-aware I/O management for solid state disks" (2011), sections 4.1 to 4.3
 //! for the buffers; Hu's dissertation (2012), section 5.1.3 for the turnaround.
 
-mod config;
 mod figures;
 mod inside;
 mod link;
@@ -33,8 +32,8 @@ mod tests;
 mod write_buffer;
 mod writes;
 
-pub use config::{BufferKind, ControllerConfig, Drain, Interface, Oversized, ReadBufferConfig, WriteBufferConfig};
 pub use figures::ControllerFigures;
+use flashwright_config::{ControllerConfig, Drain, Oversized};
 
 use flashwright_block::{
     Ahead, Arbiter, BlockDevice, Bounds, Completion, DeviceInfo, DriverQueue, Fifo, HoldsData, IoError, Nanos, Request,

@@ -1,8 +1,8 @@
 //! What a read buffer holds, and what it reads ahead. Time is the controller's.
 
-use super::config::ReadBufferConfig;
 use super::write_buffer::Extent;
 use flashwright_block::SECTOR_BYTES;
+use flashwright_config::ReadBufferConfig;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 

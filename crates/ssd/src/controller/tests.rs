@@ -137,7 +137,7 @@ fn number_in(sector: &[u8]) -> u64 {
 }
 
 fn config(text: &str) -> ControllerConfig {
-    crate::Config::from_toml(&format!("[controller]\n{text}"), "test").unwrap().controller
+    crate::Config::from_toml(&format!("[controller]\n{text}"), "test").unwrap().controller.clone()
 }
 
 fn request(kind: RequestKind, first_sector: u64, sectors: u32) -> Request {

@@ -7,8 +7,8 @@
 //! Invariants: entries that wait are disjoint in a cache; of a sector in several entries the newest one holds what was
 //! written last, and every older one is stale, so that no read is served from it.
 
-use super::config::{BufferKind, WriteBufferConfig};
 use flashwright_block::{Request, SECTOR_BYTES};
+use flashwright_config::{BufferKind, WriteBufferConfig};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 

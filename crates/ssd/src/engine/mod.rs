@@ -2,7 +2,7 @@
 
 mod parallel;
 
-pub(crate) use parallel::{Parallel, Times};
+pub(crate) use parallel::Parallel;
 
 use flashwright_block::Nanos;
 use serde::{Deserialize, Serialize};

@@ -24,6 +24,7 @@
 
 use super::BusyTimes;
 use flashwright_block::Nanos;
+use flashwright_config::Times;
 use flashwright_ftl::{FlashOp, OP_KINDS, OpKind};
 use flashwright_nand::Geometry;
 use serde::{Deserialize, Serialize};
@@ -31,25 +32,6 @@ use std::collections::VecDeque;
 
 const NEVER: u64 = u64::MAX;
 const NONE: u32 = u32::MAX;
-
-/// Durations in nanoseconds, transfers worked out.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(crate) struct Times {
-    pub command: u64,
-    pub pipelined: bool,
-    /// Array times, by [`OpKind`].
-    pub array: [u64; OP_KINDS],
-    /// Transfers on the bus, by [`OpKind`].
-    pub transfer: [u64; OP_KINDS],
-}
-
-impl Times {
-    /// An operation alone on an idle drive.
-    #[inline(always)]
-    pub fn alone(&self, kind: OpKind) -> u64 {
-        self.command + self.array[kind as usize] + self.transfer[kind as usize]
-    }
-}
 
 /// One use of the bus and what follows it.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]

@@ -5,7 +5,7 @@
 use flashwright_block::{BlockDevice, Completion, IoError, Nanos, Request, RequestKind, Rng, Seed, below};
 use flashwright_ftl::{CAUSES, Cause, Counters, FlashOp, Ftl, LpnRun, OpKind};
 use flashwright_nand::{Lpn, ProgramOrder};
-use flashwright_ssd::{Config, Ssd};
+use flashwright_ssd::{Config, DriveConfig, Ssd};
 
 pub const CAUSE: [Cause; CAUSES] =
     [Cause::Host, Cause::Gc, Cause::Merge, Cause::Padding, Cause::Translation, Cause::GcTranslation, Cause::Wear];
@@ -21,7 +21,7 @@ pub const SMALL: [&str; 5] = [
 ];
 
 /// The default drive with `settings` laid over, as `--set` takes them.
-pub fn config<S: AsRef<str>>(settings: &[S]) -> Config {
+pub fn config<S: AsRef<str>>(settings: &[S]) -> DriveConfig {
     Config::default().with_settings(settings).unwrap()
 }
 

@@ -5,17 +5,19 @@
 //!
 //! Every step O(1). State: 12 bytes an entry.
 
-use super::{MapCacheContext, MapCachePolicy, SlotLists, share_fault, share_of};
+use super::{MapCacheContext, MapCachePolicy, SlotLists, share_of};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 const LARGER: u32 = 0;
 const SECOND: u32 = 1;
 
 /// Settings of `ftl.dftl.replacement = "flashsim-two-list"`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct FlashsimTwoListSettings {
     /// Share of the entries on the larger list, 0 to 1, rounded down to whole entries, at least one.
+    #[schemars(range(min = 0.0, max = 1.0), extend("x-expected" = "a share of the entries, {range}"))]
     pub larger: f64,
 }
 
@@ -56,9 +58,6 @@ impl MapCachePolicy for FlashsimTwoList {
             larger: settings.larger,
             larger_max: share_of(context.entries, settings.larger).max(1),
         }
-    }
-    fn fault(settings: &FlashsimTwoListSettings) -> Option<String> {
-        share_fault("larger", settings.larger)
     }
     #[inline(always)]
     fn inserted(&mut self, slot: u32) {

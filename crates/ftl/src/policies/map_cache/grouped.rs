@@ -16,10 +16,11 @@
 //! entry, 20 bytes a translation page, 12 bytes an entry of one translation page.
 
 use super::{MapCacheContext, MapCachePolicy, SlotLists};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Settings of `ftl.dftl.replacement = "grouped"`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct GroupedSettings {
     /// Whether the entries of a group that was written back stay in the cache as clean ones.

@@ -4,6 +4,7 @@
 //! A cache numbers its slots; an entry keeps its slot while it is cached. Policies know slots, not pages.
 
 use crate::registry::policies;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 mod lists;
@@ -25,15 +26,17 @@ pub trait MapCachePolicy: Sized {
     /// What it does, in a line, with its source.
     const ABOUT: &'static str;
     /// Its own settings.
-    type Settings: Clone + std::fmt::Debug + Default + PartialEq + Serialize + for<'de> Deserialize<'de> + 'static;
+    type Settings: Clone
+        + std::fmt::Debug
+        + Default
+        + PartialEq
+        + Serialize
+        + for<'de> Deserialize<'de>
+        + JsonSchema
+        + 'static;
 
     /// Builds it for an empty cache.
     fn new(settings: &Self::Settings, context: MapCacheContext) -> Self;
-    /// What is wrong with its settings, if anything: the setting's name, what was found and what is expected.
-    fn fault(settings: &Self::Settings) -> Option<String> {
-        let _ = settings;
-        None
-    }
     /// An entry was loaded into a slot.
     fn inserted(&mut self, slot: u32);
     /// An entry was loaded into a slot; `page` tells the page of the table that it belongs to.
@@ -107,17 +110,6 @@ macro_rules! map_caches {
             key: "ftl.dftl.replacement", trait: MapCachePolicy, names: MapCacheName, settings: MapCacheSettings,
             running: MapCache, context: MapCacheContext;
             $($module::$policy),+
-        }
-
-        impl MapCacheName {
-            /// See [`MapCachePolicy::fault`]; with the key of the policy's table.
-            #[must_use]
-            pub fn fault(self, settings: &MapCacheSettings) -> Option<String> {
-                match self {
-                    $(MapCacheName::$policy => $policy::fault(&settings.$module)
-                        .map(|fault| format!("ftl.dftl.{}.{fault}", $policy::NAME)),)+
-                }
-            }
         }
 
         impl MapCache {
@@ -208,9 +200,4 @@ map_caches! { segmented_lru::SegmentedLru, lru::Lru, lfu::Lfu, flashsim_two_list
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a share from 0 to 1
 fn share_of(entries: u32, share: f64) -> u32 {
     (f64::from(entries) * share) as u32
-}
-
-/// The fault of a share that does not lie from 0 to 1.
-fn share_fault(name: &str, share: f64) -> Option<String> {
-    (!(0.0..=1.0).contains(&share)).then(|| format!("{name}: found {share}, expected a share of the entries, 0 to 1"))
 }

@@ -9,17 +9,19 @@
 //!
 //! Every step O(1). State: 12 bytes an entry.
 
-use super::{MapCacheContext, MapCachePolicy, SlotLists, share_fault, share_of};
+use super::{MapCacheContext, MapCachePolicy, SlotLists, share_of};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 const PROBATION: u32 = 0;
 const PROTECTED: u32 = 1;
 
 /// Settings of `ftl.dftl.replacement = "segmented-lru"`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct SegmentedLruSettings {
     /// Share of the entries that the protected segment may hold, 0 to 1, rounded down to whole entries.
+    #[schemars(range(min = 0.0, max = 1.0), extend("x-expected" = "a share of the entries, {range}"))]
     pub protected: f64,
 }
 
@@ -48,9 +50,6 @@ impl MapCachePolicy for SegmentedLru {
             protected: settings.protected,
             protected_max: share_of(context.entries, settings.protected),
         }
-    }
-    fn fault(settings: &SegmentedLruSettings) -> Option<String> {
-        share_fault("protected", settings.protected)
     }
     #[inline(always)]
     fn inserted(&mut self, slot: u32) {

@@ -11,12 +11,13 @@
 //! and moves share the frontier of a marker. Stream m - 1 is marker m: `wear.free-block = "graded"` gives worn blocks to low
 //! markers. The victims are those of `gc.victim = "container-marking"`; any other will do. State: 1 byte a block, the flash's.
 
-use super::{HostWrite, PlacementContext, PlacementPolicy, Relocation, count_fault};
+use super::{HostWrite, PlacementContext, PlacementPolicy, Relocation};
 use flashwright_block::{Rng, chance};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How likely a page moved by cleaning goes down by one marker.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Demotion {
     /// By Table I, a step for each range of utilisation.
@@ -31,10 +32,11 @@ pub enum Demotion {
 }
 
 /// Settings of `placement.policy = "container-marking"`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ContainerMarkingSettings {
     /// L: half the markers, 1 to 32. The report uses 8.
+    #[schemars(range(min = 1, max = 32))]
     pub levels: u8,
     /// How likely a page moved by cleaning goes down by one marker.
     pub demotion: Demotion,
@@ -86,9 +88,6 @@ impl PlacementPolicy for ContainerMarking {
     fn new(settings: &ContainerMarkingSettings, context: PlacementContext) -> Self {
         let u = f64::from(context.logical_pages) / f64::from(context.physical_pages);
         Self { levels: settings.levels.clamp(1, 32), p: probability(settings.demotion, u), rng: context.rng }
-    }
-    fn fault(settings: &ContainerMarkingSettings) -> Option<String> {
-        count_fault("levels", settings.levels, 1, 32)
     }
     fn streams(&self) -> u8 {
         2 * self.levels

@@ -12,14 +12,16 @@
 //! The paper pairs DAC with a cost-benefit of its own; any victim will do. State: 8 bytes a logical page, none if
 //! unconditional.
 
-use super::{HostWrite, PlacementContext, PlacementPolicy, Relocation, count_fault};
+use super::{HostWrite, PlacementContext, PlacementPolicy, Relocation};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Settings of `placement.policy = "dac"`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct DacSettings {
     /// Regions, 1 to 64.
+    #[schemars(range(min = 1, max = 64))]
     pub regions: u8,
     /// Host page writes since its last write below which a page that is written again climbs; 0 for half the logical pages.
     pub promote_age: u64,
@@ -60,9 +62,6 @@ impl PlacementPolicy for Dac {
             demote_age: or_half(settings.demote_age),
             written: if settings.unconditional { Vec::new() } else { vec![0; context.logical_pages as usize] },
         }
-    }
-    fn fault(settings: &DacSettings) -> Option<String> {
-        count_fault("regions", settings.regions, 1, 64)
     }
     fn streams(&self) -> u8 {
         self.regions

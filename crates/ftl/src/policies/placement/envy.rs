@@ -10,8 +10,9 @@
 //! Details are a reading: the paper was not at hand. That a block's pages were written in their order in it is what tells
 //! old from new. Its cleaning, FIFO in each partition, is `gc.victim = "partition-fifo"`. State: 64 cleans.
 
-use super::{HostWrite, PlacementContext, PlacementPolicy, Relocation, count_fault};
+use super::{HostWrite, PlacementContext, PlacementPolicy, Relocation};
 use flashwright_nand::BlockId;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
@@ -21,10 +22,11 @@ const CLEANS: usize = 64;
 const PART: u32 = 8;
 
 /// Settings of `placement.policy = "envy"`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct EnvySettings {
     /// Partitions, 1 to 64. The paper has 16.
+    #[schemars(range(min = 1, max = 64))]
     pub partitions: u8,
 }
 
@@ -88,9 +90,6 @@ impl PlacementPolicy for Envy {
             valid: 0,
             going: 0,
         }
-    }
-    fn fault(settings: &EnvySettings) -> Option<String> {
-        count_fault("partitions", settings.partitions, 1, 64)
     }
     fn streams(&self) -> u8 {
         self.partitions

@@ -11,10 +11,11 @@
 //! counter (`count`), 8 bytes a logical page (`recent`), else none.
 
 use super::{HostWrite, PlacementContext, PlacementPolicy, Relocation};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What tells hot pages from cold ones: see the module.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Detector {
     /// Writes of late, counted in a Bloom filter.
@@ -29,7 +30,7 @@ pub enum Detector {
 }
 
 /// The class of a page that cleaning moves.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum GcClass {
     /// The one it has.
@@ -40,7 +41,7 @@ pub enum GcClass {
 }
 
 /// Settings of `placement.policy = "hot-cold"`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct HotColdSettings {
     /// What tells hot pages from cold ones.
@@ -48,10 +49,13 @@ pub struct HotColdSettings {
     /// The class of a page that cleaning moves.
     pub gc_class: GcClass,
     /// `count`: writes from which a page is hot, 1 to 15.
+    #[schemars(range(min = 1, max = 15))]
     pub hot_count: u8,
     /// `count`: counters of the filter; 0 for twice the logical pages.
+    #[schemars(range(max = 1_073_741_824))]
     pub counters: u32,
     /// `count`: counters of a page, 1 to 8.
+    #[schemars(range(min = 1, max = 8))]
     pub hashes: u8,
     /// `count`: host page writes after which all counters are halved; 0 for as many as there are logical pages.
     pub decay_writes: u64,
@@ -142,10 +146,6 @@ impl PlacementPolicy for HotCold {
             written: vec![0; if recent { logical as usize } else { 0 }],
             settings,
         }
-    }
-    fn fault(settings: &HotColdSettings) -> Option<String> {
-        super::count_fault("hot-count", settings.hot_count, 1, COUNTER_MAX)
-            .or_else(|| super::count_fault("hashes", settings.hashes, 1, 8))
     }
     fn streams(&self) -> u8 {
         2

@@ -9,6 +9,7 @@ use crate::Flash;
 use crate::registry::policies;
 use flashwright_block::Rng;
 use flashwright_nand::{Lpn, Ppn};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What a policy is built for.
@@ -89,16 +90,17 @@ pub trait PlacementPolicy: Sized {
     /// What it does, in a line, with its source.
     const ABOUT: &'static str;
     /// Its own settings.
-    type Settings: Clone + std::fmt::Debug + Default + PartialEq + Serialize + for<'de> Deserialize<'de> + 'static;
+    type Settings: Clone
+        + std::fmt::Debug
+        + Default
+        + PartialEq
+        + Serialize
+        + for<'de> Deserialize<'de>
+        + JsonSchema
+        + 'static;
 
     /// Builds it.
     fn new(settings: &Self::Settings, context: PlacementContext) -> Self;
-    /// What is wrong with its settings, if anything: the setting's name, what was found and what is expected. With a
-    /// fault the policy must still be possible to build, so that all faults are found at once.
-    fn fault(settings: &Self::Settings) -> Option<String> {
-        let _ = settings;
-        None
-    }
     /// Streams in use, at least 1.
     fn streams(&self) -> u8;
     /// The stream of a page that the host writes.
@@ -113,17 +115,6 @@ macro_rules! placements {
             key: "placement.policy", trait: PlacementPolicy, names: PlacementName, settings: PlacementSettings,
             running: Placement, context: PlacementContext, foreign: ForeignPlacement;
             $($module::$policy),+
-        }
-
-        impl PlacementName {
-            /// See [`PlacementPolicy::fault`]; with the key of the policy's table.
-            #[must_use]
-            pub fn fault(self, settings: &PlacementSettings) -> Option<String> {
-                match self {
-                    $(PlacementName::$policy => $policy::fault(&settings.$module)
-                        .map(|fault| format!("placement.{}.{fault}", $policy::NAME)),)+
-                }
-            }
         }
 
         impl Placement {
@@ -182,8 +173,3 @@ pub use envy::EnvySettings;
 pub use foreign::{ForeignPlacement, HostRun, MakePlacement, MovedPages, PlacePages};
 pub use hot_cold::{Detector, GcClass, HotColdSettings};
 pub use multi_stream::MultiStreamSettings;
-
-/// The fault of a number of frontiers that lies out of its range.
-fn count_fault(name: &str, found: u8, least: u8, most: u8) -> Option<String> {
-    (!(least..=most).contains(&found)).then(|| format!("{name}: found {found}, expected {least} to {most}"))
-}

@@ -3,14 +3,16 @@
 //!
 //! Number 0 takes what names no stream, and what names one beyond the last. No state.
 
-use super::{HostWrite, PlacementContext, PlacementPolicy, Relocation, count_fault};
+use super::{HostWrite, PlacementContext, PlacementPolicy, Relocation};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Settings of `placement.policy = "multi-stream"`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct MultiStreamSettings {
     /// Frontiers, number 0 included: 1 to 64.
+    #[schemars(range(min = 1, max = 64))]
     pub streams: u8,
 }
 
@@ -33,9 +35,6 @@ impl PlacementPolicy for MultiStream {
 
     fn new(settings: &MultiStreamSettings, _: PlacementContext) -> Self {
         Self { streams: settings.streams.clamp(1, 64) }
-    }
-    fn fault(settings: &MultiStreamSettings) -> Option<String> {
-        count_fault("streams", settings.streams, 1, 64)
     }
     fn streams(&self) -> u8 {
         self.streams

@@ -7,11 +7,12 @@
 
 use super::{Greedy, PlaneView, VictimContext, VictimPolicy};
 use crate::registry::NoSettings;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 /// Settings of `gc.victim = "age-threshold"`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct AgeThresholdSettings {
     /// Host page writes since its seal beyond which a block is ripe; 0 for a tenth of the logical pages.

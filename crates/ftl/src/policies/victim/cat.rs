@@ -12,6 +12,7 @@
 //! followed; seal and invalidation: O(1), O(log n) if nothing stays valid. State: 40 bytes a block, 8 for each list.
 
 use super::{PlaneView, VictimContext, VictimPolicy};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -19,10 +20,11 @@ use std::collections::BinaryHeap;
 const NONE: u32 = u32::MAX;
 
 /// Settings of `gc.victim = "cat"`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct CatSettings {
     /// Host page writes in one step of age, 1 or more.
+    #[schemars(range(min = 1), extend("x-expected" = "{range} host page writes"))]
     pub age_step: u64,
 }
 
@@ -165,10 +167,6 @@ impl VictimPolicy for Cat {
             pages: context.pages_per_block,
             age_step: settings.age_step.max(1),
         }
-    }
-
-    fn fault(settings: &CatSettings, _: &VictimContext) -> Option<String> {
-        (settings.age_step == 0).then(|| "age-step: found 0, expected 1 or more host page writes".to_owned())
     }
 
     fn sealed(&mut self, block: u32, view: PlaneView) {

@@ -17,12 +17,13 @@
 //! Markers are streams counted from 1; L is half the streams. Seal: O(1); pick: O(window). State: 20 bytes a block.
 
 use super::sep::Sep;
-use super::{PlaneView, VictimContext, VictimPolicy, blocks_fault};
+use super::{PlaneView, VictimContext, VictimPolicy, blocks_problem};
 use crate::SlotLists;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How the lists share the window: see the module.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Window {
     /// An equal part of the window for each list.
@@ -35,7 +36,7 @@ pub enum Window {
 }
 
 /// Which blocks of the window go to the tail of their list when another was taken.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rotate {
     /// None.
@@ -48,7 +49,7 @@ pub enum Rotate {
 }
 
 /// Settings of `gc.victim = "container-marking"`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ContainerMarkingSettings {
     /// How the lists share the window.
@@ -58,8 +59,10 @@ pub struct ContainerMarkingSettings {
     /// Which blocks of the window go to the tail of their list when another was taken.
     pub rotate: Rotate,
     /// Share of a block's pages that must be valid for `rotate = "share"`, 0 to 1.
+    #[schemars(range(min = 0.0, max = 1.0), extend("x-expected" = "a share of a block's pages, {range}"))]
     pub rotate_share: f64,
     /// Valid pages that a cycle weighs under SEP; 0 turns it off, and so does `wear.pe-cycles-max = 0`.
+    #[schemars(range(min = 0.0, max = 1e6), extend("x-expected" = "valid pages a cycle, {range}"))]
     pub beta: f64,
     /// Cycles above the mean from which a block is young whatever its marker.
     pub cycles_threshold: u32,
@@ -145,14 +148,8 @@ impl VictimPolicy for ContainerMarking {
         }
     }
 
-    fn fault(settings: &ContainerMarkingSettings, context: &VictimContext) -> Option<String> {
-        let share = settings.rotate_share;
-        blocks_fault("window-blocks", settings.window_blocks, context)
-            .or_else(|| {
-                (!(0.0..=1.0).contains(&share))
-                    .then(|| format!("rotate-share: found {share}, expected a share of a block's pages, 0 to 1"))
-            })
-            .or_else(|| Sep::fault(settings.beta))
+    fn problem(settings: &ContainerMarkingSettings, context: &VictimContext) -> Option<String> {
+        blocks_problem("window-blocks", settings.window_blocks, context)
     }
 
     fn sealed(&mut self, block: u32, view: PlaneView) {

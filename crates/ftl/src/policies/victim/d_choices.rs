@@ -5,12 +5,13 @@
 //! log2 of a plane's blocks (its RGA), SimpleSSD 3; the default of 10 is ours. Ties go to the block sealed first.
 //! Pick: O(d). State: 16 bytes a block.
 
-use super::{PlaneView, VictimContext, VictimPolicy, blocks_fault};
+use super::{PlaneView, VictimContext, VictimPolicy, blocks_problem};
 use flashwright_block::{Rng, below};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Settings of `gc.victim = "d-choices"`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct DChoicesSettings {
     /// Blocks drawn: 1 to the blocks of a plane.
@@ -54,8 +55,8 @@ impl VictimPolicy for DChoices {
             rng: context.rng,
         }
     }
-    fn fault(settings: &DChoicesSettings, context: &VictimContext) -> Option<String> {
-        blocks_fault("d", settings.d, context)
+    fn problem(settings: &DChoicesSettings, context: &VictimContext) -> Option<String> {
+        blocks_problem("d", settings.d, context)
     }
     fn sealed(&mut self, block: u32, _: PlaneView) {
         self.last_seal += 1;

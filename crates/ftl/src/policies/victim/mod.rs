@@ -8,6 +8,7 @@ use crate::registry::policies;
 use crate::{Flash, Listed};
 use flashwright_block::Rng;
 use flashwright_nand::{BlockId, Condition, Lpn};
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 mod foreign;
@@ -108,13 +109,20 @@ pub trait VictimPolicy: Sized {
     /// invalid page.
     const PICKS_FEWEST: bool = false;
     /// Its own settings.
-    type Settings: Clone + std::fmt::Debug + Default + PartialEq + Serialize + for<'de> Deserialize<'de> + 'static;
+    type Settings: Clone
+        + std::fmt::Debug
+        + Default
+        + PartialEq
+        + Serialize
+        + for<'de> Deserialize<'de>
+        + JsonSchema
+        + 'static;
 
     /// Builds it for one plane.
     fn new(settings: &Self::Settings, context: VictimContext) -> Self;
     /// What is wrong with its settings for such a plane, if anything: the setting's name, what was found and what is
     /// expected.
-    fn fault(settings: &Self::Settings, context: &VictimContext) -> Option<String> {
+    fn problem(settings: &Self::Settings, context: &VictimContext) -> Option<String> {
         let _ = (settings, context);
         None
     }
@@ -174,6 +182,8 @@ impl Serialize for VictimChoice {
     }
 }
 
+flashwright_block::registry::text_schema!(VictimChoice, { "type": "string", "enum": VictimChoice::NAMES });
+
 impl<'de> Deserialize<'de> for VictimChoice {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
@@ -199,12 +209,12 @@ macro_rules! victims {
         }
 
         impl VictimName {
-            /// See [`VictimPolicy::fault`]; with the key of the policy's table.
+            /// See [`VictimPolicy::problem`]; with the key of the policy's table.
             #[must_use]
-            pub fn fault(self, settings: &VictimSettings, context: &VictimContext) -> Option<String> {
+            pub fn problem(self, settings: &VictimSettings, context: &VictimContext) -> Option<String> {
                 match self {
-                    $(VictimName::$policy => $policy::fault(&settings.$module, context)
-                        .map(|fault| format!("gc.{}.{fault}", $policy::NAME)),)+
+                    $(VictimName::$policy => $policy::problem(&settings.$module, context)
+                        .map(|problem| format!("gc.{}.{problem}", $policy::NAME)),)+
                 }
             }
         }
@@ -301,8 +311,8 @@ pub use foreign::{ForeignVictim, MakeVictim, PickVictim, SealedBlocks};
 pub use random::RandomSettings;
 pub use windowed_greedy::WindowedGreedySettings;
 
-/// The fault of a window or a number of choices that a plane has no blocks for.
-fn blocks_fault(name: &str, found: u32, context: &VictimContext) -> Option<String> {
+/// What is wrong with a window or a number of choices that a plane has no blocks for.
+fn blocks_problem(name: &str, found: u32, context: &VictimContext) -> Option<String> {
     (found == 0 || found > context.blocks)
         .then(|| format!("{name}: found {found}, expected 1 to {}, the blocks of a plane", context.blocks))
 }

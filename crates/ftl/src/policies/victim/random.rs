@@ -7,12 +7,13 @@
 
 use super::{PlaneView, VictimContext, VictimPolicy};
 use flashwright_block::{Rng, below};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 const NONE: u32 = u32::MAX;
 
 /// Settings of `gc.victim = "random"`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct RandomSettings {
     /// Invalid pages that a victim must have: 0 to the pages of a block.
@@ -66,7 +67,7 @@ impl VictimPolicy for Random {
             rng: context.rng,
         }
     }
-    fn fault(settings: &RandomSettings, context: &VictimContext) -> Option<String> {
+    fn problem(settings: &RandomSettings, context: &VictimContext) -> Option<String> {
         (settings.invalid_min > context.pages_per_block).then(|| {
             format!(
                 "invalid-min: found {}, expected 0 to {}, the pages of a block",

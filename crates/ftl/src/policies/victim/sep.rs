@@ -19,12 +19,6 @@ impl Sep {
         Self { beta, threshold: f64::from(threshold) }
     }
 
-    /// What is wrong with a weight.
-    pub fn fault(beta: f64) -> Option<String> {
-        (!beta.is_finite() || beta < 0.0)
-            .then(|| format!("beta: found {beta}, expected valid pages a cycle, 0 or more"))
-    }
-
     /// The mean of the cycles left, where the rule is in force: with a limit of cycles and a weight above 0.
     pub fn mean(self, view: PlaneView) -> Option<f64> {
         if self.beta > 0.0 { view.cycles_left_mean() } else { None }

@@ -8,17 +8,19 @@
 //! The window is an array, refilled from a queue. Seal: O(1); pick: O(s). State: 8 bytes a block, 16 a sealed one.
 
 use super::sep::Sep;
-use super::{PlaneView, VictimContext, VictimPolicy, blocks_fault};
+use super::{PlaneView, VictimContext, VictimPolicy, blocks_problem};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 /// Settings of `gc.victim = "windowed-greedy"`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct WindowedGreedySettings {
     /// Blocks of the window, the s of the report: 1 to the blocks of a plane.
     pub window: u32,
     /// Valid pages that a cycle weighs under SEP; 0 turns it off, and so does `wear.pe-cycles-max = 0`.
+    #[schemars(range(min = 0.0, max = 1e6), extend("x-expected" = "valid pages a cycle, {range}"))]
     pub beta: f64,
     /// Cycles above the mean from which a block is young whatever its age.
     pub cycles_threshold: u32,
@@ -83,8 +85,8 @@ impl VictimPolicy for WindowedGreedy {
         }
     }
 
-    fn fault(settings: &WindowedGreedySettings, context: &VictimContext) -> Option<String> {
-        blocks_fault("window", settings.window, context).or_else(|| Sep::fault(settings.beta))
+    fn problem(settings: &WindowedGreedySettings, context: &VictimContext) -> Option<String> {
+        blocks_problem("window", settings.window, context)
     }
 
     fn sealed(&mut self, block: u32, _: PlaneView) {

@@ -17,15 +17,17 @@
 //! two. Four orders of blocks, O(log blocks) for each erase and change; the few open and free blocks are stepped over.
 //! State: 5 bytes a block and 32 for its places.
 
-use super::{BlockUse, Ledger, RangeFault, Recycle, WearContext, WearPolicy, WearView};
+use super::{BlockUse, Ledger, Recycle, WearContext, WearPolicy, WearView};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 /// `[wear.dual-pool]`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
 pub struct DualPoolSettings {
     /// TH, in erases.
+    #[schemars(range(min = 1), extend("x-expected" = "{min} erase or more"))]
     pub threshold: u32,
     /// Whether a resize sets EEC to 0 as a swap does.
     pub reset_on_resize: bool,
@@ -66,9 +68,6 @@ impl WearPolicy for DualPool {
     const ABOUT: &'static str = "hot and cold pool of blocks, cold data into the most worn hot block (Chang, SAC 2007)";
     type Settings = DualPoolSettings;
 
-    fn faults(settings: &DualPoolSettings) -> Vec<RangeFault> {
-        RangeFault::unless(settings.threshold >= 1, "threshold", settings.threshold, "1 erase or more")
-    }
     fn new(settings: &DualPoolSettings, context: WearContext) -> Self {
         let mut policy = Self {
             threshold: settings.threshold,

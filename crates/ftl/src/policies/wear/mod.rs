@@ -22,6 +22,7 @@
 use crate::policies::victim::PlaneView;
 use crate::registry::policies;
 use flashwright_block::Rng;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -43,24 +44,6 @@ pub struct Recycle {
     pub block: u32,
     /// The free block that takes the valid pages; none for the one that the pool gives.
     pub into: Option<u32>,
-}
-
-/// A setting that is out of range.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RangeFault {
-    /// The setting within the policy's table.
-    pub key: &'static str,
-    /// What was found.
-    pub found: String,
-    /// What is allowed.
-    pub expected: &'static str,
-}
-
-impl RangeFault {
-    /// A fault unless `ok`.
-    pub(crate) fn unless(ok: bool, key: &'static str, found: impl ToString, expected: &'static str) -> Vec<Self> {
-        if ok { Vec::new() } else { vec![Self { key, found: found.to_string(), expected }] }
-    }
 }
 
 /// What a block is used for.
@@ -196,10 +179,15 @@ pub trait WearPolicy: Sized {
     /// Whether it means nothing on a drive without `wear.pe-cycles-max`.
     const NEEDS_LIMIT: bool = false;
     /// Its own settings.
-    type Settings: Clone + std::fmt::Debug + Default + PartialEq + Serialize + for<'de> Deserialize<'de> + 'static;
+    type Settings: Clone
+        + std::fmt::Debug
+        + Default
+        + PartialEq
+        + Serialize
+        + for<'de> Deserialize<'de>
+        + JsonSchema
+        + 'static;
 
-    /// Settings out of range.
-    fn faults(settings: &Self::Settings) -> Vec<RangeFault>;
     /// Builds it for one plane of erased blocks.
     fn new(settings: &Self::Settings, context: WearContext) -> Self;
     /// A block was erased, for whatever cause, and is free.
@@ -230,16 +218,6 @@ macro_rules! wears {
             #[must_use]
             pub fn needs_limit(self) -> bool {
                 match self { $(WearName::$policy => $policy::NEEDS_LIMIT,)+ }
-            }
-        }
-
-        impl WearPolicySettings {
-            /// Settings out of range, each with the name of its policy.
-            #[must_use]
-            pub fn faults(&self) -> Vec<(&'static str, RangeFault)> {
-                let mut faults = Vec::new();
-                $(faults.extend($policy::faults(&self.$module).into_iter().map(|fault| ($policy::NAME, fault)));)+
-                faults
             }
         }
 

@@ -4,15 +4,17 @@
 //! Cost: the copies of one block and one erase for every `every` erases; write amplification rises by at most
 //! 1/`every`. Asking is O(1): with nearly all blocks sealed, a number or two is drawn. State: the generator.
 
-use super::{BlockUse, RangeFault, Recycle, WearContext, WearPolicy, WearView};
+use super::{BlockUse, Recycle, WearContext, WearPolicy, WearView};
 use flashwright_block::{Rng, below};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// `[wear.random]`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
 pub struct RandomSettings {
     /// tau: erases of a plane from one recycling to the next, those of recyclings included.
+    #[schemars(range(min = 1), extend("x-expected" = "{min} erase or more"))]
     pub every: u32,
     /// Whether each erase sets off a recycling with probability 1/`every` instead of each `every`-th doing so.
     pub probabilistic: bool,
@@ -49,9 +51,6 @@ impl WearPolicy for Random {
     const ABOUT: &'static str = "a random block every so many erases, or with a probability (ban-random)";
     type Settings = RandomSettings;
 
-    fn faults(settings: &RandomSettings) -> Vec<RangeFault> {
-        RangeFault::unless(settings.every >= 1, "every", settings.every, "1 erase or more")
-    }
     fn new(settings: &RandomSettings, context: WearContext) -> Self {
         Self {
             every: settings.every,

@@ -12,17 +12,20 @@
 //! Cost: passing over costs no flash operation but worse victims; a migration the copies of one block and an erase, at most
 //! one a clean. Asking is O(1), passing over two changes of the victim policy's order. State: none beside the ledger.
 
-use super::{BlockUse, RangeFault, Recycle, WearContext, WearPolicy, WearView};
+use super::{BlockUse, Recycle, WearContext, WearPolicy, WearView};
 use flashwright_block::{Rng, chance};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// `[wear.rate-limit]`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
 pub struct RateLimitSettings {
     /// X: the share of the mean remaining life below which a victim may be passed over.
+    #[schemars(range(max = 1.0), extend("exclusiveMinimum" = 0.0), extend("x-expected" = "a share of the mean remaining life, {range}"))]
     pub skip_below: f64,
     /// The share below which a block takes cold data; 0 for never.
+    #[schemars(range(min = 0.0, max = 1.0), extend("x-expected" = "a share of the mean remaining life, {range}"))]
     pub migrate_below: f64,
 }
 
@@ -49,22 +52,6 @@ impl WearPolicy for RateLimit {
     const NEEDS_LIMIT: bool = true;
     type Settings = RateLimitSettings;
 
-    fn faults(settings: &RateLimitSettings) -> Vec<RangeFault> {
-        let (skip, migrate) = (settings.skip_below, settings.migrate_below);
-        let mut faults = RangeFault::unless(
-            skip > 0.0 && skip <= 1.0,
-            "skip-below",
-            skip,
-            "a share of the mean remaining life, above 0 and at most 1",
-        );
-        faults.extend(RangeFault::unless(
-            (0.0..=1.0).contains(&migrate),
-            "migrate-below",
-            migrate,
-            "a share of the mean remaining life, 0 to 1",
-        ));
-        faults
-    }
     fn new(settings: &RateLimitSettings, context: WearContext) -> Self {
         Self { skip_below: settings.skip_below, migrate_below: settings.migrate_below, worn: None, rng: context.rng }
     }

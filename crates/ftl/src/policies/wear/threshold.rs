@@ -5,14 +5,16 @@
 //! the least worn *sealed* block, since only that can be recycled; and nothing moves into a block that is no more worn.
 //! Cost of asking: O(1). State: none beside the ledger.
 
-use super::{RangeFault, Recycle, WearContext, WearPolicy, WearView};
+use super::{Recycle, WearContext, WearPolicy, WearView};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// `[wear.threshold]`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ThresholdSettings {
     /// Erases by which the most worn block may be ahead of the least worn.
+    #[schemars(range(min = 1), extend("x-expected" = "{min} erase or more"))]
     pub gap: u32,
 }
 
@@ -34,9 +36,6 @@ impl WearPolicy for Threshold {
         "gap of erases above a threshold: data of the least worn block into the most worn free one (ec-gap)";
     type Settings = ThresholdSettings;
 
-    fn faults(settings: &ThresholdSettings) -> Vec<RangeFault> {
-        RangeFault::unless(settings.gap >= 1, "gap", settings.gap, "1 erase or more")
-    }
     fn new(settings: &ThresholdSettings, _: WearContext) -> Self {
         Self { gap: settings.gap }
     }

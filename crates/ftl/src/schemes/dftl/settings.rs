@@ -2,6 +2,7 @@
 
 use crate::policies::map_cache::{MapCacheName, MapCacheSettings};
 use flashwright_block::Bytes;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Bytes of RAM that an entry of the cached mapping table takes: a logical and a physical page number.
@@ -10,7 +11,7 @@ pub(super) const CACHED_ENTRY_BYTES: u64 = 8;
 const FAST_ENTRY_BYTES: u64 = 4;
 
 /// Whether an eviction and the load that it makes room for may share a read of one translation page.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SamePageRead {
     /// The page is read twice: the published worst case of two reads and a write.
@@ -28,7 +29,7 @@ pub(super) enum SizeKey {
 }
 
 /// `[ftl.dftl]`: settings of `ftl.scheme = "dftl"`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct DftlSettings {
     /// Entries of the cached mapping table; 0 leaves it to `ram`.
@@ -37,6 +38,7 @@ pub struct DftlSettings {
     /// logical space (Gupta 2009, 5.1): 4 B a block, and 4 B a page of its log blocks. The directory is not deducted.
     pub ram: Bytes,
     /// Log blocks that FAST would have, as a share of the logical blocks, 0 to 1; for the size by FAST's need.
+    #[schemars(range(min = 0.0, max = 1.0), extend("x-expected" = "a share of the logical blocks, {range}"))]
     pub log_share: f64,
     /// Whether a dirty eviction writes all dirty entries of its translation page, which become clean (Gupta 2009, 3.2),
     /// or only its own (the C FlashSim).
@@ -92,35 +94,28 @@ impl DftlSettings {
         (u64::from(blocks) + logs * u64::from(pages_per_block)) * FAST_ENTRY_BYTES
     }
 
-    /// One line for each fault, with the key and what to change.
-    pub(super) fn faults(&self, logical_pages: u32) -> Vec<String> {
-        let mut faults = Vec::new();
+    /// One line for each problem, with the key and what to change.
+    pub(super) fn problems(&self, logical_pages: u32) -> Vec<String> {
+        let mut problems = Vec::new();
         if self.cmt_entries > 0 && self.ram.0 > 0 {
-            faults.push(format!(
+            problems.push(format!(
                 "ftl.dftl.ram: found {} beside ftl.dftl.cmt-entries = {}; set one of them and leave the other at 0",
                 self.ram, self.cmt_entries
             ));
         }
         if self.ram.0 > 0 && self.ram.0 < CACHED_ENTRY_BYTES {
-            faults.push(format!(
+            problems.push(format!(
                 "ftl.dftl.ram: found {}, expected at least {CACHED_ENTRY_BYTES} B, which hold one entry",
                 self.ram
             ));
         }
         if self.cmt_entries > logical_pages {
-            faults.push(format!(
+            problems.push(format!(
                 "ftl.dftl.cmt-entries: found {}, expected at most {logical_pages}, one for each logical page",
                 self.cmt_entries
             ));
         }
-        if !(0.0..=1.0).contains(&self.log_share) {
-            faults.push(format!(
-                "ftl.dftl.log-share: found {}, expected a share of the logical blocks, 0 to 1",
-                self.log_share
-            ));
-        }
-        faults.extend(self.replacement.fault(&self.replacements));
-        faults
+        problems
     }
 }
 

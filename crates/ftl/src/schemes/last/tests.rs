@@ -26,7 +26,7 @@ fn bench(settings: LastSettings, blocks: u32, data: u32, order: ProgramOrder, li
         seed: Seed(1),
         foreign: None,
     };
-    assert_eq!(Last::faults(&context, &flash), Vec::<String>::new());
+    assert_eq!(Last::problems(&context, &flash), Vec::<String>::new());
     let last = Last::new(&context, &mut flash);
     Bench { flash, last, pages: data * 8 }
 }

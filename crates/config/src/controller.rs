@@ -1,12 +1,14 @@
 //! `[controller]`: what users write about the part of a drive between its interface and its flash.
 
-use crate::config::Rate;
-use flashwright_block::{Bytes, Nanos, SECTOR_BYTES};
+use crate::problems::Problems;
+use crate::values::Rate;
+use flashwright_block::{Bytes, Nanos};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// `[controller]`: interface, firmware and buffers. With the defaults there is none, and the drive runs as if it had no
 /// such table.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ControllerConfig {
     /// Payload rate of the interface in one direction, or `"none"` where it costs no time.
@@ -15,19 +17,25 @@ pub struct ControllerConfig {
     pub interface: Interface,
     /// Commands that the drive takes at once, the rest waits in the driver: 1 is a drive without command queuing; 0
     /// takes as many as the flash below (`host.queue-depth`).
+    #[schemars(range(min = 0, max = 65_536))]
     pub queue_depth: u32,
     /// Firmware time of a read command. The firmware works on one command at a time.
+    #[schemars(extend("x-maximum" = "10 s"))]
     pub read_overhead: Nanos,
     /// Firmware time of a write command.
+    #[schemars(extend("x-maximum" = "10 s"))]
     pub write_overhead: Nanos,
     /// Bytes of one command that the flash works on at a time, cut at multiples of this address; the rest follows when
     /// they are done. `"0 B"` is no limit.
+    #[schemars(extend("x-maximum" = "1 TiB", "x-multiple-of" = "512 B", "x-expected" = "a multiple of 512 B, at most {max}"))]
     pub command_limit: Bytes,
     /// Time for which nothing new goes to the flash when that changes between reading and writing.
+    #[schemars(extend("x-maximum" = "10 s"))]
     pub turnaround: Nanos,
     /// How unsteady the times are that the host sees, as a share of the time a command takes in the drive: each is longer by
     /// twice this share in the mean, with this share as the standard deviation, cut at zero and at four times it. The flash
     /// below does not feel it.
+    #[schemars(range(min = 0.0, max = 1.0))]
     pub noise: f64,
     /// RAM for what is written.
     pub write_buffer: WriteBufferConfig,
@@ -53,7 +61,7 @@ impl Default for ControllerConfig {
 }
 
 /// In how many directions data cross the interface at once.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Interface {
     /// One at a time, as SATA.
@@ -65,15 +73,17 @@ pub enum Interface {
 
 /// `[controller.write-buffer]`: RAM that acknowledges writes before flash has them. It holds sectors of requests, not
 /// pages: the RAM before the translation layer (`[ram]`) is another thing, and a drive may have both.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct WriteBufferConfig {
-    /// Room for data, a multiple of 512 B; `"0 B"` is no buffer. A write that fits waits until there is room for all of it
+    /// Room for data; `"0 B"` is no buffer. A write that fits waits until there is room for all of it
     /// (or for its next part, see `entry`), crosses the link, and is acknowledged.
+    #[schemars(extend("x-maximum" = "1 TiB", "x-multiple-of" = "512 B", "x-expected" = "a multiple of 512 B, at most {max}"))]
     pub size: Bytes,
     /// Longest entry, for writes that fit: a longer one is cut at multiples of this address, and each part takes and frees
     /// room by itself, so that data cross the link while earlier ones go to the flash. `"0 B"` keeps writes whole. A write
     /// larger than the buffer is never helped by it: it fills the buffer, waits until that is empty, and fills it again.
+    #[schemars(extend("x-maximum" = "1 TiB", "x-multiple-of" = "512 B", "x-expected" = "a multiple of 512 B, at most {max}"))]
     pub entry: Bytes,
     /// What a second write to buffered data finds.
     pub kind: BufferKind,
@@ -83,7 +93,8 @@ pub struct WriteBufferConfig {
     pub oversized: Oversized,
     /// Whether entries that adjoin are joined, up to `controller.command-limit`, so that they reach the flash as one write.
     pub combine: bool,
-    /// Entries on their way to the flash at once, 1 or more.
+    /// Entries on their way to the flash at once.
+    #[schemars(range(min = 1, max = 1_024))]
     pub flushes: u32,
 }
 
@@ -102,7 +113,7 @@ impl Default for WriteBufferConfig {
 }
 
 /// How a write buffer is looked up (Kim 2011, section 4.3: a buffer or a cache).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum BufferKind {
     /// Entries leave in order of arrival; only what lies in the newest is replaced in place.
@@ -113,7 +124,7 @@ pub enum BufferKind {
 }
 
 /// When a write buffer lets go of data.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Drain {
     /// When room is needed.
@@ -124,7 +135,7 @@ pub enum Drain {
 }
 
 /// What becomes of a write larger than the buffer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Oversized {
     /// It passes by the buffer and is acknowledged when flash holds all of it: the step of Kim 2011, Figure 7a.
@@ -136,14 +147,17 @@ pub enum Oversized {
 }
 
 /// `[controller.read-buffer]`: RAM that keeps what was read last.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ReadBufferConfig {
-    /// Room for data, a multiple of 512 B; `"0 B"` is no buffer. A larger read passes through it and leaves nothing.
+    /// Room for data; `"0 B"` is no buffer. A larger read passes through it and leaves nothing.
+    #[schemars(extend("x-maximum" = "1 TiB", "x-multiple-of" = "512 B", "x-expected" = "a multiple of 512 B, at most {max}"))]
     pub size: Bytes,
     /// A smaller read passes by it.
+    #[schemars(extend("x-maximum" = "1 TiB", "x-multiple-of" = "512 B", "x-expected" = "a multiple of 512 B, at most {max}"))]
     pub least: Bytes,
     /// Bytes read ahead of a reader that goes on where it stopped; `"0 B"` reads nothing ahead.
+    #[schemars(extend("x-maximum" = "1 TiB", "x-multiple-of" = "512 B", "x-expected" = "a multiple of 512 B, at most {max}"))]
     pub prefetch: Bytes,
 }
 
@@ -158,46 +172,25 @@ impl ControllerConfig {
             && [self.command_limit, self.write_buffer.size, self.read_buffer.size].iter().all(|size| size.0 == 0)
     }
 
-    /// What contradicts itself: key below `controller`, what was found, what was expected.
-    pub(crate) fn faults(&self) -> Vec<(&'static str, String, String)> {
+    /// What contradicts itself.
+    pub(crate) fn problems(&self, problems: &mut Problems) {
         let (write, read) = (&self.write_buffer, &self.read_buffer);
-        let mut faults = Vec::new();
-        let mut check = |ok: bool, key: &'static str, found: String, expected: &str| {
-            if !ok {
-                faults.push((key, found, expected.to_owned()));
-            }
-        };
-        check((0.0..=1.0).contains(&self.noise), "noise", self.noise.to_string(), "0 to 1");
-        check(self.queue_depth <= 65_536, "queue-depth", self.queue_depth.to_string(), "0 to 65,536");
-        for (key, size) in [
-            ("command-limit", self.command_limit),
-            ("write-buffer.size", write.size),
-            ("write-buffer.entry", write.entry),
-            ("read-buffer.size", read.size),
-            ("read-buffer.least", read.least),
-            ("read-buffer.prefetch", read.prefetch),
-        ] {
-            let whole = size.0.is_multiple_of(SECTOR_BYTES) && size.0 <= 1 << 40;
-            check(whole, key, size.to_string(), "a multiple of 512 B, at most 1 TiB");
-        }
-        check((1..=1024).contains(&write.flushes), "write-buffer.flushes", write.flushes.to_string(), "1 to 1,024");
         let without_size = WriteBufferConfig { size: Bytes(0), ..write.clone() };
-        check(
+        problems.unless(
             write.size.0 > 0 || without_size == WriteBufferConfig::default(),
-            "write-buffer.size",
-            "0 B (no buffer)".to_owned(),
+            "controller.write-buffer.size",
+            "0 B (no buffer)",
             "a size, which the other settings of controller.write-buffer need",
         );
-        check(
+        problems.unless(
             read.size.0 > 0 || *read == ReadBufferConfig::default(),
-            "read-buffer.size",
-            "0 B (no buffer)".to_owned(),
+            "controller.read-buffer.size",
+            "0 B (no buffer)",
             "a size, which the other settings of controller.read-buffer need",
         );
         let fits = |size: Bytes| read.size.0 == 0 || size <= read.size;
         let at_most = format!("no more than controller.read-buffer.size = {}", read.size);
-        check(fits(read.least), "read-buffer.least", read.least.to_string(), &at_most);
-        check(fits(read.prefetch), "read-buffer.prefetch", read.prefetch.to_string(), &at_most);
-        faults
+        problems.unless(fits(read.least), "controller.read-buffer.least", read.least, &at_most);
+        problems.unless(fits(read.prefetch), "controller.read-buffer.prefetch", read.prefetch, &at_most);
     }
 }

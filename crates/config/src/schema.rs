@@ -1,21 +1,20 @@
 //! What users write about a drive.
 //!
 //! The one schema: kebab-case keys, values with units, defaults visible in `impl Default`. Reading and checking is in
-//! `faults`; what the code runs on is derived in `ssd`.
+//! `problems`; what the code runs on is derived in `ssd`.
 
 use crate::controller::ControllerConfig;
-use flashwright_block::{Bytes, Nanos, UnitError};
+use crate::values::{QueueDepth, Rate};
+use flashwright_block::{Bytes, Nanos};
 use flashwright_ftl::{FtlSettings, GcSettings, PlacementConfig, VictimChoice, WearSettings};
 use flashwright_host::StackSettings;
 use flashwright_nand::ProgramOrder;
 use flashwright_ram::RamSettings;
-use serde::de::{Error as _, Unexpected, Visitor};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use std::fmt;
-use std::str::FromStr;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// A drive.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct Config {
     /// A short name for reports.
@@ -59,30 +58,40 @@ impl Config {
 }
 
 /// `[geometry]`: the flash.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct GeometryConfig {
-    /// Channels (buses), 1 to 64.
+    /// Channels (buses).
+    #[schemars(range(min = 1, max = 64))]
     pub channels: u32,
-    /// Dies on each channel, 1 to 64.
+    /// Dies on each channel.
+    #[schemars(range(min = 1, max = 64))]
     pub dies_per_channel: u32,
     /// Dies that share a package (a way); divides `dies-per-channel`. Only the allocation order looks at it.
+    #[schemars(range(min = 1, max = 64))]
     pub dies_per_way: u32,
-    /// Planes in each die, 1 to 16.
+    /// Planes in each die.
+    #[schemars(range(min = 1, max = 16))]
     pub planes_per_die: u32,
-    /// Blocks in each plane, at least 4.
+    /// Blocks in each plane.
+    #[schemars(range(min = 4))]
     pub blocks_per_plane: u32,
-    /// Pages in each block, 2 to 65,535; no power of two is assumed.
+    /// Pages in each block; no power of two is assumed.
+    #[schemars(range(min = 2, max = 65_535))]
     pub pages_per_block: u32,
-    /// Bytes of data in a page, a multiple of 512.
+    /// Bytes of data in a page.
+    #[schemars(extend("x-minimum" = "512 B", "x-maximum" = "16 MiB", "x-multiple-of" = "512 B", "x-expected" = "a multiple of 512 B from {min} to {max}"))]
     pub page_size: Bytes,
     /// Bytes of the spare area of a page.
+    #[schemars(extend("x-maximum" = "16 MiB"))]
     pub spare_size: Bytes,
     /// The order in which the chip lets the pages of a block be programmed.
     pub program_order: ProgramOrder,
     /// Channels whose chips work as one; divides `channels`. With `cluster-dies` it makes clustered pages and blocks.
+    #[schemars(range(min = 1, max = 64))]
     pub cluster_channels: u32,
     /// Dies of a channel that work as one; divides `dies-per-channel`.
+    #[schemars(range(min = 1, max = 64))]
     pub cluster_dies: u32,
 }
 
@@ -93,7 +102,7 @@ impl GeometryConfig {
     ///
     /// ```
     /// # use flashwright_block::Bytes;
-    /// # use flashwright_ssd::GeometryConfig;
+    /// # use flashwright_config::GeometryConfig;
     /// let chips = GeometryConfig {
     ///     channels: 2, dies_per_channel: 4, page_size: Bytes(2048), cluster_channels: 2, cluster_dies: 4,
     ///     ..GeometryConfig::default()
@@ -143,10 +152,11 @@ impl Default for GeometryConfig {
 }
 
 /// `[capacity]`: what of the flash the host sees.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct Capacity {
-    /// Logical over physical pages, above 0 and below 1.
+    /// Logical over physical pages.
+    #[schemars(extend("exclusiveMinimum" = 0.0, "exclusiveMaximum" = 1.0, "x-expected" = "a number {range} (logical over physical size)"))]
     pub utilization: f64,
     /// The logical size itself; it wins over `utilization` unless it is `"0 B"`.
     pub logical: Bytes,
@@ -159,7 +169,7 @@ impl Default for Capacity {
 }
 
 /// What happens in parallel.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TimingModel {
     /// Counts only: no time passes.
@@ -172,20 +182,25 @@ pub enum TimingModel {
 }
 
 /// `[timing]`: how long things take.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct TimingConfig {
     /// What happens in parallel.
     pub model: TimingModel,
     /// Array time of a page read.
+    #[schemars(extend("x-maximum" = "10 s"))]
     pub read: Nanos,
     /// Array time of a page program.
+    #[schemars(extend("x-maximum" = "10 s"))]
     pub program: Nanos,
     /// Time of a block erase.
+    #[schemars(extend("x-maximum" = "10 s"))]
     pub erase: Nanos,
     /// Array time of reading a spare area alone.
+    #[schemars(extend("x-maximum" = "10 s"))]
     pub oob_read: Nanos,
     /// Bus cycles of a command, before its operation.
+    #[schemars(extend("x-maximum" = "10 s"))]
     pub command: Nanos,
     /// Transfer rate of a channel, or `"none"` where transfers are free or included in the array times.
     pub bus_rate: Rate,
@@ -195,6 +210,7 @@ pub struct TimingConfig {
     pub pipelined: bool,
     /// Time that the controller takes to answer a read of pages that hold no data. A read request that touches such a page
     /// lasts at least so long; where it reads flash too, the longer of the two counts. No die and no channel is busy with it.
+    #[schemars(extend("x-maximum" = "10 s"))]
     pub unmapped_read: Nanos,
 }
 
@@ -216,7 +232,7 @@ impl Default for TimingConfig {
 }
 
 /// What a write of a part of a page costs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PartialPages {
     /// Each touched page counts as wholly written, as in the FlashSim family.
@@ -227,7 +243,7 @@ pub enum PartialPages {
 }
 
 /// `[host]`: the host's side: how it reaches the drive, and what lies between a workload and the drive.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct HostConfig {
     /// Requests that the drive takes at once under `timing.model = "parallel"`; the rest waits in the driver. `"auto"` is
@@ -243,127 +259,5 @@ pub struct HostConfig {
 impl Default for HostConfig {
     fn default() -> Self {
         Self { queue_depth: QueueDepth::Auto, partial_pages: PartialPages::Whole, stack: StackSettings::default() }
-    }
-}
-
-/// Requests that a drive takes at once: a number, or left open.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum QueueDepth {
-    /// `"auto"`: 32, or as many as a closed loop keeps in flight.
-    #[default]
-    Auto,
-    /// So many.
-    Requests(u32),
-}
-
-impl QueueDepth {
-    /// The largest that a drive may have.
-    pub const MAX: u32 = 65_536;
-
-    /// The number, where no closed loop asks for more.
-    ///
-    /// ```
-    /// # use flashwright_ssd::QueueDepth;
-    /// assert_eq!((QueueDepth::Auto.requests(), QueueDepth::Requests(4).requests()), (32, 4));
-    /// ```
-    #[must_use]
-    pub fn requests(self) -> u32 {
-        match self {
-            Self::Auto => 32,
-            Self::Requests(requests) => requests,
-        }
-    }
-}
-
-impl Serialize for QueueDepth {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Auto => serializer.serialize_str("auto"),
-            Self::Requests(requests) => serializer.serialize_u32(*requests),
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for QueueDepth {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Read;
-        impl Visitor<'_> for Read {
-            type Value = QueueDepth;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, "\"auto\" or a number of requests, 1 to 65,536")
-            }
-            fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<QueueDepth, E> {
-                let number = u32::try_from(value).ok().filter(|number| (1..=QueueDepth::MAX).contains(number));
-                number.map(QueueDepth::Requests).ok_or_else(|| E::invalid_value(Unexpected::Signed(value), &self))
-            }
-            fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<QueueDepth, E> {
-                self.visit_i64(i64::try_from(value).unwrap_or(i64::MAX))
-            }
-            fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<QueueDepth, E> {
-                if value == "auto" {
-                    return Ok(QueueDepth::Auto);
-                }
-                Err(E::invalid_value(Unexpected::Str(value), &self))
-            }
-        }
-        deserializer.deserialize_any(Read)
-    }
-}
-
-/// Bytes per second, or none.
-///
-/// ```
-/// # use flashwright_ssd::Rate;
-/// assert_eq!("40 MB/s".parse::<Rate>().unwrap().transfer(4096).0, 102_400);
-/// assert_eq!("none".parse::<Rate>().unwrap().transfer(4096).0, 0);
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rate(pub Option<u64>);
-
-impl Rate {
-    /// Time for `bytes`, rounded up to a nanosecond; 0 without a rate.
-    #[must_use]
-    pub fn transfer(self, bytes: u64) -> Nanos {
-        Nanos(self.0.map_or(0, |rate| (bytes * 1_000_000_000).div_ceil(rate)))
-    }
-}
-
-impl FromStr for Rate {
-    type Err = UnitError;
-    fn from_str(text: &str) -> Result<Self, UnitError> {
-        let fail = || UnitError {
-            found: text.to_owned(),
-            expected: "a rate with its unit, such as \"40 MB/s\", or \"none\" where transfers are free",
-        };
-        if text == "none" {
-            return Ok(Self(None));
-        }
-        let bytes = text.strip_suffix("/s").and_then(Bytes::with_unit).ok_or_else(fail)?;
-        if bytes.0 == 0 {
-            return Err(fail());
-        }
-        Ok(Self(Some(bytes.0)))
-    }
-}
-
-impl fmt::Display for Rate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            None => f.write_str("none"),
-            Some(rate) if rate % 1_000_000 == 0 => write!(f, "{} MB/s", rate / 1_000_000),
-            Some(rate) => write!(f, "{}/s", Bytes(rate)),
-        }
-    }
-}
-
-impl Serialize for Rate {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Rate {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
     }
 }

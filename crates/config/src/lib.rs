@@ -1,0 +1,25 @@
+//! What users write about a drive, and its check.
+//!
+//! ```text
+//!   TOML, KEY=VALUE ──read──► Config (as written) ──check, once──► DriveConfig (valid, with what follows from it) ──► Ssd
+//!                               ▲                    ▲
+//!                               └── keys: meaning, default, range, from the doc comments and attributes of the settings
+//! ```
+
+mod check;
+mod controller;
+mod devices;
+pub mod keys;
+mod problems;
+mod read;
+mod schema;
+mod times;
+mod values;
+
+pub use check::DriveConfig;
+pub use controller::{BufferKind, ControllerConfig, Drain, Interface, Oversized, ReadBufferConfig, WriteBufferConfig};
+pub use devices::{Device, bundled, bundled_devices};
+pub use problems::{ConfigError, SettingError};
+pub use schema::{Capacity, Config, GeometryConfig, HostConfig, PartialPages, TimingConfig, TimingModel};
+pub use times::Times;
+pub use values::{QueueDepth, Rate};
