@@ -18,11 +18,19 @@ Examples
 ()
 """
 
-from flashwright.support import interrupts as _interrupts
-
 # Before all else, which takes a while to import.
-if _interrupts.is_command_line():
-    _interrupts.heed_while_importing()
+try:
+    from flashwright.support import interrupts as _interrupts
+
+    if _interrupts.is_command_line():
+        _interrupts.heed_while_importing()
+except KeyboardInterrupt:
+    # Ctrl-C before it was heeded.
+    from flashwright.support import interrupts as _interrupts
+
+    if _interrupts.is_command_line():
+        _interrupts.end_at_once()
+    raise
 
 import importlib as _importlib
 from typing import TYPE_CHECKING

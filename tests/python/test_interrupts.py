@@ -150,3 +150,68 @@ def test_another_ctrl_c_does_not_wait_for_the_first(monkeypatch: pytest.MonkeyPa
         heard(signal.SIGINT, None)
     heard(signal.SIGTERM, None)
     assert heard.status == 130
+
+
+# Ctrl-C that comes as a module is first looked for.
+INTERRUPTED = """
+import sys
+class Once:
+    def find_spec(self, name, path=None, target=None):
+        if name == sys.argv[1]:
+            sys.meta_path.remove(self)
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Once())
+"""
+
+
+@pytest.mark.parametrize("name", ["flashwright", "analysis.py"])
+def test_ctrl_c_before_it_is_heeded(name: str) -> None:
+    """The command line says one line; of a program that imports the package, it is the program's."""
+    program = f"{INTERRUPTED}sys.argv[0] = {name!r}\nimport flashwright"
+    module = "flashwright.support.interrupts"
+    said = subprocess.run(
+        [sys.executable, "-c", program, module], capture_output=True, text=True, check=False
+    )
+    if name == "flashwright":
+        assert (said.returncode, said.stderr) == (130, "note: interrupted\n")
+    else:
+        assert said.stderr.endswith("KeyboardInterrupt\n")
+
+
+@pytest.mark.parametrize(
+    "call", ["run.result()", "run.erases_per_block", "tracefiles.columns('bundled:pgbench')"]
+)
+def test_ctrl_c_as_numpy_is_imported_is_an_exception(call: str) -> None:
+    program = f"""{INTERRUPTED}
+from flashwright import Run, RunSettings, Ssd, tracefiles, workloads
+settings = RunSettings(requests=10)
+run = Run.create(Ssd.named("default").toml, "empty", workloads.uniform(), settings)
+while not run.step(100):
+    pass
+try:
+    {call}
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+    said = subprocess.run(
+        [sys.executable, "-c", program, "numpy.lib"], capture_output=True, text=True, check=False
+    )
+    assert said.stdout == "interrupted\n", said.stderr
+
+
+def test_a_signal_while_a_command_is_imported_ends_at_once() -> None:
+    program = """
+import os, signal, sys
+class Once:
+    def find_spec(self, name, path=None, target=None):
+        if name == "flashwright.cli.simulate":
+            os.kill(os.getpid(), signal.SIGTERM)
+sys.meta_path.insert(0, Once())
+sys.argv[0] = "flashwright"
+from flashwright.cli import main
+main(["simulate"])
+"""
+    said = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert (said.returncode, said.stdout, said.stderr) == (143, "", "note: interrupted\n")

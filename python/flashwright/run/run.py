@@ -13,7 +13,7 @@ from flashwright.drive import policies
 from flashwright.errors import Interrupted, VerifyError, WorkloadError
 from flashwright.run.results import RunResult
 from flashwright.support.arguments import check_fields, checked
-from flashwright.support.core import _core
+from flashwright.support.core import _core, expect_arrays
 from flashwright.support.files import write_beside
 from flashwright.support.progress import Progress
 from flashwright.support.sealed import expect_code, read_sealed, seal
@@ -245,6 +245,7 @@ class Run:
     @property
     def erases_per_block(self) -> npt.NDArray[np.uint32]:
         """Erases of each block since the drive was new."""
+        expect_arrays()
         return self._core.erases_per_block()
 
     @checked(count=(0, 2**63))
@@ -282,6 +283,7 @@ class Run:
 
     def result(self, label: str | None = None) -> RunResult | None:
         """The result so far; None before measuring began."""
+        expect_arrays()
         report = self._core.report()
         return None if report is None else RunResult.of(report, label)
 

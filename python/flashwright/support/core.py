@@ -2,4 +2,16 @@
 
 import flashwright._core as _core
 
-__all__ = ["_core"]
+__all__ = ["_core", "expect_arrays"]
+
+
+def expect_arrays() -> None:
+    """Import NumPy before a call of the core that gives arrays.
+
+    The core would import it by itself, but where Ctrl-C comes meanwhile, that ends in a panic and not in an exception.
+
+    Examples
+    --------
+    >>> expect_arrays()
+    """
+    import numpy  # noqa: F401

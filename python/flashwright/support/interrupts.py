@@ -22,6 +22,7 @@ from types import FrameType
 __all__ = [
     "STATUS",
     "Heard",
+    "end_at_once",
     "end_quietly",
     "heed_while_importing",
     "heeded",
@@ -75,13 +76,14 @@ def is_command_line() -> bool:
 
 def heed_while_importing() -> dict[signal.Signals, signal._HANDLER]:
     """End the process at a signal with one line: nothing has been begun yet. Gives the handlers before."""
+    return _install(end_at_once)
 
-    def end(number: int, frame: FrameType | None) -> None:
-        with contextlib.suppress(OSError):
-            os.write(2, b"note: interrupted\n")
-        os._exit(STATUS[signal.Signals(number)])
 
-    return _install(end)
+def end_at_once(number: int = signal.SIGINT, frame: FrameType | None = None) -> None:
+    """End the process as a signal does while modules are imported: with one line."""
+    with contextlib.suppress(OSError):
+        os.write(2, b"note: interrupted\n")
+    os._exit(STATUS[signal.Signals(number)])
 
 
 @contextlib.contextmanager

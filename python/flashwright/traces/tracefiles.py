@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from flashwright.errors import WorkloadError
 from flashwright.support.arguments import checked
-from flashwright.support.core import _core
+from flashwright.support.core import _core, expect_arrays
 from flashwright.traces.requests import request_table
 from flashwright.traces.workloads import Trace, trace
 
@@ -80,6 +80,7 @@ def columns(source: Trace | str | os.PathLike[str], *, requests: int | None = No
     """
     if requests is not None and requests < 1:
         raise WorkloadError(f"requests: found {requests}, expected 1 or more")
+    expect_arrays()
     return request_table(_core.trace_columns(_as_trace(source).spec_json(), requests))
 
 
