@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
+import subprocess
+import sys
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -12,6 +17,7 @@ import needs
 from flashwright.papers import Verdict, papers, reproduce
 from flashwright.papers.kept import renewed
 from flashwright.papers.markdown import pages, why_in_full
+from flashwright.papers.papers import folder_of_papers
 
 ROOT = Path(__file__).parents[2]
 RANGES = {
@@ -28,8 +34,39 @@ RANGES = {
 EXPECTED = [f"{prefix}{n}" for prefix, count in RANGES.items() for n in range(1, count + 1)]
 
 
+def test_the_package_holds_every_paper(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A wheel is the folder of the package, so what lies outside it does not come with Flashwright."""
+    monkeypatch.delenv("FLASHWRIGHT_EXPERIMENTS", raising=False)
+    monkeypatch.chdir(tmp_path)
+    ours = Path(str(files("flashwright"))).resolve()
+    assert folder_of_papers().is_relative_to(ours)
+    held = sorted(ours.rglob("paper.toml"))
+    assert [path.parent.name for path in held] == list(papers())
+    assert not list((ROOT / "experiments").rglob("paper.toml"))
+
+
+def test_papers_read_nothing_outside_their_folder(tmp_path: Path) -> None:
+    """All jobs of all papers are listed without the repository around them."""
+    folder = shutil.copytree(
+        folder_of_papers(), tmp_path / "papers", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    code = """
+import os
+from flashwright.papers import Setting, papers
+from flashwright.papers.papers import folder_of_papers
+assert str(folder_of_papers()) == os.environ["FLASHWRIGHT_EXPERIMENTS"]
+for quick in (True, False):
+    for paper in papers().values():
+        assert paper.claims
+        for part in paper.parts.values():
+            part.jobs(Setting(quick=quick))
+"""
+    environment = os.environ | {"FLASHWRIGHT_EXPERIMENTS": str(folder.resolve())}
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment, cwd=tmp_path)
+
+
 def test_every_claim_is_listed_once() -> None:
-    found = [each.id for paper in papers(ROOT / "experiments").values() for each in paper.claims]
+    found = [each.id for paper in papers().values() for each in paper.claims]
     assert len(EXPECTED) == 148
     assert sorted(found) == sorted(EXPECTED)
 
@@ -45,7 +82,7 @@ def test_the_list_is_that_of_the_reference() -> None:
 
 
 def test_what_can_not_be_run_says_why() -> None:
-    for paper in papers(ROOT / "experiments").values():
+    for paper in papers().values():
         for each in paper.claims:
             if each.verdict is not None:
                 assert each.ours and len(each.why) > 20, each.id
@@ -67,7 +104,7 @@ def test_the_page_is_that_of_the_last_full_run() -> None:
 
 
 def test_an_agreement_that_was_put_in_is_never_reproduced() -> None:
-    read = papers(ROOT / "experiments")
+    read = papers()
     document = json.loads((ROOT / "docs" / "claims.json").read_text())
     assert renewed(document, read) == document  # the classes are those of the papers' files
     verdicts = {each["id"]: each["verdict"] for each in document["claims"]}
@@ -91,7 +128,7 @@ EXACT = {
 @pytest.mark.long
 def test_every_claim_comes_out(tmp_path: Path) -> None:
     """All papers in their quick size: every claim is judged, and fails no run."""
-    found = reproduce([], quick=True, store=tmp_path, experiments=ROOT / "experiments")
+    found = reproduce([], quick=True, store=tmp_path)
     assert len(found.judged) == len(EXPECTED)
     for each in found.judged:
         assert each.claim.verdict is not None or each.answer is not None, (
@@ -100,7 +137,7 @@ def test_every_claim_comes_out(tmp_path: Path) -> None:
 
 
 def test_exact_claims_come_out(tmp_path: Path) -> None:
-    found = reproduce(sorted(EXACT), quick=True, store=tmp_path, experiments=ROOT / "experiments")
+    found = reproduce(sorted(EXACT), quick=True, store=tmp_path)
     assert {each.claim.id for each in found.judged} == EXACT
     for each in found.judged:
         assert each.answer is not None, f"{each.claim.id}: {each.error}"

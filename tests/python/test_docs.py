@@ -161,7 +161,8 @@ def test_a_readme_is_short() -> None:
 
 
 def test_links_lead_somewhere() -> None:
-    others = [*(ROOT / "docs").rglob("*.md"), *(ROOT / "experiments").glob("*/*.md")]
+    folders = (ROOT / "experiments", ROOT / "python" / "flashwright")
+    others = [path for folder in (ROOT / "docs", *folders) for path in folder.rglob("*.md")]
     for path in {*PAGES, *others, ROOT / "ARCHITECTURE.md", ROOT / "CHANGELOG.md"}:
         prose = re.sub(r"^```.*?^```$", "", page(path), flags=re.MULTILINE | re.DOTALL)
         for target in re.findall(r"\]\((?!https?:)([^)#\s]+)", prose):
@@ -171,9 +172,11 @@ def test_links_lead_somewhere() -> None:
 def test_links_of_the_site() -> None:
     source = ROOT / "docs" / "how-to" / "index.md"
     place = "how-to/index.md"
+    papers = "../../python/flashwright/papers/experiments"
     links = {
         "[a](../index.md#b)": "[a](../index.md#b)",
-        "[a](../../experiments/dftl/README.md#b)": "[a](../explanation/experiments/dftl.md#b)",
+        "[a](../../experiments/settling/README.md)": "[a](../explanation/experiments/settling.md)",
+        f"[a]({papers}/dftl/README.md#b)": "[a](../explanation/experiments/dftl.md#b)",
         "[a](../../ARCHITECTURE.md)": "[a](../explanation/architecture.md)",
         "[a](../../Makefile)": "a (`Makefile`)",
         "[`Makefile`](../../Makefile)": "`Makefile`",

@@ -1,4 +1,4 @@
-//! The model with extents against the real Postmark on ext4, recorded by `experiments/kim-2011/record-postmark.sh` on
+//! The model with extents against the real Postmark on ext4, recorded by `tools/record-postmark.sh` on
 //! Linux 6.18: 50 files of 1 MiB in 10 directories, 200 transactions, calls of 4 KiB, 16 MiB dirty at most, sync at the end.
 
 #![allow(clippy::unwrap_used)] // helpers of tests fail by panicking

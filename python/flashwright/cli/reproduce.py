@@ -59,7 +59,7 @@ class ReproduceOptions:
         typer.Option(
             metavar="FOLDER",
             envvar="FLASHWRIGHT_EXPERIMENTS",
-            help="The papers; by default those of the repository. Workers of --dask need them at the same place.",
+            help="The papers; by default those in the package. Workers of --dask need them at the same place.",
         ),
     ] = None
     markdown: Annotated[

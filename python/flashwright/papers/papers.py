@@ -23,7 +23,9 @@ from flashwright.support.files import parse_toml
 
 __all__ = ["Paper", "folder_of_papers", "papers", "play"]
 
+# Papers of any folder are imported under this name: hyphens keep their folders from being packages of their own.
 _PACKAGE = "flashwright_experiments"
+_OURS = Path(__file__).resolve().parent / "experiments"
 _REQUIRED = ("id", "entry", "where", "kind", "says", "rule")
 
 
@@ -87,27 +89,30 @@ def folder_of_papers(folder: str | os.PathLike[str] | None = None) -> Path:
     Parameters
     ----------
     folder : path, optional
-        The folder; without it ``FLASHWRIGHT_EXPERIMENTS``, the repository of this package, or ``./experiments``.
+        The folder; without it ``FLASHWRIGHT_EXPERIMENTS``, or the papers that come with this package.
+
+    Returns
+    -------
+    Path
+        A folder that holds at least one paper.
 
     Raises
     ------
     ConfigError
-        If there is none.
+        If it holds none.
+
+    Examples
+    --------
+    >>> [path.parent.name for path in sorted(folder_of_papers().glob("*/paper.toml"))]
+    ['container-marking', 'dftl', 'hu-2012', 'hu-2012-anomalies', 'kim-2011']
     """
-    given = folder or os.environ.get("FLASHWRIGHT_EXPERIMENTS")
-    tried = (
-        [Path(given)]
-        if given
-        else [Path(__file__).resolve().parents[3] / "experiments", Path("experiments")]
-    )
-    for path in tried:
-        if any(path.glob("*/paper.toml")):
-            return path.resolve()
-    raise ConfigError(
-        f"experiments: found no papers in {' or '.join(str(path) for path in tried)}, "
-        "expected folders that hold a paper.toml",
-        "name the folder with --experiments, or run from a clone of the repository",
-    )
+    path = Path(folder or os.environ.get("FLASHWRIGHT_EXPERIMENTS") or _OURS)
+    if not any(path.glob("*/paper.toml")):
+        raise ConfigError(
+            f"experiments: found no papers in {path}, expected folders that hold a paper.toml",
+            "without --experiments and FLASHWRIGHT_EXPERIMENTS, the papers that come with Flashwright are used",
+        )
+    return path.resolve()
 
 
 def papers(folder: str | os.PathLike[str] | None = None) -> dict[str, Paper]:

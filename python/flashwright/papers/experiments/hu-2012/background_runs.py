@@ -13,7 +13,7 @@ from flashwright.papers import Job, Setting, part
 
 Row = dict[str, Any]
 
-GOLDEN = Path(__file__).parents[2] / "tests" / "golden"
+GOLDEN = Path(__file__).parent / "golden"
 SEED = 1
 
 # Mapping tables -------------------------------------------------------------------------------------
