@@ -8,7 +8,7 @@
 mod common;
 
 use common::*;
-use flashwright_block::{BlockDevice, IoError, RequestKind, Seed};
+use flashwright_block::{IoError, RequestKind, Seed};
 use flashwright_ftl::policies::placement::{HostRun, MakePlacement, MovedPages, PlacePages, PlacementContext};
 use flashwright_ftl::policies::victim::{MakeVictim, PickVictim, SealedBlocks, VictimContext};
 use flashwright_ssd::{BufferRules, ChooseLeaving, HeldGroups, MakeManager, Policies, RamContext, Ssd};
