@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used)] // helpers of tests count as library code
 
 use flashwright_block::{
-    BlockDevice, Completion, Interactive, Nanos, Request, RequestKind, RequestSource, Rng, SECTOR_BYTES, Seed,
+    BlockDevice, Bytes, Completion, Interactive, Nanos, Request, RequestKind, RequestSource, Rng, SECTOR_BYTES, Seed,
     SourceError, below,
 };
 use flashwright_disk::{Effect, Faulty, Which};
@@ -34,12 +34,15 @@ const STREAMS: &[(&str, Shown)] = &[
     ("controller noise", By(|seed| ends_of_reads(seed))),
     ("disk data", In("crates/disk/tests/files.rs", "data_depends_on_the_seed_alone")),
     ("faults", By(|seed| requests_hit(seed))),
-    ("filebench", By(|seed| program(Filebench::new(Profile::Webserver, web(true), seed), Seed(1)))),
+    ("filebench", By(|seed| program(Filebench::new(Profile::Varmail, mail(true), seed), Seed(1)))),
     ("filebench.sizes", By(|seed| format!("{:?}", bytes_prepared(seed)))),
     ("fs.directories", By(|seed| program(Postmark::new(postmark(), Seed(1)), seed))),
     ("ftl.bast.victim-log", By(|seed| worked(&["ftl.scheme=bast", "ftl.bast.victim-log=random"], seed))),
     ("gc.victim.{plane}", By(|seed| worked(&["gc.victim=random"], seed))),
-    ("placement", By(|seed| worked(&["placement.policy=container-marking"], seed))),
+    (
+        "placement",
+        By(|seed| worked(&["placement.policy=container-marking", "placement.container-marking.levels=2"], seed)),
+    ),
     ("postmark", By(|seed| program(Postmark::new(postmark(), seed), Seed(1)))),
     ("precondition", By(|seed| preconditioned(seed))),
     ("ram.manager", In("tests/python/test_policies_in_python.py", "test_a_buffer_policy_draws_by_the_seed")),
@@ -94,7 +97,7 @@ fn scan(folder: &Path, found: &mut BTreeMap<String, PathBuf>) {
             scan(&path, found);
         } else if path.extension().is_some_and(|end| end == "rs") && !path.ends_with("tests.rs") {
             let text = std::fs::read_to_string(&path).unwrap();
-            let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
+            let code = text.split("\nmod tests {").next().unwrap();
             let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
             for line in lines {
                 for call in line.split(".stream(").skip(1).filter(|call| !call.starts_with(')')) {
@@ -227,12 +230,13 @@ impl<A: Application> RequestSource for Running<A> {
 }
 
 fn postmark() -> PostmarkSettings {
-    PostmarkSettings { files: 60, subdirectories: 6, transactions: 100, ..PostmarkSettings::default() }
+    PostmarkSettings { files: 400, subdirectories: 6, transactions: 400, ..PostmarkSettings::default() }
 }
 
-fn web(fixed: bool) -> FilebenchSettings {
+/// Mail files, all of one size or not.
+fn mail(fixed: bool) -> FilebenchSettings {
     let duration = Nanos(100_000_000);
-    FilebenchSettings { files: 50, threads: 4, fixed, duration, ..Profile::Webserver.settings() }
+    FilebenchSettings { files: 50, threads: 4, fixed, duration, ..Profile::Varmail.settings() }
 }
 
 /// The requests of a program, whose file system has a seed of its own.
@@ -240,7 +244,9 @@ fn played<A: Application>(app: A, seed: Seed) -> Vec<(RequestKind, u64, u32)> {
     let config = Config::default().with_settings(&["geometry.blocks-per-plane=256".to_owned()]).unwrap();
     let mut ssd = Ssd::new(&config, Seed(1), false).unwrap();
     let sectors = ssd.info().capacity.0 / SECTOR_BYTES;
-    let mut source = Running(System::new(app, Settings::default(), sectors, seed).unwrap());
+    // Little memory, so that what the program does reaches the device.
+    let settings = Settings { memory: Bytes(1 << 20), ..Settings::default() };
+    let mut source = Running(System::new(app, settings, sectors, seed).unwrap());
     let mut seen = Vec::new();
     let mut player = Player::new(Pace::Interactive, Nanos(0));
     player
@@ -258,7 +264,7 @@ fn program<A: Application>(app: A, seed: Seed) -> String {
 
 /// Sectors written by a file set that nobody then writes to: what the drawn sizes come to.
 fn bytes_prepared(seed: Seed) -> u64 {
-    let settings = FilebenchSettings { duration: Nanos(1), ..web(false) };
-    let seen = played(Filebench::new(Profile::Webserver, settings, seed), Seed(1));
+    let settings = FilebenchSettings { duration: Nanos(1), ..mail(false) };
+    let seen = played(Filebench::new(Profile::Varmail, settings, seed), Seed(1));
     seen.iter().filter(|(kind, ..)| *kind == RequestKind::Write).map(|(.., sectors)| u64::from(*sectors)).sum()
 }

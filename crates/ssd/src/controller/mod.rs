@@ -10,8 +10,9 @@
 //!
 //! A block device around a block device, in virtual time; everything is off by default. It keeps these rules:
 //!
-//! - Commands are worked on in order of arrival. Writes, trims and flushes take effect in that order; a read overtakes
-//!   them only where it shares no sector with them. So a read gives what was written last before it.
+//! - Commands are worked on in the order in which the drive takes them from the driver. Writes, trims and flushes take
+//!   effect in that order; a read overtakes them only where it shares no sector with them. So a read gives what was written
+//!   last before it.
 //! - What goes to the device below takes effect there in the order in which it was submitted, as [`crate::Ssd`] does it.
 //! - Data cross the link in order of command among those that are ready; without a rate, at once.
 //! - At one moment, what the device below completes comes first, then what crossed the link, then the gate, then the
@@ -71,6 +72,9 @@ enum Stage {
 struct Command {
     request: Request,
     tag: u64,
+    /// Its number among the commands that the drive took: the order in which they take effect. Where the driver hands them
+    /// over as they come it is the tag.
+    order: u64,
     start: u64,
     stage: Stage,
     /// Sectors that crossed the link, or are in the write buffer.
@@ -169,6 +173,7 @@ pub struct Controller<D, A = Fifo> {
     piece: u64,
     now: u64,
     next_tag: u64,
+    next_order: u64,
     commands: Vec<Command>,
     free: Vec<u32>,
     /// Commands in the firmware, with the time when it is done with them.
@@ -225,6 +230,7 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
             piece: if limit == 0 { u64::MAX } else { limit },
             now: device.now().0,
             next_tag: 0,
+            next_order: 0,
             commands: Vec::new(),
             free: Vec::new(),
             firmware: VecDeque::new(),
@@ -355,7 +361,8 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
     // --- commands ---
 
     fn take(&mut self, tag: u64, request: Request) {
-        let command = Command { request, tag, start: self.now, ..Command::default() };
+        let command = Command { request, tag, order: self.next_order, start: self.now, ..Command::default() };
+        self.next_order += 1;
         let slot = match self.free.pop() {
             Some(slot) => {
                 self.commands[slot as usize] = command;
@@ -384,7 +391,7 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
     #[inline]
     fn decide(&mut self, slot: u32) {
         let command = self.commands[slot as usize];
-        let (order, extent) = (command.tag, command.extent());
+        let (order, extent) = (command.order, command.extent());
         match command.request.kind {
             RequestKind::Flush => self.writers.push_back(slot),
             _ if command.request.sectors == 0 => return self.finish(slot),
@@ -414,7 +421,7 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
     /// A command has had its effect: later ones may touch its sectors.
     #[inline]
     fn settle(&mut self, slot: u32) {
-        let order = self.commands[slot as usize].tag;
+        let order = self.commands[slot as usize].order;
         if let Some(at) = self.unsettled.iter().position(|claim| claim.order == order) {
             self.unsettled.swap_remove(at);
             self.recheck |= !self.held.is_empty() || !self.writers.is_empty();

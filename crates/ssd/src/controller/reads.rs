@@ -12,7 +12,7 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
         while at < self.held.len() {
             let slot = self.held[at];
             let command = self.commands[slot as usize];
-            if self.must_wait(command.tag, command.extent(), false) || !self.serve(slot) {
+            if self.must_wait(command.order, command.extent(), false) || !self.serve(slot) {
                 at += 1;
             } else {
                 self.held.remove(at);
@@ -75,7 +75,7 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
         let command = &mut self.commands[slot as usize];
         let sectors = command.done - command.asked;
         command.asked = command.done;
-        self.link.wish(Crossing { slot, order: command.tag, sectors, way: Way::Out }, self.now);
+        self.link.wish(Crossing { slot, order: command.order, sectors, way: Way::Out }, self.now);
     }
 
     /// Hands the next piece of a read, or of a write past the buffer, to the device below.

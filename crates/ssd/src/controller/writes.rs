@@ -25,7 +25,7 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
         let extent = command.extent();
         match command.stage {
             Stage::Start => {
-                if command.request.kind != RequestKind::Flush && self.must_wait(command.tag, extent, true) {
+                if command.request.kind != RequestKind::Flush && self.must_wait(command.order, extent, true) {
                     return false;
                 }
                 if self.forces_all(&command) && !(self.buffer.is_empty() && self.inside.writes == 0) {
@@ -123,7 +123,7 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
         } else {
             self.piece_of(command.request.first_sector + command.crossed, command.sectors() - command.crossed)
         };
-        self.link.wish(Crossing { slot, order: command.tag, sectors, way: Way::In }, self.now);
+        self.link.wish(Crossing { slot, order: command.order, sectors, way: Way::In }, self.now);
     }
 
     pub(super) fn place(&mut self, slot: u32, part: Extent) {
