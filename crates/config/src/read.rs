@@ -308,7 +308,7 @@ mod tests {
     fn a_number_out_of_its_range_is_refused_in_a_line_whatever_is_chosen() {
         for (setting, expected) in [
             ("timing.program=11 s", "found 11 s, expected 0 ns to 10 s"),
-            ("timing.bus-rate=99 kB/s", "found 96.679 KiB/s, expected 100 kB/s to 1 TB/s"),
+            ("timing.bus-rate=99 kB/s", "found 99000 B/s, expected 100 kB/s to 1 TB/s"),
             ("geometry.page-size=1000", "found 1000 B, expected a multiple of 512 B from 512 B to 16 MiB"),
             ("gc.windowed-greedy.beta=-1.0", "found -1, expected valid pages a cycle, 0 to 1,000,000"),
             ("gc.cat.age-step=0", "found 0, expected 1 or more host page writes"),
@@ -326,6 +326,8 @@ mod tests {
                 "found 1.5, expected a share of all blocks above 0 and below 1, such as 0.03",
             ),
             ("ftl.replacement.reserve-blocks=0", "found 0, expected 1 or more: a fold needs an erased block"),
+            ("ftl.superblock.update-blocks=0", "found 0, expected 1 or more blocks beyond them"),
+            ("ram.gc-arm.window=0", "found 0, expected 1 or more requests"),
             ("placement.dac.regions=65", "found 65, expected 1 to 64"),
             ("host.pai.timeout=61 s", "found 61 s, expected 0 ns to 60 s"),
             ("host.ssd-friendly.zones=0", "found 0, expected 1 to 512"),

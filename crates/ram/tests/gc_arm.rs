@@ -307,8 +307,6 @@ fn conflicts_are_explained() {
     one(grouped(), &settings(7 * PAGE, small_steps()), &["ram.size", "7 pages", "ram.gc-arm.step"]);
     let tiny = GcArmSettings { step: Bytes(100), ..small_steps() };
     one(grouped(), &settings(20 * PAGE, tiny), &["ram.gc-arm.step", "100 B"]);
-    let never = GcArmSettings { window: 0, ..small_steps() };
-    one(grouped(), &settings(20 * PAGE, never), &["ram.gc-arm.window"]);
 }
 
 /// The buffer as a list of pages with their last writes; every question answered by a look at all.

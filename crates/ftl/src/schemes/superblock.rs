@@ -914,10 +914,6 @@ mod tests {
                 .unwrap_err()
                 .join("\n")
         };
-        assert_eq!(
-            problems(sized(8, 0, 2), 32),
-            "ftl.superblock.update-blocks: found 0, expected 1 or more blocks beyond them"
-        );
         assert!(
             problems(sized(8, 4, 4), 48)
                 .contains("ftl.superblock.reserve-blocks = 4 for cleaning, and one to write to")
