@@ -54,7 +54,19 @@ fn drives(cycles: bool) -> impl Strategy<Value = Drive> {
     (policies, 1..4u32, 1..20u32, 1..3u32, any::<u64>(), cycles).prop_map(
         |((scheme, victim, wear, placement, allocation, invalidate), free_blocks_min, entries, dies, seed, cycles)| {
             let wear = wear.filter(|wear| !wear.needs_limit() || cycles.is_some());
-            Drive { scheme, victim, wear, placement, allocation, invalidate, free_blocks_min, entries, dies, seed, cycles }
+            Drive {
+                scheme,
+                victim,
+                wear,
+                placement,
+                allocation,
+                invalidate,
+                free_blocks_min,
+                entries,
+                dies,
+                seed,
+                cycles,
+            }
         },
     )
 }
@@ -90,7 +102,11 @@ impl Bench {
     fn new(drive: &Drive) -> Self {
         let Drive { scheme, victim, placement: policy, allocation, invalidate, free_blocks_min, .. } = *drive;
         let dftl = DftlSettings { cmt_entries: drive.entries, ..DftlSettings::default() };
-        let ftl = FtlSettings { entry_bytes: 512, schemes: SchemeSettings { dftl, ..SchemeSettings::default() }, ..FtlSettings::default() };
+        let ftl = FtlSettings {
+            entry_bytes: 512,
+            schemes: SchemeSettings { dftl, ..SchemeSettings::default() },
+            ..FtlSettings::default()
+        };
         let mut gc = GcSettings { victim: victim.into(), invalidate, free_blocks_min, ..GcSettings::default() };
         gc.victims.windowed_greedy.window = 8;
         gc.victims.container_marking.window_blocks = 8;
