@@ -77,8 +77,9 @@ pub(crate) trait PageMapped {
         let _ = lists;
     }
 
-    /// A page was copied to `ppn`; where pages of the map are listed, one that has to be written for it joins `pending`.
-    fn moved(&mut self, owner: u32, ppn: u32, pending: &mut Vec<u32>);
+    /// Pages of `owners` were copied to `first` and the pages after it. Where pages of the map are listed, those that have to
+    /// be written for it join `pending`.
+    fn moved(&mut self, owners: &[u32], first: u32, pending: &mut Vec<u32>);
 
     /// Writes a page of the map that changed because blocks of a plane are cleaned.
     fn write_map_page(&mut self, page: u32, at: usize, cause: Cause, planes: &mut [Plane], flash: &mut Flash) {

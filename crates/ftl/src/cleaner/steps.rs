@@ -71,10 +71,12 @@ impl Steps {
             }
             let (from, lpns) = (&from[first..end], &lpns[first..end]);
             match &mut work.into {
-                None => plane.copy(from, lpns, work.stream, work.cause, flash, |lpn, ppn| map.moved(lpn, ppn, pending)),
+                None => plane.copy(from, lpns, work.stream, work.cause, flash, |owners, first| {
+                    map.moved(owners, first, pending)
+                }),
                 Some((_, next)) => {
                     flash.copy_run(from, lpns, Ppn(*next), work.cause);
-                    lpns.iter().zip(*next..).for_each(|(lpn, ppn)| map.moved(*lpn, ppn, pending));
+                    map.moved(lpns, *next, pending);
                     *next += lpns.len() as u32;
                 }
             }

@@ -280,8 +280,9 @@ impl PageMapped for Moves<'_> {
     }
 
     #[inline(always)]
-    fn moved(&mut self, lpn: u32, ppn: u32, _: &mut Vec<u32>) {
-        self.l2p[lpn as usize] = ppn;
+    fn moved(&mut self, owners: &[u32], first: u32, _: &mut Vec<u32>) {
+        let l2p = &mut *self.l2p;
+        owners.iter().zip(first..).for_each(|(lpn, ppn)| l2p[*lpn as usize] = ppn);
     }
 
     /// FIFO and random policies may name full blocks; going round all of them twice without a gain means that there is

@@ -158,29 +158,37 @@ impl PageMapped for Moves<'_> {
     }
 
     /// A cached entry is changed in the cache alone, another one on its translation page.
-    #[inline(always)]
-    fn moved(&mut self, owner: u32, ppn: u32, pending: &mut Vec<u32>) {
-        let Self { map, figures, .. } = self;
-        if owner as usize >= map.table.len() {
-            map.directory[owner as usize - map.table.len()].ppn = ppn;
+    #[inline]
+    fn moved(&mut self, owners: &[u32], first: u32, pending: &mut Vec<u32>) {
+        let lists = self.lists;
+        let (map, listed) = (&mut *self.map, &mut *self.listed);
+        let logical_pages = map.table.len();
+        // A block holds data or translation pages, never both.
+        if owners.first().is_some_and(|owner| *owner as usize >= logical_pages) {
+            let directory = &mut map.directory[..];
+            owners.iter().zip(first..).for_each(|(page, ppn)| directory[*page as usize - logical_pages].ppn = ppn);
             return;
         }
-        match map.slot_of(owner) {
-            NONE => {
-                map.table[owner as usize] = ppn;
-                figures.gc_updates += 1;
-                if self.lists {
-                    let page = map.page_of(owner);
-                    if self.listed.insert(page) {
-                        pending.push(page);
+        let mut cached = 0;
+        for (owner, ppn) in owners.iter().copied().zip(first..) {
+            match map.slot_of(owner) {
+                NONE => {
+                    map.table[owner as usize] = ppn;
+                    if lists {
+                        let page = map.page_of(owner);
+                        if listed.insert(page) {
+                            pending.push(page);
+                        }
                     }
                 }
-            }
-            slot => {
-                map.change(slot, ppn);
-                figures.lazy_updates += 1;
+                slot => {
+                    map.change(slot, ppn);
+                    cached += 1;
+                }
             }
         }
+        self.figures.lazy_updates += cached;
+        self.figures.gc_updates += owners.len() as u64 - cached;
     }
 
     /// In the plane where the translation page lies if that one takes it without a clean, else in the victim's, which has
@@ -275,10 +283,10 @@ impl Moves<'_> {
         pending.clear();
         let pages = flash.geometry().pages_per_block();
         if self.is_translation(block, flash) {
-            list_pages(block, moving, flash, |_, _| self.translation);
+            list_pages(block, &mut moving[self.translation..], flash, |_, _| 0);
         } else {
             let (map, placement) = (&*self.map, &mut *self.placement);
-            list_data_pages(block, map, placement, moving, flash);
+            list_data_pages(block, map, placement, &mut moving[..self.translation], flash);
             list_translation_pages(map, self.listed, &moving[..self.translation], pending);
         }
         let frontiers = &plane.frontiers;
