@@ -152,7 +152,7 @@ impl Plane {
     }
 
     /// Copies the pages `from`, owned by `lpns`, to the frontier of a stream, opening blocks as needed, and tells `moved`
-    /// each owner's new place. The sources stay valid.
+    /// of each run: its owners and the place of the first. The sources stay valid.
     #[inline]
     pub fn copy(
         &mut self,
@@ -161,7 +161,7 @@ impl Plane {
         stream: usize,
         cause: Cause,
         flash: &mut Flash,
-        mut moved: impl FnMut(u32, u32),
+        mut moved: impl FnMut(&[u32], u32),
     ) {
         let mut done = 0;
         while done < lpns.len() {
@@ -172,9 +172,7 @@ impl Plane {
             frontier.next += u32::try_from(count).expect("no larger than the room");
             let batch = done..done + count;
             flash.copy_run(&from[batch.clone()], &lpns[batch.clone()], Ppn(first), cause);
-            for (lpn, ppn) in lpns[batch].iter().zip(first..) {
-                moved(*lpn, ppn);
-            }
+            moved(&lpns[batch], first);
             self.seal_if_full(stream, Ppn(first), flash);
             done += count;
         }

@@ -40,8 +40,8 @@ use crate::planes::Planes;
 use crate::policies::map_cache::MapCacheContext;
 use crate::policies::placement::{HostWrite, Placement};
 use crate::{
-    Allocation, Cause, Flash, Ftl, Ghosts, InvalidateOrder, LpnRun, MapCacheView, MappingCache, OutOfSpace, Progress,
-    SchemeFigures, ServesRam, VictimName, Violation, Watch,
+    Allocation, Cause, Flash, Ftl, Ghosts, InvalidateOrder, LpnRun, MappingCache, OutOfSpace, Progress, SchemeFigures,
+    VictimName, Violation,
 };
 use cleaning::Listed;
 use flashwright_nand::{BlockId, Lpn, PlaneId, Ppn, prefetch};
@@ -355,53 +355,6 @@ impl Ftl for Dftl {
                 self.map.policy.expect(slot);
             }
         }
-    }
-}
-
-impl ServesRam for Dftl {
-    fn fetch(&mut self, lpn: Lpn, cause: Cause, flash: &mut Flash) -> Option<Ppn> {
-        let (ppn, loaded) = match self.translate(lpn, flash) {
-            Ok((slot, loaded)) => (self.map.slots[slot as usize].ppn, loaded),
-            Err(_) => self.consult(lpn, flash),
-        };
-        if ppn != NONE {
-            flash.next_waits_for_mark(loaded);
-            flash.read_internal(Ppn(ppn), cause);
-        }
-        (ppn != NONE).then_some(Ppn(ppn))
-    }
-
-    fn look_up_block(&mut self, run: LpnRun, flash: &mut Flash) {
-        self.load_block(run.iter(), &(run.first.0..run.first.0 + run.pages), flash);
-    }
-
-    fn write_block(&mut self, lpns: &[u32], flash: &mut Flash) -> Result<(), OutOfSpace> {
-        self.write_own_block(lpns, flash)
-    }
-
-    fn supersede(&mut self, lpns: &[u32], flash: &mut Flash) {
-        if self.invalidate == InvalidateOrder::BeforeGc {
-            self.drop_cached_copies(lpns, flash);
-        }
-    }
-
-    fn watch(&mut self, watch: Watch, flash: &Flash) {
-        if watch.reclaimable {
-            self.planes.watch_fewest(flash);
-        }
-        self.ghosts = (watch.map_ghosts > 0).then(|| Ghosts::new(watch.map_ghosts));
-    }
-
-    fn reclaimable_pages(&self, flash: &Flash) -> Option<u32> {
-        self.planes.reclaimable_pages(flash)
-    }
-
-    fn map_cache(&self) -> Option<MapCacheView> {
-        Some(self.view())
-    }
-
-    fn resize_map_cache(&mut self, entries: u32, flash: &mut Flash) {
-        self.resize(entries, flash);
     }
 }
 

@@ -8,7 +8,7 @@
 //! bad; a plane never has fewer than one free block when a clean starts, which is the room its copies need.
 
 use super::{BuildScheme, Reserve, SchemeContext};
-use crate::cleaner::{Cleaner, Effort, Moving, PageMapped};
+use crate::cleaner::{Cleaner, Effort, Moving, PageMapped, list_pages};
 use crate::plane::{Plane, good_blocks};
 use crate::planes::Planes;
 use crate::policies::placement::{HostWrite, Placement, Relocation};
@@ -262,6 +262,7 @@ impl PageMapped for Moves<'_> {
         _: usize,
         effort: &mut Effort,
         moving: &mut Vec<Moving>,
+        _: &mut Vec<u32>,
         flash: &mut Flash,
     ) -> Option<(BlockId, Cause)> {
         let block = BlockId(plane.first_block.0 + plane.pick(flash)?);
@@ -270,20 +271,18 @@ impl PageMapped for Moves<'_> {
             return None; // where the policy picks the fewest, no sealed block has an invalid page
         }
         Moving::clear(moving, usize::from(self.placement.streams()));
-        let first = flash.geometry().first_page(block).0;
-        let spares = flash.nand().spares(block);
-        for ppn in flash.valid_pages(block) {
-            let lpn = spares[(ppn.0 - first) as usize];
-            let stream = self.placement.relocation(Relocation { lpn: Lpn(lpn), from: ppn, flash });
-            prefetch(self.l2p, lpn as usize);
-            moving[usize::from(stream)].push(ppn, lpn);
-        }
+        let (l2p, placement) = (&*self.l2p, &mut *self.placement);
+        list_pages(block, moving, flash, |from, lpn| {
+            prefetch(l2p, lpn as usize);
+            usize::from(placement.relocation(Relocation { lpn: Lpn(lpn), from, flash }))
+        });
         Some((block, Cause::Gc))
     }
 
     #[inline(always)]
-    fn moved(&mut self, lpn: u32, ppn: u32, _: &mut Vec<u32>) {
-        self.l2p[lpn as usize] = ppn;
+    fn moved(&mut self, owners: &[u32], first: u32, _: &mut Vec<u32>) {
+        let l2p = &mut *self.l2p;
+        owners.iter().zip(first..).for_each(|(lpn, ppn)| l2p[*lpn as usize] = ppn);
     }
 
     /// FIFO and random policies may name full blocks; going round all of them twice without a gain means that there is

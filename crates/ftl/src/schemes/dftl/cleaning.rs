@@ -23,7 +23,7 @@
 
 use super::mapping::{Mapping, NONE};
 use super::{Dftl, Figures, stream_id};
-use crate::cleaner::{Effort, Moving, PageMapped};
+use crate::cleaner::{Effort, Moving, PageMapped, list_pages};
 use crate::plane::{Frontier, Plane};
 use crate::planes::{Planes, drop_copy};
 use crate::policies::placement::{Placement, Relocation};
@@ -60,7 +60,12 @@ impl Listed {
     /// Puts a translation page on the list; answers whether it was not there.
     #[inline(always)]
     fn insert(&mut self, page: u32) -> bool {
-        std::mem::replace(&mut self.last[page as usize], self.list) != self.list
+        let last = &mut self.last[page as usize];
+        let new = *last != self.list;
+        if new {
+            *last = self.list;
+        }
+        new
     }
 }
 
@@ -73,13 +78,15 @@ pub(super) struct Moves<'a> {
     /// The stream of translation pages.
     translation: usize,
     free_blocks_min: usize,
+    /// Whether translation pages are listed as their entries change.
+    lists: bool,
 }
 
 impl Dftl {
     pub(super) fn parts(&mut self) -> (&mut Planes, Moves<'_>) {
         let Self { planes, map, placement, figures, listed, translation, .. } = self;
         let free_blocks_min = planes.cleaner.free_blocks_min;
-        (planes, Moves { map, placement, figures, listed, translation: *translation, free_blocks_min })
+        (planes, Moves { map, placement, figures, listed, translation: *translation, free_blocks_min, lists: false })
     }
 
     /// Gets room for a page in a turn: see [`Planes::make_room`].
@@ -97,8 +104,8 @@ impl Dftl {
 
     /// Programs a translation page in the open translation block of a plane, which has room.
     pub(super) fn program_translation(&mut self, at: usize, page: u32, cause: Cause, flash: &mut Flash) {
-        let (Planes { all, cleaner, .. }, mut moves) = self.parts();
-        moves.program_translation(at, page, cause, all, flash);
+        let Planes { all, cleaner, .. } = &mut self.planes;
+        program_translation(&mut self.map, self.translation, at, page, cause, all, flash);
         cleaner.wrote_map_page(page, all);
     }
 }
@@ -113,6 +120,7 @@ impl PageMapped for Moves<'_> {
         reserve: usize,
         effort: &mut Effort,
         moving: &mut Vec<Moving>,
+        pending: &mut Vec<u32>,
         flash: &mut Flash,
     ) -> Option<(BlockId, Cause)> {
         let free = plane.pool.len();
@@ -127,7 +135,7 @@ impl PageMapped for Moves<'_> {
         {
             let block = BlockId(plane.first_block.0 + local);
             if !scarce || effort.passed_over != Some(block) {
-                let cost = self.survey(plane, block, moving, flash);
+                let cost = self.survey(plane, block, moving, pending, flash);
                 if cost.blocks <= free && !(gains && cost.gain <= 0) && !(full_is_hopeless && cost.invalid == 0) {
                     return Some((block, self.cause(block, flash)));
                 }
@@ -136,42 +144,56 @@ impl PageMapped for Moves<'_> {
             }
         }
         let block = self.rescue(plane, effort.voluntary, flash)?;
-        let cost = self.survey(plane, block, moving, flash);
+        let cost = self.survey(plane, block, moving, pending, flash);
         let allowed = cost.blocks <= free && !(effort.voluntary && cost.gain <= 0);
         allowed.then(|| (block, self.cause(block, flash)))
     }
 
     #[inline]
-    fn moves(&mut self) {
-        self.listed.begin(self.map.directory.len());
+    fn moves(&mut self, lists: bool) {
+        self.lists = lists;
+        if lists {
+            self.listed.begin(self.map.directory.len());
+        }
     }
 
     /// A cached entry is changed in the cache alone, another one on its translation page.
-    #[inline(always)]
-    fn moved(&mut self, owner: u32, ppn: u32, pending: &mut Vec<u32>) {
-        let Self { map, figures, .. } = self;
-        if owner as usize >= map.table.len() {
-            map.directory[owner as usize - map.table.len()].ppn = ppn;
+    #[inline]
+    fn moved(&mut self, owners: &[u32], first: u32, pending: &mut Vec<u32>) {
+        let lists = self.lists;
+        let (map, listed) = (&mut *self.map, &mut *self.listed);
+        let logical_pages = map.table.len();
+        // A block holds data or translation pages, never both.
+        if owners.first().is_some_and(|owner| *owner as usize >= logical_pages) {
+            let directory = &mut map.directory[..];
+            owners.iter().zip(first..).for_each(|(page, ppn)| directory[*page as usize - logical_pages].ppn = ppn);
             return;
         }
-        match map.slot_of(owner) {
-            NONE => {
-                map.table[owner as usize] = ppn;
-                figures.gc_updates += 1;
-                let page = map.page_of(owner);
-                if self.listed.insert(page) {
-                    pending.push(page);
+        let mut cached = 0;
+        for (owner, ppn) in owners.iter().copied().zip(first..) {
+            match map.slot_of(owner) {
+                NONE => {
+                    map.table[owner as usize] = ppn;
+                    if lists {
+                        let page = map.page_of(owner);
+                        if listed.insert(page) {
+                            pending.push(page);
+                        }
+                    }
+                }
+                slot => {
+                    map.change(slot, ppn);
+                    cached += 1;
                 }
             }
-            slot => {
-                map.change(slot, ppn);
-                figures.lazy_updates += 1;
-            }
         }
+        self.figures.lazy_updates += cached;
+        self.figures.gc_updates += owners.len() as u64 - cached;
     }
 
     /// In the plane where the translation page lies if that one takes it without a clean, else in the victim's, which has
     /// kept room for all of them. So they don't gather where cleaning is.
+    #[inline]
     fn write_map_page(&mut self, page: u32, at: usize, cause: Cause, planes: &mut [Plane], flash: &mut Flash) {
         let stream = stream_id(self.translation);
         let old = Ppn(self.map.directory[page as usize].ppn);
@@ -183,7 +205,7 @@ impl PageMapped for Moves<'_> {
         }
         flash.read_internal(old, cause);
         flash.next_waits_for_mark(flash.mark());
-        self.program_translation(at, page, cause, planes, flash);
+        program_translation(self.map, self.translation, at, page, cause, planes, flash);
         self.figures.gc_update_pages += 1;
     }
 
@@ -247,25 +269,25 @@ impl Moves<'_> {
         data.min_by_key(|block| flash.pages_valid(*block)).filter(holds_old)
     }
 
-    /// Lists the valid pages of a block by the stream that they go to, and answers what a clean of it takes.
-    fn survey(&mut self, plane: &Plane, block: BlockId, moving: &mut Vec<Moving>, flash: &Flash) -> Cost {
+    /// Lists the valid pages of a block by the stream that they go to, and the translation pages that a clean of it
+    /// writes; answers what that takes.
+    fn survey(
+        &mut self,
+        plane: &Plane,
+        block: BlockId,
+        moving: &mut Vec<Moving>,
+        pending: &mut Vec<u32>,
+        flash: &Flash,
+    ) -> Cost {
         Moving::clear(moving, self.translation + 1);
-        let mut map_pages = 0;
+        pending.clear();
         let pages = flash.geometry().pages_per_block();
-        let first = flash.geometry().first_page(block).0;
-        let spares = flash.nand().spares(block);
         if self.is_translation(block, flash) {
-            for ppn in flash.valid_pages(block) {
-                moving[self.translation].push(ppn, spares[(ppn.0 - first) as usize]);
-            }
+            list_pages(block, &mut moving[self.translation..], flash, |_, _| 0);
         } else {
-            for ppn in flash.valid_pages(block) {
-                let lpn = spares[(ppn.0 - first) as usize];
-                let stream = self.placement.relocation(Relocation { lpn: Lpn(lpn), from: ppn, flash });
-                prefetch(&self.map.table, lpn as usize);
-                moving[usize::from(stream)].push(ppn, lpn);
-            }
-            map_pages = self.count_translation_pages(&moving[..self.translation]);
+            let (map, placement) = (&*self.map, &mut *self.placement);
+            list_data_pages(block, map, placement, &mut moving[..self.translation], flash);
+            list_translation_pages(map, self.listed, &moving[..self.translation], pending);
         }
         let frontiers = &plane.frontiers;
         let opened = |stream: usize, count: usize| {
@@ -274,29 +296,58 @@ impl Moves<'_> {
         let moved: usize = moving.iter().map(|moving| moving.lpns.len()).sum();
         let blocks =
             moving.iter().zip(0..self.translation).map(|(moving, at)| opened(at, moving.lpns.len())).sum::<usize>()
-                + opened(self.translation, moving[self.translation].lpns.len() + map_pages);
-        Cost { gain: i64::from(pages) - (moved + map_pages) as i64, blocks, invalid: pages - flash.pages_valid(block) }
+                + opened(self.translation, moving[self.translation].lpns.len() + pending.len());
+        Cost {
+            gain: i64::from(pages) - (moved + pending.len()) as i64,
+            blocks,
+            invalid: pages - flash.pages_valid(block),
+        }
     }
+}
 
-    /// Translation pages of the listed data pages whose entries are not cached.
-    fn count_translation_pages(&mut self, moving: &[Moving]) -> usize {
-        self.listed.begin(self.map.directory.len());
-        let mut count = 0;
-        for lpn in moving.iter().flat_map(|moving| &moving.lpns) {
-            let slot = self.map.slot_of(*lpn);
-            prefetch(&self.map.slots, slot as usize);
+// Functions of their own, so that the compiler knows that their arguments don't overlap.
+
+/// Lists the valid pages of a data block by the stream that the placement policy names.
+#[inline(never)]
+fn list_data_pages(block: BlockId, map: &Mapping, placement: &mut Placement, moving: &mut [Moving], flash: &Flash) {
+    list_pages(block, moving, flash, |from, lpn| {
+        prefetch(&map.table, lpn as usize);
+        usize::from(placement.relocation(Relocation { lpn: Lpn(lpn), from, flash }))
+    });
+}
+
+/// Lists the translation pages of the listed data pages whose entries are not cached, each once.
+#[inline(never)]
+fn list_translation_pages(map: &Mapping, listed: &mut Listed, moving: &[Moving], pending: &mut Vec<u32>) {
+    listed.begin(map.directory.len());
+    for moving in moving {
+        for lpn in &moving.lpns {
+            let slot = map.slot_of(*lpn);
+            prefetch(&map.slots, slot as usize);
             if slot == NONE {
-                count += usize::from(self.listed.insert(self.map.page_of(*lpn)));
+                let page = map.page_of(*lpn);
+                if listed.insert(page) {
+                    pending.push(page);
+                }
             }
         }
-        count
     }
+}
 
-    fn program_translation(&mut self, at: usize, page: u32, cause: Cause, planes: &mut [Plane], flash: &mut Flash) {
-        let ppn = planes[at].take(self.translation);
-        flash.program(ppn, Lpn(self.map.table.len() as u32 + page), cause);
-        planes[at].seal_if_full(self.translation, ppn, flash);
-        let old = std::mem::replace(&mut self.map.directory[page as usize].ppn, ppn.0);
-        drop_copy(planes, Ppn(old), flash);
-    }
+/// Programs a translation page in the open translation block of a plane, which has room.
+#[inline]
+fn program_translation(
+    map: &mut Mapping,
+    translation: usize,
+    at: usize,
+    page: u32,
+    cause: Cause,
+    planes: &mut [Plane],
+    flash: &mut Flash,
+) {
+    let ppn = planes[at].take(translation);
+    flash.program(ppn, Lpn(map.table.len() as u32 + page), cause);
+    planes[at].seal_if_full(translation, ppn, flash);
+    let old = std::mem::replace(&mut map.directory[page as usize].ppn, ppn.0);
+    drop_copy(planes, Ppn(old), flash);
 }

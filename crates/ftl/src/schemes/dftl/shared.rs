@@ -8,7 +8,7 @@
 use super::mapping::{Mapping, NONE};
 use super::settings::SizeKey;
 use super::{Dftl, stream_id};
-use crate::{Cause, Flash, MapCacheView, OutOfSpace, write_runs};
+use crate::{Cause, Flash, Ghosts, InvalidateOrder, LpnRun, MapCacheView, OutOfSpace, ServesRam, Watch, write_runs};
 use flashwright_nand::{Lpn, Ppn};
 use std::ops::Range;
 
@@ -36,6 +36,53 @@ impl Mapping {
     /// Tells the replacement policy that the dirty entries of a translation page are clean from now on.
     pub fn tell_cleaned(&mut self, page: u32) {
         self.policy.group(page).into_iter().rev().for_each(|slot| self.policy.cleaned(slot));
+    }
+}
+
+impl ServesRam for Dftl {
+    fn fetch(&mut self, lpn: Lpn, cause: Cause, flash: &mut Flash) -> Option<Ppn> {
+        let (ppn, loaded) = match self.translate(lpn, flash) {
+            Ok((slot, loaded)) => (self.map.slots[slot as usize].ppn, loaded),
+            Err(_) => self.consult(lpn, flash),
+        };
+        if ppn != NONE {
+            flash.next_waits_for_mark(loaded);
+            flash.read_internal(Ppn(ppn), cause);
+        }
+        (ppn != NONE).then_some(Ppn(ppn))
+    }
+
+    fn look_up_block(&mut self, run: LpnRun, flash: &mut Flash) {
+        self.load_block(run.iter(), &(run.first.0..run.first.0 + run.pages), flash);
+    }
+
+    fn write_block(&mut self, lpns: &[u32], flash: &mut Flash) -> Result<(), OutOfSpace> {
+        self.write_own_block(lpns, flash)
+    }
+
+    fn supersede(&mut self, lpns: &[u32], flash: &mut Flash) {
+        if self.invalidate == InvalidateOrder::BeforeGc {
+            self.drop_cached_copies(lpns, flash);
+        }
+    }
+
+    fn watch(&mut self, watch: Watch, flash: &Flash) {
+        if watch.reclaimable {
+            self.planes.watch_fewest(flash);
+        }
+        self.ghosts = (watch.map_ghosts > 0).then(|| Ghosts::new(watch.map_ghosts));
+    }
+
+    fn reclaimable_pages(&self, flash: &Flash) -> Option<u32> {
+        self.planes.reclaimable_pages(flash)
+    }
+
+    fn map_cache(&self) -> Option<MapCacheView> {
+        Some(self.view())
+    }
+
+    fn resize_map_cache(&mut self, entries: u32, flash: &mut Flash) {
+        self.resize(entries, flash);
     }
 }
 
@@ -92,7 +139,7 @@ impl Dftl {
             entries_per_page: self.map.entries_on_page(),
             has_clean: self.map.policy.has_clean(),
             largest_group: self.map.policy.largest_group(),
-            ghost_hits: self.ghosts.as_ref().map_or(0, crate::Ghosts::hits),
+            ghost_hits: self.ghosts.as_ref().map_or(0, Ghosts::hits),
             evictions: self.figures.cache.evictions,
             dirty_evictions: self.figures.cache.dirty_evictions,
             set_by: self.size_key.map(|key| match key {

@@ -22,119 +22,20 @@
 //! budget. The host leaves as many, because it opens blocks only beyond `free_blocks_min`. So work that was begun can
 //! always be ended, and what a write can't get from its plane is never held back by work that rests.
 
+mod steps;
+mod work;
+
 use crate::plane::Plane;
 use crate::policies::schedule::{Foreground, Moment, Occasion, Schedule};
 use crate::{Cause, Flash, Progress, Violation};
-use flashwright_nand::{BlockId, Ppn};
+use flashwright_nand::BlockId;
 use serde::{Deserialize, Serialize};
+use steps::{Steps, forget_pending};
+pub(crate) use work::{Moving, Work, list_pages};
 
 /// The plane can't take a page: nothing to reclaim.
 #[derive(Debug)]
 pub(crate) struct Exhausted;
-
-/// Pages on their way to one frontier, with their owners.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Moving {
-    pub from: Vec<u32>,
-    pub lpns: Vec<u32>,
-}
-
-impl Moving {
-    #[inline(always)]
-    pub fn push(&mut self, from: Ppn, lpn: u32) {
-        self.from.push(from.0);
-        self.lpns.push(lpn);
-    }
-
-    /// Empties the lists of so many streams.
-    #[inline]
-    pub fn clear(lists: &mut Vec<Self>, streams: usize) {
-        lists.resize(streams, Self::default());
-        for list in lists {
-            list.from.clear();
-            list.lpns.clear();
-        }
-    }
-}
-
-/// A block that is being cleaned or recycled, and how far that has come.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Work {
-    block: BlockId,
-    /// What copies and erase count as: wear for a recycling.
-    cause: Cause,
-    /// The pages to move, by stream.
-    moving: Vec<Moving>,
-    /// The next of them: its stream and its place in that list.
-    stream: usize,
-    next: usize,
-    /// Pages copied.
-    copied: u32,
-    /// The block that takes the pages of a recycling, and its next page, until it is sealed.
-    into: Option<(BlockId, u32)>,
-    erased: bool,
-    /// Pages of the map to be written, and how many of them are.
-    pending: Vec<u32>,
-    written: usize,
-    /// Whether it has rested: pages may have turned invalid since they were listed.
-    rested: bool,
-}
-
-impl Default for Work {
-    fn default() -> Self {
-        Self {
-            block: BlockId(0),
-            cause: Cause::Gc,
-            moving: Vec::new(),
-            stream: 0,
-            next: 0,
-            copied: 0,
-            into: None,
-            erased: false,
-            pending: Vec::new(),
-            written: 0,
-            rested: false,
-        }
-    }
-}
-
-impl Work {
-    /// Begins on a block whose pages are listed.
-    fn begin(&mut self, block: BlockId, cause: Cause, into: Option<(BlockId, u32)>) {
-        (self.block, self.cause, self.into) = (block, cause, into);
-        (self.stream, self.next, self.copied, self.written) = (0, 0, 0, 0);
-        (self.erased, self.rested) = (false, false);
-        self.pending.clear();
-    }
-
-    /// Whether it holds a block, which is then neither free nor sealed.
-    pub fn holds(&self, block: BlockId) -> bool {
-        !self.erased && block == self.block || self.into.is_some_and(|(into, _)| block == into)
-    }
-
-    /// Blocks that it holds.
-    pub fn blocks(&self) -> usize {
-        usize::from(!self.erased) + usize::from(self.into.is_some())
-    }
-
-    /// It rests: what was written is written.
-    fn rest(&mut self) {
-        self.pending.drain(..self.written);
-        self.written = 0;
-        self.rested = true;
-    }
-
-    /// Nothing is left to copy: each page of the map is to be written once.
-    fn order_pending(&mut self) {
-        if self.cause == Cause::Wear {
-            self.pending.sort_unstable();
-            self.pending.dedup();
-        } else if self.rested {
-            let mut seen = std::collections::BTreeSet::new();
-            self.pending.retain(|page| seen.insert(*page));
-        }
-    }
-}
 
 /// How the making of room goes.
 #[derive(Clone, Debug, Default)]
@@ -159,22 +60,26 @@ pub(crate) trait PageMapped {
     const LEVELS_FIRST: bool;
 
     /// Names the next victim of a plane, with what its copies count as, and lists its valid pages by the stream that they
-    /// go to. `reserve`: see [`Cleaner`].
+    /// go to, and the pages of the map that have to be written for them. `reserve`: see [`Cleaner`].
     fn choose(
         &mut self,
         plane: &mut Plane,
         reserve: usize,
         effort: &mut Effort,
         moving: &mut Vec<Moving>,
+        pending: &mut Vec<u32>,
         flash: &mut Flash,
     ) -> Option<(BlockId, Cause)>;
 
-    /// Pages are about to be moved.
+    /// Pages are about to be moved. `lists` unless all pages move as they were listed with the victim.
     #[inline(always)]
-    fn moves(&mut self) {}
+    fn moves(&mut self, lists: bool) {
+        let _ = lists;
+    }
 
-    /// A page was copied to `ppn`; pages of the map that have to be written for it join `pending`.
-    fn moved(&mut self, owner: u32, ppn: u32, pending: &mut Vec<u32>);
+    /// Pages of `owners` were copied to `first` and the pages after it. Where pages of the map are listed, those that have to
+    /// be written for it join `pending`.
+    fn moved(&mut self, owners: &[u32], first: u32, pending: &mut Vec<u32>);
 
     /// Writes a page of the map that changed because blocks of a plane are cleaned.
     fn write_map_page(&mut self, page: u32, at: usize, cause: Cause, planes: &mut [Plane], flash: &mut Flash) {
@@ -344,7 +249,8 @@ impl Cleaner {
         flash: &mut Flash,
     ) -> Option<Box<Work>> {
         let mut work = self.scratch.take().unwrap_or_default();
-        let Some((block, cause)) = map.choose(&mut planes[at], self.reserve, effort, &mut work.moving, flash) else {
+        let Work { moving, pending, .. } = &mut *work;
+        let Some((block, cause)) = map.choose(&mut planes[at], self.reserve, effort, moving, pending, flash) else {
             self.scratch = Some(work);
             return None;
         };
@@ -367,10 +273,7 @@ impl Cleaner {
         plane.take_to_recycle(block, flash);
         let mut work = self.scratch.take().unwrap_or_default();
         Moving::clear(&mut work.moving, 1);
-        let first = flash.geometry().first_page(block).0;
-        for ppn in flash.valid_pages(block) {
-            work.moving[0].push(ppn, flash.nand().spares(block)[(ppn.0 - first) as usize]);
-        }
+        list_pages(block, &mut work.moving, flash, |_, _| 0);
         let into = (!work.moving[0].from.is_empty()).then(|| {
             let into = plane.take_for(block, recycle.into, flash);
             (into, flash.geometry().first_page(into).0)
@@ -393,7 +296,12 @@ impl Cleaner {
         flash: &mut Flash,
     ) -> u32 {
         let mut steps = Steps { budget, made: 0, kept: self.kept };
-        map.moves();
+        // What is pending is known from the start only if nothing comes in between.
+        let lists = work.rested || budget != u32::MAX || work.cause == Cause::Wear;
+        if lists && !work.rested {
+            work.pending.clear();
+        }
+        map.moves(lists);
         let ended = steps.of(&mut work, at, planes, map, flash, self.resting > 0);
         if !ended {
             work.rest();
@@ -450,136 +358,5 @@ impl Cleaner {
         if self.resting > 0 {
             forget_pending(page, planes);
         }
-    }
-}
-
-/// The steps of one call.
-struct Steps {
-    budget: u32,
-    made: u32,
-    /// See [`Cleaner::kept`].
-    kept: usize,
-}
-
-impl Steps {
-    /// Makes steps of a work; answers whether it came to its end.
-    fn of<M: PageMapped>(
-        &mut self,
-        work: &mut Work,
-        at: usize,
-        planes: &mut [Plane],
-        map: &mut M,
-        flash: &mut Flash,
-        others_rest: bool,
-    ) -> bool {
-        let recycles = work.cause == Cause::Wear;
-        if !self.copy(work, &mut planes[at], map, flash) {
-            return false;
-        }
-        if let Some((into, next)) = work.into.take() {
-            planes[at].seal_recycled(into, next, flash);
-        }
-        (recycles || self.write_map(work, at, planes, map, flash, others_rest))
-            && (work.erased || self.erase(work, &mut planes[at], flash))
-            && (!recycles || self.write_map(work, at, planes, map, flash, others_rest))
-    }
-
-    /// Whether no more steps may be made. Work that must not rest gets all that it needs.
-    #[inline]
-    fn over(&mut self, plane: &Plane) -> bool {
-        if self.made < self.budget {
-            return false;
-        }
-        if plane.pool.len() >= self.kept {
-            return true;
-        }
-        self.budget = u32::MAX;
-        false
-    }
-
-    /// Copies pages; answers whether none is left.
-    fn copy<M: PageMapped>(&mut self, work: &mut Work, plane: &mut Plane, map: &mut M, flash: &mut Flash) -> bool {
-        let Work { moving, pending, .. } = work;
-        while let Some(Moving { from, lpns }) = moving.get(work.stream) {
-            let first = work.next;
-            if first == from.len() {
-                (work.stream, work.next) = (work.stream + 1, 0);
-                continue;
-            }
-            if work.rested && !flash.is_valid(Ppn(from[first])) {
-                work.next += 1;
-                continue;
-            }
-            if self.over(plane) {
-                return false;
-            }
-            let mut end = from.len().min(first + (self.budget - self.made) as usize);
-            if work.rested {
-                end = first + from[first..end].iter().take_while(|ppn| flash.is_valid(Ppn(**ppn))).count();
-            }
-            let (from, lpns) = (&from[first..end], &lpns[first..end]);
-            match &mut work.into {
-                None => plane.copy(from, lpns, work.stream, work.cause, flash, |lpn, ppn| map.moved(lpn, ppn, pending)),
-                Some((_, next)) => {
-                    flash.copy_run(from, lpns, Ppn(*next), work.cause);
-                    lpns.iter().zip(*next..).for_each(|(lpn, ppn)| map.moved(*lpn, ppn, pending));
-                    *next += lpns.len() as u32;
-                }
-            }
-            if self.budget != u32::MAX {
-                from.iter().for_each(|ppn| _ = flash.invalidate(Ppn(*ppn)));
-            }
-            work.next = end;
-            work.copied += from.len() as u32;
-            self.made += from.len() as u32;
-        }
-        true
-    }
-
-    /// Writes the pages of the map that are pending; answers whether none is left.
-    fn write_map<M: PageMapped>(
-        &mut self,
-        work: &mut Work,
-        at: usize,
-        planes: &mut [Plane],
-        map: &mut M,
-        flash: &mut Flash,
-        others_rest: bool,
-    ) -> bool {
-        work.order_pending();
-        let cause = if work.cause == Cause::Wear { Cause::Wear } else { Cause::GcTranslation };
-        while let Some(page) = work.pending.get(work.written).copied() {
-            if self.over(&planes[at]) {
-                return false;
-            }
-            map.write_map_page(page, at, cause, planes, flash);
-            work.written += 1;
-            self.made += 1;
-            if others_rest {
-                forget_pending(page, planes);
-            }
-        }
-        true
-    }
-
-    /// Erases the block, which holds nothing any more.
-    fn erase(&mut self, work: &mut Work, plane: &mut Plane, flash: &mut Flash) -> bool {
-        if self.over(plane) {
-            return false;
-        }
-        flash.invalidate_block(work.block);
-        flash.erase(work.block, work.cause);
-        plane.free(work.block, flash);
-        work.erased = true;
-        self.made += 1;
-        true
-    }
-}
-
-/// A page of the map was written: no work that rests need write it for what it has moved so far.
-#[cold]
-fn forget_pending(page: u32, planes: &mut [Plane]) {
-    for work in planes.iter_mut().filter_map(|plane| plane.work.as_mut()) {
-        work.pending.retain(|other| *other != page);
     }
 }
