@@ -2,7 +2,6 @@
 
 #![allow(clippy::unwrap_used)] // helpers are outside of #[test]
 
-mod trace_support;
 
 use flashwright_block::RequestSource;
 use flashwright_workload::trace::{
@@ -11,7 +10,7 @@ use flashwright_workload::trace::{
 use proptest::prelude::*;
 use std::fs;
 use std::io::Write;
-use trace_support::{Folder, insist, read, read_all, read_text};
+use crate::trace_support::{Folder, insist, read, read_all, read_text};
 
 const GOOD: &str = "0,100,512,r,0.0\n0,101,512,w,0.5\n0,102,512,r,1.0\n";
 
