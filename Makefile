@@ -11,7 +11,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help venv build demo test test-rust test-python check docs generate reproduce format bench clean
+.PHONY: help venv build demo test test-rust test-python test-long check docs generate reproduce format bench clean
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,13 +33,17 @@ demo: build ## A real trace under three cleaning policies on settled drives, as 
 		--vary gc.victim=greedy,cost-benefit,random --verify --report out/demo.html
 	@echo "open out/demo.html in a browser"
 
-test: test-rust test-python ## All tests
+test: test-rust test-python ## The tests that take minutes together
 
 test-rust: venv
 	$(CARGO) test --workspace --quiet
 
 test-python: build
 	$(BIN)/python -m pytest -n 2
+
+test-long: build ## What takes long: theory at full size, ten million requests a scheduler, every claim
+	$(CARGO) test --workspace --quiet -- --ignored
+	$(BIN)/python -m pytest -n 2 -m long
 
 # cargo fmt doesn't see modules that macros declare, so rustfmt is given every file.
 check: build ## Formatting, lints and types

@@ -159,18 +159,19 @@ def test_a_file_is_no_drive(tmp_path: Path) -> None:
     assert {f.verdict for f in result.findings.values()} == {"unknown"}
 
 
-def test_drawn_drives_are_told_right() -> None:
-    """A few of those that the experiment draws; none of them was tuned on."""
+@pytest.mark.parametrize(
+    "seeds",
+    [(6001,), pytest.param((6000, 6001, 6003), marks=pytest.mark.long)],
+    ids=["one", "three"],
+)
+def test_drawn_drives_are_told_right(seeds: tuple[int, ...]) -> None:
+    """Some of those that the experiment draws; none of them was tuned on."""
     sys.path.insert(0, str(RECOVERY))
     try:
         from run import ask
     finally:
         sys.path.remove(str(RECOVERY))
-    verdicts = [
-        row["verdict"]
-        for seed in (6000, 6001, 6003)
-        for row in ask((seed, "quick"))["rows"].values()
-    ]
+    verdicts = [row["verdict"] for seed in seeds for row in ask((seed, "quick"))["rows"].values()]
     assert verdicts.count("wrong") == 0
     assert verdicts.count("right") >= 0.8 * len(verdicts)
 

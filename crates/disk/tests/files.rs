@@ -1,10 +1,11 @@
 //! Disks over regular files: what is moved, when, and what becomes of faults. Each test has a file of its own in the
-//! build's folder, which has direct I/O; where the kernel gives no ring, the tests say so and pass.
+//! build's folder, which has direct I/O; where the kernel gives no ring, the tests are skipped and say so.
 
-#![allow(clippy::unwrap_used, clippy::print_stderr)] // a test that is skipped says so
+#![allow(clippy::unwrap_used)] // helpers of tests count as library code
 
 use flashwright_block::{BlockDevice, Bytes, Completion, IoError, Nanos, Request, RequestKind, Rng, Seed, Tag, below};
 use flashwright_disk::{Access, Disk, DiskError, Effect, Faulty, Options, Which, open};
+use flashwright_testing::{Lacks, skip};
 use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::os::unix::fs::MetadataExt as _;
@@ -36,7 +37,7 @@ fn disk(image: &Image, access: Access, options: Options) -> Option<Disk> {
     match Disk::new(open(&image.0, access, Bytes(0)).unwrap(), options) {
         Ok(disk) => Some(disk),
         Err(DiskError::NoRing { reason, .. }) => {
-            eprintln!("skipped: no io_uring here ({reason})");
+            skip(Lacks::Kernel(&format!("no io_uring here ({reason})")));
             None
         }
         Err(error) => panic!("{error}"),
@@ -129,7 +130,7 @@ fn a_trim_gives_the_space_back() {
             Ok(true) => match &completion.result {
                 Ok(()) => ended += 1,
                 Err(error) if error.to_string().contains("not supported") => {
-                    return eprintln!("skipped: the file system of {} punches no holes", image.0.display());
+                    return skip(Lacks::Kernel(&format!("the file system of {} punches no holes", image.0.display())));
                 }
                 Err(error) => panic!("{error}"),
             },

@@ -1,11 +1,12 @@
-//! What stands against writing, on loop devices of this machine. Needs root and `losetup`; where those are absent, each
-//! test says that it was skipped and passes.
+//! What stands against writing, on loop devices of this machine. Needs root and `losetup`; without them each test is
+//! skipped and says so.
 //!
 //! After every refusal the backing file must hold what it held before.
-#![allow(clippy::unwrap_used, clippy::print_stderr)] // helpers of tests count as library code
+#![allow(clippy::unwrap_used)] // helpers of tests count as library code
 
 use flashwright_block::{BlockDevice as _, Bytes, Completion, Nanos, Request, RequestKind};
 use flashwright_disk::{Access, Disk, Kind, Options, Why, open};
+use flashwright_testing::{Lacks, need, skip};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -25,6 +26,9 @@ struct Loop {
 
 impl Loop {
     fn new(name: &str, prepare: impl FnOnce(&Path), options: &[&str]) -> Option<Self> {
+        if !need("losetup") {
+            return None;
+        }
         let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("loop-{name}-{}", std::process::id()));
         std::fs::File::create(&file).unwrap().set_len(BYTES).unwrap();
         prepare(&file);
@@ -34,7 +38,7 @@ impl Loop {
             return Some(Self { file, device });
         }
         std::fs::remove_file(&file).unwrap();
-        eprintln!("skipped: no loop device to be had (root and losetup are needed)");
+        skip(Lacks::Kernel("no loop device to be had: losetup was refused (root is needed)"));
         None
     }
 
@@ -89,7 +93,7 @@ fn an_idle_loop_device_is_written_to_and_claimed_meanwhile() {
 
     let mut disk = match Disk::new(target, Options::default()) {
         Ok(disk) => disk,
-        Err(error) => return eprintln!("skipped: {error}"),
+        Err(error) => return skip(Lacks::Kernel(&error.to_string())),
     };
     let mut completion = Completion::default();
     let all = u32::try_from(BYTES / 512).unwrap();
@@ -107,6 +111,9 @@ fn an_idle_loop_device_is_written_to_and_claimed_meanwhile() {
 
 #[test]
 fn a_mounted_device_is_refused() {
+    if !(need("mkfs.ext4") && need("mount") && need("umount")) {
+        return;
+    }
     let format = |file: &Path| {
         run("mkfs.ext4", &["-q", "-F", &file.display().to_string()]);
     };
@@ -121,7 +128,7 @@ fn a_mounted_device_is_refused() {
         run("umount", &[&place]).unwrap();
         open(Path::new(&made.device), Access::DestroysData, Bytes(0)).unwrap();
     } else {
-        eprintln!("skipped: nothing can be mounted here");
+        skip(Lacks::Kernel("nothing can be mounted here"));
     }
     std::fs::remove_dir(&at).unwrap();
 }
@@ -131,7 +138,7 @@ fn a_divided_device_is_refused_but_not_its_partition() {
     let Some(made) = Loop::new("divided", divide, &["--partscan"]) else { return };
     let name = format!("{}p1", made.device.trim_start_matches("/dev/"));
     if !made.sysfs(&name).exists() {
-        return eprintln!("skipped: loop devices have no partitions here");
+        return skip(Lacks::Kernel("loop devices have no partitions here"));
     }
     assert_eq!(made.refused(), Why::Partitioned { names: name.clone() });
     let part = PathBuf::from(format!("/dev/{name}"));
@@ -143,6 +150,9 @@ fn a_divided_device_is_refused_but_not_its_partition() {
 
 #[test]
 fn a_swap_device_and_one_under_another_are_refused() {
+    if !(need("dmsetup") && need("mkswap") && need("swapon") && need("swapoff")) {
+        return;
+    }
     let Some(made) = Loop::new("held", |_| (), &[]) else { return };
     let name = format!("flashwright-test-{}", std::process::id());
     let table = format!("0 {} linear {} 0", BYTES / 512, made.device);
@@ -154,7 +164,7 @@ fn a_swap_device_and_one_under_another_are_refused() {
             "{why}"
         );
     } else {
-        eprintln!("skipped: no device mapper here");
+        skip(Lacks::Kernel("no device mapper here"));
     }
     let swapped = run("mkswap", &[&made.device]).and_then(|_| run("swapon", &[&made.device])).is_some();
     if swapped {
@@ -162,7 +172,7 @@ fn a_swap_device_and_one_under_another_are_refused() {
         run("swapoff", &[&made.device]).unwrap();
         assert_eq!(why, Why::Swap { what: made.device.clone() });
     } else {
-        eprintln!("skipped: no swapping here");
+        skip(Lacks::Kernel("no swapping here"));
     }
 }
 
@@ -187,7 +197,7 @@ fn larger_blocks_are_told() {
     let Some(made) = Loop::new("blocks", |_| (), &["--sector-size", "4096"]) else { return };
     let target = open(Path::new(&made.device), Access::ReadOnly, Bytes(0)).unwrap();
     assert_eq!(target.block, Bytes(4096));
-    let Ok(mut disk) = Disk::new(target, Options::default()) else { return eprintln!("skipped: no io_uring here") };
+    let Ok(mut disk) = Disk::new(target, Options::default()) else { return skip(Lacks::Kernel("no io_uring here")) };
     let odd = Request { first_sector: 9, sectors: 8, ..Request::default() };
     assert_eq!(
         disk.submit(odd).unwrap_err().to_string(),

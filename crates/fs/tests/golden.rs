@@ -7,11 +7,9 @@
 
 #![allow(clippy::unwrap_used)] // helpers of tests fail by panicking
 
-mod support;
-
+use crate::support::{Device, Script, in_blocks, play};
 use flashwright_block::{Bytes, Nanos, RequestKind, Seed};
 use flashwright_fs::{Call, JournalMode, Layout, RequestUnit, Run, Settings, System};
-use support::{Device, Script, in_blocks, play};
 
 const SECTORS: u64 = 256 << 11;
 const S: u64 = 1_000_000_000;

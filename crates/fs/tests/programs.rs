@@ -2,15 +2,13 @@
 
 #![allow(clippy::unwrap_used)] // helpers of tests fail by panicking
 
-mod support;
-
+use crate::support::{Device, in_blocks, play};
 use flashwright_block::{Bytes, Nanos, RequestSource, Seed};
 use flashwright_fs::{
     Application, Filebench, FilebenchSettings, Layout, Postmark, PostmarkSettings, Prepare, Profile, RequestUnit,
     Settings, System,
 };
 use std::collections::BTreeMap;
-use support::{Device, in_blocks, play};
 
 const SECTORS: u64 = 1 << 21; // 1 GiB
 

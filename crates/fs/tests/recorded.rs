@@ -3,11 +3,9 @@
 
 #![allow(clippy::unwrap_used)] // helpers of tests fail by panicking
 
-mod support;
-
+use crate::support::{Device, play};
 use flashwright_block::{Bytes, RequestSource, Seed};
 use flashwright_fs::{Layout, Postmark, PostmarkSettings, Settings, System};
-use support::{Device, play};
 
 #[test]
 fn extents_write_what_ext4_was_seen_to_write() {

@@ -2,13 +2,11 @@
 
 #![allow(clippy::unwrap_used)] // helpers of tests fail by panicking
 
-mod support;
-
+use crate::support::{Device, play};
 use flashwright_block::Seed;
 use flashwright_fs::{Postmark, PostmarkSettings, RequestUnit, Settings, System};
-use support::{Device, play};
 
-/// Quick in the suite; `cargo test --release -p flashwright-fs --test speed -- --nocapture` prints the figure.
+/// Quick in the suite; `cargo test --release -p flashwright-fs --test all speed -- --nocapture` prints the figure.
 #[test]
 fn postmark_gives_many_requests_a_second() {
     let settings = PostmarkSettings {

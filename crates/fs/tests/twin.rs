@@ -9,14 +9,12 @@
 
 #![allow(clippy::unwrap_used)] // helpers of tests fail by panicking
 
-mod support;
-
+use crate::support::{Device, in_blocks, play};
 use flashwright_block::{Bytes, Nanos, Request, RequestKind, Rng, Seed, below};
 use flashwright_fs::{Application, Call, FileSystem, JournalMode, Layout, RequestUnit, Settings, System};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
-use support::{Device, in_blocks, play};
 
 /// (file, page, version).
 type Content = (u32, u32, u64);

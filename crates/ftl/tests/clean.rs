@@ -12,6 +12,16 @@ use flashwright_nand::{Geometry, Lpn, Nand, ProgramOrder, WearLimit};
 
 #[test]
 fn cleaning_ends_and_loses_nothing() {
+    every_scheme_and_policy(900);
+}
+
+#[test]
+#[ignore = "long: more steps"]
+fn cleaning_ends_and_loses_nothing_in_longer_lives() {
+    every_scheme_and_policy(1500);
+}
+
+fn every_scheme_and_policy(steps: u32) {
     let mut seed = 0;
     for scheme in SchemeName::ALL.iter().copied() {
         for victim in VictimName::ALL.iter().copied() {
@@ -19,7 +29,7 @@ fn cleaning_ends_and_loses_nothing() {
                 for order in [ProgramOrder::Ascending, ProgramOrder::Any] {
                     if scheme.needs_order().is_none_or(|needed| needed == order) {
                         seed += 1;
-                        one(scheme, victim, policy, order, seed);
+                        one(scheme, victim, policy, order, seed, steps);
                     }
                 }
             }
@@ -27,7 +37,7 @@ fn cleaning_ends_and_loses_nothing() {
     }
 }
 
-fn one(name: SchemeName, victim: VictimName, policy: PlacementName, order: ProgramOrder, seed: u64) {
+fn one(name: SchemeName, victim: VictimName, policy: PlacementName, order: ProgramOrder, seed: u64, steps: u32) {
     let label = format!("{name:?}, {victim:?}, {policy:?}, {order:?}");
     let gc = GcSettings { victim: victim.into(), ..GcSettings::default() };
     let placement = PlacementConfig { policy, ..PlacementConfig::default() };
@@ -58,7 +68,7 @@ fn one(name: SchemeName, victim: VictimName, policy: PlacementName, order: Progr
     let mut rng = Seed(seed).stream("idle");
     let mut draw = |bound: u32| u32::try_from(below(&mut rng, u64::from(bound))).unwrap();
     let mut written = std::collections::BTreeSet::new();
-    for step in 0..1500 {
+    for step in 0..steps {
         let first = if draw(2) == 0 { draw(logical / 8) } else { draw(logical) };
         let run = LpnRun { first: Lpn(first), pages: 1 + draw(4.min(logical - first)), stream: 0 };
         match draw(8) {

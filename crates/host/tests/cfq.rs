@@ -1,8 +1,6 @@
 //! CFQ's slices over many requests; each takes a millisecond, one at a time.
 
-mod common;
-
-use common::Recorder;
+use crate::common::Recorder;
 use flashwright_block::{BlockDevice, Completion, Nanos, Request, RequestKind};
 use flashwright_host::{Stack, StackSettings};
 

@@ -1,9 +1,7 @@
 //! What holds for every cut: PAS and PASA as Kim et al. define them in section 5.2, for any drive and any request, by
 //! themselves and through a filter.
 
-mod common;
-
-use common::Recorder;
+use crate::common::Recorder;
 use flashwright_block::{BlockDevice, Bytes, Completion, Nanos, Request, RequestKind, SECTOR_BYTES};
 use flashwright_host::{CutRule, Finding, Profile, Splitting, Stack, StackSettings, Unit, WithoutBuffer};
 use proptest::prelude::*;

@@ -1,8 +1,6 @@
 //! Schedules worked by hand, one file each in `tests/golden/host`.
 
-mod common;
-
-use common::{Recorder, request, written};
+use crate::common::{Recorder, request, written};
 use flashwright_block::{BlockDevice, Completion, Nanos};
 use flashwright_host::{SchedulerName, Stack, StackSettings};
 use serde::Deserialize;

@@ -1,8 +1,6 @@
 //! Kyber's limits follow latencies.
 
-mod common;
-
-use common::Recorder;
+use crate::common::Recorder;
 use flashwright_block::{BlockDevice, Completion, Nanos, Request, RequestKind};
 use flashwright_host::{Stack, StackSettings};
 

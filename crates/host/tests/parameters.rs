@@ -1,9 +1,7 @@
 //! What holds for schedulers that go by what is known of the drive: bounds of waiting, batches, and settings that cannot
 //! be.
 
-mod common;
-
-use common::Recorder;
+use crate::common::Recorder;
 use flashwright_block::{BlockDevice, Completion, Nanos, Request, RequestKind, Rng, Seed, below, chance};
 use flashwright_host::{LayerFigures, Stack, StackSettings};
 

@@ -1,9 +1,7 @@
 //! What holds for every scheduler and every stack of them: each request of the host completes once, its sectors reach the
 //! device once, a read gets what was written last before it, and none waits for ever.
 
-mod common;
-
-use common::Recorder;
+use crate::common::Recorder;
 use flashwright_block::{BlockDevice, Completion, Nanos, Request, RequestKind, Rng, Seed, below, chance};
 use flashwright_host::{Chain, SchedulerName, Stack, StackSettings};
 
@@ -207,7 +205,7 @@ fn options_lose_nothing_and_change_no_order_either() {
 }
 
 #[test]
-#[ignore = "ten million requests through every scheduler: minutes"]
+#[ignore = "long: ten million requests through every scheduler"]
 fn ten_million_requests_through_every_scheduler() {
     for name in names() {
         for round in 0..100 {

@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // helpers of tests count as library code
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use flashwright_block::{Bytes, Seed, chance};
 use flashwright_ftl::{GcSettings, SchemeName};
 use flashwright_ram::{ApSettings, ManagerName, ManagerSettings, RamSettings};

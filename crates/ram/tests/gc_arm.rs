@@ -3,9 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // helpers of tests count as library code
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use flashwright_block::{Bytes, Nanos, RequestKind, Seed, chance};
 use flashwright_ftl::{Cause, Flash, Ftl, GcSettings, InvalidateOrder, OpKind, Scheme, SchemeName, ServesRam};
 use flashwright_nand::Lpn;

@@ -13,7 +13,7 @@ use flashwright_fs::{
 };
 use flashwright_nand::{BlockId, Lpn};
 use flashwright_sim::{Pace, Player, Precondition, Preconditioning, SourceSpec};
-use flashwright_ssd::{Config, DriveConfig, Controller, Ssd};
+use flashwright_ssd::{Config, Controller, DriveConfig, Ssd};
 use flashwright_workload::generate::Target;
 use std::collections::BTreeMap;
 use std::fmt::Debug;

@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // helpers of tests count as library code
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use flashwright_block::{Request, RequestKind, Seed};
 use flashwright_ftl::Ftl;
 use flashwright_nand::Lpn;

@@ -10,9 +10,7 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr)] // helpers of tests count as library code
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use flashwright_block::{BlockDevice, IoError, Nanos, Request, RequestKind, Rng, Seed, chance};
 use flashwright_ftl::{CAUSES, Cause, Ftl, LpnRun, OpKind, PlacementName, SchemeName, VictimName, WearName};
 use flashwright_nand::{BlockId, Lpn, ProgramOrder};
@@ -215,7 +213,7 @@ fn for_each_case(test: &str, cases: &[Case], body: impl Fn(Case, u64)) {
             if let Err(panic) = catch_unwind(AssertUnwindSafe(|| body(*case, seed))) {
                 let name = format!("{}@{seed}", case.name());
                 eprintln!(
-                    "case {name} failed; repeat with\n  {ONLY}='{name}' cargo test -p flashwright-ssd --test conformance {test}"
+                    "case {name} failed; repeat with\n  {ONLY}='{name}' cargo test -p flashwright-ssd --test all {test}"
                 );
                 resume_unwind(panic);
             }
@@ -265,7 +263,7 @@ impl Model {
                 assert!(ssd.flash().is_valid(ppn), "{at}: lpn {lpn} lies on the invalid page {}", ppn.0);
             }
         }
-        let host = ssd.flash().counters().get(OpKind::Program, common::CAUSE[0]);
+        let host = ssd.flash().counters().get(OpKind::Program, crate::common::CAUSE[0]);
         assert!(host <= self.pages_written, "{at}: {host} host programs for {} pages written", self.pages_written);
         assert_eq!(ssd.flash().host_writes(), self.pages_written, "{at}: pages written");
     }
@@ -881,6 +879,6 @@ fn the_lists_are_covered() {
         assert!(WearName::ALL.iter().all(|wear| has(*wear)), "{scheme:?}");
     }
     assert!(leveling.count() >= 2, "page mapping and DFTL level wear");
-    assert_eq!(common::CAUSE.len(), CAUSES);
-    assert!(common::CAUSE.iter().enumerate().all(|(at, cause)| *cause as usize == at));
+    assert_eq!(crate::common::CAUSE.len(), CAUSES);
+    assert!(crate::common::CAUSE.iter().enumerate().all(|(at, cause)| *cause as usize == at));
 }

@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // helpers of tests count as library code
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use flashwright_block::{BlockDevice, Completion, Nanos, Request, RequestKind, Seed, below, chance};
 use flashwright_ssd::{Config, Controller, ControllerConfig, DriveConfig, Ssd};
 
@@ -33,7 +31,7 @@ fn requests(drive: &Controller<Ssd>, count: usize) -> Vec<Request> {
         let kind = if chance(&mut rng, 0.6) { RequestKind::Write } else { RequestKind::Read };
         let length = 1 + draw(&mut rng, 40);
         let first_sector = below(&mut rng, sectors - u64::from(length));
-        Request { arrival: Nanos(arrival), ..common::sectors(kind, first_sector, length) }
+        Request { arrival: Nanos(arrival), ..crate::common::sectors(kind, first_sector, length) }
     };
     (0..count).map(|_| request()).collect()
 }
@@ -75,7 +73,7 @@ fn a_drive_in_a_controller_keeps_its_accounts() {
         let mut drive = Controller::new(&config.controller, Seed(1), Ssd::new(&config, Seed(1), true).unwrap());
         let mut all = requests(&drive, 4_000);
         let arrival = all.last().unwrap().arrival;
-        all.push(Request { arrival, ..common::sectors(RequestKind::Flush, 0, 0) });
+        all.push(Request { arrival, ..crate::common::sectors(RequestKind::Flush, 0, 0) });
         let ends = play(&mut drive, &all);
         assert_eq!(ends.len(), all.len());
         assert!(ends.is_sorted_by_key(|completion| completion.end), "{model}");

@@ -2,16 +2,14 @@
 
 #![allow(clippy::unwrap_used)] // helpers of tests count as library code
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use flashwright_block::{
     BlockDevice, Completion, HoldsData, IoError, Nanos, Request, RequestKind, Rng, SECTOR_BYTES, Seed, Tag, below,
     chance,
 };
 use flashwright_ftl::SchemeName;
 use flashwright_nand::{Lpn, ProgramOrder};
-use flashwright_ssd::{DriveConfig, Controller, Keeps, ManagerName, Ssd};
+use flashwright_ssd::{Controller, DriveConfig, Keeps, ManagerName, Ssd};
 use std::collections::HashMap;
 
 const SECTOR: usize = SECTOR_BYTES as usize;
@@ -66,7 +64,7 @@ fn random(rng: &mut Rng, sectors: u64) -> Request {
         0..50 => RequestKind::Write,
         50..88 => RequestKind::Read,
         88..97 => RequestKind::Trim,
-        _ => return common::sectors(RequestKind::Flush, 0, 0),
+        _ => return crate::common::sectors(RequestKind::Flush, 0, 0),
     };
     let most = if chance(rng, 0.1) { 40 } else { 8 };
     // Mostly on the first third, so that pages are overwritten and read where they are.
@@ -74,7 +72,7 @@ fn random(rng: &mut Rng, sectors: u64) -> Request {
     let first = below(rng, space);
     let count = (1 + below(rng, most)).min(sectors - first);
     let fua = kind == RequestKind::Write && chance(rng, 0.1);
-    Request { fua, ..common::sectors(kind, first, u32::try_from(count).unwrap()) }
+    Request { fua, ..crate::common::sectors(kind, first, u32::try_from(count).unwrap()) }
 }
 
 /// Takes what a completed read gave and holds it against what was expected of it.

@@ -6,9 +6,7 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // helpers of tests count as library code
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use flashwright_block::{IoError, RequestKind, Rng, Seed, chance};
 use flashwright_ftl::{Cause, Ftl, MapCacheName, OpKind, VictimName};
 use flashwright_nand::Lpn;

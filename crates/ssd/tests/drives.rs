@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // helpers of tests count as library code
 
-mod common;
-
-use common::{draw, rng};
+use crate::common::{draw, rng};
 use flashwright_block::{BlockDevice, Bytes, Completion, Nanos, Request, RequestKind, Seed, below, chance};
 use flashwright_ftl::LpnRun;
 use flashwright_nand::Lpn;

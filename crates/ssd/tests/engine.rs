@@ -12,9 +12,7 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // helpers of tests count as library code
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use flashwright_block::{BlockDevice, Nanos, Request, RequestKind, Rng, Seed, chance};
 use flashwright_ftl::{FlashOp, OpKind};
 use flashwright_ssd::{DriveConfig, Rate, Ssd};

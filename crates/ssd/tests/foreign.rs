@@ -5,9 +5,7 @@
 
 #![allow(clippy::unwrap_used)] // helpers of tests count as library code
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use flashwright_block::{IoError, RequestKind, Seed};
 use flashwright_ftl::policies::placement::{HostRun, MakePlacement, MovedPages, PlacePages, PlacementContext};
 use flashwright_ftl::policies::victim::{MakeVictim, PickVictim, SealedBlocks, VictimContext};

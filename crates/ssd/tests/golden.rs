@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // helpers of tests count as library code
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use flashwright_block::{BlockDevice, Completion, Nanos, Request, RequestKind, Seed};
 use flashwright_ftl::{CAUSES, Counters, LpnRun, OP_KINDS};
 use flashwright_nand::Lpn;

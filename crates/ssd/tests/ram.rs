@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // helpers of tests count as library code
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use flashwright_block::{Nanos, RequestKind, Seed};
 use flashwright_ssd::Ssd;
 

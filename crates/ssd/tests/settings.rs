@@ -1,8 +1,6 @@
 //! Every number that users may write, at its extremes and one beyond: a drive runs, or one line says what is wrong.
 
-mod common;
-
-use common::{rng, shape};
+use crate::common::{rng, shape};
 use flashwright_block::{BlockDevice, Completion};
 use flashwright_block::{Bytes, Nanos, Request, RequestKind, Seed, below};
 use flashwright_host::Stack;

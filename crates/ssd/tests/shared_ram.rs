@@ -5,9 +5,7 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // helpers of tests count as library code
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use flashwright_block::{IoError, Request, RequestKind, Rng, Seed, chance};
 use flashwright_ftl::{MapCacheName, VictimName};
 use flashwright_ssd::Ssd;

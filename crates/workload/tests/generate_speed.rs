@@ -1,5 +1,5 @@
 //! What a draw costs. Runs small in the suite, so that it cannot rot; for numbers:
-//! `cargo test --release -p flashwright-workload --test generate_speed -- --ignored --nocapture`.
+//! `cargo test --release -p flashwright-workload --test all generate_speed -- --ignored --nocapture`.
 
 #![allow(clippy::unwrap_used)] // helpers of tests fail by panicking
 
@@ -48,7 +48,7 @@ fn the_benchmark_runs_and_repeats() {
 }
 
 #[test]
-#[ignore = "a benchmark: run it by name, in release"]
+#[ignore = "long: a benchmark, to be run by name and in release"]
 fn cost_of_a_draw() {
     for text in SPECS {
         let (ns, digest) = cost(text, 15);

@@ -2,14 +2,12 @@
 
 #![allow(clippy::unwrap_used)] // helpers are outside of #[test]
 
-mod trace_support;
-
+use crate::trace_support::request;
 use flashwright_block::RequestKind::{Flush, Read, Trim, Write};
 use flashwright_block::{Bytes, Request, RequestSource, SourceError};
 use flashwright_workload::trace::{AddressMap, MapReport, Mapped};
 use proptest::prelude::*;
 use std::collections::HashMap;
-use trace_support::request;
 
 /// A source of given requests.
 struct Given(Vec<Request>);

@@ -2,8 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // helpers are outside of #[test]
 
-mod trace_support;
-
+use crate::trace_support::{Folder, insist, read, read_all};
 use flashwright_block::{Nanos, Request, RequestKind};
 use flashwright_workload::trace::{
     DeviceFilter, Layout, TraceInfo, TraceLabel, TraceOptions, TraceReader, TraceWriter, convert, detect, formats,
@@ -11,7 +10,6 @@ use flashwright_workload::trace::{
 use proptest::prelude::*;
 use std::fs;
 use std::path::Path;
-use trace_support::{Folder, insist, read, read_all};
 
 const KINDS: [RequestKind; 4] = [RequestKind::Read, RequestKind::Write, RequestKind::Trim, RequestKind::Flush];
 

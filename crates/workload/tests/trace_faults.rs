@@ -2,8 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // helpers are outside of #[test]
 
-mod trace_support;
-
+use crate::trace_support::{Folder, insist, read, read_all, read_text};
 use flashwright_block::RequestSource;
 use flashwright_workload::trace::{
     DeviceFilter, Layout, TraceError, TraceInfo, TraceLabel, TraceOptions, TraceReader, convert, detect, formats,
@@ -11,7 +10,6 @@ use flashwright_workload::trace::{
 use proptest::prelude::*;
 use std::fs;
 use std::io::Write;
-use trace_support::{Folder, insist, read, read_all, read_text};
 
 const GOOD: &str = "0,100,512,r,0.0\n0,101,512,w,0.5\n0,102,512,r,1.0\n";
 
@@ -95,12 +93,15 @@ fn bad_lines_are_skipped_and_counted_when_asked() {
     assert_eq!(TraceInfo::of(&path, &options).unwrap().stats.bad_lines, 2);
 }
 
-fn compressed(content: &[u8]) -> [(&'static str, Vec<u8>); 3] {
+fn compressed(content: &[u8]) -> [(&'static str, Vec<u8>); 4] {
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     gzip.write_all(content).unwrap();
     let mut xz = liblzma::write::XzEncoder::new(Vec::new(), 1);
     xz.write_all(content).unwrap();
+    let mut bzip2 = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::fast());
+    bzip2.write_all(content).unwrap();
     [
+        ("bzip2", bzip2.finish().unwrap()),
         ("gzip", gzip.finish().unwrap()),
         ("zstd", zstd::stream::encode_all(content, 1).unwrap()),
         ("xz", xz.finish().unwrap()),
@@ -126,6 +127,17 @@ fn compression_is_seen_through_and_truncation_is_noticed() {
         damaged[middle..middle + 8].fill(0x5a);
         assert!(read(&folder.file(damaged), &overlay()).is_err(), "{name}");
     }
+}
+
+#[test]
+fn a_text_that_begins_as_a_bzip2_file_does_is_a_text() {
+    let folder = Folder::new();
+    let error = detect(folder.file("BZh9 is no compression here\n")).unwrap_err().to_string();
+    assert!(error.contains("it begins with \"BZh9 is no"), "{error}");
+    // Cut within the magic number of its first block.
+    let (_, whole) = &compressed(GOOD.as_bytes())[0];
+    let error = detect(folder.file(&whole[..8])).unwrap_err().to_string();
+    assert!(error.contains("the file is cut short"), "{error}");
 }
 
 #[test]

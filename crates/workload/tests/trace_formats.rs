@@ -2,14 +2,12 @@
 
 #![allow(clippy::unwrap_used)] // helpers are outside of #[test]
 
-mod trace_support;
-
+use crate::trace_support::{Folder, insist, read, read_all, read_text, request};
 use flashwright_block::RequestKind::{Flush, Read, Trim, Write};
 use flashwright_block::{Request, RequestSource};
 use flashwright_workload::trace::{
     DeviceFilter, DeviceSpan, Layout, TraceInfo, TraceOptions, TraceReader, detect, find_format, formats,
 };
-use trace_support::{Folder, insist, read, read_all, read_text, request};
 
 /// Reads `text` without naming the format, and checks that `format` was found.
 fn detected(format: &str, text: &str) -> Vec<Request> {

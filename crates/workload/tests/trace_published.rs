@@ -2,15 +2,14 @@
 //! stated where the excerpts were collected.
 //!
 //! The files are not part of this repository. They are looked for in `FLASHWRIGHT_TRACES`, else beside the
-//! repository in `shared/traces`; a test whose file is absent says so and passes.
+//! repository in `shared/traces`; a test whose file is absent is skipped and says so.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // helpers are outside of #[test]
 
-mod trace_support;
-
+use crate::trace_support::insist;
+use flashwright_testing::{Lacks, skip};
 use flashwright_workload::trace::{TraceInfo, TraceOptions, detect};
 use std::path::{Path, PathBuf};
-use trace_support::insist;
 
 fn find(name: &str) -> Option<PathBuf> {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -20,7 +19,7 @@ fn find(name: &str) -> Option<PathBuf> {
     if path.exists() {
         return Some(path);
     }
-    println!("skipped: {} is absent", path.display());
+    skip(Lacks::File(&path));
     None
 }
 

@@ -1,7 +1,7 @@
 //! Bytes of a trace file, decompressed in a stream, in one large buffer that lines are cut from.
 //!
 //! ```text
-//! file ─► (gzip | zstd | xz)? ─► buf: [ done | start .. end | free ]   lines and records are slices of it
+//! file ─► (gzip | bzip2 | zstd | xz)? ─► buf: [ done | start .. end | free ]   lines and records are slices of it
 //! ```
 
 use super::error::TraceError;
@@ -18,6 +18,8 @@ const LINE_MAX_BYTES: usize = 8 << 20;
 const COMPRESSED_BYTES: usize = 1 << 17;
 
 const GZIP: &[u8] = &[0x1f, 0x8b];
+/// Then a digit, and the first bytes of a block or of the end.
+const BZIP2: &[u8] = b"BZh";
 const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 const XZ: &[u8] = &[0xfd, b'7', b'z', b'X', b'Z', 0];
 /// UTF-8's byte order mark, which some programs put before the text that they export.
@@ -197,17 +199,26 @@ fn without_return(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
+/// Three letters alone could begin a text.
+fn is_bzip2(magic: &[u8]) -> bool {
+    let rest = magic.strip_prefix(BZIP2).filter(|rest| rest.first().is_some_and(u8::is_ascii_digit));
+    rest.is_some_and(|rest| matches!(rest.get(1..3), Some(&[0x31, 0x41] | &[0x17, 0x72])))
+}
+
 type Source = (Box<dyn Read + Send>, Option<&'static str>);
 
 fn decompressed(magic: Vec<u8>, file: Counted) -> io::Result<Source> {
     let (gzip, zstd, xz) = (magic.starts_with(GZIP), magic.starts_with(ZSTD), magic.starts_with(XZ));
+    let bzip2 = is_bzip2(&magic);
     let whole = io::Cursor::new(magic).chain(file);
-    if !(gzip || zstd || xz) {
+    if !(gzip || bzip2 || zstd || xz) {
         return Ok((Box::new(whole), None));
     }
     let buffered = BufReader::with_capacity(COMPRESSED_BYTES, whole);
     Ok(if gzip {
         (Box::new(flate2::bufread::MultiGzDecoder::new(buffered)), Some("gzip"))
+    } else if bzip2 {
+        (Box::new(bzip2::bufread::MultiBzDecoder::new(buffered)), Some("bzip2"))
     } else if zstd {
         let mut decoder = zstd::stream::read::Decoder::with_buffer(buffered)?;
         decoder.window_log_max(31)?; // what `zstd --long=31` writes

@@ -1,7 +1,7 @@
 //! Traces of real machines: readers, writers, address mapping and a summary.
 //!
-//! A trace is a file, plain or compressed with gzip, zstd or xz, in one of the formats of [`formats()`]. Compression
-//! and format are told from the content. [`TraceReader`] streams it as [`flashwright_block::Request`]s in constant
+//! A trace is a file, plain or compressed with gzip, bzip2, zstd or xz, in one of the formats of [`formats()`].
+//! Compression and format are told from the content. [`TraceReader`] streams it as [`flashwright_block::Request`]s in constant
 //! memory; [`Mapped`] fits its addresses to a drive; [`TraceInfo`] sums it up; [`convert`] writes it anew.
 //!
 //! ```

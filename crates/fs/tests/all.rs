@@ -1,0 +1,10 @@
+//! The integration tests of this crate in one binary, which is built and linked once.
+
+mod golden;
+mod programs;
+mod recorded;
+mod speed;
+mod support;
+mod twin;
+
+flashwright_testing::every_file_is_declared!();

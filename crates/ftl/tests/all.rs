@@ -1,0 +1,12 @@
+//! The integration tests of this crate in one binary, which is built and linked once.
+
+mod clean;
+mod flash_log;
+mod log_blocks;
+mod own_blocks;
+mod page_twin;
+mod placement;
+mod steps;
+mod theory;
+
+flashwright_testing::every_file_is_declared!();

@@ -1,0 +1,11 @@
+//! The integration tests of this crate in one binary, which is built and linked once.
+
+mod cfq;
+mod common;
+mod cutting;
+mod golden;
+mod kyber;
+mod parameters;
+mod properties;
+
+flashwright_testing::every_file_is_declared!();

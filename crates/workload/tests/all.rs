@@ -1,0 +1,16 @@
+//! The integration tests of this crate in one binary, which is built and linked once.
+
+mod generate_all;
+mod generate_application;
+mod generate_patterns;
+mod generate_spec;
+mod generate_speed;
+mod generate_stand_in;
+mod trace_address;
+mod trace_convert;
+mod trace_faults;
+mod trace_formats;
+mod trace_published;
+mod trace_support;
+
+flashwright_testing::every_file_is_declared!();
