@@ -72,7 +72,7 @@ struct Ready {
 enum Stage {
     Ready(Box<Ready>),
     Running(Receiver<PyResult<Option<Found>>>),
-    Done(Option<Found>),
+    Done(Option<Box<Found>>),
 }
 
 /// What the thread brings back.
@@ -366,7 +366,7 @@ impl Replay {
                         Ok(found) => (found, None),
                         Err(error) => (None, Some(error)),
                     };
-                    *stage = Stage::Done(found);
+                    *stage = Stage::Done(found.map(Box::new));
                     failed.map_or(Ok(true), Err)
                 }
                 Err(RecvTimeoutError::Timeout) => Ok(false),

@@ -251,9 +251,8 @@ impl Watch {
 /// };
 /// let mut replay = Replay::new(device, settings).map_err(|faults| faults[0].what.clone())?;
 /// while !replay.step(&mut source, 256) {}
-/// let json = replay.report().report.to_value();
-/// let left_out = json["left_out"]["writes"].as_u64().ok_or("a count")?;
-/// assert_eq!(json["measured"]["requests"], 1000 - left_out);
+/// let found = replay.report().report;
+/// assert_eq!(found.measured.requests, 1000 - found.left_out.ok_or("of a replay")?.writes);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Replay<D> {
@@ -351,7 +350,7 @@ impl<D: BlockDevice> Replay<D> {
     #[must_use]
     pub fn report(&self) -> ReplayReport {
         let (ended, note) = self.ended.clone().unwrap_or((Ended::Interrupted, None));
-        let replayed = Replayed {
+        Replayed {
             settings: &self.settings,
             measured: &self.measured,
             device: self.device.info(),
@@ -361,13 +360,12 @@ impl<D: BlockDevice> Replay<D> {
             ended,
             note,
             cpu_s: self.cpu_s,
-        };
-        replayed.report()
+        }
+        .report()
     }
 }
 
 /// Takes a completion into the measurement, and says so to whoever watches.
-#[inline]
 fn completed(measured: &mut Series, watch: &Watch, completion: &Completion) {
     if completion.result.is_err() {
         return; // its times are no service
