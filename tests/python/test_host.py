@@ -52,7 +52,10 @@ def test_a_queue_of_one_waits_in_the_scheduler() -> None:
         ("host.scheduler=deadlin", 'did you mean "deadline"?'),
         ("host.scheduler=noop+", 'host.scheduler: found "noop+", expected "none", noop, '),
         ("host.block-layer.queue-requests=0", "found 0, expected at least 1"),
-        ("host.block-layer.max-request=0 B", 'host.block-layer.max-request: found "0 B"'),
+        (
+            "host.block-layer.max-request=0 B",
+            "host.block-layer.max-request: found 0 B, expected 512 B to 512 GiB",
+        ),
         ("host.block-layer.plug-requests=500", "the queue holds 128 requests only"),
         ("host.profile.clustered-page=700 B", "expected a multiple of 512 B"),
         ("host.profile.write-buffer=big", 'such as "16 KiB", "none" or "unknown"'),

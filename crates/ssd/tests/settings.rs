@@ -1,5 +1,7 @@
 //! Every number that users may write, at its extremes and one beyond: a drive runs, or one line says what is wrong.
 
+#![allow(clippy::unwrap_used)] // helpers of tests count as library code
+
 use crate::common::{rng, shape};
 use flashwright_block::{BlockDevice, Completion};
 use flashwright_block::{Bytes, Nanos, Request, RequestKind, Seed, below};
