@@ -11,7 +11,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help venv build demo test test-rust test-python test-long check docs generate reproduce format bench clean
+.PHONY: help venv build demo test test-rust test-python test-long check docs fuzz generate reproduce format bench clean
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -75,6 +75,12 @@ reproduce: build ## All claims of the papers in full size: docs/claims.json, doc
 format: venv ## Format all code
 	rustfmt --edition 2024 $$(git ls-files '*.rs')
 	$(BIN)/ruff format --quiet
+
+FUZZ_SECONDS ?= 600
+
+fuzz: build ## Damaged traces, drives, saved runs and profiles: ten minutes of each, or FUZZ_SECONDS=60
+	FLASHWRIGHT_FUZZ_SECONDS=$(FUZZ_SECONDS) $(CARGO) test --package flashwright-fuzz
+	FLASHWRIGHT_FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python -m pytest -n 2 tests/python/test_fuzz.py
 
 bench: ## How fast a run is, as a ratio to the least work
 	$(CARGO) run --release --package flashwright-bench

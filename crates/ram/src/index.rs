@@ -64,13 +64,33 @@ impl Serialize for Index {
 impl<'de> Deserialize<'de> for Index {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let (numbers, pairs) = <(u32, Vec<(u32, u32)>)>::deserialize(deserializer)?;
+        Vec::<u32>::new().try_reserve_exact(numbers as usize).map_err(|_| {
+            serde::de::Error::custom(format!("an index of {numbers} numbers, which memory does not hold"))
+        })?;
         let mut index = Self::new(numbers);
         for (number, slot) in pairs {
             if number >= numbers {
                 return Err(serde::de::Error::custom(format!("number {number} in an index of {numbers}")));
             }
+            if slot == NONE || index.get(number).is_some() {
+                return Err(serde::de::Error::custom(format!("number {number} without a slot of its own in an index")));
+            }
             index.insert(number, slot);
         }
         Ok(index)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_index_that_no_index_wrote_is_refused() {
+        let read = |text: &str| serde_json::from_str::<Index>(text).map(|index| index.len());
+        assert_eq!(read("[4, [[0, 7], [3, 8]]]").expect("as it is written"), 2);
+        for text in ["[4, [[0, 7], [0, 8]]]", "[4, [[4, 7]]]", "[4, [[1, 4294967295]]]"] {
+            assert!(read(text).is_err(), "{text}");
+        }
     }
 }

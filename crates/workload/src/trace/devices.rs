@@ -124,7 +124,8 @@ impl Places {
     pub(crate) fn requests(&self) -> Option<u64> {
         let plan = self.plan.as_deref()?;
         let known = plan.iter().all(|device| device.requests > 0);
-        known.then(|| plan.iter().map(|device| device.requests).sum())
+        let mut requests = plan.iter().map(|device| device.requests);
+        if known { requests.try_fold(0u64, u64::checked_add) } else { None }
     }
 }
 

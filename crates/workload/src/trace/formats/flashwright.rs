@@ -32,7 +32,7 @@ use crate::trace::detect::{Head, Verdict};
 use crate::trace::error::TraceError;
 use crate::trace::fwt;
 use crate::trace::input::Input;
-use crate::trace::record::{About, Decode, Record, Sink};
+use crate::trace::record::{About, Decode, Record, SECTOR, Sink};
 
 pub(super) static FORMAT: Format = Format {
     name: "flashwright",
@@ -51,18 +51,19 @@ fn sniff(head: &Head<'_>) -> Verdict {
 
 fn open(mut input: Input, _: &Setup) -> Result<Box<dyn Decode>, TraceError> {
     let (about, check) = fwt::read_header(&mut input)?;
-    let ends = ends(&about);
+    let what = "its devices together reach past 2^64 B: damaged";
+    let ends = ends(&about).ok_or_else(|| TraceError::record(input.path(), 0, what))?;
     Ok(Box::new(Fwt { input, check, about, ends, rows: Vec::new(), next: 0, chunk: 0, seen: 0, ended: false }))
 }
 
-/// Where each device's addresses end.
-fn ends(about: &About) -> Vec<u64> {
+/// Where each device's addresses end; none where that is past 2^64 B.
+fn ends(about: &About) -> Option<Vec<u64>> {
     let mut end = 0u64;
     let devices = about.devices.iter().flatten();
     devices
         .map(|device| {
-            end = end.saturating_add(device.span_sectors);
-            end
+            end = end.checked_add(device.span_sectors).filter(|end| *end <= u64::MAX / SECTOR)?;
+            Some(end)
         })
         .collect()
 }
