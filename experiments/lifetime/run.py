@@ -14,7 +14,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from flashwright import Ssd, lifetime
+from flashwright import RunSettings, Ssd, lifetime
 
 HERE = Path(__file__).parent
 CYCLES = 100
@@ -52,7 +52,7 @@ def drive(utilization: float, victim: str, cycles: int) -> Ssd:
 def play(job: tuple[str, float, str, int, int]) -> dict[str, Any]:
     """One life, forecast twice on its way."""
     workload, utilization, victim, cycles, seed = job
-    settings = lifetime.RunSettings(seed=seed, window="off")
+    settings = RunSettings(seed=seed, window="off")
     run = lifetime.begin(drive(utilization, victim, cycles), WORKLOADS[workload], settings)
     made = [lifetime.forecast(run, share_min=share) for share in SHARES]
     end = lifetime.Endurance.of(lifetime.play_to_end(run))

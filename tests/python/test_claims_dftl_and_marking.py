@@ -10,7 +10,8 @@ import pytest
 
 from flashwright.papers import Answer, Setting, Verdict, papers
 
-REPRODUCED, DIRECTION, NOT, UNTESTABLE = Verdict
+REPRODUCED, DIRECTION = Verdict.REPRODUCED, Verdict.DIRECTION
+NOT, UNTESTABLE = Verdict.NOT, Verdict.UNTESTABLE
 
 
 @pytest.fixture(scope="module")

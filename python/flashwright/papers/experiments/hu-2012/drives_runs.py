@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from flashwright import Ssd, lifetime, workloads
+from flashwright import RunSettings, Ssd, lifetime, workloads
 from flashwright.blackbox.characterize.base import Result, Settings
 from flashwright.blackbox.characterize.depth_and_size import DepthAndSizeResult
 from flashwright.blackbox.characterize.fills import RANGES, FillsResult
@@ -374,7 +374,7 @@ def life(reserved: float, cycles: int) -> Row:
             "wear.pe-cycles-max": cycles,
         }
     )
-    settings = lifetime.RunSettings(seed=SEED, window="off")
+    settings = RunSettings(seed=SEED, window="off")
     run = lifetime.begin(ssd.precondition("random"), "uniform:write=1", settings)
     end = lifetime.Endurance.of(lifetime.play_to_end(run))
     return {
