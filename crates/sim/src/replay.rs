@@ -231,10 +231,10 @@ impl Watch {
 /// ```
 /// use flashwright_block::{BlockDevice, Seed};
 /// use flashwright_sim::{Pace, Replay, ReplaySettings, SourceSpec};
-/// use flashwright_ssd::{Config, Ssd};
+/// use flashwright_ssd::{DriveConfig, Ssd};
 /// use flashwright_workload::generate::{Target, WorkloadSpec};
 ///
-/// let device = Ssd::new(&Config::default(), Seed(1), false)?;
+/// let device = Ssd::new(&DriveConfig::default(), Seed(1), false)?;
 /// let target = Target { logical_sectors: device.info().capacity.0 / 512, page_sectors: 8 };
 /// let mut source = SourceSpec::Workload(WorkloadSpec::parse("uniform:write=0.5")?).open_on(&target, Seed(1))?;
 /// let settings = ReplaySettings {
