@@ -18,7 +18,7 @@ mod request;
 mod units;
 
 pub use device::{Ahead, BlockDevice, Bounds, DeviceInfo, IoError, Tag};
-pub use queue::{Arbiter, DriverQueue, Fifo, Waiting};
+pub use queue::{Arbiter, ByDirection, DriverQueue, Fifo, Places, Shared, Waiting};
 pub use random::{Rng, Seed, below, chance, unit_interval};
 pub use registry::{Listed, NoSettings};
 pub use request::{
