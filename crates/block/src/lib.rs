@@ -20,7 +20,7 @@ mod units;
 
 pub use data::HoldsData;
 pub use device::{Ahead, BlockDevice, Bounds, DeviceInfo, IoError, Tag};
-pub use queue::{Arbiter, DriverQueue, Fifo, Waiting};
+pub use queue::{Arbiter, ByDirection, DriverQueue, Fifo, Places, Shared, Waiting};
 pub use random::{Rng, Seed, below, chance, unit_interval};
 pub use registry::{Listed, NoSettings};
 pub use request::{

@@ -55,13 +55,52 @@ impl Arbiter for Fifo {
     }
 }
 
-/// Which requests share places.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-enum Places {
-    /// All of them.
-    Shared,
-    /// Reads among themselves, and all others among themselves.
-    ByDirection,
+/// Which requests share places. A type, so that the common case costs nothing.
+pub trait Places {
+    /// How many of the places that a request of this kind could have are taken.
+    fn taken(&self, kind: RequestKind) -> u32;
+    /// The same, to be changed.
+    fn taken_mut(&mut self, kind: RequestKind) -> &mut u32;
+    /// How many are taken in all.
+    fn all(&self) -> u32;
+}
+
+/// All requests share all places.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shared(u32);
+
+impl Places for Shared {
+    #[inline(always)]
+    fn taken(&self, _: RequestKind) -> u32 {
+        self.0
+    }
+    #[inline(always)]
+    fn taken_mut(&mut self, _: RequestKind) -> &mut u32 {
+        &mut self.0
+    }
+    #[inline(always)]
+    fn all(&self) -> u32 {
+        self.0
+    }
+}
+
+/// Reads share places among themselves, and all other requests as many, as in Linux's request queues.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ByDirection([u32; 2]);
+
+impl Places for ByDirection {
+    #[inline(always)]
+    fn taken(&self, kind: RequestKind) -> u32 {
+        self.0[usize::from(kind != RequestKind::Read)]
+    }
+    #[inline(always)]
+    fn taken_mut(&mut self, kind: RequestKind) -> &mut u32 {
+        &mut self.0[usize::from(kind != RequestKind::Read)]
+    }
+    #[inline(always)]
+    fn all(&self) -> u32 {
+        self.0[0] + self.0[1]
+    }
 }
 
 /// A number of places, and the requests that wait for one.
@@ -72,7 +111,7 @@ enum Places {
 ///
 /// ```
 /// # use flashwright_block::{DriverQueue, Request};
-/// let mut queue = DriverQueue::shared(1);
+/// let mut queue: DriverQueue = DriverQueue::new(1);
 /// let request = Request { sectors: 8, ..Request::default() };
 /// assert!(queue.goes_at_once(&request));
 /// queue.take(request.kind, 1);
@@ -83,35 +122,29 @@ enum Places {
 /// assert_eq!(queue.pick().map(|waiting| waiting.id), Some(7));
 /// ```
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct DriverQueue<A = Fifo> {
-    places: Places,
+pub struct DriverQueue<A = Fifo, P = Shared> {
     depth: u32,
-    taken: [u32; 2],
+    places: P,
     arbiter: A,
 }
 
-impl DriverQueue {
-    /// First in, first out, with `depth` places for all requests.
+impl<P: Places + Default> DriverQueue<Fifo, P> {
+    /// `depth` places, given in order of arrival to those that wait.
     #[must_use]
-    pub fn shared(depth: u32) -> Self {
+    pub fn new(depth: u32) -> Self {
         Self::with_arbiter(depth, Fifo::default())
-    }
-
-    /// First in, first out, with `depth` places for reads and as many for all other requests, as Linux's request queues
-    /// have them.
-    #[must_use]
-    pub fn by_direction(depth: u32) -> Self {
-        Self { places: Places::ByDirection, ..Self::shared(depth) }
     }
 }
 
-impl<A: Arbiter> DriverQueue<A> {
-    /// `depth` places for all requests, given to those that wait in the order of `arbiter`.
+impl<A: Arbiter, P: Places + Default> DriverQueue<A, P> {
+    /// `depth` places, given in the order of `arbiter` to those that wait.
     #[must_use]
     pub fn with_arbiter(depth: u32, arbiter: A) -> Self {
-        Self { places: Places::Shared, depth, taken: [0; 2], arbiter }
+        Self { depth, places: P::default(), arbiter }
     }
+}
 
+impl<A: Arbiter, P: Places> DriverQueue<A, P> {
     /// Places in all; by direction, those of one.
     #[inline(always)]
     #[must_use]
@@ -128,7 +161,7 @@ impl<A: Arbiter> DriverQueue<A> {
     #[inline(always)]
     #[must_use]
     pub fn goes_at_once(&self, request: &Request) -> bool {
-        self.taken[self.side(request.kind)] < self.depth && self.arbiter.is_empty()
+        self.places.taken(request.kind) < self.depth && self.arbiter.is_empty()
     }
 
     /// A request has to wait.
@@ -138,27 +171,27 @@ impl<A: Arbiter> DriverQueue<A> {
 
     /// The next waiting request for which there is a place, if any. It waits no more, but has not taken its place.
     pub fn pick(&mut self) -> Option<Waiting> {
-        let Self { places, depth, taken, arbiter } = self;
-        arbiter.pick(|request| taken[places.side(request.kind)] < *depth)
+        let Self { depth, places, arbiter } = self;
+        arbiter.pick(|request| places.taken(request.kind) < *depth)
     }
 
     /// A request of this kind begins and takes so many places: usually one, more when it was cut in pieces.
     #[inline(always)]
     pub fn take(&mut self, kind: RequestKind, places: u32) {
-        self.taken[self.side(kind)] += places;
+        *self.places.taken_mut(kind) += places;
     }
 
     /// So many places of requests of this kind are free again.
     #[inline(always)]
     pub fn release(&mut self, kind: RequestKind, places: u32) {
-        self.taken[self.side(kind)] -= places;
+        *self.places.taken_mut(kind) -= places;
     }
 
     /// Places that are taken.
     #[inline(always)]
     #[must_use]
     pub fn taken(&self) -> u32 {
-        self.taken[0] + self.taken[1]
+        self.places.all()
     }
 
     /// Requests that wait.
@@ -174,18 +207,6 @@ impl<A: Arbiter> DriverQueue<A> {
     pub fn is_empty(&self) -> bool {
         self.arbiter.is_empty()
     }
-
-    #[inline(always)]
-    fn side(&self, kind: RequestKind) -> usize {
-        self.places.side(kind)
-    }
-}
-
-impl Places {
-    #[inline(always)]
-    fn side(self, kind: RequestKind) -> usize {
-        usize::from(self == Self::ByDirection && kind != RequestKind::Read)
-    }
 }
 
 #[cfg(test)]
@@ -200,11 +221,11 @@ mod tests {
 
     #[test]
     fn places_are_shared_or_of_a_direction() {
-        let mut shared = DriverQueue::shared(2);
+        let mut shared: DriverQueue = DriverQueue::new(2);
         shared.take(READ, 1);
         shared.take(WRITE, 1);
         assert!(!shared.goes_at_once(&of(READ)) && shared.taken() == 2);
-        let mut split = DriverQueue::by_direction(2);
+        let mut split = DriverQueue::<Fifo, ByDirection>::new(2);
         split.take(READ, 2);
         assert!(!split.goes_at_once(&of(READ)));
         assert!(split.goes_at_once(&of(WRITE)) && split.goes_at_once(&of(RequestKind::Flush)));
@@ -214,7 +235,7 @@ mod tests {
 
     #[test]
     fn who_waits_goes_first_and_in_order() {
-        let mut queue = DriverQueue::by_direction(1);
+        let mut queue = DriverQueue::<Fifo, ByDirection>::new(1);
         queue.take(READ, 1);
         queue.push(0, of(READ));
         queue.push(1, of(WRITE));
@@ -232,7 +253,7 @@ mod tests {
 
     #[test]
     fn a_deeper_queue_lets_more_go() {
-        let mut queue = DriverQueue::shared(1);
+        let mut queue: DriverQueue = DriverQueue::new(1);
         queue.take(READ, 1);
         queue.push(0, of(READ));
         assert_eq!(queue.pick(), None);

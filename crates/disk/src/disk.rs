@@ -149,7 +149,7 @@ impl Disk {
             ring,
             running: vec![Running::default(); depth as usize],
             free: (0..depth).rev().collect(),
-            queue: DriverQueue::shared(depth),
+            queue: DriverQueue::new(depth),
             ready: VecDeque::with_capacity(depth as usize),
             dead: None,
             noise: Noise::new(options.seed),

@@ -5,7 +5,8 @@ use crate::pool::{Id, Pool, Queued};
 use crate::schedulers::{Choice, Grew, Merges, Running};
 use crate::tables::InFlight;
 use flashwright_block::{
-    Ahead, BlockDevice, Bounds, Completion, DeviceInfo, DriverQueue, IoError, Nanos, Request, RequestKind, Tag,
+    Ahead, BlockDevice, Bounds, ByDirection, Completion, DeviceInfo, DriverQueue, Fifo, IoError, Nanos, Request,
+    RequestKind, Tag,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -45,7 +46,7 @@ pub struct Filter<D> {
     /// Requests given to this filter; the tag of the next.
     tag: u64,
     /// Places of queued requests and requests below, reads and others; and the requests of the host that found none.
-    places: DriverQueue,
+    places: DriverQueue<Fifo, ByDirection>,
     /// Queued requests that were not handed on.
     queued: u32,
     in_flight: u32,
@@ -73,7 +74,7 @@ impl<D: BlockDevice> Filter<D> {
             yardstick,
             pool: Pool::new(rules.merges == Merges::Both),
             tag: 0,
-            places: DriverQueue::by_direction(rules.queue_requests),
+            places: DriverQueue::new(rules.queue_requests),
             queued: 0,
             in_flight: 0,
             below: InFlight::default(),

@@ -231,12 +231,14 @@ impl Player {
         gate: &mut impl Gate<D>,
         done: &mut impl FnMut(&Completion, &D),
     ) -> Result<(), PlayError> {
-        while self.submitted < until_submitted && self.failure.is_none() && !self.stopped {
+        while self.submitted < until_submitted {
             if self.next == self.batch.len() && !self.refill(device, source)? {
                 break;
             }
             self.announce(device);
-            self.issue(device, gate, done)?;
+            if !self.issue(device, gate, done)? {
+                break;
+            }
         }
         Ok(())
     }
@@ -351,28 +353,28 @@ impl Player {
         Ok(!self.batch.is_empty())
     }
 
-    /// Hands over the next request of the batch, unless one that had to be waited for has failed or the gate closes.
+    /// Hands over the next request of the batch, unless one that had to be waited for has failed or the gate closes. Says
+    /// whether another may follow.
     #[inline(always)]
     fn issue<D: BlockDevice>(
         &mut self,
         device: &mut D,
         gate: &mut impl Gate<D>,
         done: &mut impl FnMut(&Completion, &D),
-    ) -> Result<(), IoError> {
+    ) -> Result<bool, IoError> {
         // A copy first: changing the batch and reading it back at once would stall the simulating machine.
         let mut request = self.batch[self.next];
         match self.pace {
             Pace::Closed { depth: 1 } => {
                 request.arrival = device.now();
                 if self.is_stopped_by(gate, &request, device)? {
-                    return Ok(());
+                    return Ok(false);
                 }
                 self.next += 1;
                 device.execute(request, &mut self.completion)?;
                 self.submitted += 1;
-                self.note_failure();
                 done(&self.completion, device);
-                return Ok(());
+                return Ok(!self.note_failure());
             }
             Pace::Closed { depth } => {
                 while self.outstanding >= depth {
@@ -387,14 +389,14 @@ impl Player {
             Pace::Interactive => unreachable!("refused when playing began"),
         }
         if self.failure.is_some() || self.is_stopped_by(gate, &request, device)? {
-            return Ok(());
+            return Ok(false);
         }
         self.next += 1;
         self.last_arrival = request.arrival;
         device.submit(request)?;
         self.submitted += 1;
         self.outstanding += 1;
-        Ok(())
+        Ok(true)
     }
 
     #[inline(always)]
@@ -427,9 +429,18 @@ impl Player {
         Ok(false)
     }
 
-    /// Keeps the error of the first request that fails.
+    /// Whether the request that has just completed failed. The first error is kept.
     #[inline(always)]
-    fn note_failure(&mut self) {
+    fn note_failure(&mut self) -> bool {
+        let failed = self.completion.result.is_err();
+        if failed {
+            self.keep_failure();
+        }
+        failed
+    }
+
+    #[cold]
+    fn keep_failure(&mut self) {
         if let Err(error) = &self.completion.result {
             self.failure.get_or_insert_with(|| error.clone());
         }

@@ -39,7 +39,7 @@ pub struct Ssd {
     scheme: Scheme,
     ram: Option<Ram>,
     logical_pages: u32,
-    bounds: Bounds,
+    sectors: u64,
     sectors_per_page: u64,
     /// The shift that divides by `sectors_per_page`, where it is a power of two.
     page_shift: Option<u32>,
@@ -47,8 +47,10 @@ pub struct Ssd {
     now: u64,
     tag: u64,
     busy: u64,
-    /// Completions that wait to be fetched.
-    ready: VecDeque<Completion>,
+    /// Requests that have ended and wait to be fetched.
+    ready: VecDeque<Flight>,
+    /// Why requests in flight or ready have failed, by their tags.
+    failed: Vec<(Tag, Box<IoError>)>,
     /// Where policies from outside say why they can't go on, if there are any.
     #[serde(skip)]
     policy_fault: Option<FaultCell>,
@@ -92,6 +94,7 @@ impl Policies {
 }
 
 /// What became of a request.
+#[derive(Clone, Copy)]
 struct Outcome {
     start: Nanos,
     end: Nanos,
@@ -99,7 +102,6 @@ struct Outcome {
     erases: u32,
     /// Whether it read a page that holds no data.
     reads_unmapped: bool,
-    result: Result<(), Box<IoError>>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -123,22 +125,36 @@ enum Clock {
 struct ParallelClock {
     engine: Parallel,
     flights: Vec<Flight>,
-    /// Why requests in flight have failed, by their slots.
-    failed: Vec<(u32, Box<IoError>)>,
     /// Places of requests in flight, and the requests that wait for one.
     queue: DriverQueue,
     /// What a read of pages without data lasts at least.
     unmapped_read: u64,
 }
 
-/// A request in flight, or background work under the tag [`BACKGROUND`].
+/// A request in flight, or background work under the tag [`BACKGROUND`]: what its completion will say, but for the result.
+/// Failures are so rare that they are kept apart.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Flight {
     tag: Tag,
     request: Request,
     start: Nanos,
+    /// Open while it is in the engine.
+    end: Nanos,
     flash_ops: u32,
     erases: u32,
+}
+
+impl Flight {
+    /// Puts everything but the result in a completion.
+    #[inline(always)]
+    fn fill(&self, completion: &mut Completion) {
+        completion.tag = self.tag;
+        completion.request = self.request;
+        completion.start = self.start;
+        completion.end = self.end;
+        completion.flash_ops = self.flash_ops;
+        completion.erases = self.erases;
+    }
 }
 
 impl Ssd {
@@ -250,13 +266,14 @@ impl Ssd {
             scheme,
             ram,
             logical_pages,
-            bounds: Bounds { sectors: u64::from(logical_pages) * sectors_per_page, block: Bytes(SECTOR_BYTES) },
+            sectors: u64::from(logical_pages) * sectors_per_page,
             sectors_per_page,
             page_shift: sectors_per_page.is_power_of_two().then(|| sectors_per_page.trailing_zeros()),
             now: 0,
             tag: 0,
             busy: 0,
             ready: VecDeque::new(),
+            failed: Vec::new(),
             policy_fault: (!policies.is_empty()).then(|| policies.ftl.fault.clone()),
             data: (keeps == Keeps::Bytes).then(Box::default),
         })
@@ -530,14 +547,18 @@ impl Ssd {
     }
 
     /// Translates a request that the drive takes at `start`. Under `parallel` its operations lie in the flash's log and
-    /// its end is open; else the outcome is final. What a request did before it failed takes its time too.
+    /// its end is open; else the outcome is final. What a request did before it failed takes its time too; its error is kept
+    /// under its tag.
     #[inline(always)]
-    fn carry_out(&mut self, request: &Request, start: u64) -> Outcome {
+    fn carry_out(&mut self, request: &Request, tag: u64, start: u64) -> Outcome {
         let before = self.flash.counters().totals();
         let unmapped_before = self.flash.counters().reads_unmapped;
         self.flash.clear_log();
         let done = self.translate(request);
-        let result = self.result_of(done);
+        if let Err(error) = self.result_of(done) {
+            self.forget_data(tag);
+            self.failed.push((Tag(tag), error));
+        }
         let after = self.flash.counters().totals();
         let mut did = [0; 4];
         for kind in 0..did.len() {
@@ -559,7 +580,7 @@ impl Ssd {
             self.busy += work;
         }
         let (flash_ops, erases) = (saturating_u32(did.iter().sum()), saturating_u32(did[OpKind::Erase as usize]));
-        Outcome { start: Nanos(start), end: Nanos(end), flash_ops, erases, reads_unmapped, result }
+        Outcome { start: Nanos(start), end: Nanos(end), flash_ops, erases, reads_unmapped }
     }
 
     /// How a request ended: the translation layer found no room, or a policy from outside can't go on.
@@ -582,28 +603,43 @@ impl Ssd {
         if let Some(data) = &mut self.data {
             data.at_hand = Some(tag);
         }
-        let Outcome { start, end, flash_ops, erases, reads_unmapped, result } = self.carry_out(request, start);
-        if result.is_err() {
-            self.forget_data(tag);
-        }
-        let (tag, request) = (Tag(tag), *request);
+        let Outcome { start, end, flash_ops, erases, reads_unmapped } = self.carry_out(request, tag, start);
+        let flight = Flight { tag: Tag(tag), request: *request, start, end, flash_ops, erases };
         let Clock::Parallel(clock) = &mut self.clock else {
-            self.ready.push_back(Completion { tag, request, start, end, flash_ops, erases, result });
+            self.ready.push_back(flight);
             return;
         };
         let (log, geometry) = (self.flash.log(), self.flash.geometry());
         let (awaited, background) = log.split_at(self.flash.background().map_or(log.len(), |(at, _)| at));
         let least = if reads_unmapped { clock.unmapped_read } else { 0 };
         let slot = clock.engine.issue(start.0, least, awaited, geometry);
-        clock.takes_off(slot, Flight { tag, request, start, flash_ops, erases });
+        clock.takes_off(slot, flight);
         clock.queue.take(request.kind, 1);
-        if let Err(error) = result {
-            clock.failed.push((slot, error));
-        }
         if !background.is_empty() {
             let slot = clock.engine.issue(start.0, 0, background, geometry);
             clock.takes_off(slot, Flight { tag: BACKGROUND, ..Flight::default() });
         }
+    }
+
+    /// Says in a completion that is otherwise filled how its request ended.
+    #[inline(always)]
+    fn conclude(&mut self, completion: &mut Completion) {
+        // The completion may hold an error of another request, which goes.
+        if !self.failed.is_empty() || completion.result.is_err() {
+            self.conclude_slowly(completion);
+        }
+    }
+
+    #[cold]
+    fn conclude_slowly(&mut self, completion: &mut Completion) {
+        let at = self.failed.iter().position(|(tag, _)| *tag == completion.tag);
+        completion.result = at.map_or(Ok(()), |at| Err(self.failed.swap_remove(at).1));
+    }
+
+    /// Refuses a request that reaches past the end of the drive.
+    #[inline(always)]
+    fn check(&self, request: &Request) -> Result<(), IoError> {
+        Bounds { sectors: self.sectors, block: Bytes(SECTOR_BYTES) }.check(request)
     }
 
     /// Writes pages, of zeros, without letting time pass: how a drive is preconditioned.
@@ -625,7 +661,7 @@ impl Ssd {
     /// [`IoError`] as from [`BlockDevice::submit`]; the drive and `completion` are then as they were.
     #[inline]
     pub fn absorb(&mut self, request: Request, completion: &mut Completion) -> Result<(), IoError> {
-        self.bounds.check(&request)?;
+        self.check(&request)?;
         let done = self.translate(&request);
         self.flash.clear_log();
         completion.request = request;
@@ -633,29 +669,24 @@ impl Ssd {
         Ok(())
     }
 
-    /// Runs the engine to its next completion not after `until`; a freed place takes the next request of the driver.
+    /// Runs the engine to its next completion not after `until` and hands that to `land`; a freed place takes the next
+    /// request of the driver.
     #[inline(always)]
-    fn advance(&mut self, until: u64, completion: &mut Completion) -> bool {
+    fn advance(&mut self, until: u64, land: impl FnOnce(&Flight)) -> bool {
         let Clock::Parallel(clock) = &mut self.clock else { return false };
-        loop {
+        let (slot, end) = loop {
             if clock.queue.taken() == 0 && until == u64::MAX {
                 return false; // the clock stands where the next request comes
             }
             let Some((slot, end)) = clock.engine.next_completion(until) else { return false };
             if clock.flights[slot as usize].tag != BACKGROUND {
-                break self.lands(slot, end, completion);
+                break (slot as usize, end);
             }
-        }
-    }
-
-    /// A request has ended: its place goes to the next one of the driver.
-    #[inline(always)]
-    fn lands(&mut self, slot: u32, end: u64, completion: &mut Completion) -> bool {
-        let Clock::Parallel(clock) = &mut self.clock else { return false };
-        let Flight { tag, request, start, flash_ops, erases } = clock.flights[slot as usize];
-        let result = if clock.failed.is_empty() { Ok(()) } else { clock.result_of(slot) };
-        *completion = Completion { tag, request, start, end: Nanos(end), flash_ops, erases, result };
-        clock.queue.release(request.kind, 1);
+        };
+        let flight = &mut clock.flights[slot];
+        flight.end = Nanos(end);
+        land(flight);
+        clock.queue.release(flight.request.kind, 1);
         let waiting = !clock.queue.is_empty();
         self.now = self.now.max(end);
         if waiting {
@@ -683,8 +714,8 @@ impl BlockDevice for Ssd {
         };
         DeviceInfo {
             name: self.config.name.clone(),
-            capacity: Bytes(self.bounds.sectors * SECTOR_BYTES),
-            sector: self.bounds.block,
+            capacity: Bytes(self.sectors * SECTOR_BYTES),
+            sector: Bytes(SECTOR_BYTES),
             queue_depth,
         }
     }
@@ -696,16 +727,16 @@ impl BlockDevice for Ssd {
 
     #[inline(always)]
     fn submit(&mut self, mut request: Request) -> Result<Tag, IoError> {
-        self.bounds.check(&request)?;
+        self.check(&request)?;
         request.arrival = request.arrival.max(Nanos(self.now));
         let tag = self.tag;
         self.tag += 1;
         if let Clock::Parallel(_) = self.clock {
             // What ends at this very moment may stay to be fetched: it changes nothing for the request.
             if request.arrival.0 > self.now {
-                let mut completion = Completion::default();
-                while self.advance(request.arrival.0, &mut completion) {
-                    self.ready.push_back(std::mem::take(&mut completion));
+                let mut ended = Flight::default();
+                while self.advance(request.arrival.0, |flight| ended = *flight) {
+                    self.ready.push_back(ended);
                 }
                 self.now = request.arrival.0;
             }
@@ -728,10 +759,12 @@ impl BlockDevice for Ssd {
             assert!(ended, "a request in flight ends");
             return Ok(());
         }
-        self.bounds.check(&request)?;
+        self.check(&request)?;
         request.arrival = request.arrival.max(Nanos(self.now));
-        let Outcome { start, end, flash_ops, erases, result, .. } = self.carry_out(&request, request.arrival.0);
-        *completion = Completion { tag: Tag(self.tag), request, start, end, flash_ops, erases, result };
+        let tag = self.tag;
+        let Outcome { start, end, flash_ops, erases, .. } = self.carry_out(&request, tag, request.arrival.0);
+        Flight { tag: Tag(tag), request, start, end, flash_ops, erases }.fill(completion);
+        self.conclude(completion);
         self.tag += 1;
         self.now = end.0;
         Ok(())
@@ -739,18 +772,19 @@ impl BlockDevice for Ssd {
 
     #[inline(always)]
     fn wait(&mut self, until: Nanos, completion: &mut Completion) -> Result<bool, IoError> {
-        if let Some(next) = self.ready.front_mut() {
+        if let Some(next) = self.ready.front() {
             if next.end > until {
                 self.now = self.now.max(until.0);
                 return Ok(false);
             }
-            // In place, and the one that goes holds nothing worth a call.
-            std::mem::swap(completion, next);
+            next.fill(completion);
             self.ready.pop_front();
+            self.conclude(completion);
             self.now = self.now.max(completion.end.0);
             return Ok(true);
         }
-        if self.advance(until.0, completion) {
+        if self.advance(until.0, |flight| flight.fill(completion)) {
+            self.conclude(completion);
             return Ok(true);
         }
         if until.0 != u64::MAX {
@@ -761,7 +795,7 @@ impl BlockDevice for Ssd {
 
     #[inline(always)]
     fn expect(&self, request: &Request, ahead: Ahead) {
-        if request.end_sector() > self.bounds.sectors || request.sectors == 0 {
+        if request.end_sector() > self.sectors || request.sectors == 0 {
             return;
         }
         let lpn = self.run_of(request).first;
@@ -796,15 +830,6 @@ impl ParallelClock {
         }
         self.flights[slot] = flight;
     }
-
-    /// How the request in this slot ended.
-    #[cold]
-    fn result_of(&mut self, slot: u32) -> Result<(), Box<IoError>> {
-        match self.failed.iter().position(|(failed, _)| *failed == slot) {
-            None => Ok(()),
-            Some(at) => Err(self.failed.swap_remove(at).1),
-        }
-    }
 }
 
 impl Clock {
@@ -823,8 +848,7 @@ impl Clock {
             TimingModel::Parallel => Self::Parallel(ParallelClock {
                 engine: Parallel::new(geometry, times, latency),
                 flights: Vec::new(),
-                failed: Vec::new(),
-                queue: DriverQueue::shared(config.host.queue_depth.requests()),
+                queue: DriverQueue::new(config.host.queue_depth.requests()),
                 unmapped_read: timing.unmapped_read.0,
             }),
         }
