@@ -239,6 +239,14 @@ impl Flash {
 
     // --- what schemes do ---
 
+    /// The scheme dropped the old content of a page before it writes the new ([`crate::InvalidateOrder::BeforeGc`]): if that
+    /// write fails, the page holds nothing.
+    pub fn old_content_dropped(&mut self, lpn: Lpn) {
+        if let Some(contents) = &mut self.contents {
+            contents.stamps.old_content_dropped(lpn);
+        }
+    }
+
     /// Reads the page that holds `lpn` to answer the host.
     #[inline(always)]
     pub fn read(&mut self, ppn: Ppn, lpn: Lpn) {

@@ -58,6 +58,13 @@ impl Stamps {
         self.under_way.remove(at).map(|(_, before)| before)
     }
 
+    /// The old content of a page under way is gone before the new one is there.
+    pub(crate) fn old_content_dropped(&mut self, lpn: Lpn) {
+        if let Some((_, before)) = self.under_way.iter_mut().find(|(other, _)| *other == lpn) {
+            *before = 0;
+        }
+    }
+
     pub(crate) fn host_trims(&mut self, lpn: Lpn) {
         self.latest[lpn.index()] = 0;
     }

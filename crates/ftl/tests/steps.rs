@@ -183,6 +183,10 @@ impl Bench {
                     };
                     if result.is_err() {
                         let held_in = self.scheme.lookup(lpn, &self.flash);
+                        if matches!(event, Event::WriteBlock(_)) && held_in.is_none() {
+                            // `supersede` dropped the old copy: RAM, which alone calls it, still holds the page.
+                            self.flash.old_content_dropped(lpn);
+                        }
                         self.flash.host_write_failed(lpn, held_in);
                         if held_in.is_none() {
                             self.holds.remove(&lpn.0);

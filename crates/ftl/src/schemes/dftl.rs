@@ -450,6 +450,7 @@ impl Dftl {
         {
             self.map.change(slot, NONE);
             self.planes.drop_copy(old, flash);
+            flash.old_content_dropped(lpn);
         }
         let plane = self.plane_with_room(Some(lpn), stream, flash)?;
         // Cleaning may have moved the old copy; the entry itself stays where it is.

@@ -211,6 +211,7 @@ impl PageMap {
         {
             self.l2p[lpn.index()] = UNMAPPED;
             self.planes.drop_copy(old, flash);
+            flash.old_content_dropped(lpn);
         }
         let plane = self.plane_with_room(lpn, stream, flash)?;
         // Cleaning may have moved the old copy, so it is looked up again.
