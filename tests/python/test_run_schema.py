@@ -12,9 +12,10 @@ from typing import Any
 import jsonschema
 import pytest
 
-from flashwright import Ssd, _core, replay, run_report
+from flashwright import Ssd, _core, replay
 from flashwright.cli import run as command
-from flashwright.run import PlaySettings, RunSettings
+from flashwright.run import run_report
+from flashwright.run.run import PlaySettings, RunSettings
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
@@ -161,7 +162,9 @@ def spelled_out(path: str) -> set[str]:
 
 def test_the_types_know_every_figure() -> None:
     assert set(run_report.Report.__annotations__) == set(schema()["properties"])
-    assert types_of(schema(), "Report") in (ROOT / "python/flashwright/run_report.py").read_text()
+    assert (
+        types_of(schema(), "Report") in (ROOT / "python/flashwright/run/run_report.py").read_text()
+    )
 
 
 def test_host_writes_are_what_was_asked_and_the_rest_stands_beside(

@@ -43,7 +43,7 @@ impl Arbiter for Fifo {
         self.0.push_back(waiting);
     }
     fn pick(&mut self, may_go: impl Fn(&Request) -> bool) -> Option<Waiting> {
-        self.0.pop_front_if(|first| may_go(&first.request))
+        if self.0.front().is_some_and(|first| may_go(&first.request)) { self.0.pop_front() } else { None }
     }
     #[inline(always)]
     fn len(&self) -> usize {

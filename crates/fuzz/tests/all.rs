@@ -1,5 +1,7 @@
 //! Targets of fuzzing in one binary, which is built and linked once.
 
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // helpers of tests count as library code
+
 mod configs;
 mod damage;
 mod runs;

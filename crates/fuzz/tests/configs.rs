@@ -17,7 +17,11 @@ fn check(text: &str) {
         }
     };
     let again = Config::from_toml(&config.to_toml(), "again.toml");
-    assert_eq!(again.as_ref().map(|config| config.to_toml()), Ok(config.to_toml()), "it does not read as it was written");
+    assert_eq!(
+        again.as_ref().map(|config| config.to_toml()),
+        Ok(config.to_toml()),
+        "it does not read as it was written"
+    );
     let flash = &config.geometry;
     let planes = u64::from(flash.channels) * u64::from(flash.dies_per_channel) * u64::from(flash.planes_per_die);
     let blocks = planes.saturating_mul(u64::from(flash.blocks_per_plane));

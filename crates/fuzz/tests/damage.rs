@@ -162,6 +162,7 @@ pub fn fuzz(name: &'static str, target: impl Fn(&mut Draws<'_>)) {
 }
 
 /// Ends the process when one input takes too long, and says which it was.
+#[allow(clippy::type_complexity)] // named nowhere else
 struct Watch(std::sync::Arc<Mutex<(Option<Instant>, Vec<u8>, bool)>>);
 
 impl Watch {

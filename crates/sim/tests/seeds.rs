@@ -31,9 +31,9 @@ use Shown::{By, In};
 
 /// The streams as the sources name them, `{...}` for what is filled in.
 const STREAMS: &[(&str, Shown)] = &[
-    ("controller noise", By(|seed| ends_of_reads(seed))),
+    ("controller noise", By(ends_of_reads)),
     ("disk data", In("crates/disk/tests/files.rs", "data_depends_on_the_seed_alone")),
-    ("faults", By(|seed| requests_hit(seed))),
+    ("faults", By(requests_hit)),
     ("filebench", By(|seed| program(Filebench::new(Profile::Varmail, mail(true), seed), Seed(1)))),
     ("filebench.sizes", By(|seed| format!("{:?}", bytes_prepared(seed)))),
     ("fs.directories", By(|seed| program(Postmark::new(postmark(), Seed(1)), seed))),
@@ -44,10 +44,10 @@ const STREAMS: &[(&str, Shown)] = &[
         By(|seed| worked(&["placement.policy=container-marking", "placement.container-marking.levels=2"], seed)),
     ),
     ("postmark", By(|seed| program(Postmark::new(postmark(), seed), Seed(1)))),
-    ("precondition", By(|seed| preconditioned(seed))),
+    ("precondition", By(preconditioned)),
     ("ram.manager", In("tests/python/test_policies_in_python.py", "test_a_buffer_policy_draws_by_the_seed")),
     ("wear.factory-bad", By(|seed| worked(&["wear.factory-bad=0.05"], seed))),
-    ("wear.pe-cycles", By(|seed| budgets(seed))),
+    ("wear.pe-cycles", By(budgets)),
     ("wear.policy.{plane}", By(|seed| worked(&["wear.policy=random", "wear.random.every=5"], seed))),
     ("workload.address", By(|seed| list("uniform:write=1", seed, |request| request.first_sector))),
     ("workload.arrival", By(|seed| list("sequential:write=1,rate=1000", seed, |request| request.arrival))),
@@ -211,7 +211,7 @@ fn list<T: Debug>(spec: &str, seed: Seed, column: fn(&Request) -> T) -> String {
 fn hottest(spec: &str, seed: Seed) -> String {
     let mut counts = BTreeMap::new();
     for request in requests(spec, seed, 50_000) {
-        *counts.entry(request.first_sector * SECTOR_BYTES >> 20).or_insert(0) += 1;
+        *counts.entry((request.first_sector * SECTOR_BYTES) >> 20).or_insert(0) += 1;
     }
     format!("{:?}", counts.into_iter().max_by_key(|(_, count)| *count).map(|(place, _)| place))
 }

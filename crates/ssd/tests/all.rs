@@ -1,5 +1,7 @@
 //! The integration tests of this crate in one binary, which is built and linked once.
 
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // helpers of tests count as library code
+
 mod buffers;
 mod common;
 mod conformance;
