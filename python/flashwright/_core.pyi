@@ -21,6 +21,8 @@ __all__ = [
     "devices",
     "policies",
     "precondition_read",
+    "run_defaults",
+    "schema_run",
     "settings",
     "settings_schema",
     "size_read",
