@@ -39,10 +39,22 @@ pub enum Kind {
     File,
 }
 
+/// The open file of a target. The lock of a file that may be written goes when this goes, even where a process that
+/// was forked meanwhile has inherited the descriptor.
+#[derive(Debug)]
+pub(crate) struct TargetFile(pub(crate) File);
+
+impl Drop for TargetFile {
+    fn drop(&mut self) {
+        // What holds no lock loses none, and a lock that can't be released here goes with its last descriptor.
+        rustix::fs::flock(&self.0, FlockOperation::Unlock).unwrap_or_default();
+    }
+}
+
 /// A target that passed, open with `O_DIRECT`.
 #[derive(Debug)]
 pub struct Target {
-    pub(crate) file: File,
+    pub(crate) file: TargetFile,
     /// Its name as the user gave it.
     pub name: String,
     /// What it is.
@@ -225,7 +237,7 @@ impl System {
             return Err(Why::TooSmall { found: Bytes(end), needed });
         }
         let name = path.display().to_string();
-        Ok(Target { file, name, kind, access, capacity: found, block: Bytes(block) })
+        Ok(Target { file: TargetFile(file), name, kind, access, capacity: found, block: Bytes(block) })
     }
 
     /// All that stands against writing to a block device.
@@ -532,6 +544,19 @@ mod tests {
         let escaped = path.display().to_string().replace(' ', "\\040");
         made.put("proc/swaps", &format!("Filename Type Size Used Priority\n{escaped} file 4 0 -2\n"));
         assert_eq!(check(), Err(Why::Swap { what: path.display().to_string() }));
+    }
+
+    #[test]
+    fn the_lock_goes_with_the_target_and_not_with_an_inherited_descriptor() {
+        let made = Made::new("lock");
+        made.put("image", &"x".repeat(1 << 16));
+        let target = || open(&made.root.join("image"), Access::DestroysData, Bytes(0));
+        let first = target().unwrap();
+        let inherited = first.file.0.try_clone().unwrap();
+        assert_eq!(target().unwrap_err().why, Why::InUse);
+        drop(first);
+        target().unwrap();
+        drop(inherited);
     }
 
     #[test]

@@ -5,9 +5,9 @@
 //! and the ring is not dropped before every slot is back.
 #![allow(unsafe_code)]
 
+use crate::consent::TargetFile;
 use io_uring::types::{Fd, FsyncFlags, SubmitArgs, Timespec};
 use io_uring::{IoUring, opcode, squeue};
-use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd as _;
 use std::time::Duration;
@@ -40,7 +40,7 @@ pub(crate) struct Ring {
     slots: Vec<Slot>,
     in_flight: u32,
     /// Not registered with the ring, whose end is not waited for: the file is to be free once it is closed.
-    file: File,
+    file: TargetFile,
 }
 
 /// `BLOCK_URING_CMD_DISCARD`, `_IO(0x12, 0)` of `linux/blkdev.h`: an asynchronous BLKDISCARD, since Linux 6.12.
@@ -52,7 +52,7 @@ const PUNCH_HOLE: i32 = 1 | 2;
 
 impl Ring {
     /// A ring of `depth` slots with buffers of at least `bytes` each.
-    pub(crate) fn new(file: File, depth: u32, bytes: usize) -> io::Result<Self> {
+    pub(crate) fn new(file: TargetFile, depth: u32, bytes: usize) -> io::Result<Self> {
         let io = IoUring::new(depth)?;
         if !io.params().is_feature_ext_arg() {
             return Err(io::Error::new(io::ErrorKind::Unsupported, "waiting with a timeout needs Linux 5.11 or newer"));
@@ -86,7 +86,7 @@ impl Ring {
         };
         // Also asserts that the slot is idle and its buffer long enough.
         let memory = self.buffer(slot, bytes).as_mut_ptr();
-        let entry = entry(operation, Fd(self.file.as_raw_fd()), memory).user_data(u64::from(slot));
+        let entry = entry(operation, Fd(self.file.0.as_raw_fd()), memory).user_data(u64::from(slot));
         // SAFETY: the buffer lives in `slots`, stays where it is and is touched by nobody until `pop` gives it back; the
         // file is kept open in `file`.
         let pushed = unsafe { self.io.submission().push(&entry) };
