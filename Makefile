@@ -11,7 +11,8 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help venv build demo test test-rust test-python test-long check docs fuzz generate reproduce format bench clean
+.PHONY: help venv build demo test test-rust test-python test-long check docs instructions instructions-accept \
+	fuzz generate reproduce format bench clean
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,7 +47,8 @@ test-long: build ## What takes long: theory at full size, ten million requests a
 	$(BIN)/python -m pytest -n 2 -m long
 
 # cargo fmt doesn't see modules that macros declare, so rustfmt is given every file.
-check: build ## Formatting, lints and types
+# Import rules and links of the documentation belong here too, a line each.
+check: build ## Formatting, lints, types and reference pages
 	rustfmt --check --edition 2024 $$(git ls-files '*.rs')
 	$(CARGO) clippy --workspace --all-targets --quiet -- -D warnings
 	$(BIN)/ruff format --check --quiet
@@ -75,6 +77,12 @@ reproduce: build ## All claims of the papers in full size: docs/claims.json, doc
 format: venv ## Format all code
 	rustfmt --edition 2024 $$(git ls-files '*.rs')
 	$(BIN)/ruff format --quiet
+
+instructions: ## Instructions on the paths that count, against crates/bench/instructions.toml
+	$(CARGO) run --quiet --release --package flashwright-bench -- instructions
+
+instructions-accept: ## Take what is counted now as the limits
+	$(CARGO) run --quiet --release --package flashwright-bench -- instructions --accept
 
 FUZZ_SECONDS ?= 600
 

@@ -76,8 +76,9 @@ def wounded(text: str, wounds: list[tuple[str, int, int, str]]) -> str:
 
 
 def go_on(test: Callable[[], None]) -> None:
-    """Once, or over and over with new draws while there is time."""
-    until, draw = time.monotonic() + SECONDS, 0
+    """Once with draws that are always the same, or over and over with new ones while there is time."""
+    until = time.monotonic() + SECONDS
+    draw = time.time_ns() if SECONDS else 0
     while True:
         seed(draw)(test)()
         draw += 1

@@ -21,12 +21,18 @@ const SECTORS: u64 = 1 << 27;
 const STACKS: [&str; 2] = ["noop+noop", "pasa+pai"];
 
 /// Done with each request after a fixed time, in order.
-struct Null {
+pub struct Null {
     now: Nanos,
     tag: u64,
     /// Of requests taken and when.
     digest: u64,
     flights: VecDeque<Completion>,
+}
+
+impl Null {
+    pub fn new() -> Self {
+        Self { now: Nanos(0), tag: 0, digest: 0, flights: VecDeque::new() }
+    }
 }
 
 impl BlockDevice for Null {
@@ -65,7 +71,7 @@ impl BlockDevice for Null {
 }
 
 /// Reads and writes half and half: random 4 KiB, or runs of eight that merge.
-fn requests(sequential: bool, count: usize) -> Vec<Request> {
+pub fn requests(sequential: bool, count: usize) -> Vec<Request> {
     let mut rng = Seed(1).stream("bench.host");
     let mut next = 0;
     (0..count)
@@ -95,15 +101,20 @@ fn cost(chain: &str, outstanding_max: usize, requests: &[Request]) -> Result<(f6
         outstanding_max.max(128)
     );
     let settings: StackSettings = toml::from_str(&text).map_err(|error| error.to_string())?;
-    let device = Null { now: Nanos(0), tag: 0, digest: 0, flights: VecDeque::new() };
-    let mut stack = Stack::new(&settings, device).map_err(|faults| faults[0].what.clone())?;
+    let mut stack = Stack::new(&settings, Null::new()).map_err(|faults| faults[0].what.clone())?;
+    let started = cpu::cpu_seconds();
+    play(&mut stack, outstanding_max, requests).map_err(|error| format!("{chain}: {error}"))?;
+    Ok(((cpu::cpu_seconds() - started) * 1e9 / requests.len() as f64, stack.device().digest))
+}
+
+/// Plays requests, so many of them outstanding.
+pub fn play(stack: &mut Stack<Null>, outstanding_max: usize, requests: &[Request]) -> Result<(), String> {
     let mut done = Completion::default();
     let mut outstanding = 0;
-    let started = cpu::cpu_seconds();
     for request in requests {
         while outstanding >= outstanding_max {
             if !stack.wait(Nanos(u64::MAX), &mut done).map_err(|error| error.to_string())? {
-                return Err(format!("{chain}: nothing completes"));
+                return Err("nothing completes".to_owned());
             }
             outstanding -= 1;
         }
@@ -111,7 +122,7 @@ fn cost(chain: &str, outstanding_max: usize, requests: &[Request]) -> Result<(f6
         outstanding += 1;
     }
     while stack.wait(Nanos(u64::MAX), &mut done).map_err(|error| error.to_string())? {}
-    Ok(((cpu::cpu_seconds() - started) * 1e9 / requests.len() as f64, stack.device().digest))
+    Ok(())
 }
 
 fn median(mut values: Vec<f64>) -> f64 {

@@ -11,6 +11,7 @@
 //! flashwright-bench buffers         writes through RAM against the same without; takes --quick
 //! flashwright-bench policies        victim and placement policies against greedy cleaning
 //! flashwright-bench host            a request through each scheduler; takes --quick, --only CHAIN
+//! flashwright-bench instructions    instructions an operation on each path; takes --accept, --only TEXT
 //! ```
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
@@ -19,6 +20,8 @@ mod buffers;
 mod cpu;
 mod floor;
 mod host;
+mod instructions;
+mod paths;
 mod policies;
 mod streams;
 mod table;
@@ -30,6 +33,16 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
+    if args.first().is_some_and(|first| first == "instructions") {
+        return match instructions::check(&args[1..]) {
+            Ok(true) => ExitCode::SUCCESS,
+            Ok(false) => ExitCode::FAILURE,
+            Err(error) => {
+                eprintln!("error: {error}");
+                ExitCode::from(2)
+            }
+        };
+    }
     let result = match args.first().map(String::as_str) {
         Some("run") => run(&args[1..]),
         Some("floor") => run_floor(&args[1..]),
@@ -37,6 +50,7 @@ fn main() -> ExitCode {
         Some("buffered") => buffers::run(&args[1..]),
         Some("policies") => policies::print(&args[1..]),
         Some("host") => host::print(&args[1..]),
+        Some("path") => instructions::run(&args[1..]),
         _ => table::print(&args),
     };
     match result {

@@ -77,7 +77,7 @@ fn write_spc(path: &Path, lines: u64) -> std::io::Result<()> {
     out.flush()
 }
 
-fn write_msr(path: &Path, lines: u64) -> std::io::Result<()> {
+pub fn write_msr(path: &Path, lines: u64) -> std::io::Result<()> {
     let mut out = BufWriter::new(File::create(path)?);
     for line in 0..lines {
         let draw = scatter(line);

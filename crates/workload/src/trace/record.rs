@@ -4,6 +4,7 @@ use super::error::TraceError;
 use super::input::Input;
 use flashwright_block::{RequestKind, SECTOR_BYTES};
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::io::{self, Write};
 
 pub(crate) const SECTOR: u64 = SECTOR_BYTES;
@@ -34,7 +35,8 @@ const NONE: u32 = u32::MAX;
 pub(crate) struct DeviceTable {
     names: Vec<String>,
     small: Vec<u32>,
-    by_name: HashMap<Vec<u8>, u32>,
+    // Without random keys, so that reading a trace takes the same steps every time.
+    by_name: HashMap<Vec<u8>, u32, BuildHasherDefault<DefaultHasher>>,
     last: (Vec<u8>, u32),
 }
 
