@@ -163,8 +163,8 @@ impl Ssd {
     ///
     /// ```
     /// # use flashwright_block::{BlockDevice, Completion, HoldsData, Request, RequestKind, Seed};
-    /// # use flashwright_ssd::{Config, Keeps, Ssd};
-    /// let mut drive = Ssd::new(&Config::default(), Seed(1), Keeps::Bytes)?;
+    /// # use flashwright_ssd::{DriveConfig, Keeps, Ssd};
+    /// let mut drive = Ssd::new(&DriveConfig::default(), Seed(1), Keeps::Bytes)?;
     /// let (mut done, mut data) = (Completion::default(), [0; 1024]);
     /// drive.submit_with(Request { first_sector: 9, sectors: 2, kind: RequestKind::Write, ..Request::default() }, &[7; 1024])?;
     /// drive.submit_with(Request { first_sector: 10, sectors: 2, ..Request::default() }, &[])?;

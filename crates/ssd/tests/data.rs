@@ -230,7 +230,10 @@ fn execute(ssd: &mut Ssd, request: Request, data: &[u8]) -> Result<Completion, I
     let mut done = Completion::default();
     ssd.submit_with(Request { arrival: ssd.now(), ..request }, data)?;
     assert!(ssd.wait(Nanos(u64::MAX), &mut done)?);
-    Ok(done)
+    match done.result.clone() {
+        Ok(()) => Ok(done),
+        Err(error) => Err(*error),
+    }
 }
 
 fn read_all(ssd: &mut Ssd, request: &Request) -> Vec<[u8; SECTOR]> {
