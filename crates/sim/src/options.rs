@@ -89,10 +89,10 @@ impl RunOptions {
     ///
     /// ```
     /// use flashwright_sim::{RunOptions, SourceSpec};
-    /// use flashwright_ssd::{Config, Ssd};
+    /// use flashwright_ssd::{DriveConfig, Ssd};
     ///
     /// let options = RunOptions { requests: Some(1000), depth: Some(4), ..RunOptions::default() };
-    /// let ssd = Ssd::new(&Config::default(), options.seed(), options.verify)?;
+    /// let ssd = Ssd::new(&DriveConfig::default(), options.seed(), options.verify)?;
     /// let spec = SourceSpec::Workload("uniform:write=0.5".parse()?);
     /// let mut source = spec.open(&ssd, options.seed())?;
     /// let mut run = options.run(ssd, &spec, &source)?;
