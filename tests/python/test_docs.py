@@ -112,6 +112,8 @@ def unmarked(text: str) -> list[str]:
                 marks = f"{line}\n{near}"
                 if not (
                     _SETTLED.search(line)
+                    # It divides the same programs, and the line above it has the verdict.
+                    or line.startswith("into flash")
                     or _UNSETTLED.search(marks)
                     or _IN_SETTLED.search(block.text)
                 ):
