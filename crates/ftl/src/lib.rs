@@ -40,6 +40,7 @@ pub use page_data::{PageBytes, PageData};
 pub use policies::foreign::{FaultCell, Foreign};
 pub use policies::map_cache::{MapCacheName, MapCacheSettings, SlotLists};
 pub use policies::placement::{PlacementName, PlacementSettings};
+pub use policies::schedule::{Occasion, ScheduleName, ScheduleSettings};
 pub use policies::victim::{VictimChoice, VictimName, VictimSettings};
 pub use policies::wear::{WearName, WearPolicySettings};
 pub use pool::{BlockPool, FreeBlockOrder};
@@ -47,7 +48,8 @@ pub use schemes::{Scheme, SchemeName, SchemeSettings};
 pub use serves_ram::{MapCacheView, ServesRam, Watch};
 pub use settings::{FtlSettings, GcSettings, InvalidateOrder, PlacementConfig, WearSettings};
 
-use flashwright_nand::{Lpn, Ppn};
+use flashwright_block::Nanos;
+use flashwright_nand::{Lpn, PlaneId, Ppn};
 use serde::{Deserialize, Serialize};
 
 /// Consecutive logical pages of one request, in ascending order.
@@ -189,6 +191,18 @@ pub trait Ftl {
     fn clean(&mut self, budget: u32, flash: &mut Flash) -> Progress {
         let _ = (budget, flash);
         Progress::Nothing
+    }
+
+    /// Makes the steps of cleaning that `gc.schedule` wants in a plane on an occasion. Schemes that merge make none.
+    fn follow_schedule(&mut self, plane: PlaneId, occasion: Occasion, flash: &mut Flash) -> Progress {
+        let _ = (plane, occasion, flash);
+        Progress::Nothing
+    }
+
+    /// Hands over the planes that the host has written to since the last call, each with its pages and with what the schedule
+    /// wants such a write to last at least. None where the schedule isn't asked.
+    fn written_planes(&mut self, note: &mut dyn FnMut(PlaneId, u32, Nanos)) {
+        let _ = note;
     }
 
     /// Where a logical page lies. Free of effects: what audits and tests read. Schemes that map whole blocks look at the

@@ -11,6 +11,7 @@
 
 use crate::cleaner::Work;
 use crate::fewest::Fewest;
+use crate::policies::schedule::Schedule;
 use crate::policies::victim::{PlaneView, Victim};
 use crate::policies::wear::{BlockUse, Leveler, Recycle, WearContext};
 use crate::schemes::SchemeContext;
@@ -37,6 +38,12 @@ pub(crate) struct Plane {
     pub recycled: Option<u32>,
     /// The clean or recycling that was begun and rests.
     pub work: Option<Box<Work>>,
+    /// When it cleans.
+    pub schedule: Schedule,
+    /// Valid pages of the victim that was chosen last.
+    pub copies: u32,
+    /// Pages that the host has written since the schedule was asked last, where it is asked.
+    pub written: u32,
 }
 
 /// An open block: the next page to program and one past the last. Both 0 where no block is open.
@@ -85,6 +92,9 @@ pub(crate) fn planes(context: &SchemeContext, streams: usize, flash: &Flash) -> 
                 leveler: leveler.map(|name| Box::new(Leveler::new(name, &context.wear.policies, wear_context, wear))),
                 recycled: None,
                 work: None,
+                schedule: context.gc.schedule.build(&context.gc.schedules, context.schedule_context(streams_u8, flash)),
+                copies: 0,
+                written: 0,
             }
         })
         .collect()

@@ -10,7 +10,8 @@ use crate::cleaner::{Cleaner, Exhausted, PageMapped};
 use crate::plane::{Plane, planes};
 use crate::schemes::SchemeContext;
 use crate::{Allocation, Flash, OutOfSpace, Progress, Violation};
-use flashwright_nand::{BlockId, Condition, Lpn, Ppn};
+use flashwright_block::Nanos;
+use flashwright_nand::{BlockId, Condition, Lpn, PlaneId, Ppn};
 use serde::{Deserialize, Serialize};
 
 /// All planes of a drive.
@@ -23,6 +24,10 @@ pub(crate) struct Planes {
     turn: Vec<u32>,
     allocation: Allocation,
     pub cleaner: Cleaner,
+    /// Whether the schedule is asked when the host has written.
+    pub asks_schedule: bool,
+    /// Planes that the host has written to since the schedule was asked.
+    written: Vec<u32>,
 }
 
 impl Planes {
@@ -34,6 +39,8 @@ impl Planes {
             turn: vec![0; streams],
             allocation: context.placement.allocation,
             cleaner,
+            asks_schedule: context.gc.schedule.asked(),
+            written: Vec::new(),
         }
     }
 
@@ -123,6 +130,25 @@ impl Planes {
                 return progress;
             }
             tried[at] = true;
+        }
+    }
+
+    /// Notes pages that the host has written to a plane, for a schedule that is asked.
+    #[cold]
+    pub fn note_written(&mut self, at: usize, pages: u32) {
+        let plane = &mut self.all[at];
+        if plane.written == 0 {
+            self.written.push(u32::try_from(at).expect("planes are counted in 32 bits"));
+        }
+        plane.written += pages;
+    }
+
+    /// See [`crate::Ftl::written_planes`].
+    pub fn written_planes(&mut self, note: &mut dyn FnMut(PlaneId, u32, Nanos)) {
+        for at in self.written.drain(..) {
+            let plane = &mut self.all[at as usize];
+            let free_blocks = u32::try_from(plane.pool.len()).expect("blocks are counted in 32 bits");
+            note(PlaneId(at), std::mem::take(&mut plane.written), plane.schedule.delay(free_blocks));
         }
     }
 

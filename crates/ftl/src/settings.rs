@@ -1,7 +1,7 @@
 //! What users choose about translation, cleaning and placement.
 
 use crate::{
-    Allocation, AllocationOrder, FreeBlockOrder, PlacementName, PlacementSettings, SchemeName, SchemeSettings,
+    Allocation, AllocationOrder, FreeBlockOrder, PlacementName, PlacementSettings, ScheduleName, ScheduleSettings, SchemeName, SchemeSettings,
     VictimChoice, VictimSettings, WearName, WearPolicySettings,
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -50,9 +50,14 @@ pub struct GcSettings {
     pub free_blocks_min: u32,
     /// When the old copy of an overwritten page turns invalid.
     pub invalidate: InvalidateOrder,
+    /// When cleaning works. All but `"foreground"` need a translation layer that cleans in steps (page or dftl).
+    pub schedule: ScheduleName,
     /// Settings of the victim policies, each in a table of its name.
     #[serde(flatten)]
     pub victims: VictimSettings,
+    /// Settings of the schedules, each in a table of its name.
+    #[serde(flatten)]
+    pub schedules: ScheduleSettings,
 }
 
 impl Default for GcSettings {
@@ -61,7 +66,9 @@ impl Default for GcSettings {
             victim: VictimChoice::Default,
             free_blocks_min: 2,
             invalidate: InvalidateOrder::AtProgram,
+            schedule: ScheduleName::default(),
             victims: VictimSettings::default(),
+            schedules: ScheduleSettings::default(),
         }
     }
 }

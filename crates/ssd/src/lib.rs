@@ -8,6 +8,7 @@
 //! ```
 
 mod budgets;
+mod cleaning;
 mod controller;
 mod data;
 mod engine;

@@ -1,5 +1,6 @@
 //! The drive behind the block-device seam.
 
+use crate::cleaning::AheadOfNeed;
 use crate::data::RequestData;
 use crate::engine::{BusyTimes, Parallel};
 use flashwright_block::{
@@ -36,17 +37,19 @@ pub struct Ssd {
     cautions: Vec<String>,
     reserve: Option<Reserve>,
     pub(crate) flash: Flash,
-    scheme: Scheme,
+    pub(crate) scheme: Scheme,
     ram: Option<Ram>,
     logical_pages: u32,
     sectors: u64,
     sectors_per_page: u64,
     /// The shift that divides by `sectors_per_page`, where it is a power of two.
     page_shift: Option<u32>,
-    clock: Clock,
+    pub(crate) clock: Clock,
     now: u64,
     tag: u64,
-    busy: u64,
+    pub(crate) busy: u64,
+    /// Cleaning that no write waits for, where the schedule wants any.
+    pub(crate) ahead: Option<Box<AheadOfNeed>>,
     /// Requests that have ended and wait to be fetched.
     ready: VecDeque<Flight>,
     /// Why requests in flight or ready have failed, by their tags.
@@ -102,11 +105,13 @@ struct Outcome {
     erases: u32,
     /// Whether it read a page that holds no data.
     reads_unmapped: bool,
+    /// What it lasts at least because the schedule of cleaning wants it so.
+    delay: u64,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[allow(clippy::large_enum_variant)] // one a drive
-enum Clock {
+pub(crate) enum Clock {
     None,
     /// Time of one operation by [`OpKind`], and when the drive is free.
     Serial {
@@ -122,8 +127,8 @@ enum Clock {
 
 /// The engine with the requests in flight and the driver's queue before it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct ParallelClock {
-    engine: Parallel,
+pub(crate) struct ParallelClock {
+    pub(crate) engine: Parallel,
     flights: Vec<Flight>,
     /// Places of requests in flight, and the requests that wait for one.
     queue: DriverQueue,
@@ -134,7 +139,7 @@ struct ParallelClock {
 /// A request in flight, or background work under the tag [`BACKGROUND`]: what its completion will say, but for the result.
 /// Failures are so rare that they are kept apart.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-struct Flight {
+pub(crate) struct Flight {
     tag: Tag,
     request: Request,
     start: Nanos,
@@ -145,6 +150,11 @@ struct Flight {
 }
 
 impl Flight {
+    /// Work that no request waits for.
+    pub(crate) fn background() -> Self {
+        Self { tag: BACKGROUND, ..Self::default() }
+    }
+
     /// Puts everything but the result in a completion.
     #[inline(always)]
     fn fill(&self, completion: &mut Completion) {
@@ -239,6 +249,7 @@ impl Ssd {
                 ),
             });
         }
+        problems.extend(AheadOfNeed::problems(config));
         problems.extend(policies.problems(config));
         if !problems.is_empty() {
             return Err(fail(problems).into());
@@ -272,6 +283,7 @@ impl Ssd {
             now: 0,
             tag: 0,
             busy: 0,
+            ahead: AheadOfNeed::new(config, geometry.planes()),
             ready: VecDeque::new(),
             failed: Vec::new(),
             policy_fault: (!policies.is_empty()).then(|| policies.ftl.fault.clone()),
@@ -551,6 +563,9 @@ impl Ssd {
     /// under its tag.
     #[inline(always)]
     fn carry_out(&mut self, request: &Request, tag: u64, start: u64) -> Outcome {
+        if self.ahead.is_some() {
+            self.clean_in_gap(start);
+        }
         let before = self.flash.counters().totals();
         let unmapped_before = self.flash.counters().reads_unmapped;
         self.flash.clear_log();
@@ -580,7 +595,12 @@ impl Ssd {
             self.busy += work;
         }
         let (flash_ops, erases) = (saturating_u32(did.iter().sum()), saturating_u32(did[OpKind::Erase as usize]));
-        Outcome { start: Nanos(start), end: Nanos(end), flash_ops, erases, reads_unmapped }
+        let delay = if self.ahead.is_some() { self.note_written() } else { 0 };
+        if self.ahead.is_some() && !matches!(self.clock, Clock::Parallel(_)) {
+            end = end.max(start + delay);
+            self.clean_after_writes(start);
+        }
+        Outcome { start: Nanos(start), end: Nanos(end), flash_ops, erases, reads_unmapped, delay }
     }
 
     /// How a request ended: the translation layer found no room, or a policy from outside can't go on.
@@ -603,7 +623,7 @@ impl Ssd {
         if let Some(data) = &mut self.data {
             data.at_hand = Some(tag);
         }
-        let Outcome { start, end, flash_ops, erases, reads_unmapped } = self.carry_out(request, tag, start);
+        let Outcome { start, end, flash_ops, erases, reads_unmapped, delay } = self.carry_out(request, tag, start);
         let flight = Flight { tag: Tag(tag), request: *request, start, end, flash_ops, erases };
         let Clock::Parallel(clock) = &mut self.clock else {
             self.ready.push_back(flight);
@@ -611,13 +631,16 @@ impl Ssd {
         };
         let (log, geometry) = (self.flash.log(), self.flash.geometry());
         let (awaited, background) = log.split_at(self.flash.background().map_or(log.len(), |(at, _)| at));
-        let least = if reads_unmapped { clock.unmapped_read } else { 0 };
+        let least = if reads_unmapped { clock.unmapped_read } else { delay };
         let slot = clock.engine.issue(start.0, least, awaited, geometry);
         clock.takes_off(slot, flight);
         clock.queue.take(request.kind, 1);
         if !background.is_empty() {
             let slot = clock.engine.issue(start.0, 0, background, geometry);
-            clock.takes_off(slot, Flight { tag: BACKGROUND, ..Flight::default() });
+            clock.takes_off(slot, Flight::background());
+        }
+        if self.ahead.is_some() {
+            self.clean_after_writes(start.0);
         }
     }
 
@@ -649,6 +672,7 @@ impl Ssd {
     #[inline]
     pub fn precondition(&mut self, run: LpnRun) -> Result<(), IoError> {
         let result = self.write_run(run, false);
+        self.clean_untimed();
         self.flash.clear_log();
         self.result_of(result).map_err(|error| *error)
     }
@@ -663,6 +687,7 @@ impl Ssd {
     pub fn absorb(&mut self, request: Request, completion: &mut Completion) -> Result<(), IoError> {
         self.check(&request)?;
         let done = self.translate(&request);
+        self.clean_untimed();
         self.flash.clear_log();
         completion.request = request;
         completion.result = self.result_of(done);
@@ -673,8 +698,8 @@ impl Ssd {
     /// request of the driver.
     #[inline(always)]
     fn advance(&mut self, until: u64, land: impl FnOnce(&Flight)) -> bool {
-        let Clock::Parallel(clock) = &mut self.clock else { return false };
         let (slot, end) = loop {
+            let Clock::Parallel(clock) = &mut self.clock else { return false };
             if clock.queue.taken() == 0 && until == u64::MAX {
                 return false; // the clock stands where the next request comes
             }
@@ -682,7 +707,11 @@ impl Ssd {
             if clock.flights[slot as usize].tag != BACKGROUND {
                 break (slot as usize, end);
             }
+            if self.ahead.is_some() {
+                self.steps_ended(slot, end);
+            }
         };
+        let Clock::Parallel(clock) = &mut self.clock else { return false };
         let flight = &mut clock.flights[slot];
         flight.end = Nanos(end);
         land(flight);
@@ -691,6 +720,9 @@ impl Ssd {
         self.now = self.now.max(end);
         if waiting {
             self.admit(end);
+        }
+        if self.ahead.is_some() {
+            self.use_idle_dies(end);
         }
         true
     }
@@ -823,7 +855,7 @@ const BACKGROUND: Tag = Tag(u64::MAX);
 
 impl ParallelClock {
     #[inline(always)]
-    fn takes_off(&mut self, slot: u32, flight: Flight) {
+    pub(crate) fn takes_off(&mut self, slot: u32, flight: Flight) {
         let slot = slot as usize;
         if slot == self.flights.len() {
             self.flights.push(Flight::default());

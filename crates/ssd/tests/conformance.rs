@@ -12,14 +12,16 @@
 
 use crate::common::*;
 use flashwright_block::{BlockDevice, IoError, Nanos, Request, RequestKind, Rng, Seed, chance};
-use flashwright_ftl::{CAUSES, Cause, Ftl, LpnRun, OpKind, PlacementName, SchemeName, VictimName, WearName};
+use flashwright_ftl::{
+    CAUSES, Cause, Ftl, LpnRun, OpKind, PlacementName, ScheduleName, SchemeName, VictimName, WearName,
+};
 use flashwright_nand::{BlockId, Lpn, ProgramOrder};
 use flashwright_ssd::{DriveConfig, ManagerName, Ssd};
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// Steps over all streams of [`random_streams`]: shared out among the cases, so that the lists may grow.
-const STEPS: usize = 240_000;
+const STEPS: usize = 270_000;
 /// Set to the case that a failure printed to run that one alone.
 const ONLY: &str = "FLASHWRIGHT_CASE";
 /// Set to a number to run every case that often, each time with another seed.
@@ -43,6 +45,7 @@ struct Case {
     placement: PlacementName,
     ram: Option<ManagerName>,
     wear: Option<WearName>,
+    schedule: ScheduleName,
     order: ProgramOrder,
     timing: &'static str,
 }
@@ -52,7 +55,7 @@ impl Case {
     /// each victim policy with another placement policy than the first, so that all meet; and with
     /// every wear policy where they level wear.
     fn all() -> Vec<Self> {
-        let mut cases = Vec::new();
+        let (mut cases, mut schedules) = (Vec::new(), Vec::new());
         for scheme in SchemeName::ALL.iter().copied() {
             for order in [ProgramOrder::Ascending, ProgramOrder::Any] {
                 if scheme.needs_order().is_some_and(|needed| needed != order) {
@@ -66,6 +69,7 @@ impl Case {
                         placement: placements[0],
                         ram: None,
                         wear: None,
+                        schedule: ScheduleName::Foreground,
                         order,
                         timing,
                     };
@@ -84,12 +88,25 @@ impl Case {
                     }));
                     cases.extend(COMPANIONS.map(|(victim, placement)| Self { victim, placement, ..plain }));
                     cases.dedup();
+                    if scheme.cleans_in_steps() {
+                        let works = |schedule: &&ScheduleName| timing != "none" || !schedule.needs_time();
+                        let others = || ScheduleName::ALL[1..].iter().filter(works).copied();
+                        schedules.extend(others().map(|schedule| Self { schedule, ..plain }));
+                        let rams = ManagerName::ALL.iter().copied().cycle();
+                        schedules.extend(others().zip(rams).map(|(schedule, ram)| Self {
+                            schedule,
+                            ram: Some(ram),
+                            wear: Some(WearName::ALL[0]),
+                            ..plain
+                        }));
+                    }
                     if scheme.levels_wear() {
                         cases.extend(WearName::ALL.iter().map(|wear| Self { wear: Some(*wear), ..plain }));
                     }
                 }
             }
         }
+        cases.extend(schedules);
         cases
     }
 
@@ -105,12 +122,13 @@ impl Case {
 
     fn name(self) -> String {
         format!(
-            "{}/{}/{}/{}/{}/{}/{}",
+            "{}/{}/{}/{}/{}/{}/{}/{}",
             self.scheme.listed().name,
             self.victim.listed().name,
             self.placement.listed().name,
             self.ram.map_or("none", |ram| ram.listed().name),
             self.wear.map_or("none", |wear| wear.listed().name),
+            self.schedule.listed().name,
             order_name(self.order),
             self.timing
         )
@@ -121,6 +139,7 @@ impl Case {
             format!("ftl.scheme={:?}", self.scheme.listed().name),
             format!("gc.victim={:?}", self.victim.listed().name),
             format!("placement.policy={:?}", self.placement.listed().name),
+            format!("gc.schedule={:?}", self.schedule.listed().name),
             format!("geometry.program-order={:?}", order_name(self.order)),
             format!("timing.model={:?}", self.timing),
         ];
@@ -686,6 +705,7 @@ fn doubled_times_double_a_closed_loop() {
                     format!("timing.command=\"{} ns\"", command * factor),
                     format!("timing.bus-rate=\"{} MB/s\"", 80 / factor),
                     format!("timing.pipelined={pipelined}"),
+                    format!("gc.throttled.delay-max=\"{} ns\"", 300_000 * factor),
                     "host.partial-pages=read-modify-write".to_owned(),
                 ];
                 let mut ssd = case.drive(usize::try_from(seed).unwrap(), &more, Seed(seed));
@@ -869,6 +889,12 @@ fn the_lists_are_covered() {
         };
         assert!(VictimName::ALL.iter().all(crossed), "{scheme:?}");
     }
+    let stepping = SchemeName::ALL.iter().copied().filter(|scheme| scheme.cleans_in_steps());
+    for scheme in stepping.clone() {
+        let has = |schedule| cases.iter().any(|case| case.scheme == scheme && case.schedule == schedule);
+        assert!(ScheduleName::ALL.iter().all(|schedule| has(*schedule)), "{scheme:?}");
+    }
+    assert!(stepping.count() >= 2, "page mapping and DFTL clean in steps");
     for scheme in SchemeName::ALL.iter().copied() {
         let has = |ram| cases.iter().any(|case| case.scheme == scheme && case.ram == ram);
         assert!(has(None) && ManagerName::ALL.iter().all(|ram| has(Some(*ram))), "{scheme:?}");

@@ -26,7 +26,7 @@ mod steps;
 mod work;
 
 use crate::plane::Plane;
-use crate::policies::schedule::{Foreground, Moment, Occasion, Schedule};
+use crate::policies::schedule::{Moment, Occasion};
 use crate::{Cause, Flash, Progress, Violation};
 use flashwright_nand::BlockId;
 use serde::{Deserialize, Serialize};
@@ -102,7 +102,6 @@ pub(crate) trait PageMapped {
 /// What cleaning keeps to, and what it has done.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Cleaner {
-    schedule: Schedule,
     /// A plane opens a block for a write only while it has more free blocks than this.
     pub free_blocks_min: usize,
     /// Free blocks with which a clean is safe, whatever it costs; a recycling leaves as many.
@@ -121,11 +120,10 @@ pub(crate) struct Cleaner {
 }
 
 impl Cleaner {
-    /// Work in the foreground; see the fields.
+    /// See the fields.
     pub fn new(free_blocks_min: u32, reserve: u32, kept: u32) -> Self {
         debug_assert!(kept <= free_blocks_min, "the host leaves what work needs");
         Self {
-            schedule: Schedule::Foreground(Foreground),
             free_blocks_min: free_blocks_min as usize,
             reserve: reserve as usize,
             kept: kept as usize,
@@ -171,10 +169,8 @@ impl Cleaner {
                 effort.desperate = true;
                 (effort.best, effort.fruitless) = (0, 0);
             }
-            let moment = Moment { occasion: Occasion::Write, free_blocks: free, free_blocks_min: self.free_blocks_min };
-            // The write can't go on without room, whatever the schedule says.
-            let steps = self.schedule.steps(moment).max(1);
-            if effort.fruitless > patience || self.work(at, steps, &mut effort, planes, map, flash).is_none() {
+            // The write can't go on without room, so the schedule isn't asked.
+            if effort.fruitless > patience || self.work(at, u32::MAX, &mut effort, planes, map, flash).is_none() {
                 // Blocks that were lost to wear can leave the reserve short for good; a frontier with room still serves.
                 let room = stream.is_some_and(|stream| planes[at].has_room(stream));
                 break if room { Ok(()) } else { Err(Exhausted) };
@@ -185,6 +181,23 @@ impl Cleaner {
         }
         planes[at].recycled = None;
         result
+    }
+
+    /// Makes the steps that the schedule of a plane wants on an occasion.
+    pub fn follow_schedule<M: PageMapped>(
+        &mut self,
+        at: usize,
+        occasion: Occasion,
+        planes: &mut [Plane],
+        map: &mut M,
+        flash: &mut Flash,
+    ) -> Progress {
+        let plane = &mut planes[at];
+        let free_blocks = u32::try_from(plane.pool.len()).expect("blocks are counted in 32 bits");
+        match plane.schedule.steps(&Moment { occasion, free_blocks, copies: plane.copies }) {
+            0 => Progress::Nothing,
+            budget => self.advance(at, budget, planes, map, flash),
+        }
     }
 
     /// Makes up to `budget` steps of cleaning in a plane for which no write waits: of the work that rests there, else of a
@@ -254,6 +267,7 @@ impl Cleaner {
             self.scratch = Some(work);
             return None;
         };
+        planes[at].copies = flash.pages_valid(block);
         planes[at].remove(block, flash);
         work.begin(block, cause, None);
         Some(work)

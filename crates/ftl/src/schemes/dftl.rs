@@ -39,11 +39,13 @@ use crate::plane::good_blocks;
 use crate::planes::Planes;
 use crate::policies::map_cache::MapCacheContext;
 use crate::policies::placement::{HostWrite, Placement};
+use crate::policies::schedule::Occasion;
 use crate::{
     Allocation, Cause, Flash, Ftl, Ghosts, InvalidateOrder, LpnRun, MappingCache, OutOfSpace, Progress, SchemeFigures,
     VictimName, Violation,
 };
 use cleaning::Listed;
+use flashwright_block::Nanos;
 use flashwright_nand::{BlockId, Lpn, PlaneId, Ppn, prefetch};
 use mapping::{Mapping, NONE};
 use serde::{Deserialize, Serialize};
@@ -114,6 +116,7 @@ impl BuildScheme for Dftl {
     const VICTIM: VictimName = VictimName::CostBenefit;
     const LEVELS_WEAR: bool = true;
     const ASKS_POLICIES: bool = true;
+    const CLEANS_IN_STEPS: bool = true;
     type Settings = DftlSettings;
 
     fn problems(context: &SchemeContext, flash: &Flash) -> Vec<String> {
@@ -263,6 +266,15 @@ impl Ftl for Dftl {
     fn clean(&mut self, budget: u32, flash: &mut Flash) -> Progress {
         let (planes, mut moves) = self.parts();
         planes.clean(budget, &mut moves, flash)
+    }
+
+    fn follow_schedule(&mut self, plane: PlaneId, occasion: Occasion, flash: &mut Flash) -> Progress {
+        let (planes, mut moves) = self.parts();
+        planes.cleaner.follow_schedule(plane.index(), occasion, &mut planes.all, &mut moves, flash)
+    }
+
+    fn written_planes(&mut self, note: &mut dyn FnMut(PlaneId, u32, Nanos)) {
+        self.planes.written_planes(note);
     }
 
     #[inline]
@@ -453,6 +465,9 @@ impl Dftl {
             flash.old_content_dropped(lpn);
         }
         let plane = self.plane_with_room(Some(lpn), stream, flash)?;
+        if self.planes.asks_schedule {
+            self.planes.note_written(plane, 1);
+        }
         // Cleaning may have moved the old copy; the entry itself stays where it is.
         let old = self.map.slots[slot as usize].ppn;
         let ppn = self.planes.all[plane].take(usize::from(stream));

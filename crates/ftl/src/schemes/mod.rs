@@ -1,13 +1,15 @@
 //! Translation layers. A scheme is one file here and one line in the list below.
 
 use crate::policies::placement::{ForeignPlacement, MakePlacement, Placement, PlacementContext};
+use crate::plane::good_blocks;
+use crate::policies::schedule::{Occasion, ScheduleContext};
 use crate::policies::victim::{ForeignVictim, Victim, VictimContext};
 use crate::{
     Flash, Foreign, FtlSettings, GcSettings, Listed, LpnRun, OutOfSpace, PlacementConfig, Progress, SchemeFigures,
     VictimChoice, VictimName, Violation, WearSettings,
 };
-use flashwright_block::Seed;
-use flashwright_nand::{Lpn, Ppn, ProgramOrder};
+use flashwright_block::{Nanos, Seed};
+use flashwright_nand::{Lpn, PlaneId, Ppn, ProgramOrder};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -92,9 +94,22 @@ impl SchemeContext<'_> {
         }
     }
 
+    /// What the schedule of a plane is built for, with so many streams.
+    pub(crate) fn schedule_context(&self, streams: u8, flash: &Flash) -> ScheduleContext {
+        let geometry = flash.geometry();
+        let good: u64 = (0..geometry.planes()).map(|plane| good_blocks(flash, PlaneId(plane))).sum();
+        let data = u64::from(self.logical_pages.div_ceil(geometry.pages_per_block()));
+        let spare = good.saturating_sub(data) / u64::from(geometry.planes());
+        ScheduleContext {
+            free_blocks_min: self.gc.free_blocks_min.max(1),
+            pages_per_block: geometry.pages_per_block(),
+            spare_blocks: u32::try_from(spare.saturating_sub(u64::from(streams))).unwrap_or(u32::MAX),
+        }
+    }
+
     /// What is wrong with the settings of the policies that were chosen, for so many streams.
     pub(crate) fn policy_problems(&self, streams: u8, flash: &Flash) -> Vec<String> {
-        let mut problems = Vec::new();
+        let mut problems = self.gc.schedule.problems(&self.gc.schedules, &self.schedule_context(streams, flash));
         if self.foreign.is_none_or(|foreign| foreign.victim.is_none()) {
             problems.extend(self.victim().problem(&self.gc.victims, &self.victim_context(0, streams, flash)));
         }
@@ -116,6 +131,8 @@ pub trait BuildScheme: Sized {
     const LEVELS_WEAR: bool = false;
     /// Whether it asks a victim and a placement policy.
     const ASKS_POLICIES: bool = false;
+    /// Whether it cleans in steps, when `gc.schedule` says so.
+    const CLEANS_IN_STEPS: bool = false;
     /// Its own settings, in a table of its name under `[ftl]`; `context.ftl.schemes` holds them.
     type Settings: Clone
         + std::fmt::Debug
@@ -201,6 +218,11 @@ macro_rules! schemes {
             pub fn asks_policies(self) -> bool {
                 match self { $(SchemeName::$name => $scheme::ASKS_POLICIES,)+ }
             }
+            /// See [`BuildScheme::CLEANS_IN_STEPS`].
+            #[must_use]
+            pub fn cleans_in_steps(self) -> bool {
+                match self { $(SchemeName::$name => $scheme::CLEANS_IN_STEPS,)+ }
+            }
             /// The victim policy of the scheme's source.
             #[must_use]
             pub fn victim(self) -> VictimName {
@@ -243,6 +265,12 @@ macro_rules! schemes {
             }
             fn clean(&mut self, budget: u32, flash: &mut Flash) -> Progress {
                 match self { $(Scheme::$name(scheme) => scheme.clean(budget, flash),)+ }
+            }
+            fn follow_schedule(&mut self, plane: PlaneId, occasion: Occasion, flash: &mut Flash) -> Progress {
+                match self { $(Scheme::$name(scheme) => scheme.follow_schedule(plane, occasion, flash),)+ }
+            }
+            fn written_planes(&mut self, note: &mut dyn FnMut(PlaneId, u32, Nanos)) {
+                match self { $(Scheme::$name(scheme) => scheme.written_planes(note),)+ }
             }
             #[inline]
             fn lookup(&self, lpn: Lpn, flash: &Flash) -> Option<Ppn> {

@@ -12,11 +12,13 @@ use crate::cleaner::{Cleaner, Effort, Moving, PageMapped, list_pages};
 use crate::plane::{Plane, good_blocks};
 use crate::planes::Planes;
 use crate::policies::placement::{HostWrite, Placement, Relocation};
+use crate::policies::schedule::Occasion;
 use crate::registry::NoSettings;
 use crate::{
     Allocation, Cause, Flash, Ftl, InvalidateOrder, LpnRun, OutOfSpace, Progress, SchemeFigures, ServesRam, Violation,
     Watch, write_runs,
 };
+use flashwright_block::Nanos;
 use flashwright_nand::{BlockId, Lpn, PlaneId, Ppn, prefetch, table};
 use serde::{Deserialize, Serialize};
 
@@ -37,6 +39,7 @@ impl BuildScheme for PageMap {
     const ABOUT: &'static str = "page mapping, the whole map in RAM (the ideal page FTL of Gupta 2009)";
     const LEVELS_WEAR: bool = true;
     const ASKS_POLICIES: bool = true;
+    const CLEANS_IN_STEPS: bool = true;
     type Settings = NoSettings;
 
     fn problems(context: &SchemeContext, flash: &Flash) -> Vec<String> {
@@ -108,6 +111,15 @@ impl Ftl for PageMap {
     fn clean(&mut self, budget: u32, flash: &mut Flash) -> Progress {
         let (planes, mut moves) = self.parts();
         planes.clean(budget, &mut moves, flash)
+    }
+
+    fn follow_schedule(&mut self, plane: PlaneId, occasion: Occasion, flash: &mut Flash) -> Progress {
+        let (planes, mut moves) = self.parts();
+        planes.cleaner.follow_schedule(plane.index(), occasion, &mut planes.all, &mut moves, flash)
+    }
+
+    fn written_planes(&mut self, note: &mut dyn FnMut(PlaneId, u32, Nanos)) {
+        self.planes.written_planes(note);
     }
 
     #[inline]
@@ -190,6 +202,9 @@ impl ServesRam for PageMap {
         // Old copies may lie in other planes.
         let mut places = Vec::with_capacity(lpns.len());
         self.planes.all[plane].fill_own(block, lpns, flash, |lpn, ppn| places.push((lpn, ppn)));
+        if self.planes.asks_schedule {
+            self.planes.note_written(plane, u32::try_from(lpns.len()).expect("pages of a block fit 32 bits"));
+        }
         for (lpn, ppn) in places {
             let old = std::mem::replace(&mut self.l2p[lpn as usize], ppn.0);
             if old != UNMAPPED {
@@ -214,6 +229,9 @@ impl PageMap {
             flash.old_content_dropped(lpn);
         }
         let plane = self.plane_with_room(lpn, stream, flash)?;
+        if self.planes.asks_schedule {
+            self.planes.note_written(plane, 1);
+        }
         // Cleaning may have moved the old copy, so it is looked up again.
         let old = self.l2p[lpn.index()];
         let plane = &mut self.planes.all[plane];

@@ -594,6 +594,11 @@ impl Parallel {
         (bus.rival_at, bus.ends_at) = (rival_at, ends_at);
     }
 
+    /// Whether nothing is queued or under way on a die at `at`, which no event may lie after.
+    pub fn is_idle(&self, die: usize, at: u64) -> bool {
+        self.dies[die].idle && self.dies[die].free_at <= at
+    }
+
     /// How long dies and channels were busy, up to the last grant.
     pub fn busy(&self) -> BusyTimes {
         BusyTimes {

@@ -12,12 +12,17 @@ pub const CAUSE: [Cause; CAUSES] =
 pub const KIND: [OpKind; 4] = [OpKind::Read, OpKind::Program, OpKind::Erase, OpKind::OobRead];
 
 /// Policies whose defaults are for larger drives: windows and numbers of frontiers that the shapes have blocks for.
-pub const SMALL: [&str; 5] = [
+pub const SMALL: [&str; 10] = [
     "gc.windowed-greedy.window=7",
     "gc.container-marking.window-blocks=9",
     "placement.container-marking.levels=2",
     "placement.envy.partitions=3",
     "placement.multi-stream.streams=3",
+    "gc.background.start-blocks=3",
+    "gc.background.stop-blocks=3",
+    "gc.preemptive.start-blocks=3",
+    "gc.rate-limited.start-blocks=3",
+    "gc.throttled.start-blocks=3",
 ];
 
 /// The default drive with `settings` laid over, as `--set` takes them.

@@ -1,31 +1,25 @@
 //! Foreground: a write that finds its plane short of free blocks waits for whole victims to be cleaned; nothing is
 //! cleaned at any other time.
 
-use super::{Moment, Occasion, SchedulePolicy};
+use super::{Moment, ScheduleContext, SchedulePolicy};
+use crate::registry::NoSettings;
 use serde::{Deserialize, Serialize};
 
-/// Cleans when a write lacks room, as much as it needs.
+/// `gc.schedule = "foreground"`.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Foreground;
 
 impl SchedulePolicy for Foreground {
-    #[inline]
-    fn steps(&mut self, moment: Moment) -> u32 {
-        match moment.occasion {
-            Occasion::Write if moment.free_blocks <= moment.free_blocks_min => u32::MAX,
-            Occasion::Write | Occasion::Idle => 0,
-        }
+    const NAME: &'static str = "foreground";
+    const ABOUT: &'static str = "whole victims, when a write lacks room (the papers' drives)";
+    const ASKED: bool = false;
+    type Settings = NoSettings;
+
+    fn new(_: &NoSettings, _: ScheduleContext) -> Self {
+        Self
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_a_write_that_lacks_free_blocks_cleans() {
-        let steps = |occasion, free_blocks| Foreground.steps(Moment { occasion, free_blocks, free_blocks_min: 2 });
-        assert_eq!([1, 2, 3].map(|free| steps(Occasion::Write, free)), [u32::MAX, u32::MAX, 0]);
-        assert_eq!([1, 2, 3].map(|free| steps(Occasion::Idle, free)), [0, 0, 0]);
+    #[inline]
+    fn steps(&mut self, _: &Moment) -> u32 {
+        0
     }
 }

@@ -241,6 +241,9 @@ impl Dftl {
         };
         let mut places = Vec::with_capacity(lpns.len());
         self.planes.all[plane].fill_own(block, lpns, flash, |lpn, ppn| places.push((lpn, ppn)));
+        if self.planes.asks_schedule {
+            self.planes.note_written(plane, u32::try_from(lpns.len()).expect("pages of a block fit 32 bits"));
+        }
         for (lpn, ppn) in places {
             let slot = self.map.slot_of(lpn);
             self.replace_entry(slot, ppn.0, flash);

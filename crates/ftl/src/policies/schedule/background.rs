@@ -1,0 +1,88 @@
+//! Background: an idle die cleans, from one mark of free blocks up to another.
+
+use super::{Moment, Occasion, ScheduleContext, SchedulePolicy, mark_problem};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// `[gc.background]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
+pub struct BackgroundSettings {
+    /// A plane starts to clean in idle time when it has fewer free blocks than this.
+    pub start_blocks: u32,
+    /// It stops when it has so many.
+    pub stop_blocks: u32,
+    /// Steps that an idle die makes before it looks for work of the host again.
+    #[schemars(range(min = 1))]
+    pub steps: u32,
+}
+
+impl Default for BackgroundSettings {
+    fn default() -> Self {
+        Self { start_blocks: 4, stop_blocks: 6, steps: 1 }
+    }
+}
+
+/// `gc.schedule = "background"`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Background {
+    settings: BackgroundSettings,
+    /// Whether the plane is on its way from the first mark to the second.
+    cleans: bool,
+}
+
+impl SchedulePolicy for Background {
+    const NAME: &'static str = "background";
+    const ABOUT: &'static str = "steps on idle dies, from one mark of free blocks to another";
+    const NEEDS_TIME: bool = true;
+    const USES_IDLE_TIME: bool = true;
+    type Settings = BackgroundSettings;
+
+    fn new(settings: &BackgroundSettings, _: ScheduleContext) -> Self {
+        Self { settings: settings.clone(), cleans: false }
+    }
+
+    fn problems(settings: &BackgroundSettings, context: &ScheduleContext) -> Vec<String> {
+        let BackgroundSettings { start_blocks, stop_blocks, .. } = *settings;
+        let mut problems = Vec::new();
+        problems.extend(mark_problem("start-blocks", start_blocks, context));
+        if stop_blocks < start_blocks {
+            problems.push(format!(
+                "stop-blocks: found {stop_blocks}, expected gc.background.start-blocks = {start_blocks} or more"
+            ));
+        } else {
+            problems.extend(mark_problem("stop-blocks", stop_blocks, context).filter(|_| stop_blocks > start_blocks));
+        }
+        problems
+    }
+
+    #[inline]
+    fn steps(&mut self, moment: &Moment) -> u32 {
+        let below = |mark: u32| moment.free_blocks < mark;
+        self.cleans = below(self.settings.start_blocks) || self.cleans && below(self.settings.stop_blocks);
+        if self.cleans && moment.occasion == Occasion::Idle { self.settings.steps } else { 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{CONTEXT, steps};
+    use super::*;
+
+    #[test]
+    fn from_one_mark_to_the_other_and_only_when_idle() {
+        let mut policy = Background::new(&BackgroundSettings { steps: 3, ..BackgroundSettings::default() }, CONTEXT);
+        assert_eq!(steps(&mut policy, Occasion::Idle, [7, 5, 4, 3, 4, 5, 6, 5, 4, 3]), [0, 0, 0, 3, 3, 3, 0, 0, 0, 3]);
+        assert_eq!(steps(&mut policy, Occasion::Written(1), [3, 5]), [0, 0]);
+        assert_eq!(steps(&mut policy, Occasion::Ended, [3, 5]), [0, 0]);
+        assert_eq!(steps(&mut policy, Occasion::Idle, [5]), [3], "it still is on its way up");
+    }
+
+    #[test]
+    fn marks_that_contradict_are_named() {
+        let settings = BackgroundSettings { start_blocks: 6, stop_blocks: 4, steps: 1 };
+        assert_eq!(Background::problems(&settings, &CONTEXT), [
+            "stop-blocks: found 4, expected gc.background.start-blocks = 6 or more"
+        ]);
+    }
+}

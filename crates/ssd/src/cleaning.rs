@@ -1,0 +1,200 @@
+//! Cleaning ahead of need, in time: what a drive does for a `gc.schedule` that is not asked by writes alone.
+//!
+//! The translation layer makes steps when the schedule says so ([`Ftl::follow_schedule`]); here they get their time. Under
+//! `parallel` steps of a plane are issued as work that no request waits for: behind what their dies have queued, before what
+//! comes later. When they have ended the schedule is asked again. A die counts as idle when nothing is queued or under way
+//! there; that is looked at whenever a request or a step ends. Under `serial` the steps prolong the time for which the drive is
+//! busy after a write, and gaps between requests are idle.
+
+use crate::ssd::{Clock, Flight, Ssd};
+use flashwright_config::{Config, SettingError, TimingModel};
+use flashwright_ftl::{Ftl, Occasion, Progress, SchemeName};
+use flashwright_nand::PlaneId;
+use serde::{Deserialize, Serialize};
+
+const NONE: u32 = u32::MAX;
+
+/// Cleaning ahead of need: what is under way.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct AheadOfNeed {
+    /// By slot of the engine, the plane whose steps it holds, or [`NONE`].
+    plane_of: Vec<u32>,
+    /// By plane, how many issues of steps are under way.
+    under_way: Vec<u32>,
+    one_at_a_time: bool,
+    uses_idle_time: bool,
+    /// Planes that the request at hand has written to, with its pages there.
+    #[serde(skip)]
+    written: Vec<(PlaneId, u32)>,
+}
+
+impl AheadOfNeed {
+    /// None where the schedule cleans for writes that lack room alone.
+    pub fn new(config: &Config, planes: u32) -> Option<Box<Self>> {
+        let schedule = config.gc.schedule;
+        schedule.asked().then(|| {
+            Box::new(Self {
+                plane_of: Vec::new(),
+                under_way: vec![0; planes as usize],
+                one_at_a_time: schedule.one_at_a_time(),
+                uses_idle_time: schedule.uses_idle_time(),
+                written: Vec::new(),
+            })
+        })
+    }
+
+    /// What of the configuration doesn't go with its schedule.
+    pub fn problems(config: &Config) -> Vec<SettingError> {
+        let schedule = config.gc.schedule;
+        let found = |what: String| SettingError { key: "gc.schedule".to_owned(), what };
+        let mut problems = Vec::new();
+        if schedule.asked() && !config.ftl.scheme.cleans_in_steps() {
+            let takers = SchemeName::ALL.iter().filter(|scheme| scheme.cleans_in_steps());
+            let names: Vec<&str> = takers.map(|scheme| scheme.listed().name).collect();
+            problems.push(found(format!(
+                "found {:?}, but ftl.scheme = {:?} merges whole blocks and takes only \"foreground\"; cleaning in steps works \
+                 with {}",
+                schedule.listed().name,
+                config.ftl.scheme.listed().name,
+                names.join(", ")
+            )));
+        }
+        if schedule.needs_time() && config.timing.model == TimingModel::None {
+            problems.push(found(format!(
+                "found {:?}, which works as time passes, but timing.model = \"none\" has no time; choose serial or parallel, or \
+                 gc.schedule = \"rate-limited\"",
+                schedule.listed().name
+            )));
+        }
+        problems
+    }
+}
+
+impl Ssd {
+    /// Notes where a request has written; answers how long the schedule wants it to last at least, in nanoseconds.
+    #[cold]
+    pub(crate) fn note_written(&mut self) -> u64 {
+        let Some(ahead) = &mut self.ahead else { return 0 };
+        let mut delay = 0;
+        self.scheme.written_planes(&mut |plane, pages, least| {
+            ahead.written.push((plane, pages));
+            delay = delay.max(least.0);
+        });
+        delay
+    }
+
+    /// Makes the steps that the schedule wants after what was noted, at `at`.
+    #[cold]
+    pub(crate) fn clean_after_writes(&mut self, at: u64) {
+        let Some(ahead) = &mut self.ahead else { return };
+        let mut written = std::mem::take(&mut ahead.written);
+        for (plane, pages) in written.drain(..) {
+            let waits = self.ahead.as_ref().is_some_and(|ahead| ahead.one_at_a_time && ahead.under_way[plane.index()] > 0);
+            if !waits {
+                self.make_steps(plane, Occasion::Written(pages), at);
+            }
+        }
+        if let Some(ahead) = &mut self.ahead {
+            ahead.written = written; // for its memory
+        }
+    }
+
+    /// After a write for which no time passes: steps that depend on the pages written alone.
+    #[inline(always)]
+    pub(crate) fn clean_untimed(&mut self) {
+        if self.ahead.is_some() {
+            self.clean_after_untimed_write();
+        }
+    }
+
+    #[cold]
+    fn clean_after_untimed_write(&mut self) {
+        self.note_written();
+        let written = self.ahead.as_mut().map(|ahead| std::mem::take(&mut ahead.written)).unwrap_or_default();
+        for (plane, pages) in written {
+            self.scheme.follow_schedule(plane, Occasion::Written(pages), &mut self.flash);
+        }
+    }
+
+    /// Makes the steps that the schedule wants in a plane; says whether it made any.
+    fn make_steps(&mut self, plane: PlaneId, occasion: Occasion, at: u64) -> bool {
+        let before = self.flash.counters().totals();
+        self.flash.clear_log();
+        if self.scheme.follow_schedule(plane, occasion, &mut self.flash) == Progress::Nothing {
+            return false;
+        }
+        match &mut self.clock {
+            Clock::None => {}
+            Clock::Serial { alone, free_at, .. } => {
+                let after = self.flash.counters().totals();
+                let time: u64 = (0..4).map(|kind| (after[kind] - before[kind]) * alone[kind]).sum();
+                *free_at = (*free_at).max(at) + time;
+                self.busy += time;
+            }
+            Clock::Parallel(clock) => {
+                let slot = clock.engine.issue(at, 0, self.flash.log(), self.flash.geometry());
+                clock.takes_off(slot, Flight::background());
+                let ahead = self.ahead.as_mut().expect("a schedule is asked");
+                let slot = slot as usize;
+                if ahead.plane_of.len() <= slot {
+                    ahead.plane_of.resize(slot + 1, NONE);
+                }
+                ahead.plane_of[slot] = plane.0;
+                ahead.under_way[plane.index()] += 1;
+            }
+        }
+        true
+    }
+
+    /// Work that no request waits for has ended: where it was steps of a plane, the schedule is asked again.
+    #[cold]
+    pub(crate) fn steps_ended(&mut self, slot: u32, at: u64) {
+        let Some(ahead) = &mut self.ahead else { return };
+        let plane = ahead.plane_of.get_mut(slot as usize).map_or(NONE, |plane| std::mem::replace(plane, NONE));
+        if plane == NONE {
+            return;
+        }
+        ahead.under_way[plane as usize] -= 1;
+        let again = !ahead.one_at_a_time || ahead.under_way[plane as usize] == 0;
+        if again {
+            self.make_steps(PlaneId(plane), Occasion::Ended, at);
+        }
+        self.use_idle_dies(at);
+    }
+
+    /// Lets idle dies clean where the schedule wants it.
+    #[cold]
+    pub(crate) fn use_idle_dies(&mut self, at: u64) {
+        if self.ahead.as_ref().is_none_or(|ahead| !ahead.uses_idle_time) {
+            return;
+        }
+        let (dies, planes) = (self.flash.geometry().dies(), self.flash.geometry().planes_per_die());
+        for die in 0..dies {
+            let Clock::Parallel(clock) = &self.clock else { return };
+            if clock.engine.is_idle(die as usize, at) {
+                // The plane shortest of free blocks would be as good: each of them soon has its turn.
+                let _ = (die * planes..(die + 1) * planes).any(|plane| self.make_steps(PlaneId(plane), Occasion::Idle, at));
+            }
+        }
+    }
+
+    /// Under `serial`, lets the drive clean in the gap before a request that comes at `start`.
+    #[cold]
+    pub(crate) fn clean_in_gap(&mut self, start: u64) {
+        if self.ahead.as_ref().is_none_or(|ahead| !ahead.uses_idle_time) {
+            return;
+        }
+        let planes = self.flash.geometry().planes();
+        let mut worked = true;
+        while worked {
+            worked = false;
+            for plane in (0..planes).map(PlaneId) {
+                let Clock::Serial { free_at, .. } = self.clock else { return };
+                if free_at >= start {
+                    return;
+                }
+                worked |= self.make_steps(plane, Occasion::Idle, free_at);
+            }
+        }
+    }
+}
