@@ -1,8 +1,8 @@
 //! What users choose about translation, cleaning and placement.
 
 use crate::{
-    Allocation, AllocationOrder, FreeBlockOrder, PlacementName, PlacementSettings, ScheduleName, ScheduleSettings, SchemeName, SchemeSettings,
-    VictimChoice, VictimSettings, WearName, WearPolicySettings,
+    Allocation, AllocationOrder, FreeBlockOrder, PlacementName, PlacementSettings, ScheduleName, ScheduleSettings,
+    SchemeName, SchemeSettings, VictimChoice, VictimSettings, WearName, WearPolicySettings,
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};

@@ -89,7 +89,8 @@ impl Ssd {
         let Some(ahead) = &mut self.ahead else { return };
         let mut written = std::mem::take(&mut ahead.written);
         for (plane, pages) in written.drain(..) {
-            let waits = self.ahead.as_ref().is_some_and(|ahead| ahead.one_at_a_time && ahead.under_way[plane.index()] > 0);
+            let waits =
+                self.ahead.as_ref().is_some_and(|ahead| ahead.one_at_a_time && ahead.under_way[plane.index()] > 0);
             if !waits {
                 self.make_steps(plane, Occasion::Written(pages), at);
             }
@@ -173,7 +174,8 @@ impl Ssd {
             let Clock::Parallel(clock) = &self.clock else { return };
             if clock.engine.is_idle(die as usize, at) {
                 // The plane shortest of free blocks would be as good: each of them soon has its turn.
-                let _ = (die * planes..(die + 1) * planes).any(|plane| self.make_steps(PlaneId(plane), Occasion::Idle, at));
+                let _ =
+                    (die * planes..(die + 1) * planes).any(|plane| self.make_steps(PlaneId(plane), Occasion::Idle, at));
             }
         }
     }

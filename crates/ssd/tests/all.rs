@@ -14,6 +14,7 @@ mod foreign;
 mod golden;
 mod queue;
 mod ram;
+mod schedules;
 mod settings;
 mod shared_ram;
 mod unmapped;

@@ -1,7 +1,7 @@
 //! Translation layers. A scheme is one file here and one line in the list below.
 
-use crate::policies::placement::{ForeignPlacement, MakePlacement, Placement, PlacementContext};
 use crate::plane::good_blocks;
+use crate::policies::placement::{ForeignPlacement, MakePlacement, Placement, PlacementContext};
 use crate::policies::schedule::{Occasion, ScheduleContext};
 use crate::policies::victim::{ForeignVictim, Victim, VictimContext};
 use crate::{

@@ -81,8 +81,9 @@ mod tests {
     #[test]
     fn marks_that_contradict_are_named() {
         let settings = BackgroundSettings { start_blocks: 6, stop_blocks: 4, steps: 1 };
-        assert_eq!(Background::problems(&settings, &CONTEXT), [
-            "stop-blocks: found 4, expected gc.background.start-blocks = 6 or more"
-        ]);
+        assert_eq!(
+            Background::problems(&settings, &CONTEXT),
+            ["stop-blocks: found 4, expected gc.background.start-blocks = 6 or more"]
+        );
     }
 }

@@ -195,9 +195,10 @@ mod tests {
 
     #[test]
     fn marks_lie_between_what_writes_need_and_what_there_is() {
-        assert_eq!([2, 3, 20, 21].map(|mark| mark_problem("start-blocks", mark, &CONTEXT).is_some()), [
-            true, false, false, true
-        ]);
+        assert_eq!(
+            [2, 3, 20, 21].map(|mark| mark_problem("start-blocks", mark, &CONTEXT).is_some()),
+            [true, false, false, true]
+        );
         let settings = ScheduleSettings::default();
         let tight = ScheduleContext { spare_blocks: 3, ..CONTEXT };
         for name in ScheduleName::ALL {

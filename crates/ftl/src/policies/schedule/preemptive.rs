@@ -27,7 +27,8 @@ pub struct Preemptive(PreemptiveSettings);
 
 impl SchedulePolicy for Preemptive {
     const NAME: &'static str = "preemptive";
-    const ABOUT: &'static str = "below a mark of free blocks, host operations pass between steps (Lee et al., ISPASS 2011)";
+    const ABOUT: &'static str =
+        "below a mark of free blocks, host operations pass between steps (Lee et al., ISPASS 2011)";
     const NEEDS_TIME: bool = true;
     const ONE_AT_A_TIME: bool = true;
     type Settings = PreemptiveSettings;
