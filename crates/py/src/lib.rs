@@ -13,7 +13,9 @@ mod target;
 
 use errors::{ConfigError, TraceError, WorkloadError, guarded, interruptible};
 use flashwright_block::BlockDevice;
-use flashwright_ftl::{Listed, MapCacheName, PlacementName, SchemeName, VictimChoice, VictimName, WearName};
+use flashwright_ftl::{
+    Listed, MapCacheName, PlacementName, ScheduleName, SchemeName, VictimChoice, VictimName, WearName,
+};
 use flashwright_host::SchedulerName;
 use flashwright_ssd::{Config, DriveConfig, ManagerName, Ssd, bundled_devices};
 use flashwright_workload::generate::{WorkloadSpec, catalogue};
@@ -139,6 +141,7 @@ fn policies() -> String {
     }
     let all: Vec<Value> = rows(SchemeName::ALL.iter().map(|name| name.listed()))
         .chain(rows(VictimName::ALL.iter().map(|name| name.listed()).chain([VictimChoice::listed_default()])))
+        .chain(rows(ScheduleName::ALL.iter().map(|name| name.listed())))
         .chain(rows(PlacementName::ALL.iter().map(|name| name.listed())))
         .chain(rows(WearName::ALL.iter().map(|name| name.listed())))
         .chain(rows(MapCacheName::ALL.iter().map(|name| name.listed())))

@@ -204,7 +204,7 @@ impl Conditioning {
     }
 }
 
-/// Plays on to so many requests; no time passes where nothing lies before the flash.
+/// Plays on to so many requests; no time passes where nothing lies before the flash and cleaning doesn't depend on time.
 fn play(
     machine: &mut Machine,
     player: &mut Player,
@@ -213,8 +213,8 @@ fn play(
     finish: bool,
 ) -> Result<Step, PlayError> {
     match machine {
-        Machine::Plain(ssd) => player.play(&mut Untimed { ssd }, source, until, finish, |_, _| {}),
-        Machine::Layered(_) => machine.play(player, source, until, finish, |_, _| {}),
+        Machine::Plain(ssd) if !ssd.config().gc.schedule.needs_time() => player.play(&mut Untimed { ssd }, source, until, finish, |_, _| {}),
+        _ => machine.play(player, source, until, finish, |_, _| {}),
     }
 }
 
