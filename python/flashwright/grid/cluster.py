@@ -106,13 +106,13 @@ def _computed(
         if future.status == "cancelled":
             raise SweepError(
                 f"--dask {address}: the scheduler is gone",
-                "what was finished is kept; the same command goes on from there",
+                "what was finished is kept; the same command continues from there",
             )
         error = future.exception() if future.status == "error" else None
         if error is None:
             yield outcome_of(point, future.result())
         elif isinstance(error, distributed.scheduler.KilledWorker):
-            yield Outcome(point, None, "its Dask workers died, given up by the scheduler")
+            yield Outcome(point, None, "its Dask workers died, and the scheduler gave up")
         else:
             what = str(error).splitlines() or ["no words"]
             yield Outcome(point, None, f"{type(error).__name__}: {what[0]}")

@@ -130,7 +130,7 @@ class Store:
     Raises
     ------
     OutputError
-        If the folder can't be made.
+        If the folder can't be created.
 
     Examples
     --------
@@ -226,7 +226,7 @@ class Store:
         except OSError as error:
             raise OutputError(
                 f"{path}: can't be written: {reason(error)}",
-                "what was finished before is kept; the same command goes on from there",
+                "what was finished before is kept; the same command continues from there",
             ) from None
         finally:
             with contextlib.suppress(OSError):

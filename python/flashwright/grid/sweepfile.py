@@ -283,7 +283,7 @@ class _Reader:
 
     def source(self) -> workloads.Source:
         if "trace" in self.tree and "workload" in self.tree:
-            raise self.fault("trace", "found it beside workload, expected one of them")
+            raise self.fault("trace", "found beside workload, expected one of them")
         if "trace" in self.tree:
             return self.workload(
                 "trace", {"trace": self.take("trace", str, "the path of a file", "")}

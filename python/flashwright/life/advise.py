@@ -232,11 +232,11 @@ def advise(
             ("--cycles", limit or None, "or --set wear.pe-cycles-max=3000"),
         ):
             if value is None:
-                raise ConfigError(f"{name}: found nothing, expected it with a target of life", hint)
+                raise ConfigError(f"{name}: found nothing, expected with a target for life", hint)
     about_time = any(t.metric in ("mean", "p99", "p99.9", "iops", "throughput") for t in wanted)
     if about_time and config["timing"]["model"] == "none":
         raise ConfigError(
-            "timing.model: found none, expected serial or parallel with a target about time", ""
+            "timing.model: found none, expected serial or parallel for a target of time", ""
         )
     if not 1 <= seeds <= 1000:
         raise ConfigError(f"seeds: found {seeds}, expected 1 to 1,000", "")

@@ -29,7 +29,7 @@ class SmartError(FlashwrightError):
 
 @dataclass(frozen=True)
 class Smart:
-    """What a drive says of its wear. None is what it does not say.
+    """What a drive reports about its wear; None where it reports nothing.
 
     Attributes
     ----------

@@ -95,7 +95,7 @@ def rested_on(document: Mapping[str, Any]) -> str:
     document : mapping
         As :meth:`Reproduction.to_json` gives it.
     """
-    how = "quick run (shapes, no magnitudes)" if document["quick"] else "full run"
+    how = "quick run (trends, no magnitudes)" if document["quick"] else "full run"
     traces = "with the real traces at hand" if document["traces"] else "without real traces"
     return (
         f"Flashwright {document['version']}, {document['date']}: a {how} {traces}; "

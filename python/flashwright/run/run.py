@@ -80,7 +80,7 @@ class RunSettings:
         if self.depth is not None and self.time_scale is not None:
             raise WorkloadError(
                 "depth and time-scale: found both, expected one of them",
-                "a closed loop (depth) does not look at arrival times, so there is nothing to scale",
+                "a closed loop (depth) ignores arrival times, so there is nothing to scale",
             )
         if self.time_scale is not None and not 0 <= self.time_scale <= 1e6:
             raise WorkloadError(
@@ -88,7 +88,7 @@ class RunSettings:
             )
         if self.audit_every and not self.verify:
             raise WorkloadError(
-                "audit: found it without verify, expected both", "add --verify (verify=True)"
+                "audit: found without verify, expected both", "add --verify (verify=True)"
             )
         _expect("warmup", self.warmup, 0, 2**63)
         _expect("audit", self.audit_every, 0, 2**63)

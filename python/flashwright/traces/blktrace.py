@@ -95,7 +95,7 @@ durable; ``ahead`` marks read-ahead, ``meta`` a file system's own data. The form
 
 
 class RecordError(FlashwrightError):
-    """A recording that can't be made, or bytes that are no blktrace file."""
+    """A recording that can't be created, or bytes that are no blktrace file."""
 
 
 def parse_blktrace(data: bytes) -> Records:

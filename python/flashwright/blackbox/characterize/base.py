@@ -68,7 +68,7 @@ class Settings:
     def __post_init__(self) -> None:
         if self.fills is not None and not 2 <= self.fills <= 100:
             raise WorkloadError(
-                f"--fills: found {self.fills}, expected 2 to 100", "the paper has 6"
+                f"--fills: found {self.fills}, expected 2 to 100", "the paper uses 6"
             )
         if self.ranges is not None and not all(0 < share <= 1 for share in self.ranges):
             found = ", ".join(f"{share:g}" for share in self.ranges)

@@ -123,8 +123,8 @@ class Unpredictability:
 
     NAME: ClassVar[str] = "unpredictability"
     ABOUT: ClassVar[str] = (
-        "Random reads and writes of 64 KiB, 1:1, 32 outstanding, within 10 to 100 % of the address space, until three "
-        "capacities are written: responses of reads per capacity (Hu 2012, section 4.2.5)."
+        "Random reads and writes of 64 KiB, 1:1, 32 outstanding, within 10 to 100 % of the address space, until "
+        "three capacities have been written: response times of reads per capacity (Hu 2012, section 4.2.5)."
     )
 
     def estimate(self, bench: Bench) -> Estimate:

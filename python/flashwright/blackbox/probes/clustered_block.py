@@ -154,7 +154,7 @@ class ClusteredBlock:
             plot = walk.plot(None)
             why = (
                 "writes in order meet no long ones that recur evenly and alike at all sizes: erasing is hidden, what "
-                "is erased together is too large for this target, or the clustered page is not what it was taken for"
+                "is erased together is too large for this target, or the clustered page is not what it seemed to be"
             )
             return [unknown("clustered-block", why, "B", plots=(plot,) if plot else ())]
         ratios = []
@@ -374,15 +374,15 @@ def _decide(interval: _Interval, ratios: list[_Ratio], walk: Plot | None) -> Fin
     at = [ratio for ratio in ratios if ratio.size_bytes >= size]
     agrees = all(ratio.converged for ratio in at) and all(ratio.below for ratio in smaller)
     share = interval.agree / interval.windows
-    seen = f"{interval.agree} of {interval.windows} windows of writes in order meet a long write every {kib(size)}"
+    seen = f"{interval.agree} of {interval.windows} windows of writes in order show a long write every {kib(size)}"
     text = ", ".join(f"{ratio.mean:.2f} at {kib(ratio.size_bytes)}" for ratio in ratios)
     if agrees:
-        why = f"{seen}; random writes reach sequential ones there and not below ({text} of them)"
+        why = f"{seen}; random writes are as fast as sequential ones at that size and not below ({text} of them)"
     else:
         # Ours: what recurs is what is erased; random writes also feel spare space, logs and how units take turns.
         share *= 0.9
         why = (
-            f"{seen}; random writes do not show the same border ({text} of sequential ones), which spare space and "
+            f"{seen}; random writes do not show the same size ({text} of sequential ones), which spare space and "
             "logs may hide: the interval decides"
         )
     x = np.array([ratio.size_bytes for ratio in ratios], np.float64)

@@ -69,7 +69,7 @@ class Sharing:
     Attributes
     ----------
     units : int or None
-        Groups of places that wait for each other; None where nothing can be told.
+        Groups of places that wait for each other; None where the probe cannot tell.
     confidence : float
         Share of the places of a second trial that wait for their own group the longest, less the chance that a unit
         holds none of the places.
@@ -190,7 +190,9 @@ class Pairs:
         while count:
             first = self._trial(count)
             if first is None:
-                return _blind("a read cache takes too much reading to empty again and again", count)
+                return _blind(
+                    "emptying the read cache again and again takes too much reading", count
+                )
             if count >= _PER_UNIT * first.units and first.clear():
                 if first.units == 1 and self._overtaken() < _OFTEN:
                     why = (
@@ -202,7 +204,7 @@ class Pairs:
                     return self._told(first, again)
             lost = first.fits() < _FITS
             count = 0 if lost or count >= limit else min(2 * count, limit)
-        return _blind("the waits of random places for each other give no clear groups twice")
+        return _blind("the waits between random places gave no clear groups in two attempts")
 
     def _told(self, first: _Trial, again: _Trial) -> Sharing:
         units, count = first.units, first.label.size

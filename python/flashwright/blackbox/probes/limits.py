@@ -22,13 +22,14 @@ _EMPTY = 0.1
 _REST = 0.01
 
 READS_TEXT = (
-    "Reads alone: nothing is written, so the clustered page, mapping, clustered block, stripe, write buffer, flushes, "
-    "cleaning and the best request are not told, and the drive is as it was found: what other programs do to it, and "
-    "data that was discarded, show in the times."
+    "Reads only: nothing is written, so the clustered page, mapping, clustered block, stripe, write buffer, flushes, "
+    "cleaning and the best request cannot be found. The drive is measured as it is: requests of other programs and "
+    "discarded data affect the times."
 )
 """What reads alone can't tell."""
 PART_TEXT = (
-    "Only {what}: the rest of the drive keeps its data, so spare space and cleaning are not told, and no twin is made; "
+    "Only {what}: the rest of the drive keeps its data, so spare space and cleaning cannot be found and no twin is "
+    "made; "
     "units and buffers are those of the whole drive. Addresses count from the start of the part: if the drive's pages "
     "do not begin there, sizes that are found by alignment may be missed."
 )
@@ -84,7 +85,7 @@ def limits(target: Target) -> tuple[str, ...]:
     beside = _partition(target)
     if beside is not None and beside.mounted:
         found.append(
-            f"{beside.mounted[0]} of the same disk is mounted on {beside.mounted[1]}: its requests disturb the times."
+            f"{beside.mounted[0]} of the same disk is mounted on {beside.mounted[1]}: its requests affect the times."
         )
     return tuple(found)
 
@@ -119,6 +120,6 @@ def doubts_of_reads(target: Target) -> list[str]:
     if empty <= _EMPTY * places.size:
         return []
     return [
-        f"{empty} of {places.size} places that were looked at hold zeros only, as what was never written or was "
-        "discarded does: reads of those do not reach flash."
+        f"{empty} of {places.size} places that were read hold only zeros, like data that was never written or was "
+        "discarded: such reads do not reach flash."
     ]

@@ -94,7 +94,7 @@ def _film(
     each = f"the mean of {joined} neighbouring blocks" if joined > 1 else "a block"
     caption = (
         f"{about}, from the start of measuring to the end of the run; a cell is {each}. One scale for all moments. "
-        "The slider or the arrow keys on it choose the moment, for all maps of this section."
+        "The slider, or the arrow keys on it, selects the moment for all maps of this section."
     )
     return Chart(
         f"film-{key}-{i}",
