@@ -78,7 +78,7 @@ def claims_page(document: Mapping[str, Any]) -> Findings:
     }
     quick = "A quick run: trends, no magnitudes; only verdicts of a full run count."
     return Findings(
-        title="The papers' claims, checked",
+        title="Published claims, checked",
         facts=[
             ("version", document["version"]),
             ("date", document["date"]),

@@ -28,7 +28,7 @@ WINDOW = 500  # requests a window of figure 3.3
 
 FINANCIAL_1, FINANCIAL_2, EXCHANGE = "Financial 1", "Financial 2", "Exchange"
 BUILD, MSN, TPC_E = "Build", "MSN", "TPC-E"
-TOLD = "TPC-E as told"
+TOLD = "TPC-E as described"
 HEAD_1, HEAD_MSN = "first 10,000 requests of Financial 1", "first 149,999 requests of MSN"
 
 # What is played, and requests before measuring and measured.
