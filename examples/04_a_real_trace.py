@@ -1,8 +1,8 @@
 # %% [markdown]
 # # A real trace
 #
-# What load does a database put on its drive, and how do two classes of drives handle it? The trace is
-# a bundled recording of pgbench on PostgreSQL; use `workloads.trace("FILE")` for your own.
+# What load does a database put on its drive, and how do two classes of drives handle it? The trace
+# is a bundled recording of pgbench on PostgreSQL; use `workloads.trace("FILE")` for your own.
 
 # %%
 from flashwright import Runs, Ssd, tracefiles, workloads
@@ -25,10 +25,10 @@ print(f"{len(places):,} MiB are written; the hottest tenth takes {hottest:.0%} o
 
 # %% [markdown]
 # We play the first 40,000 requests at their recorded times on a SATA and an NVMe drive, each filled
-# once in order. We measure fresh drives on purpose: cleaning has not begun, so the runs are transient,
-# and a settled drive is slower. The recorded disk was cached by its host and was faster than both
-# drives, so requests queue. Both drives map 16 KiB pages, so an 8 KiB write programs a whole page and
-# first reads the rest of it.
+# once in order. We measure fresh drives on purpose: cleaning has not begun, so the runs are
+# transient, and a settled drive is slower. The recorded disk was cached by its host and was faster
+# than both drives, so requests queue. Both drives map 16 KiB pages, so an 8 KiB write programs a
+# whole page and first reads the rest of it.
 
 # %%
 drives = [Ssd.named(name).precondition("sequential") for name in ("mlc-sata", "tlc-nvme")]

@@ -2,8 +2,8 @@
 # # What fills and mixing do to a drive
 #
 # How long does a new drive keep its initial speed, and how slow are reads among writes? We run two
-# experiments of Hu's dissertation (2012) on a small version of its model of the Intel 320. On a real
-# drive the calls are the same.
+# experiments of Hu's dissertation (2012) on a small version of its model of the Intel 320. On a
+# real drive the calls are the same.
 
 # %%
 from flashwright import Ssd, characterize

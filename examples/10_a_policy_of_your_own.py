@@ -1,8 +1,9 @@
 # %% [markdown]
 # # A policy of your own
 #
-# Does it pay to separate frequently written pages from the others, and with which victim policy? The placement policy here is a Python class that chooses the stream of each page. Everything
-# else stays native, and every drive settles before it is measured.
+# Does it pay to separate frequently written pages from the others, and with which victim policy?
+# The placement policy here is a Python class that chooses the stream of each page. Everything else
+# stays native, and every drive settles before it is measured.
 
 # %%
 from flashwright import Ssd, compare

@@ -2,8 +2,8 @@
 # # Is it chance?
 #
 # One run says little about two similar policies. Is choosing the best of four random blocks really
-# worse than choosing the best of all, and by how much? A sweep lets each
-# combination settle under several seeds, on all cores, and reports means with confidence intervals.
+# worse than choosing the best of all, and by how much? A sweep lets each combination settle under
+# several seeds, on all cores, and reports means with confidence intervals.
 
 # %%
 from flashwright import Ssd, sweep

@@ -130,7 +130,7 @@ def _costliest(cases: Sequence[Cost]) -> Cost:
 
 
 def _cases(known: Mapping[str, Finding], open_: Collection[str]) -> Iterator[dict[str, Finding]]:
-    """What may be known once the probes that tell `open_` were asked."""
+    """What may be known once the probes for `open_` have run."""
     options: list[list[Finding | None]] = []
     values: tuple[int | str | None, ...]
     for parameter, unit, values in (

@@ -197,16 +197,16 @@ def probe(
     time_limit : float, optional
         Seconds after which no more is asked; the probe that is under way is given up.
     state : str or path, optional
-        A file that keeps the findings after every probe. If it exists, the session goes on where that one stopped.
+        A file that keeps the findings after every probe. If it exists, the session continues where that one stopped.
     seed : int, optional
         Random seed.
     despite_doubts : bool, optional
-        Tell what was found as it is even if the target may be no drive of flash, such as a disk of a virtual machine
+        Report findings unchanged even if the target may not be a flash drive, such as a disk of a virtual machine
         that is known to be handed through.
     progress : callable, optional
         Told the probe's name, and how many bytes are done of how many in all.
     found : callable, optional
-        Told each finding as soon as it is there, and what its probe asked. A doubt that comes up later may still
+        Receives each finding at once, and what its probe requested. A doubt that comes up later may still
         withhold it in the result.
 
     Returns
@@ -325,7 +325,7 @@ def _ask(asking: Probe, context: Context, session: _Session) -> None:
 
 
 class _Seen:
-    """What may be told of findings on a target: what the session can't know, and what speaks against a drive."""
+    """Which findings on a target may be reported: what the session cannot know, and what speaks against a drive."""
 
     def __init__(self, target: Target, wanted: list[Probe], despite_doubts: bool) -> None:
         self.target, self.wanted, self.despite_doubts = target, wanted, despite_doubts
@@ -336,7 +336,7 @@ class _Seen:
         self._empty = doubts_of_reads(target)
 
     def told(self, session: _Session, note: str = "") -> tuple[dict[str, Finding], tuple[str, ...]]:
-        """The findings so far as they may be told, one for each parameter, and the doubts."""
+        """The findings so far as they may be reported, one for each parameter, and the doubts."""
         findings = {}
         for asked in self.wanted:
             missing = f"{_NOT_ASKED}{note}"
@@ -408,7 +408,7 @@ def _doubted(finding: Finding, doubt: str) -> Finding:
 
 
 def _withheld(finding: Finding, but: str) -> Finding:
-    """A finding that tells what was seen, but gives no verdict."""
+    """A finding that reports what was seen, but gives no verdict."""
     seen = "none" if finding.verdict == "absent" else amount(finding.value, finding.unit)
     return replace(
         finding,

@@ -56,7 +56,7 @@ OLD = typer.Option(hidden=True)
 
 
 def renamed(old: str, given: Any, new: str, value: Any, *, quiet: bool, so: str = "") -> Any:
-    """What an option has that was renamed, under either name; the old one is told on use.
+    """What an option has that was renamed, under either name; using the old one prints a note.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def renamed(old: str, given: Any, new: str, value: Any, *, quiet: bool, so: str 
     value : object
         What was given under the new name.
     quiet : bool
-        Whether to tell nothing.
+        Whether to print nothing.
     so : str, optional
         What to write instead, where it is not just the new name.
     """
@@ -299,7 +299,7 @@ DEFAULT_DRIVE = "default"
 
 
 def refuse_passing(source: workloads.Source, saving: SavingOptions) -> None:
-    """Refuse to save a run of a trace that is gone when the run goes on."""
+    """Refuse to save a run of a trace that is gone when the run continues."""
     if saving.checkpoint is not None and isinstance(source, workloads.Trace) and not source.lasts:
         raise WorkloadError(
             "--checkpoint: found with a trace from a pipe, expected a trace file",

@@ -120,7 +120,7 @@ class OutputOptions(ResultOptions):
 
 @dataclass
 class SavingOptions:
-    """A run that is saved and goes on later."""
+    """A run that is saved and continues later."""
 
     checkpoint: Annotated[
         Path | None,

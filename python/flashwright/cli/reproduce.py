@@ -24,7 +24,7 @@ from flashwright.support.files import check_folder, write_beside
 
 __all__ = ["reproduce"]
 
-# Up to so many claims are told in full; of more there is a table.
+# Up to this many claims are printed in full; more are printed as a table.
 _TOLD_IN_FULL = 3
 
 

@@ -144,8 +144,8 @@ def _common(
 
 
 def invoke(arguments: list[str]) -> int:
-    """Parse, carry out the command, and give its exit status; bad usage is told here."""
-    # Not by calling `app`, which makes a status of an interruption that nobody was told of.
+    """Parse, carry out the command, and give its exit status; bad usage is reported here."""
+    # Not by calling `app`, which turns an interruption into a status that nobody reported.
     command = typer.main.get_command(app)
     try:
         with command.make_context("flashwright", arguments) as context:

@@ -1,4 +1,4 @@
-"""What a session costs its drive: told before anything is written, asked about where it is much, counted in the end."""
+"""What a session costs its drive: shown before anything is written, confirmed if it is much, counted at the end."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ HINT = "a profile is TOML text with `profile = 1` at its top"
 
 
 class OpenTarget(Protocol):
-    """A target that tells of itself."""
+    """A target that describes itself."""
 
     @property
     def name(self) -> str: ...

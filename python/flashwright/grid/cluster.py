@@ -15,7 +15,7 @@ from flashwright.support.core import _core
 
 __all__ = ["on_cluster"]
 
-# Points that the scheduler is told of at once.
+# Points that are submitted to the scheduler at once.
 _IN_FLIGHT = 1000
 _TIMEOUT_S = 15
 
@@ -61,7 +61,7 @@ def _on(distributed: Any, points: Sequence[Point], address: str) -> Iterator[Out
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """No words of Dask's own about workers and schedulers that die: what follows for the points is told."""
+    """No words of Dask's own about workers and schedulers that die: the consequence for the points is reported."""
     levels = {name: logging.getLogger(name).level for name in ("distributed", "distributed.client")}
     for name in levels:
         logging.getLogger(name).setLevel(logging.CRITICAL)
@@ -85,7 +85,7 @@ def _distributed() -> Any:
 def _computed(
     distributed: Any, client: Any, points: Sequence[Point], address: str
 ) -> Iterator[Outcome]:
-    """Each outcome as it comes, with so many points in flight that no worker waits."""
+    """Each outcome as it comes, with enough points in flight that no worker waits."""
     waiting = iter(points)
     of: dict[str, Point] = {}
 

@@ -32,7 +32,7 @@ _FIGURES = (
     Figure("Writes found in RAM", "buffer.write_hit_ratio", text.share),
 )
 
-# Beyond so many lines nobody tells them apart; the table has all.
+# More lines than this cannot be distinguished; the table has all.
 _LINES_MOST = 24
 _COLOURS = 7
 _VALUES_MOST = 24

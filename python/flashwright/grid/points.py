@@ -333,7 +333,7 @@ def carry_out(call: str, arguments: Mapping[str, Any]) -> str:
 
 
 def outcome_of(point: Point, text: str) -> Outcome:
-    """What :func:`carry_out` told of a point."""
+    """What :func:`carry_out` returned for a point."""
     told = _loads(text)
     return Outcome(
         point, told.get("result"), told.get("error"), False, told["seconds"], told.get("traceback")

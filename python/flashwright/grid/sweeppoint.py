@@ -32,7 +32,7 @@ _MODULES = (
 
 
 def code() -> str:
-    """The digest of the code that a result hangs on.
+    """The digest of the code that a result depends on.
 
     Examples
     --------

@@ -207,7 +207,7 @@ class Answer:
     workload : str
         What was played, where that was decided only then (a real trace, or the labelled stand-in).
     why : str
-        In place of the claim's, where the paragraph hangs on the results.
+        In place of the claim's, where the paragraph depends on the results.
     plots : sequence of Plot
         The source's figure with our values.
     """

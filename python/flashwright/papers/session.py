@@ -224,7 +224,7 @@ def counts_of(verdicts: Iterable[str | None]) -> dict[str, int]:
 
 
 def choose(read: Mapping[str, Paper], wanted: Sequence[str] = ()) -> list[Claim]:
-    """The claims that some words ask for.
+    """The claims that some words select.
 
     Parameters
     ----------
@@ -237,7 +237,7 @@ def choose(read: Mapping[str, Paper], wanted: Sequence[str] = ()) -> list[Claim]
     Raises
     ------
     ConfigError
-        If a word asks for nothing.
+        If a word selects nothing.
     """
     every = [each for paper in read.values() for each in paper.claims]
     if not wanted:

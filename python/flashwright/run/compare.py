@@ -250,7 +250,7 @@ def variants(
     for variant in made:
         variant.ssd.check()
         if variant.settings.policies or not all(is_of_drive(key) for key in variant.varied):
-            # What the drive itself can't take is for its own run to tell.
+            # What the drive itself can't take is reported by its own run.
             with contextlib.suppress(DeviceError):
                 variant.begin()
     return made
@@ -439,7 +439,7 @@ def compare(
         Plays one variant, given its label and its drive, instead of :meth:`Ssd.play`; only settings of
         the drive can be varied then.
     seeds : int, optional
-        Plays each combination with so many consecutive seeds; :meth:`Runs.over_seeds` has means and intervals.
+        Plays each combination with this many consecutive seeds; :meth:`Runs.over_seeds` has means and intervals.
     progress : callable, optional
         Called a few times a second in each run.
     **settings

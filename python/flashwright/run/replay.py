@@ -42,7 +42,7 @@ _LOOK_S = 0.1
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ReplayResult(Reported, Tabular):
-    """What a replay found. Its JSON has the names of a run's; what a device does not tell is None there.
+    """What a replay found. Its JSON has the names of a run's; what a device does not reveal is None there.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class ReplayResult(Reported, Tabular):
     response_distribution: dict[str, tuple[npt.NDArray[np.uint64], npt.NDArray[np.float64]]]
     lateness_distribution: tuple[npt.NDArray[np.uint64], npt.NDArray[np.float64]]
     label: str
-    # What a report reads of a run, and a device does not tell.
+    # What a report reads from a run, and a device does not reveal.
     erases_per_block: npt.NDArray[np.uint32] = field(
         default_factory=lambda: np.empty(0, np.uint32), repr=False
     )
@@ -191,7 +191,7 @@ def replay(
     workload : Workload, Trace or str
         What to play; text as ``--workload`` takes it, or ``"bundled:NAME"``.
     depth : int, optional
-        Closed loop with that many requests outstanding, 1 to 4,096 on a device; arrival times are then not looked at.
+        Closed loop with that many requests outstanding, 1 to 4,096 on a device; arrival times are then ignored.
     time_scale : float, optional
         Open loop with arrival times multiplied by this; 0.5 plays twice as fast.
     requests : int, optional

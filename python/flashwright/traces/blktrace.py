@@ -204,7 +204,7 @@ def _no_room(offset: int, left: int) -> RecordError:
 
 
 def _header_of(data: bytes) -> np.dtype[np.void]:
-    """The record header in the byte order that the first magic number tells."""
+    """The record header in the byte order that the first magic number shows."""
     orders: tuple[tuple[Literal["little", "big"], Literal["<", ">"]], ...] = (
         ("little", "<"),
         ("big", ">"),

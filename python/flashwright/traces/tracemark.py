@@ -74,7 +74,7 @@ class TraceMark:
 
 
 def _looks(path: str) -> tuple[int, int] | None:
-    """Size and time of change; None where it can't be told."""
+    """Size and time of change; None where they are unknown."""
     try:
         status = os.stat(path)
     except OSError:

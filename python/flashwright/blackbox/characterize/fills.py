@@ -30,11 +30,11 @@ __all__ = ["RANGES", "Curve", "Fills", "FillsResult", "knee", "mapping"]
 RANGES = (0.1, 0.5, 0.7, 0.9, 1.0)
 _QUICK_RANGES = (0.1, 0.5, 1.0)
 _FILLS, _FILLS_QUICK = 6, 3
-# Bandwidth is looked at per 1 % of a capacity.
+# Bandwidth is computed per 1 % of a capacity.
 _WINDOWS = 100
 # Requests whose times are kept at once: 256 GiB of writes, some 250 MB of memory.
 _KEPT = 1 << 22
-# A response is slow above so many medians of the undisturbed drive: ours, for what Figure 4.3 shows as high.
+# A response is slow above this many medians of the undisturbed drive: ours, for what Figure 4.3 shows as high.
 _SLOW = 5.0
 # Flat is 90 % of the peak or more, and a drive that loses to cleaning falls to 70 % or less: ours;
 # the dissertation's drives fell to 30 % and less.

@@ -45,7 +45,7 @@ __all__ = [
     "plan",
 ]
 
-# A short look at how fast a drive takes requests: so many of each kind and size.
+# A short test of how fast a drive takes requests: this many of each kind and size.
 _LOOK_REQUESTS = 512
 _LOOK_SIZES = (4 * KIB, REQUEST_BYTES)
 PACE_BYTES = _LOOK_REQUESTS * sum(_LOOK_SIZES)

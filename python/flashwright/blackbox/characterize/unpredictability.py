@@ -32,7 +32,7 @@ _BINS = 200
 # Windows a capacity, for the curve over time.
 _WINDOWS = 100
 _READ, _WRITE = 0, 1
-# The density is smoothed over so many bins, 1 % of the axis: ours. With it a smooth density of 10,000 reads or more
+# The density is smoothed over this many bins, 1 % of the axis: ours. With it a smooth density of 10,000 reads or more
 # has one peak, and one of 1,000 has up to five by chance.
 _SMOOTH_BINS = 2.0
 # A peak stands out by so much of the highest: ours.

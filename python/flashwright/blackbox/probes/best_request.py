@@ -16,7 +16,7 @@ from flashwright.drive.findings import Finding, Mark, Plot, Series, unknown
 
 __all__ = ["BestRequest"]
 
-# Bandwidths of repeated runs differ by less than this on a drive at rest (ours); a grid in which nothing differs by
+# Bandwidths of repeated runs differ by less than this on an idle drive (ours); a grid in which nothing differs by
 # more has no best point.
 _FLAT = 1.05
 

@@ -211,7 +211,7 @@ _AGREEING = 0.5
 _BATCHES, _BATCHES_MOST = 50, 150
 # Where random writes run at a tenth of the fill, merges govern from the first batches on.
 _MERGED = 0.1
-# Stalls in a row by which the end of the spare space is told from chance.
+# Consecutive stalls that distinguish the end of the spare space from chance.
 _ONSET = 6
 
 

@@ -36,7 +36,7 @@ _KIB, _MIB = 1 << 10, 1 << 20
 # A window of synced writes in order: 4 times the largest clustered block of Kim 2011 (Figure 5 ends at 128 MiB).
 _WINDOW = 512 * _MIB
 _WINDOW_MOST = 4 << 30
-# Periods in the window that decides: few enough for blocks of 128 MiB, enough to tell pages of 4 KiB apart (ours).
+# Periods in the window that decides: few enough for blocks of 128 MiB, enough to distinguish pages of 4 KiB (ours).
 _PERIODS = 16
 # Sizes of writes, KiB, where the clustered page is not known: those first that most pages divide, which are clusters of
 # channels and dies by ones, twos, fours, fives and eights of the pages on the market (4, 5, 6, 9 and 25 times powers of
@@ -70,7 +70,7 @@ _SIZES_USUAL = 8
 _SIZES_QUICK = 10
 # Where the page is not known: blocks hold sixteens of pages of 2 KiB or more.
 _BLOCK_STEP = 32 * _KIB
-# Intervals are alike within half a per cent, as far as 16 periods tell.
+# Intervals agree within half a per cent, as far as 16 periods show.
 _ALIKE = 0.005
 # Random writes are as fast as those in order within this share (algorithm 8.2, eps).
 _EPS = 0.05
@@ -82,7 +82,7 @@ _REPEATS = 5
 
 @dataclass(frozen=True, eq=False)
 class _Interval:
-    """What writing in order told: the size, how many windows agree on it, and the last window."""
+    """What sequential writing found: the size, how many windows agree on it, and the last window."""
 
     size_bytes: int
     agree: int
@@ -319,7 +319,7 @@ def _multiple(ratio: float) -> bool:
 
 
 def _whole(size_bytes: float, page_bytes: int) -> int:
-    """The nearest multiple of the page; 0 where that is too far off to tell which."""
+    """The nearest multiple of the page; 0 if none is near enough."""
     pages = round(size_bytes / page_bytes)
     return pages * page_bytes if abs(size_bytes / page_bytes - pages) <= 0.3 else 0
 

@@ -54,7 +54,7 @@ _FITS = 0.5
 # On one unit the second read waits for all of the first but the link and the firmware. Where those are the narrow
 # place, any two reads wait as well, but the rest of a read, which is longer, is free.
 _WAITS = 0.8
-# A read that takes less than this share of the usual is one from a cache; so many, as a share, may be chance.
+# A read that takes less than this share of the usual is one from a cache; this share of them may be chance.
 _CACHED = 0.8
 _STRAY = 0.02
 # Reads that empty a cache: small enough to stay in it.
@@ -64,7 +64,7 @@ _CLEANER_DEPTH = 32
 
 @dataclass(frozen=True, eq=False)
 class Sharing:
-    """What pairs of random places tell.
+    """What pairs of random places show.
 
     Attributes
     ----------
@@ -150,7 +150,7 @@ class Pairs:
     rng : numpy Generator
         Draws the places.
     place_bytes, places : int
-        The region is so many places of this size from address 0 on; each lies on one unit.
+        The region consists of this many places of this size from address 0 on; each lies on one unit.
     budget_bytes : int
         What may be read in order to empty a read cache.
     """

@@ -34,8 +34,8 @@ _FILLED = 0.9
 class Flush:
     """Flushes of nothing, and of a nearly full buffer after pauses.
 
-    Source: SSDcheck (Kim et al., MICRO 2018) tells buffers that write back in the background from those that wait, by
-    bursts; the flush as the measure is ours.
+    Source: SSDcheck (Kim et al., MICRO 2018) separates buffers that write back in the background from those that wait
+    by bursts; the flush as the measure is ours.
     """
 
     NAME: ClassVar[str] = "flush"
@@ -175,7 +175,7 @@ def _drain(
 ) -> Finding:
     """Whether the flush after the longest pause still has the work that it has without one.
 
-    Cleaning makes single flushes many times as long and none shorter, so the first quarter of the times tells what is
+    Cleaning makes single flushes many times as long and none shorter, so the first quarter of the times shows what is
     always there.
     """
     none = float(np.median(nothing))

@@ -225,7 +225,7 @@ class Mapping:
     PARAMETERS: ClassVar[tuple[str, ...]] = ("mapping",)
 
     def cost(self, context: Context) -> Cost:
-        """Half a capacity, and at most so many capacities for each share."""
+        """Half a capacity, and at most this many capacities for each share."""
         capacity = context.target.capacity_bytes
         part = capacity // 2
         curves = int(len(_SHARES[context.mode]) * _FILLS[context.mode] * capacity)

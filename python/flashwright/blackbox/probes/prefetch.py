@@ -1,4 +1,4 @@
-"""Whether a drive reads ahead of a reader that goes on where it stopped, and how far."""
+"""Whether a drive reads ahead of a reader that continues where it stopped, and how far."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Prefetch"]
 
 Array = npt.NDArray[np.float64]
 
-# Reads in order before the timed one. Two is the least that tells a direction; drives that want more get more.
+# Reads in order before the timed one. Two is the least that shows a direction; drives that need more get more.
 _WALKS = (2, 4, 16)
 _SMALLEST = 4096
 # The farthest that is looked for. Ours: four times what Linux reads ahead at most by itself (128 KiB), twice over.
@@ -48,7 +48,7 @@ class Prefetch:
 
     def cost(self, context: Context) -> Cost:
         """About what it will ask of the drive."""
-        # Two arms of each, about five ends that are told apart, and again where the first look is not clear.
+        # Two arms of each, about five ends to distinguish, and again where the first result is unclear.
         trials = 2 * _TRIALS[context.mode] * 2 * len(_WALKS) * 5
         least = max(_SMALLEST, context.size("read-buffer-least") or 0)
         written = reach(context.target) if not context.target.read_only else 0

@@ -31,7 +31,7 @@ _STEP = 0.05
 # Where the border to what does not fit lies above the line, if the step is large. Ours: far enough that a few repeats
 # settle it at 5 % of noise, and below what programming adds on all but the fastest flash.
 _BORDER = 0.07
-# Sizes that a line is laid through before what follows is held against it.
+# Sizes that a line is laid through before what follows is compared with it.
 _LEAST_SIZES = 5
 
 

@@ -19,7 +19,7 @@ from flashwright.run.ssd import Ssd
 __all__ = ["FIT_LIMIT_S", "Twin", "twin_of"]
 
 FIT_LIMIT_S = 300.0
-"""A fit takes no longer than this, seconds, unless it is told."""
+"""Default time limit of a fit, seconds."""
 
 
 class Probed(Protocol):
@@ -37,7 +37,7 @@ class Probed(Protocol):
 
     @property
     def limits(self) -> Sequence[str]:
-        """What could not be told."""
+        """What could not be found."""
         ...
 
     @property
@@ -90,7 +90,7 @@ def twin_of(
     target : Target, Ssd or str
         The drive that was probed, as :func:`probe` takes it; everything on it is lost.
     result : ProbeResult
-        What the probes found; what they could not tell is tried.
+        What the probes found; the fit tries what they could not find.
     progress : callable, optional
         Told the step's name, and how much is done of how much in all.
     time_limit : float, optional

@@ -129,7 +129,7 @@ def _side_by_side(results: Sequence[RunResult], columns: Sequence[_Figure]) -> T
 
 
 def _alike(results: Sequence[RunResult]) -> list[list[str]]:
-    """Labels of runs that no setting told apart, such as those of a scheme that uses no victim policy."""
+    """Labels of runs that no setting distinguishes, such as those of a scheme that uses no victim policy."""
     by_digest: dict[str, list[str]] = {}
     for result in results:
         by_digest.setdefault(str(result.json["digest"]), []).append(result.label)

@@ -46,7 +46,7 @@ class _Console(Console):
 
 
 def console() -> Console:
-    """Standard output as it is now.
+    """The current standard output.
 
     It is as wide as the terminal, or as ``COLUMNS`` says; piped without that, as wide as any table needs.
     """

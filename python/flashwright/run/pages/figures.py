@@ -1,4 +1,4 @@
-"""The charts of a report; what a chart is stands in `charts`."""
+"""The charts of a report; `charts` defines what a chart is."""
 
 from __future__ import annotations
 

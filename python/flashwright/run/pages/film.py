@@ -1,4 +1,4 @@
-"""Erases and valid pages of all blocks over a run, as maps that can be wound through."""
+"""Erases and valid pages of all blocks over a run, as maps to step through."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _KINDS = (
 
 
 def films(runs: Sequence[RunView], columns: Columns) -> list[Section]:
-    """One section with two maps for each run that was looked at over time; none otherwise."""
+    """One section with two maps for each run with snapshots over time; none otherwise."""
     found = [(i, run.snapshots) for i, run in enumerate(runs) if run.snapshots is not None]
     if not found or len(found) > RUNS_MAX:
         return []

@@ -115,7 +115,7 @@ def write_report(path: Path, runs: Sequence[RunView], title: str) -> None:
 
 
 def _told(runs: Sequence[RunView], parts: Sequence[Section]) -> list[Section]:
-    """The sections; of replays only what their devices told, since an empty chart would say that nothing happened."""
+    """The sections; for replays only what devices reveal, since an empty chart would say that nothing happened."""
     if any(dig(run.json, "target") is None for run in runs):
         return list(parts)
     shown = (
