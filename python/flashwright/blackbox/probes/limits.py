@@ -76,7 +76,7 @@ def limits(target: Target) -> tuple[str, ...]:
     >>> from flashwright.blackbox.target import Target
     >>> with Target("sim:default", read_only=True) as drive:
     ...     limits(drive)[0].split(":")[0]
-    'Reads alone'
+    'Reads only'
     """
     found = [READS_TEXT] if target.read_only else []
     part = rest_of(target)
