@@ -2,8 +2,8 @@
 # # Which blocks to clean
 #
 # Does the best choice of victims depend on what the host writes? Four policies under uniform and
-# skewed writes: eight runs. Unless told otherwise, `compare` lets each drive settle before it
-# measures, so policies are compared at their own steady state.
+# skewed writes: eight runs. By default `compare` lets each drive settle before it measures, so each
+# policy is compared in its own steady state.
 
 # %%
 from flashwright import Ssd, compare, workloads
@@ -16,7 +16,7 @@ vary = {
 runs = compare(ssd, "uniform", vary, requests=150_000, depth=8)
 
 # %% [markdown]
-# The runs are a list, and a table: a row for each run, its figures by their names.
+# The runs are a list and convert to a table: one row per run, with figures under their names.
 
 # %%
 found = runs.to_pandas()

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # What spare space is worth
 #
-# How much does write amplification fall as more of the flash is kept from the host? For uniform
-# writes and first-in-first-out cleaning there is a closed form: a / (a + W(-a exp(-a))), a = 1 /
-# utilisation, with Lambert's W. Every run starts from a drive that has settled.
+# How much does write amplification fall as more of the flash is reserved? For uniform writes and
+# first-in-first-out cleaning there is a closed form: a / (a + W(-a exp(-a))), a = 1 / utilisation,
+# with Lambert's W. Every run starts from a drive that has settled.
 
 # %%
 import numpy as np
@@ -28,8 +28,8 @@ print(table.round(2).to_string())
 print("settled:", (found["settled.verdict"] == "settled").sum(), "of", len(found))
 
 # %% [markdown]
-# The drive keeps a few blocks free for cleaning. They matter more when little space is spare, so
-# at 0.95 it lies above the formula. Where does the curve turn steep? The knee is the point farthest
+# The drive keeps a few blocks free for cleaning. They matter more when little space is spare, so at
+# 0.95 it lies above the formula. Where does the curve become steep? The knee is the point farthest
 # below the straight line from the first point to the last.
 
 # %%

@@ -28,7 +28,7 @@ print(found[[]].assign(**shown).round(2).to_string())
 print("settled:", (found["settled.verdict"] == "settled").sum(), "of", len(found))
 
 # %% [markdown]
-# Beside it, page mapping with its whole map in RAM:
+# For comparison, page mapping with its whole map in RAM:
 
 # %%
 ram, mean = whole.json["scheme"]["ram_bytes"], whole.latency_ns.mean / 1e6

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # Is it chance?
 #
-# One run says little about two policies that are close to each other. Is choosing the best of four
-# random blocks really worse than choosing the best of all, and by how much? A sweep lets each
-# combination settle under several seeds, on all cores, and reports means with confidence intervals.
+# One run says little about two similar policies. Is choosing the best of four random blocks really
+# worse than choosing the best of all, and by how much? A sweep lets each combination settle under
+# several seeds, on all cores, and reports means with confidence intervals.
 
 # %%
 from flashwright import Ssd, sweep
@@ -23,9 +23,9 @@ print(f"settled: {(verdicts == 'settled').sum()} of {len(verdicts)} runs")
 # %%
 summary = found.summary.to_pandas()
 mean, half = summary["write_amplification.mean"], summary["write_amplification.ci95"]
-told = mean.map("{:.3f}".format) + " ± " + half.map("{:.3f}".format)
-table = summary.assign(told=told).pivot(
-    index="capacity.utilization", columns="gc.victim", values="told"
+shown = mean.map("{:.3f}".format) + " ± " + half.map("{:.3f}".format)
+table = summary.assign(shown=shown).pivot(
+    index="capacity.utilization", columns="gc.victim", values="shown"
 )
 print("pages programmed per page written")
 print(table.to_string())

@@ -1,6 +1,6 @@
-"""The runs on which the verdict "settled" is held against runs ten times as long.
+"""The runs on which the verdict "settled" is compared with runs ten times as long.
 
-Two sets of families, so that the rate of being right is told of families that the rule was not chosen on:
+Two sets of families, so that accuracy is reported for families that the rule was not tuned on:
 
 - ``chosen-on``: page mapping and DFTL with seven victim policies, FAST, BAST, LAST and superblocks, under uniform,
   Zipf, hot and cold, static, sequential and mixed writes. The tolerances of ``crates/sim/src/settle.rs`` were chosen on

@@ -72,7 +72,7 @@ def judge(case: Case) -> dict[str, Any]:
         row["long_requests"] = long.json["measured"]["requests"]
         row["long_write_amplification"] = long.write_amplification
         if row["long_requests"] < 3 * played and not case.is_trace:
-            row["verdict"] = "not held against a long run: it takes too long"
+            row["verdict"] = "not compared with a long run: it takes too long"
             return row
         row["error"] = result.write_amplification / long.write_amplification - 1
         if before is not None and not case.is_trace:

@@ -217,8 +217,8 @@ def test_bad_targets_are_one_line(command: Cli, target: str) -> None:
         (("--target", "life>=1y", "--cycles", "9"), "--write-rate: found nothing"),
         (("--target", "life>=1y", "--write-rate", "1MB/s"), "--cycles: found nothing"),
         (("--target", "p99<=1ms"), "timing.model: found none"),
-        (("--closeup", "0:5"), "--closeup: found it with advise"),
-        (("--snapshots", "5"), "--snapshots: found it with advise"),
+        (("--closeup", "0:5"), "--closeup: found with advise"),
+        (("--snapshots", "5"), "--snapshots: found with advise"),
     ],
 )
 def test_what_does_not_fit_is_refused(command: Cli, arguments: tuple[str, ...], says: str) -> None:

@@ -501,7 +501,7 @@ def test_settings_of_a_real_target_are_refused(command: Cli, tmp_path: Path) -> 
     path = tmp_path / "drive.img"
     path.write_bytes(bytes(64 * MIB))
     said = command("characterize", path, "--set", "capacity.utilization=0.8")
-    assert said.status == 2 and "expected it with a sim: drive only" in said.err
+    assert said.status == 2 and "expected only with a sim: drive" in said.err
 
 
 def test_a_plan_asks_nothing() -> None:

@@ -87,7 +87,7 @@ def test_whole_workloads(command: Cli, small: str) -> None:
         ),
         (
             ["--vary", "workload.rate=5"],
-            "error: workload.rate: found it with a trace, expected a workload that has keys\n"
+            "error: workload.rate: found with a trace, expected a workload that has keys\n"
             "hint: play a generator (--workload SPEC), or vary depth or time-scale\n",
         ),
         (
@@ -105,7 +105,7 @@ def test_whole_workloads(command: Cli, small: str) -> None:
         (
             ["--workload", "uniform", "--depth", "4", "--vary", "workload.rate=5,6"],
             "error: workload.rate and depth: found both, expected one of them\n"
-            "hint: depth sets the pace whatever the workload's rate, so all runs would be alike\n",
+            "hint: depth sets the pace whatever the workload's rate, so all runs would be identical\n",
         ),
         (
             ["--workload", "uniform", "--time-scale", "2", "--vary", "workload.depth=5,6"],
@@ -133,7 +133,7 @@ def test_whole_workloads(command: Cli, small: str) -> None:
         ),
         (
             ["--repeat", "2", "--vary", "workload=zipf"],
-            "error: --repeat: found it with --vary workload, expected it with --trace only\n",
+            "error: --repeat: found with --vary workload, expected only with --trace\n",
         ),
         (["--vary", "workload=uniform;zpf"], 'error: workload "zpf": workload: found "zpf"'),
     ],
@@ -308,7 +308,7 @@ def test_a_close_up_of_every_run(command: Cli, small: str, tmp_path: Path) -> No
 def test_runs_that_no_setting_told_apart_are_named(command: Cli, small: str) -> None:
     said = _compare(command, small, "--vary", "gc.victim=greedy,random")
     assert re.search(
-        r"^alike in every request and in the end: ftl\.scheme=fast, gc\.victim=greedy; "
+        r"^identical in every request and in the final state: ftl\.scheme=fast, gc\.victim=greedy; "
         r"ftl\.scheme=fast, gc\.victim=random$",
         said.out,
         re.MULTILINE,
@@ -318,7 +318,7 @@ def test_runs_that_no_setting_told_apart_are_named(command: Cli, small: str) -> 
 
 def test_where_dftl_has_its_ram_from(command: Cli, small: str) -> None:
     said = _shown(command, small, "ftl.scheme=fast,dftl")
-    assert "DFTL's cache takes what FAST's tables would" in said
+    assert "DFTL's cache takes as much as FAST's tables would" in said
     assert "DFTL's cache" not in _shown(command, small, "ftl.scheme=page,fast")
     set_ = _compare(command, small, "--set", "ftl.dftl.ram=1KiB")
     assert set_.status == 0 and "DFTL's cache" not in set_.out
@@ -346,7 +346,7 @@ def test_the_same_in_python(small: str) -> None:
 
 def test_faults_in_python(small: str) -> None:
     ssd = Ssd.from_toml(small)
-    with pytest.raises(errors.WorkloadError, match="found it with a trace"):
+    with pytest.raises(errors.WorkloadError, match="found with a trace"):
         compare(ssd, "bundled:pgbench", {"workload.rate": [5]})
     with pytest.raises(errors.WorkloadError, match=r"workload\.color: found an unknown key"):
         compare(ssd, "uniform", {"workload.color": ["red"]})

@@ -57,7 +57,7 @@ OPTIONS: list[tuple[Sequence[str], str]] = [
     ),
     (
         ["--workload", "uniform", "--skip-bad-lines"],
-        "error: --skip-bad-lines: found it with --workload, expected it with --trace only\n",
+        "error: --skip-bad-lines: found with --workload, expected only with --trace\n",
     ),
     (
         ["--trace", "missing.spc"],
@@ -88,11 +88,11 @@ OPTIONS: list[tuple[Sequence[str], str]] = [
     ),
     (
         ["--workload", "uniform", "--closeup", "100:10"],
-        "error: --closeup: found it alone, expected --report or --closeup-out beside it\n",
+        "error: --closeup: found alone, expected with --report or --closeup-out\n",
     ),
     (
         ["--workload", "uniform", "--closeup-out", "rows.parquet"],
-        "error: --closeup-out: found it without --closeup, expected both\n"
+        "error: --closeup-out: found without --closeup, expected both\n"
         "hint: say which requests, such as --closeup 4920:100\n",
     ),
     (
@@ -106,7 +106,7 @@ OPTIONS: list[tuple[Sequence[str], str]] = [
     (
         ["--workload", "uniform", "--depth", "4", "--time-scale", "0.5"],
         "error: depth and time-scale: found both, expected one of them\n"
-        "hint: a closed loop (depth) does not look at arrival times, so there is nothing to scale\n",
+        "hint: a closed loop (depth) ignores arrival times, so there is nothing to scale\n",
     ),
     (
         ["--workload", "uniform", "--json", "/nowhere/run.json"],
@@ -119,7 +119,7 @@ OPTIONS: list[tuple[Sequence[str], str]] = [
     ),
     (
         ["--workload", "uniform", "--checkpoint-every", "5"],
-        "error: --checkpoint-every: found it without --checkpoint, expected both\n"
+        "error: --checkpoint-every: found without --checkpoint, expected both\n"
         "hint: name a file to save to\n",
     ),
     (
@@ -133,7 +133,7 @@ OPTIONS: list[tuple[Sequence[str], str]] = [
     ),
     (
         ["--zzz"],
-        "error: no such option: --zzz\nhint: `flashwright simulate --help` lists what it takes\n",
+        "error: no such option: --zzz\nhint: `flashwright simulate --help` lists its options\n",
     ),
     (
         ["--resume", "missing.saved"],
@@ -141,8 +141,8 @@ OPTIONS: list[tuple[Sequence[str], str]] = [
     ),
     (
         ["--resume", "missing.saved", "--seed", "2"],
-        "error: --seed: found with --resume, expected none of what makes a run\n"
-        "hint: a saved run goes on as it was begun\n",
+        "error: --seed: found with --resume, expected no option that defines a run\n"
+        "hint: a saved run continues with the options that it was started with\n",
     ),
 ]
 

@@ -37,7 +37,7 @@ def test_compare_lays_runs_side_by_side(command: Cli, small: str, tmp_path: Path
     ]
     for label in labels:
         assert label in said.out
-    assert "every read and the final states are right" in said.out
+    assert "every read and the final states are correct" in said.out
     document = json.loads(figures.read_text())
     assert [run["label"] for run in document["runs"]] == labels
     amplification = {run["label"]: run["write_amplification"] for run in document["runs"]}

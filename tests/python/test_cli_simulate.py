@@ -115,7 +115,7 @@ def test_the_table_names_everything_that_matters(command: Cli, small: str) -> No
         "random:capacities=2 (3,276 pages written)",
         "20,000 requests",
         "write amplification",
-        "every read and the final state are right",
+        "every read and the final state are correct",
         "digest",
     ):
         assert words in said.out
@@ -274,7 +274,7 @@ def test_a_close_up_of_a_run_in_two_parts(command: Cli, small: str, tmp_path: Pa
     assert pyarrow.feather.read_table(parts).equals(pyarrow.feather.read_table(whole))
     command("simulate", small, *UNIFORM, "--checkpoint", saved, "--stop-after", 50)
     said = command("simulate", "--resume", saved, "--closeup-out", parts)
-    assert said.err.startswith("error: --closeup-out: the saved run keeps no close-up\n")
+    assert said.err.startswith("error: --closeup-out: the saved run has no close-up\n")
 
 
 @pytest.mark.parametrize("stop", [1, 7_777, 19_999])
@@ -414,7 +414,7 @@ def test_snapshots_are_shown_and_survive_a_saved_run(
     saved, report = tmp_path / "run.saved", tmp_path / "run.html"
     run = (small, "--workload", "uniform", "--requests", 20_000, "--snapshots", 8)
     alone = command("simulate", *run)
-    assert alone.status == 2 and "--snapshots: found it alone" in alone.err
+    assert alone.status == 2 and "--snapshots: found alone" in alone.err
     command("simulate", *run, "--report", report, "--stop-after", 9000, "--checkpoint", saved)
     command("simulate", "--resume", saved, "--report", report)
     rest = embedded(report.read_text(encoding="utf-8"), "plots")

@@ -194,7 +194,7 @@ def test_nothing_is_played_where_they_could_not_be_written(
     said = command("simulate", small, "--figures", file)
     assert said.status == 2 and said.out == ""
     assert said.err.splitlines()[0] == f"error: {file}: is a file; expected a folder"
-    with pytest.raises(OutputError, match="can't be made: no such file"):
+    with pytest.raises(OutputError, match="can't be created: no such file"):
         check_figures(tmp_path / "none" / "deeper")
     find = importlib.util.find_spec
     monkeypatch.setattr(

@@ -392,7 +392,7 @@ def test_files_are_sound(tmp_path: Path) -> None:
     assert 'KERNEL=="sdb", ATTR{queue/scheduler}="mq-deadline", ATTR{queue/max' in rules
     reads, writes = (path.read_text() for path in paths[3:])
     assert "rw=randread" in reads and "write" not in reads.replace("allow_mounted_write=0", "")
-    assert "rw=randwrite" in writes and "WRITES OVER" in writes
+    assert "rw=randwrite" in writes and "OVERWRITES" in writes
     assert "blockalign=16384\niodepth=1\noffset=8192" in reads
     assert "[best-reads]\nstonewall\nbs=40960\niodepth=12\n" in reads
 
@@ -472,7 +472,7 @@ def test_files_that_are_there_are_kept_unless_forced(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["apply.sh"]
     write_files(advice, tmp_path, force=True)
     assert (tmp_path / "apply.sh").read_text().startswith("#!/bin/sh\n")
-    with pytest.raises(OutputError, match="can't be made"):
+    with pytest.raises(OutputError, match="can't be created"):
         write_files(advice, tmp_path / "apply.sh" / "below")
 
 
@@ -541,9 +541,9 @@ def test_a_bundled_drive_gives_advice_when_asked(command: Cli, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("--no-host", "--write-to", "out"), "--write-to: found it without advice for a host"),
-        (("--no-host", "--block-device", "/dev/sdb"), "--block-device: found it without advice"),
-        (("--force",), "--force: found it without --write-to, expected both"),
+        (("--no-host", "--write-to", "out"), "--write-to: found without advice for a host"),
+        (("--no-host", "--block-device", "/dev/sdb"), "--block-device: found without advice"),
+        (("--force",), "--force: found without --write-to, expected both"),
         (("--block-device", "sdb"), "--block-device: found 'sdb', expected the name of a disk"),
     ],
 )

@@ -426,7 +426,7 @@ def test_policies_that_cannot_begin() -> None:
         (Greedy, "by itself, expected a list"),
         ([type("S", (Recent,), {"streams": 65})], "python:S: streams: found 65, expected 1 to 64"),
         ([type("B", (Lru,), {"by": "plane"})], "python:B: by: found 'plane', expected 'block' or"),
-        ([type("B", (Lru,), {"padding": True})], "python:B: padding: found it with by = 'page'"),
+        ([type("B", (Lru,), {"padding": True})], "python:B: padding: found with by = 'page'"),
     ],
 )
 def test_what_is_no_policy(policies: Sequence[Given], said: str) -> None:

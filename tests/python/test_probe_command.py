@@ -93,7 +93,7 @@ def test_the_page_has_a_section_for_each_finding_with_evidence_and_for_the_twin(
     page = saved[2]
     for finding in saved[1]["findings"]:
         assert finding["parameter"] in page
-    assert "The pattern that was held back" in page
+    assert "The held-out pattern" in page
     assert len(page) < 2_000_000
 
 
@@ -127,8 +127,8 @@ def test_a_profile_is_checked_against_the_drive_and_against_another(
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--check", "--no-twin"], "--check: found it with --no-twin"),
-        (["--against", "x.toml", "--quick"], "--against: found it with options of a probing"),
+        (["--check", "--no-twin"], "--check: found with --no-twin"),
+        (["--against", "x.toml", "--quick"], "--against: found with options for probing"),
         (["--against", "/nowhere.toml"], "/nowhere.toml: no such file"),
         (["--save", "/nowhere/at/all.toml"], "can't be written"),
     ],

@@ -244,7 +244,7 @@ def test_on_a_terminal_the_word_is_asked_for(
         else:
             with pytest.raises(TargetError, match="the answer was not yes"):
                 WearOptions().consent(target, bill)
-    assert "Type yes to go on" in capsys.readouterr().err
+    assert "Type yes to continue" in capsys.readouterr().err
 
 
 def test_plan_and_json_tell_the_costs(
@@ -287,9 +287,9 @@ def test_reads_alone_leave_a_target_as_it_is(image: Path, tmp_path: Path) -> Non
     assert image.read_bytes() == before
     found = json.loads(figures.read_text())
     assert [asked["name"] for asked in found["asked"]] == ["plausible", "read-buffer"]
-    assert found["limits"][0].startswith("Reads alone: nothing is written")
+    assert found["limits"][0].startswith("Reads only: nothing is written")
     whys = {f["parameter"]: f["why"] for f in found["findings"]}
-    assert whys["flush-time"] == "not asked: needs writes, and reads alone were allowed"
+    assert whys["flush-time"] == "not run: needs writes, and only reads were allowed"
     assert all(asked["bytes_written"] == 0 for asked in found["asked"])
 
 
@@ -347,8 +347,8 @@ def test_a_part_tells_nothing_of_spare_space() -> None:
     ("arguments", "says"),
     [
         (["--read-only", "--destroys-data"], "--read-only and --destroys-data: found both"),
-        (["--read-only", "--twin"], "--twin: found it with --read-only"),
-        (["--range", "0:32MiB", "--check"], "--check: found it with --range"),
+        (["--read-only", "--twin"], "--twin: found with --read-only"),
+        (["--range", "0:32MiB", "--check"], "--check: found with --range"),
         (["--range", "1GiB"], "--range: found '1GiB', expected START:LENGTH"),
         (["--range", "1:much"], "--range: found 'much', expected a size"),
         (["--range", "0:10GiB"], "expected START:LENGTH within"),
@@ -474,7 +474,7 @@ def test_one_limit_holds_for_all_of_a_session(
     assert (
         command(["probe", f"sim:{drive}", "--quick", "--time-limit", "0.3", *only, "--quiet"]) == 0
     )
-    assert "the time limit came" in capsys.readouterr().err
+    assert "the time limit was reached" in capsys.readouterr().err
 
 
 def test_a_line_that_falls_is_no_link(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -83,7 +83,7 @@ def test_reads_alone_are_played_without_consent(
     )
     assert said.status == 0
     assert said.err == (
-        "note: 2,000 requests that would change the target were left out (--destroys-data plays them)\n"
+        "note: 2,000 requests that would change the device were skipped (--destroys-data plays them)\n"
     )
     found = said.json
     assert found["requests"]["read"] == found["measured"]["requests"] == 1000
@@ -318,19 +318,19 @@ BAD: list[tuple[Sequence[str], str]] = [
     ),
     (
         ["IMAGE", *READS, "--addresses", "wrap"],
-        "error: --addresses: found it with a generator, expected it with a trace only\n",
+        "error: --addresses: found with a generator, expected only with a trace\n",
     ),
     (
         ["IMAGE", *READS, "--format", "spc"],
-        "error: --format: found it with --workload, expected it with --trace only\n",
+        "error: --format: found with --workload, expected only with --trace\n",
     ),
     (
         ["IMAGE", *READS, "--precondition", "random"],
-        "error: --precondition: found it with a device or file, expected it with sim:DEVICE only\n",
+        "error: --precondition: found with a device or file, expected only with sim:DEVICE\n",
     ),
     (
         ["IMAGE", *READS, "--set", "gc.victim=fifo"],
-        "error: --set gc.victim: found it with a device or file, expected it with sim:DEVICE only\n",
+        "error: --set gc.victim: found with a device or file, expected only with sim:DEVICE\n",
     ),
     (
         ["IMAGE", *READS, "--scheduler", "elevator"],
@@ -346,7 +346,7 @@ BAD: list[tuple[Sequence[str], str]] = [
     ),
     (
         ["sim:default", *READS, "--queue-depth", "4"],
-        "error: --queue-depth: found it with a simulated drive, expected it with a device or file only\n",
+        "error: --queue-depth: found with a simulated drive, expected only with a device or file\n",
     ),
     (["sim:nothing", *READS], "error: drive: "),
     (

@@ -483,7 +483,7 @@ def test_large_grids_stay_below_two_megabytes(tmp_path: Path, count: int) -> Non
         run.varied, run.closeup = {"k": k}, a_closeup(k, rows=1000)
     page = written(tmp_path, *shown)
     assert len(page.encode()) < 2_000_000
-    assert ("Maps are left out" in page) == (count > 24) == ("erases-map-0" not in page)
+    assert ("Maps are omitted" in page) == (count > 24) == ("erases-map-0" not in page)
 
 
 def test_a_large_drive_stays_small(tmp_path: Path) -> None:

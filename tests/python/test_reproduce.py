@@ -323,7 +323,7 @@ def test_what_is_kept_must_be_a_reproduction(folder: Path, tmp_path: Path, comma
     said = command("reproduce", "--from-json", kept, *where)
     assert said.status == 2 and "found the claim x/X1" in said.err
     said = command("reproduce", "T1", "--from-json", kept, *where)
-    assert said.status == 2 and "--from-json: found it with claims" in said.err
+    assert said.status == 2 and "--from-json: found with claims" in said.err
 
 
 def test_a_claim_that_is_not_reproduced_is_status_1(

@@ -144,7 +144,7 @@ FAULTS = {
     "seeds = 1\ndrive = 'defalt'": "drive:",
     "seeds = 1\ndrive = 1": "drive: found 1, expected text",
     "seeds = 1\nprecondition = 'randm'": "randm",
-    "seeds = 1\nworkload = 'uniform'\ntrace = 'x'": "trace: found it beside workload",
+    "seeds = 1\nworkload = 'uniform'\ntrace = 'x'": "trace: found beside workload",
     "seeds = 1\n[set]\ngc.victm = 'fifo'": "set: gc.victm: unknown key; did you mean gc.victim?",
     "seeds = 1\n[set]\ngc.victim = 'gredy'": 'gc.victim: found "gredy"',
     "seeds =": "not TOML: invalid value (at",
@@ -242,7 +242,7 @@ def test_another_version_and_another_trace_are_refused_where_a_point_is_computed
     assert "result" in carry_out(case.point.call, arguments)
     assert "another version" in carry_out(case.point.call, {**arguments, "made_by": "older"})
     spc.write_bytes(spc.read_bytes()[:-20])
-    assert "another content" in carry_out(case.point.call, arguments)
+    assert "found other content" in carry_out(case.point.call, arguments)
     spc.unlink()
     assert "no such file" in carry_out(case.point.call, arguments)
 
@@ -290,7 +290,7 @@ def test_one_file_whatever_computed_it(grid: Path, command: Cli, tmp_path: Path)
     assert swept("two", "--jobs", 2) == one
     for nth in (1, 2, 3):
         said = command("sweep", grid, "--store", tmp_path / "parts", "--shard", f"{nth}/3")
-        assert said.status == 0 and "gathers them" in said.out
+        assert said.status == 0 and "collects them" in said.out
     assert swept("parts") == one
     files = sorted((tmp_path / "two").rglob("*.json"))
     files[0].unlink()
@@ -344,7 +344,7 @@ def test_settings_that_do_not_go_together_fail_alone_and_are_tried_again(
         assert "blocks-per-plane=4, gc.free-blocks-min=2, seed 1, 2 (point " in lines[0]
         assert "capacity" in lines[0]
         assert "gc.free-blocks-min=5, seed 1, 2 (no point): gc.free-blocks-min" in lines[1]
-        assert "tried again" in said.err
+        assert "to retry failed points" in said.err
     rows = pyarrow.parquet.read_table(tmp_path / "out.parquet").to_pylist()
     assert [row["error"] is None for row in rows] == [False] * 4 + [True] * 4
     assert [row["key"] is None for row in rows] == [False] * 2 + [True] * 2 + [False] * 4

@@ -16,7 +16,7 @@ __all__ = ["HEAVY_FILLS", "HEAVY_SHARE", "Bill", "Endurance", "rated"]
 HEAVY_SHARE = 0.01
 """Above this share of the rated endurance a session asks again."""
 HEAVY_FILLS = 3.0
-"""Where the endurance is not known, above so many drive fills."""
+"""Above this many drive fills, where the endurance is unknown."""
 
 # What a rating may name years with.
 _YEARS = ("y", "year", "years")

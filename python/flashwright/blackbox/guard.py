@@ -60,7 +60,7 @@ class Core(Protocol):
         depth: int,
         seconds: float | None = None,
     ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
-        """Play requests, and tell when each was handed over and when it ended."""
+        """Play requests, and return when each was submitted and when it ended."""
         ...
 
     def purge(self) -> bool:

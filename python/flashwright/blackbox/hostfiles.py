@@ -55,7 +55,7 @@ def prepare(advice: HostAdvice, folder: Path, *, force: bool = False) -> dict[st
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutputError(
-            f"{folder}: can't be made: {(error.strerror or str(error)).lower()}"
+            f"{folder}: can't be created: {(error.strerror or str(error)).lower()}"
         ) from None
     for path in (folder / name for name in contents):
         if path.exists() and not force:
@@ -105,7 +105,7 @@ def machine_files(advice: HostAdvice) -> dict[str, str]:
     device = advice.device
     if device is None:
         raise ConfigError(
-            f"--write-to: found a profile of {advice.profile.target.name}, which is no disk, expected the name of one",
+            f"--write-to: found a profile of {advice.profile.target.name}, which is no disk, expected a disk's name",
             "say which disk the files are for, such as --block-device /dev/sdb",
         )
     found = {}
@@ -163,7 +163,7 @@ def _rules(advice: HostAdvice, device: BlockDevice) -> str:
         how,
         "Copy it to /etc/udev/rules.d, then: udevadm control --reload && udevadm trigger --action=change "
         f"--sysname-match={device.kernel_name}",
-        "udev does not say what the kernel refused or changed; apply.sh does.",
+        "udev does not report values that the kernel refused or changed; apply.sh does.",
     )
     return f"{head}{_reasons(advice)}\n{', '.join(keys + settings)}\n"
 
@@ -185,7 +185,7 @@ if [ ! -d "$queue" ]; then
 fi
 failed=0
 
-# The kernel clamps some values in silence, so each is read back.
+# The kernel clamps some values silently, so each is read back.
 apply() {{
     file=$queue/$1
     note=
@@ -206,7 +206,7 @@ apply() {{
 def _apply(advice: HostAdvice, device: BlockDevice) -> str:
     head = _head(
         advice,
-        "Makes the settings of the disk's queue until the next boot, and says what the kernel made of them.",
+        "Applies settings to the disk's queue until the next boot, and reports what the kernel accepted.",
         "Usage: apply.sh [DISK]; exits 1 where the kernel refused or changed a value.",
     )
     calls = "".join(f"apply {name} {shlex.quote(value)}\n" for name, value in advice.queue.items())
@@ -218,7 +218,7 @@ def _layout(advice: HostAdvice, device: BlockDevice) -> str:
     """The commands as text for the reader: nothing here runs them."""
     head = _head(
         advice,
-        "Prints the commands that lay the disk out, and runs none of them: they destroy what is on it.",
+        "Prints the commands that partition and format the disk, and runs none of them: they destroy its data.",
         "Usage: layout.sh [DEVICE]",
     )
     rows = []
@@ -267,7 +267,7 @@ def _fio(
     head = _head(
         advice,
         "Repeats measurements behind it: aligned against unaligned requests, and the best size and depth against more.",
-        "It WRITES OVER the disk. Run it only where nothing on the disk is needed."
+        "It OVERWRITES the disk. Run it only if nothing on the disk is needed."
         if writes
         else "It only reads. Usage: fio --readonly measure.fio",
     )

@@ -145,7 +145,7 @@ def _note(message: str) -> None:
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        """``app``, for which every command's parser is at hand."""
+        """``app``, with every command's parser."""
         if name != "app":
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         from flashwright.cli import root

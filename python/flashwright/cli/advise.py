@@ -74,10 +74,10 @@ class HostOptions:
         ):
             if given and not wanted:
                 raise ConfigError(
-                    f"{option}: found it without advice for a host, expected --host beside it", ""
+                    f"{option}: found without advice for a host, expected --host beside it", ""
                 )
         if self.force and self.write_to is None:
-            raise ConfigError("--force: found it without --write-to, expected both", "")
+            raise ConfigError("--force: found without --write-to, expected both", "")
         return wanted
 
 
@@ -123,10 +123,11 @@ def advise(
         ),
     ] = 1,
     jobs: Annotated[
-        int | None, typer.Option(metavar="N", help="Play N runs at a time; by default one a core.")
+        int | None,
+        typer.Option(metavar="N", help="Play N runs at a time; by default one per core."),
     ] = None,
 ) -> int:
-    """Say how much spare space a workload needs: what it costs, where it turns steep, the least that meets a target.
+    """Recommend how much spare space a workload needs: its cost, the knee, the least that meets a target.
 
     For a profile of a probed drive, say what its host should do, and the spare space too if a workload or a target is
     given.
@@ -135,7 +136,7 @@ def advise(
     profile = _profile(device)
     host_wanted, disk = about_host.wanted(profile), about_host.disk()
     for option in run.given(["closeup", "snapshots"]):
-        raise WorkloadError(f"{option}: found it with advise, expected it with simulate", "")
+        raise WorkloadError(f"{option}: found with advise, expected only with simulate", "")
     if jobs is not None and not 1 <= jobs <= 256:
         raise ConfigError(f"--jobs: found {jobs}, expected 1 to 256", "")
     if cycles is not None and cycles < 1:

@@ -116,7 +116,7 @@ def compare(
         errors.fault(f"{label}: {failure}", failure.hint)
     if interrupted:
         errors.note(
-            f"interrupted; {len(results)} of {len(made)} runs were begun, the last may be cut short"
+            f"interrupted; {len(results)} of {len(made)} runs were started; the last may be incomplete"
         )
         return 130
     if failures:

@@ -119,7 +119,8 @@ def lifetime(
         typer.Option(metavar="SIZE", help="With --smart: the drive's rating (TBW), such as 600TB."),
     ] = None,
 ) -> int:
-    """Say how long a drive lasts: by formula, by playing it to its end (--simulate), or from SMART data (--smart)."""
+    """Estimate how long a drive lasts: by formula, by simulating it to its end (--simulate), or from SMART data
+    (--smart)."""
     _refuse(
         {
             "--smart": smart_file is not None,
@@ -163,12 +164,12 @@ def lifetime(
         ):
             if value is not None:
                 raise WorkloadError(
-                    f"{name}: found it with --fast-forward, expected it without",
+                    f"{name}: found with --fast-forward, expected without",
                     "a fast-forward plays a part of the life only",
                 )
     elif against_full:
         raise WorkloadError(
-            "--against-full: found it without --fast-forward, expected both",
+            "--against-full: found without --fast-forward, expected both",
             "without it the whole life is played anyway",
         )
     if write_rate is not None:
@@ -190,9 +191,7 @@ def _refuse(chosen: dict[str, bool], own: dict[str, dict[str, object]]) -> None:
     for way, options in own.items():
         for option, value in options.items():
             if value not in (None, False) and not chosen[way]:
-                raise WorkloadError(
-                    f"{option}: found it with {ways[0]}, expected it with {way} only", ""
-                )
+                raise WorkloadError(f"{option}: found with {ways[0]}, expected only with {way}", "")
 
 
 def _refuse_run(
@@ -211,7 +210,7 @@ def _refuse_run(
     for option in given:
         way = "--smart" if smart else "the formula"
         raise WorkloadError(
-            f"{option}: found it with {way}, expected it without", "--simulate plays a drive"
+            f"{option}: found with {way}, expected without", "--simulate plays a drive"
         )
 
 
@@ -333,7 +332,7 @@ def _begin(
         )
     for option in run.given(["requests", "closeup"]):
         raise WorkloadError(
-            f"{option}: found it with --simulate, expected it without: the drive's end ends the run",
+            f"{option}: found with --simulate, expected without: the drive's end ends the run",
             "--stop-after with --checkpoint stops on the way",
         )
     check_snapshots(run, output)

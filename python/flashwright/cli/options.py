@@ -56,7 +56,7 @@ OLD = typer.Option(hidden=True)
 
 
 def renamed(old: str, given: Any, new: str, value: Any, *, quiet: bool, so: str = "") -> Any:
-    """What an option has that was renamed, under either name; the old one is told on use.
+    """What an option has that was renamed, under either name; using the old one prints a note.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def renamed(old: str, given: Any, new: str, value: Any, *, quiet: bool, so: str 
     value : object
         What was given under the new name.
     quiet : bool
-        Whether to tell nothing.
+        Whether to print nothing.
     so : str, optional
         What to write instead, where it is not just the new name.
     """
@@ -107,7 +107,7 @@ class TraceOptions:
     overlay: Annotated[
         bool,
         typer.Option(
-            "--overlay", help="Lay the trace's devices over each other instead of end to end."
+            "--overlay", help="Overlay the trace's devices instead of concatenating them."
         ),
     ] = False
     skip_bad_lines: Annotated[
@@ -148,7 +148,7 @@ class RunOptions(TraceOptions):
         str | None,
         typer.Option(
             metavar="SPEC",
-            help="Bring the drive into a state first. workload: fill it, then play the workload until write "
+            help="Precondition the drive first. workload: fill it, then play the workload until write "
             "amplification has settled; auto: workload where possible, else sequential (the default of compare, advise "
             "and sweeps). empty (the default elsewhere), sequential, random: a bare start, not a settled one.",
         ),
@@ -192,9 +192,7 @@ class RunOptions(TraceOptions):
     ] = 0
     seed: Annotated[
         int,
-        typer.Option(
-            metavar="N", help="Seed of all that is random; the same seed repeats the run exactly."
-        ),
+        typer.Option(metavar="N", help="Random seed; the same seed repeats the run exactly."),
     ] = 1
     window: Annotated[
         str | None,
@@ -207,8 +205,8 @@ class RunOptions(TraceOptions):
         str | None,
         typer.Option(
             metavar="FIRST:COUNT",
-            help="Record consecutive requests one by one: the number of the first, from 0 after the "
-            "warm-up, and how many. --report shows them, --closeup-out writes them.",
+            help="Record single requests: the number of the first, counted from 0 after the warm-up, and how many. "
+            "--report shows them, --closeup-out writes them.",
         ),
     ] = None
     snapshots: Annotated[
@@ -223,7 +221,7 @@ class RunOptions(TraceOptions):
         bool,
         typer.Option(
             "--verify",
-            help="Check every read, and the drive's state at the end; exit 1 on a fault.",
+            help="Check every read, and the drive's state at the end; exit 1 on a violation.",
         ),
     ] = False
     audit: Annotated[
@@ -259,9 +257,7 @@ class RunOptions(TraceOptions):
         """Refuse what is for traces only, beside an option that names what is played."""
         for_traces = [f.name for f in fields(TraceOptions)] + ["addresses", "repeat"]
         for option in self.given(for_traces):
-            raise WorkloadError(
-                f"{option}: found it with {beside}, expected it with --trace only", ""
-            )
+            raise WorkloadError(f"{option}: found with {beside}, expected only with --trace", "")
 
     def settings(self, *, keep_requests: bool = False) -> RunSettings:
         """All else that makes a run."""
@@ -303,10 +299,10 @@ DEFAULT_DRIVE = "default"
 
 
 def refuse_passing(source: workloads.Source, saving: SavingOptions) -> None:
-    """Refuse to save a run of a trace that is gone when the run goes on."""
+    """Refuse to save a run of a trace that is gone when the run continues."""
     if saving.checkpoint is not None and isinstance(source, workloads.Trace) and not source.lasts:
         raise WorkloadError(
-            "--checkpoint: found it with a trace from a pipe, expected a trace file",
+            "--checkpoint: found with a trace from a pipe, expected a trace file",
             "a saved run reads its trace again; save the trace to a file first",
         )
 
@@ -316,12 +312,10 @@ def check_closeup(run: RunOptions, output: OutputOptions) -> None:
     if run.closeup is not None:
         _closeup(run.closeup)
     if run.closeup is not None and output.closeup_out is None and output.report is None:
-        raise WorkloadError(
-            "--closeup: found it alone, expected --report or --closeup-out beside it", ""
-        )
+        raise WorkloadError("--closeup: found alone, expected with --report or --closeup-out", "")
     if run.closeup is None and output.closeup_out is not None:
         raise WorkloadError(
-            "--closeup-out: found it without --closeup, expected both",
+            "--closeup-out: found without --closeup, expected both",
             "say which requests, such as --closeup 4920:100",
         )
 
@@ -329,7 +323,7 @@ def check_closeup(run: RunOptions, output: OutputOptions) -> None:
 def check_snapshots(run: RunOptions, output: OutputOptions) -> None:
     """Refuse to look at all blocks without a page that shows them."""
     if run.snapshots is not None and output.report is None and output.figures is None:
-        raise WorkloadError("--snapshots: found it alone, expected --report beside it", "")
+        raise WorkloadError("--snapshots: found alone, expected with --report", "")
 
 
 def open_target(
@@ -350,9 +344,7 @@ def open_target(
         drive.name = name if drive.part is None else f"{name}[{drive.part}]"
         return drive
     if settings:
-        raise WorkloadError(
-            "--set: found it with a real target, expected it with a sim: drive only", ""
-        )
+        raise WorkloadError("--set: found with a real target, expected only with a sim: drive", "")
     return Target(name, destroys_data=destroys_data, seed=seed, part=part, read_only=read_only)
 
 

@@ -57,7 +57,7 @@ def from_smart(path: Path, endurance: str | None, output: OutputOptions) -> int:
     if not output.quiet:
         for name, command in found.missing:
             errors.note(
-                f"{name}: not in the file; `{command}` as root prints it where the drive tells it"
+                f"{name}: not in the file; `{command}` as root prints it if the drive reports it"
             )
     return 0
 
@@ -100,7 +100,7 @@ def _smart_rows(found: smart.Smart, rating: float | None) -> list[tuple[str, str
         rows.append(
             (
                 "to the rating",
-                "not to be told"
+                "cannot be computed"
                 if years_to is None
                 else f"{in_years(years_to)} until {decimal(rating)}",
             )
@@ -122,6 +122,6 @@ def _life_left(found: smart.Smart) -> list[tuple[str, str]]:
         (
             "life left",
             f"{in_years(found.years_left)} of power-on time at this rate "
-            f"({low:.1f} to {upper}: wear is told in whole %)",
+            f"({low:.1f} to {upper}: wear is reported in whole %)",
         )
     ]

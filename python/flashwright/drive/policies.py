@@ -496,7 +496,7 @@ def _check(policy: Given) -> None:
         raise PolicyError(f"{name_of(policy)}: by: found {by!r}, expected 'block' or 'page'")
     if by == "page" and getattr(policy, "padding", False):
         raise PolicyError(
-            f"{name_of(policy)}: padding: found it with by = 'page', expected by = 'block'"
+            f"{name_of(policy)}: padding: found with by = 'page', expected by = 'block'"
         )
 
 

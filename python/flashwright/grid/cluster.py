@@ -15,7 +15,7 @@ from flashwright.support.core import _core
 
 __all__ = ["on_cluster"]
 
-# Points that the scheduler is told of at once.
+# Points that are submitted to the scheduler at once.
 _IN_FLIGHT = 1000
 _TIMEOUT_S = 15
 
@@ -61,7 +61,7 @@ def _on(distributed: Any, points: Sequence[Point], address: str) -> Iterator[Out
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """No words of Dask's own about workers and schedulers that die: what follows for the points is told."""
+    """No words of Dask's own about workers and schedulers that die: the consequence for the points is reported."""
     levels = {name: logging.getLogger(name).level for name in ("distributed", "distributed.client")}
     for name in levels:
         logging.getLogger(name).setLevel(logging.CRITICAL)
@@ -85,7 +85,7 @@ def _distributed() -> Any:
 def _computed(
     distributed: Any, client: Any, points: Sequence[Point], address: str
 ) -> Iterator[Outcome]:
-    """Each outcome as it comes, with so many points in flight that no worker waits."""
+    """Each outcome as it comes, with enough points in flight that no worker waits."""
     waiting = iter(points)
     of: dict[str, Point] = {}
 
@@ -106,13 +106,13 @@ def _computed(
         if future.status == "cancelled":
             raise SweepError(
                 f"--dask {address}: the scheduler is gone",
-                "what was finished is kept; the same command goes on from there",
+                "what was finished is kept; the same command continues from there",
             )
         error = future.exception() if future.status == "error" else None
         if error is None:
             yield outcome_of(point, future.result())
         elif isinstance(error, distributed.scheduler.KilledWorker):
-            yield Outcome(point, None, "its Dask workers died, given up by the scheduler")
+            yield Outcome(point, None, "its Dask workers died, and the scheduler gave up")
         else:
             what = str(error).splitlines() or ["no words"]
             yield Outcome(point, None, f"{type(error).__name__}: {what[0]}")

@@ -48,7 +48,7 @@ def compute(
     store : Store
         Where results are kept.
     workers : int, optional
-        Processes; by default one a core.
+        Processes; by default one per core.
     progress : callable, optional
         Called after each point with its outcome, how many are finished, and how many there are.
     dask : str, optional

@@ -162,7 +162,7 @@ class Sweep:
         store : Store or path, optional
             Where results are kept; nowhere if left out.
         jobs : int, optional
-            Processes; by default one a core.
+            Processes; by default one per core.
         dask : str, optional
             The address of a Dask scheduler, whose workers make the runs instead.
         shard : Shard, optional
@@ -260,7 +260,7 @@ def sweep(
     store : path, optional
         A folder where results are kept, so that nothing is computed twice.
     jobs : int, optional
-        Processes; by default one a core.
+        Processes; by default one per core.
     dask : str, optional
         The address of a Dask scheduler, whose workers make the runs instead.
     progress : callable, optional

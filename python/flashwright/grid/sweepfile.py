@@ -57,7 +57,7 @@ class Description:
     source : Workload or Trace
         What is played.
     settings : RunSettings
-        All else that makes a run; its seed is not looked at.
+        All else that makes a run; its seed is ignored.
     seeds : sequence of int
         Each combination is run with each of them.
     grids : sequence of mappings
@@ -283,7 +283,7 @@ class _Reader:
 
     def source(self) -> workloads.Source:
         if "trace" in self.tree and "workload" in self.tree:
-            raise self.fault("trace", "found it beside workload, expected one of them")
+            raise self.fault("trace", "found beside workload, expected one of them")
         if "trace" in self.tree:
             return self.workload(
                 "trace", {"trace": self.take("trace", str, "the path of a file", "")}
@@ -291,7 +291,7 @@ class _Reader:
         return self.workload("workload", self.tree.get("workload", "bundled:pgbench"))
 
     def workload(self, where: str, value: object) -> workloads.Source:
-        """A workload from its text, or a trace from a table that tells how it is read."""
+        """A workload from its text, or a trace from a table that says how to read it."""
         if isinstance(value, str):
             return workloads.find(value)
         if not isinstance(value, dict):

@@ -306,7 +306,7 @@ class Advice(Tabular):
     def undecided(self) -> list[Point]:
         """Points with less reserve than is recommended whose figures keep all targets, but had not settled.
 
-        They may do as well; more capacities of preconditioning (``workload:capacities=N``) may tell.
+        They may do as well; more capacities of preconditioning (``workload:capacities=N``) may decide.
         """
         least = 0.0 if self.recommended is None else self.recommended.utilization
         return [

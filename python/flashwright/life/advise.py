@@ -36,7 +36,7 @@ _REQUESTS_MAX = 16_000_000
 # The half width, relative, of the 95 % interval of a rate by batches, where a target is about time.
 _RATE_WIDTH = 0.03
 _BATCHES = 9
-# What is to be recommended is played once more with another seed, and measured so many times as long.
+# What is to be recommended is played once more with another seed, and measured this many times as long.
 _CONFIRM_TIMES = 3
 _CONFIRM_SEED = 1_000_003
 _CONFIRM_MOST = 8
@@ -166,7 +166,7 @@ def advise(
     Parameters
     ----------
     ssd : Ssd
-        The drive. Without a :meth:`Ssd.precondition` of its own it is preconditioned by the workload (``auto``).
+        The drive. Without a :meth:`Ssd.precondition` of its own it is preconditioned with the workload (``auto``).
     workload : Workload, Trace or str
         What is played.
     utilizations : sequence of float, optional
@@ -199,7 +199,7 @@ def advise(
     Raises
     ------
     ConfigError
-        If no utilisation makes a drive, or a target is about life and no life can be told.
+        If no utilisation makes a drive, or a target is for life and no life can be computed.
 
     Examples
     --------
@@ -232,11 +232,11 @@ def advise(
             ("--cycles", limit or None, "or --set wear.pe-cycles-max=3000"),
         ):
             if value is None:
-                raise ConfigError(f"{name}: found nothing, expected it with a target of life", hint)
+                raise ConfigError(f"{name}: found nothing, expected with a target for life", hint)
     about_time = any(t.metric in ("mean", "p99", "p99.9", "iops", "throughput") for t in wanted)
     if about_time and config["timing"]["model"] == "none":
         raise ConfigError(
-            "timing.model: found none, expected serial or parallel with a target about time", ""
+            "timing.model: found none, expected serial or parallel for a target of time", ""
         )
     if not 1 <= seeds <= 1000:
         raise ConfigError(f"seeds: found {seeds}, expected 1 to 1,000", "")

@@ -162,7 +162,7 @@ class Endurance:
 
     @classmethod
     def of(cls, result: RunResult, host_pages: float | None = None) -> Endurance:
-        """Of a run, and of all that the host wrote in it unless told otherwise."""
+        """Of a run, and by default of all that the host wrote in it."""
         drive, written = result.json["drive"], result.json["wear"]["host_pages_written"]
         assert drive is not None and written is not None, "of a run"
         return cls(

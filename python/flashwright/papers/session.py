@@ -224,7 +224,7 @@ def counts_of(verdicts: Iterable[str | None]) -> dict[str, int]:
 
 
 def choose(read: Mapping[str, Paper], wanted: Sequence[str] = ()) -> list[Claim]:
-    """The claims that some words ask for.
+    """The claims that some words select.
 
     Parameters
     ----------
@@ -237,7 +237,7 @@ def choose(read: Mapping[str, Paper], wanted: Sequence[str] = ()) -> list[Claim]
     Raises
     ------
     ConfigError
-        If a word asks for nothing.
+        If a word selects nothing.
     """
     every = [each for paper in read.values() for each in paper.claims]
     if not wanted:
@@ -337,7 +337,7 @@ def reproduce(
     experiments : path, optional
         Folder of the papers.
     workers : int, optional
-        Processes; by default one a core.
+        Processes; by default one per core.
     dask : str, optional
         The address of a Dask scheduler, whose workers compute instead; they need the papers' folder at the same place.
     progress : callable, optional
@@ -426,5 +426,5 @@ def _judge(
             if id_ in wanted:
                 answers[id_] = Judged(wanted[id_], replace(answer, plots=tuple(answer.plots)))
         if each.id not in answers:
-            answers[each.id] = Judged(each, None, "its judge gave no answer to it")
+            answers[each.id] = Judged(each, None, "its judge returned no answer for it")
     return tuple(answers[each.id] for each in claims)

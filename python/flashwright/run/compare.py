@@ -195,7 +195,7 @@ def distinct(keys: Iterable[str], made: Iterable[Variant]) -> list[Variant]:
             raise ConfigError(
                 f"{key}: found it varied under other translation layers only, expected "
                 f"ftl.scheme = {key.split('.')[1]}",
-                "all runs would be alike",
+                "all runs would be identical",
             )
     return list(found.values())
 
@@ -250,7 +250,7 @@ def variants(
     for variant in made:
         variant.ssd.check()
         if variant.settings.policies or not all(is_of_drive(key) for key in variant.varied):
-            # What the drive itself can't take is for its own run to tell.
+            # What the drive itself can't take is reported by its own run.
             with contextlib.suppress(DeviceError):
                 variant.begin()
     return made
@@ -357,7 +357,7 @@ def _with_keys(source: workloads.Source, keys: Mapping[str, object]) -> workload
     """The same workload with other values for some of its keys."""
     if not isinstance(source, workloads.Workload):
         raise WorkloadError(
-            f"{_WORKLOAD}{next(iter(keys))}: found it with a trace, expected a workload that has keys",
+            f"{_WORKLOAD}{next(iter(keys))}: found with a trace, expected a workload that has keys",
             "play a generator (--workload SPEC), or vary depth or time-scale",
         )
     name, _, rest = source.spec.partition(":")
@@ -390,7 +390,7 @@ def _expect_an_effect(keys: Iterable[str], settings: RunSettings) -> None:
         if key in moot:
             raise WorkloadError(
                 f"{_WORKLOAD}{key} and {pace}: found both, expected one of them",
-                f"{pace} sets the pace whatever the workload's {key}, so all runs would be alike",
+                f"{pace} sets the pace whatever the workload's {key}, so all runs would be identical",
             )
 
 
@@ -439,7 +439,7 @@ def compare(
         Plays one variant, given its label and its drive, instead of :meth:`Ssd.play`; only settings of
         the drive can be varied then.
     seeds : int, optional
-        Plays each combination with so many consecutive seeds; :meth:`Runs.over_seeds` has means and intervals.
+        Plays each combination with this many consecutive seeds; :meth:`Runs.over_seeds` has means and intervals.
     progress : callable, optional
         Called a few times a second in each run.
     **settings

@@ -42,7 +42,7 @@ _LOOK_S = 0.1
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ReplayResult(Reported, Tabular):
-    """What a replay found. Its JSON has the names of a run's; what a device does not tell is None there.
+    """What a replay found. Its JSON has the names of a run's; what a device does not reveal is None there.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class ReplayResult(Reported, Tabular):
     response_distribution: dict[str, tuple[npt.NDArray[np.uint64], npt.NDArray[np.float64]]]
     lateness_distribution: tuple[npt.NDArray[np.uint64], npt.NDArray[np.float64]]
     label: str
-    # What a report reads of a run, and a device does not tell.
+    # What a report reads from a run, and a device does not reveal.
     erases_per_block: npt.NDArray[np.uint32] = field(
         default_factory=lambda: np.empty(0, np.uint32), repr=False
     )
@@ -191,7 +191,7 @@ def replay(
     workload : Workload, Trace or str
         What to play; text as ``--workload`` takes it, or ``"bundled:NAME"``.
     depth : int, optional
-        Closed loop with that many requests outstanding, 1 to 4,096 on a device; arrival times are then not looked at.
+        Closed loop with that many requests outstanding, 1 to 4,096 on a device; arrival times are then ignored.
     time_scale : float, optional
         Open loop with arrival times multiplied by this; 0.5 plays twice as fast.
     requests : int, optional
@@ -257,7 +257,7 @@ def replay(
     if depth is not None and time_scale is not None:
         raise WorkloadError(
             "--depth and --time-scale: found both, expected one of them",
-            "a closed loop (depth) does not look at arrival times, so there is nothing to scale",
+            "a closed loop (depth) ignores arrival times, so there is nothing to scale",
         )
     for name, value in (("--time-scale", time_scale), ("--time-limit", time_limit)):
         if value is not None:
@@ -267,7 +267,7 @@ def replay(
         source = changed(source, addresses=addresses or "reject")
     elif addresses is not None:
         raise WorkloadError(
-            "--addresses: found it with a generator, expected it with a trace only",
+            "--addresses: found with a generator, expected only with a trace",
             "generators keep to the target's size",
         )
     host = [
@@ -367,14 +367,14 @@ def _target(
         if not path.startswith("sim:"):
             if precondition is not None:
                 raise WorkloadError(
-                    "--precondition: found it with a device or file, expected it with sim:DEVICE only",
+                    "--precondition: found with a device or file, expected only with sim:DEVICE",
                     "a real drive is preconditioned by playing writes on it",
                 )
             for setting in settings:
                 key = setting.partition("=")[0].strip()
                 if not key.startswith("host.") or key in _OF_DRIVES:
                     raise WorkloadError(
-                        f"--set {key}: found it with a device or file, expected it with sim:DEVICE only",
+                        f"--set {key}: found with a device or file, expected only with sim:DEVICE",
                         "of a real drive only the schedulers before it can be set; see also --queue-depth",
                     )
             return {
@@ -391,7 +391,7 @@ def _target(
     for option, given in (("--queue-depth", queue_depth is not None), ("--busy-poll", busy_poll)):
         if given:
             raise WorkloadError(
-                f"{option}: found it with a simulated drive, expected it with a device or file only",
+                f"{option}: found with a simulated drive, expected only with a device or file",
                 "the queue of a simulated drive is host.queue-depth in its description",
             )
     if settings:

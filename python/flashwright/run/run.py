@@ -80,7 +80,7 @@ class RunSettings:
         if self.depth is not None and self.time_scale is not None:
             raise WorkloadError(
                 "depth and time-scale: found both, expected one of them",
-                "a closed loop (depth) does not look at arrival times, so there is nothing to scale",
+                "a closed loop (depth) ignores arrival times, so there is nothing to scale",
             )
         if self.time_scale is not None and not 0 <= self.time_scale <= 1e6:
             raise WorkloadError(
@@ -88,7 +88,7 @@ class RunSettings:
             )
         if self.audit_every and not self.verify:
             raise WorkloadError(
-                "audit: found it without verify, expected both", "add --verify (verify=True)"
+                "audit: found without verify, expected both", "add --verify (verify=True)"
             )
         _expect("warmup", self.warmup, 0, 2**63)
         _expect("audit", self.audit_every, 0, 2**63)
@@ -204,7 +204,7 @@ class Run:
     @classmethod
     @checked()
     def load(cls, path: Path) -> Run:
-        """Take up a run that :meth:`save` wrote. It goes on exactly as it would have.
+        """Take up a run that :meth:`save` wrote. It continues exactly as it would have.
 
         Parameters
         ----------
@@ -250,7 +250,7 @@ class Run:
 
     @checked(count=(0, 2**63))
     def step(self, count: int) -> bool:
-        """Go on by about so many requests (pages while preconditioning).
+        """Continue by about this many requests (pages while preconditioning).
 
         Returns
         -------
@@ -304,11 +304,11 @@ class Run:
         progress : callable, optional
             Called a few times a second.
         stop_after : int, optional
-            Stop once so many requests were played in all, warm-up and earlier parts included.
+            Stop once this many requests were played in all, warm-up and earlier parts included.
         checkpoint : Path, optional
             Where the run is saved when it stops before its end, Ctrl-C included.
         checkpoint_every : float, optional
-            Save it every so many seconds too.
+            Save it every this many seconds too.
         label : str, optional
             What the result is called in comparisons.
 

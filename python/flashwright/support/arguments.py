@@ -1,4 +1,4 @@
-"""Arguments of public calls, held against the types that their signatures name.
+"""Arguments of public calls, checked against the types that their signatures name.
 
 A wrong argument is told in one line where the call is made, and not by an exception from somewhere below.
 """
@@ -115,7 +115,7 @@ def check_fields(settings: Any, *own: str) -> None:
 
 
 def plain(value: Any) -> Any:
-    """NumPy's numbers as Python's own; all else as it is.
+    """NumPy's numbers as Python's own; all else unchanged.
 
     Examples
     --------
@@ -173,7 +173,7 @@ def _check_limits(where: str, value: Any, limits: tuple[float, float] | None) ->
 
 
 def _fits(value: Any, hint: Any) -> bool:
-    """Whether a value is of a type; types that can't be told at run time let all pass."""
+    """Whether a value is of a type; types that can't be checked at run time let all pass."""
     origin, parts = get_origin(hint), get_args(hint)
     if hint is None or hint is type(None):
         return value is None

@@ -71,7 +71,7 @@ def check_table(path: Path, option: str) -> None:
     Parameters
     ----------
     path : Path
-        The file to be; it is left as it is.
+        The file to write; it is not changed here.
     option : str
         What names it, for messages.
 

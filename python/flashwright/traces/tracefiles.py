@@ -64,7 +64,7 @@ def columns(source: Trace | str | os.PathLike[str], *, requests: int | None = No
         The trace. Its addresses are the trace's, devices end to end or laid over each other as it says; how they would
         be fitted to a drive, and `repeat`, play no part.
     requests : int, optional
-        Only so many from the start.
+        At most this many, from the start.
 
     Returns
     -------

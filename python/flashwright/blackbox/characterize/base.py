@@ -31,10 +31,10 @@ KIB = 1 << 10
 REQUEST_BYTES = 64 * KIB
 # Outstanding there: the text does not say; 32 is what SATA drives take at once.
 DEPTH = 32
-# A play is cut in pieces of so many requests, 1 GiB of 64 KiB ones: clocks and limits are looked at between them, and
+# A play is cut into pieces of this many requests, 1 GiB of 64 KiB ones: clocks and limits are checked between them, and
 # the queue runs empty once in 500 times its length.
 _PIECE_REQUESTS = 1 << 14
-# The first requests of a timed play say how many the rest of its time takes: so many times the queue.
+# The first requests of a timed play determine how many fill the rest of its time: this many times the queue.
 _FIRST = 16
 
 
@@ -68,7 +68,7 @@ class Settings:
     def __post_init__(self) -> None:
         if self.fills is not None and not 2 <= self.fills <= 100:
             raise WorkloadError(
-                f"--fills: found {self.fills}, expected 2 to 100", "the paper has 6"
+                f"--fills: found {self.fills}, expected 2 to 100", "the paper uses 6"
             )
         if self.ranges is not None and not all(0 < share <= 1 for share in self.ranges):
             found = ", ".join(f"{share:g}" for share in self.ranges)
@@ -105,7 +105,7 @@ class Bench(Context):
     settings : Settings
         What was said about the experiments.
     estimate : Estimate
-        Of the experiment under way; `progress` is told shares of its requests.
+        Of the experiment under way; `progress` receives shares of its requests.
     purges : bool
         Whether the target took every purge so far.
     """
@@ -145,7 +145,7 @@ class Bench(Context):
         size_bytes: int,
         depth: int,
     ) -> Times:
-        """Play requests of one size in a closed loop and tell the progress.
+        """Play requests of one size in a closed loop and report progress.
 
         Parameters
         ----------
@@ -190,7 +190,7 @@ class Bench(Context):
         Parameters
         ----------
         draw : callable
-            Makes so many requests: kinds and offsets.
+            Makes this many requests: kinds and offsets.
         size_bytes, depth : int
             Of each, and how many are outstanding.
         seconds : float
@@ -226,7 +226,7 @@ class Bench(Context):
         )
 
     def did(self, requests: int) -> None:
-        """Tell the progress of so many more requests."""
+        """Report the progress of this many more requests."""
         self._done += requests
         self.progress(min(self._done / max(self.estimate.requests, 1), 1.0))
 

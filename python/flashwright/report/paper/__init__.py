@@ -34,7 +34,7 @@ def check_figures(folder: Path) -> None:
     MissingPackageError
         If Matplotlib is not installed.
     OutputError
-        If the folder can't be made or written to.
+        If the folder can't be created or written to.
     """
     if importlib.util.find_spec("matplotlib") is None:
         raise MissingPackageError(
@@ -46,7 +46,7 @@ def check_figures(folder: Path) -> None:
         folder.mkdir(exist_ok=True)
     except OSError as error:
         why = (error.strerror or str(error)).lower()
-        raise OutputError(f"{folder}: the folder can't be made: {why}") from None
+        raise OutputError(f"{folder}: the folder can't be created: {why}") from None
     if not os.access(folder, os.W_OK | os.X_OK):
         raise OutputError(f"{folder}: permission denied")
 

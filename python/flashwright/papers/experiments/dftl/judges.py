@@ -536,7 +536,7 @@ def g21(found: Found) -> Answer:
         at, text = knees(found, "dftl-a", state, victim)
         # A lead of less than 5 % is none.
         told[state, victim] = (text, Verdict.of(at["dftl"] > 1.05 * at["fast"]))
-    what = "Knees of FAST, DFTL and the baseline, requests a second"
+    what = "Knees of FAST, DFTL and the baseline, requests per second"
     return answer(told, what, "", plots=[rates_plot(found, "dftl-a", "a", "A, random writes")])
 
 
