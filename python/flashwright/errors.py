@@ -150,11 +150,16 @@ class MissingResultError(FlashwrightError, KeyError):
     __str__ = FlashwrightError.__str__
 
 
-class Interrupted(FlashwrightError, KeyboardInterrupt):  # noqa: N818
+class Interrupted(KeyboardInterrupt):  # noqa: N818
     """Ctrl-C while something long was going; what was finished is the ``result``.
 
-    It is a ``KeyboardInterrupt`` too. Code that catches :class:`FlashwrightError` and goes on, say with the next of
-    several drives, must re-raise this one first.
+    It is a ``KeyboardInterrupt`` and no :class:`FlashwrightError`, for nothing went wrong: code that catches the latter
+    and goes on, say with the next of several drives, still ends on Ctrl-C.
+
+    Examples
+    --------
+    >>> issubclass(Interrupted, KeyboardInterrupt), issubclass(Interrupted, Exception)
+    (True, False)
     """
 
 

@@ -58,8 +58,6 @@ def _play(job: _Job) -> Point | str:
     try:
         results = tuple(_measured(variant, job.about_time) for variant in job.variants)
         lives = [_life(variant, job.cycles) for variant in job.variants] if job.cycles else []
-    except KeyboardInterrupt:
-        raise
     except FlashwrightError as error:
         return str(error)
     known = tuple(life for life in lives if life is not None)
