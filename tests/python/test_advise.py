@@ -211,7 +211,7 @@ def test_bad_targets_are_one_line(command: Cli, target: str) -> None:
     ("arguments", "says"),
     [
         (("--utilizations", "a"), "--utilizations: found 'a'"),
-        (("--utilizations", "0.5,1"), "utilization: found 0.5, 1.0"),
+        (("--utilizations", "0.5,1"), "--utilizations: found 0.5, 1.0"),
         (("--utilizations", "0.999"), "capacity"),
         (("--jobs", "0"), "--jobs: found 0"),
         (("--target", "life>=1y", "--cycles", "9"), "--write-rate: found nothing"),

@@ -208,7 +208,7 @@ REFUSED: list[tuple[Sequence[object], str]] = [
     (("--windows-out", "-"), "--windows-out: found '-', expected a file whose name ends in "),
     (("--report", "page.pdf"), "--report: found 'page.pdf', expected a file whose name ends in "),
     (("--report", "-"), "--report: found '-', expected the name of a file"),
-    (("--checkpoint", "-"), "output: found '-', expected the name of a file"),
+    (("--checkpoint", "-"), "FILE: found '-', expected the name of a file"),
 ]
 
 

@@ -455,7 +455,7 @@ def test_names_from_outside_stay_text(tmp_path: Path) -> None:
     "text", ["sdb", "/dev/", "/dev/sd b", "/dev/../etc", "/dev/sdb;reboot", ""]
 )
 def test_what_is_no_disk_is_refused(text: str) -> None:
-    with pytest.raises(ConfigError, match="--block-device: found"):
+    with pytest.raises(ConfigError, match=r"^device: found"):
         BlockDevice.parse(text)
 
 

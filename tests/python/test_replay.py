@@ -298,7 +298,7 @@ BAD: list[tuple[Sequence[str], str]] = [
     ),
     (
         ["IMAGE", *READS, "--depth", "4097"],
-        "error: depth: found 4097, expected 1 to 4096\n",
+        "error: --depth: found 4097, expected 1 to 4096\n",
     ),
     (
         ["IMAGE", *READS, "--depth", "0"],
@@ -330,7 +330,7 @@ BAD: list[tuple[Sequence[str], str]] = [
     ),
     (
         ["IMAGE", *READS, "--set", "gc.victim=fifo"],
-        "error: --set gc.victim: found it with a device or file, expected it with sim:DEVICE only\n",
+        "error: --set: gc.victim: found it with a device or file, expected it with sim:DEVICE only\n",
     ),
     (
         ["IMAGE", *READS, "--scheduler", "elevator"],

@@ -213,7 +213,7 @@ def test_choosing(folder: Path) -> None:
     assert error.value.hint == f"did you mean {folder.name}/figure-1?"
     with pytest.raises(ConfigError) as error:
         choose(read, ["?"])
-    assert error.value.hint == "--list names all of them"
+    assert error.value.hint == "`flashwright reproduce --list` names all of them"
 
 
 def test_no_papers(tmp_path: Path) -> None:

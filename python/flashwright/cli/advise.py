@@ -156,7 +156,7 @@ def advise(
         prepare(host_advice(known, device=disk), about_host.write_to, force=about_host.force)
     rate = None
     if write_rate is not None:
-        rate = lifetime.parse_rate(write_rate, _core.config_check(ssd.toml)[0], "--write-rate")
+        rate = lifetime.parse_rate(write_rate, _core.config_check(ssd.toml)[0], "write_rate")
     if ssd.config["capacity"]["logical"] != "0 B":
         notes.append("capacity.logical is left out of the runs: utilization says the size")
     if not output.quiet:

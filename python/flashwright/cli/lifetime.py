@@ -172,11 +172,11 @@ def lifetime(
             "without it the whole life is played anyway",
         )
     if write_rate is not None:
-        life.parse_rate(write_rate, 1.0, "--write-rate")
+        life.parse_rate(write_rate, 1.0, "write_rate")
     made = _begin(run, output, saving, device, cycles)
     rate = None
     if write_rate is not None:
-        rate = life.parse_rate(write_rate, _core.config_check(made.toml)[0], "--write-rate")
+        rate = life.parse_rate(write_rate, _core.config_check(made.toml)[0], "write_rate")
     if fast_forward:
         return _fast_forward(made, output, rate, measure_share, against_full)
     return _to_the_end(made, output, rate, saving)
@@ -231,7 +231,7 @@ def _by_formula(
 ) -> int:
     logical, flash = (
         None if text is None else life.parse_size(text, name)
-        for text, name in ((capacity, "--capacity"), (physical, "--physical"))
+        for text, name in ((capacity, "capacity"), (physical, "physical"))
     )
     if device is not None:
         ssd = run.drive(device)
@@ -258,7 +258,7 @@ def _by_formula(
     amounts = (
         [share * s * cycles for share in _WRITTEN_SHARES]
         if written is None
-        else [life.parse_size(text, "--written") for text in written.split(",")]
+        else [life.parse_size(text, "written") for text in written.split(",")]
     )
     document: dict[str, Any] = {
         "version": __version__,

@@ -28,7 +28,7 @@ def in_years(years: float) -> str:
 
 def from_smart(path: Path, endurance: str | None, output: OutputOptions) -> int:
     """Say how long a drive lasts by its SMART data, and give the exit status."""
-    rating = None if endurance is None else life.parse_size(endurance, "--endurance")
+    rating = None if endurance is None else life.parse_size(endurance, "endurance")
     found = _read(path)
     in_range = found.years_left_range
     document = {

@@ -396,7 +396,9 @@ def load(text: str) -> type[Policy]:
     path, colon, name = text.rpartition(":")
     if not colon or not path or not name:
         raise PolicyError(
-            f"policy: found {text!r}, expected FILE.py:CLASS", "such as mine.py:CostBenefit"
+            f"policy: found {text!r}, expected FILE.py:CLASS",
+            "such as mine.py:CostBenefit",
+            parameters=["policy"],
         )
     module = _module(Path(path))
     found = getattr(module, name, None)

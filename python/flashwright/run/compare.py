@@ -358,7 +358,7 @@ def _with_keys(source: workloads.Source, keys: Mapping[str, object]) -> workload
     if not isinstance(source, workloads.Workload):
         raise WorkloadError(
             f"{_WORKLOAD}{next(iter(keys))}: found it with a trace, expected a workload that has keys",
-            "play a generator (--workload SPEC), or vary depth or time-scale",
+            "play a generator, or vary depth or time-scale",
         )
     name, _, rest = source.spec.partition(":")
     about = next(row for row in json.loads(_core.workloads()) if row["name"] == name)
@@ -385,12 +385,13 @@ def _expect_an_effect(keys: Iterable[str], settings: RunSettings) -> None:
     if settings.depth is not None:
         pace, moot = "depth", {"rate", "arrival", "depth"}
     elif settings.time_scale is not None:
-        pace, moot = "time-scale", {"depth"}
+        pace, moot = "time_scale", {"depth"}
     for key in keys:
         if key in moot:
             raise WorkloadError(
                 f"{_WORKLOAD}{key} and {pace}: found both, expected one of them",
-                f"{pace} sets the pace whatever the workload's {key}, so all runs would be alike",
+                f"the latter sets the pace whatever the workload's {key}, so all runs would be alike",
+                parameters=[pace],
             )
 
 
@@ -477,7 +478,11 @@ def compare(
     flashwright.errors.WorkloadError: workload.rate and depth: found both, expected one of them
     """
     if seeds < 1 or (seeds > 1 and each is not None):
-        raise ConfigError(f"seeds: found {seeds}, expected 1 or more, and 1 together with each", "")
+        raise ConfigError(
+            f"seeds: found {seeds}, expected 1 or more, and 1 together with each",
+            "",
+            parameters=["seeds", "each"],
+        )
     made = seeded(variants(ssd.settling(), workload, vary, RunSettings(**settings)), seeds)
     if each is not None:
         for key in vary:

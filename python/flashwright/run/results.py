@@ -216,7 +216,7 @@ class RunResult(Reported, Tabular):
         if self._requests is None:
             raise WorkloadError(
                 "the requests of this run were not kept",
-                "play it with keep_requests=True (--requests-out FILE)",
+                "play it with keep_requests=True",
             )
         return self._requests
 
