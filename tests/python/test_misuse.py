@@ -296,7 +296,7 @@ FILES: dict[str, Callable[[Path], list[object]]] = {
         *("--scheduler", "parallelism-aware", "--profile", path),
     ],
     "against": lambda path: ["probe", "sim:default", "--against", path],
-    "smart": lambda path: ["lifetime", "--smart", path],
+    "smart": lambda path: ["lifetime", "smart", path],
     "trace": lambda path: ["simulate", "default", "--trace", path],
     "info": lambda path: ["trace", "info", path],
     "policy": lambda path: ["simulate", "default", "--policy", f"{path}:Mine"],

@@ -108,7 +108,7 @@ def test_other_commands_take_the_profile(
     assert config["host"]["profile"]["write-buffer"] == "300 KiB"
     files = tmp_path / "tuned"
     named = ["--block-device", "/dev/sdz", "--write-to", str(files), "--quiet"]
-    assert command(["advise", str(profile), *named]) == 0
+    assert command(["advise", "host", str(profile), *named]) == 0
     assert (files / "apply.sh").exists()
     capsys.readouterr()
 

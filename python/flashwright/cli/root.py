@@ -24,10 +24,8 @@ COMMANDS: dict[str, dict[str, str]] = {
         "replay": "Play a trace or a workload on a real device or file, in real time and past the page cache.",
     },
     "Plan": {
-        "advise": "Say how much spare space a workload needs: what it costs, where it turns steep, the least that "
-        "meets a target.",
-        "lifetime": "Say how long a drive lasts: by formula, by playing it to its end (--simulate), or from "
-        "SMART data (--smart).",
+        "advise": "Say how much spare space a workload needs, and what a drive's host should do.",
+        "lifetime": "Say how long a drive lasts: by formula, by playing it to its end, or from SMART data.",
     },
     "Papers and grids": {
         "reproduce": "Run the tables and figures of papers again, and compare our numbers with theirs.",
@@ -156,7 +154,7 @@ def invoke(arguments: list[str]) -> int:
         raise KeyboardInterrupt from None
     except _UsageError as error:
         asked = getattr(error, "ctx", None)
-        name = "flashwright" if asked is None else asked.command_path
+        name = "flashwright" if asked is None else asked.command_path.strip()
         errors.fault(_sentence(error.format_message()), f"`{name} --help` lists what it takes")  # type: ignore[attr-defined]
         return 2
     return status if isinstance(status, int) else 0
