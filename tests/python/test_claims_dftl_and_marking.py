@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from flashwright.papers import Answer, Setting, Verdict, papers
+from judging import together
 
 REPRODUCED, DIRECTION = Verdict.REPRODUCED, Verdict.DIRECTION
 NOT, UNTESTABLE = Verdict.NOT, Verdict.UNTESTABLE
@@ -16,12 +16,15 @@ NOT, UNTESTABLE = Verdict.NOT, Verdict.UNTESTABLE
 
 @pytest.fixture(scope="module")
 def modules() -> dict[str, Any]:
-    """The files of both papers, by folder and name."""
+    """The files of both papers: what is played and the judges of each."""
     papers()
+    dftl = ("judging", "judges_of_schemes", "judges_of_the_comparison", "judges_of_load")
+    marking = ("judging", "judges_of_amplification", "judges_of_lives", "judges_of_traces")
     return {
-        f"{folder}/{name}": sys.modules[f"flashwright_experiments.{folder}.{name}"]
-        for folder in ("dftl", "container_marking")
-        for name in ("runs", "judges")
+        "dftl/runs": together("dftl", "play", "runs"),
+        "dftl/judges": together("dftl", *dftl),
+        "container_marking/runs": together("container_marking", "runs"),
+        "container_marking/judges": together("container_marking", *marking),
     }
 
 

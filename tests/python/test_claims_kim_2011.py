@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from copy import deepcopy
 from itertools import product
@@ -11,11 +10,11 @@ from typing import Any
 import pytest
 
 from flashwright.papers import Setting, Verdict, papers
-from judging import verdict_of
+from judging import together, verdict_of
 
 PAPER = papers()["kim-2011"]
-judges: Any = sys.modules["flashwright_experiments.kim_2011.judges"]
-runs: Any = sys.modules["flashwright_experiments.kim_2011.runs"]
+judges: Any = together("kim_2011", "play", "judging", "judges_of_drives", "judges_of_postmark")
+runs: Any = together("kim_2011", "play", "runs")
 Rows = dict[str, list[dict[str, Any]]]
 GOOD, DIRECTION, NOT = Verdict.REPRODUCED, Verdict.DIRECTION, Verdict.NOT
 

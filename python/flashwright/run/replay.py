@@ -21,8 +21,9 @@ import pyarrow as pa
 from flashwright.drive.profilefile import host_profile, is_profile
 from flashwright.drive.profilefile import read as read_profile
 from flashwright.errors import ConfigError, Interrupted, WorkloadError
+from flashwright.run.flatfigures import runs_html
 from flashwright.run.parts import Latencies
-from flashwright.run.results import Reported, runs_html
+from flashwright.run.results import Reported
 from flashwright.run.run_report import Report
 from flashwright.run.ssd import Ssd, of_settings
 from flashwright.support.arguments import checked
