@@ -144,7 +144,7 @@ def test_processes_change_nothing() -> None:
             settings=RunSettings(requests=20_000),
             jobs=jobs,
         )
-        return [point.result.json["digest"] for point in found.points]
+        return [str(point.result.json["digest"]) for point in found.points]
 
     assert run(1) == run(3)
 

@@ -270,7 +270,7 @@ def test_what_the_schemes_say_of_themselves(modules: dict[str, Any], dftl: Any) 
     assert dftl.g3({"table-on-flash": [{"translation_pages": 1000}]}).verdict is NOT
     # The golden trace of figure 5, step by step.
     [job] = papers()["dftl"].parts["figure-5"].jobs(Setting())
-    row = job.function(**job.arguments)
+    row: dict[str, Any] = {**job.function(**job.arguments)}
     assert row["costs"][:2] == ["1Rt 1P", "1Rt 1P"]
     assert dftl.g4({"figure-5": [row]}).verdict is REPRODUCED
     assert dftl.g4({"figure-5": [row | {"costs": ["1Rt 1R"]}]}).verdict is NOT
@@ -291,7 +291,7 @@ def test_a_miss_that_costs_more_is_seen(modules: dict[str, Any], dftl: Any) -> N
 
 def test_merges_of_the_schemes_of_table_2(modules: dict[str, Any], dftl: Any) -> None:
     jobs = papers()["dftl"].parts["schemes"].jobs(Setting())
-    rows = [job.function(**job.arguments) for job in jobs]
+    rows: list[dict[str, Any]] = [{**job.function(**job.arguments)} for job in jobs]
     assert dftl.g6({"schemes": rows}).verdict is DIRECTION
     all_merge = [row | {"full": 1} if row["scheme"] == "superblock" else row for row in rows]
     assert dftl.g6({"schemes": all_merge}).verdict is REPRODUCED

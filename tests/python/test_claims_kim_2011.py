@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from flashwright.papers import Setting, Verdict, papers
+from flashwright.papers import Answer, Setting, Verdict, papers
 from judging import together, verdict_of
 
 PAPER = papers()["kim-2011"]
@@ -253,7 +253,9 @@ def test_other_readings_are_told_beside() -> None:
     rows = section_6()
     rows["postmark-erased"] = [row | {"precondition": "empty"} for row in rows["postmark"]]
     answer = PAPER.judges["K11"].judge(rows)
-    assert answer.ours.endswith("Other readings: erased drive: reproduced")
+    assert isinstance(answer, Answer) and answer.ours.endswith(
+        "Other readings: erased drive: reproduced"
+    )
 
 
 def test_a_program_is_played() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet
 import pytest
@@ -347,7 +348,8 @@ def test_the_same_in_python(small: str) -> None:
     alone = ssd.precondition("auto").play("uniform:write=1", depth=8, requests=300, seed=3)
     assert runs[3].json["digest"] == alone.json["digest"]
     scaled = compare(ssd, workloads.uniform(rate=50), {"time-scale": [1, 0.25]}, requests=300)
-    assert [run.json["pace"]["open"]["time_scale"] for run in scaled] == [1, 0.25]
+    paces: list[Any] = [run.json["pace"] for run in scaled]
+    assert [pace["open"]["time_scale"] for pace in paces] == [1, 0.25]
     whole = compare(
         ssd, "uniform", {"workload": ["sequential", workloads.zipf(), "bundled:pgbench"]}, requests=99
     )  # fmt: skip

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -103,7 +104,7 @@ def test_a_life_in_two_parts_is_the_same_life(tmp_path: Path) -> None:
 
 
 def test_a_trace_is_repeated_until_the_end(spc: Path) -> None:
-    told = []
+    told: list[Any] = []
     trace = workloads.trace(spc)
     run = lifetime.begin(tiny(5).precondition("empty"), trace)
     result = lifetime.play_to_end(run, progress=told.append)
@@ -139,7 +140,7 @@ def test_a_forecast_meets_the_end(workload: str, victim: str, most: float) -> No
     end = lifetime.Endurance.of(lifetime.play_to_end(run))
     assert abs(made.host_pages / end.host_pages - 1) < most
     # Equation 1 is much further off.
-    by_formula = lifetime.writable(1, 0.8, 100) * end.physical_pages
+    by_formula = float(lifetime.writable(1, 0.8, 100)) * end.physical_pages
     assert abs(by_formula / end.host_pages - 1) > 1.2 * most
 
 
@@ -170,7 +171,8 @@ def test_extrapolation_of_blocks_with_rates_of_their_own() -> None:
 def test_a_drive_that_ends_first_has_no_forecast() -> None:
     run = lifetime.begin(tiny(4), "uniform")
     assert lifetime.forecast(run) is None
-    assert run.result().json["ended"] == "worn-out"
+    result = run.result()
+    assert result is not None and result.json["ended"] == "worn-out"
 
 
 @pytest.mark.parametrize("text", ["", "five", "GB", "1 QB", "-3GB", "1e400x"])

@@ -225,10 +225,12 @@ def test_a_wrong_argument_is_told_in_a_line(call: str, said: str) -> None:
 
 
 def test_what_is_right_passes() -> None:
-    plain = DRIVE.play("uniform", requests=np.int64(50), depth=np.int32(2), time_scale=None)
+    of_numpy: dict[str, Any] = {"requests": np.int64(50), "depth": np.int32(2)}
+    plain = DRIVE.play("uniform", **of_numpy, time_scale=None)
     assert plain.json["measured"]["requests"] == 50
     assert DRIVE.with_({"geometry.channels": np.int64(2), "capacity.utilization": np.float64(0.5)})
-    assert list(RESULT.latency_ns.quantile((0.5, np.float32(1)))) == [0.5, 1.0]
+    shares: Any = (0.5, np.float32(1))
+    assert list(RESULT.latency_ns.quantile(shares)) == [0.5, 1.0]
     assert len(
         flashwright.compare(DRIVE, "uniform", {"gc.victim": ("greedy", "fifo")}, requests=10)
     )

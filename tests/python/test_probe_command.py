@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from flashwright.blackbox.probes import PROBES
 from flashwright.blackbox.profile import Profile
-from flashwright.blackbox.session import PROBES, probe
+from flashwright.blackbox.session import probe
 from flashwright.blackbox.target import Target
 from flashwright.cli import run as command
 from flashwright.run.ssd import Ssd
