@@ -9,7 +9,7 @@
 from flashwright import Ssd, compare, workloads
 
 ssd = Ssd.named("default").with_(blocks_per_plane=128, utilization=0.85)
-vary = {
+vary: dict[str, list[object]] = {
     "workload": [workloads.uniform(write=1.0), workloads.zipf(write=1.0)],
     "gc.victim": ["greedy", "cost-benefit", "fifo", "random"],
 }
@@ -32,7 +32,7 @@ print(shown.pivot(index="gc.victim", columns="workload", values=figures).round(2
 
 # %%
 for workload, rows in found.groupby("workload"):
-    best = rows.loc[rows["write_amplification"].idxmin()]
+    best = rows.sort_values("write_amplification").iloc[0]
     worst = rows["write_amplification"].max() / best["write_amplification"]
     print(f"{workload}: {best['gc.victim']} writes least, the worst {worst:.1f} times as much")
 print("settled:", sum(run.settled.verdict == "settled" for run in runs), "of", len(runs))

@@ -15,7 +15,7 @@ from flashwright.life.advise import knee
 ssd = Ssd.named("default").with_({"timing.model": "none"}, channels=1, dies_per_channel=1)
 ssd = ssd.with_(blocks_per_plane=2048, pages_per_block=64)
 shares = [0.6, 0.7, 0.8, 0.85, 0.9, 0.95]
-vary = {"capacity.utilization": shares, "gc.victim": ["fifo", "greedy"]}
+vary: dict[str, list[object]] = {"capacity.utilization": [*shares], "gc.victim": ["fifo", "greedy"]}
 found = compare(ssd, "uniform:write=1", vary, requests=200_000).to_pandas()
 
 # %%

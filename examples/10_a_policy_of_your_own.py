@@ -33,7 +33,10 @@ class Recent(PlacementPolicy):
 
 # %%
 ssd = Ssd.named("default").with_(blocks_per_plane=128, utilization=0.8)
-vary = {"placement.policy": ["single", Recent], "gc.victim": ["greedy", "cost-benefit"]}
+vary: dict[str, list[object]] = {
+    "placement.policy": ["single", Recent],
+    "gc.victim": ["greedy", "cost-benefit"],
+}
 runs = compare(ssd, "zipf:write=1", vary, requests=150_000, depth=8)
 found = runs.to_pandas()
 table = found.pivot(index="gc.victim", columns="placement.policy", values="write_amplification")

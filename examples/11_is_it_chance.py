@@ -10,9 +10,11 @@ from flashwright import Ssd, sweep
 
 ssd = Ssd.named("default").with_({"timing.model": "none", "gc.d-choices.d": 4}, channels=1)
 ssd = ssd.with_(dies_per_channel=1, blocks_per_plane=256, pages_per_block=64)
-grid = {"capacity.utilization": [0.7, 0.8, 0.9], "gc.victim": ["greedy", "d-choices"]}
-settings = {"requests": 80_000}
-found = sweep(ssd, "uniform:write=1", grid, seeds=5, **settings)
+grid: dict[str, list[object]] = {
+    "capacity.utilization": [0.7, 0.8, 0.9],
+    "gc.victim": ["greedy", "d-choices"],
+}
+found = sweep(ssd, "uniform:write=1", grid, seeds=5, requests=80_000)
 print(found)
 verdicts = found.table.to_pandas()["settled.verdict"]
 print(f"settled: {(verdicts == 'settled').sum()} of {len(verdicts)} runs")

@@ -20,9 +20,7 @@ NAMES = {
     for key, items in catalogue().items()
 }
 DEVICES = ", ".join(devices())
-TRACES_HINT = (
-    "hint: `flashwright trace info FILE` shows what is in a trace; see --format and --addresses\n"
-)
+TRACES_HINT = "hint: `flashwright trace info FILE` shows what is in a trace; see also --format and --addresses\n"
 
 # What is given to `simulate default`, and what is said.
 OPTIONS: list[tuple[Sequence[str], str]] = [
@@ -69,12 +67,12 @@ OPTIONS: list[tuple[Sequence[str], str]] = [
     ),
     (
         ["--workload", "uniform", "--precondition", "full"],
-        'error: precondition: found "full", expected auto, workload, empty, sequential, random or steady; '
+        'error: --precondition: found "full", expected auto, workload, empty, sequential, random or steady; '
         "workload and random take :capacities=N with N of 1 or more\n" + WORKLOADS_HINT,
     ),
     (
         ["--workload", "uniform", "--window", "10"],
-        "error: window: found '10', expected requests=N, time=10ms or off\n"
+        "error: --window: found '10', expected requests=N, time=10ms or off\n"
         "hint: a window is the stretch that one point of the time series covers\n",
     ),
     (
@@ -101,12 +99,12 @@ OPTIONS: list[tuple[Sequence[str], str]] = [
     ),
     (
         ["--workload", "uniform", "--requests", "0"],
-        "error: requests: found 0, expected a whole number from 1 up\n",
+        "error: --requests: found 0, expected a whole number from 1 up\n",
     ),
     (
         ["--workload", "uniform", "--depth", "4", "--time-scale", "0.5"],
-        "error: depth and time-scale: found both, expected one of them\n"
-        "hint: a closed loop (depth) ignores arrival times, so there is nothing to scale\n",
+        "error: --depth and --time-scale: found both, expected one of them\n"
+        "hint: a closed loop ignores arrival times, so there is nothing to scale\n",
     ),
     (
         ["--workload", "uniform", "--json", "/nowhere/run.json"],
@@ -278,9 +276,9 @@ def test_resume_on_another_drive(command: Cli, small: str, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("vary", "said"),
     [
-        ([], "error: vary: found nothing to vary, expected at least one key with its values\n"),
+        ([], "error: --vary: found nothing to vary, expected at least one key with its values\n"),
         (["gc.victim"], "error: --vary: found 'gc.victim', expected KEY=A,B,C\n"),
-        (["gc.victim=greedy,ffo"], 'error: gc.victim: found "ffo", expected greedy'),
+        (["gc.victim=greedy,ffo"], 'error: --vary gc.victim: found "ffo", expected greedy'),
         (["gc.color=red"], "error: gc.color: unknown key"),
     ],
 )

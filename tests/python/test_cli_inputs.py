@@ -208,7 +208,7 @@ REFUSED: list[tuple[Sequence[object], str]] = [
     (("--windows-out", "-"), "--windows-out: found '-', expected a file whose name ends in "),
     (("--report", "page.pdf"), "--report: found 'page.pdf', expected a file whose name ends in "),
     (("--report", "-"), "--report: found '-', expected the name of a file"),
-    (("--checkpoint", "-"), "output: found '-', expected the name of a file"),
+    (("--checkpoint", "-"), "FILE: found '-', expected the name of a file"),
 ]
 
 
@@ -277,7 +277,8 @@ def test_without_a_drive_the_default_one_is_played(command: Cli) -> None:
 # Help ---------------------------------------------------------------------------------------------
 
 COMMANDS = [
-    "simulate", "compare", "replay", "advise", "lifetime", "reproduce", "sweep", "trace info",
+    "simulate", "compare", "replay", "advise space", "advise host", "lifetime formula",
+    "lifetime simulate", "lifetime forecast", "lifetime smart", "reproduce", "sweep", "trace info",
     "trace convert", "trace record", "policies", "devices",
 ]  # fmt: skip
 

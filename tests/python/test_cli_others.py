@@ -113,7 +113,7 @@ def test_policies_lists_everything(command: Cli) -> None:
 
 def test_every_listed_choice_can_be_made(command: Cli, small: str) -> None:
     found = command("policies", "--json", "-").json
-    needs = {
+    needs: dict[str, dict[str, object]] = {
         "wear.policy": {"wear.pe-cycles-max": 1000},
         "ram.manager": {"ram.size": "1 MiB"},
         "host.scheduler": {

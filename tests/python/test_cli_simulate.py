@@ -242,8 +242,18 @@ def test_a_close_up_has_the_rows_of_consecutive_requests(
     command: Cli, small: str, tmp_path: Path
 ) -> None:
     rows, some = tmp_path / "rows.parquet", tmp_path / "some.parquet"
-    run = ("simulate", small, "--workload", "uniform:write=0.8,rate=3000", "--requests", 3000)
-    run = (*run, "--precondition", "random", "--warmup", 500, "--json", "-")
+    run: tuple[object, ...] = ("simulate", small, "--requests", 3000)
+    run = (
+        *run,
+        "--workload",
+        "uniform:write=0.8,rate=3000",
+        "--precondition",
+        "random",
+        "--warmup",
+        500,
+        "--json",
+        "-",
+    )
     said = command(
         *run, "--requests-out", rows, "--closeup", "2900:200", "--closeup-out", some
     )  # fmt: skip
@@ -294,8 +304,18 @@ def test_a_run_in_two_parts_is_the_same_run(
 
 def test_a_run_of_a_trace_in_two_parts(command: Cli, small: str, spc: Path, tmp_path: Path) -> None:
     saved = tmp_path / "run.saved"
-    run = ("simulate", small, "--trace", spc, "--addresses", "dense", "--repeat", 2, "--json", "-")
-    run = (*run, "--set", "capacity.utilization=0.9", "--set", "geometry.blocks-per-plane=128")
+    run: tuple[object, ...] = ("simulate", small, "--trace", spc, "--addresses", "dense")
+    run = (
+        *run,
+        "--repeat",
+        2,
+        "--json",
+        "-",
+        "--set",
+        "capacity.utilization=0.9",
+        "--set",
+        "geometry.blocks-per-plane=128",
+    )
     whole = command(*run).json
     command(*run, "--checkpoint", saved, "--stop-after", 3500)
     rest = command("simulate", "--resume", saved, "--json", "-").json

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from flashwright.blackbox.probes import PROBES
 from flashwright.blackbox.profile import Profile
-from flashwright.blackbox.session import PROBES, probe
+from flashwright.blackbox.session import probe
 from flashwright.blackbox.target import Target
 from flashwright.cli import run as command
 from flashwright.run.ssd import Ssd
@@ -108,7 +109,7 @@ def test_other_commands_take_the_profile(
     assert config["host"]["profile"]["write-buffer"] == "300 KiB"
     files = tmp_path / "tuned"
     named = ["--block-device", "/dev/sdz", "--write-to", str(files), "--quiet"]
-    assert command(["advise", str(profile), *named]) == 0
+    assert command(["advise", "host", str(profile), *named]) == 0
     assert (files / "apply.sh").exists()
     capsys.readouterr()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ DRIVE = Ssd.from_text(SMALL)
 def play(
     workload: workloads.Source | str = "uniform",
     precondition: str = "sequential",
-    settings: dict[str, object] | None = None,
+    settings: Mapping[str, object] | None = None,
     **run: Any,
 ) -> RunResult:
     """A short run on the small drive."""
@@ -218,7 +219,8 @@ def test_flushes_without_a_buffer() -> None:
     assert share > 0.01 and found is not None and f"{100 * share:.1f} %" in found.text
     buffered = large.with_({"ram.manager": "lru", "ram.size": "16 MiB"})
     run = buffered.play(syncs, requests=2000)
-    assert warned(run, "free-flushes") is None and run.json["response_time_ns"]["flush"]["max"] > 0
+    figures: Any = run.json
+    assert warned(run, "free-flushes") is None and figures["response_time_ns"]["flush"]["max"] > 0
     assert warned(play(), "free-flushes") is None
 
 
@@ -226,7 +228,8 @@ def test_what_the_translation_layer_cautions_of_is_a_warning() -> None:
     short = {"ftl.scheme": "superblock", "ftl.superblock.blocks": 1}
     run = play(settings=short, requests=10)
     found = warned(run, "costly-configuration")
-    assert found is not None and [found.text] == run.json["drive"]["cautions"]
+    layout = run.json["drive"]
+    assert found is not None and layout is not None and [found.text] == layout["cautions"]
 
 
 def test_a_run_that_means_what_it_says_warns_of_nothing() -> None:
@@ -261,5 +264,5 @@ def test_comparisons_of_depths_differ() -> None:
         "sequential"
     )
     runs = compare(ssd, "uniform:write=0", {"depth": [32, 64, 128]}, requests=4000)
-    speeds = [run.json["throughput"]["iops"] for run in runs]
+    speeds = [run.json["throughput"]["iops"] or 0.0 for run in runs]
     assert speeds == sorted(set(speeds)), "a queue that is left open follows the depth"

@@ -172,7 +172,11 @@ def chosen(listed: Sequence[_N], names: Iterable[str], hint: str) -> list[_N]:
     wanted, known = list(names), [each.NAME for each in listed]
     for name in wanted:
         if name not in known:
-            raise WorkloadError(f"--only: found {name!r}, expected one of {', '.join(known)}", hint)
+            raise WorkloadError(
+                f"only: found {name!r}, expected one of {', '.join(known)}",
+                hint,
+                parameters=["only"],
+            )
     return [each for each in listed if not wanted or each.NAME in wanted]
 
 

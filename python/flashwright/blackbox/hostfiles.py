@@ -48,8 +48,9 @@ def prepare(advice: HostAdvice, folder: Path, *, force: bool = False) -> dict[st
     contents = machine_files(advice)
     if not contents:
         raise ConfigError(
-            f"--write-to: found no advice for {advice.profile.target.name} that a file could hold, expected findings",
+            f"folder: found no advice for {advice.profile.target.name} that a file could hold, expected findings",
             "its verdicts are unknown; probe it again with more time, or add what you know to the profile",
+            parameters=["folder"],
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -59,7 +60,11 @@ def prepare(advice: HostAdvice, folder: Path, *, force: bool = False) -> dict[st
         ) from None
     for path in (folder / name for name in contents):
         if path.exists() and not force:
-            raise OutputError(f"{path}: found a file there, expected none", "--force replaces it")
+            raise OutputError(
+                f"{path}: found a file there, expected none",
+                "force=True replaces it",
+                parameters=["force"],
+            )
         check_writable(path)
     return contents
 
@@ -105,8 +110,9 @@ def machine_files(advice: HostAdvice) -> dict[str, str]:
     device = advice.device
     if device is None:
         raise ConfigError(
-            f"--write-to: found a profile of {advice.profile.target.name}, which is no disk, expected a disk's name",
-            "say which disk the files are for, such as --block-device /dev/sdb",
+            f"device: found a profile of {advice.profile.target.name}, which is no disk, expected the name of one",
+            "name the disk that the files are for (device=)",
+            parameters=["device"],
         )
     found = {}
     if advice.queue:

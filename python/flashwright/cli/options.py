@@ -6,11 +6,11 @@ import functools
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
 
-from flashwright.cli.outputs import OutputOptions, SavingOptions
+from flashwright.cli.outputs import OutputOptions, ResultOptions, SavingOptions
 from flashwright.cli.render import errors
 from flashwright.errors import WorkloadError
 from flashwright.run.run import RunSettings
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "OLD",
     "Device",
+    "LeftOut",
     "PolicyFiles",
     "RunOptions",
     "TraceOptions",
@@ -320,7 +321,7 @@ def check_closeup(run: RunOptions, output: OutputOptions) -> None:
         )
 
 
-def check_snapshots(run: RunOptions, output: OutputOptions) -> None:
+def check_snapshots(run: RunOptions, output: ResultOptions) -> None:
     """Refuse to look at all blocks without a page that shows them."""
     if run.snapshots is not None and output.report is None and output.figures is None:
         raise WorkloadError("--snapshots: found alone, expected with --report", "")
@@ -348,6 +349,28 @@ def open_target(
     return Target(name, destroys_data=destroys_data, seed=seed, part=part, read_only=read_only)
 
 
+class LeftOut:
+    """Marks a dataclass of options, of which a command leaves some out: ``Annotated[RunOptions, LeftOut("requests")]``.
+
+    Parameters
+    ----------
+    *names : str
+        The fields, which keep their defaults.
+    """
+
+    def __init__(self, *names: str) -> None:
+        self.names = names
+
+
+def _group(hint: Any) -> tuple[type, tuple[str, ...]] | None:
+    """The dataclass of options that a parameter is, and the fields that are left out; None if it is none."""
+    left_out: tuple[str, ...] = ()
+    if get_origin(hint) is Annotated:
+        hint, *more = get_args(hint)
+        left_out = tuple(name for each in more if isinstance(each, LeftOut) for name in each.names)
+    return (hint, left_out) if isinstance(hint, type) and is_dataclass(hint) else None
+
+
 def add_options(command: Callable[..., int]) -> Callable[..., int]:
     """Turn each parameter that is a dataclass of options into the options themselves.
 
@@ -363,12 +386,15 @@ def add_options(command: Callable[..., int]) -> Callable[..., int]:
     """
     hints = get_type_hints(command, include_extras=True)
     own: list[inspect.Parameter] = []
-    groups: dict[str, type] = {}
+    groups: dict[str, tuple[type, list[str]]] = {}
     for name, parameter in inspect.signature(command).parameters.items():
         hint = hints[name]
-        if isinstance(hint, type) and is_dataclass(hint):
-            groups[name] = hint
-            extras = get_type_hints(hint, include_extras=True)
+        group = _group(hint)
+        if group is not None:
+            made, left_out = group
+            taken = [f for f in fields(made) if f.name not in left_out]
+            groups[name] = made, [f.name for f in taken]
+            extras = get_type_hints(made, include_extras=True)
             own.extend(
                 inspect.Parameter(
                     f.name,
@@ -376,15 +402,15 @@ def add_options(command: Callable[..., int]) -> Callable[..., int]:
                     default=f.default,
                     annotation=extras[f.name],
                 )
-                for f in sorted(fields(hint), key=lambda f: f.name not in hint.__annotations__)
+                for f in sorted(taken, key=lambda f: f.name not in made.__annotations__)
             )
         else:
             own.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hint))
 
     @functools.wraps(command)
     def flat(**values: Any) -> int:
-        for name, group in groups.items():
-            values[name] = group(**{f.name: values.pop(f.name) for f in fields(group)})
+        for name, (made, taken) in groups.items():
+            values[name] = made(**{each: values.pop(each) for each in taken})
         return command(**values)
 
     flat.__signature__ = inspect.Signature(own)  # type: ignore[attr-defined]

@@ -93,7 +93,7 @@ class ResultOptions:
             check_page("--report", self.report)
         for path in files:
             if path is not None:
-                refuse_stdout("output", path)
+                refuse_stdout("FILE", path)
                 check_writable(path)
         for name, path in tables.items():
             if path is not None:

@@ -24,10 +24,8 @@ COMMANDS: dict[str, dict[str, str]] = {
         "replay": "Play a trace or a workload on a real device or file, in real time, bypassing the page cache.",
     },
     "Plan": {
-        "advise": "Recommend how much spare space a workload needs: its cost, the knee, the least that meets a "
-        "target.",
-        "lifetime": "Estimate how long a drive lasts: by formula, by simulating it to its end (--simulate), or from "
-        "SMART data (--smart).",
+        "advise": "Recommend how much spare space a workload needs, or how to set up a drive's host.",
+        "lifetime": "Estimate how long a drive lasts: by formula, by simulating it to its end, or from SMART data.",
     },
     "Papers and grids": {
         "reproduce": "Rerun papers' tables and figures, and compare our numbers with theirs.",
@@ -156,7 +154,7 @@ def invoke(arguments: list[str]) -> int:
         raise KeyboardInterrupt from None
     except _UsageError as error:
         asked = getattr(error, "ctx", None)
-        name = "flashwright" if asked is None else asked.command_path
+        name = "flashwright" if asked is None else asked.command_path.strip()
         errors.fault(_sentence(error.format_message()), f"`{name} --help` lists its options")  # type: ignore[attr-defined]
         return 2
     return status if isinstance(status, int) else 0

@@ -51,8 +51,9 @@ def _on(distributed: Any, points: Sequence[Point], address: str) -> Iterator[Out
         client = distributed.Client(address, timeout=_TIMEOUT_S, set_as_default=False)
     except (OSError, ValueError, TimeoutError) as error:
         raise SweepError(
-            f"--dask {address}: no scheduler answers: {str(error).splitlines()[0]}",
+            f"dask: {address}: no scheduler answers: {str(error).splitlines()[0]}",
             "`dask scheduler` prints its address when it starts",
+            parameters=["dask"],
         ) from None
     with contextlib.closing(client):
         _expect_the_same_code(client, address)
@@ -77,8 +78,9 @@ def _distributed() -> Any:
         return importlib.import_module("distributed")
     except ImportError:
         raise SweepError(
-            "--dask: found no Dask here, expected the package distributed",
+            "dask: found no Dask here, expected the package distributed",
             "install it with: pip install 'dask[distributed]'",
+            parameters=["dask"],
         ) from None
 
 
@@ -105,8 +107,9 @@ def _computed(
         point = of.pop(future.key)
         if future.status == "cancelled":
             raise SweepError(
-                f"--dask {address}: the scheduler is gone",
+                f"dask: {address}: the scheduler is gone",
                 "what was finished is kept; the same command continues from there",
+                parameters=["dask"],
             )
         error = future.exception() if future.status == "error" else None
         if error is None:
@@ -126,15 +129,17 @@ def _expect_the_same_code(client: Any, address: str) -> None:
         found: dict[str, str] = client.run(_source_digest)
     except ImportError as error:
         raise SweepError(
-            f"--dask {address}: a worker can't import this package: {error}",
+            f"dask: {address}: a worker can't import this package: {error}",
             "install the same version of flashwright wherever workers run",
+            parameters=["dask"],
         ) from None
     for worker, digest in found.items():
         if digest != _core.source_digest:
             raise SweepError(
-                f"--dask {address}: worker {worker} has a simulator of digest {digest}, expected "
+                f"dask: {address}: worker {worker} has a simulator of digest {digest}, expected "
                 f"{_core.source_digest}",
                 "install the same version of flashwright wherever workers run",
+                parameters=["dask"],
             )
 
 

@@ -317,8 +317,6 @@ def carry_out(call: str, arguments: Mapping[str, Any]) -> str:
     try:
         answer = {"result": getattr(importlib.import_module(module), name)(**arguments)}
         text = json.dumps(answer)
-    except KeyboardInterrupt:
-        raise
     except FlashwrightError as error:
         text = json.dumps({"error": "; ".join(str(error).splitlines())})
     except Exception as error:

@@ -60,7 +60,7 @@ def begin(
     if ssd.config["wear"]["pe-cycles-max"] == 0:
         raise ConfigError(
             "wear.pe-cycles-max: found 0 (no limit), expected the erases that a block takes",
-            "such as --set wear.pe-cycles-max=3000",
+            "such as 3000",
         )
     source = workloads.find(workload) if isinstance(workload, str) else workload
     if isinstance(source, workloads.Trace):

@@ -176,7 +176,7 @@ class Ssd:
                 [f"{key}={_toml(key, value)}" for key, value in changes.items()]
             )
         except ConfigError as error:
-            raise ConfigError(str(error).replace("--set: ", "")) from None
+            raise ConfigError(str(error).replace("settings: ", "")) from None
 
     @checked()
     def with_settings(self, settings: Iterable[str]) -> Ssd:
@@ -192,7 +192,10 @@ class Ssd:
         >>> Ssd.named("default").with_settings(["gc.victim=fifo"])
         Ssd(4 GiB, 4 channels x 2 dies, page, victim=fifo)
         """
-        return replace(self, toml=_core.config_with(self.toml, list(settings)))
+        try:
+            return replace(self, toml=_core.config_with(self.toml, list(settings)))
+        except ConfigError as error:
+            raise of_settings(error) from None
 
     def _full_key(self, name: str) -> str:
         last = name.replace("_", "-")
@@ -331,6 +334,13 @@ class Ssd:
             f"Ssd({_size(flash)}, {g['channels']} channels x {g['dies-per-channel']} dies, "
             f"{c['ftl']['scheme']}, victim={c['gc']['victim']})"
         )
+
+
+def of_settings(error: ConfigError) -> ConfigError:
+    """What the core says of settings in the command line's words, in those of Python."""
+    return ConfigError(
+        str(error).replace("--set: ", "settings: "), error.hint, parameters=["settings"]
+    )
 
 
 def _toml(key: str, value: object) -> str:

@@ -159,7 +159,9 @@ def _check_more(where: str, given: Mapping[str, Any], hint: Any, own: AnySet[str
 
 def _check(where: str, value: Any, hint: Any) -> None:
     if not _fits(value, hint):
-        raise ArgumentError(f"{where}: found {_shown(value)}, expected {_words(hint)}")
+        raise ArgumentError(
+            f"{where}: found {_shown(value)}, expected {_words(hint)}", parameters=_named(where)
+        )
 
 
 def _check_limits(where: str, value: Any, limits: tuple[float, float] | None) -> None:
@@ -169,7 +171,15 @@ def _check_limits(where: str, value: Any, limits: tuple[float, float] | None) ->
     if not least <= value <= most:
         kind = "a whole number" if isinstance(least, int) and most != 1 else "a number"
         allowed = f"{least:,} up" if most >= 2**63 else f"{least:,} to {most:,}"
-        raise ArgumentError(f"{where}: found {_shown(value)}, expected {kind} from {allowed}")
+        raise ArgumentError(
+            f"{where}: found {_shown(value)}, expected {kind} from {allowed}",
+            parameters=_named(where),
+        )
+
+
+def _named(where: str) -> tuple[str]:
+    """The parameter, which stands last."""
+    return (where.rpartition(": ")[2],)
 
 
 def _fits(value: Any, hint: Any) -> bool:

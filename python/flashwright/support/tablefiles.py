@@ -149,8 +149,7 @@ def _writer(path: Path) -> Callable[[pa.Table, Path], None]:
     if found is None:
         raise OutputError(
             f"found {str(path)!r}, expected a file whose name ends in {_ENDINGS}",
-            "the ending says the format of the table"
-            + ("; --json - writes figures to standard output" if str(path) == "-" else ""),
+            "the ending says the format of the table",
         )
     return found
 

@@ -68,16 +68,22 @@ class Settings:
     def __post_init__(self) -> None:
         if self.fills is not None and not 2 <= self.fills <= 100:
             raise WorkloadError(
-                f"--fills: found {self.fills}, expected 2 to 100", "the paper uses 6"
+                f"fills: found {self.fills}, expected 2 to 100",
+                "the paper has 6",
+                parameters=["fills"],
             )
         if self.ranges is not None and not all(0 < share <= 1 for share in self.ranges):
             found = ", ".join(f"{share:g}" for share in self.ranges)
             raise WorkloadError(
-                f"--range: found {found}, expected shares above 0 and up to 1", "such as 0.1"
+                f"ranges: found {found}, expected shares above 0 and up to 1",
+                "such as 0.1",
+                parameters=["ranges"],
             )
         if self.variant not in ("client", "enterprise"):
             raise WorkloadError(
-                f"--variant: found {self.variant!r}, expected client or enterprise", ""
+                f"variant: found {self.variant!r}, expected client or enterprise",
+                "",
+                parameters=["variant"],
             )
 
 

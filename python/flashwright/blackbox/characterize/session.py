@@ -163,7 +163,7 @@ def measure_pace(target: Target, seed: int = 1) -> Pace:
             if times.duration_ns == 0:
                 raise TargetError(
                     f"{target.name}: found a drive on which no time passes, expected a timed one",
-                    "--set timing.model=parallel",
+                    "set timing.model to parallel",
                 )
         a_byte = max(took[1] - took[0], 0.0) / (_LOOK_SIZES[1] - _LOOK_SIZES[0])
         found[kind] = (max(took[0] - a_byte * _LOOK_SIZES[0], 0.0), a_byte)
@@ -247,7 +247,8 @@ def _characterize(
     if not target.writes_allowed:
         raise TargetError(
             f"{target.name}: found a target whose data is kept, expected one that may be written",
-            "--destroys-data, if nothing on it is needed; --plan says what would be written",
+            "destroys_data=True lets it be written, if nothing on it is needed",
+            parameters=["destroys_data"],
         )
     target.watch = Deadline(time_limit_s)
     bench = Bench(target, mode, seed, settings=settings)

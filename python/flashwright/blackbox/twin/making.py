@@ -125,12 +125,14 @@ def _twin_of(
     if result.doubts and all(finding.verdict == "unknown" for finding in result.findings.values()):
         raise TargetError(
             f"{target.name}: found no drive to model: {result.doubts[0]}",
-            "--despite-doubts treats it as one; --no-twin saves a profile without a model",
+            "despite_doubts=True takes it for one; a profile can be saved without a model (twin=False)",
+            parameters=["despite_doubts", "twin"],
         )
     if target.read_only or result.limits:
         raise TargetError(
-            f"{target.name}: found reads only or part of a drive, expected a whole drive to model",
-            "--no-twin saves a profile without a model",
+            f"{target.name}: found reads alone or a part of a drive, expected all of a drive to model",
+            "a profile can be saved without a model (twin=False)",
+            parameters=["twin"],
         )
     findings = reconcile(result.findings, target.capacity_bytes)
 

@@ -38,7 +38,9 @@ def check_figures(folder: Path) -> None:
     """
     if importlib.util.find_spec("matplotlib") is None:
         raise MissingPackageError(
-            "--figures: Matplotlib is not installed", "pip install flashwright[plots]"
+            "figures: Matplotlib is not installed",
+            "pip install flashwright[plots]",
+            parameters=["figures"],
         )
     if folder.exists() and not folder.is_dir():
         raise OutputError(f"{folder}: is a file; expected a folder", "give the name of a folder")
