@@ -237,8 +237,10 @@ impl Config {
             "the mean number of erases, which wear.pe-cycles-spread and wear.pe-cycles-weibull need",
         );
         if let Some(policy) = wear.policy.filter(|policy| policy.needs_limit()) {
-            let what =
-                format!("the number of erases that a block survives: wear.policy = {:?} needs it", policy.listed().name);
+            let what = format!(
+                "the number of erases that a block survives: wear.policy = {:?} needs it",
+                policy.listed().name
+            );
             problems.unless(limited, "wear.pe-cycles-max", "0 (no limit)", &what);
         }
     }

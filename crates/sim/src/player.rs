@@ -81,8 +81,7 @@ impl<D> Gate<D> for Open {
 }
 
 /// Why a run of an interactive workload is not saved.
-const NOT_RESUMED: &str =
-    "this workload reacts to the device, so it can't be fast-forwarded to the position of a saved run; run it from the start";
+const NOT_RESUMED: &str = "this workload reacts to the device, so it can't be fast-forwarded to the position of a saved run; run it from the start";
 
 const BATCH: usize = 256;
 const FAR: usize = 32;

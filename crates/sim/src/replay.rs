@@ -93,9 +93,7 @@ pub enum ScanError {
         block: Bytes,
     },
     /// Nothing would be played.
-    #[error(
-        "nothing to play: all {requests} requests would change the device, and only reads may be played"
-    )]
+    #[error("nothing to play: all {requests} requests would change the device, and only reads may be played")]
     OnlyWrites {
         /// Requests scanned.
         requests: u64,

@@ -223,11 +223,8 @@ fn depth_beyond_queue(run: &Simulation) -> Option<Warning> {
 fn queue_widened(run: &Simulation) -> Option<Warning> {
     let config = run.ssd().config();
     let (open, now) = (config.host.queue_depth.requests(), run.ssd().config_in_force().host.queue_depth.requests());
-    let text = || {
-        format!(
-            "host.queue-depth is \"auto\", which means {now} here: as many requests as are kept in flight"
-        )
-    };
+    let text =
+        || format!("host.queue-depth is \"auto\", which means {now} here: as many requests as are kept in flight");
     (now > open)
         .then(|| warning("queue-widened", text(), Some(format!("--set host.queue-depth={open} for the usual queue"))))
 }

@@ -133,7 +133,10 @@ mod tests {
             let is_null = |kinds: &Value| kinds.as_array().is_some_and(|all| all.iter().any(|kind| kind == "null"));
             if is_null(&said["type"]) || said["anyOf"].is_array() {
                 let meaning = said["description"].as_str().unwrap_or_default();
-                assert!(meaning.replace('\n', " ").contains(". Null "), "the meaning of {name} does not state when it is null");
+                assert!(
+                    meaning.replace('\n', " ").contains(". Null "),
+                    "the meaning of {name} does not state when it is null"
+                );
             }
         }
     }

@@ -1,5 +1,5 @@
-//! All victim policies: the table of six blocks that shows how they differ, random events against plain scans of everything,
-//! and the limits at which one policy becomes another.
+//! Tests of all victim policies: the table of six blocks that shows how they differ, random events compared with a
+//! reference model, and the limits at which one policy becomes another.
 
 use super::*;
 use crate::{Cause, OpKind};
@@ -100,7 +100,7 @@ fn the_table_of_six_blocks() {
     // Each block has a marker of its own, so that only SEP tells a window of 7 of each list from one of 100.
     settings.container_marking.beta = 0.0;
     assert_eq!(taken(VictimName::ContainerMarking, &settings, false, [0, 1, 2, 3, 4, 5]), "aecbfd");
-    // SEP with the age of data: d has been there for 5 seals, b for 4.
+    // SEP with the age of data: d was sealed 5 seals ago, b 4.
     settings.windowed_greedy.window = 6;
     settings.windowed_greedy.beta = 0.1;
     assert_eq!(taken(VictimName::WindowedGreedy, &settings, false, [0, 1, 2, 3, 4, 5]), "daecbf");
@@ -110,7 +110,7 @@ fn the_table_of_six_blocks() {
     assert_eq!(taken(VictimName::WindowedGreedy, &settings, false, [0, 1, 2, 3, 4, 5]), "daecbf");
 }
 
-/// What is known of a sealed block.
+/// The state of a sealed block.
 #[derive(Clone, Copy)]
 struct Sealed {
     block: u32,
@@ -119,17 +119,17 @@ struct Sealed {
     changed: u64,
 }
 
-/// The sealed blocks in the order of their seals, and what a policy remembers.
+/// Reference model: the sealed blocks in the order of their seals, and the memory of a policy.
 struct Twin {
     sealed: Vec<Sealed>,
     last_seal: u64,
-    /// Container marking: the order of the lists where it is not that of the seals.
+    /// Container marking: the order of the lists if it differs from that of the seals.
     lists: Vec<Vec<u32>>,
     plain_next: bool,
 }
 
 impl Twin {
-    /// The victim by looking at everything; none where chance decides.
+    /// The victim found by a search through all blocks; none if the choice is random.
     fn pick(&mut self, name: VictimName, settings: &VictimSettings, streams: u8, flash: &Flash) -> Option<u32> {
         let (view, now) = (view(flash), flash.host_writes());
         let fewest = |among: &mut dyn Iterator<Item = &Sealed>| {
@@ -158,9 +158,9 @@ impl Twin {
                 };
                 let best = self.sealed.iter().map(score).fold(f64::NEG_INFINITY, f64::max);
                 if name == VictimName::CostBenefit && best == 0.0 {
-                    return None; // all are full or changed just now: the order of changes decides
+                    return None; // all are fully valid or just changed: the order of changes decides
                 }
-                // Scores that differ in the last digits are one score.
+                // Scores that differ only in the last digits count as equal.
                 let equal = |sealed: &&Sealed| {
                     let score = score(sealed);
                     score == best || (best.is_finite() && (score - best).abs() <= 1e-12 * best.abs())
@@ -232,7 +232,7 @@ impl Twin {
     }
 }
 
-/// Random events on 40 blocks; answers the victims. Block x has the number `ids[x]`, events are drawn for x.
+/// Random events on 40 blocks; returns the victims. Block x has the number `ids[x]`, events are drawn for x.
 #[allow(clippy::too_many_lines)]
 fn events(name: VictimName, settings: &VictimSettings, streams: u8, seed: u64, ids: &[u32]) -> Vec<u32> {
     let blocks = u32::try_from(ids.len()).unwrap();
@@ -287,7 +287,7 @@ fn events(name: VictimName, settings: &VictimSettings, streams: u8, seed: u64, i
             }
             14..17 => (0..draw(&mut rng, 30)).for_each(|_| flash.host_writes_page(Lpn(0))),
             17..20 if !twin.sealed.is_empty() => {
-                // Now and then a block is taken that the policy did not name.
+                // Sometimes a block is taken that the policy did not choose.
                 let other = chance(&mut rng, 0.1).then(|| twin.sealed[draw(&mut rng, twin.sealed.len())].block);
                 let id = other.unwrap_or_else(|| {
                     let found = policy.pick(view(&flash)).unwrap();
@@ -349,7 +349,7 @@ fn every_policy_agrees_with_a_scan_and_no_block_number_matters() {
     }
 }
 
-/// One policy's victims as another's: on the same events, for as long as they agree, so to the end.
+/// Two policies choose the same victims: both see the same events as long as they agree, so to the end.
 #[test]
 fn limits_are_other_policies() {
     let ids: Vec<u32> = (0..40).collect();
@@ -378,12 +378,13 @@ fn limits_are_other_policies() {
         let windowed = run(VictimName::WindowedGreedy, &s, 1);
         assert_eq!(run(VictimName::ContainerMarking, &s, 1), windowed, "one marker, no SEP");
         s.container_marking.window = Window::Global;
-        // Streams are drawn, so the events are others; the markers still play no part.
+        // Streams are drawn, so the events differ; the markers still have no effect.
         assert_eq!(run(VictimName::ContainerMarking, &s, 4), run(VictimName::WindowedGreedy, &s, 4), "a global window");
     }
 }
 
-/// A rule about invalid pages holds while any block meets it; then one with some; full ones only when there is nothing else.
+/// The required number of invalid pages applies while any block meets it; then any block with invalid pages is chosen;
+/// fully valid ones only if there is nothing else.
 #[test]
 fn random_with_rules_keeps_them() {
     for (invalid_min, expected) in [(1, "abcdef"), (25, "abce"), (40, "ae"), (44, "a")] {
