@@ -32,7 +32,7 @@ impl Drop for Image {
     }
 }
 
-/// The disk, or none where this kernel has no rings.
+/// The disk, or none if this kernel has no rings.
 fn disk(image: &Image, access: Access, options: Options) -> Option<Disk> {
     match Disk::new(open(&image.0, access, Bytes(0)).unwrap(), options) {
         Ok(disk) => Some(disk),

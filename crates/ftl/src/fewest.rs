@@ -27,7 +27,7 @@ impl Fewest {
         self.blocks_with[valid as usize] += 1;
         self.least = self.least.min(valid);
     }
-    /// A page of a block turned invalid; `left` are valid.
+    /// A page of a block became invalid; `left` are valid.
     #[inline]
     pub fn invalidated(&mut self, local: u32, left: u32) {
         if self.sealed[local as usize] {

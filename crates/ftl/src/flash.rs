@@ -553,7 +553,7 @@ impl Flash {
         self.forget_awaits();
     }
 
-    /// Warms the simulating machine's cache for an invalidation of `ppn`.
+    /// Warms the CPU cache for an invalidation of `ppn`.
     #[inline(always)]
     pub fn expect_invalidation(&self, ppn: Ppn) {
         prefetch(&self.valid, ppn.index() / 64);

@@ -204,13 +204,13 @@ pub trait Ftl {
     /// Resets the counts of [`Ftl::figures`] to zero; the state stays.
     fn reset_figures(&mut self);
 
-    /// Warms the simulating machine's cache for an access to `lpn` some tens of requests ahead.
+    /// Warms the CPU cache for an access to `lpn` some tens of requests ahead.
     #[inline]
     fn expect_far(&self, lpn: Lpn) {
         let _ = lpn;
     }
 
-    /// Warms the simulating machine's cache for an access to `lpn` a few requests ahead.
+    /// Warms the CPU cache for an access to `lpn` a few requests ahead.
     #[inline]
     fn expect_near(&self, lpn: Lpn, flash: &Flash) {
         let _ = (lpn, flash);

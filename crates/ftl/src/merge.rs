@@ -58,8 +58,7 @@ impl LogicalBlocks {
         (lbn, lpn.0 - lbn * self.per_block.get())
     }
 
-    /// Warms the simulating machine's cache for an invalidation of the copy at home; `data` names the data block of each
-    /// logical one.
+    /// Warms the CPU cache for an invalidation of the copy at home; `data` names the data block of each logical one.
     #[inline(always)]
     pub fn expect_home(self, lpn: Lpn, data: &[u32], flash: &Flash) {
         let (lbn, offset) = self.split(lpn);
@@ -466,7 +465,7 @@ impl LogMap {
         Some(Ppn(ppn))
     }
 
-    /// Warms the simulating machine's cache for a search for `lpn`.
+    /// Warms the CPU cache for a search for `lpn`.
     #[inline(always)]
     pub fn expect(&self, lpn: Lpn) {
         prefetch(&self.table, self.start(lpn.0));

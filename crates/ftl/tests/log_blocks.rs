@@ -199,7 +199,7 @@ fn every_setting_keeps_every_page() {
     assert!(ended > seed as u32 / 4, "hardly any drive wore out");
 }
 
-/// Answers whether a write failed.
+/// Returns whether a write failed.
 fn random_stream(ftl: &FtlSettings, order: ProgramOrder, limit: WearLimit, seed: u64) -> bool {
     let label = format!("seed {seed}, {order:?}, {limit:?}, {ftl:?}");
     let geometry = match seed % 3 {

@@ -164,7 +164,7 @@ impl Bench {
         LpnRun { first: Lpn(first), pages: u32::from(pages).min(self.logical - first), stream: 0 }
     }
 
-    /// Lets an event happen; answers whether the drive could do it.
+    /// Lets an event happen; returns whether the drive could do it.
     fn happen(&mut self, event: Event) -> bool {
         let Self { flash, scheme, .. } = self;
         match event {

@@ -275,13 +275,13 @@ impl Nand {
         self.condition(block) == Condition::Good && self.cycles_left(block) != Some(0)
     }
 
-    /// Warms the simulating machine's cache for the spare area of `ppn`; a page past the end is ignored.
+    /// Warms the CPU cache for the spare area of `ppn`; a page past the end is ignored.
     #[inline(always)]
     pub fn expect_spare(&self, ppn: Ppn) {
         prefetch(&self.spare, ppn.index());
     }
 
-    /// Warms the simulating machine's cache for the spare areas of `block`.
+    /// Warms the CPU cache for the spare areas of `block`.
     #[inline]
     pub fn expect_scan(&self, block: BlockId) {
         let first = self.geometry.first_page(block).index();

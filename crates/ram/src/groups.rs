@@ -69,7 +69,7 @@ impl Groups {
             None => (lpn.0 / self.pages_per_block, lpn.0 % self.pages_per_block),
         }
     }
-    /// Warms the simulating machine's cache for a page.
+    /// Warms the CPU cache for a page.
     #[inline(always)]
     pub fn expect(&self, lpn: Lpn) {
         self.slots.expect(self.place(lpn).0);

@@ -23,7 +23,7 @@ impl Index {
     pub fn len(&self) -> u32 {
         self.len
     }
-    /// Warms the simulating machine's cache for a number.
+    /// Warms the CPU cache for a number.
     #[inline(always)]
     pub fn expect(&self, number: u32) {
         prefetch(&self.slots, number as usize);

@@ -45,7 +45,7 @@ impl Pages {
     pub fn slot(&self, lpn: Lpn) -> Option<u32> {
         self.slots.get(lpn.0)
     }
-    /// Warms the simulating machine's cache for a page.
+    /// Warms the CPU cache for a page.
     #[inline(always)]
     pub fn expect(&self, lpn: Lpn) {
         self.slots.expect(lpn.0);

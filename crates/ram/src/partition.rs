@@ -34,7 +34,7 @@ pub(crate) struct Partition {
     /// Pages that hold the whole table.
     map_max: u32,
     entries_per_page: u32,
-    /// Entries of the whole table; none where no table is cached.
+    /// Entries of the whole table; none if no table is cached.
     entries: Option<u32>,
 }
 

@@ -281,7 +281,7 @@ impl Ram {
         self.note_partition();
     }
 
-    /// Warms the simulating machine's cache for a page that the host is about to name.
+    /// Warms the CPU cache for a page that the host is about to name.
     #[inline(always)]
     pub fn expect(&self, lpn: Lpn) {
         self.manager.expect(lpn);

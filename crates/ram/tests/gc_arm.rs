@@ -27,8 +27,8 @@ fn small_steps() -> GcArmSettings {
     GcArmSettings { step: Bytes(4 * PAGE), window: 50, ..GcArmSettings::default() }
 }
 
-/// Figure 3.2. B1 = 0 2 1 7, B2 holds 11, B3 other pages, all valid; one spare block. The old copy of what is written turns
-/// invalid before cleaning.
+/// Figure 3.2. B1 = 0 2 1 7, B2 holds 11, B3 other pages, all valid; one spare block. The old copy of what is written
+/// becomes invalid before cleaning.
 ///
 /// Page at a time: 0 makes B1 the victim, 2 1 7 and 0 fill the spare block; 11 moves the other three of B2; 1 is among what
 /// moved before, so again three move; 2 likewise. Group: 0 1 2 leave one valid page in B1, the 7; then 11 moves three.

@@ -205,7 +205,7 @@ impl Conditioning {
     }
 }
 
-/// Plays up to this many requests in all; no time passes if nothing lies before the flash.
+/// Plays up to this many requests in total; no time passes if nothing lies before the flash.
 fn play(
     machine: &mut Machine,
     player: &mut Player,

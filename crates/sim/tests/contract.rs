@@ -218,7 +218,7 @@ impl Image {
         Self(path)
     }
 
-    /// Reads only; none where this kernel has no rings.
+    /// Reads only; none if this kernel has no rings.
     fn disk(&self) -> Option<Disk> {
         let target = open(&self.0, Access::ReadOnly, Bytes(0)).unwrap();
         match Disk::new(target, Options { depth: 4, ..Options::default() }) {

@@ -118,8 +118,8 @@ fn endurance_stays_under_its_bound() {
     }
 }
 
-/// A block leaves cleaning for good when it was filled with no erase left: as many erases as it stands and one fill more;
-/// what it holds stays readable.
+/// A block leaves cleaning permanently when it was filled with no erase left: as many erases as it stands and one fill
+/// more; what it holds stays readable.
 #[test]
 fn blocks_retire_full_and_spent_and_stay_readable() {
     for (policy, budgets) in [

@@ -593,7 +593,7 @@ fn requests_that_wait_at_the_end_of_life_are_answered() {
     assert!(std::env::var(ONLY).is_ok() || failed_while_waiting.get() > 0, "no drive ended while requests waited");
 }
 
-/// Saved, loaded, cloned, or built twice from one seed: the same completions and the same state, for good.
+/// Saved, loaded, cloned, or built twice from one seed: the same completions and the same state, permanently.
 #[test]
 fn saved_cloned_and_rebuilt_drives_go_on_alike() {
     for_each_case("saved_cloned_and_rebuilt_drives_go_on_alike", &Case::all(), |case, seed| {

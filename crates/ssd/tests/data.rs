@@ -16,7 +16,7 @@ const SECTOR: usize = SECTOR_BYTES as usize;
 /// Sectors of a page.
 const GRAIN: u64 = 3;
 
-/// What the host wrote last, sector by sector; none where a trim of a part of a page leaves that open.
+/// What the host wrote last, sector by sector; none if a trim of a part of a page leaves that open.
 struct Reference {
     sectors: Vec<Option<[u8; SECTOR]>>,
 }
@@ -281,7 +281,7 @@ fn a_write_that_fails_loses_nothing_that_was_acknowledged() {
     assert!(failed > 1_000 && in_part > 100, "{failed} writes failed, {in_part} of them in part");
 }
 
-/// After a failed write: pages up to some hold the new data, the others the old. Answers whether there are both.
+/// After a failed write: pages up to some hold the new data, the others the old. Returns whether there are both.
 fn settle(ssd: &mut Ssd, reference: &mut Reference, request: &Request, data: &[u8], at: &str) -> bool {
     let found = read_all(ssd, request);
     let before = reference.of(request);

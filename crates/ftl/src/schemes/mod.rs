@@ -104,9 +104,9 @@ impl SchemeContext<'_> {
 
 /// How a scheme is built and listed, in addition to [`crate::Ftl`].
 pub trait BuildScheme: Sized {
-    /// What users write to choose it.
+    /// The name that users choose it by.
     const NAME: &'static str;
-    /// What it does, in a line, with its source.
+    /// One-line description, with its source.
     const ABOUT: &'static str;
     /// The program order that the scheme needs of the chip: `None` if it works with any.
     const NEEDS_ORDER: Option<ProgramOrder> = None;

@@ -77,9 +77,9 @@ pub enum Choice {
 /// filter keeps the order too), so no order that a scheduler chooses can change the data that are read. Time is passed
 /// as an argument; there is no other clock.
 pub trait Scheduler: Sized {
-    /// What users write to choose it.
+    /// The name that users choose it by.
     const NAME: &'static str;
-    /// What it does, in a line, with its source.
+    /// One-line description, with its source.
     const ABOUT: &'static str;
     /// At which ends queued requests may grow.
     const MERGES: Merges = Merges::Both;

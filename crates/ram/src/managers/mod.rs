@@ -61,9 +61,9 @@ pub struct View<'a> {
 ///
 /// The caller makes room before it hands in a page that is not held, so `take_in` never meets a full RAM.
 pub trait RamManager: Sized {
-    /// What users write to choose it.
+    /// The name that users choose it by.
     const NAME: &'static str;
-    /// What it does, in a line, with its source.
+    /// One-line description, with its source.
     const ABOUT: &'static str;
     /// Whether pages read from flash are kept as well (a cache), or only written ones (a write buffer).
     const KEEPS_READS: bool = false;
@@ -105,16 +105,16 @@ pub trait RamManager: Sized {
     fn pages(&self) -> u32;
     /// Whether a page is held, and then whether it is newer than its copy on flash. No side effects.
     fn is_dirty(&self, lpn: Lpn) -> Option<bool>;
-    /// Warms the simulating machine's cache for a page that the host is about to name.
+    /// Warms the CPU cache for a page that the host is about to name.
     #[inline]
     fn expect(&self, lpn: Lpn) {
         let _ = lpn;
     }
-    /// The host writes a page: if it is held it is overwritten in place. Answers whether it is.
+    /// The host writes a page: if it is held it is overwritten in place. Returns whether it is.
     fn overwrite(&mut self, lpn: Lpn) -> bool;
     /// A page that is not held is added: written by the host (dirty), or read from flash.
     fn take_in(&mut self, lpn: Lpn, dirty: bool);
-    /// The host reads a page. Answers whether it is held.
+    /// The host reads a page. Returns whether it is held.
     fn read(&mut self, lpn: Lpn) -> bool;
     /// Chooses what to evict next, at least one page. It stays until [`RamManager::remove`] or [`RamManager::left`] is
     /// called, because a worn-out flash may refuse it.
@@ -139,7 +139,7 @@ pub trait RamManager: Sized {
     fn likely_to_leave(&self) -> Option<Lpn> {
         None
     }
-    /// A request of the host has ended. Answers whether the share of the mapping table has changed.
+    /// A request of the host has ended. Returns whether the share of the mapping table has changed.
     #[inline]
     fn request_done(&mut self, kind: RequestKind, run: LpnRun, view: View) -> bool {
         let _ = (kind, run, view);

@@ -89,7 +89,7 @@ impl SlotLists {
         self.nodes[self.node_of(slot)].older.checked_sub(self.len.len() as u32)
     }
 
-    /// Warms the simulating machine's cache for a move of a slot.
+    /// Warms the CPU cache for a move of a slot.
     #[inline(always)]
     pub fn expect(&self, slot: u32) {
         prefetch(&self.nodes, self.node_of(slot));

@@ -21,9 +21,9 @@ pub struct MapCacheContext {
 
 /// Chooses the entry to evict.
 pub trait MapCachePolicy: Sized {
-    /// What users write to choose it.
+    /// The name that users choose it by.
     const NAME: &'static str;
-    /// What it does, in a line, with its source.
+    /// One-line description, with its source.
     const ABOUT: &'static str;
     /// Its settings.
     type Settings: Clone
@@ -95,7 +95,7 @@ pub trait MapCachePolicy: Sized {
         let _ = slot;
         None
     }
-    /// Warms the simulating machine's cache for a use of a slot.
+    /// Warms the CPU cache for a use of a slot.
     #[inline]
     fn expect(&self, slot: u32) {
         let _ = slot;

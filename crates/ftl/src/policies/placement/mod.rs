@@ -85,9 +85,9 @@ impl Relocation<'_> {
 
 /// Chooses the frontier of each page.
 pub trait PlacementPolicy: Sized {
-    /// What users write to choose it.
+    /// The name that users choose it by.
     const NAME: &'static str;
-    /// What it does, in a line, with its source.
+    /// One-line description, with its source.
     const ABOUT: &'static str;
     /// Its settings.
     type Settings: Clone

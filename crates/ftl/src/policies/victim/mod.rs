@@ -101,9 +101,9 @@ impl<'a> PlaneView<'a> {
 
 /// Chooses victims among the sealed blocks of one plane.
 pub trait VictimPolicy: Sized {
-    /// What users write to choose it.
+    /// The name that users choose it by.
     const NAME: &'static str;
-    /// What it does, in a line, with its source.
+    /// One-line description, with its source.
     const ABOUT: &'static str;
     /// Whether it always chooses a block with the fewest valid pages, so that a fully valid victim means that no block
     /// has an invalid page.

@@ -172,9 +172,9 @@ impl WearView<'_> {
 
 /// Chooses the blocks whose data are moved.
 pub trait WearPolicy: Sized {
-    /// What users write to choose it.
+    /// The name that users choose it by.
     const NAME: &'static str;
-    /// What it does, in a line, with its source.
+    /// One-line description, with its source.
     const ABOUT: &'static str;
     /// Whether it needs `wear.pe-cycles-max`.
     const NEEDS_LIMIT: bool = false;
@@ -192,7 +192,7 @@ pub trait WearPolicy: Sized {
     fn new(settings: &Self::Settings, context: WearContext) -> Self;
     /// A block was erased, for whatever cause, and is free.
     fn erased(&mut self, block: u32, view: WearView);
-    /// A block is out of use for good.
+    /// A block is out of use permanently.
     fn retired(&mut self, block: u32) {
         let _ = block;
     }

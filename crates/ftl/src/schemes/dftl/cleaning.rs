@@ -5,11 +5,11 @@
 //! update). A clean of translation pages copies them and changes the directory.
 //!
 //! **Space.** A data clean may open one block for data and one for translation pages but gain only one, and it may
-//! write more translation pages than it gains pages. It turns invalid data pages into invalid translation pages, which
-//! a clean of a translation block regains without any loss: both together always gain. So a clean starts with enough
-//! free blocks for all that it may open, and cleaning continues until these are free again. Until then, a victim that
-//! loses room is skipped for the translation block with the fewest valid pages, or, if no translation page is invalid,
-//! for the data block with the fewest. Nothing here is recursive, and cleans without a gain are counted.
+//! write more translation pages than it gains pages. It becomes invalid data pages into invalid translation pages,
+//! which a clean of a translation block regains without any loss: both together always gain. So a clean starts with
+//! enough free blocks for all that it may open, and cleaning continues until these are free again. Until then, a victim
+//! that loses room is skipped for the translation block with the fewest valid pages, or, if no translation page is
+//! invalid, for the data block with the fewest. Nothing here is recursive, and cleans without a gain are counted.
 //!
 //! **Steps.** While a clean is paused, RAM knows the entries that it has changed, but their translation pages are still
 //! to be written: once each, after all pages are copied, unless an eviction or another plane's clean writes one

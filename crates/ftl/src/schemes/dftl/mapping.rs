@@ -177,7 +177,7 @@ impl Mapping {
         }
     }
 
-    /// Warms the simulating machine's cache for the next eviction and the one after it.
+    /// Warms the CPU cache for the next eviction and the one after it.
     #[inline(always)]
     pub fn expect_eviction(&self) {
         if let Some(slot) = self.policy.victim() {

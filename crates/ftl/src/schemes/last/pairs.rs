@@ -48,7 +48,7 @@ impl PairCounts {
         at
     }
 
-    /// Warms the simulating machine's cache for a count.
+    /// Warms the CPU cache for a count.
     #[inline(always)]
     pub fn expect(&self, log: u32, lbn: u32) {
         prefetch(&self.table, self.start(Self::key(log, lbn)));
