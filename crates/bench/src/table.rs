@@ -340,7 +340,7 @@ pub fn print(args: &[String]) -> Result<(), String> {
     let floor = c_floor();
     println!("machine: {machine}");
     println!("core: {}", core.map_or("not pinned".to_owned(), |core| core.to_string()));
-    println!("floor: {}\n", floor.as_ref().map_or("twin in Rust", |_| "floor.c"));
+    println!("floor: {}\n", floor.as_ref().map_or("the one in Rust", |_| "floor.c"));
     println!(
         "{:<36} {:>9} {:>9} {:>7} {:>7} {:>8}  {:>8} {:>8} {:>8} {:>8}  digest",
         "case", "floor ns", "ours ns", "ratio", "per op", "bound", "WA floor", "WA ours", "op/write", "B/page"

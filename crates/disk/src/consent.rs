@@ -528,7 +528,7 @@ mod tests {
         made.put("sys/dev/block/8:0/ro", "1\n");
         assert_eq!(made.check(), Err("it is read-only".into()));
         fs::remove_dir_all(made.root.join("sys/dev/block/8:0")).unwrap();
-        assert!(made.check().unwrap_err().starts_with("whether it is in use cannot be told: "));
+        assert!(made.check().unwrap_err().starts_with("can't find out whether it is in use: "));
         let made = Made::new("no-proc");
         fs::remove_file(made.root.join("proc/self/mountinfo")).unwrap();
         assert!(made.check().unwrap_err().contains("mountinfo"));

@@ -1,5 +1,5 @@
-//! Disks over regular files: what is moved, when, and what becomes of faults. Each test has a file of its own in the
-//! build's folder, which has direct I/O; where the kernel gives no ring, the tests are skipped and say so.
+//! Disks over regular files: transfers, times, and injected faults. Each test has its own file in the build folder,
+//! which supports direct I/O; if the kernel refuses a ring, the tests are skipped with a message.
 
 #![allow(clippy::unwrap_used)] // helpers of tests count as library code
 
@@ -154,7 +154,7 @@ fn time_is_kept() {
     let until = Nanos(disk.now().0 + 5_000_000);
     assert!(!disk.wait(until, &mut completion).unwrap());
     assert!(disk.now() >= until && began < until);
-    // An arrival in the future is slept for; what ends meanwhile is kept.
+    // The disk sleeps until an arrival in the future; completions meanwhile are kept.
     disk.submit(request(RequestKind::Read, 0, 1)).unwrap();
     let arrival = Nanos(disk.now().0 + 20_000_000);
     let second = disk.submit(Request { arrival, ..request(RequestKind::Read, 1, 1) }).unwrap();
@@ -202,7 +202,7 @@ fn a_target_that_shrinks_is_an_error_that_says_where() {
     let error = completion.result.clone().unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the device failed: read of 8 KiB at byte 28672: only 4096 of 8192 B came through; did the target shrink?"
+        "the device failed: read of 8 KiB at byte 28672: only 4096 of 8192 B were transferred; did the device shrink?"
     );
     disk.execute(request(RequestKind::Read, 1, 1), &mut completion).unwrap();
     assert_eq!(completion.result, Ok(()));

@@ -611,7 +611,7 @@ mod tests {
             assert_eq!(program.ended, [(7, 100_000), (14, 200_000), (21, 550_000)]);
             assert_eq!((seen, player.submitted()), (3, 3));
             let error = player.rewind(&mut program).unwrap_err().to_string();
-            assert!(error.contains("can't be wound on"), "{error}");
+            assert!(error.contains("can't be fast-forwarded"), "{error}");
         }
     }
 

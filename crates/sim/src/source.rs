@@ -194,7 +194,7 @@ impl Source {
         let figures = self.figures()?;
         Some(figures.into_iter().map(|(name, value)| (name.to_owned(), serde_json::json!(value))).collect())
     }
-    /// Records that a reader of the result needs: labels, how addresses were fitted, lines that were skipped. Complete
+    /// What a reader of the result needs to know: labels, how addresses were fitted, lines that were skipped. Complete
     /// once the source was played.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {

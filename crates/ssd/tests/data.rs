@@ -1,4 +1,4 @@
-//! Drives that hold data against a plain array of bytes.
+//! Drives that hold data, compared with a plain array of bytes.
 
 #![allow(clippy::unwrap_used)] // helpers of tests count as library code
 
@@ -75,7 +75,7 @@ fn random(rng: &mut Rng, sectors: u64) -> Request {
     Request { fua, ..crate::common::sectors(kind, first, u32::try_from(count).unwrap()) }
 }
 
-/// Takes what a completed read gave and holds it against what was expected of it.
+/// Takes the data of a completed read and compares them with the expected data.
 fn check(device: &mut dyn HoldsData, done: &Completion, expected: &[Option<[u8; SECTOR]>], at: &str) {
     let mut found = vec![0xEE; done.request.data_bytes()];
     assert!(device.take_data(done.tag, &mut found), "{at}: {done:?} left no data");
@@ -144,7 +144,7 @@ fn stacks() -> impl Iterator<Item = (SchemeName, Option<ManagerName>)> {
     SchemeName::ALL.iter().flat_map(move |scheme| managers().map(|manager| (*scheme, manager)))
 }
 
-/// A controller whose buffers hold little, so that data pass through all of them; each setting in its turn.
+/// A controller whose buffers hold little, so that data pass through all of them; each setting once.
 fn controller(seed: u64) -> Vec<String> {
     let kind = if seed.is_multiple_of(2) { "fifo" } else { "cache" };
     let drain = if seed.is_multiple_of(3) { "lazy" } else { "eager" };

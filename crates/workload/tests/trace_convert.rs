@@ -127,7 +127,7 @@ fn a_conversion_keeps_devices_label_and_origin() {
         assert_eq!(ours.devices, theirs.devices);
         assert!((ours.sequential_percent - theirs.sequential_percent).abs() < 1e-9);
     }
-    // Devices can still be told apart, and overlaid.
+    // Devices can still be distinguished, and overlaid.
     let only = TraceOptions { devices: DeviceFilter::Only(vec!["5".to_owned()]), ..TraceOptions::default() };
     assert_eq!(read(&fwt, &only).unwrap(), read(&source, &only).unwrap());
     let overlay = TraceOptions { layout: Layout::Overlay, ..TraceOptions::default() };

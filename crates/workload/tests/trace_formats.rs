@@ -1,4 +1,4 @@
-//! Every reader on a few lines, with the requests worked by hand.
+//! Every reader on a few lines, with the requests worked out on paper.
 
 #![allow(clippy::unwrap_used)] // helpers are outside of #[test]
 

@@ -170,13 +170,13 @@ mod tests {
 
     /// Reference model: entries in a list, searched in full for every question.
     #[derive(Default)]
-    struct Twin {
+    struct Reference {
         entries: Vec<Option<Entry>>,
         touched: Vec<u64>,
         now: u64,
     }
 
-    impl Twin {
+    impl Reference {
         fn touch(&mut self, page: u32) -> u64 {
             self.now += 1;
             self.touched[page as usize] = self.now;
@@ -203,70 +203,71 @@ mod tests {
     /// Random loads, uses, changes, write-backs of groups and departures: the same victim and group as the reference
     /// model at every step, in full caches and in caches with room.
     #[test]
-    fn a_twin_names_the_same_victims() {
+    fn the_reference_model_names_the_same_victims() {
         const PAGES: usize = 7;
         for seed in 0..40 {
             let mut rng = Seed(seed).stream("grouped");
             let slots = 1 + draw(&mut rng, 30);
             let context = MapCacheContext { entries: u32::try_from(slots).unwrap(), entries_per_page: 64 };
             let mut policy = Grouped::new(&GroupedSettings::default(), context);
-            let mut twin = Twin { entries: vec![None; slots], touched: vec![0; PAGES], now: 0 };
+            let mut reference = Reference { entries: vec![None; slots], touched: vec![0; PAGES], now: 0 };
             let (mut without_clean, mut written) = (0, 0);
             for _ in 0..3000 {
                 let at = draw(&mut rng, slots);
                 let slot = u32::try_from(at).unwrap();
-                match (twin.entries[at], draw(&mut rng, 8)) {
+                match (reference.entries[at], draw(&mut rng, 8)) {
                     (None, _) => {
                         let page = u32::try_from(draw(&mut rng, PAGES)).unwrap();
                         policy.loaded(slot, || page);
-                        let used = twin.touch(page);
-                        twin.entries[at] = Some(Entry { page, dirty: false, used });
+                        let used = reference.touch(page);
+                        reference.entries[at] = Some(Entry { page, dirty: false, used });
                     }
                     (Some(entry), 0..=1) => {
                         policy.touched(slot);
-                        let used = twin.touch(entry.page);
-                        twin.entries[at] = Some(Entry { used, ..entry });
+                        let used = reference.touch(entry.page);
+                        reference.entries[at] = Some(Entry { used, ..entry });
                     }
                     (Some(entry), 2..=6) if !entry.dirty => {
                         policy.dirtied(slot);
-                        twin.touch(entry.page);
-                        twin.entries[at] = Some(Entry { dirty: true, ..entry });
+                        reference.touch(entry.page);
+                        reference.entries[at] = Some(Entry { dirty: true, ..entry });
                     }
-                    (Some(_), 7) if twin.oldest_clean().is_none() => {
-                        let page = twin.largest().unwrap();
+                    (Some(_), 7) if reference.oldest_clean().is_none() => {
+                        let page = reference.largest().unwrap();
                         assert_eq!(policy.largest_group(), Some(page));
                         let mut group = policy.group(page);
                         group.sort_unstable();
-                        let of_page = |slot: &u32| twin.entries[*slot as usize].is_some_and(|entry| entry.page == page);
+                        let of_page =
+                            |slot: &u32| reference.entries[*slot as usize].is_some_and(|entry| entry.page == page);
                         let held = (0..u32::try_from(slots).unwrap()).filter(of_page).collect::<Vec<_>>();
                         assert_eq!(group, held);
                         for at in 0..slots {
-                            if let Some(entry) = twin.entries[at].filter(|entry| entry.page == page) {
+                            if let Some(entry) = reference.entries[at].filter(|entry| entry.page == page) {
                                 policy.cleaned(u32::try_from(at).unwrap());
-                                twin.now += 1;
-                                twin.entries[at] = Some(Entry { dirty: false, used: twin.now, ..entry });
+                                reference.now += 1;
+                                reference.entries[at] = Some(Entry { dirty: false, used: reference.now, ..entry });
                             }
                         }
                         written += 1;
                     }
                     (Some(entry), 7) if !entry.dirty => {
                         policy.removed(slot);
-                        twin.entries[at] = None;
+                        reference.entries[at] = None;
                     }
                     _ => {}
                 }
-                assert_eq!(policy.largest_group(), twin.largest());
-                assert_eq!(policy.has_clean(), Some(twin.oldest_clean().is_some()));
-                match (twin.oldest_clean(), twin.largest()) {
+                assert_eq!(policy.largest_group(), reference.largest());
+                assert_eq!(policy.has_clean(), Some(reference.oldest_clean().is_some()));
+                match (reference.oldest_clean(), reference.largest()) {
                     (Some(clean), _) => assert_eq!(policy.victim(), Some(clean)),
                     (None, Some(page)) => {
                         without_clean += 1;
                         let victim = policy.victim().unwrap() as usize;
-                        assert_eq!(twin.entries[victim].map(|entry| entry.page), Some(page));
+                        assert_eq!(reference.entries[victim].map(|entry| entry.page), Some(page));
                     }
                     (None, None) => assert_eq!(policy.victim(), None),
                 }
-                assert_eq!(policy.entries() as usize, twin.entries.iter().flatten().count());
+                assert_eq!(policy.entries() as usize, reference.entries.iter().flatten().count());
             }
             assert!(without_clean > 0 && written > 0, "seed {seed} never came to a cache of dirty entries");
         }

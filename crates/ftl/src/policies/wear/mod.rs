@@ -192,7 +192,7 @@ pub trait WearPolicy: Sized {
     fn new(settings: &Self::Settings, context: WearContext) -> Self;
     /// A block was erased, for whatever cause, and is free.
     fn erased(&mut self, block: u32, view: WearView);
-    /// A block is out of use permanently.
+    /// A block was retired.
     fn retired(&mut self, block: u32) {
         let _ = block;
     }
