@@ -172,7 +172,7 @@ def test_a_device_that_fails_keeps_what_was_finished(command: Cli, image: Path) 
     assert said.err.startswith("error: the device failed: read of 4 KiB at byte ")
     assert said.err.endswith("hint: the figures cover what was finished before\n")
     found = said.json
-    assert found["ended"] == "failed" and "only 0 of 4096 B came through" in found["note"]
+    assert found["ended"] == "failed" and "only 0 of 4096 B were transferred" in found["note"]
     assert found["measured"]["requests"] > 100
     assert found["response_time_ns"]["all"]["count"] == found["measured"]["requests"]
 

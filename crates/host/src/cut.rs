@@ -59,10 +59,10 @@ impl Unit {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WithoutBuffer {
-    /// Not at all.
+    /// Not cut by size.
     #[default]
     Uncut,
-    /// As if the buffer held a clustered page.
+    /// Cut as if the buffer held a clustered page.
     Page,
 }
 

@@ -335,5 +335,5 @@ fn drives_that_have_no_place_for_a_policy_are_refused() {
     assert!(said.contains("ram.size: found 0 B, which holds no page of 4096 B, with the policy own"), "{said}");
     let rules = BufferRules { by_block: true, ..BufferRules::default() };
     let said = fault(&["ram.size=\"16 KiB\""], &leaving(rules, |_| 0));
-    assert!(said.contains("ram.size: found room for 4 pages, but the policy own lets go whole blocks"), "{said}");
+    assert!(said.contains("ram.size: found room for 4 pages, but the policy own evicts whole blocks"), "{said}");
 }

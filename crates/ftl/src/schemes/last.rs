@@ -51,7 +51,7 @@ pub struct LastSettings {
     pub log_fraction: f64,
     /// Number of log blocks; it overrides `log-fraction` unless it is 0.
     pub log_blocks: u32,
-    /// Number of sequential log blocks among them (m); 0 means a quarter, at least one.
+    /// Number of sequential ones among the log blocks (m); 0 means a quarter, at least one.
     pub sequential_logs: u32,
     /// Share of the random logs that the hot partition may take, 0 to 1, rounded down; at least one log is left for the
     /// cold partition.
