@@ -244,7 +244,7 @@ fn faults_hit_the_requests_they_name() {
     assert_eq!(nth, [(3, "the device failed: read of 16 KiB at byte 12288: Input/output error (injected)".to_owned())]);
     assert_eq!(numbers(failed(Which::Every(6), Effect::Fail).unwrap()), [6, 12, 18]);
     let cut = failed(Which::Nth(2), Effect::Shorten).unwrap();
-    assert!(cut[0].1.contains("only 8192 of 16384 B came through"), "{cut:?}");
+    assert!(cut[0].1.contains("only 8192 of 16384 B were transferred"), "{cut:?}");
     let share = Which::Share { share: 0.5, seed: Seed(4) };
     let hit = numbers(failed(share, Effect::Fail).unwrap());
     assert_eq!(hit, numbers(failed(share, Effect::Fail).unwrap()), "one seed, the same requests");

@@ -344,8 +344,6 @@ fn what_does_not_fit_is_found_before_anything_is_played() {
         look(&mut list(0, 0, READS), false).unwrap_err().to_string(),
         "nothing to play: the workload has no requests"
     );
-    assert!(
-        look(&mut list(9, 0, &[RequestKind::Write]), false).unwrap_err().to_string().contains("all of the 9 requests")
-    );
+    assert!(look(&mut list(9, 0, &[RequestKind::Write]), false).unwrap_err().to_string().contains("all 9 requests"));
     assert_eq!(look(&mut list(9, 0, &[RequestKind::Write]), true).unwrap().played, 9);
 }

@@ -81,7 +81,7 @@ fn programs_play_and_report() {
         let few = if name == "postmark" { "transactions=50" } else { "duration=1s" };
         let spec: WorkloadSpec = format!("{name}:files=40,{few}").parse().unwrap();
         let mut source = spec.source(&DRIVE, Seed(1), None).unwrap();
-        assert!(source.fill(&mut Vec::new(), 1).unwrap_err().to_string().contains("wait for the device"));
+        assert!(source.fill(&mut Vec::new(), 1).unwrap_err().to_string().contains("reacts to the device"));
         let (mut now, mut tag, mut waiting) = (0u64, 0u64, std::collections::VecDeque::new());
         let program = source.interactive().unwrap();
         loop {

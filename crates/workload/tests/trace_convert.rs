@@ -167,7 +167,7 @@ fn only_plain_files_are_replaced() {
     let to =
         |target: &std::path::Path| convert(&source, target, &TraceOptions::default(), "spc", &TraceLabel::default());
     let error = to(std::path::Path::new("/dev/null")).unwrap_err().to_string();
-    assert!(error.contains("/dev/null") && error.contains("no plain file"), "{error}");
+    assert!(error.contains("/dev/null") && error.contains("not a regular file"), "{error}");
     assert!(fs::metadata("/dev/null").unwrap().file_type().is_char_device());
     let (file, link) = (folder.path("file"), folder.path("link"));
     fs::write(&file, "old").unwrap();

@@ -222,7 +222,7 @@ fn layouts_filters_and_spans() {
 
     for (spans, says) in [
         (vec![span("2", 8)], "no span is given for device 10"),
-        (vec![span("2", 8), span("10", 15)], "device 10 reaches sector 16, past the 15 sectors"),
+        (vec![span("2", 8), span("10", 15)], "device 10 reaches sector 16, beyond the 15 sectors"),
     ] {
         let error = read(&path, &TraceOptions { spans, ..TraceOptions::default() }).unwrap_err().to_string();
         assert!(error.contains(says), "{error}");
