@@ -96,7 +96,8 @@ def test_depth_beyond_a_queue_that_the_description_sets() -> None:
     assert warned(runs[0], "depth-beyond-queue") is None
     found = warned(runs[1], "depth-beyond-queue")
     assert (
-        found is not None and "16 requests are kept in flight, but the drive accepts 8" in found.text
+        found is not None
+        and "16 requests are kept in flight, but the drive accepts 8" in found.text
     )
     assert found.mend == "--set host.queue-depth=16"
     mended = play(depth=16, settings={"host.queue-depth": 16})
