@@ -123,7 +123,7 @@ class PolicyError(FlashwrightError):
 class TargetError(FlashwrightError):
     """A device or a file can't be played on, or must not be written to."""
 
-    general_hint = "a target is a block device, a file, or sim:DEVICE"
+    general_hint = "TARGET is a block device, a file, or sim:DEVICE"
 
 
 class SavedStateError(FlashwrightError):

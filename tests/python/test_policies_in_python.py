@@ -309,7 +309,7 @@ def test_what_is_looked_at_is_there_in_the_call_only() -> None:
             return super().pick(unit)
 
     SMALL.play("uniform:write=1", requests=40_000, policies=[Keeping])
-    with pytest.raises(PolicyError, match="unit shows its drive during pick only; copy what"):
+    with pytest.raises(PolicyError, match="unit is valid only during pick; copy the"):
         _ = kept[0].valid
     assert all(np.isfinite(array).all() for array in arrays)  # memory that is still theirs
     with pytest.raises(ValueError, match="read-only"):

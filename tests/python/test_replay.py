@@ -174,7 +174,7 @@ def test_a_device_that_fails_keeps_what_was_finished(command: Cli, image: Path) 
     assert said.err.startswith("error: the device failed: read of 4 KiB at byte ")
     assert said.err.endswith("hint: the figures cover what was finished before\n")
     found = said.json
-    assert found["ended"] == "failed" and "only 0 of 4096 B came through" in found["note"]
+    assert found["ended"] == "failed" and "only 0 of 4096 B were transferred" in found["note"]
     assert found["measured"]["requests"] > 100
     assert found["response_time_ns"]["all"]["count"] == found["measured"]["requests"]
 
@@ -249,7 +249,7 @@ def test_a_loop_device_end_to_end(command: Cli, loop: str, image: Path) -> None:
         said = command("replay", loop, *options, "--destroys-data")
         assert said.err == (
             f"error: {loop}: {loop} is mounted on {at}\n"
-            "hint: unmount it first, or leave --destroys-data out to play the reads alone\n"
+            "hint: unmount it first, or leave out --destroys-data to play only the reads\n"
         )
         assert said.status == 2 and image.read_bytes() == before
     finally:
@@ -264,7 +264,7 @@ BAD: list[tuple[Sequence[str], str]] = [
     (
         ["/no/such/disk", *READS],
         "error: /no/such/disk: no such file or device\n"
-        "hint: check the path; a target is a block device, a file, or sim:DEVICE\n",
+        "hint: check the path; TARGET is a block device, a file, or sim:DEVICE\n",
     ),
     (
         ["/dev", *READS],
@@ -290,14 +290,14 @@ BAD: list[tuple[Sequence[str], str]] = [
     ),
     (
         ["IMAGE", "--workload", "uniform"],
-        "error: nothing to play: all of the 4096 requests looked at would change the target, and only "
+        "error: nothing to play: all 4096 requests would change the device, and only "
         "reads may be played\n"
-        "hint: reads come with write=0 in --workload; --destroys-data plays writes too, over whatever is "
-        "on the target\n",
+        "hint: set write=0 in --workload to play only reads; --destroys-data plays writes too and overwrites "
+        "the data on the device\n",
     ),
     (
         ["IMAGE", "--trace", "TRACE"],
-        "error: request 4 (read of 4 KiB) ends at 31028 KiB, but the target has 8 MiB\n",
+        "error: request 4 (read of 4 KiB) ends at 31028 KiB, but the device has 8 MiB\n",
     ),
     (
         ["IMAGE", *READS, "--depth", "4097"],

@@ -1,10 +1,10 @@
-//! Foreground: a write that finds its plane short of free blocks waits for whole victims to be cleaned; nothing is
-//! cleaned at any other time.
+//! Foreground: a write that finds its plane short of free blocks waits until whole victims are cleaned; nothing is
+//! cleaned at other times.
 
 use super::{Moment, Occasion, SchedulePolicy};
 use serde::{Deserialize, Serialize};
 
-/// Cleans when a write lacks room, as much as it needs.
+/// Cleans when a write lacks room, as much as the write needs.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Foreground;
 
