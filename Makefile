@@ -55,6 +55,7 @@ check: build ## Formatting, lints, types and reference pages
 	$(BIN)/ruff check --quiet
 	$(BIN)/lint-imports --no-logo --no-cache
 	$(BIN)/mypy
+	for folder in experiments/*/; do MYPYPATH=$$folder $(BIN)/mypy $$folder*.py || exit 1; done
 	$(BIN)/python -m mypy.stubtest flashwright._core
 	$(BIN)/python tools/reference.py --check
 	$(MAKE) --no-print-directory docs

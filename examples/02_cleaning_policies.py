@@ -2,21 +2,21 @@
 # # Which blocks to clean
 #
 # Does the best choice of victims depend on what the host writes? Four policies under uniform and
-# skewed writes: eight runs. Unless told otherwise, `compare` lets each drive settle before it
-# measures, so policies are compared at their own steady state.
+# skewed writes: eight runs. By default `compare` lets each drive settle before it measures, so each
+# policy is compared in its own steady state.
 
 # %%
 from flashwright import Ssd, compare, workloads
 
 ssd = Ssd.named("default").with_(blocks_per_plane=128, utilization=0.85)
-vary = {
+vary: dict[str, list[object]] = {
     "workload": [workloads.uniform(write=1.0), workloads.zipf(write=1.0)],
     "gc.victim": ["greedy", "cost-benefit", "fifo", "random"],
 }
 runs = compare(ssd, "uniform", vary, requests=150_000, depth=8)
 
 # %% [markdown]
-# The runs are a list, and a table: a row for each run, its figures by their names.
+# The runs are a list and convert to a table: one row per run, with figures under their names.
 
 # %%
 found = runs.to_pandas()
@@ -32,7 +32,7 @@ print(shown.pivot(index="gc.victim", columns="workload", values=figures).round(2
 
 # %%
 for workload, rows in found.groupby("workload"):
-    best = rows.loc[rows["write_amplification"].idxmin()]
+    best = rows.sort_values("write_amplification").iloc[0]
     worst = rows["write_amplification"].max() / best["write_amplification"]
     print(f"{workload}: {best['gc.victim']} writes least, the worst {worst:.1f} times as much")
 print("settled:", sum(run.settled.verdict == "settled" for run in runs), "of", len(runs))

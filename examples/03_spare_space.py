@@ -1,9 +1,9 @@
 # %% [markdown]
 # # What spare space is worth
 #
-# How much does write amplification fall as more of the flash is kept from the host? For uniform
-# writes and first-in-first-out cleaning there is a closed form: a / (a + W(-a exp(-a))), a = 1 /
-# utilisation, with Lambert's W. Every run starts from a drive that has settled.
+# How much does write amplification fall as more of the flash is reserved? For uniform writes and
+# first-in-first-out cleaning there is a closed form: a / (a + W(-a exp(-a))), a = 1 / utilisation,
+# with Lambert's W. Every run starts from a drive that has settled.
 
 # %%
 import numpy as np
@@ -15,7 +15,7 @@ from flashwright.life.advise import knee
 ssd = Ssd.named("default").with_({"timing.model": "none"}, channels=1, dies_per_channel=1)
 ssd = ssd.with_(blocks_per_plane=2048, pages_per_block=64)
 shares = [0.6, 0.7, 0.8, 0.85, 0.9, 0.95]
-vary = {"capacity.utilization": shares, "gc.victim": ["fifo", "greedy"]}
+vary: dict[str, list[object]] = {"capacity.utilization": [*shares], "gc.victim": ["fifo", "greedy"]}
 found = compare(ssd, "uniform:write=1", vary, requests=200_000).to_pandas()
 
 # %%
@@ -28,8 +28,8 @@ print(table.round(2).to_string())
 print("settled:", (found["settled.verdict"] == "settled").sum(), "of", len(found))
 
 # %% [markdown]
-# The drive keeps a few blocks free for cleaning. They matter more when little space is spare, so
-# at 0.95 it lies above the formula. Where does the curve turn steep? The knee is the point farthest
+# The drive keeps a few blocks free for cleaning. They matter more when little space is spare, so at
+# 0.95 it lies above the formula. Where does the curve become steep? The knee is the point farthest
 # below the straight line from the first point to the last.
 
 # %%

@@ -1,9 +1,8 @@
 # %% [markdown]
 # # A real trace
 #
-# What does a database ask of its drive, and how do two classes of drives take it? The trace is a
-# recording of pgbench on PostgreSQL that comes with the package; one of yours is
-# `workloads.trace("FILE")`.
+# What load does a database put on its drive, and how do two classes of drives handle it? The trace
+# is a bundled recording of pgbench on PostgreSQL; use `workloads.trace("FILE")` for your own.
 
 # %%
 from flashwright import Runs, Ssd, tracefiles, workloads
@@ -15,7 +14,7 @@ seconds = requests["arrival_ns"].max() / 1e9
 print(f"{len(requests):,} requests in {seconds:.0f} s, {len(writes) / len(requests):.0%} write")
 
 # %% [markdown]
-# How large are the writes, and do some places take most of them?
+# How large are the writes, and do some addresses receive most of them?
 
 # %%
 sizes = (writes["sectors"] / 2).value_counts(normalize=True).head(3)
@@ -26,9 +25,9 @@ print(f"{len(places):,} MiB are written; the hottest tenth takes {hottest:.0%} o
 
 # %% [markdown]
 # We play the first 40,000 requests at their recorded times on a SATA and an NVMe drive, each filled
-# once in order. These are times of fresh drives, on purpose: cleaning has not begun, so the runs are
-# transient, and a drive that has settled is slower. The disk of the recording was cached by its host
-# and outran both drives, so requests queue. Both drives map 16 KiB, so an 8 KiB write programs a
+# once in order. We measure fresh drives on purpose: cleaning has not begun, so the runs are
+# transient, and a settled drive is slower. The recorded disk was cached by its host and was faster
+# than both drives, so requests queue. Both drives map 16 KiB pages, so an 8 KiB write programs a
 # whole page and first reads the rest of it.
 
 # %%

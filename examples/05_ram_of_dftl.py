@@ -12,9 +12,9 @@ ssd = Ssd.named("dftl-large-block").with_({"ftl.scheme": "dftl"}, blocks_per_pla
 ssd = ssd.with_(utilization=0.8).precondition("workload")
 workload = workloads.stand_in("financial1")
 vary = {"ftl.dftl.ram": ["4 KiB", "8 KiB", "16 KiB", "32 KiB", "64 KiB"]}
-settings = {"requests": 40_000, "time_scale": 10}
-runs = compare(ssd, workload, vary, **settings)
-whole = ssd.with_({"ftl.scheme": "page"}).play(workload, **settings)
+runs = compare(ssd, workload, vary, requests=40_000, time_scale=10)
+page_mapped = ssd.with_({"ftl.scheme": "page"})
+whole = page_mapped.play(workload, requests=40_000, time_scale=10)
 
 # %%
 found = runs.to_pandas().set_index("ftl.dftl.ram")
@@ -28,7 +28,7 @@ print(found[[]].assign(**shown).round(2).to_string())
 print("settled:", (found["settled.verdict"] == "settled").sum(), "of", len(found))
 
 # %% [markdown]
-# Beside it, page mapping with its whole map in RAM:
+# For comparison, page mapping with its whole map in RAM:
 
 # %%
 ram, mean = whole.json["scheme"]["ram_bytes"], whole.latency_ns.mean / 1e6

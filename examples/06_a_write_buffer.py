@@ -1,5 +1,5 @@
 # %% [markdown]
-# # A write buffer before log blocks
+# # A write buffer in front of log blocks
 #
 # Log-block mapping needs little RAM for its map, but merges whole blocks. How much work does a
 # write buffer save, and does it matter which pages it evicts first? The workload is a synthetic

@@ -1,10 +1,10 @@
 # %% [markdown]
 # # Looking into a closed drive
 #
-# What can be told of a drive by timing requests alone, and does a model made from that behave
-# like the drive? Here the drive is simulated, so that the answers can be looked up: a small one
-# after SSD-A of Kim et al. (2011). For a real one write `Target("/dev/nvme1n1",
-# destroys_data=True)`; all data on it is lost.
+# What can we learn about a drive by timing requests alone, and does a model built from that behave
+# like the drive? Here the drive is simulated, so the true answers are known: a small version of
+# SSD-A of Kim et al. (2011). For a real drive write `Target("/dev/nvme1n1", destroys_data=True)`;
+# all data on it is lost.
 
 # %%
 from flashwright import Profile, Ssd, Target, probe
@@ -22,9 +22,9 @@ table["built in"] = {"mapping": ssd.config["ftl"]["scheme"], **ssd.config["host"
 print(table.loc[wanted].to_string())
 
 # %% [markdown]
-# A model with these parts is fitted to the drive's times: its *twin*. That takes some minutes
-# (`twin_of(drive, found)`, or `flashwright probe … --save FILE`), so the one here was kept.
-# Requests that it was not fitted to tell how good it is.
+# A model with these parts is fitted to the drive's times: its *twin*. Fitting takes some minutes
+# (`twin_of(drive, found)`, or `flashwright probe … --save FILE`), so we use a saved one here.
+# Requests that the fit did not use show how good the twin is.
 
 # %%
 twin = Profile.from_toml("07_a_black_box.toml").drive()

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # What fills and mixing do to a drive
 #
-# How long does a new drive keep its first speed, and what do reads cost among writes? Two
-# experiments of Hu's dissertation (2012) on its model of the Intel 320, made small; on a real
-# drive they are the same calls.
+# How long does a new drive keep its initial speed, and how slow are reads among writes? We run two
+# experiments of Hu's dissertation (2012) on a small version of its model of the Intel 320. On a
+# real drive the calls are the same.
 
 # %%
 from flashwright import Ssd, characterize
@@ -16,7 +16,7 @@ settings = Settings(fills=3, ranges=(1.0,))
 found = characterize(drive, ["fills", "mixing"], mode="quick", settings=settings)
 
 # %% [markdown]
-# Random writes of 64 KiB all over the drive, until three times its size is written.
+# Random writes of 64 KiB over the whole drive, until three times its size has been written.
 
 # %%
 fills = found.result("fills").to_pandas()
@@ -25,9 +25,9 @@ rate = fills.groupby("drive writes, up to")["bandwidth_bytes_per_s"].median() / 
 print(rate.round(1).to_frame("median MB/s").to_string())
 
 # %% [markdown]
-# Reads of 4 KiB at random among writes of 4 KiB in order, 64 of them at a time. The interface
-# carries one way at once, and turning round takes time: an even mixture is far slower than either
-# alone.
+# Random reads of 4 KiB among sequential writes of 4 KiB, 64 outstanding. The interface transfers in
+# one direction at a time, and turning it around takes time, so an even mixture is far slower than
+# reads or writes alone.
 
 # %%
 mixing = found.result("mixing")

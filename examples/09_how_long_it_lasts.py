@@ -1,9 +1,9 @@
 # %% [markdown]
 # # How long a drive lasts
 #
-# How much data can a drive take in its life, and can the first tenth of that life predict it? We
-# extrapolate, then play on to the first write that the drive can't take and compare. Blocks endure
-# 300 erases here, a tenth of what such flash endures, to keep the life short.
+# How much data can be written to a drive in its life, and does the first tenth of that life predict
+# it? We extrapolate, then play on to the first write that the drive cannot take, and compare. To
+# keep the life short, blocks endure 300 erases here, a tenth of the usual number.
 
 # %%
 from flashwright import Endurance, Ssd, lifetime

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # A policy of your own
 #
-# Does it pay to separate frequently written pages from the others, and which victim policy suits
-# that? The placement policy here is a Python class that chooses the stream of each page. Everything
-# else stays native, and every drive settles before it is measured.
+# Does it pay to separate frequently written pages from the others, and with which victim policy?
+# The placement policy here is a Python class that chooses the stream of each page. Everything else
+# stays native, and every drive settles before it is measured.
 
 # %%
 from flashwright import Ssd, compare
@@ -11,7 +11,7 @@ from flashwright.drive.policies import PlacementPolicy
 
 
 class Recent(PlacementPolicy):
-    """What was written again soon goes to stream 1, all else to stream 0."""
+    """Pages rewritten soon go to stream 1, all others to stream 0."""
 
     streams = 2
 
@@ -29,11 +29,14 @@ class Recent(PlacementPolicy):
 
 
 # %% [markdown]
-# A class can stand among the values of its key like any built-in name.
+# A class can be a value of its key, like any built-in name.
 
 # %%
 ssd = Ssd.named("default").with_(blocks_per_plane=128, utilization=0.8)
-vary = {"placement.policy": ["single", Recent], "gc.victim": ["greedy", "cost-benefit"]}
+vary: dict[str, list[object]] = {
+    "placement.policy": ["single", Recent],
+    "gc.victim": ["greedy", "cost-benefit"],
+}
 runs = compare(ssd, "zipf:write=1", vary, requests=150_000, depth=8)
 found = runs.to_pandas()
 table = found.pivot(index="gc.victim", columns="placement.policy", values="write_amplification")

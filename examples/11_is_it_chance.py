@@ -1,18 +1,20 @@
 # %% [markdown]
 # # Is it chance?
 #
-# One run says little about two policies that are close to each other. Is choosing the best of four
-# random blocks really worse than choosing the best of all, and by how much? A sweep lets each
-# combination settle under several seeds, on all cores, and reports means with confidence intervals.
+# One run says little about two similar policies. Is choosing the best of four random blocks really
+# worse than choosing the best of all, and by how much? A sweep lets each combination settle under
+# several seeds, on all cores, and reports means with confidence intervals.
 
 # %%
 from flashwright import Ssd, sweep
 
 ssd = Ssd.named("default").with_({"timing.model": "none", "gc.d-choices.d": 4}, channels=1)
 ssd = ssd.with_(dies_per_channel=1, blocks_per_plane=256, pages_per_block=64)
-grid = {"capacity.utilization": [0.7, 0.8, 0.9], "gc.victim": ["greedy", "d-choices"]}
-settings = {"requests": 80_000}
-found = sweep(ssd, "uniform:write=1", grid, seeds=5, **settings)
+grid: dict[str, list[object]] = {
+    "capacity.utilization": [0.7, 0.8, 0.9],
+    "gc.victim": ["greedy", "d-choices"],
+}
+found = sweep(ssd, "uniform:write=1", grid, seeds=5, requests=80_000)
 print(found)
 verdicts = found.table.to_pandas()["settled.verdict"]
 print(f"settled: {(verdicts == 'settled').sum()} of {len(verdicts)} runs")
@@ -23,9 +25,9 @@ print(f"settled: {(verdicts == 'settled').sum()} of {len(verdicts)} runs")
 # %%
 summary = found.summary.to_pandas()
 mean, half = summary["write_amplification.mean"], summary["write_amplification.ci95"]
-told = mean.map("{:.3f}".format) + " ± " + half.map("{:.3f}".format)
-table = summary.assign(told=told).pivot(
-    index="capacity.utilization", columns="gc.victim", values="told"
+shown = mean.map("{:.3f}".format) + " ± " + half.map("{:.3f}".format)
+table = summary.assign(shown=shown).pivot(
+    index="capacity.utilization", columns="gc.victim", values="shown"
 )
 print("pages programmed per page written")
 print(table.to_string())

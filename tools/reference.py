@@ -44,8 +44,12 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("replay",),
     ("probe",),
     ("characterize",),
-    ("advise",),
-    ("lifetime",),
+    ("advise", "space"),
+    ("advise", "host"),
+    ("lifetime", "formula"),
+    ("lifetime", "simulate"),
+    ("lifetime", "forecast"),
+    ("lifetime", "smart"),
     ("reproduce",),
     ("trace", "info"),
     ("trace", "convert"),
@@ -81,7 +85,7 @@ def policies() -> str:
     for key, items in catalogue().items():
         if key != "--workload":
             rows = [(f"`{item.name}`", item.about) for item in items]
-            page += f"\n## `{key}`\n\n{table(('name', 'what it does'), rows)}"
+            page += f"\n## `{key}`\n\n{table(('name', 'description'), rows)}"
     return page
 
 
@@ -279,7 +283,7 @@ def probes() -> str:
     )
     page += "\n## Experiments\n\n`flashwright characterize TARGET` carries them out.\n\n"
     return page + table(
-        ("name", "what it does"), [(f"`{each.NAME}`", each.ABOUT) for each in EXPERIMENTS]
+        ("name", "description"), [(f"`{each.NAME}`", each.ABOUT) for each in EXPERIMENTS]
     )
 
 

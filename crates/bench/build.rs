@@ -1,4 +1,4 @@
-//! Tells the program which compiler made it: counts of instructions hold for that one.
+//! Passes the compiler version to the program: counts of instructions are valid only for that compiler.
 
 fn main() {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());

@@ -2,7 +2,7 @@
 //!
 //! The same on every machine: files go in by their path below the workspace, in order, as they lie in the sources.
 
-#![allow(clippy::print_stdout)] // by which cargo is told
+#![allow(clippy::print_stdout)] // this output instructs cargo
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -56,8 +56,10 @@ def play(job: tuple[str, float, str, int, int]) -> dict[str, Any]:
     run = lifetime.begin(drive(utilization, victim, cycles), WORKLOADS[workload], settings)
     made = [lifetime.forecast(run, share_min=share) for share in SHARES]
     end = lifetime.Endurance.of(lifetime.play_to_end(run))
-    wear = run.result().json["wear"]
-    by_formula = lifetime.writable(1.0, utilization, cycles) * end.physical_pages
+    result = run.result()
+    assert result is not None, "a life that was played has a result"
+    wear: Any = result.json["wear"]
+    by_formula = float(lifetime.writable(1.0, utilization, cycles)) * end.physical_pages
     row: dict[str, Any] = {
         "workload": workload,
         "victim": victim,

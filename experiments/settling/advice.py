@@ -23,7 +23,7 @@ from flashwright.traces.workloads import Source
 TOLERANCE = 0.03
 SEED = 4242
 
-OWN = {
+OWN: dict[str, dict[str, object]] = {
     "many small dies": {
         "geometry.channels": 4,
         "geometry.dies-per-channel": 4,

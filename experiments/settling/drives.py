@@ -1,6 +1,6 @@
-"""The runs on which the verdict "settled" is held against runs ten times as long.
+"""The runs on which the verdict "settled" is compared with runs ten times as long.
 
-Two sets of families, so that the rate of being right is told of families that the rule was not chosen on:
+Two sets of families, so that accuracy is reported for families that the rule was not tuned on:
 
 - ``chosen-on``: page mapping and DFTL with seven victim policies, FAST, BAST, LAST and superblocks, under uniform,
   Zipf, hot and cold, static, sequential and mixed writes. The tolerances of ``crates/sim/src/settle.rs`` were chosen on
@@ -126,10 +126,11 @@ def held_out(seed: int, traces: Path | None) -> Case:
     settings = _geometry(draw)
     settings["capacity.utilization"] = draw.choice([0.6, 0.7, 0.8, 0.85])
     drive, workload, options = "default", _generator(draw), {}
-    precondition, requests = _start(draw)
+    precondition, asked = _start(draw)
+    requests: int | None = asked
     if family == "log-blocks":
         settings["ftl.scheme"] = draw.choice(["block", "replacement", "last", "superblock", "bast"])
-        requests = min(requests, 200_000)
+        requests = min(asked, 200_000)
     elif family == "placement":
         settings["placement.policy"] = draw.choice(PLACEMENTS)
         settings["gc.victim"] = draw.choice(["greedy", "cost-benefit", "partition-fifo"])
@@ -149,7 +150,7 @@ def held_out(seed: int, traces: Path | None) -> Case:
         settings["host.scheduler"] = draw.choice(["noop", "deadline", "kyber"])
         settings["timing.model"] = "parallel"
         options = {"depth": draw.choice([4, 16])}
-        requests = min(requests, 200_000)
+        requests = min(asked, 200_000)
     elif family == "stand-in":
         names = ("financial1", "financial2", "msn-fs", "exchange", "build")
         workload = f"stand-in:{draw.choice(names)}"

@@ -35,7 +35,7 @@ def play(case: Case, requests: int | None, window: str = "off", repeat: int = 1)
     """A run to its end, or to where the time is up."""
     ssd = case.ssd()
     settings = RunSettings(seed=case.seed, requests=requests, window=window, **case.options)
-    run = Run.create(ssd.toml, ssd.preconditioning, case.source(repeat), settings)
+    run = Run.create(ssd.toml, ssd.preconditioning or "empty", case.source(repeat), settings)
     until = time.monotonic() + SECONDS_MAX
     while not run.step(50_000) and time.monotonic() < until:
         pass
@@ -57,13 +57,14 @@ def judge(case: Case) -> dict[str, Any]:
     try:
         result = play(case, case.requests).result()
         assert result is not None
-        settled, before = result.json["settled"], result.json["precondition"]["workload"]
+        figures: Any = result.json
+        settled, before = figures["settled"], figures["precondition"]["workload"]
         row |= {"verdict": settled["verdict"], "why": settled["why"], "drift": settled["drift"]}
         row |= {"write_amplification": result.write_amplification, "interval": settled["interval"]}
         row["capacities"] = None if before is None else before["capacities"]
         if settled["verdict"] != "settled":
             return row
-        played = result.json["measured"]["requests"] + (0 if before is None else before["requests"])
+        played = figures["measured"]["requests"] + (0 if before is None else before["requests"])
         passes = 1 if before is None else before["passes"] + 1
         long = play(
             case, None if case.is_trace else 10 * played, repeat=10 * passes if case.is_trace else 1
@@ -72,11 +73,13 @@ def judge(case: Case) -> dict[str, Any]:
         row["long_requests"] = long.json["measured"]["requests"]
         row["long_write_amplification"] = long.write_amplification
         if row["long_requests"] < 3 * played and not case.is_trace:
-            row["verdict"] = "not held against a long run: it takes too long"
+            row["verdict"] = "not compared with a long run: it takes too long"
             return row
-        row["error"] = result.write_amplification / long.write_amplification - 1
+        at_last = long.write_amplification
+        assert result.write_amplification is not None and at_last is not None, "both wrote"
+        row["error"] = result.write_amplification / at_last - 1
         if before is not None and not case.is_trace:
-            row["waited"] = waited(case, before, long.write_amplification)
+            row["waited"] = waited(case, before, at_last)
     except ConfigError as error:
         row |= {"verdict": "no such drive", "why": str(error).splitlines()[0]}
     except FlashwrightError as error:

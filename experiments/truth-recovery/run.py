@@ -1,4 +1,4 @@
-"""Truth recovery: drives of known make are probed blind, and what was found is held against what was built in.
+"""Truth recovery: probe drives with known ground truth as black boxes, and compare the findings with it.
 
 python experiments/truth-recovery/run.py                      # the table of results.json
 python experiments/truth-recovery/run.py --drives 200 --jobs 2  # probe them again
@@ -35,10 +35,10 @@ PROBES = (
     "buffer-kind",
     "flush",
 )
-"""Those whose answers can be held against what was built in."""
+"""Parameters whose findings can be compared with the ground truth."""
 NONE = "none"
 HIDDEN = "hidden"
-"""What nobody can see from the outside; the right answer is that it cannot be told."""
+"""Parameters that nobody can see from outside; the right answer is "cannot tell"."""
 
 
 def expected(built: Truth) -> dict[str, object]:
@@ -153,7 +153,7 @@ def again(path: Path, names: Sequence[str], jobs: int) -> None:
 def main() -> None:
     """Read the command line, play, print."""
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--drives", type=int, help="probe so many drives anew")
+    arguments.add_argument("--drives", type=int, help="probe this many drives again")
     arguments.add_argument("--first", type=int, default=0, help="the first drive's number")
     arguments.add_argument("--mode", choices=("quick", "full"), default="full")
     arguments.add_argument("--jobs", type=int, default=1)

@@ -4,7 +4,7 @@
     python experiments/truth-recovery/twins.py --seeds 1000-1019 --probed
 
 Each drive is calibrated as a black box, a twin is fitted, and both play the pattern that was held back. By default the
-fit is told what is true of the drive's structure; with --probed what the probes say.
+fit receives the drive's true structure; with --probed, what the probes found.
 """
 
 from __future__ import annotations

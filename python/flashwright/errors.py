@@ -1,11 +1,13 @@
 """Everything that can go wrong, as exceptions; the compiled core raises these too.
 
 Each has a message of one line (one line a fault where several were found) that says where, what was
-found and what is allowed, and a ``hint`` that says what to try.
+found and what is allowed, and a ``hint`` that says what to try. Both call parameters by their names in Python;
+``parameters`` lists them, and the command line turns them into its options.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 __all__ = [
@@ -38,6 +40,8 @@ class FlashwrightError(Exception):
         What is wrong, and where.
     hint : str, optional
         What to try; the class brings a general one.
+    parameters : sequence of str, optional
+        The parameters that the message and the hint name.
 
     Examples
     --------
@@ -50,10 +54,14 @@ class FlashwrightError(Exception):
     """
 
     general_hint: ClassVar[str] = ""
+    general_parameters: ClassVar[tuple[str, ...]] = ()
 
-    def __init__(self, message: str, hint: str | None = None) -> None:
+    def __init__(
+        self, message: str, hint: str | None = None, *, parameters: Sequence[str] = ()
+    ) -> None:
         super().__init__(message)
         self.hint = self.general_hint if hint is None else hint
+        self.parameters = (*parameters, *(self.general_parameters if hint is None else ()))
 
 
 class ArgumentError(FlashwrightError, TypeError):
@@ -78,8 +86,9 @@ class TraceError(FlashwrightError):
     """A trace can't be read, does not fit the drive, or can't be written."""
 
     general_hint = (
-        "`flashwright trace info FILE` shows what is in a trace; see --format and --addresses"
+        "`flashwright trace info FILE` shows what is in a trace; see also format= and addresses="
     )
+    general_parameters = ("format", "addresses")
 
 
 class DeviceError(FlashwrightError):
@@ -114,7 +123,7 @@ class PolicyError(FlashwrightError):
 class TargetError(FlashwrightError):
     """A device or a file can't be played on, or must not be written to."""
 
-    general_hint = "a target is a block device, a file, or sim:DEVICE"
+    general_hint = "TARGET is a block device, a file, or sim:DEVICE"
 
 
 class SavedStateError(FlashwrightError):
@@ -150,11 +159,16 @@ class MissingResultError(FlashwrightError, KeyError):
     __str__ = FlashwrightError.__str__
 
 
-class Interrupted(FlashwrightError, KeyboardInterrupt):  # noqa: N818
+class Interrupted(KeyboardInterrupt):
     """Ctrl-C while something long was going; what was finished is the ``result``.
 
-    It is a ``KeyboardInterrupt`` too. Code that catches :class:`FlashwrightError` and goes on, say with the next of
-    several drives, must re-raise this one first.
+    It is a ``KeyboardInterrupt`` and no :class:`FlashwrightError`, for nothing went wrong: code that catches the latter
+    and goes on, say with the next of several drives, still ends on Ctrl-C.
+
+    Examples
+    --------
+    >>> issubclass(Interrupted, KeyboardInterrupt), issubclass(Interrupted, Exception)
+    (True, False)
     """
 
 

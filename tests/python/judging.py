@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
 from flashwright.papers import Answer, Paper, Verdict
+
+
+def together(folder: str, *names: str) -> SimpleNamespace:
+    """What files of a paper's folder hold; the papers must have been read."""
+    found = SimpleNamespace()
+    for name in names:
+        vars(found).update(vars(sys.modules[f"flashwright_experiments.{folder}.{name}"]))
+    return found
 
 
 def verdict_of(paper: Paper, id_: str, rows: Mapping[str, Any]) -> Verdict:

@@ -110,7 +110,8 @@ def test_a_result_has_all_its_parts(run: RunResult, tmp_path: Path) -> None:
     assert run.violations == ()
     assert run.write_amplification == run.json["write_amplification"]
     assert run.erases_per_block.shape == run.valid_per_block.shape == (128,)
-    assert run.valid_per_block.sum() == run.json["drive"]["logical_pages"]
+    layout = run.json["drive"]
+    assert layout is not None and run.valid_per_block.sum() == layout["logical_pages"]
     erases = run.json["wear"]["erases_per_block"]
     assert (run.erases_per_block.min(), run.erases_per_block.max()) == (
         erases["min"],
@@ -181,7 +182,7 @@ def test_runs_in_threads_know_nothing_of_each_other(ssd: Ssd) -> None:
     alone = {
         seed: ssd.play("uniform", requests=50_000, seed=seed).json["digest"] for seed in (1, 2)
     }
-    found: dict[int, str] = {}
+    found: dict[int, str | None] = {}
 
     def play(seed: int) -> None:
         found[seed] = ssd.play("uniform", requests=50_000, seed=seed).json["digest"]

@@ -7,6 +7,7 @@ import math
 import signal
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -232,23 +233,24 @@ def little_slots() -> int:
 
 
 def test_reads_go_only_to_what_was_written() -> None:
+    asked: list[tuple[Array, Array]] = []
+
     class Spy(Target):
         """Remembers what it was asked."""
 
-        asked: list[tuple[np.ndarray, np.ndarray]]
-
-        def play(self, kind, offsets_bytes, sizes_bytes, *, depth=1):  # type: ignore[no-untyped-def]
-            self.asked = getattr(self, "asked", [])
-            codes = {"read": 0, "write": 1}.get(kind) if isinstance(kind, str) else kind
+        def play(
+            self, kind: Any, offsets_bytes: Any, sizes_bytes: Any, *, depth: int = 1, **more: Any
+        ) -> Any:
+            codes = {"read": 0, "write": 1}[kind] if isinstance(kind, str) else kind
             offsets = np.asarray(offsets_bytes)
-            self.asked.append((np.broadcast_to(codes, offsets.shape), offsets))
-            return super().play(kind, offsets_bytes, sizes_bytes, depth=depth)
+            asked.append((np.broadcast_to(codes, offsets.shape), offsets))
+            return super().play(kind, offsets_bytes, sizes_bytes, depth=depth, **more)
 
     with Spy(little()) as target:
         bench = Bench(target, settings=Settings(ranges=(0.5,)))
         list(flashwright.blackbox.characterize.unpredictability.Unpredictability().run(bench))
-        kinds = np.concatenate([kind for kind, _ in target.asked])
-        places = np.concatenate([offset for _, offset in target.asked])
+        kinds = np.concatenate([kind for kind, _ in asked])
+        places = np.concatenate([offset for _, offset in asked])
     written: set[int] = set()
     reads = 0
     for position, (kind, place) in enumerate(zip(kinds.tolist(), places.tolist(), strict=True)):
@@ -501,7 +503,7 @@ def test_settings_of_a_real_target_are_refused(command: Cli, tmp_path: Path) -> 
     path = tmp_path / "drive.img"
     path.write_bytes(bytes(64 * MIB))
     said = command("characterize", path, "--set", "capacity.utilization=0.8")
-    assert said.status == 2 and "expected it with a sim: drive only" in said.err
+    assert said.status == 2 and "expected only with a sim: drive" in said.err
 
 
 def test_a_plan_asks_nothing() -> None:

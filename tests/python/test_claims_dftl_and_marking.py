@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from flashwright.papers import Answer, Setting, Verdict, papers
+from judging import together
 
 REPRODUCED, DIRECTION = Verdict.REPRODUCED, Verdict.DIRECTION
 NOT, UNTESTABLE = Verdict.NOT, Verdict.UNTESTABLE
@@ -16,12 +16,15 @@ NOT, UNTESTABLE = Verdict.NOT, Verdict.UNTESTABLE
 
 @pytest.fixture(scope="module")
 def modules() -> dict[str, Any]:
-    """The files of both papers, by folder and name."""
+    """The files of both papers: what is played and the judges of each."""
     papers()
+    dftl = ("judging", "judges_of_schemes", "judges_of_the_comparison", "judges_of_load")
+    marking = ("judging", "judges_of_amplification", "judges_of_lives", "judges_of_traces")
     return {
-        f"{folder}/{name}": sys.modules[f"flashwright_experiments.{folder}.{name}"]
-        for folder in ("dftl", "container_marking")
-        for name in ("runs", "judges")
+        "dftl/runs": together("dftl", "play", "runs"),
+        "dftl/judges": together("dftl", *dftl),
+        "container_marking/runs": together("container_marking", "runs"),
+        "container_marking/judges": together("container_marking", *marking),
     }
 
 
@@ -267,7 +270,7 @@ def test_what_the_schemes_say_of_themselves(modules: dict[str, Any], dftl: Any) 
     assert dftl.g3({"table-on-flash": [{"translation_pages": 1000}]}).verdict is NOT
     # The golden trace of figure 5, step by step.
     [job] = papers()["dftl"].parts["figure-5"].jobs(Setting())
-    row = job.function(**job.arguments)
+    row: dict[str, Any] = {**job.function(**job.arguments)}
     assert row["costs"][:2] == ["1Rt 1P", "1Rt 1P"]
     assert dftl.g4({"figure-5": [row]}).verdict is REPRODUCED
     assert dftl.g4({"figure-5": [row | {"costs": ["1Rt 1R"]}]}).verdict is NOT
@@ -288,7 +291,7 @@ def test_a_miss_that_costs_more_is_seen(modules: dict[str, Any], dftl: Any) -> N
 
 def test_merges_of_the_schemes_of_table_2(modules: dict[str, Any], dftl: Any) -> None:
     jobs = papers()["dftl"].parts["schemes"].jobs(Setting())
-    rows = [job.function(**job.arguments) for job in jobs]
+    rows: list[dict[str, Any]] = [{**job.function(**job.arguments)} for job in jobs]
     assert dftl.g6({"schemes": rows}).verdict is DIRECTION
     all_merge = [row | {"full": 1} if row["scheme"] == "superblock" else row for row in rows]
     assert dftl.g6({"schemes": all_merge}).verdict is REPRODUCED

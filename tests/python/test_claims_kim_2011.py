@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from copy import deepcopy
 from itertools import product
@@ -10,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from flashwright.papers import Setting, Verdict, papers
-from judging import verdict_of
+from flashwright.papers import Answer, Setting, Verdict, papers
+from judging import together, verdict_of
 
 PAPER = papers()["kim-2011"]
-judges: Any = sys.modules["flashwright_experiments.kim_2011.judges"]
-runs: Any = sys.modules["flashwright_experiments.kim_2011.runs"]
+judges: Any = together("kim_2011", "play", "judging", "judges_of_drives", "judges_of_postmark")
+runs: Any = together("kim_2011", "play", "runs")
 Rows = dict[str, list[dict[str, Any]]]
 GOOD, DIRECTION, NOT = Verdict.REPRODUCED, Verdict.DIRECTION, Verdict.NOT
 
@@ -254,7 +253,9 @@ def test_other_readings_are_told_beside() -> None:
     rows = section_6()
     rows["postmark-erased"] = [row | {"precondition": "empty"} for row in rows["postmark"]]
     answer = PAPER.judges["K11"].judge(rows)
-    assert answer.ours.endswith("Other readings: erased drive: reproduced")
+    assert isinstance(answer, Answer) and answer.ours.endswith(
+        "Other readings: erased drive: reproduced"
+    )
 
 
 def test_a_program_is_played() -> None:

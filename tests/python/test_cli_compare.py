@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet
 import pytest
@@ -81,14 +82,14 @@ def test_whole_workloads(command: Cli, small: str) -> None:
     [
         (
             ["--workload", "uniform", "--vary", "workload.rte=5"],
-            "error: workload.rte: found an unknown key of uniform, expected one of workload.write, "
+            "error: --vary workload.rte: found an unknown key of uniform, expected one of workload.write, "
             "workload.trim, workload.size, workload.align, workload.range, workload.depth, "
             "workload.rate, workload.arrival\nhint: did you mean workload.rate?\n",
         ),
         (
             ["--vary", "workload.rate=5"],
-            "error: workload.rate: found it with a trace, expected a workload that has keys\n"
-            "hint: play a generator (--workload SPEC), or vary depth or time-scale\n",
+            "error: --vary workload.rate: found with a trace, expected a workload that has keys\n"
+            "hint: play a generator, or vary depth or time-scale\n",
         ),
         (
             ["--workload", "uniform", "--vary", "workload.write=0.5,2"],
@@ -104,25 +105,37 @@ def test_whole_workloads(command: Cli, small: str) -> None:
         ),
         (
             ["--workload", "uniform", "--depth", "4", "--vary", "workload.rate=5,6"],
-            "error: workload.rate and depth: found both, expected one of them\n"
-            "hint: depth sets the pace whatever the workload's rate, so all runs would be alike\n",
+            "error: workload.rate and --depth: found both, expected one of them\n"
+            "hint: the latter sets the pace whatever the workload's rate, so all runs would be identical\n",
         ),
         (
             ["--workload", "uniform", "--time-scale", "2", "--vary", "workload.depth=5,6"],
-            "error: workload.depth and time-scale: found both, expected one of them\n",
+            "error: workload.depth and --time-scale: found both, expected one of them\n",
         ),
-        (["--vary", "depth=8,x"], "error: depth: found 'x', expected a whole number from 1 up\n"),
-        (["--vary", "depth=8,2.5"], "error: depth: found 2.5, expected a whole number from 1 up\n"),
-        (["--vary", "depth=8,0"], "error: depth: found 0, expected a whole number from 1 up\n"),
+        (
+            ["--vary", "depth=8,x"],
+            "error: --vary depth: found 'x', expected a whole number from 1 up\n",
+        ),
+        (
+            ["--vary", "depth=8,2.5"],
+            "error: --vary depth: found 2.5, expected a whole number from 1 up\n",
+        ),
+        (
+            ["--vary", "depth=8,0"],
+            "error: --vary depth: found 0, expected a whole number from 1 up\n",
+        ),
         (
             ["--vary", "depth=8,16", "--time-scale", "2"],
-            "error: depth and time-scale: found both, expected one of them\n",
+            "error: --depth and --time-scale: found both, expected one of them\n",
         ),
         (
             ["--vary", "time-scale=1,true"],
-            "error: time-scale: found True, expected a number from 0 to 1,000,000\n",
+            "error: --vary time-scale: found True, expected a number from 0 to 1,000,000\n",
         ),
-        (["--vary", "time-scale=1,-1"], "error: time-scale: found -1, expected 0 to 1,000,000\n"),
+        (
+            ["--vary", "time-scale=1,-1"],
+            "error: --vary time-scale: found -1, expected 0 to 1,000,000\n",
+        ),
         (
             ["--vary", "depth=1", "--vary", "depth=2"],
             "error: --vary: found depth twice, expected each key once\n",
@@ -133,7 +146,7 @@ def test_whole_workloads(command: Cli, small: str) -> None:
         ),
         (
             ["--repeat", "2", "--vary", "workload=zipf"],
-            "error: --repeat: found it with --vary workload, expected it with --trace only\n",
+            "error: --repeat: found with --vary workload, expected only with --trace\n",
         ),
         (["--vary", "workload=uniform;zpf"], 'error: workload "zpf": workload: found "zpf"'),
     ],
@@ -236,11 +249,11 @@ def test_settings_of_no_layer_in_play_are_refused(command: Cli, small: str) -> N
     said = _compare(command, small, "--vary", "ftl.bast.log-blocks=4,8")
     assert (said.status, said.out) == (2, "")
     assert said.err.startswith(
-        "error: ftl.bast.log-blocks: found it varied under other translation layers only, "
+        "error: --vary ftl.bast.log-blocks: found it varied under other translation layers only, "
         "expected ftl.scheme = bast\n"
     )
     alone = command("compare", small, *RUN, "uniform", "--vary", "ftl.dftl.ram=1KiB,2KiB")
-    assert alone.err.startswith("error: ftl.dftl.ram: found it varied under other")
+    assert alone.err.startswith("error: --vary ftl.dftl.ram: found it varied under other")
     wrong = _compare(command, small, "--vary", "ftl.dftl.ram=1KiB,x")
     assert wrong.status == 2 and "ftl.dftl.ram" in wrong.err
 
@@ -308,7 +321,7 @@ def test_a_close_up_of_every_run(command: Cli, small: str, tmp_path: Path) -> No
 def test_runs_that_no_setting_told_apart_are_named(command: Cli, small: str) -> None:
     said = _compare(command, small, "--vary", "gc.victim=greedy,random")
     assert re.search(
-        r"^alike in every request and in the end: ftl\.scheme=fast, gc\.victim=greedy; "
+        r"^identical in every request and in the final state: ftl\.scheme=fast, gc\.victim=greedy; "
         r"ftl\.scheme=fast, gc\.victim=random$",
         said.out,
         re.MULTILINE,
@@ -318,7 +331,7 @@ def test_runs_that_no_setting_told_apart_are_named(command: Cli, small: str) -> 
 
 def test_where_dftl_has_its_ram_from(command: Cli, small: str) -> None:
     said = _shown(command, small, "ftl.scheme=fast,dftl")
-    assert "DFTL's cache takes what FAST's tables would" in said
+    assert "DFTL's cache takes as much as FAST's tables would" in said
     assert "DFTL's cache" not in _shown(command, small, "ftl.scheme=page,fast")
     set_ = _compare(command, small, "--set", "ftl.dftl.ram=1KiB")
     assert set_.status == 0 and "DFTL's cache" not in set_.out
@@ -335,7 +348,8 @@ def test_the_same_in_python(small: str) -> None:
     alone = ssd.precondition("auto").play("uniform:write=1", depth=8, requests=300, seed=3)
     assert runs[3].json["digest"] == alone.json["digest"]
     scaled = compare(ssd, workloads.uniform(rate=50), {"time-scale": [1, 0.25]}, requests=300)
-    assert [run.json["pace"]["open"]["time_scale"] for run in scaled] == [1, 0.25]
+    paces: list[Any] = [run.json["pace"] for run in scaled]
+    assert [pace["open"]["time_scale"] for pace in paces] == [1, 0.25]
     whole = compare(
         ssd, "uniform", {"workload": ["sequential", workloads.zipf(), "bundled:pgbench"]}, requests=99
     )  # fmt: skip
@@ -346,7 +360,7 @@ def test_the_same_in_python(small: str) -> None:
 
 def test_faults_in_python(small: str) -> None:
     ssd = Ssd.from_toml(small)
-    with pytest.raises(errors.WorkloadError, match="found it with a trace"):
+    with pytest.raises(errors.WorkloadError, match="found with a trace"):
         compare(ssd, "bundled:pgbench", {"workload.rate": [5]})
     with pytest.raises(errors.WorkloadError, match=r"workload\.color: found an unknown key"):
         compare(ssd, "uniform", {"workload.color": ["red"]})

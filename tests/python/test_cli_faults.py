@@ -20,9 +20,7 @@ NAMES = {
     for key, items in catalogue().items()
 }
 DEVICES = ", ".join(devices())
-TRACES_HINT = (
-    "hint: `flashwright trace info FILE` shows what is in a trace; see --format and --addresses\n"
-)
+TRACES_HINT = "hint: `flashwright trace info FILE` shows what is in a trace; see also --format and --addresses\n"
 
 # What is given to `simulate default`, and what is said.
 OPTIONS: list[tuple[Sequence[str], str]] = [
@@ -57,7 +55,7 @@ OPTIONS: list[tuple[Sequence[str], str]] = [
     ),
     (
         ["--workload", "uniform", "--skip-bad-lines"],
-        "error: --skip-bad-lines: found it with --workload, expected it with --trace only\n",
+        "error: --skip-bad-lines: found with --workload, expected only with --trace\n",
     ),
     (
         ["--trace", "missing.spc"],
@@ -69,12 +67,12 @@ OPTIONS: list[tuple[Sequence[str], str]] = [
     ),
     (
         ["--workload", "uniform", "--precondition", "full"],
-        'error: precondition: found "full", expected auto, workload, empty, sequential, random or steady; '
+        'error: --precondition: found "full", expected auto, workload, empty, sequential, random or steady; '
         "workload and random take :capacities=N with N of 1 or more\n" + WORKLOADS_HINT,
     ),
     (
         ["--workload", "uniform", "--window", "10"],
-        "error: window: found '10', expected requests=N, time=10ms or off\n"
+        "error: --window: found '10', expected requests=N, time=10ms or off\n"
         "hint: a window is the stretch that one point of the time series covers\n",
     ),
     (
@@ -88,11 +86,11 @@ OPTIONS: list[tuple[Sequence[str], str]] = [
     ),
     (
         ["--workload", "uniform", "--closeup", "100:10"],
-        "error: --closeup: found it alone, expected --report or --closeup-out beside it\n",
+        "error: --closeup: found alone, expected with --report or --closeup-out\n",
     ),
     (
         ["--workload", "uniform", "--closeup-out", "rows.parquet"],
-        "error: --closeup-out: found it without --closeup, expected both\n"
+        "error: --closeup-out: found without --closeup, expected both\n"
         "hint: say which requests, such as --closeup 4920:100\n",
     ),
     (
@@ -101,12 +99,12 @@ OPTIONS: list[tuple[Sequence[str], str]] = [
     ),
     (
         ["--workload", "uniform", "--requests", "0"],
-        "error: requests: found 0, expected a whole number from 1 up\n",
+        "error: --requests: found 0, expected a whole number from 1 up\n",
     ),
     (
         ["--workload", "uniform", "--depth", "4", "--time-scale", "0.5"],
-        "error: depth and time-scale: found both, expected one of them\n"
-        "hint: a closed loop (depth) does not look at arrival times, so there is nothing to scale\n",
+        "error: --depth and --time-scale: found both, expected one of them\n"
+        "hint: a closed loop ignores arrival times, so there is nothing to scale\n",
     ),
     (
         ["--workload", "uniform", "--json", "/nowhere/run.json"],
@@ -119,7 +117,7 @@ OPTIONS: list[tuple[Sequence[str], str]] = [
     ),
     (
         ["--workload", "uniform", "--checkpoint-every", "5"],
-        "error: --checkpoint-every: found it without --checkpoint, expected both\n"
+        "error: --checkpoint-every: found without --checkpoint, expected both\n"
         "hint: name a file to save to\n",
     ),
     (
@@ -133,7 +131,7 @@ OPTIONS: list[tuple[Sequence[str], str]] = [
     ),
     (
         ["--zzz"],
-        "error: no such option: --zzz\nhint: `flashwright simulate --help` lists what it takes\n",
+        "error: no such option: --zzz\nhint: `flashwright simulate --help` lists its options\n",
     ),
     (
         ["--resume", "missing.saved"],
@@ -141,8 +139,8 @@ OPTIONS: list[tuple[Sequence[str], str]] = [
     ),
     (
         ["--resume", "missing.saved", "--seed", "2"],
-        "error: --seed: found with --resume, expected none of what makes a run\n"
-        "hint: a saved run goes on as it was begun\n",
+        "error: --seed: found with --resume, expected no option that defines a run\n"
+        "hint: a saved run continues with the options that it was started with\n",
     ),
 ]
 
@@ -278,9 +276,9 @@ def test_resume_on_another_drive(command: Cli, small: str, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("vary", "said"),
     [
-        ([], "error: vary: found nothing to vary, expected at least one key with its values\n"),
+        ([], "error: --vary: found nothing to vary, expected at least one key with its values\n"),
         (["gc.victim"], "error: --vary: found 'gc.victim', expected KEY=A,B,C\n"),
-        (["gc.victim=greedy,ffo"], 'error: gc.victim: found "ffo", expected greedy'),
+        (["gc.victim=greedy,ffo"], 'error: --vary gc.victim: found "ffo", expected greedy'),
         (["gc.color=red"], "error: gc.color: unknown key"),
     ],
 )

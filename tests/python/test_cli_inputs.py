@@ -118,7 +118,7 @@ def test_what_cant_come_through_a_pipe(small: str, spc: Path, tmp_path: Path) ->
     options = ("--trace", "-", "--checkpoint", saved, "--stop-after", 100)
     done = flashwright("simulate", small, *options, given=spc.read_bytes())
     assert done.returncode == 2 and not saved.exists()
-    assert done.stderr.startswith(b"error: --checkpoint: found it with a trace from a pipe")
+    assert done.stderr.startswith(b"error: --checkpoint: found with a trace from a pipe")
 
 
 def test_byte_order_marks_are_taken(command: Cli, spc: Path, tmp_path: Path) -> None:
@@ -208,7 +208,7 @@ REFUSED: list[tuple[Sequence[object], str]] = [
     (("--windows-out", "-"), "--windows-out: found '-', expected a file whose name ends in "),
     (("--report", "page.pdf"), "--report: found 'page.pdf', expected a file whose name ends in "),
     (("--report", "-"), "--report: found '-', expected the name of a file"),
-    (("--checkpoint", "-"), "output: found '-', expected the name of a file"),
+    (("--checkpoint", "-"), "FILE: found '-', expected the name of a file"),
 ]
 
 
@@ -277,7 +277,8 @@ def test_without_a_drive_the_default_one_is_played(command: Cli) -> None:
 # Help ---------------------------------------------------------------------------------------------
 
 COMMANDS = [
-    "simulate", "compare", "replay", "advise", "lifetime", "reproduce", "sweep", "trace info",
+    "simulate", "compare", "replay", "advise space", "advise host", "lifetime formula",
+    "lifetime simulate", "lifetime forecast", "lifetime smart", "reproduce", "sweep", "trace info",
     "trace convert", "trace record", "policies", "devices",
 ]  # fmt: skip
 
@@ -295,12 +296,12 @@ def test_help_lists_every_option_in_a_group(command: Cli, name: str) -> None:
 
 def test_help_names_the_groups_and_hides_old_names(command: Cli) -> None:
     said = command("simulate", "--help").out
-    for group in ("What is played", "The drive", "Saving and resuming", "Output"):
+    for group in ("Workload", "The drive", "Saving and resuming", "Output"):
         assert f"\n{group}:\n" in said and group in PANELS
     assert said.startswith("Usage: flashwright simulate [OPTIONS] [DEVICE]\n")
     assert "--speed" not in command("replay", "--help").out
     top = command("--help").out
-    for group in ("Simulate", "Look into a drive", "Plan", "Papers and grids", "Traces and lists"):
+    for group in ("Simulate", "Examine a drive", "Plan", "Papers and grids", "Traces and lists"):
         assert f"\n{group}:\n" in top
     examples = re.findall(r"^    flashwright .*", top, re.MULTILINE)
     assert len(examples) == 3 and "..." not in top.replace("[ARGS]...", "")

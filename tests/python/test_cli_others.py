@@ -37,7 +37,7 @@ def test_compare_lays_runs_side_by_side(command: Cli, small: str, tmp_path: Path
     ]
     for label in labels:
         assert label in said.out
-    assert "every read and the final states are right" in said.out
+    assert "every read and the final states are correct" in said.out
     document = json.loads(figures.read_text())
     assert [run["label"] for run in document["runs"]] == labels
     amplification = {run["label"]: run["write_amplification"] for run in document["runs"]}
@@ -113,7 +113,7 @@ def test_policies_lists_everything(command: Cli) -> None:
 
 def test_every_listed_choice_can_be_made(command: Cli, small: str) -> None:
     found = command("policies", "--json", "-").json
-    needs = {
+    needs: dict[str, dict[str, object]] = {
         "wear.policy": {"wear.pe-cycles-max": 1000},
         "ram.manager": {"ram.size": "1 MiB"},
         "host.scheduler": {

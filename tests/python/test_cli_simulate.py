@@ -115,7 +115,7 @@ def test_the_table_names_everything_that_matters(command: Cli, small: str) -> No
         "random:capacities=2 (3,276 pages written)",
         "20,000 requests",
         "write amplification",
-        "every read and the final state are right",
+        "every read and the final state are correct",
         "digest",
     ):
         assert words in said.out
@@ -242,8 +242,18 @@ def test_a_close_up_has_the_rows_of_consecutive_requests(
     command: Cli, small: str, tmp_path: Path
 ) -> None:
     rows, some = tmp_path / "rows.parquet", tmp_path / "some.parquet"
-    run = ("simulate", small, "--workload", "uniform:write=0.8,rate=3000", "--requests", 3000)
-    run = (*run, "--precondition", "random", "--warmup", 500, "--json", "-")
+    run: tuple[object, ...] = ("simulate", small, "--requests", 3000)
+    run = (
+        *run,
+        "--workload",
+        "uniform:write=0.8,rate=3000",
+        "--precondition",
+        "random",
+        "--warmup",
+        500,
+        "--json",
+        "-",
+    )
     said = command(
         *run, "--requests-out", rows, "--closeup", "2900:200", "--closeup-out", some
     )  # fmt: skip
@@ -274,7 +284,7 @@ def test_a_close_up_of_a_run_in_two_parts(command: Cli, small: str, tmp_path: Pa
     assert pyarrow.feather.read_table(parts).equals(pyarrow.feather.read_table(whole))
     command("simulate", small, *UNIFORM, "--checkpoint", saved, "--stop-after", 50)
     said = command("simulate", "--resume", saved, "--closeup-out", parts)
-    assert said.err.startswith("error: --closeup-out: the saved run keeps no close-up\n")
+    assert said.err.startswith("error: --closeup-out: the saved run has no close-up\n")
 
 
 @pytest.mark.parametrize("stop", [1, 7_777, 19_999])
@@ -294,8 +304,18 @@ def test_a_run_in_two_parts_is_the_same_run(
 
 def test_a_run_of_a_trace_in_two_parts(command: Cli, small: str, spc: Path, tmp_path: Path) -> None:
     saved = tmp_path / "run.saved"
-    run = ("simulate", small, "--trace", spc, "--addresses", "dense", "--repeat", 2, "--json", "-")
-    run = (*run, "--set", "capacity.utilization=0.9", "--set", "geometry.blocks-per-plane=128")
+    run: tuple[object, ...] = ("simulate", small, "--trace", spc, "--addresses", "dense")
+    run = (
+        *run,
+        "--repeat",
+        2,
+        "--json",
+        "-",
+        "--set",
+        "capacity.utilization=0.9",
+        "--set",
+        "geometry.blocks-per-plane=128",
+    )
     whole = command(*run).json
     command(*run, "--checkpoint", saved, "--stop-after", 3500)
     rest = command("simulate", "--resume", saved, "--json", "-").json
@@ -414,7 +434,7 @@ def test_snapshots_are_shown_and_survive_a_saved_run(
     saved, report = tmp_path / "run.saved", tmp_path / "run.html"
     run = (small, "--workload", "uniform", "--requests", 20_000, "--snapshots", 8)
     alone = command("simulate", *run)
-    assert alone.status == 2 and "--snapshots: found it alone" in alone.err
+    assert alone.status == 2 and "--snapshots: found alone" in alone.err
     command("simulate", *run, "--report", report, "--stop-after", 9000, "--checkpoint", saved)
     command("simulate", "--resume", saved, "--report", report)
     rest = embedded(report.read_text(encoding="utf-8"), "plots")

@@ -250,5 +250,5 @@ def test_a_trace_that_changes_while_the_run_goes_is_noticed_when_it_is_resumed(
     with trace.open("a") as more:
         more.write("0,0,4096,w,2.0\n")
     made.go(stop_after=500, checkpoint=saved)
-    with pytest.raises(SavedStateError, match="changed while the run was going"):
+    with pytest.raises(SavedStateError, match="changed during the run"):
         Run.load(saved)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import re
 import sys
 from functools import cache
@@ -77,6 +78,35 @@ def test_what_is_not_run(capsys: pytest.CaptureFixture[str]) -> None:
                 print(f"\n{name}: not run: {why}", end="")
     # A new one is to be thought about: most commands can be made small enough to run.
     assert sum(map(len, reasons.values())) == 13
+
+
+def test_paths_in_architecture_exist() -> None:
+    tops = ["crates", "docs", "examples", "experiments", "python", "tests", "tools"]
+    there = {f"/{path.relative_to(ROOT)}" for top in tops for path in (ROOT / top).rglob("*")}
+    there |= {f"/{name}" for name in tops} | {f"/{path.name}" for path in ROOT.glob("*.*")}
+    named = re.findall(r"`([\w.*/-]+)`", page(ROOT / "ARCHITECTURE.md"))
+    paths = [name for name in named if "/" in name or re.search(r"\w\.(rs|py|js|toml|md)$", name)]
+    assert len(paths) > 40
+    missing = [
+        path
+        for path in paths
+        if not fnmatch.filter(there, f"*/{path.rstrip('/').replace('NAME', '*')}")
+    ]
+    assert missing == []
+
+
+def test_rust_tests_that_pages_name_exist() -> None:
+    named = [
+        found
+        for path in PAGES
+        for found in re.findall(
+            r"cargo test -p flashwright-(\w+) --test (\w+)(?: (\w+))?", page(path)
+        )
+    ]
+    assert len(named) > 5
+    for crate, target, module in named:
+        assert (ROOT / "crates" / crate / "tests" / f"{target}.rs").is_file(), (crate, target)
+        assert (ROOT / "crates" / crate / "tests" / f"{module or target}.rs").is_file(), module
 
 
 def prose_near(text: str, start: int, end: int) -> str:

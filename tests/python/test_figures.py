@@ -168,7 +168,7 @@ def test_compare_and_the_formula_have_them_too(command: Cli, small: str, tmp_pat
     assert (folder / "01-mean-response-time.svg").exists()
     folder = tmp_path / "formula"
     said = command(
-        "lifetime", "--capacity", "100GB", "--cycles", 10_000, "--written", "50TB", "--figures", folder,
+        "lifetime", "formula", "--capacity", "100GB", "--cycles", 10_000, "--written", "50TB", "--figures", folder,
     )  # fmt: skip
     assert said.status == 0, said.err
     assert sorted(path.name for path in folder.iterdir()) == [
@@ -179,10 +179,11 @@ def test_compare_and_the_formula_have_them_too(command: Cli, small: str, tmp_pat
 
 @pytest.mark.parametrize(
     "name",
-    ["simulate", "compare", "advise", "lifetime", "sweep", "replay", "probe", "characterize", "reproduce"],
+    ["simulate", "compare", "advise space", "advise host", "lifetime formula", "lifetime simulate",
+     "lifetime forecast", "sweep", "replay", "probe", "characterize", "reproduce"],
 )  # fmt: skip
 def test_every_command_with_a_page_takes_it(command: Cli, name: str) -> None:
-    said = command(name, "--help")
+    said = command(*name.split(), "--help")
     assert "--report FILE.html" in said.out and "--figures FOLDER" in said.out
 
 
@@ -194,7 +195,7 @@ def test_nothing_is_played_where_they_could_not_be_written(
     said = command("simulate", small, "--figures", file)
     assert said.status == 2 and said.out == ""
     assert said.err.splitlines()[0] == f"error: {file}: is a file; expected a folder"
-    with pytest.raises(OutputError, match="can't be made: no such file"):
+    with pytest.raises(OutputError, match="can't be created: no such file"):
         check_figures(tmp_path / "none" / "deeper")
     find = importlib.util.find_spec
     monkeypatch.setattr(

@@ -17,7 +17,8 @@ WORKLOAD = "stand-in:financial1"
 def play(scheduler: str, **settings: object) -> dict[str, Any]:
     changes = {"host.scheduler": scheduler, **settings}
     drive = Ssd.named("default").with_settings([f"{key}={value}" for key, value in changes.items()])
-    return drive.play(workloads.stand_in("financial1"), requests=3_000, depth=64, verify=True).json
+    run = drive.play(workloads.stand_in("financial1"), requests=3_000, depth=64, verify=True)
+    return dict(run.json)
 
 
 def test_layers_are_counted_from_the_host_down() -> None:

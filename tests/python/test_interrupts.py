@@ -60,10 +60,10 @@ COMMANDS = {
     "simulate": ["default", *ENDLESS, "--checkpoint", "run.saved"],
     "compare": ["default", *ENDLESS, "--vary", "gc.victim=greedy,fifo"],
     "lifetime": [
-        *("default", "--simulate", "--workload", "uniform", "--quiet"),
+        *("simulate", "default", "--workload", "uniform", "--quiet"),
         *("--set", "wear.pe-cycles-max=1000000"),
     ],
-    "advise": ["default", *ENDLESS, "--jobs", "2"],
+    "advise": ["space", "default", *ENDLESS, "--jobs", "2"],
     "probe": ["sim:default", "--state", "state", "--quiet"],
     "characterize": ["sim:default", "--quiet"],
     "replay": ["sim:default", *ENDLESS],

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from conftest import Cli
 from flashwright import Run, Ssd, errors, lifetime, workloads
 from test_report import embedded
 
+SMART = Path(__file__).parent / "smart"
 LIFE = ("--set", "timing.model=none", "--set", "geometry.blocks-per-plane=64")
 
 
@@ -102,7 +104,7 @@ def test_a_life_in_two_parts_is_the_same_life(tmp_path: Path) -> None:
 
 
 def test_a_trace_is_repeated_until_the_end(spc: Path) -> None:
-    told = []
+    told: list[Any] = []
     trace = workloads.trace(spc)
     run = lifetime.begin(tiny(5).precondition("empty"), trace)
     result = lifetime.play_to_end(run, progress=told.append)
@@ -138,7 +140,7 @@ def test_a_forecast_meets_the_end(workload: str, victim: str, most: float) -> No
     end = lifetime.Endurance.of(lifetime.play_to_end(run))
     assert abs(made.host_pages / end.host_pages - 1) < most
     # Equation 1 is much further off.
-    by_formula = lifetime.writable(1, 0.8, 100) * end.physical_pages
+    by_formula = float(lifetime.writable(1, 0.8, 100)) * end.physical_pages
     assert abs(by_formula / end.host_pages - 1) > 1.2 * most
 
 
@@ -169,7 +171,8 @@ def test_extrapolation_of_blocks_with_rates_of_their_own() -> None:
 def test_a_drive_that_ends_first_has_no_forecast() -> None:
     run = lifetime.begin(tiny(4), "uniform")
     assert lifetime.forecast(run) is None
-    assert run.result().json["ended"] == "worn-out"
+    result = run.result()
+    assert result is not None and result.json["ended"] == "worn-out"
 
 
 @pytest.mark.parametrize("text", ["", "five", "GB", "1 QB", "-3GB", "1e400x"])
@@ -190,7 +193,7 @@ def test_rates_that_are_none(text: str) -> None:
 def test_by_formula(command: Cli, tmp_path: Path) -> None:
     report = tmp_path / "formula.html"
     said = command(
-        "lifetime", "--capacity", "100GB", "--cycles", 10_000, "--reserved", "0.5,0.9",
+        "lifetime", "formula", "--capacity", "100GB", "--cycles", 10_000, "--reserved", "0.5,0.9",
         "--written", "50TB", "--json", "-", "--report", report,
     )  # fmt: skip
     assert said.status == 0
@@ -202,14 +205,18 @@ def test_by_formula(command: Cli, tmp_path: Path) -> None:
     view = embedded(page, "plots")["charts"]["residual"]["views"][0]
     assert [line["part"] for line in view["series"]] == ["50 TB written"]
     assert embedded(page, "results") == said.json
-    shown = command("lifetime", "--capacity", "100GB", "--cycles", 10_000, "--written", "50TB").out
+    shown = command(
+        "lifetime", "formula", "--capacity", "100GB", "--cycles", 10_000, "--written", "50TB"
+    ).out
     assert "99.8" not in shown and "50.1 TB" in shown
 
 
 def test_by_formula_for_a_drive(command: Cli) -> None:
-    plain = command("lifetime", "default", "--cycles", 3000, "--json", "-").json
+    plain = command("lifetime", "formula", "default", "--cycles", 3000, "--json", "-").json
     assert plain["capacity_bytes"] == pytest.approx(0.9 * 2**32, rel=1e-4)
-    counted = command("lifetime", "default", "--cycles", 3000, "--effective", "--json", "-").json
+    counted = command(
+        "lifetime", "formula", "default", "--cycles", 3000, "--effective", "--json", "-"
+    ).json
     assert counted["capacity_bytes"] == 2**32
     assert counted["reserved_factor"] == pytest.approx(0.9, rel=1e-4)
     rows = zip(plain["rows"], counted["rows"], strict=True)
@@ -219,64 +226,116 @@ def test_by_formula_for_a_drive(command: Cli) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("lifetime",), "--capacity: found nothing"),
-        (("lifetime", "--capacity", "100GB"), "--cycles: found nothing"),
-        (("lifetime", "default"), "--cycles: found nothing"),
-        (("lifetime", "--capacity", "1x", "--cycles", "9"), "--capacity: found '1x'"),
-        (("lifetime", "--capacity", "1GB", "--cycles", "9", "--reserved", "a"), "--reserved"),
+        (("formula",), "--capacity: found nothing"),
+        (("formula", "--capacity", "100GB"), "--cycles: found nothing"),
+        (("formula", "default"), "--cycles: found nothing"),
+        (("formula", "--capacity", "1x", "--cycles", "9"), "--capacity: found '1x'"),
+        (("formula", "--capacity", "1GB", "--cycles", "9", "--reserved", "a"), "--reserved"),
         (
-            ("lifetime", "--capacity", "1GB", "--cycles", "9", "--reserved", "1"),
-            "reserved: found 1",
+            ("formula", "--capacity", "1GB", "--cycles", "9", "--reserved", "1"),
+            "--reserved: found 1",
         ),
-        (("lifetime", "--capacity", "1GB", "--cycles", "9", "--effective"), "--physical"),
-        (("lifetime", "default", "--simulate"), "wear.pe-cycles-max: found 0"),
-        (("lifetime", "--simulate"), "DEVICE: found nothing"),
-        (("lifetime", "default", "--simulate", "--smart", "x"), "found both"),
-        (("lifetime", "default", "--fast-forward"), "--fast-forward: found it with the formula"),
-        (("lifetime", "default", "--simulate", "--written", "1TB"), "--written: found it with"),
-        (("lifetime", "default", "--simulate", "--against-full"), "--against-full: found it with"),
-        (("lifetime", "default", "--simulate", "--requests", "9"), "--requests"),
-        (
-            ("lifetime", "default", "--simulate", "--cycles", "9", "--write-rate", "x"),
-            "--write-rate: found 'x'",
-        ),
-        (
-            ("lifetime", "default", "--simulate", "--fast-forward", "--stop-after", "9"),
-            "--stop-after: found it with --fast-forward",
-        ),
-        (
-            ("lifetime", "default", "--cycles", "9", "--workload", "zipf"),
-            "--workload: found it with",
-        ),
-        (
-            ("lifetime", "default", "--cycles", "9", "--write-rate", "1MB/s"),
-            "--write-rate: found it",
-        ),
-        (("lifetime", "default", "--smart", "x"), "DEVICE: found it with --smart"),
-        (("lifetime", "--smart", "x", "--seed", "2"), "--seed: found it with --smart"),
-        (("lifetime", "--smart", "x", "--report", "r.html"), "--report: found it with --smart"),
-        (("lifetime", "--simulate", "--resume", "none.saved"), "none.saved"),
-        (("lifetime", "--resume", "none.saved", "--seed", "2"), "--seed: found with --resume"),
+        (("formula", "--capacity", "1GB", "--cycles", "9", "--effective"), "--physical"),
+        (("formula", "--set", "gc.victim=fifo"), "--set: found without DEVICE"),
+        (("formula", "default", "--workload", "zipf"), "no such option: --workload"),
+        (("simulate", "default"), "wear.pe-cycles-max: found 0"),
+        (("simulate",), "DEVICE: found nothing"),
+        (("simulate", "default", "--written", "1TB"), "no such option: --written"),
+        (("simulate", "default", "--requests", "9"), "no such option: --requests"),
+        (("simulate", "default", "--closeup", "0:9"), "no such option: --closeup"),
+        (("simulate", "default", "--write-rate", "x"), "--write-rate: found 'x'"),
+        (("simulate", "default", "--json", "/no/such/folder/x"), "/no/such/folder/x: can't be"),
+        (("simulate", "--resume", "none.saved"), "none.saved"),
+        (("simulate", "--resume", "none.saved", "--seed", "2"), "--seed: found with --resume"),
+        (("forecast", "default", "--stop-after", "9"), "no such option: --stop-after"),
+        (("forecast", "default", "--measure-share", "1"), "--measure-share: found 1.0"),
+        (("forecast",), "missing argument 'DEVICE'"),
+        (("smart", "x", "--seed", "2"), "no such option: --seed"),
+        (("smart", "x", "--report", "r.html"), "no such option: --report"),
+        (("smart", "x", "--json", "/no/such/folder/x"), "/no/such/folder/x: can't be"),
+        (("simulat", "default"), "no such command 'simulat'. Did you mean 'simulate'"),
     ],
 )
 def test_what_does_not_fit_is_refused(command: Cli, arguments: tuple[str, ...], says: str) -> None:
-    said = command(*arguments)
-    assert said.status == 2
-    assert says in said.err and said.err.startswith("error: ")
+    said = command("lifetime", *arguments)
+    assert (said.status, said.out) == (2, "")
+    assert said.err.startswith(f"error: {says}")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "forms"),
+    [
+        (("--capacity", "100GB", "--cycles", 9), ("", "formula")),
+        (("--smart", SMART / "made-up-nvme-smart-log.json"), (" --smart FILE", "smart FILE")),
+        (("default", "--simulate", *LIFE, "--cycles", 5), (" --simulate", "simulate")),
+        (
+            ("default", "--simulate", "--fast-forward", *LIFE, "--cycles", 60),
+            (" --simulate --fast-forward", "forecast"),
+        ),
+    ],
+)
+def test_old_forms_say_what_to_write(
+    command: Cli, arguments: tuple[object, ...], forms: tuple[str, str]
+) -> None:
+    before, now = forms
+    old = command("lifetime", *arguments)
+    assert old.status == 0
+    note = f"note: `lifetime{before}` is an old form; write `flashwright lifetime {now}`\n"
+    assert old.err.startswith(note)
+    ways = ("--smart", "--simulate", "--fast-forward")
+    new = command("lifetime", now.split()[0], *(each for each in arguments if each not in ways))
+    assert new.status == 0 and new.out == old.out and "old form" not in new.err
+    quiet = command("lifetime", *arguments, "--quiet")
+    assert (quiet.out, quiet.err) == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("default", "--simulate", "--smart", "x"), "found both"),
+        (("default", "--fast-forward"), "--fast-forward: found with the formula"),
+        (("default", "--simulate", "--written", "1TB"), "--written: found with"),
+        (("default", "--simulate", "--against-full"), "--against-full: found with"),
+        (("default", "--simulate", "--requests", "9"), "--requests"),
+        (
+            ("default", "--simulate", "--fast-forward", "--stop-after", "9"),
+            "--stop-after: found with --fast-forward",
+        ),
+        (("default", "--cycles", "9", "--workload", "zipf"), "--workload: found with"),
+        (("default", "--cycles", "9", "--write-rate", "1MB/s"), "--write-rate: found"),
+        (("default", "--smart", "x"), "DEVICE: found with --smart"),
+        (("--smart", "x", "--seed", "2"), "--seed: found with --smart"),
+        (("--smart", "x", "--report", "r.html"), "--report: found with --smart"),
+    ],
+)
+def test_old_forms_refuse_two_ways_at_once(
+    command: Cli, arguments: tuple[str, ...], says: str
+) -> None:
+    said = command("lifetime", *arguments)
+    assert said.status == 2 and says in said.err and said.err.startswith("error: ")
 
 
 def test_simulate_stop_and_resume(command: Cli, tmp_path: Path) -> None:
     drive = (*LIFE, "--cycles", 8, "--workload", "uniform", "--quiet", "--json")
-    whole = command("lifetime", "default", "--simulate", *drive, "-").json
+    whole = command("lifetime", "simulate", "default", *drive, "-").json
     assert whole["ended"] == "worn-out" and whole["years"] is None
     saved, report = tmp_path / "life.saved", tmp_path / "life.html"
     part = command(
-        "lifetime", "default", "--simulate", *drive, "-", "--stop-after", 100_000, "--checkpoint", saved
+        "lifetime", "simulate", "default", *drive, "-", "--stop-after", 100_000, "--checkpoint", saved
     )  # fmt: skip
     assert part.status == 0
     assert part.json["ended"] == "interrupted" and 0 < part.json["budget_used"] < 1
     rest = command(
-        "lifetime", "--resume", saved, "--json", "-", "--write-rate", "1dwpd", "--report", report
+        "lifetime",
+        "simulate",
+        "--resume",
+        saved,
+        "--json",
+        "-",
+        "--write-rate",
+        "1dwpd",
+        "--report",
+        report,
     ).json
     for key in ("host_pages", "endurance_efficiency", "drive_writes"):
         assert rest[key] == whole[key]
@@ -288,15 +347,15 @@ def test_simulate_stop_and_resume(command: Cli, tmp_path: Path) -> None:
 
 def test_fast_forward_says_its_error(command: Cli) -> None:
     said = command(
-        "lifetime", "default", *LIFE, "--cycles", 60, "--precondition", "random", "--simulate",
-        "--set", "capacity.utilization=0.7", "--workload", "uniform", "--fast-forward",
+        "lifetime", "forecast", "default", *LIFE, "--cycles", 60, "--precondition", "random",
+        "--set", "capacity.utilization=0.7", "--workload", "uniform",
         "--against-full", "--write-rate", "1GB/day",
     )  # fmt: skip
     assert said.status == 0
     assert "cleaning steady" in said.out and "the forecast is off by" in said.out
     figures = command(
-        "lifetime", "default", *LIFE, "--cycles", 60, "--precondition", "random", "--simulate",
-        "--set", "capacity.utilization=0.7", "--workload", "uniform", "--fast-forward",
+        "lifetime", "forecast", "default", *LIFE, "--cycles", 60, "--precondition", "random",
+        "--set", "capacity.utilization=0.7", "--workload", "uniform",
         "--against-full", "--json", "-",
     ).json  # fmt: skip
     assert figures["method"] == "extrapolated"
@@ -311,17 +370,15 @@ def test_a_saved_run_without_a_limit_is_refused(command: Cli, tmp_path: Path) ->
         "simulate", "default", "--workload", "uniform", "--requests", 20_000, "--stop-after", 9000,
         "--checkpoint", saved,
     )  # fmt: skip
-    said = command("lifetime", "--simulate", "--resume", saved)
+    said = command("lifetime", "simulate", "--resume", saved)
     assert said.status == 2 and "no limit of erases" in said.err
 
 
 # SMART data ----------------------------------------------------------------------------------------
 
-SMART = Path(__file__).parent / "smart"
-
 
 def smart_of(command: Cli, name: str, *more: object) -> dict[str, object]:
-    said = command("lifetime", "--smart", SMART / f"made-up-{name}.json", "--json", "-", *more)
+    said = command("lifetime", "smart", SMART / f"made-up-{name}.json", "--json", "-", *more)
     assert said.status == 0, said.err
     return said.json
 
@@ -345,7 +402,7 @@ def test_nvme_by_nvme_cli(command: Cli) -> None:
     assert (found["years_left"], found["endurance_bytes"]) == (None, None)
     # Less than one percent in 1,000 hours.
     assert found["years_left_min"] == pytest.approx(99_000 / 8766)
-    said = command("lifetime", "--smart", SMART / "made-up-nvme-smart-log.json")
+    said = command("lifetime", "smart", SMART / "made-up-nvme-smart-log.json")
     assert "more than 11.3 years" in said.out
 
 
@@ -369,7 +426,7 @@ def test_ata_device_statistics_come_first(command: Cli) -> None:
 
 
 def test_missing_fields_are_named_with_what_prints_them(command: Cli) -> None:
-    said = command("lifetime", "--smart", SMART / "made-up-smartctl-ata-bare.json", "--json", "-")
+    said = command("lifetime", "smart", SMART / "made-up-smartctl-ata-bare.json", "--json", "-")
     assert said.status == 0
     assert said.json["host_bytes_written"] == 1000 * 2**25
     # The hours are in attribute 9 where the summary lacks them.
@@ -401,7 +458,7 @@ def test_missing_fields_are_named_with_what_prints_them(command: Cli) -> None:
 def test_files_that_are_no_smart_data(command: Cli, tmp_path: Path, text: str, says: str) -> None:
     path = tmp_path / "smart.json"
     path.write_text(text)
-    said = command("lifetime", "--smart", path)
+    said = command("lifetime", "smart", path)
     assert said.status == 2
     assert says in said.err and str(path) in said.err and "hint: " in said.err
 
@@ -409,11 +466,11 @@ def test_files_that_are_no_smart_data(command: Cli, tmp_path: Path, text: str, s
 def test_other_files(command: Cli, tmp_path: Path) -> None:
     binary = tmp_path / "binary"
     binary.write_bytes(b"\xff\xfe\x00")
-    assert "not text in UTF-8" in command("lifetime", "--smart", binary).err
-    assert "no such file" in command("lifetime", "--smart", tmp_path / "none").err
-    disk = command("lifetime", "--smart", SMART / "made-up-smartctl-disk.json")
+    assert "not text in UTF-8" in command("lifetime", "smart", binary).err
+    assert "no such file" in command("lifetime", "smart", tmp_path / "none").err
+    disk = command("lifetime", "smart", SMART / "made-up-smartctl-disk.json")
     assert disk.status == 2 and "7,200 turns" in disk.err
-    refused = command("lifetime", "--smart", SMART / "made-up-smartctl-refused.json")
+    refused = command("lifetime", "smart", SMART / "made-up-smartctl-refused.json")
     assert refused.status == 2 and "Permission denied" in refused.err
 
 
@@ -426,7 +483,7 @@ def test_every_fixture_says_that_it_is_made_up() -> None:
 
 
 def test_smart_data_from_standard_input() -> None:
-    command = (sys.executable, "-m", "flashwright", "lifetime", "--smart", "-", "--json", "-")
+    command = (sys.executable, "-m", "flashwright", "lifetime", "smart", "-", "--json", "-")
     text = (SMART / "made-up-smartctl-nvme.json").read_text()
     good = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
     assert (good.returncode, json.loads(good.stdout)["years_left"]) == (0, pytest.approx(19))

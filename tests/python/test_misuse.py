@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,8 @@ import flashwright
 from conftest import Cli
 from flashwright import Profile, Run, RunSettings, Ssd, Target, cli, smart, tracefiles, workloads
 from flashwright import policies as written
+from flashwright.cli.help import PANELS
+from flashwright.cli.render.errors import as_typed
 from flashwright.errors import ArgumentError, FlashwrightError, WorkloadError
 from flashwright.grid.sweep import Sweep
 from flashwright.run.run import PlaySettings
@@ -221,10 +225,12 @@ def test_a_wrong_argument_is_told_in_a_line(call: str, said: str) -> None:
 
 
 def test_what_is_right_passes() -> None:
-    plain = DRIVE.play("uniform", requests=np.int64(50), depth=np.int32(2), time_scale=None)
+    of_numpy: dict[str, Any] = {"requests": np.int64(50), "depth": np.int32(2)}
+    plain = DRIVE.play("uniform", **of_numpy, time_scale=None)
     assert plain.json["measured"]["requests"] == 50
     assert DRIVE.with_({"geometry.channels": np.int64(2), "capacity.utilization": np.float64(0.5)})
-    assert list(RESULT.latency_ns.quantile((0.5, np.float32(1)))) == [0.5, 1.0]
+    shares: Any = (0.5, np.float32(1))
+    assert list(RESULT.latency_ns.quantile(shares)) == [0.5, 1.0]
     assert len(
         flashwright.compare(DRIVE, "uniform", {"gc.victim": ("greedy", "fifo")}, requests=10)
     )
@@ -292,7 +298,7 @@ FILES: dict[str, Callable[[Path], list[object]]] = {
         *("--scheduler", "parallelism-aware", "--profile", path),
     ],
     "against": lambda path: ["probe", "sim:default", "--against", path],
-    "smart": lambda path: ["lifetime", "--smart", path],
+    "smart": lambda path: ["lifetime", "smart", path],
     "trace": lambda path: ["simulate", "default", "--trace", path],
     "info": lambda path: ["trace", "info", path],
     "policy": lambda path: ["simulate", "default", "--policy", f"{path}:Mine"],
@@ -340,3 +346,96 @@ def test_a_fault_of_the_program_is_one_line(
     monkeypatch.setenv("FLASHWRIGHT_TRACEBACK", "1")
     assert cli.run(["devices"]) == 1
     assert "Traceback (most recent call last):" in capfd.readouterr().err
+
+
+SSD = Ssd.named("default")
+# What is called in Python, what is said there, and what the command line says of the same.
+FACES: list[tuple[Callable[[], object], str, str]] = [
+    (
+        lambda: SSD.play("uniform", requests=10, depth=2, time_scale=2.0),
+        "depth and time_scale: found both, expected one of them",
+        "--depth and --time-scale: found both, expected one of them",
+    ),
+    (
+        lambda: SSD.play("uniform", requests=10, audit_every=3),
+        "audit_every: found without verify=True, expected both; add verify=True",
+        "--audit: found without --verify, expected both; add --verify",
+    ),
+    (
+        lambda: flashwright.replay("/dev/null", "uniform", settings=["gc.victim=fifo"]),
+        "settings: gc.victim: found with a device or file, expected only with sim:DEVICE; "
+        "of a real drive only the schedulers before it can be set; see also queue_depth=",
+        "--set: gc.victim: found with a device or file, expected only with sim:DEVICE; "
+        "of a real drive only the schedulers before it can be set; see also --queue-depth",
+    ),
+    (
+        lambda: SSD.with_settings(["host.scheduler=elevator"]),
+        'settings: host.scheduler: found "elevator", expected ',
+        '--set: host.scheduler: found "elevator", expected ',
+    ),
+    (
+        lambda: flashwright.replay("sim:default", "uniform", time_limit=-3.0),
+        "time_limit: found -3, expected a number from 0.000001 to 1,000,000; time_scale=0.5 plays ",
+        "--time-limit: found -3, expected a number from 0.000001 to 1,000,000; --time-scale 0.5 plays ",
+    ),
+    (
+        lambda: flashwright.probe(SSD, only=["none"]),
+        "only: found 'none', expected one of plausible, ",
+        "--only: found 'none', expected one of plausible, ",
+    ),
+    (
+        lambda: flashwright.replay(SSD, "uniform", seed=-1),
+        "replay: seed: found -1, expected ",
+        "--seed: found -1, expected ",
+    ),
+    (
+        lambda: workloads.trace("/no/such/file"),
+        "/no/such/file: there is no such file; ",
+        "/no/such/file: there is no such file; ",
+    ),
+    (
+        lambda: SSD.play(workloads.trace("bundled:pgbench", format="sbc"), requests=9),
+        'there is no trace format "sbc"; did you mean "spc"?; ',
+        'there is no trace format "sbc"; did you mean "spc"?; ',
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "in_python", "typed"), FACES, ids=[row[1] for row in FACES])
+def test_errors_name_parameters_and_the_command_line_its_options(
+    call: Callable[[], object], in_python: str, typed: str
+) -> None:
+    with pytest.raises(FlashwrightError) as error:
+        call()
+    assert f"{error.value}; {error.value.hint}".startswith(in_python)
+    assert "; ".join(as_typed(error.value)).startswith(typed)
+
+
+def test_what_is_in_quotes_or_a_key_stays_as_it_is() -> None:
+    said = WorkloadError(
+        "depth: found 'depth', expected gc.depth=4 or uniform:depth=4",
+        "such as depth=4 or `depth=8`",
+        parameters=["depth"],
+    )
+    assert as_typed(said) == (
+        "--depth: found 'depth', expected gc.depth=4 or uniform:depth=4",
+        "such as --depth 4 or `--depth 8`",
+    )
+
+
+def test_no_message_of_the_library_names_an_option() -> None:
+    """Python has no options; those of other programs, and of commands that a hint spells out, are none of ours."""
+    home = Path(flashwright.__file__).parent
+    ours = {option for options in PANELS.values() for option in options} - {"--version", "--help"}
+    said = [
+        (path.relative_to(home), option)
+        for path in home.rglob("*.py")
+        if path.relative_to(home).parts[0] not in ("cli", "papers")
+        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(call, ast.Raise)
+        for text in ast.walk(call)
+        if isinstance(text, ast.Constant) and isinstance(text.value, str)
+        for option in re.findall(r"--[a-z][a-z-]*", re.sub("`.*?`", "", text.value))
+        if option in ours
+    ]
+    assert said == []

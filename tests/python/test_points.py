@@ -130,7 +130,7 @@ def test_a_full_disk_stops_with_one_message_and_keeps_what_was_finished(
         patched.setattr(os, "fsync", fsync)
         with pytest.raises(OutputError, match=r"\.json: can't be written: no space left") as found:
             compute(points, Store(tmp_path), workers=1)
-    assert "the same command goes on" in found.value.hint
+    assert "the same command continues" in found.value.hint
     assert len(list(tmp_path.rglob("*.json"))) == 5
     assert not list(tmp_path.rglob("*.partial"))
     outcomes = compute(points, Store(tmp_path), workers=1)

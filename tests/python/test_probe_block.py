@@ -5,6 +5,8 @@ Each drive is small and described here; what is asked for follows from the descr
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -20,7 +22,7 @@ KIB, MIB = 1 << 10, 1 << 20
 LOG_BLOCKS = ("bast", "fast", "last", "superblock")
 
 
-def drive(scheme: str = "page", **more: object) -> Ssd:
+def drive(scheme: str = "page", **more: Any) -> Ssd:
     """640 MiB with pages of 24 KiB: 2 channels of 2 chips, a cluster of 2 chips each, so 2 units.
 
     A block of 48 pages of 12 KiB on 2 chips holds 1,152 KiB. 569 blocks are needed; 660 are there, 16 % more.
@@ -116,7 +118,8 @@ def test_a_page_that_is_wrong_does_not_make_a_block_that_is_wrong() -> None:
 
 
 def test_a_small_target_is_refused_with_its_size() -> None:
-    small = drive(**{"capacity.logical": "36 MiB", "geometry.blocks-per-plane": 40})
+    tiny: dict[str, Any] = {"capacity.logical": "36 MiB", "geometry.blocks-per-plane": 40}
+    small = drive(**tiny)
     with Target(small) as target:
         for probe in (ClusteredBlock(), Mapping(), Cleaning()):
             findings = probe.run(Context(target, "quick", known=PAGE))
@@ -175,15 +178,16 @@ def cleaning(ssd: Ssd, **known: str | float) -> dict[str, Finding]:
 
 
 def test_the_cleaning_interval_is_what_the_drive_counts() -> None:
-    ssd = drive(**{"controller.noise": 0.02})
+    little: dict[str, Any] = {"controller.noise": 0.02}
+    ssd = drive(**little)
     interval = cleaning(ssd)["cleaning-interval"]
     # The same load on the same drive in steady state, by its own counters.
     load = workloads.uniform(size="24 KiB", write=1.0, align="24 KiB")
     run = ssd.precondition("steady").play(load, requests=20_000, depth=1)
-    flash = run.json["flash"]
+    flash: Any = run.json["flash"]
     counted = flash["programs"]["host"] * 24 * KIB / flash["erases"]["total"]
     assert interval.value == pytest.approx(counted, rel=0.15)
-    assert interval.low is not None
+    assert interval.low is not None and isinstance(interval.value, int | float)
     assert interval.high is not None
     assert interval.low < interval.value < interval.high
 
@@ -198,11 +202,13 @@ def test_a_stall_is_a_victim_copied_and_erased() -> None:
 
 
 def test_the_spare_space_is_the_flash_less_what_cleaning_keeps() -> None:
-    facts = {"mapping": "page", "clustered_block": 2 * BLOCK}
+    facts: dict[str, Any] = {"mapping": "page", "clustered_block": 2 * BLOCK}
     spare = cleaning(drive(), **facts)["spare-space"]
     # 330 blocks a unit for 284 of data; each keeps two free blocks and opens one more when it starts.
     assert spare.value == pytest.approx(46 / 284, abs=4 / 284)
-    larger = cleaning(drive(**{"geometry.blocks-per-plane": 340}), **facts)["spare-space"]
+    more: dict[str, Any] = {"geometry.blocks-per-plane": 340}
+    larger = cleaning(drive(**more), **facts)["spare-space"]
+    assert isinstance(larger.value, float) and isinstance(spare.value, float)
     assert larger.value - spare.value == pytest.approx(10 / 284, abs=1 / 284)
     log_block = cleaning(drive("fast"), mapping="log-block", clustered_block=BLOCK)["spare-space"]
     assert log_block.verdict == "unknown"

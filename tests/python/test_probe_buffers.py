@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ KIB, MIB = 1 << 10, 1 << 20
 
 
 @pytest.fixture(scope="module")
-def drives():
+def drives() -> Iterator[Any]:
     sys.path.insert(0, str(ROOT / "experiments" / "truth-recovery"))
     try:
         import drives
@@ -35,7 +36,7 @@ def drives():
         sys.path.remove(str(ROOT / "experiments" / "truth-recovery"))
 
 
-def ask(drive: str | Ssd, *probes, seed: int = 1) -> dict[str, Finding]:
+def ask(drive: str | Ssd, *probes: Any, seed: int = 1) -> dict[str, Finding]:
     known: dict[str, Finding] = {}
     with Target(drive) as target:
         for probe in probes:
@@ -56,7 +57,7 @@ def given(value: object) -> tuple[str, object]:
 # 1000: no write buffer, reads ahead. 1002: both buffers, eager, a log-block layer. 1007: reads from 512 KiB on. 1018:
 # lazy and streaming, much noise. 1032: no read buffer, a lazy cache. 1056: an eager cache before 40 chips.
 @pytest.mark.parametrize("seed", [1000, 1002, 1007, 1018, 1032, 1056])
-def test_what_was_drawn_is_found(drives, seed: int) -> None:
+def test_what_was_drawn_is_found(drives: Any, seed: int) -> None:
     drive = drives.draw(seed)
     truth = drives.truth(drive)
     found = ask(drive, ReadBuffer(), Prefetch(), WriteBuffer(), BufferKind(), Flush())
@@ -118,7 +119,7 @@ def test_a_target_too_small_for_a_procedure_is_unknown_and_says_so() -> None:
     assert "not known" in found["buffer-kind"].why
 
 
-def test_a_buffer_larger_than_what_is_tried_is_unknown(drives) -> None:
+def test_a_buffer_larger_than_what_is_tried_is_unknown(drives: Any) -> None:
     drive = drives.draw(1012).with_({"controller.read-buffer.size": "512 MiB"})
     found = ask(drive, ReadBuffer())["read-buffer"]
     assert found.verdict == "unknown"
@@ -133,7 +134,7 @@ def test_a_write_buffer_whose_end_does_not_show_is_unknown() -> None:
     assert "there is a buffer" in found.why
 
 
-def test_what_flash_keeps_up_with_says_nothing_of_the_kind(drives) -> None:
+def test_what_flash_keeps_up_with_says_nothing_of_the_kind(drives: Any) -> None:
     # 40 chips behind one link: they program whatever comes as it comes.
     found = ask(drives.draw(1038), WriteBuffer(), BufferKind())
     assert found["write-buffer"].verdict == "found"
@@ -170,14 +171,14 @@ def test_what_a_pause_leaves_tells_how_the_buffer_empties(left: float, kind: str
     assert finding.figures["left_share"] == pytest.approx(left, abs=0.08)
 
 
-def test_the_same_seed_gives_the_same_findings(drives) -> None:
+def test_the_same_seed_gives_the_same_findings(drives: Any) -> None:
     first, second = (ask(drives.draw(1018), WriteBuffer(), seed=5) for _ in range(2))
     assert first["write-buffer"].figures == second["write-buffer"].figures
     assert first["write-buffer"].confidence == second["write-buffer"].confidence
 
 
 @pytest.mark.parametrize("probe", [ReadBuffer(), Prefetch(), WriteBuffer(), BufferKind(), Flush()])
-def test_the_cost_is_about_what_is_asked(drives, probe) -> None:
+def test_the_cost_is_about_what_is_asked(drives: Any, probe: Any) -> None:
     known = ask(drives.draw(1002), ReadBuffer(), WriteBuffer())
     with Target(drives.draw(1002)) as target:
         context = Context(target, "quick", 1, known)

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from flashwright.blackbox.probes import PROBES
 from flashwright.blackbox.profile import Profile
-from flashwright.blackbox.session import PROBES, probe
+from flashwright.blackbox.session import probe
 from flashwright.blackbox.target import Target
 from flashwright.cli import run as command
 from flashwright.run.ssd import Ssd
@@ -93,7 +94,7 @@ def test_the_page_has_a_section_for_each_finding_with_evidence_and_for_the_twin(
     page = saved[2]
     for finding in saved[1]["findings"]:
         assert finding["parameter"] in page
-    assert "The pattern that was held back" in page
+    assert "The held-out pattern" in page
     assert len(page) < 2_000_000
 
 
@@ -108,7 +109,7 @@ def test_other_commands_take_the_profile(
     assert config["host"]["profile"]["write-buffer"] == "300 KiB"
     files = tmp_path / "tuned"
     named = ["--block-device", "/dev/sdz", "--write-to", str(files), "--quiet"]
-    assert command(["advise", str(profile), *named]) == 0
+    assert command(["advise", "host", str(profile), *named]) == 0
     assert (files / "apply.sh").exists()
     capsys.readouterr()
 
@@ -127,8 +128,8 @@ def test_a_profile_is_checked_against_the_drive_and_against_another(
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--check", "--no-twin"], "--check: found it with --no-twin"),
-        (["--against", "x.toml", "--quick"], "--against: found it with options of a probing"),
+        (["--check", "--no-twin"], "--check: found with --no-twin"),
+        (["--against", "x.toml", "--quick"], "--against: found with options for probing"),
         (["--against", "/nowhere.toml"], "/nowhere.toml: no such file"),
         (["--save", "/nowhere/at/all.toml"], "can't be written"),
     ],

@@ -18,12 +18,15 @@ import pytest
 import needs
 from flashwright.blackbox import costs, deadline, session
 from flashwright.blackbox.base import Context, Cost
+from flashwright.blackbox.deadline import Deadline
 from flashwright.blackbox.probeplan import planned
+from flashwright.blackbox.probes import PROBES
 from flashwright.blackbox.probes.declared import Partition, partition
 from flashwright.blackbox.probes.limits import limits
 from flashwright.blackbox.probes.write_buffer import WriteBuffer
 from flashwright.blackbox.target import OutOfTimeError, Range, Target
 from flashwright.blackbox.twin import Model, calibrate, check, fitted
+from flashwright.blackbox.twin.calibration import Calibration
 from flashwright.blackbox.twin.calibration import cost as cost_of_calibration
 from flashwright.blackbox.twin.check import cost as cost_of_check
 from flashwright.blackbox.twin.fit import _Search
@@ -47,7 +50,8 @@ def drawn(seed: int) -> Ssd:
     try:
         import drives
 
-        return drives.draw(seed)
+        made: Ssd = drives.draw(seed)
+        return made
     finally:
         sys.path.remove(str(RECOVERY))
 
@@ -162,7 +166,7 @@ def test_an_earlier_finding_makes_the_plan_narrower() -> None:
     known = {"clustered-page": Finding("clustered-page", "found", 16384, "B")}
     with Target(PAGE) as target:
         of_all = {item.name: item.cost for item in session.plan(target)}
-        named = planned(target, session.PROBES[3:4], "full", 1, known, ())
+        named = planned(target, PROBES[3:4], "full", 1, known, ())
     assert named[0].name == "clustered-block"
     assert named[0].cost.bytes_written < of_all["clustered-block"].bytes_written
 
@@ -171,7 +175,7 @@ def test_ratings() -> None:
     assert costs.rated("600TB", 1) == 600e12
     assert costs.rated("0.3 DWPD, 5 years", 10**12) == pytest.approx(0.3e12 * 5 * 365.25)
     for text in ("600", "much", "0TB", "0.3dwpd", "0.3dwpd,5", "0.3dwpd,0y", "dwpd,5y", "1dwpd,5d"):
-        with pytest.raises(ConfigError, match="--rated-endurance: found"):
+        with pytest.raises(ConfigError, match=r"^rated_endurance: found"):
             costs.rated(text, 10**12)
 
 
@@ -244,7 +248,7 @@ def test_on_a_terminal_the_word_is_asked_for(
         else:
             with pytest.raises(TargetError, match="the answer was not yes"):
                 WearOptions().consent(target, bill)
-    assert "Type yes to go on" in capsys.readouterr().err
+    assert "Type yes to continue" in capsys.readouterr().err
 
 
 def test_plan_and_json_tell_the_costs(
@@ -287,9 +291,9 @@ def test_reads_alone_leave_a_target_as_it_is(image: Path, tmp_path: Path) -> Non
     assert image.read_bytes() == before
     found = json.loads(figures.read_text())
     assert [asked["name"] for asked in found["asked"]] == ["plausible", "read-buffer"]
-    assert found["limits"][0].startswith("Reads alone: nothing is written")
+    assert found["limits"][0].startswith("Reads only: nothing is written")
     whys = {f["parameter"]: f["why"] for f in found["findings"]}
-    assert whys["flush-time"] == "not asked: needs writes, and reads alone were allowed"
+    assert whys["flush-time"] == "not run: needs writes, and only reads were allowed"
     assert all(asked["bytes_written"] == 0 for asked in found["asked"])
 
 
@@ -347,8 +351,8 @@ def test_a_part_tells_nothing_of_spare_space() -> None:
     ("arguments", "says"),
     [
         (["--read-only", "--destroys-data"], "--read-only and --destroys-data: found both"),
-        (["--read-only", "--twin"], "--twin: found it with --read-only"),
-        (["--range", "0:32MiB", "--check"], "--check: found it with --range"),
+        (["--read-only", "--twin"], "--twin: found with --read-only"),
+        (["--range", "0:32MiB", "--check"], "--check: found with --range"),
         (["--range", "1GiB"], "--range: found '1GiB', expected START:LENGTH"),
         (["--range", "1:much"], "--range: found 'much', expected a size"),
         (["--range", "0:10GiB"], "expected START:LENGTH within"),
@@ -416,12 +420,14 @@ def test_findings_are_printed_as_they_come(
 
 
 @pytest.fixture(scope="module")
-def calibrated():
+def calibrated() -> Iterator[tuple[Target, Calibration]]:
     with Target(LOGS) as target:
         yield target, calibrate(target, {}, mode="quick")
 
 
-def test_a_fit_that_is_cut_short_gives_the_best_so_far(calibrated, monkeypatch) -> None:
+def test_a_fit_that_is_cut_short_gives_the_best_so_far(
+    calibrated: tuple[Target, Calibration], monkeypatch: pytest.MonkeyPatch
+) -> None:
     target, calibration = calibrated
     # A clock that advances by 10 ms each time it is read, so that the load of this machine doesn't matter.
     monkeypatch.setattr(
@@ -450,9 +456,7 @@ def test_trials_stay_below_what_is_said() -> None:
     findings |= {name: Finding(name, "absent") for name in ("read-buffer", "write-buffer")}
     with Target(PAGE) as target:
         calibration = calibrate(target, findings, mode="quick")
-        search = _Search(
-            target, findings, calibration, 1, lambda share: None, session.Deadline(None)
-        )
+        search = _Search(target, findings, calibration, 1, lambda share: None, Deadline(None))
         fit = search.run()
     assert fit.stopped == "" and fit.evaluations <= search.most < 40 * fit.evaluations
 
@@ -474,7 +478,7 @@ def test_one_limit_holds_for_all_of_a_session(
     assert (
         command(["probe", f"sim:{drive}", "--quick", "--time-limit", "0.3", *only, "--quiet"]) == 0
     )
-    assert "the time limit came" in capsys.readouterr().err
+    assert "the time limit was reached" in capsys.readouterr().err
 
 
 def test_a_line_that_falls_is_no_link(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -490,5 +494,5 @@ def test_a_line_that_falls_is_no_link(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_limits_are_seconds() -> None:
-    with pytest.raises(WorkloadError, match="--only"), Target(PAGE) as target:
+    with pytest.raises(WorkloadError, match=r"^only: found"), Target(PAGE) as target:
         session.plan(target, only=["none"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import stat
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -167,7 +168,7 @@ def test_the_comb_finds_the_period_of_a_drawn_curve() -> None:
 
 def test_steps_repeat_by_hand() -> None:
     """Three units: 1 to 3 pages take 5, 4 to 6 take 10, and so on, a little more for each page."""
-    pages = np.arange(24)
+    pages = np.arange(24.0)
     level = 5.0 * (1 + pages // 3) + 0.1 * pages
     assert _step_period(level, np.full(24, 0.05)) == 3
     assert _step_period(1.0 + 2.0 * pages, np.full(24, 0.05)) == 1
@@ -202,7 +203,7 @@ def test_one_unit_is_found_where_pages_go_anywhere() -> None:
 
 
 def test_blocks_on_units_show_by_pairs_of_reads_alone() -> None:
-    logged = {"ftl__scheme": "bast"}
+    logged: dict[str, Any] = {"ftl__scheme": "bast"}
     found = units_of(drive(16, 4, **logged), page_bytes=16 * KIB)
     assert found["parallel-units"].value == 4, found["parallel-units"].why
     assert found["parallel-units"].figures["run_on_one_unit_B"] == 64 * 16 * KIB
@@ -252,10 +253,11 @@ def unpaged_units(ssd: Ssd) -> list[Finding]:
 
 def test_units_show_without_a_known_page() -> None:
     """By reads of blocks, on a drive that hides its page and on one that logs blocks."""
-    for channels, settings in (
+    cases: list[tuple[int, dict[str, Any]]] = [
         (5, {"host__partial_pages": "whole"}),
         (2, {"ftl__scheme": "bast", "host__partial_pages": "whole"}),
-    ):
+    ]
+    for channels, settings in cases:
         units, stripe = unpaged_units(drive(6, channels, **settings))
         assert (units.verdict, units.value) == ("found", channels), units.why
         assert units.confidence > 0.9
@@ -324,7 +326,7 @@ def test_a_buffer_that_takes_writes_in_parts_is_no_stripe() -> None:
         known = {"clustered-page": Finding("clustered-page", "found", 16 * KIB, "B")}
         findings = Parallelism().run(Context(target, "full", known=known))
     assert [finding.verdict for finding in findings] == ["unknown", "unknown"]
-    pages = np.arange(1, 25)
+    pages = np.arange(1.0, 25.0)
     turns = 500.0 * ((pages - 1) // 4)
     inside = 400.0 * ((pages - 1) // 2 % 2)
     assert _inner_share(turns, 4) == 0

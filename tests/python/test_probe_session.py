@@ -175,7 +175,7 @@ def test_the_command_on_a_file(
         (["sim:default", "--time-limit", "0"], "--time-limit: found 0.0, expected seconds above 0"),
         (["sim:default", "--only", "none"], "--only: found 'none'"),
         (["sim:nothing"], "drive: "),
-        (["/tmp", "--set", "a=1"], "--set: found it with a real target"),
+        (["/tmp", "--set", "a=1"], "--set: found with a real target"),
         (["/nowhere"], "no such file or device"),
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from flashwright.blackbox.probes import PROBES, Finding
 from flashwright.blackbox.profile import Profile
 from flashwright.blackbox.target import Target
 from flashwright.drive.contradictions import PARAMETERS, reconcile
+from flashwright.drive.findings import Verdict
 from flashwright.drive.profilefile import TargetFacts
 from flashwright.errors import ConfigError, OutputError
 
@@ -136,9 +138,16 @@ def words(draw: st.DrawFn, parameter: str, choices: tuple[str, ...]) -> Finding:
     return Finding(parameter, "found", word, "", confidence=draw(confidence), why=draw(lines))
 
 
+def beyond(finding: Finding, capacity: int) -> bool:
+    """Whether it is a size that no drive of this capacity has."""
+    size = finding.value if isinstance(finding.value, int | float) else 0
+    return finding.unit == "B" and size > capacity
+
+
 @st.composite
 def nothing(draw: st.DrawFn, parameter: str, unit: str) -> Finding:
-    verdict = draw(st.sampled_from(["absent", "unknown"]))
+    verdicts: tuple[Verdict, ...] = ("absent", "unknown")
+    verdict = draw(st.sampled_from(verdicts))
     parts = draw(st.tuples(confidence, lines, figures))
     return Finding(parameter, verdict, None, unit, None, None, parts[0], parts[1], (), parts[2])
 
@@ -167,7 +176,7 @@ def profiles(draw: st.DrawFn) -> Profile:
         {
             finding.parameter: finding
             for finding in found
-            if draw(st.booleans()) and not (finding.unit == "B" and (finding.value or 0) > capacity)
+            if draw(st.booleans()) and not beyond(finding, capacity)
         },
         draw(st.sampled_from(["quick", "full", "described"])),
         draw(st.integers(0, 2**63 - 1)),
@@ -346,9 +355,11 @@ def test_findings_that_agree_are_left_as_they_are() -> None:
 
 
 def test_numbers_of_numpy_are_written() -> None:
+    size: Any = np.int64(16384)
+    share: Any = np.float32(0.5)
     page = Finding(
-        "clustered-page", "found", np.int64(16384), "B", np.float64(16000), None, np.float64(0.5),
-        figures={"share": np.float32(0.5)},
+        "clustered-page", "found", size, "B", np.float64(16000), None, np.float64(0.5),
+        figures={"share": share},
     )  # fmt: skip
     facts = TargetFacts("a", "file", CAPACITY)
     text = Profile(facts, {page.parameter: page}, calibration={"n": np.int64(3)}).to_toml()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,7 +25,7 @@ def test_postmark_reports_what_it_did() -> None:
         write_block="4KiB",
     )
     result = Ssd.named(DRIVE).play(workload)
-    figures = result.json["application"]
+    figures: Any = result.json["application"]
     assert result.json["pace"] == "interactive" and result.json["ended"] == "complete"
     assert figures["transactions"] == 60
     assert figures["files_created"] == figures["files_deleted"]

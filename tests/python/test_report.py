@@ -259,7 +259,7 @@ def looks(run: MadeUp, moments: int = 20, joined: int = 1, requests: int = 1_250
 
 def schemes() -> list[MadeUp]:
     """Two schemes by three rates, one of them by two sizes of its RAM too, looked at closely."""
-    found = []
+    found: list[MadeUp] = []
     for rate in (5, 20, 80):
         for k, ram in enumerate((None, "4 KiB", "16 KiB")):
             scheme = "dftl" if ram else "fast"
@@ -381,7 +381,7 @@ def test_a_sweep_needs_numbers_of_one_kind(tmp_path: Path) -> None:
         shown = [a_run(f"k={value}", rows=9) for value in values]
         for run, value in zip(shown, values, strict=True):
             run.varied = {"k": value}
-        return [part.key for part in figures.sections(shown, figures.Columns())]
+        return [part.key for part in figures.sections(shown, Columns())]
 
     assert "sweep0" in sections_of(1, 2.5)
     assert "sweep0" in sections_of("70%", "80 %")
@@ -409,7 +409,8 @@ def decoded(view: dict[str, Any]) -> np.ndarray[Any, Any]:
     levels = {letter: level for level, letter in enumerate(view["alphabet"])}
     low, high = view["scale"]
     frames = np.asarray([[levels[letter] for letter in frame] for frame in view["frames"]])
-    return low + frames * (high - low) / (len(levels) - 1)
+    cells: np.ndarray[Any, Any] = low + frames * (high - low) / (len(levels) - 1)
+    return cells
 
 
 def test_a_film_holds_what_was_looked_at(tmp_path: Path) -> None:
@@ -483,7 +484,7 @@ def test_large_grids_stay_below_two_megabytes(tmp_path: Path, count: int) -> Non
         run.varied, run.closeup = {"k": k}, a_closeup(k, rows=1000)
     page = written(tmp_path, *shown)
     assert len(page.encode()) < 2_000_000
-    assert ("Maps are left out" in page) == (count > 24) == ("erases-map-0" not in page)
+    assert ("Maps are omitted" in page) == (count > 24) == ("erases-map-0" not in page)
 
 
 def test_a_large_drive_stays_small(tmp_path: Path) -> None:
@@ -670,7 +671,7 @@ def test_joined_windows_keep_sums_weights_and_the_largest_percentile() -> None:
 
 def test_the_histogram_counts_every_block() -> None:
     run = a_run()
-    columns = figures.Columns()
+    columns = Columns()
     figures.sections([run], columns)
     shares = [share or 0 for share in columns.numbers["0.erases.histogram"]]
     assert sum(shares) == pytest.approx(1, abs=1e-3)
@@ -678,7 +679,7 @@ def test_the_histogram_counts_every_block() -> None:
 
 
 def test_every_chart_has_its_figures_in_a_table() -> None:
-    for part in figures.sections(comparison(), figures.Columns()):
+    for part in figures.sections(comparison(), Columns()):
         for chart in part.charts:
             assert chart.table is not None
             assert chart.table.rows
@@ -688,9 +689,7 @@ def test_every_chart_has_its_figures_in_a_table() -> None:
 def test_blocks_belong_to_their_dies() -> None:
     run = a_run()
     run.erases_per_block = np.arange(CHANNELS * DIES * BLOCKS, dtype=np.uint32)
-    blocks = next(
-        part for part in figures.sections([run], figures.Columns()) if part.key == "blocks"
-    )
+    blocks = next(part for part in figures.sections([run], Columns()) if part.key == "blocks")
     table = next(chart for chart in blocks.charts if chart.key == "erases-map-0").table
     assert table is not None
     last = [cell.shown for cell in table.rows[-1]]
@@ -700,7 +699,7 @@ def test_blocks_belong_to_their_dies() -> None:
 def test_the_tail_is_the_rest_of_the_distribution() -> None:
     run = a_run()
     run.response_distribution = {"all": (np.array([100, 300]), np.array([0.75, 1.0]))}
-    columns = figures.Columns()
+    columns = Columns()
     figures.sections([run], columns)
     assert columns.numbers["0.all.ns"] == [100, 100, 300]
     assert columns.numbers["0.all.cdf"] == [0, 0.75, 1]

@@ -625,7 +625,7 @@ def with_marks() -> Findings:
     """A page with intervals, published values and lines of reference, on lines and on bars."""
     columns = Columns()
     shares, ours, paper = [0.5, 0.7, 0.9], [1.2, 2.0, 5.5], [2.2, 4.9]
-    ends = {"low": [1.1, 1.9, 5.0], "high": [1.3, 2.1, 6.0]}
+    ends: dict[str, Any] = {"low": [1.1, 1.9, 5.0], "high": [1.3, 2.1, 6.0]}
     points = {
         "name": "",
         "x": axis("utilisation", "share"),
@@ -863,9 +863,10 @@ def test_a_chart_is_saved_as_a_drawing_that_stands_alone(opened: Open) -> None:
     name, text = saved(page, "response", "SVG")
     assert name == "03-response-time.svg"
     root = ElementTree.fromstring(text)
-    assert root.find(f"{SVG_SPACE}title").text == "Response time"
+    assert root.findtext(f"{SVG_SPACE}title") == "Response time"
     assert root.get("font-family") == "sans-serif" and root.get("width") == "440"
-    assert root.find(f"{SVG_SPACE}rect").attrib == {
+    ground = root.find(f"{SVG_SPACE}rect")
+    assert ground is not None and ground.attrib == {
         "width": root.get("width"), "height": root.get("height"), "fill": "#ffffff",
     }  # fmt: skip
     shown = ["".join(each.itertext()) for each in root.iter(f"{SVG_SPACE}text")]

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -104,8 +105,8 @@ def played(paper: Path) -> list[str]:
 
 
 def test_claims_are_run_judged_and_kept(folder: Path, tmp_path: Path) -> None:
-    plans = []
-    args = {"experiments": folder.parent, "store": tmp_path / "store", "workers": 2}
+    plans: list[Any] = []
+    args: dict[str, Any] = {"experiments": folder.parent, "store": tmp_path / "store", "workers": 2}
     found = reproduce(told=plans.append, **args)
     assert [each.claim.id for each in found.judged] == ["T1", "T2"]
     answers = [each.answer for each in found.judged]
@@ -128,13 +129,15 @@ def test_what_a_job_imports_is_part_of_its_key(folder: Path, tmp_path: Path) -> 
     part = next(iter(papers(folder.parent).values())).parts["sums"]
     before = {each.key for each in points_of(part, Setting())}
     (folder / "shared.py").write_text("FACTOR = 3\n")
-    _code.cache_clear(), _of_modules.cache_clear()
+    _code.cache_clear()
+    _of_modules.cache_clear()
     assert not before & {each.key for each in points_of(part, Setting())}
     # A judge shapes no run, nor do words, nor what a part takes.
     (folder / "shared.py").write_text('"""Shared."""\n\nFACTOR = 2  # twice\n')
     (folder / "runs.py").write_text(RUNS.replace("(60, 600)", "(6, 6)"))
     (folder / "judges.py").write_text(JUDGES + "\n# another word\n")
-    _code.cache_clear(), _of_modules.cache_clear()
+    _code.cache_clear()
+    _of_modules.cache_clear()
     assert before == {each.key for each in points_of(part, Setting())}
 
 
@@ -213,7 +216,7 @@ def test_choosing(folder: Path) -> None:
     assert error.value.hint == f"did you mean {folder.name}/figure-1?"
     with pytest.raises(ConfigError) as error:
         choose(read, ["?"])
-    assert error.value.hint == "--list names all of them"
+    assert error.value.hint == "`flashwright reproduce --list` names all of them"
 
 
 def test_no_papers(tmp_path: Path) -> None:
@@ -323,7 +326,7 @@ def test_what_is_kept_must_be_a_reproduction(folder: Path, tmp_path: Path, comma
     said = command("reproduce", "--from-json", kept, *where)
     assert said.status == 2 and "found the claim x/X1" in said.err
     said = command("reproduce", "T1", "--from-json", kept, *where)
-    assert said.status == 2 and "--from-json: found it with claims" in said.err
+    assert said.status == 2 and "--from-json: found with claims" in said.err
 
 
 def test_a_claim_that_is_not_reproduced_is_status_1(

@@ -6,14 +6,17 @@ import inspect
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from importlinter.cli import lint_imports
 
 import flashwright
-from flashwright.errors import FlashwrightError
+from flashwright import RunInterrupted, Ssd
+from flashwright.errors import FlashwrightError, Interrupted
 from flashwright.support.digests import modules_of
+from flashwright.support.progress import Progress
 
 ROOT = Path(__file__).parents[2]
 HOME = Path(flashwright.__file__).parent
@@ -82,11 +85,42 @@ def exceptions() -> Iterator[type[BaseException]]:
 def test_all_exceptions_have_one_root() -> None:
     found = set(exceptions())
     assert len(found) > 20
-    astray = [each.__qualname__ for each in found if not issubclass(each, FlashwrightError)]
+    # An interruption is no error: whoever catches errors and goes on must still be stopped by Ctrl-C.
+    errors = {each for each in found if not issubclass(each, Interrupted)}
+    astray = [each.__qualname__ for each in errors if not issubclass(each, FlashwrightError)]
     assert astray == []
 
 
-def test_interruptions_are_keyboard_interrupts() -> None:
-    found = [each for each in exceptions() if each.__name__.endswith("Interrupted")]
-    assert len(set(found)) == 6
-    assert all(issubclass(each, KeyboardInterrupt) for each in found)
+def test_interruptions_are_keyboard_interrupts_and_no_errors() -> None:
+    found = {each for each in exceptions() if each.__name__.endswith("Interrupted")}
+    assert len(found) == 6
+    assert all(
+        issubclass(each, Interrupted) and issubclass(each, KeyboardInterrupt) for each in found
+    )
+    assert not any(issubclass(each, Exception) for each in found)
+
+
+def test_code_that_goes_on_after_an_error_ends_on_ctrl_c() -> None:
+    def stopped(progress: Progress) -> None:
+        raise KeyboardInterrupt
+
+    def play_all() -> None:
+        for seed in (1, 2):
+            with suppress(FlashwrightError):
+                Ssd.named("default").play("uniform", requests=1000, seed=seed, progress=stopped)
+
+    with pytest.raises(RunInterrupted):
+        play_all()
+
+
+_LINES_MOST = 500
+_GENERATED = {"run/run_report.py"}
+
+
+def test_no_module_is_longer_than_a_reader_keeps_in_mind() -> None:
+    long = {
+        path.relative_to(HOME).as_posix(): lines
+        for path in HOME.rglob("*.py")
+        if (lines := len(path.read_text(encoding="utf-8").splitlines())) > _LINES_MOST
+    }
+    assert long.keys() <= _GENERATED, "part it by what readers look for"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
@@ -110,12 +111,13 @@ def test_a_file_is_as_the_schema_says(tmp_path: Path) -> None:
 
 def test_what_is_missing_or_unknown_is_wrong() -> None:
     run = Ssd.named("default").with_(SMALL).play(WRITES, requests=100)
-    for change in (
+    changes: tuple[Callable[[dict[str, Any]], object], ...] = (
         lambda json: json.pop("write_amplification"),
         lambda json: json["host"].pop("pages_into_flash"),
         lambda json: json["host"].update(pages_writen=1),
         lambda json: json.update(write_amplification="1.0"),
-    ):
+    )
+    for change in changes:
         document = json.loads(json.dumps(run.json))
         change(document)
         with pytest.raises(AssertionError):
@@ -172,7 +174,8 @@ def test_host_writes_are_what_was_asked_and_the_rest_stands_beside(
 ) -> None:
     ssd = Ssd.named("default").with_({**SMALL, "controller.write-buffer.size": "256 KiB"})
     run = ssd.play("hot-cold:hot-space=0.001,hot-access=0.9,write=1", requests=5000, depth=4)
-    host, programs = run.json["host"], run.json["flash"]["programs"]
+    figures: Any = run.json
+    host, programs = figures["host"], figures["flash"]["programs"]
     assert host["pages_written"] == 5000 and host["pages_into_flash"] == programs["host"] < 5000
     assert run.write_amplification == programs["total"] / 5000
     assert run.json["write_amplification_into_flash"] == programs["total"] / programs["host"]

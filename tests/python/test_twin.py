@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -81,7 +82,8 @@ def test_requests_are_whole_blocks_within_the_drive(block: int) -> None:
 def test_a_pattern_is_pure() -> None:
     pattern = Pattern("p", "used", 1000, (4096, 65536), reads=0.7, unaligned=0.3)
     first, second = pattern.make(1 << 30, 512), pattern.make(1 << 30, 512)
-    assert all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
+    pairs: Any = zip(first, second, strict=True)
+    assert all(np.array_equal(a, b) for a, b in pairs)
     codes, offsets, sizes = first
     assert abs((codes == 0).mean() - 0.7) < 0.05
     # Of the unaligned three tenths an eighth lies on the grid by chance.

@@ -1,15 +1,16 @@
-//! `flashwright-bench buffers`: what a write through RAM costs the simulating machine, as a ratio to the same write
-//! without RAM, under `timing.model = "none"`.
+//! `flashwright-bench buffers`: the CPU cost of a write through RAM, as a ratio to the same write without RAM, under
+//! `timing.model = "none"`.
 //!
-//! Block buffers run without padding over page mapping, so that flash does alike with and without them, and with padding
-//! over BAST. With and without take turns, each run a process of its own on one core; the median of three ratios counts.
+//! Block buffers run without padding over page mapping, so that the flash does the same work with and without them, and
+//! with padding over BAST. Runs with and without RAM alternate, each in its own process on one core; the median of
+//! three ratios counts.
 
 use crate::cpu;
 use flashwright_block::{RequestSource, Seed};
 use flashwright_sim::{Pace, Phase, Precondition, RunSettings, Simulation, SourceSpec, Window};
 use std::process::Command;
 
-/// What the ratio must not exceed.
+/// Upper bound of the ratio.
 const BOUND: f64 = 2.0;
 const SIZES_MIB: [u32; 4] = [1, 4, 16, 64];
 const WORKLOADS: [&str; 2] = ["uniform", "zipf"];
@@ -147,7 +148,7 @@ fn step(simulation: &mut Simulation, source: &mut dyn RequestSource) -> Result<b
 mod tests {
     use super::*;
 
-    /// Every row runs, on a small drive, and its RAM saves programs where the stream has places that it likes.
+    /// Every row runs on a small drive, and its RAM saves programs if the stream has locality.
     #[test]
     fn every_row_runs() {
         let small = ["geometry.blocks-per-plane=256"];

@@ -1,4 +1,4 @@
-//! CPU time, and one core to spend it on.
+//! CPU time, and pinning to one core.
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
@@ -9,7 +9,7 @@ pub fn cpu_seconds() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }
 
-/// Keeps the process on the last core that it may use; children inherit it. Says which, or none if it was refused.
+/// Pins the process to the last core that it may use; children inherit it. Returns the core, or none if it was refused.
 pub fn pin_to_one_core() -> Option<usize> {
     let allowed = sched_getaffinity(None).ok()?;
     let core = (0..CpuSet::MAX_CPU).rev().find(|core| allowed.is_set(*core))?;
@@ -19,7 +19,7 @@ pub fn pin_to_one_core() -> Option<usize> {
     Some(core)
 }
 
-/// The processor's name, as the system gives it.
+/// The processor's name, as the system reports it.
 pub fn machine() -> String {
     let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model =

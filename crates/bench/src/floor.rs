@@ -1,9 +1,9 @@
 //! The floor: the least work that any page-mapped, greedily cleaned model can do for a host write.
 //!
-//! One table each way, one count of valid pages a block, blocks threaded on one list per count. No timing, no metrics,
-//! no policies, no checks: a simulator that keeps more can only be slower, and its speed is quoted as a ratio to this.
-//! Workload: sequential fill, then uniform random single-page writes or those of a stream, of which the second half is
-//! timed.
+//! One table in each direction, one count of valid pages per block, blocks on one linked list per count. No timing, no
+//! metrics, no policies, no checks: a simulator with more state can only be slower, and its speed is quoted as a ratio
+//! to this. Workload: sequential fill, then uniform random single-page writes or those of a stream, of which the second
+//! half is timed.
 
 use crate::cpu::cpu_seconds;
 use crate::streams::Stream;
@@ -11,10 +11,10 @@ use flashwright_block::{Seed, below};
 use std::hint::black_box;
 
 const UNMAPPED: u32 = u32::MAX;
-/// Writes known ahead, so that their rows can be asked for.
+/// Writes drawn ahead, so that their rows can be prefetched.
 const AHEAD: usize = 32;
 
-/// What the floor measured.
+/// The result of the floor.
 pub struct FloorResult {
     pub nanos_per_write: f64,
     pub write_amplification: f64,
@@ -50,7 +50,7 @@ pub fn run_financial(blocks: u32, pages_per_block: u32, utilisation: f64, writes
     let logical = logical_pages(blocks, pages_per_block, utilisation);
     let (half, pages) = Stream::financial(logical, writes)?.pages();
     let counts = [half as u64, (pages.len() - half) as u64];
-    // The last pages are asked for ahead of their turn, and then again.
+    // The last pages are prefetched ahead of their turn, and then again.
     let mut pages = pages.iter().chain(&pages).copied();
     Ok(play(blocks, pages_per_block, logical, counts, || pages.next().unwrap_or_default()))
 }
@@ -107,7 +107,7 @@ impl Floor {
         }
     }
 
-    /// So many writes from the one numbered `first` on.
+    /// This many writes from number `first` on.
     #[inline(always)]
     fn writes(&mut self, ahead: &mut [u32; AHEAD], draw: &mut impl FnMut() -> u32, first: u64, writes: u64) {
         for at in first..first + writes {
@@ -198,7 +198,7 @@ impl Floor {
 
 #[cfg(test)]
 mod tests {
-    /// The page map with greedy victims is given the same pages, and cleans as the floor does; only ties differ.
+    /// The page map with greedy victims gets the same pages and cleans like the floor; only ties differ.
     #[test]
     fn the_floor_and_the_page_map_take_the_same_stream() {
         let floor = super::run_financial(2048, 64, 0.8, 200_000).unwrap().write_amplification;

@@ -1,9 +1,10 @@
-//! `flashwright-bench host`: what a request costs in each scheduler, in CPU time, before a device that does nothing.
+//! `flashwright-bench host`: the CPU time of a request in each scheduler, before a device that does nothing.
 //!
-//! The device takes 32 requests at once and is done with each after 10 microseconds of its own time. The host keeps 64
-//! outstanding, so that a scheduler has something to choose from, or 1,000, of which a queue as long holds all but those
-//! below. What the player and the device cost is measured alone and taken off; the median of five rounds counts. The
-//! digest is of what reaches the device and when, over all four cells: a change that is for speed leaves it as it was.
+//! The device accepts 32 requests at once and completes each after 10 microseconds of its own time. The host keeps 64
+//! outstanding, so that a scheduler has something to choose from, or 1,000, of which a queue as long holds all but
+//! those below. The cost of the player and the device is measured separately and subtracted; the median of five rounds
+//! counts. The digest covers the requests that reach the device and their times, over all four cells: an optimisation
+//! must not change it.
 
 use crate::cpu;
 use flashwright_block::{
@@ -12,19 +13,19 @@ use flashwright_block::{
 use flashwright_host::{SchedulerName, Stack, StackSettings};
 use std::collections::VecDeque;
 
-/// Nanoseconds a request and filter.
+/// Nanoseconds per request and filter.
 const BOUND: f64 = 150.0;
 const DEPTH: usize = 32;
 const OUTSTANDING: [usize; 2] = [64, 1_000];
 const SECTORS: u64 = 1 << 27;
-/// Chains beside each scheduler alone.
+/// Chains, in addition to each scheduler alone.
 const STACKS: [&str; 2] = ["noop+noop", "pasa+pai"];
 
-/// Done with each request after a fixed time, in order.
+/// Completes each request after a fixed time, in order.
 pub struct Null {
     now: Nanos,
     tag: u64,
-    /// Of requests taken and when.
+    /// Digest of the requests and their times.
     digest: u64,
     flights: VecDeque<Completion>,
 }
@@ -92,7 +93,7 @@ pub fn requests(sequential: bool, count: usize) -> Vec<Request> {
         .collect()
 }
 
-/// CPU nanoseconds a request, and the device's digest.
+/// CPU nanoseconds per request, and the device's digest.
 fn cost(chain: &str, outstanding_max: usize, requests: &[Request]) -> Result<(f64, u64), String> {
     let text = format!(
         "scheduler = \"{chain}\"\n[block-layer]\nqueue-requests = {}\n\
@@ -107,7 +108,7 @@ fn cost(chain: &str, outstanding_max: usize, requests: &[Request]) -> Result<(f6
     Ok(((cpu::cpu_seconds() - started) * 1e9 / requests.len() as f64, stack.device().digest))
 }
 
-/// Plays requests, so many of them outstanding.
+/// Plays requests with this many outstanding.
 pub fn play(stack: &mut Stack<Null>, outstanding_max: usize, requests: &[Request]) -> Result<(), String> {
     let mut done = Completion::default();
     let mut outstanding = 0;

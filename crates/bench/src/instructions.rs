@@ -1,5 +1,6 @@
-//! `make instructions`: instructions an operation on each path of [`crate::paths`], counted by Callgrind and held against
-//! `instructions.toml`. Counts don't depend on what else the machine does, so a change of 3 % is one of the program.
+//! `make instructions`: instructions per operation on each path of [`crate::paths`], counted by Callgrind and compared
+//! with `instructions.toml`. Counts don't depend on other load of the machine, so a change of 3 % is a change of the
+//! program.
 //!
 //! ```text
 //! flashwright-bench instructions               the table; status 1 where a path left its limit
@@ -13,12 +14,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What a path may change by, either way, in percent.
+/// Allowed change of a path in either direction, in percent.
 const TOLERANCE: f64 = 3.0;
-/// The same where another compiler made the limits: it makes other code of the same source.
+/// The same if the limits come from another compiler, which generates other code from the same source.
 const TOLERANCE_OF_OTHERS: f64 = 10.0;
 const RUSTC: &str = env!("FLASHWRIGHT_RUSTC");
-const MEND: &str = "if that is meant, say so in the commit, then `make instructions-accept`";
+const MEND: &str = "if this is intended, state it in the commit, then run `make instructions-accept`";
 
 /// The file of limits.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -26,9 +27,9 @@ const MEND: &str = "if that is meant, say so in the commit, then `make instructi
 struct Limits {
     /// The compiler that made the counted program.
     rustc: String,
-    /// Its processor's architecture.
+    /// The processor's architecture.
     arch: String,
-    /// Instructions an operation, by path.
+    /// Instructions per operation, by path.
     instructions: BTreeMap<String, f64>,
 }
 
@@ -69,7 +70,7 @@ pub fn check(args: &[String]) -> Result<bool, String> {
         };
         println!("{:<14} {found:>10.1} {shown:>10} {change:>8}  {}", path.name, path.about);
         wrong.extend(fault(path.name, found, limit, tolerance).filter(|_| !accept));
-        // Rounded: the digits behind it mean nothing.
+        // Rounded: further digits are not significant.
         now.insert(path.name.to_owned(), (found * 10.0).round() / 10.0);
     }
     if accept {
@@ -87,7 +88,7 @@ fn percent(found: f64, limit: f64) -> f64 {
     (found / limit - 1.0) * 100.0
 }
 
-/// What is wrong with a count, in a line.
+/// The problem with a count, in one line.
 fn fault(name: &str, found: f64, limit: Option<f64>, tolerance: f64) -> Option<String> {
     let Some(limit) = limit else { return Some(format!("{name}: has no limit yet; `make instructions-accept`")) };
     let change = percent(found, limit);
@@ -95,14 +96,14 @@ fn fault(name: &str, found: f64, limit: Option<f64>, tolerance: f64) -> Option<S
         let (word, less) =
             if change > 0.0 { ("more", "") } else { ("fewer", " (the limit follows, so that it stays so)") };
         format!(
-            "{name}: found {found:.1} instructions an operation, expected {limit:.1} within {tolerance} %: \
+            "{name}: found {found:.1} instructions per operation, expected {limit:.1} within {tolerance} %: \
              {:.1} % {word}{less}; {MEND}",
             change.abs()
         )
     })
 }
 
-/// Instructions an operation, counted in a process of its own.
+/// Instructions per operation, counted in a separate process.
 fn count(path: &Counted) -> Result<f64, String> {
     let program = std::env::current_exe().map_err(|error| format!("this program's own path: {error}"))?;
     let out = std::env::temp_dir().join(format!("flashwright-callgrind-{}", std::process::id()));
@@ -131,7 +132,7 @@ fn count(path: &Counted) -> Result<f64, String> {
     }
 }
 
-/// `path NAME`: does the operations of a path and says how many they are.
+/// `path NAME`: runs the operations of a path and prints their number.
 pub fn run(args: &[String]) -> Result<(), String> {
     let names = || PATHS.iter().map(|path| path.name).collect::<Vec<_>>().join(", ");
     let path = args.first().and_then(|name| PATHS.iter().find(|path| path.name == *name));
@@ -148,7 +149,7 @@ fn read(file: &PathBuf) -> Result<Limits, String> {
 fn write(file: &PathBuf, limits: &Limits) -> Result<(), String> {
     let text = toml::to_string(limits).map_err(|error| error.to_string())?;
     let about =
-        "# Instructions an operation on the paths of src/paths.rs. `make instructions-accept` writes this file.\n";
+        "# Instructions per operation on the paths of src/paths.rs. `make instructions-accept` writes this file.\n";
     std::fs::write(file, format!("{about}{text}")).map_err(|error| format!("{}: {error}", file.display()))
 }
 
@@ -163,8 +164,8 @@ mod tests {
         let more = fault("read", 103.2, Some(100.0), TOLERANCE).unwrap();
         assert_eq!(
             more,
-            "read: found 103.2 instructions an operation, expected 100.0 within 3 %: 3.2 % more; if that is meant, say so in \
-             the commit, then `make instructions-accept`"
+            "read: found 103.2 instructions per operation, expected 100.0 within 3 %: 3.2 % more; if this is intended, state it in \
+             the commit, then run `make instructions-accept`"
         );
         assert!(fault("read", 96.0, Some(100.0), TOLERANCE).unwrap().contains("4.0 % fewer"));
         assert_eq!(fault("read", 108.0, Some(100.0), TOLERANCE_OF_OTHERS), None);

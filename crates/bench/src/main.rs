@@ -1,7 +1,8 @@
 //! `make bench`: CPU time per host write against the floor, in one sitting, pinned to one core.
 //!
-//! Every measurement is a process of its own (`flashwright-bench run …`), the floor and ours in turn, so that memory
-//! layout and drift of the machine meet both alike. Quote the ratios: seconds on a shared machine mean nothing.
+//! Every measurement is a separate process (`flashwright-bench run …`), and floor and simulator alternate, so that
+//! memory layout and drift of the machine affect both alike. Quote the ratios: seconds on a shared machine mean
+//! nothing.
 //!
 //! ```text
 //! flashwright-bench                 the whole table
@@ -121,7 +122,7 @@ fn run(args: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// Host page writes a CPU second, and the result.
+/// Host page writes per CPU second, and the result.
 fn play<S: AsRef<str>>(load: Load, writes: u64, depth: u32, changes: &[S]) -> Result<(f64, serde_json::Value), String> {
     let config = flashwright_ssd::bundled("container-marking")?.with_settings(changes).map_err(|e| e.to_string())?;
     let settings = RunSettings {
@@ -172,8 +173,9 @@ fn step(simulation: &mut Simulation, source: &mut dyn RequestSource) -> Result<b
 mod tests {
     use super::*;
 
-    /// Every case of the table on a sixteenth of its drive, so that it can't rot. The digest covers each request's end and
-    /// the drive's final state: an optimisation that changes an answer shows here. The values are this program's own.
+    /// Runs every case of the table on a sixteenth of its drive, so that it stays working. The digest covers each
+    /// request's completion and the drive's final state: an optimisation that changes a result shows here. The expected
+    /// values are this program's own.
     #[test]
     fn small_runs_keep_their_answers() {
         let mut answers = Vec::new();
@@ -187,8 +189,8 @@ mod tests {
         assert_eq!(answers, expected);
     }
 
-    /// Every line of the table of policies runs, on a small drive, and is a run of its own; but for partition FIFO, which is FIFO
-    /// with one frontier, and for the age threshold, which under uniform writes takes greedy's blocks.
+    /// Every line of the policy table runs on a small drive and gives a different result, except partition FIFO, which
+    /// is FIFO with one frontier, and the age threshold, which takes greedy's blocks under uniform writes.
     #[test]
     fn every_policy_has_a_line_that_runs() {
         let mut digests = Vec::new();

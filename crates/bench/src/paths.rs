@@ -1,4 +1,4 @@
-//! The paths whose instructions are counted: each is prepared, and then does its operations within [`measured`], where
+//! The paths whose instructions are counted: each is prepared, and then runs its operations within [`measured`], where
 //! Callgrind counts.
 
 use crate::host::Null;
@@ -116,14 +116,14 @@ const fn path(
     Counted { name, about, operations, what: What::Run(workload, depth, settings) }
 }
 
-/// What is counted: Callgrind is told the name of this function.
+/// The counted function: Callgrind gets its name.
 #[inline(never)]
 pub fn measured<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     std::hint::black_box(work())
 }
 
 impl Counted {
-    /// Prepares and does the operations; answers how many.
+    /// Prepares and runs the operations; returns their number.
     pub fn run(&self) -> Result<u64, String> {
         match self.what {
             What::Run(workload, depth, settings) => self.simulate(workload, depth, settings)?,
@@ -246,7 +246,7 @@ fn in_a_folder(work: impl FnOnce(&Path) -> Result<(), String>) -> Result<(), Str
 mod tests {
     use super::*;
 
-    /// None can rot, and the drive of each is full enough that what it is about happens.
+    /// Every path works, and its drive is full enough for the operation that it measures.
     #[test]
     fn every_path_runs_and_is_called_by_a_name_of_its_own() {
         let mut names: Vec<&str> = PATHS.iter().map(|path| path.name).collect();

@@ -1,9 +1,9 @@
-//! `flashwright-bench policies`: what each victim and placement policy costs, as a ratio to greedy cleaning with one
-//! frontier.
+//! `flashwright-bench policies`: the CPU cost of each victim and placement policy, as a ratio to greedy cleaning with
+//! one frontier.
 //!
-//! 8 GiB in one plane, timing none, uniform random writes at utilisation 0.8. Every policy of the lists with its defaults;
-//! victims with one frontier, placement policies with greedy victims, and those made for each other together. Greedy and the
-//! policy run in turn, each a process of its own; the median of three ratios counts.
+//! 8 GiB in one plane, timing none, uniform random writes at utilisation 0.8. Every policy of the lists with its
+//! defaults; victims with one frontier, placement policies with greedy victims, and those made for each other together.
+//! Greedy and the policy alternate, each in its own process; the median of three ratios counts.
 
 use crate::{Load, cpu, table};
 use flashwright_ftl::{PlacementName, VictimName};
@@ -15,7 +15,7 @@ const WRITES: u64 = 16_000_000;
 pub(crate) struct Case {
     name: String,
     pub settings: Vec<String>,
-    /// What the ratio must not exceed.
+    /// Upper bound of the ratio.
     bound: f64,
 }
 
@@ -39,12 +39,12 @@ pub(crate) fn cases() -> Vec<Case> {
     cases
 }
 
-/// The report's threshold of cleaning (section 5.4's reading: 20 blocks), so that frontiers have blocks to open.
+/// The report's cleaning threshold (20 blocks, as we interpret section 5.4), so that frontiers have blocks to open.
 fn free_blocks() -> String {
     "gc.free-blocks-min=20".to_owned()
 }
 
-/// The drive of the table, with so many blocks.
+/// The drive of the table, with this many blocks.
 pub(crate) fn drive(blocks: u32) -> Vec<String> {
     [
         "timing.model=none",

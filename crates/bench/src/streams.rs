@@ -1,22 +1,22 @@
-//! The writes of a stand-in for Financial1, made before the clock runs, so that floor and simulator are given the same
-//! pages and neither pays for making them. Reads are left out: the floor knows none.
+//! The writes of a stand-in for Financial1, generated before timing starts, so that floor and simulator get the same
+//! pages and neither pays for generating them. Reads are left out, because the floor has none.
 
 use flashwright_block::{Request, RequestKind, RequestSource, Seed, SourceError};
 use flashwright_workload::generate::{Target, WorkloadSpec};
 
 /// Sectors of a page of 4 KiB.
 const PAGE_SECTORS: u32 = 8;
-/// What is played.
+/// The writes to play.
 pub const FINANCIAL: &str = "stand-in:financial1";
 
-/// Writes as runs of pages: the first and how many. Played from the start each time it is opened.
+/// Writes as runs of pages: first page and length. Played from the start each time it is opened.
 pub struct Stream {
     runs: Vec<(u32, u32)>,
     next: usize,
 }
 
 impl Stream {
-    /// So many writes, laid out over so many logical pages.
+    /// This many writes, over this many logical pages.
     pub fn financial(logical_pages: u32, writes: u64) -> Result<Self, String> {
         let spec: WorkloadSpec =
             FINANCIAL.parse().map_err(|e: flashwright_workload::generate::SpecError| e.to_string())?;

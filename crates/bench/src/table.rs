@@ -1,4 +1,4 @@
-//! The table: each case of ours in turn with the floor on the same drive.
+//! The table: each case compared with the floor on the same drive.
 
 use crate::{Load, cpu, traces};
 use std::path::{Path, PathBuf};
@@ -14,21 +14,21 @@ pub(crate) struct Case {
     pub depth: u32,
     pub load: Load,
     settings: &'static [&'static str],
-    /// What the ratio to the floor must not exceed.
+    /// Upper bound of the ratio to the floor.
     bound: Bound,
     /// The digest of the small run in the test suite.
     #[cfg_attr(not(test), allow(dead_code))]
     pub small_digest: &'static str,
 }
 
-/// What is held against the floor.
+/// The figure that is compared with the floor.
 #[derive(Clone, Copy)]
 enum Bound {
-    /// CPU time for a page that the host writes.
+    /// CPU time per page that the host writes.
     Write(f64),
-    /// CPU time for a flash operation of any kind; schemes that copy whole blocks perform many for a page.
+    /// CPU time per flash operation of any kind; schemes that copy whole blocks perform many per page.
     Operation(f64),
-    /// Nothing: a figure to see.
+    /// None: for information only.
     None,
 }
 
@@ -40,7 +40,7 @@ impl Case {
     }
 }
 
-/// One plane that holds the whole drive, as the floor has it.
+/// One plane that holds the whole drive, as in the floor.
 const ONE_PLANE: [&str; 2] = ["geometry.channels=1", "geometry.dies-per-channel=1"];
 
 /// A drive of 8 GiB on one plane, counts only, with settings of the case.
@@ -50,7 +50,7 @@ macro_rules! one_plane {
     };
 }
 
-/// What the cases of translation layers have in common, unless they say otherwise.
+/// Common settings of the cases of translation layers, unless they state others.
 const SCHEME: Case = Case {
     name: "",
     blocks: 32_768,
@@ -299,14 +299,14 @@ pub(crate) fn small(case: &Case) -> Vec<String> {
     settings
 }
 
-/// Writes of the floor at least.
+/// Smallest number of writes of the floor.
 const FLOOR_WRITES_MIN: u64 = 10_000_000;
 
-/// Bytes of memory that a run may take: 10 for each flash page and 64 MiB.
+/// Bytes of memory that a run may take: 10 per flash page plus 64 MiB.
 const BYTES_PER_PAGE_MAX: f64 = 10.0;
 const BYTES_FIXED: f64 = 64.0 * 1024.0 * 1024.0;
 
-/// What a child reported.
+/// The report of a child process.
 #[derive(Default, Clone)]
 pub(crate) struct Outcome {
     pub writes_per_s: f64,
@@ -340,7 +340,7 @@ pub fn print(args: &[String]) -> Result<(), String> {
     let floor = c_floor();
     println!("machine: {machine}");
     println!("core: {}", core.map_or("not pinned".to_owned(), |core| core.to_string()));
-    println!("floor: {}\n", floor.as_ref().map_or("twin in Rust", |_| "floor.c"));
+    println!("floor: {}\n", floor.as_ref().map_or("the one in Rust", |_| "floor.c"));
     println!(
         "{:<36} {:>9} {:>9} {:>7} {:>7} {:>8}  {:>8} {:>8} {:>8} {:>8}  digest",
         "case", "floor ns", "ours ns", "ratio", "per op", "bound", "WA floor", "WA ours", "op/write", "B/page"
@@ -376,7 +376,7 @@ pub fn print(args: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// Three rounds of floor and ours in turn; the median ratio, and whether it keeps its bound.
+/// Three rounds of floor and simulator; returns the median ratio, and whether it keeps its bound.
 fn measure(case: &Case, floor: Option<&Path>, quick: bool) -> Result<(bool, serde_json::Value), String> {
     let writes = if quick { case.writes / 10 } else { case.writes };
     let mut rounds = Vec::new();
@@ -414,7 +414,7 @@ fn measure(case: &Case, floor: Option<&Path>, quick: bool) -> Result<(bool, serd
         per_page,
         ours.digest
     );
-    // A stream made ahead takes memory of its own.
+    // A stream generated ahead takes additional memory.
     if case.load == Load::Uniform && ours.rss > ours.pages * BYTES_PER_PAGE_MAX + BYTES_FIXED {
         println!("{:<36} memory beyond {BYTES_PER_PAGE_MAX} bytes a page and 64 MiB: {} bytes", "", ours.rss);
     }
@@ -426,7 +426,7 @@ fn measure(case: &Case, floor: Option<&Path>, quick: bool) -> Result<(bool, serd
 }
 
 fn run_floor(case: &Case, floor: Option<&Path>, writes: u64) -> Result<Outcome, String> {
-    // Enough to clean as it does in the long run, however few writes the scheme is given.
+    // Enough to clean as in the long run, however few writes the scheme gets.
     let writes = writes.max(FLOOR_WRITES_MIN);
     let numbers =
         [case.blocks.to_string(), case.pages_per_block.to_string(), case.utilisation.to_string(), writes.to_string()];
@@ -442,7 +442,7 @@ fn run_ours(case: &Case, writes: u64) -> Result<Outcome, String> {
     play_in_child(case.load.name(), writes, case.depth, &settings)
 }
 
-/// A run in a process of its own.
+/// A run in a separate process.
 pub(crate) fn play_in_child(load: &str, writes: u64, depth: u32, settings: &[String]) -> Result<Outcome, String> {
     let numbers = ["run".to_owned(), load.to_owned(), writes.to_string(), depth.to_string()];
     run(Command::new(own_path()?).args(numbers).args(settings))
@@ -475,7 +475,7 @@ fn run(command: &mut Command) -> Result<Outcome, String> {
     Ok(outcome)
 }
 
-/// The floor in C, compiled beside this program, where `FLASHWRIGHT_FLOOR` names its source and there is a compiler.
+/// The floor in C, compiled next to this program, if `FLASHWRIGHT_FLOOR` names its source and there is a compiler.
 fn c_floor() -> Option<PathBuf> {
     let source = PathBuf::from(std::env::var_os("FLASHWRIGHT_FLOOR")?);
     let target = own_path().ok()?.with_file_name("floor");

@@ -1,4 +1,4 @@
-//! How fast traces are read: generated SPC and MSR text, and the same as `.fwt`.
+//! Speed of reading traces: generated SPC and MSR text, and the same as `.fwt`.
 //!
 //! "one pass" overlays the devices; "two passes" lays them end to end, which reads a text file twice.
 
@@ -18,7 +18,7 @@ pub struct Reading {
     pub requests_per_cpu_s: f64,
 }
 
-/// Writes traces of `lines` requests to a folder of their own and reads them.
+/// Writes traces of `lines` requests to a temporary folder and reads them.
 pub fn measure(lines: u64) -> Result<Vec<Reading>, Box<dyn Error>> {
     let folder = std::env::temp_dir().join(format!("flashwright-bench-{}-{lines}", std::process::id()));
     fs::create_dir_all(&folder)?;
@@ -60,7 +60,7 @@ fn read(path: &Path, layout: Layout) -> Result<(u64, u64, f64), Box<dyn Error>> 
     Ok((requests, digest, cpu_seconds() - start))
 }
 
-/// Numbers that look random and are always the same.
+/// Pseudorandom numbers that are always the same.
 fn scatter(line: u64) -> u64 {
     let mixed = line.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     mixed ^ mixed >> 29
@@ -92,7 +92,7 @@ pub fn write_msr(path: &Path, lines: u64) -> std::io::Result<()> {
 mod tests {
     use super::*;
 
-    /// Small, so that it can't rot; the digest shows an optimisation that changes what is read.
+    /// A small run, so that it stays working; the digest reveals an optimisation that changes what is read.
     #[test]
     fn every_way_of_reading_gives_its_requests() {
         let readings = measure(20_000).unwrap();

@@ -1,8 +1,8 @@
-//! The block-device seam.
+//! The block-device interface.
 
 use crate::{Bytes, Completion, HoldsData, Nanos, Request, RequestKind, SECTOR_BYTES};
 
-/// What a device tells of itself: size and grain, nothing of its inside.
+/// The visible properties of a device: size and grain, but no internals.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceInfo {
     /// A short name for reports.
@@ -11,12 +11,12 @@ pub struct DeviceInfo {
     pub capacity: Bytes,
     /// Smallest unit that can be read or written.
     pub sector: Bytes,
-    /// Requests that the device takes at once; more wait in the driver.
+    /// Requests that the device accepts at once; more wait in the driver.
     pub queue_depth: u32,
 }
 
 impl DeviceInfo {
-    /// Which requests lie within the device and on its blocks.
+    /// The bounds that requests must keep.
     #[must_use]
     pub fn bounds(&self) -> Bounds {
         Bounds { sectors: self.capacity.0 / SECTOR_BYTES, block: self.sector }
@@ -31,7 +31,7 @@ impl DeviceInfo {
     }
 }
 
-/// The addresses that a device takes: what it keeps of its [`DeviceInfo`] to check every request.
+/// The addresses that a device accepts: the part of its [`DeviceInfo`] that checks every request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Bounds {
     /// Size in sectors.
@@ -92,9 +92,9 @@ pub enum IoError {
     /// The request reaches past the end of the device.
     #[error("request of sectors {first_sector}..{end_sector} reaches past the device's end at sector {device_sectors}")]
     OutOfRange {
-        /// First sector asked for.
+        /// First sector requested.
         first_sector: u64,
-        /// One past the last sector asked for.
+        /// One past the last sector requested.
         end_sector: u64,
         /// Size of the device.
         device_sectors: u64,
@@ -105,9 +105,9 @@ pub enum IoError {
          it takes whole blocks only"
     )]
     Misaligned {
-        /// First sector asked for.
+        /// First sector requested.
         first_sector: u64,
-        /// One past the last sector asked for.
+        /// One past the last sector requested.
         end_sector: u64,
         /// The smallest unit that the device reads and writes.
         block: Bytes,
@@ -115,50 +115,50 @@ pub enum IoError {
     /// The device was opened for reading, and the request would change it.
     #[error("{} of sectors {first_sector}..{end_sector} refused: the device is open for reading only", .kind.name())]
     ReadOnly {
-        /// What was asked for.
+        /// The kind of request.
         kind: RequestKind,
-        /// First sector asked for.
+        /// First sector requested.
         first_sector: u64,
-        /// One past the last sector asked for.
+        /// One past the last sector requested.
         end_sector: u64,
     },
-    /// The device cannot take writes any more.
+    /// The device can no longer take writes.
     #[error("the drive cannot take this write: {reason}")]
     WornOut {
-        /// Why, with the state that led to it.
+        /// The reason, with the state that led to it.
         reason: String,
     },
-    /// A policy that the user handed over failed, or answered what can't be done.
+    /// A policy that the user passed in failed or gave an impossible answer.
     #[error("{what}")]
     Policy {
-        /// Which, where, and why.
+        /// Which policy, where, and why.
         what: String,
     },
-    /// A read did not give back what was last written, or the state of the device contradicts itself.
+    /// A read did not return what was last written, or the state of the device contradicts itself.
     #[error("verify violation: {what}")]
     Violation {
         /// What was expected and what was found.
         what: String,
     },
     /// The request came with data, but the device was built to keep none.
-    #[error("the device keeps no data; it was built for times alone")]
+    #[error("the device keeps no data; it was built for timing only")]
     KeepsNoData,
     /// The device itself failed.
     #[error("the device failed: {0}")]
     Device(String),
 }
 
-/// Anything that takes requests and completes them on a clock of its own.
+/// A device that takes requests and completes them on its own clock.
 ///
-/// Every device keeps this contract, and filters (schedulers, controllers, injected faults), which are devices around
-/// devices, keep it too:
+/// Every device follows this contract, including filters (schedulers, controllers, injected faults), which are devices
+/// around devices:
 ///
-/// - [`submit`](Self::submit) either takes a request or refuses it. A request that is taken completes exactly once, under
-///   the tag that `submit` gave, whether it succeeds or fails. A request that is refused leaves the device as it was.
-/// - A request that fails says so in [`Completion::result`]. The others in flight are not affected, and the device goes
-///   on: its clock runs, and it takes further requests.
-/// - [`wait`](Self::wait) fails only when the device is dead: when it cannot complete anything any more, so that no tag
-///   can be named. From then on every call of `submit` and `wait` fails.
+/// - [`submit`](Self::submit) either takes a request or refuses it. An accepted request completes exactly once, under
+///   the tag that `submit` returned, whether it succeeds or fails. A refused request leaves the device unchanged.
+/// - A failed request has an error in [`Completion::result`]. Other requests in flight are not affected, and the device
+///   continues: its clock runs, and it takes further requests.
+/// - [`wait`](Self::wait) fails only when the device is dead: when it can no longer complete anything, so there is no
+///   tag to return. From then on every call of `submit` and `wait` fails.
 pub trait BlockDevice {
     /// Size and grain.
     fn info(&self) -> DeviceInfo;
@@ -166,27 +166,28 @@ pub trait BlockDevice {
     /// The device's own clock, virtual or monotonic.
     fn now(&self) -> Nanos;
 
-    /// Hands a request over at `request.arrival` or now, whichever is later. Arrivals never decrease. What goes wrong
-    /// with a request once it is taken is said by its completion.
+    /// Submits a request at `request.arrival` or now, whichever is later. Arrivals never decrease. Once the request is
+    /// accepted, its completion reports any error.
     ///
     /// # Errors
-    /// [`IoError`] when the device refuses the request (out of range, misaligned, read-only), or when it is dead. Either
-    /// way there is no tag, and the device stays as it was; no time passes.
+    /// [`IoError`] when the device refuses the request (out of range, misaligned, read-only), or when it is dead.
+    /// Either way there is no tag, the device is unchanged, and no time passes.
     fn submit(&mut self, request: Request) -> Result<Tag, IoError>;
 
-    /// Puts the next completion in `completion` and answers true, or false if there is none by `until`; either way the
-    /// clock gets there. With nothing in flight and `until` at [`Nanos`]`(u64::MAX)` the clock stays and the answer is
-    /// false. (The completion is written in place: at some tens of nanoseconds a request, handing it up by value shows.)
+    /// Writes the next completion to `completion` and returns true, or returns false if there is none by `until`;
+    /// either way the clock advances to that time. With nothing in flight and `until` at [`Nanos`]`(u64::MAX)` the
+    /// clock stays and the result is false. (The completion is written in place because, at some tens of nanoseconds
+    /// per request, returning it by value is measurable.)
     ///
     /// # Errors
-    /// [`IoError`] when the device is dead. A request that failed is no error here: see [`Completion::result`].
+    /// [`IoError`] when the device is dead. A failed request is not an error here: see [`Completion::result`].
     fn wait(&mut self, until: Nanos, completion: &mut Completion) -> Result<bool, IoError>;
 
-    /// Submits a request and waits for its end, with nothing else in flight. As with [`BlockDevice::wait`], a request
-    /// that failed is no error of this call: [`Completion::result`] says so.
+    /// Submits a request and waits for its completion, with nothing else in flight. As with [`BlockDevice::wait`], a
+    /// failed request is not an error of this call: see [`Completion::result`].
     ///
     /// # Errors
-    /// [`IoError`] as from [`BlockDevice::submit`] and [`BlockDevice::wait`]; `completion` is then as it was.
+    /// [`IoError`] as from [`BlockDevice::submit`] and [`BlockDevice::wait`]; `completion` is then unchanged.
     #[inline]
     fn execute(&mut self, request: Request, completion: &mut Completion) -> Result<(), IoError> {
         self.submit(request)?;
@@ -195,20 +196,20 @@ pub trait BlockDevice {
         Ok(())
     }
 
-    /// Says that `request` will be submitted soon. Devices may use it to warm caches of the simulating machine;
-    /// it never changes a result.
+    /// Announces that `request` will be submitted soon. Devices may use this to warm CPU caches; it never changes a
+    /// result.
     #[inline(always)]
     fn expect(&self, request: &Request, ahead: Ahead) {
         let _ = (request, ahead);
     }
 
-    /// The device as one that keeps what is written to it, if it does.
+    /// The device as one that keeps data, if it does.
     fn holds_data(&mut self) -> Option<&mut dyn HoldsData> {
         None
     }
 }
 
-/// A device that is only known when the program runs. Costs an indirect call a request.
+/// A device chosen at run time. Costs an indirect call per request.
 impl<D: BlockDevice + ?Sized> BlockDevice for Box<D> {
     fn info(&self) -> DeviceInfo {
         (**self).info()

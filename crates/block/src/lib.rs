@@ -1,8 +1,7 @@
-//! The words that every part of Flashwright speaks.
+//! The basic types of Flashwright.
 //!
-//! Nothing here knows about flash. Above [`BlockDevice`] nobody knows whether time is virtual or real,
-//! which is what lets one workload player, one scheduler and one probe run against a simulated drive and a
-//! real one alike.
+//! Nothing here knows about flash. No code above [`BlockDevice`] knows whether time is virtual or real, so the same
+//! workload player, schedulers and probes run on simulated and real drives.
 //!
 //! ```text
 //!  workloads  probes          Request ─┐            ┌─ Completion

@@ -1,40 +1,40 @@
-//! The driver's queue before a device that works on only so many requests at once.
+//! The driver's queue before a device that accepts a limited number of requests at once.
 
 use crate::{Request, RequestKind};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// A request that waits, with the number by which its owner knows it.
+/// A waiting request, with its owner's number for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Waiting {
-    /// The owner's: a tag, or a place in a table.
+    /// The owner's number: a tag, or a table index.
     pub id: u64,
-    /// What is asked for.
+    /// The request.
     pub request: Request,
 }
 
 /// Decides which of the waiting requests goes next: first in, first out, or taking turns between submission queues.
 ///
-/// An arbiter sees who asked ([`Request::process`]), the kind and the addresses. It must not lose a request, nor keep one
-/// back that may go while it has no other.
+/// An arbiter sees the process ([`Request::process`]), the kind and the addresses. It must not lose a request, nor hold
+/// back one that may go while it has no other.
 pub trait Arbiter {
-    /// A request joins those that wait.
+    /// Adds a request to the waiting ones.
     fn push(&mut self, waiting: Waiting);
 
-    /// Takes out the next request of those that `may_go`. None where there is none, or where the order of the arbiter
-    /// holds all others up behind one that may not.
+    /// Removes the next request that `may_go`. None if there is none, or if the arbiter's order keeps all others behind
+    /// one that may not go.
     fn pick(&mut self, may_go: impl Fn(&Request) -> bool) -> Option<Waiting>;
 
     /// Requests that wait.
     fn len(&self) -> usize;
 
-    /// Whether none waits.
+    /// Whether no request waits.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// First in, first out: a request that may not go holds up all behind it.
+/// First in, first out: a request that may not go blocks all behind it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Fifo(VecDeque<Waiting>);
 
@@ -55,13 +55,13 @@ impl Arbiter for Fifo {
     }
 }
 
-/// Which requests share places. A type, so that the common case costs nothing.
+/// Which requests share places. This is a type, so that the common case costs nothing.
 pub trait Places {
-    /// How many of the places that a request of this kind could have are taken.
+    /// Number of taken places among those that a request of this kind can have.
     fn taken(&self, kind: RequestKind) -> u32;
-    /// The same, to be changed.
+    /// The same, mutable.
     fn taken_mut(&mut self, kind: RequestKind) -> &mut u32;
-    /// How many are taken in all.
+    /// Number of taken places in total.
     fn all(&self) -> u32;
 }
 
@@ -105,9 +105,9 @@ impl Places for ByDirection {
 
 /// A number of places, and the requests that wait for one.
 ///
-/// Its owner asks [`goes_at_once`](Self::goes_at_once) for a request that comes, [`take`](Self::take)s its place when it
-/// begins and [`release`](Self::release)s it when it ends; then [`pick`](Self::pick) names the one that follows, if one
-/// waits.
+/// Its owner calls [`goes_at_once`](Self::goes_at_once) for a new request, [`take`](Self::take)s its place when it
+/// starts and [`release`](Self::release)s it when it ends; then [`pick`](Self::pick) returns the next waiting request,
+/// if any.
 ///
 /// ```
 /// # use flashwright_block::{DriverQueue, Request};
@@ -129,7 +129,7 @@ pub struct DriverQueue<A = Fifo, P = Shared> {
 }
 
 impl<P: Places + Default> DriverQueue<Fifo, P> {
-    /// `depth` places, given in order of arrival to those that wait.
+    /// `depth` places, given to waiting requests in order of arrival.
     #[must_use]
     pub fn new(depth: u32) -> Self {
         Self::with_arbiter(depth, Fifo::default())
@@ -137,7 +137,7 @@ impl<P: Places + Default> DriverQueue<Fifo, P> {
 }
 
 impl<A: Arbiter, P: Places + Default> DriverQueue<A, P> {
-    /// `depth` places, given in the order of `arbiter` to those that wait.
+    /// `depth` places, given to waiting requests in the order of `arbiter`.
     #[must_use]
     pub fn with_arbiter(depth: u32, arbiter: A) -> Self {
         Self { depth, places: P::default(), arbiter }
@@ -145,19 +145,19 @@ impl<A: Arbiter, P: Places + Default> DriverQueue<A, P> {
 }
 
 impl<A: Arbiter, P: Places> DriverQueue<A, P> {
-    /// Places in all; by direction, those of one.
+    /// Number of places; with places by direction, those of one direction.
     #[inline(always)]
     #[must_use]
     pub fn depth(&self) -> u32 {
         self.depth
     }
 
-    /// Makes it so many places. Requests that have places keep them.
+    /// Changes the number of places. Requests that have places keep them.
     pub fn set_depth(&mut self, depth: u32) {
         self.depth = depth;
     }
 
-    /// Whether a request that comes now need not wait: there is a place, and nobody waits for it.
+    /// Whether a new request need not wait: there is a place, and no other request waits for it.
     #[inline(always)]
     #[must_use]
     pub fn goes_at_once(&self, request: &Request) -> bool {
@@ -169,19 +169,20 @@ impl<A: Arbiter, P: Places> DriverQueue<A, P> {
         self.arbiter.push(Waiting { id, request });
     }
 
-    /// The next waiting request for which there is a place, if any. It waits no more, but has not taken its place.
+    /// The next waiting request for which there is a place, if any. It leaves the queue, but has not yet taken its
+    /// place.
     pub fn pick(&mut self) -> Option<Waiting> {
         let Self { depth, places, arbiter } = self;
         arbiter.pick(|request| places.taken(request.kind) < *depth)
     }
 
-    /// A request of this kind begins and takes so many places: usually one, more when it was cut in pieces.
+    /// A request of this kind starts and takes this many places: usually one, more if it was cut into pieces.
     #[inline(always)]
     pub fn take(&mut self, kind: RequestKind, places: u32) {
         *self.places.taken_mut(kind) += places;
     }
 
-    /// So many places of requests of this kind are free again.
+    /// Releases this many places of requests of this kind.
     #[inline(always)]
     pub fn release(&mut self, kind: RequestKind, places: u32) {
         *self.places.taken_mut(kind) -= places;
@@ -239,7 +240,7 @@ mod tests {
         queue.take(READ, 1);
         queue.push(0, of(READ));
         queue.push(1, of(WRITE));
-        // A write has a place, but stands behind a read that has none.
+        // There is a place for the write, but it is behind a read that has none.
         assert!(!queue.goes_at_once(&of(WRITE)));
         assert_eq!((queue.pick(), queue.len()), (None, 2));
         queue.release(READ, 1);

@@ -1,7 +1,7 @@
-//! Seeded randomness: one seed replays a whole run.
+//! Seeded randomness: the seed determines the whole run.
 //!
-//! Every part that draws numbers gets a stream of its own, derived from the run's seed and the part's name,
-//! so that adding a draw in one part never shifts the numbers another part sees.
+//! Every part that draws numbers gets its own stream, derived from the run's seed and the part's name, so that an
+//! additional draw in one part never changes the numbers of another.
 
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;

@@ -1,22 +1,22 @@
-//! Lists of everything pluggable, grown from one line each.
+//! Registries of everything pluggable, with one line per entry.
 
-/// A pluggable thing, as `flashwright policies` shows it.
+/// An entry as `flashwright policies` shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Listed {
     /// The configuration key that chooses it.
     pub key: &'static str,
-    /// The name to write there.
+    /// Its name, the value of that key.
     pub name: &'static str,
-    /// What it does, in a line, with its source.
+    /// One-line description, with its source.
     pub about: &'static str,
 }
 
-/// Makes, from a list of `module::Policy`, the modules, the enum of names that users write, the enum that runs, and
-/// the catalogue. The policy's file gives `NAME`, `ABOUT`, `Settings` and `new`.
+/// Generates, from a list of `module::Policy`, the modules, the enum of names that users write, the enum of
+/// implementations, and the catalogue. The policy's file defines `NAME`, `ABOUT`, `Settings` and `new`.
 ///
-/// With `foreign` the enum that runs has one more variant, which no name chooses.
+/// With `foreign` the enum of implementations has one more variant, which has no name.
 ///
-/// Hooks run once a page, so they are dispatched by `match`, which the optimiser sees through; a boxed trait object
+/// Hooks run once per page, so they are dispatched by `match`, which the optimiser can inline; a boxed trait object
 /// costs a seventh more on the whole write path.
 #[macro_export]
 #[doc(hidden)]
@@ -51,7 +51,7 @@ macro_rules! policies {
         pub enum $running {
             $($policy($policy),)+
             $(
-                /// One that is on no list: handed over when the drive is built, and not saved.
+                /// A foreign policy, which is on no list: passed in when the drive is built, and not saved.
                 #[serde(skip)]
                 Foreign($foreign),
             )?
@@ -80,7 +80,7 @@ macro_rules! policies {
     };
 }
 
-/// Settings of a policy that has none.
+/// The settings type of a policy without settings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NoSettings {}
@@ -91,7 +91,7 @@ pub fn is_empty<T: 'static>(_: &T) -> bool {
     std::any::TypeId::of::<T>() == std::any::TypeId::of::<NoSettings>()
 }
 
-/// Gives a setting that is read from text by rules of its own a JSON schema: what it takes, in words, as `x-takes`.
+/// Gives a JSON schema to a setting with its own text syntax; `x-takes` describes the accepted values in words.
 #[macro_export]
 #[doc(hidden)]
 macro_rules! text_schema {

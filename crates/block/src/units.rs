@@ -1,9 +1,8 @@
 //! Time and size as users write them: `"200 us"`, `"4 KiB"`, `"4k"`, `4096`.
 //!
-//! A time needs its unit, because a drive description in which `600` may mean nanoseconds or microseconds is a drive
-//! description that is wrong half of the time. A size without one is bytes. As in fio and dd, a letter alone is a
-//! power of 1,024 (`4k` is 4,096 bytes), and so is `KiB`; `kB` and `MB` are powers of 1,000, as on a drive's label.
-//! Sizes may be written in small or large letters.
+//! A time needs its unit, because a bare `600` could mean nanoseconds or microseconds. A size without a unit is in
+//! bytes. As in fio and dd, a letter alone is a power of 1,024 (`4k` is 4,096 bytes), and so is `KiB`; `kB` and `MB`
+//! are powers of 1,000, as on a drive's label. Sizes may be written in small or large letters.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
@@ -37,7 +36,7 @@ pub struct Nanos(pub u64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Bytes(pub u64);
 
-/// A quantity that could not be read: what was found, and what would have been right.
+/// A quantity that could not be parsed: what was found and what was expected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("found {found:?}, expected {expected}")]
 pub struct UnitError {
@@ -78,7 +77,7 @@ impl<'a> Quantity<'a> {
         }
         let digits = format!("{whole}{fraction}").parse().ok()?;
         let mut power = -i32::try_from(fraction.len()).ok()?;
-        // An "e" with digits behind it is an exponent; else it begins a unit.
+        // An "e" followed by digits is an exponent; otherwise it begins a unit.
         if let Some(after) = rest.strip_prefix(['e', 'E']) {
             let signed = after.strip_prefix(['+', '-']).unwrap_or(after);
             let count = signed.find(|c: char| !c.is_ascii_digit()).unwrap_or(signed.len());
@@ -91,7 +90,7 @@ impl<'a> Quantity<'a> {
         Some(Self { digits, power, unit: rest.trim() })
     }
 
-    /// So many units of `scale`: the whole number of base units, and whether it is exact.
+    /// The number in base units of `scale`, as a whole number, and whether it is exact.
     fn times(&self, scale: u64) -> Option<(u64, bool)> {
         let product = self.digits.checked_mul(u128::from(scale))?;
         let ten = 10u128.checked_pow(self.power.unsigned_abs())?;
@@ -111,14 +110,14 @@ fn parse_time(text: &str) -> Option<u64> {
     quantity.times(scale).filter(|(_, exact)| *exact).map(|(nanos, _)| nanos)
 }
 
-/// Reads a size; `1.1 GiB` is no whole number of bytes and is cut to one, `1.5 B` is refused.
+/// Reads a size; `1.1 GiB` is not a whole number of bytes and is rounded down, `1.5 B` is refused.
 fn parse_size(text: &str) -> Option<u64> {
     let quantity = Quantity::read(text)?;
     let scale = size_unit(quantity.unit)?;
     quantity.times(scale).filter(|(_, exact)| *exact || scale > 1).map(|(bytes, _)| bytes)
 }
 
-/// Bytes of a unit of size; none of what is no such unit.
+/// Bytes of a unit of size; none if the text is not such a unit.
 fn size_unit(unit: &str) -> Option<u64> {
     let unit = unit.to_ascii_lowercase();
     let Some(letter) = unit.chars().next().filter(|letter| *letter != 'b') else {
@@ -148,7 +147,7 @@ impl Bytes {
     }
 }
 
-/// Writes the value in the largest of `units` that needs at most three decimals, so that reading it back is exact.
+/// Writes the value in the largest of `units` that needs at most three decimals, so that parsing it back is exact.
 fn format(value: u64, units: &[(&str, u64)], f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let fits = |scale: u64| value >= scale && (u128::from(value) * 1000).is_multiple_of(u128::from(scale));
     let (name, scale) = units.iter().rev().find(|(_, scale)| fits(*scale)).unwrap_or(&units[0]);
@@ -240,7 +239,7 @@ macro_rules! quantity {
     };
 }
 
-// A setting states limits of its own by `#[schemars(extend("x-minimum" = …, "x-maximum" = …))]`.
+// A setting states its own limits by `#[schemars(extend("x-minimum" = …, "x-maximum" = …))]`.
 quantity!(
     Nanos,
     parse_time,

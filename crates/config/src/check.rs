@@ -1,4 +1,4 @@
-//! The check of a whole drive, made once: what passes it is a [`DriveConfig`].
+//! Validates a whole drive once: settings that pass become a [`DriveConfig`].
 
 use crate::keys;
 use crate::problems::{ConfigError, Problems, SettingError};
@@ -9,9 +9,9 @@ use flashwright_block::Bytes;
 use flashwright_nand::Geometry;
 use std::ops::Deref;
 
-/// A drive whose settings have passed the check, with what follows from them. Only [`Config::check`] and the readers of
-/// text make one. What depends on the drive's layout, such as whether a scheme's spare blocks suffice, shows when the drive
-/// is built.
+/// Validated settings of a drive, with the values derived from them. Only [`Config::check`] and the text readers
+/// construct one. Checks that depend on the drive's layout, such as whether a scheme has enough spare blocks, run when
+/// the drive is built.
 ///
 /// ```
 /// # use flashwright_config::{Config, QueueDepth};
@@ -32,7 +32,7 @@ pub struct DriveConfig {
 }
 
 impl DriveConfig {
-    /// The flash as the translation layer sees it: chips that work as one are one die.
+    /// The flash as the translation layer sees it: clustered chips count as one die.
     #[must_use]
     pub fn layout(&self) -> Geometry {
         self.layout
@@ -42,7 +42,7 @@ impl DriveConfig {
     pub fn logical_pages(&self) -> u32 {
         self.logical_pages
     }
-    /// How long each operation takes.
+    /// The duration of each operation.
     #[must_use]
     pub fn times(&self) -> Times {
         self.times
@@ -53,7 +53,7 @@ impl DriveConfig {
         name.clone_into(&mut self.written.name);
         self
     }
-    /// The settings as written, for changing.
+    /// The settings as written, so that callers can change them.
     #[must_use]
     pub fn into_written(self) -> Config {
         self.written
@@ -74,16 +74,16 @@ impl Default for DriveConfig {
 }
 
 impl Config {
-    /// Checks a drive that was put together in code. Text is checked as it is read.
+    /// Validates settings that were put together in code. Text is validated when it is read.
     ///
     /// # Errors
-    /// [`ConfigError`] with everything that is wrong, under the drive's name.
+    /// [`ConfigError`] with every validation error, under the drive's name.
     pub fn check(self) -> Result<DriveConfig, ConfigError> {
         let source_name = self.name.clone();
         self.checked().map_err(|problems| ConfigError { source_name, problems })
     }
 
-    /// The valid drive, or all that is wrong.
+    /// The valid drive, or every validation error.
     pub(crate) fn checked(self) -> Result<DriveConfig, Vec<SettingError>> {
         let problems = self.problems();
         if !problems.is_empty() {
@@ -102,7 +102,8 @@ impl Config {
         Ok(DriveConfig { logical_pages: logical_pages(&self, &layout), layout, times, written: self })
     }
 
-    /// Values out of range and rules that span several keys. Of a key that breaks a rule its range is not told as well.
+    /// Values out of range and rules that span several keys. A key that breaks such a rule is reported once, without
+    /// its range.
     pub(crate) fn problems(&self) -> Vec<SettingError> {
         let mut problems = Problems::default();
         self.geometry_problems(&mut problems);
@@ -119,7 +120,7 @@ impl Config {
             &format!("1 or more and less than geometry.blocks-per-plane = {blocks}"),
         );
         self.range_problems(&mut problems);
-        // Of flash whose shape is wrong no capacity can be told.
+        // An invalid geometry has no capacity to check.
         let wrong = |problem: &SettingError| problem.key.starts_with("geometry") || problem.key == "capacity.logical";
         if !problems.0.iter().any(wrong) {
             self.capacity_problems(&mut problems);
@@ -127,7 +128,7 @@ impl Config {
         problems.0
     }
 
-    /// Values out of the range that their keys state.
+    /// Values outside the range of their key.
     fn range_problems(&self, problems: &mut Problems) {
         let tree = match toml::Table::try_from(self) {
             Ok(tree) => tree,
@@ -179,20 +180,20 @@ impl Config {
         );
     }
 
-    /// Chips that work as one, and the bytes of their clustered page. At least 1, so that a 0 does not hide what else is
-    /// wrong.
+    /// Clustered chips, and the bytes of their clustered page. At least 1, so that a 0 does not hide other errors.
     fn clusters(&self) -> (u128, u128) {
         let g = &self.geometry;
         let clusters = u128::from(g.cluster_channels.max(1)) * u128::from(g.cluster_dies.max(1));
         (clusters, u128::from(g.page_size.0) * clusters)
     }
 
-    /// Pages of the flash, clustered ones counted once.
+    /// Pages of the flash; a clustered page counts once.
     fn pages(&self) -> u128 {
         let g = &self.geometry;
         let factors = [g.channels, g.dies_per_channel, g.planes_per_die, g.blocks_per_plane, g.pages_per_block];
         let (clusters, _) = self.clusters();
-        // Five factors of 32 bits may exceed 128: what is cut off there is far too much all the same.
+        // Five factors of 32 bits may exceed 128 bits. Saturation is harmless: such a product is far beyond the limit
+        // anyway.
         factors.iter().fold(1u128, |product, factor| product.saturating_mul(u128::from(*factor))) / clusters
     }
 
@@ -236,8 +237,10 @@ impl Config {
             "the mean number of erases, which wear.pe-cycles-spread and wear.pe-cycles-weibull need",
         );
         if let Some(policy) = wear.policy.filter(|policy| policy.needs_limit()) {
-            let what =
-                format!("the number of erases that a block stands: wear.policy = {:?} needs it", policy.listed().name);
+            let what = format!(
+                "the number of erases that a block survives: wear.policy = {:?} needs it",
+                policy.listed().name
+            );
             problems.unless(limited, "wear.pe-cycles-max", "0 (no limit)", &what);
         }
     }

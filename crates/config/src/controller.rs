@@ -1,4 +1,4 @@
-//! `[controller]`: what users write about the part of a drive between its interface and its flash.
+//! `[controller]`: settings of the part of a drive between its interface and its flash.
 
 use crate::problems::Problems;
 use crate::values::Rate;
@@ -6,17 +6,17 @@ use flashwright_block::{Bytes, Nanos};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// `[controller]`: interface, firmware and buffers. With the defaults there is none, and the drive runs as if it had no
-/// such table.
+/// `[controller]`: interface, firmware and buffers. The defaults switch the controller off: the drive then runs as if
+/// it had no such table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ControllerConfig {
-    /// Payload rate of the interface in one direction, or `"none"` where it costs no time.
+    /// Payload rate of the interface in one direction, or `"none"` if transfers take no time.
     pub interface_rate: Rate,
-    /// Whether data cross in both directions at once.
+    /// Whether data can cross the interface in both directions at once.
     pub interface: Interface,
-    /// Commands that the drive takes at once, the rest waits in the driver: 1 is a drive without command queuing; 0
-    /// takes as many as the flash below (`host.queue-depth`).
+    /// Commands that the drive accepts at once; the others wait in the driver. 1 is a drive without command queuing; 0
+    /// accepts as many as the flash below (`host.queue-depth`).
     #[schemars(range(min = 0, max = 65_536))]
     pub queue_depth: u32,
     /// Firmware time of a read command. The firmware works on one command at a time.
@@ -25,21 +25,21 @@ pub struct ControllerConfig {
     /// Firmware time of a write command.
     #[schemars(extend("x-maximum" = "10 s"))]
     pub write_overhead: Nanos,
-    /// Bytes of one command that the flash works on at a time, cut at multiples of this address; the rest follows when
-    /// they are done. `"0 B"` is no limit.
+    /// Largest part of a command that the flash works on at a time. Commands are cut at multiples of this size, and
+    /// each part starts when the one before it is done. `"0 B"` is no limit.
     #[schemars(extend("x-maximum" = "1 TiB", "x-multiple-of" = "512 B", "x-expected" = "a multiple of 512 B, at most {max}"))]
     pub command_limit: Bytes,
-    /// Time for which nothing new goes to the flash when that changes between reading and writing.
+    /// Time during which the flash gets no new work when it switches between reading and writing.
     #[schemars(extend("x-maximum" = "10 s"))]
     pub turnaround: Nanos,
-    /// How unsteady the times are that the host sees, as a share of the time a command takes in the drive: each is longer by
-    /// twice this share in the mean, with this share as the standard deviation, cut at zero and at four times it. The flash
-    /// below does not feel it.
+    /// Jitter of the times that the host sees, as a share of a command's time in the drive. A normal random delay is
+    /// added to each command: its mean is twice this share, its standard deviation this share, and it is cut at zero
+    /// and at four times this share. Flash times stay exact.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub noise: f64,
-    /// RAM for what is written.
+    /// RAM for written data.
     pub write_buffer: WriteBufferConfig,
-    /// RAM for what was read.
+    /// RAM for data that was read.
     pub read_buffer: ReadBufferConfig,
 }
 
@@ -60,40 +60,41 @@ impl Default for ControllerConfig {
     }
 }
 
-/// In how many directions data cross the interface at once.
+/// Whether data cross the interface in one direction at a time or in both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Interface {
-    /// One at a time, as SATA.
+    /// One direction at a time, as on SATA.
     #[default]
     HalfDuplex,
-    /// Both, as PCI Express.
+    /// Both at once, as on PCI Express.
     FullDuplex,
 }
 
-/// `[controller.write-buffer]`: RAM that acknowledges writes before flash has them. It holds sectors of requests, not
-/// pages: the RAM before the translation layer (`[ram]`) is another thing, and a drive may have both.
+/// `[controller.write-buffer]`: RAM that acknowledges writes before the flash has programmed them. It holds sectors of
+/// requests, not pages. The RAM before the translation layer (`[ram]`) is separate, and a drive may have both.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct WriteBufferConfig {
-    /// Room for data; `"0 B"` is no buffer. A write that fits waits until there is room for all of it
-    /// (or for its next part, see `entry`), crosses the link, and is acknowledged.
+    /// Size of the buffer; `"0 B"` is no buffer. A write that fits waits until there is room for all of it (or for its
+    /// next part, see `entry`), crosses the link, and is acknowledged.
     #[schemars(extend("x-maximum" = "1 TiB", "x-multiple-of" = "512 B", "x-expected" = "a multiple of 512 B, at most {max}"))]
     pub size: Bytes,
-    /// Longest entry, for writes that fit: a longer one is cut at multiples of this address, and each part takes and frees
-    /// room by itself, so that data cross the link while earlier ones go to the flash. `"0 B"` keeps writes whole. A write
-    /// larger than the buffer is never helped by it: it fills the buffer, waits until that is empty, and fills it again.
+    /// Longest entry, for writes that fit. A longer write is cut at multiples of this size, and each part takes and
+    /// frees room by itself, so data cross the link while earlier data are being programmed. `"0 B"` keeps writes
+    /// whole. This setting does not affect a write larger than the buffer: such a write fills the buffer, waits until
+    /// it is empty, and fills it again.
     #[schemars(extend("x-maximum" = "1 TiB", "x-multiple-of" = "512 B", "x-expected" = "a multiple of 512 B, at most {max}"))]
     pub entry: Bytes,
-    /// What a second write to buffered data finds.
+    /// What a second write to buffered data replaces.
     pub kind: BufferKind,
-    /// When data go to the flash.
+    /// When the buffer writes data to the flash.
     pub drain: Drain,
-    /// What becomes of a write larger than the buffer.
+    /// How a write larger than the buffer is handled.
     pub oversized: Oversized,
-    /// Whether entries that adjoin are joined, up to `controller.command-limit`, so that they reach the flash as one write.
+    /// Whether adjacent entries are merged, up to `controller.command-limit`, and reach the flash as one write.
     pub combine: bool,
-    /// Entries on their way to the flash at once.
+    /// Entries that may be on their way to the flash at once.
     #[schemars(range(min = 1, max = 1_024))]
     pub flushes: u32,
 }
@@ -112,57 +113,57 @@ impl Default for WriteBufferConfig {
     }
 }
 
-/// How a write buffer is looked up (Kim 2011, section 4.3: a buffer or a cache).
+/// Whether rewritten data are replaced in the buffer (Kim 2011, section 4.3: a buffer or a cache).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum BufferKind {
-    /// Entries leave in order of arrival; only what lies in the newest is replaced in place.
+    /// Entries leave in order of arrival; only data of the newest entry are replaced in place.
     #[default]
     Fifo,
-    /// Any buffered sector is replaced in place; the entry not written for longest leaves first.
+    /// Any buffered sector is replaced in place; the least recently written entry leaves first.
     Cache,
 }
 
-/// When a write buffer lets go of data.
+/// When a write buffer writes data out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Drain {
-    /// When room is needed.
+    /// Only when room is needed.
     #[default]
     Lazy,
     /// As soon as fewer than `flushes` entries are on their way to the flash.
     Eager,
 }
 
-/// What becomes of a write larger than the buffer.
+/// How a write larger than the buffer is handled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Oversized {
-    /// It passes by the buffer and is acknowledged when flash holds all of it: the step of Kim 2011, Figure 7a.
+    /// It bypasses the buffer and is acknowledged when the flash holds all of it: the step in Kim 2011, Figure 7a.
     #[default]
     Through,
-    /// It goes through the buffer part by part, each after what was there before is on flash, and is acknowledged when the
-    /// last is in.
+    /// It passes through the buffer in parts. Each part waits until the earlier data are on flash; the write is
+    /// acknowledged when the last part is in the buffer.
     Stream,
 }
 
-/// `[controller.read-buffer]`: RAM that keeps what was read last.
+/// `[controller.read-buffer]`: RAM that keeps the data read last.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ReadBufferConfig {
-    /// Room for data; `"0 B"` is no buffer. A larger read passes through it and leaves nothing.
+    /// Size of the buffer; `"0 B"` is no buffer. A larger read passes through and leaves nothing in it.
     #[schemars(extend("x-maximum" = "1 TiB", "x-multiple-of" = "512 B", "x-expected" = "a multiple of 512 B, at most {max}"))]
     pub size: Bytes,
-    /// A smaller read passes by it.
+    /// A smaller read bypasses the buffer.
     #[schemars(extend("x-maximum" = "1 TiB", "x-multiple-of" = "512 B", "x-expected" = "a multiple of 512 B, at most {max}"))]
     pub least: Bytes,
-    /// Bytes read ahead of a reader that goes on where it stopped; `"0 B"` reads nothing ahead.
+    /// Bytes read ahead when a read continues where the previous one ended; `"0 B"` turns read-ahead off.
     #[schemars(extend("x-maximum" = "1 TiB", "x-multiple-of" = "512 B", "x-expected" = "a multiple of 512 B, at most {max}"))]
     pub prefetch: Bytes,
 }
 
 impl ControllerConfig {
-    /// Whether nothing of this changes anything.
+    /// Whether no setting has an effect, so that the drive has no controller.
     #[must_use]
     pub fn is_off(&self) -> bool {
         self.interface_rate == Rate(None)
@@ -172,7 +173,7 @@ impl ControllerConfig {
             && [self.command_limit, self.write_buffer.size, self.read_buffer.size].iter().all(|size| size.0 == 0)
     }
 
-    /// What contradicts itself.
+    /// Settings that contradict each other.
     pub(crate) fn problems(&self, problems: &mut Problems) {
         let (write, read) = (&self.write_buffer, &self.read_buffer);
         let without_size = WriteBufferConfig { size: Bytes(0), ..write.clone() };

@@ -7,7 +7,7 @@ use crate::schema::Config;
 /// A bundled drive.
 #[derive(Clone, Copy, Debug)]
 pub struct Device {
-    /// What users write to choose it.
+    /// The name that users choose it by.
     pub name: &'static str,
     /// Its TOML text, with the origin of each constant.
     pub text: &'static str,
@@ -48,7 +48,7 @@ pub fn bundled_devices() -> &'static [Device] {
 /// The bundled drive called `name`.
 ///
 /// # Errors
-/// One line with the known names and the nearest match.
+/// One line that lists the known names and the nearest match.
 pub fn bundled(name: &str) -> Result<DriveConfig, String> {
     let names = || DEVICES.iter().map(|device| device.name);
     let Some(device) = DEVICES.iter().find(|device| device.name == name) else {

@@ -1,13 +1,13 @@
-//! Every key that users may write: meaning, kind, default and range.
+//! Every key that users can set: meaning, kind, default and range.
 //!
-//! All of it comes from the settings structs of all crates by their JSON schema: the doc comment of a field is the meaning,
-//! its attribute `schemars` the range. So a policy's settings are checked and documented as soon as the policy is on its
-//! list. A range is written
+//! All of it comes from the settings structs of all crates by their JSON schema: the doc comment of a field is the
+//! meaning, its attribute `schemars` the range. So a policy's settings are checked and documented as soon as the policy
+//! is on its list. How to state a range:
 //!
-//! - of a number by `range(min = …, max = …)`, open ends by `extend("exclusiveMinimum" = …, "exclusiveMaximum" = …)`;
-//! - of a time, a size or a rate by `extend("x-minimum" = "…", "x-maximum" = "…", "x-multiple-of" = "…")`, where the type's
-//!   own limits do not do;
-//! - in messages as `extend("x-expected" = "…")` puts it, in which `{min}`, `{max}` and `{range}` stand for the limits.
+//! - for a number by `range(min = …, max = …)`, open ends by `extend("exclusiveMinimum" = …, "exclusiveMaximum" = …)`;
+//! - for a time, a size or a rate by `extend("x-minimum" = "…", "x-maximum" = "…", "x-multiple-of" = "…")`, where the
+//!   type's own limits are too wide;
+//! - for messages by `extend("x-expected" = "…")`, in which `{min}`, `{max}` and `{range}` stand for the limits.
 
 use crate::schema::Config;
 use crate::values::Rate;
@@ -17,7 +17,7 @@ use serde_json::{Map, Value as Json};
 use std::sync::OnceLock;
 use toml::Value;
 
-/// What a key takes.
+/// The kind of value that a key takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// `true` or `false`.
@@ -32,13 +32,13 @@ pub enum Kind {
     Size,
     /// A rate with its unit.
     Rate,
-    /// One of these, each with its meaning where it has one of its own.
+    /// One of these words, each with its meaning if it has one of its own.
     Choice(Vec<(String, String)>),
     /// Text.
     Text,
 }
 
-/// What a number may be. Times count in nanoseconds, sizes in bytes, rates in bytes per second.
+/// Limits of a number. Times count in nanoseconds, sizes in bytes, rates in bytes per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Limits {
     Whole { min: i128, max: i128, step: i128 },
@@ -50,15 +50,15 @@ enum Limits {
 pub struct Key {
     /// Its full path, such as `timing.program`.
     pub path: String,
-    /// What it means.
+    /// Its meaning.
     pub about: String,
-    /// What it takes.
+    /// The kind of value it takes.
     pub kind: Kind,
-    /// What it takes, in words, where its kind does not say it all.
+    /// The values it takes, in words, if the kind alone does not describe them.
     pub takes: Option<String>,
-    /// Its default as TOML; empty where it is left open.
+    /// Its default as TOML; empty if it has none.
     pub default: String,
-    /// A word that it takes instead of a number.
+    /// A word that it accepts instead of a number.
     pub or: Option<String>,
     limits: Option<Limits>,
     /// The limits as users write them.
@@ -69,21 +69,21 @@ pub struct Key {
 /// A table of keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Section {
-    /// Its path, such as `ftl.dftl`; empty for the uppermost.
+    /// Its path, such as `ftl.dftl`; empty for the top level.
     pub path: String,
-    /// What it is about.
+    /// What it configures.
     pub about: String,
 }
 
 impl Key {
-    /// The limits as users write them: the smallest and the largest value, themselves allowed unless [`Key::range`] says
-    /// otherwise; none where the key takes no number.
+    /// The limits as users write them: the smallest and the largest value, both allowed unless [`Key::range`] states
+    /// otherwise; none if the key takes no number.
     #[must_use]
     pub fn limits(&self) -> Option<(&str, &str)> {
         self.limits.map(|_| (self.ends.0.as_str(), self.ends.1.as_str()))
     }
 
-    /// What the key takes of numbers, such as "1 to 64" or "above 0 and below 1"; none where it takes no number.
+    /// The numbers that the key accepts, such as "1 to 64" or "above 0 and below 1"; none if it takes no number.
     #[must_use]
     pub fn range(&self) -> Option<String> {
         let (min, max) = (&self.ends.0, &self.ends.1);
@@ -95,7 +95,7 @@ impl Key {
         })
     }
 
-    /// What messages say that they expect.
+    /// The expected value as messages state it.
     fn expectation(&self) -> Option<String> {
         let (min, max) = (&self.ends.0, &self.ends.1);
         let range = match self.limits? {
@@ -108,7 +108,7 @@ impl Key {
         Some(template.replace("{range}", &range).replace("{min}", min).replace("{max}", max))
     }
 
-    /// What is wrong with a value that can be read: found and expected.
+    /// The error of a value that was parsed: found and expected.
     pub(crate) fn problem(&self, value: &Value) -> Option<(String, String)> {
         let limits = self.limits?;
         if value.as_str().is_some_and(|text| self.or.as_deref() == Some(text)) {
@@ -137,7 +137,7 @@ impl Key {
     }
 }
 
-/// Nanoseconds, bytes or bytes per second of a text.
+/// Parses a text into nanoseconds, bytes or bytes per second.
 fn quantity(kind: &Kind, text: &str) -> Option<u64> {
     match kind {
         Kind::Time => text.parse().ok().map(|Nanos(time)| time),
@@ -147,14 +147,14 @@ fn quantity(kind: &Kind, text: &str) -> Option<u64> {
     }
 }
 
-/// The JSON schema of a drive's description. Times, sizes and rates are text, whose limits stand as `x-minimum` and
+/// The JSON schema of a drive's description. Times, sizes and rates are text; their limits are given as `x-minimum` and
 /// `x-maximum`.
 #[must_use]
 pub fn json_schema() -> Json {
     SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<Config>().to_value()
 }
 
-/// Every key, in the order in which tables write them.
+/// Every key, in the order in which tables are written.
 ///
 /// ```
 /// let channels = flashwright_config::keys::all().iter().find(|key| key.path == "geometry.channels").unwrap();
@@ -182,7 +182,7 @@ fn known() -> &'static (Vec<Key>, Vec<Section>) {
     })
 }
 
-/// Goes through a schema.
+/// Walks through a schema.
 struct Reader<'a> {
     root: &'a Json,
     keys: Vec<Key>,
@@ -193,7 +193,7 @@ impl<'a> Reader<'a> {
     fn table(&mut self, path: &str, schema: &'a Json, defaults: &toml::Table) {
         let Some(properties) = schema["properties"].as_object() else { return };
         self.sections.push(Section { path: path.to_owned(), about: text_of(schema, "description") });
-        // Keys of a table come before the tables in it, as TOML writes them.
+        // The keys of a table come before its sub-tables, as in TOML.
         let (mut tables, empty) = (Vec::new(), toml::Table::new());
         for (name, property) in properties {
             let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
@@ -210,7 +210,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A schema, or the one that it refers to.
+    /// A schema with its reference resolved.
     fn resolved(&self, schema: &'a Json) -> &'a Json {
         let target = schema["$ref"].as_str().and_then(|target| target.strip_prefix('#'));
         target.and_then(|target| self.root.pointer(target)).unwrap_or(schema)
@@ -236,7 +236,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A text of a schema in one line.
+/// A text of a schema as one line.
 fn text_of(schema: &Json, name: &str) -> String {
     schema[name].as_str().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -248,7 +248,7 @@ fn kind_of(schema: &Json) -> Kind {
         _ => false,
     };
     if let Some(choices) = schema["oneOf"].as_array() {
-        // Some with a meaning of their own, those without one together.
+        // Variants with a meaning of their own are listed one by one, those without as one list.
         let mut all = Vec::new();
         for choice in choices {
             let about = text_of(choice, "description");
@@ -274,7 +274,7 @@ fn kind_of(schema: &Json) -> Kind {
     }
 }
 
-/// The limits of a key and how users write them.
+/// The limits of a key, as numbers and as users write them.
 fn limits_of<'j>(kind: &Kind, said: &impl Fn(&str) -> &'j Json) -> Option<(Limits, (String, String))> {
     match kind {
         Kind::Time | Kind::Size | Kind::Rate => {
@@ -289,7 +289,7 @@ fn limits_of<'j>(kind: &Kind, said: &impl Fn(&str) -> &'j Json) -> Option<(Limit
                 Some("uint8") => i128::from(u8::MAX),
                 Some("uint16") => i128::from(u16::MAX),
                 Some("uint32") => i128::from(u32::MAX),
-                // What TOML holds.
+                // The value as TOML.
                 _ => i128::from(i64::MAX),
             };
             let end = |name: &str| said(name).as_f64().map(|end| end as i128);
@@ -308,7 +308,7 @@ fn limits_of<'j>(kind: &Kind, said: &impl Fn(&str) -> &'j Json) -> Option<(Limit
     }
 }
 
-/// A number with its thousands parted.
+/// A number with separators between thousands.
 fn grouped(number: i128) -> String {
     let digits = number.to_string();
     let mut text = String::new();

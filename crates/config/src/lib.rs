@@ -1,4 +1,4 @@
-//! What users write about a drive, and its check.
+//! The settings of a drive as users write them, and their validation.
 //!
 //! ```text
 //!   TOML, KEY=VALUE ──read──► Config (as written) ──check, once──► DriveConfig (valid, with what follows from it) ──► Ssd

@@ -1,13 +1,13 @@
-//! Validation errors: what is wrong with settings, one line each.
+//! Validation errors of settings, one line each.
 
 use std::fmt;
 
-/// One thing that is wrong with a configuration.
+/// One validation error of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettingError {
-    /// The key's full path, such as `timing.program`; empty where there is none.
+    /// The key's full path, such as `timing.program`; empty if the error has no key.
     pub key: String,
-    /// What was found, what is allowed, and the nearest match.
+    /// What was found, what was expected, and the nearest match.
     pub what: String,
 }
 
@@ -17,22 +17,22 @@ impl fmt::Display for SettingError {
     }
 }
 
-/// All that is wrong with a configuration.
+/// All validation errors of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .problems.iter().map(|problem| format!("{}: {problem}", .source_name)).collect::<Vec<_>>().join("\n"))]
 pub struct ConfigError {
     /// The file, the bundled drive's name, or `--set`.
     pub source_name: String,
-    /// At least one.
+    /// The errors; at least one.
     pub problems: Vec<SettingError>,
 }
 
-/// Problems as a check finds them.
+/// Collects problems while a configuration is checked.
 #[derive(Default)]
 pub(crate) struct Problems(pub Vec<SettingError>);
 
 impl Problems {
-    /// Notes a problem unless `ok`.
+    /// Records a problem unless `ok`.
     pub fn unless(&mut self, ok: bool, key: &str, found: impl fmt::Display, expected: &str) {
         if !ok {
             self.0.push(SettingError { key: key.to_owned(), what: format!("found {found}, expected {expected}") });

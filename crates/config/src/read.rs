@@ -1,8 +1,8 @@
-//! Reading a configuration so that everything wrong with it is found at once.
+//! Reads a configuration and reports all its errors at once.
 //!
-//! A user's text is laid over the tree of defaults key by key, and the whole is read at once. Only where that fails is
-//! each key tried alone: an unknown key is answered with its nearest match, and every value that does not fit is found.
-//! Ranges and rules that span several keys are checked last (`check`).
+//! The user's values replace defaults key by key, and the result is deserialized as a whole. Only if that fails is each
+//! key tried alone: an unknown key gets its nearest match, and every value of a wrong type is found. Ranges and rules
+//! that span several keys are checked last (`check`).
 
 use crate::check::DriveConfig;
 use crate::keys;
@@ -12,20 +12,20 @@ use std::fmt;
 use toml::{Table, Value};
 
 impl Config {
-    /// Reads a drive from TOML laid over the defaults; `name` stands in messages. A key `base = "…"` names the bundled
-    /// drive to start from.
+    /// Reads a drive from TOML; keys that it leaves out take their defaults. Messages call it `name`. A key
+    /// `base = "…"` names the bundled drive to start from.
     ///
     /// # Errors
-    /// [`ConfigError`] with everything that is wrong with the text.
+    /// [`ConfigError`] with every validation error of the text.
     pub fn from_toml(text: &str, name: &str) -> Result<DriveConfig, ConfigError> {
         Self::read(text, name, None)
     }
 
-    /// Reads a drive from TOML laid over `base`: what its key `base` names, which the caller has read, since files are
-    /// its own business.
+    /// Reads a drive from TOML; keys that it leaves out take their values from `base`. The caller has read the drive
+    /// that the key `base` names, because this crate opens no files.
     ///
     /// # Errors
-    /// [`ConfigError`] with everything that is wrong with the text.
+    /// [`ConfigError`] with every validation error of the text.
     ///
     /// ```
     /// # use flashwright_config::Config;
@@ -60,7 +60,7 @@ impl Config {
     /// Applies `KEY=VALUE` settings with dotted keys, as `--set` takes them. A value that is not TOML counts as a string.
     ///
     /// # Errors
-    /// [`ConfigError`] with everything that is wrong with the settings.
+    /// [`ConfigError`] with every validation error of the settings.
     pub fn with_settings<S: AsRef<str>>(&self, settings: &[S]) -> Result<DriveConfig, ConfigError> {
         let fail = |problems| ConfigError { source_name: "--set".to_owned(), problems };
         let (mut table, mut problems) = (Table::new(), Vec::new());
@@ -85,18 +85,18 @@ impl Config {
         }
     }
 
-    /// The whole configuration as TOML: reading it back gives the same configuration.
+    /// The whole configuration as TOML. Reading it back gives the same configuration.
     #[must_use]
     pub fn to_toml(&self) -> String {
         toml::to_string(self).expect("a configuration is plain tables, text and numbers")
     }
 
-    /// Every key with its value, in a tree.
+    /// Every key with its value, as a tree.
     fn tree(&self) -> Table {
         Table::try_from(self).expect("a configuration is plain tables, text and numbers")
     }
 
-    /// What users may write: every key with a value, those too that stand for nothing unless written.
+    /// All keys that users can set, with a value each, including optional keys.
     fn writable(&self) -> Table {
         let mut tree = self.tree();
         for key in keys::all().iter().filter(|key| key.default.is_empty()) {
@@ -112,7 +112,7 @@ impl Config {
         let unknown = walk(&self.writable(), changes, "", &mut |path, value| insert(&mut tree, path, value.clone()));
         let (whole, mut problems) = match tree.try_into::<Config>() {
             Ok(config) => (Ok(config), Vec::new()),
-            // Trying each key alone takes some hundred times as long, and most texts have no such value.
+            // Trying each key alone takes some hundred times as long, and most texts have no wrong value.
             Err(_) => self.fitting(changes),
         };
         problems.extend(unknown);
@@ -129,7 +129,7 @@ impl Config {
         }
     }
 
-    /// The values that fit their keys laid over, and those that do not, found by trying each alone.
+    /// Sets the values that fit their keys, and reports the others, which it finds by trying each alone.
     fn fitting(&self, changes: &Table) -> (Result<Self, toml::de::Error>, Vec<SettingError>) {
         let (mut tree, mut problems) = (self.tree(), Vec::new());
         walk(&self.writable(), changes, "", &mut |path, value| {
@@ -170,7 +170,7 @@ fn unknown_key(path: &str, key: &str, siblings: &Table) -> SettingError {
     SettingError { key: path.to_owned(), what: format!("{what} (known here: {})", list(siblings.keys())) }
 }
 
-/// Serde's message in our words: what was found, what is allowed, the nearest match.
+/// Rephrases Serde's message: what was found, what was expected, the nearest match.
 fn value_problem(path: &str, value: &Value, message: &str) -> SettingError {
     let message = message.lines().next().unwrap_or_default().trim();
     let what = match message.split_once(", expected ") {
@@ -200,7 +200,7 @@ fn list(names: impl Iterator<Item = impl fmt::Display>) -> String {
     names.map(|name| name.to_string()).collect::<Vec<_>>().join(", ")
 }
 
-/// The candidate that looks most like `found`, if one is near enough to be meant.
+/// The candidate most similar to `found`, if one is similar enough.
 pub(crate) fn nearest<'a>(found: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     candidates
         .map(|candidate| (strsim::jaro_winkler(found, candidate), candidate))
@@ -209,7 +209,7 @@ pub(crate) fn nearest<'a>(found: &str, candidates: impl Iterator<Item = &'a str>
         .map(|(_, candidate)| candidate)
 }
 
-/// Problems in the order of their keys.
+/// Sorts problems by key.
 fn sorted(mut problems: Vec<SettingError>) -> Vec<SettingError> {
     problems.sort_by(|a, b| a.key.cmp(&b.key));
     problems
@@ -222,7 +222,7 @@ pub(crate) fn lookup<'t>(table: &'t Table, path: &str) -> Option<&'t Value> {
     rest.map_or(Some(found), |rest| lookup(found.as_table()?, rest))
 }
 
-/// Sets the value at a dotted path, making tables on the way.
+/// Sets the value at a dotted path, creating tables on the way.
 fn insert(table: &mut Table, path: &str, value: Value) {
     match path.split_once('.') {
         None => {
@@ -283,7 +283,7 @@ mod tests {
             "dual-pool.threshold: found 0, expected 1 erase or more\n\
              pe-cycles-max: found 0 (no limit), expected the mean number of erases, which wear.pe-cycles-spread and \
              wear.pe-cycles-weibull need\n\
-             pe-cycles-max: found 0 (no limit), expected the number of erases that a block stands: wear.policy = \
+             pe-cycles-max: found 0 (no limit), expected the number of erases that a block survives: wear.policy = \
              \"rate-limit\" needs it\n\
              pe-cycles-weibull: found 0.5, expected a shape of 1 to 100, or 0 for none\n\
              pe-cycles-weibull: found 0.5, expected 0 beside wear.pe-cycles-spread: budgets are normal or Weibull, not \

@@ -1,7 +1,7 @@
-//! What users write about a drive.
+//! The settings of a drive as users write them.
 //!
-//! The one schema: kebab-case keys, values with units, defaults visible in `impl Default`. Reading and checking is in
-//! `problems`; what the code runs on is derived in `ssd`.
+//! The only schema: kebab-case keys, values with units, defaults visible in `impl Default`. `read` parses it, `check`
+//! validates it, and `ssd` derives from it what the code runs on.
 
 use crate::controller::ControllerConfig;
 use crate::values::{QueueDepth, Rate};
@@ -19,33 +19,33 @@ use serde::{Deserialize, Serialize};
 pub struct Config {
     /// A short name for reports.
     pub name: String,
-    /// What it models and where its constants come from.
+    /// What the drive models and where its constants come from.
     pub about: String,
-    /// The flash.
+    /// Geometry of the flash.
     pub geometry: GeometryConfig,
-    /// What of it the host sees.
+    /// The part of the flash that the host sees.
     pub capacity: Capacity,
-    /// How long things take.
+    /// Durations and parallelism.
     pub timing: TimingConfig,
     /// The translation layer.
     pub ftl: FtlSettings,
-    /// The RAM before it.
+    /// The RAM before the translation layer.
     pub ram: RamSettings,
     /// Cleaning.
     pub gc: GcSettings,
-    /// Where pages go.
+    /// Where the drive places pages.
     pub placement: PlacementConfig,
-    /// Endurance.
+    /// Endurance and wear levelling.
     pub wear: WearSettings,
-    /// The host's side of the drive.
+    /// The host's side: queue and schedulers.
     pub host: HostConfig,
-    /// What stands between the drive's interface and its flash.
+    /// The controller between the drive's interface and its flash.
     pub controller: ControllerConfig,
 }
 
 impl Config {
-    /// The configuration with the name of everything that it leaves to the translation layer, and the queue depth that it
-    /// leaves open: what results show, and what gives the same run whatever defaults become.
+    /// The configuration with every choice filled in that it leaves to the translation layer, and with the queue depth
+    /// that it leaves open. Results show this configuration; it gives the same run even if defaults change later.
     #[must_use]
     pub fn resolved(&self) -> Self {
         let mut config = self.clone();
@@ -57,7 +57,7 @@ impl Config {
     }
 }
 
-/// `[geometry]`: the flash.
+/// `[geometry]`: geometry of the flash.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct GeometryConfig {
@@ -67,7 +67,7 @@ pub struct GeometryConfig {
     /// Dies on each channel.
     #[schemars(range(min = 1, max = 64))]
     pub dies_per_channel: u32,
-    /// Dies that share a package (a way); divides `dies-per-channel`. Only the allocation order looks at it.
+    /// Dies that share a package (a way); divides `dies-per-channel`. Only the allocation order depends on it.
     #[schemars(range(min = 1, max = 64))]
     pub dies_per_way: u32,
     /// Planes in each die.
@@ -85,9 +85,10 @@ pub struct GeometryConfig {
     /// Bytes of the spare area of a page.
     #[schemars(extend("x-maximum" = "16 MiB"))]
     pub spare_size: Bytes,
-    /// The order in which the chip lets the pages of a block be programmed.
+    /// The order in which the chip allows the pages of a block to be programmed.
     pub program_order: ProgramOrder,
-    /// Channels whose chips work as one; divides `channels`. With `cluster-dies` it makes clustered pages and blocks.
+    /// Channels whose chips work as one; divides `channels`. Together with `cluster-dies` it defines clustered pages
+    /// and blocks.
     #[schemars(range(min = 1, max = 64))]
     pub cluster_channels: u32,
     /// Dies of a channel that work as one; divides `dies-per-channel`.
@@ -97,7 +98,7 @@ pub struct GeometryConfig {
 
 impl GeometryConfig {
     /// The same flash as the translation layer sees it: chips that work as one are one die with clustered pages (Kim
-    /// 2011, section 4.1: pages of the same index on several chips, read and written together; the blocks of those are
+    /// 2011, section 4.1: pages of the same index on several chips are read and written together, and their blocks are
     /// erased together). Without clusters it is the geometry itself.
     ///
     /// ```
@@ -151,14 +152,14 @@ impl Default for GeometryConfig {
     }
 }
 
-/// `[capacity]`: what of the flash the host sees.
+/// `[capacity]`: the part of the flash that the host sees.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct Capacity {
-    /// Logical over physical pages.
+    /// Logical pages divided by physical pages.
     #[schemars(extend("exclusiveMinimum" = 0.0, "exclusiveMaximum" = 1.0, "x-expected" = "a number {range} (logical over physical size)"))]
     pub utilization: f64,
-    /// The logical size itself; it wins over `utilization` unless it is `"0 B"`.
+    /// The logical size; it overrides `utilization` unless it is `"0 B"`.
     pub logical: Bytes,
 }
 
@@ -168,24 +169,24 @@ impl Default for Capacity {
     }
 }
 
-/// What happens in parallel.
+/// Which parts of the drive work in parallel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TimingModel {
-    /// Counts only: no time passes.
+    /// Only counts are simulated; no time passes.
     None,
-    /// One flash operation at a time, as FlashSim; requests wait in the driver.
+    /// One flash operation at a time, as in FlashSim; requests wait in the driver.
     Serial,
-    /// Channels and dies work side by side.
+    /// Channels and dies work in parallel.
     #[default]
     Parallel,
 }
 
-/// `[timing]`: how long things take.
+/// `[timing]`: durations and parallelism.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct TimingConfig {
-    /// What happens in parallel.
+    /// Which parts of the drive work in parallel.
     pub model: TimingModel,
     /// Array time of a page read.
     #[schemars(extend("x-maximum" = "10 s"))]
@@ -202,14 +203,15 @@ pub struct TimingConfig {
     /// Bus cycles of a command, before its operation.
     #[schemars(extend("x-maximum" = "10 s"))]
     pub command: Nanos,
-    /// Transfer rate of a channel, or `"none"` where transfers are free or included in the array times.
+    /// Transfer rate of a channel, or `"none"` if transfers take no time or are included in the array times.
     pub bus_rate: Rate,
     /// Whether the spare area is transferred with the page.
     pub transfer_spare: bool,
-    /// Whether a channel is held only during transfers (true) or for the whole operation.
+    /// Whether an operation occupies its channel only during transfers (true) or for its whole duration (false).
     pub pipelined: bool,
-    /// Time that the controller takes to answer a read of pages that hold no data. A read request that touches such a page
-    /// lasts at least so long; where it reads flash too, the longer of the two counts. No die and no channel is busy with it.
+    /// Time that the controller takes to answer a read of pages that hold no data. A read request that touches such a
+    /// page lasts at least this long; if it also reads flash, the longer time counts. No die or channel is busy
+    /// meanwhile.
     #[schemars(extend("x-maximum" = "10 s"))]
     pub unmapped_read: Nanos,
 }
@@ -231,27 +233,27 @@ impl Default for TimingConfig {
     }
 }
 
-/// What a write of a part of a page costs.
+/// How a write to part of a page is handled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PartialPages {
-    /// Each touched page counts as wholly written, as in the FlashSim family.
+    /// Each touched page counts as fully written, as in the FlashSim family.
     #[default]
     Whole,
     /// A partly covered page that exists on flash is read before it is written.
     ReadModifyWrite,
 }
 
-/// `[host]`: the host's side: how it reaches the drive, and what lies between a workload and the drive.
+/// `[host]`: the host's side: queue depth, schedulers and block layer between a workload and the drive.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct HostConfig {
-    /// Requests that the drive takes at once under `timing.model = "parallel"`; the rest waits in the driver. `"auto"` is
-    /// 32, or what a closed loop keeps in flight where that is more and no scheduler stands before the drive.
+    /// Requests that the drive accepts at once under `timing.model = "parallel"`; the others wait in the driver.
+    /// `"auto"` is 32, or the depth of a closed loop if that is greater and there is no scheduler before the drive.
     pub queue_depth: QueueDepth,
-    /// What a write of a part of a page costs.
+    /// How a write to part of a page is handled.
     pub partial_pages: PartialPages,
-    /// Schedulers and block layer.
+    /// Scheduler and block layer.
     #[serde(flatten)]
     pub stack: StackSettings,
 }

@@ -1,4 +1,4 @@
-//! How long each operation takes: the times of `[timing]` with the transfers worked out.
+//! The duration of each operation: the times of `[timing]` with transfers computed.
 
 use crate::schema::Config;
 use flashwright_ftl::{OP_KINDS, OpKind};
@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 /// Durations in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Times {
-    /// The bus cycles of a command.
+    /// Bus cycles of a command.
     pub command: u64,
-    /// Whether a channel is held only during transfers.
+    /// Whether an operation occupies its channel only during transfers.
     pub pipelined: bool,
     /// Array times, by [`OpKind`].
     pub array: [u64; OP_KINDS],
@@ -18,12 +18,12 @@ pub struct Times {
 }
 
 impl Times {
-    /// The times of a drive; none where one of them, or an operation, takes longer than 64 bits of nanoseconds.
+    /// The times of a drive; none if one of them, or a whole operation, exceeds 64 bits of nanoseconds.
     pub(crate) fn of(config: &Config) -> Option<Self> {
         let timing = &config.timing;
-        // Of a clustered page the parts on different channels cross side by side, those on one channel in turn. Their
-        // array times pass side by side, unless the channel is held for whole operations; then only an erase, which
-        // moves no data, is one for all.
+        // Parts of a clustered page transfer in parallel if they lie on different channels, and one after the other if
+        // they share one. Their array times overlap unless an operation occupies its channel for its whole duration;
+        // then only erases, which move no data, overlap.
         let in_turn = u64::from(config.geometry.cluster_dies);
         let held = if timing.pipelined { 1 } else { in_turn };
         let spare = config.geometry.spare_size.0;
@@ -31,7 +31,7 @@ impl Times {
         let transfer = |bytes| in_turn.checked_mul(timing.bus_rate.transfer(bytes).0);
         let (page, spare) = (transfer(page)?, transfer(spare)?);
         let array = |time: u64| held.checked_mul(time);
-        // By OpKind: read, program, erase, read of a spare area.
+        // By [`OpKind`]: read, program, erase, read of a spare area.
         let times = Self {
             command: timing.command.0,
             pipelined: timing.pipelined,
@@ -42,7 +42,7 @@ impl Times {
         (0..OP_KINDS).all(|kind| whole(kind).is_some()).then_some(times)
     }
 
-    /// An operation alone on an idle drive.
+    /// Duration of a single operation on an idle drive.
     #[inline(always)]
     #[must_use]
     pub fn alone(&self, kind: OpKind) -> u64 {

@@ -1,4 +1,4 @@
-//! Values with rules of their own: a queue depth that may be left open, a rate.
+//! Values with their own syntax: a queue depth that may be `"auto"`, and a rate.
 
 use flashwright_block::registry::text_schema;
 use flashwright_block::{Bytes, Nanos, UnitError};
@@ -7,13 +7,13 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
 
-/// Requests that a drive takes at once: a number, or left open.
+/// Requests that a drive accepts at once: a number, or left open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum QueueDepth {
-    /// `"auto"`: 32, or as many as a closed loop keeps in flight.
+    /// `"auto"`: 32, or the depth of a closed loop if that is greater.
     #[default]
     Auto,
-    /// So many.
+    /// This number of requests.
     Requests(u32),
 }
 
@@ -21,7 +21,7 @@ impl QueueDepth {
     /// The largest that a drive may have.
     pub const MAX: u32 = 65_536;
 
-    /// The number, where no closed loop asks for more.
+    /// The number of requests; for `"auto"`, the number without a deeper closed loop.
     ///
     /// ```
     /// # use flashwright_config::QueueDepth;
@@ -89,11 +89,11 @@ impl<'de> Deserialize<'de> for QueueDepth {
 pub struct Rate(pub Option<u64>);
 
 impl Rate {
-    /// Time for `bytes`, rounded up to a nanosecond; 0 without a rate. The most that 64 bits hold where it is longer.
+    /// Time for `bytes`, rounded up to a nanosecond and saturated at 64 bits; 0 without a rate.
     #[must_use]
     pub fn transfer(self, bytes: u64) -> Nanos {
         let Some(rate) = self.0 else { return Nanos(0) };
-        // Up to 18 GB the product fits, and a division of 64 bits is several times as fast.
+        // Up to 18 GB the product fits into 64 bits, where a division is several times as fast.
         Nanos(match bytes.checked_mul(1_000_000_000) {
             Some(product) => product.div_ceil(rate),
             None => {
@@ -109,7 +109,7 @@ impl FromStr for Rate {
     fn from_str(text: &str) -> Result<Self, UnitError> {
         let fail = || UnitError {
             found: text.to_owned(),
-            expected: "a rate with its unit, such as \"40 MB/s\", or \"none\" where transfers are free",
+            expected: "a rate with its unit, such as \"40 MB/s\", or \"none\" if transfers take no time",
         };
         if text == "none" {
             return Ok(Self(None));

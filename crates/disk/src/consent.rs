@@ -1,7 +1,7 @@
-//! The one place that decides whether a target may be opened, and whether its data may be destroyed.
+//! The one place that decides whether a device under test may be opened, and whether its data may be destroyed.
 //!
-//! Reading asks little: a block device or a regular file with something in it, opened for reading only. Writing asks for
-//! [`Access::DestroysData`] and then for all of this:
+//! Reading requires only a block device or a non-empty regular file, opened read-only. Writing requires
+//! [`Access::DestroysData`] and that none of these is found:
 //!
 //! | found | where it is looked up |
 //! | --- | --- |
@@ -13,7 +13,8 @@
 //! | behind a loop device (regular files) | `/sys/block/loop*/loop/backing_file` |
 //! | claimed by another program | `O_EXCL` (block devices), a lock (regular files); both are kept while it is open |
 //!
-//! What cannot be looked up is refused too. Nothing is created, cut or written here, whatever the answer.
+//! If a check is impossible, the device is refused too. Nothing is created, truncated or written here, whatever the
+//! result.
 
 use flashwright_block::Bytes;
 use rustix::fs::{FileType, FlockOperation, Mode, OFlags, Stat, StatxFlags};
@@ -21,16 +22,16 @@ use rustix::io::Errno;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-/// What may be done to a target.
+/// The kind of access to a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Reads only; the kernel refuses all else.
+    /// Reads only; the kernel refuses everything else.
     ReadOnly,
-    /// The user said that the target's data may be destroyed.
+    /// The user agreed that the target's data may be destroyed.
     DestroysData,
 }
 
-/// What a target is.
+/// The type of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A block device.
@@ -39,58 +40,59 @@ pub enum Kind {
     File,
 }
 
-/// The open file of a target. The lock of a file that may be written goes when this goes, even where a process that
-/// was forked meanwhile has inherited the descriptor.
+/// The open file of a target. The lock of a writable file is released when this is dropped, even if a forked process
+/// has inherited the descriptor.
 #[derive(Debug)]
 pub(crate) struct TargetFile(pub(crate) File);
 
 impl Drop for TargetFile {
     fn drop(&mut self) {
-        // What holds no lock loses none, and a lock that can't be released here goes with its last descriptor.
+        // Unlocking a file without a lock does nothing, and a lock that can't be released here is released with its
+        // last descriptor.
         rustix::fs::flock(&self.0, FlockOperation::Unlock).unwrap_or_default();
     }
 }
 
-/// A target that passed, open with `O_DIRECT`.
+/// A target that passed the checks, open with `O_DIRECT`.
 #[derive(Debug)]
 pub struct Target {
     pub(crate) file: TargetFile,
     /// Its name as the user gave it.
     pub name: String,
-    /// What it is.
+    /// Its type.
     pub kind: Kind,
-    /// What may be done to it.
+    /// The granted access.
     pub access: Access,
     /// Its size, in whole blocks.
     pub capacity: Bytes,
-    /// The smallest unit that it reads and writes, and the alignment of every request.
+    /// The smallest unit of reads and writes, and the alignment of every request.
     pub block: Bytes,
 }
 
-/// Why a target was refused: one line. [`Refusal::hint`] says what to try.
+/// Why a target was refused: one line. [`Refusal::hint`] suggests what to try.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{target}: {why}")]
 pub struct Refusal {
     /// The target as the user named it.
     pub target: String,
-    /// What stands against it.
+    /// The reason.
     pub why: Why,
 }
 
-/// What stands against a target.
+/// The reason to refuse a target.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Why {
-    /// There is nothing of that name.
+    /// It does not exist.
     #[error("no such file or device")]
     Missing,
     /// It is neither a block device nor a regular file.
     #[error("found {found}, expected a block device or a regular file")]
     NotStorage {
-        /// What it is.
+        /// Its type.
         found: &'static str,
     },
-    /// The user may not open it so.
+    /// The user lacks permission.
     #[error("no permission to open it for {asked}")]
     Permission {
         /// Reading or writing.
@@ -99,12 +101,12 @@ pub enum Why {
     /// Its file system takes no direct I/O.
     #[error("its file system does not take direct I/O (O_DIRECT)")]
     NoDirectIo,
-    /// It is smaller than what is to be played.
+    /// It is smaller than the workload needs.
     #[error("found {found}, expected at least {needed}")]
     TooSmall {
         /// Its size.
         found: Bytes,
-        /// What is needed.
+        /// The needed size.
         needed: Bytes,
     },
     /// It is mounted.
@@ -115,7 +117,7 @@ pub enum Why {
         /// The mount point.
         at: String,
     },
-    /// It is swapped to.
+    /// It is in use as swap.
     #[error("{what} is in use as swap")]
     Swap {
         /// The device, its partition, or the file.
@@ -135,25 +137,25 @@ pub enum Why {
         /// Their names.
         names: String,
     },
-    /// It takes no writes.
+    /// It is read-only.
     #[error("it is read-only")]
     ReadOnly,
     /// Another program has claimed it.
     #[error("it is in use by another program")]
     InUse,
-    /// It became something else between the checks and the opening.
+    /// It changed between the checks and the opening.
     #[error("it changed while it was being opened")]
     Changed,
-    /// What must be known before writing cannot be looked up.
-    #[error("whether it is in use cannot be told: {what}")]
+    /// A check that writing requires is impossible.
+    #[error("can't find out whether it is in use: {what}")]
     Unknown {
-        /// The source and what is wrong with it.
+        /// The source of information and its error.
         what: String,
     },
-    /// Opening or asking failed otherwise.
+    /// Another error of opening or querying it.
     #[error("{what}")]
     Failed {
-        /// The step, and what the system says.
+        /// The step, and the system's error.
         what: String,
     },
 }
@@ -163,29 +165,29 @@ impl Refusal {
     #[must_use]
     pub fn hint(&self) -> &'static str {
         match self.why {
-            Why::Missing => "check the path; a target is a block device, a file, or sim:DEVICE",
+            Why::Missing => "check the path; TARGET is a block device, a file, or sim:DEVICE",
             Why::NotStorage { .. } => "such as /dev/nvme0n1, or a file made by `fallocate --length 1GiB FILE`",
             Why::Permission { .. } => "block devices need root or membership in the group that owns them",
-            Why::NoDirectIo => "put the file on a file system that has it, such as ext4 or xfs",
-            Why::TooSmall { .. } => "take a larger target, or --addresses wrap to fold the trace's addresses onto it",
-            Why::Mounted { .. } => "unmount it first, or leave --destroys-data out to play the reads alone",
-            Why::Swap { .. } => "`swapoff` it first, or leave --destroys-data out to play the reads alone",
-            Why::Held { .. } => "take that one apart first, or leave --destroys-data out to play the reads alone",
+            Why::NoDirectIo => "put the file on a file system that supports it, such as ext4 or xfs",
+            Why::TooSmall { .. } => "use a larger device, or --addresses wrap to fold the trace's addresses onto it",
+            Why::Mounted { .. } => "unmount it first, or leave out --destroys-data to play only the reads",
+            Why::Swap { .. } => "`swapoff` it first, or leave out --destroys-data to play only the reads",
+            Why::Held { .. } => "remove that one first, or leave out --destroys-data to play only the reads",
             Why::Partitioned { .. } => {
                 "name one of the partitions, or remove them (`wipefs --all`) if their data may go"
             }
             Why::ReadOnly => {
-                "leave --destroys-data out to play the reads alone, or make it writable (`blockdev --setrw`)"
+                "leave out --destroys-data to play only the reads, or make it writable (`blockdev --setrw`)"
             }
-            Why::InUse => "end that program first, or leave --destroys-data out to play the reads alone",
-            Why::Changed => "see what replaces it, and run again",
+            Why::InUse => "end that program first, or leave out --destroys-data to play only the reads",
+            Why::Changed => "find out what replaces it, and run again",
             Why::Unknown { .. } => "run where /proc and /sys are mounted",
-            Why::Failed { .. } => "see what the system says of it, such as with `dmesg`",
+            Why::Failed { .. } => "look for messages of the system, for instance with `dmesg`",
         }
     }
 }
 
-/// Opens a target after all checks that `access` asks for. It must hold at least `needed`.
+/// Opens a target after all checks that `access` requires. It must have a size of at least `needed`.
 ///
 /// # Errors
 /// [`Refusal`], one line; nothing was written, and the target is closed again.
@@ -193,7 +195,7 @@ pub fn open(path: &Path, access: Access, needed: Bytes) -> Result<Target, Refusa
     System::default().open(path, access, needed).map_err(|why| Refusal { target: path.display().to_string(), why })
 }
 
-/// Where the system tells about itself; another root in tests.
+/// Where the system's information is read; another root in tests.
 struct System {
     proc: PathBuf,
     sys: PathBuf,
@@ -207,7 +209,7 @@ impl Default for System {
 
 impl System {
     fn open(&self, path: &Path, access: Access, needed: Bytes) -> Result<Target, Why> {
-        // Looked at before it is opened: opening a FIFO would wait, and opening some devices does something.
+        // Inspected before it is opened: opening a FIFO would block, and opening some devices has side effects.
         let looked_at = rustix::fs::stat(path).map_err(|error| failed(error, "looking at it", access))?;
         let kind = kind(&looked_at)?;
         if access == Access::DestroysData {
@@ -231,7 +233,7 @@ impl System {
         let end = rustix::fs::seek(&file, rustix::fs::SeekFrom::End(0))
             .map_err(|error| failed(error, "asking for its size", access))?;
         let found = Bytes(end - end % block);
-        // A target without a single block has nothing to offer to anybody.
+        // A target without a single block is of no use.
         let needed = Bytes(needed.0.max(block));
         if found < needed {
             return Err(Why::TooSmall { found: Bytes(end), needed });
@@ -240,7 +242,7 @@ impl System {
         Ok(Target { file: TargetFile(file), name, kind, access, capacity: found, block: Bytes(block) })
     }
 
-    /// All that stands against writing to a block device.
+    /// All reasons against writing to a block device.
     fn check_device(&self, path: &Path, device: u64) -> Result<(), Why> {
         let folder = self.sys.join("dev/block").join(number(device));
         if !folder.is_dir() {
@@ -278,7 +280,7 @@ impl System {
         Ok(())
     }
 
-    /// All that stands against writing to a regular file.
+    /// All reasons against writing to a regular file.
     fn check_file(&self, path: &Path, file: &Stat) -> Result<(), Why> {
         let same = |stat: &Stat| identity(stat) == identity(file);
         let name = path.display().to_string();
@@ -292,14 +294,14 @@ impl System {
                 return Err(Why::Held { what: name, holder: device });
             }
         }
-        // A file may be bound over another: then something relies on its being as it is.
+        // A file may be bind-mounted over another: then something relies on its content.
         match self.mounted(&Part { number: String::new(), name: name.clone(), path: Some(path) })? {
             Some(at) => Err(Why::Mounted { what: name, at }),
             None => Ok(()),
         }
     }
 
-    /// Where a device is mounted. File systems over several devices show numbers of their own, so that the source counts
+    /// Where a device is mounted. File systems over several devices show their own numbers, so the source is compared
     /// too.
     fn mounted(&self, part: &Part<'_>) -> Result<Option<String>, Why> {
         let mounts = self.proc.join("self/mountinfo");
@@ -326,10 +328,10 @@ impl System {
         Ok(None)
     }
 
-    /// Whether something that `is_it` recognises is swapped to.
+    /// Whether something that `is_it` recognises is in use as swap.
     fn is_swap(&self, is_it: impl Fn(&Stat) -> bool) -> Result<bool, Why> {
         let swaps = self.proc.join("swaps");
-        // The first line is the head; a kernel without swap has no such file.
+        // The first line is a header; a kernel without swap has no such file.
         let text = if swaps.exists() { read(&swaps)? } else { String::new() };
         Ok(text
             .lines()
@@ -363,7 +365,7 @@ fn kind(stat: &Stat) -> Result<Kind, Why> {
 fn open_direct(path: &Path, kind: Kind, access: Access) -> Result<File, Why> {
     let flags = match (access, kind) {
         (Access::ReadOnly, _) => OFlags::RDONLY,
-        // Nobody else may have claimed the device, and nobody can mount it from now on.
+        // No one else may have claimed the device, and it can't be mounted from now on.
         (Access::DestroysData, Kind::BlockDevice) => OFlags::RDWR | OFlags::EXCL,
         (Access::DestroysData, Kind::File) => OFlags::RDWR,
     };
@@ -376,14 +378,14 @@ fn open_direct(path: &Path, kind: Kind, access: Access) -> Result<File, Why> {
         })
 }
 
-/// What direct I/O must be aligned to.
+/// The alignment of direct I/O.
 fn block_size(file: &File, kind: Kind) -> Result<u64, Errno> {
     if kind == Kind::BlockDevice {
         return rustix::fs::ioctl_blksszget(file).map(u64::from);
     }
     let told = rustix::fs::statx(file, "", rustix::fs::AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN)?;
     let (align, told_it) = (told.stx_dio_offset_align, told.stx_mask & StatxFlags::DIOALIGN.bits() != 0);
-    // Kernels before 6.1 and some file systems do not tell: then the safe side, the file system's own block.
+    // Kernels before 6.1 and some file systems do not report it: then the file system's block size is safe.
     Ok(u64::from(if told_it && align > 0 { align } else { told.stx_blksize.clamp(512, 4096) }))
 }
 
@@ -399,7 +401,7 @@ fn failed(error: Errno, step: &str, access: Access) -> Why {
     }
 }
 
-/// What tells whether two looks saw the same thing.
+/// Identifies a file, to detect whether it was replaced.
 fn identity(stat: &Stat) -> (u64, u64, u64) {
     (stat.st_dev, stat.st_ino, stat.st_rdev)
 }
@@ -419,7 +421,7 @@ fn line(path: &Path) -> Result<String, Why> {
     read(path).map(|text| text.trim_end().to_owned())
 }
 
-/// Names in a folder of the system, sorted.
+/// Sorted names in a system directory.
 fn names_in(folder: &Path) -> Result<Vec<String>, Why> {
     let unknown = |error: std::io::Error| Why::Unknown { what: format!("{}: {error}", folder.display()) };
     let mut names = Vec::new();
@@ -449,7 +451,7 @@ mod tests {
     use super::*;
     use std::fs;
 
-    /// A `/proc` and `/sys` that know one device, 8:0, with what a test puts there. The device itself is never opened.
+    /// A `/proc` and `/sys` with one device, 8:0, and the entries of a test. The device itself is never opened.
     struct Made {
         root: PathBuf,
         system: System,
@@ -526,7 +528,7 @@ mod tests {
         made.put("sys/dev/block/8:0/ro", "1\n");
         assert_eq!(made.check(), Err("it is read-only".into()));
         fs::remove_dir_all(made.root.join("sys/dev/block/8:0")).unwrap();
-        assert!(made.check().unwrap_err().starts_with("whether it is in use cannot be told: "));
+        assert!(made.check().unwrap_err().starts_with("can't find out whether it is in use: "));
         let made = Made::new("no-proc");
         fs::remove_file(made.root.join("proc/self/mountinfo")).unwrap();
         assert!(made.check().unwrap_err().contains("mountinfo"));

@@ -1,4 +1,4 @@
-//! A target as a block device on the monotonic clock.
+//! A real device or file as a block device on the monotonic clock.
 //!
 //! ```text
 //!  submit ─► waiting (all slots taken) ─► slot, buffer ─► ring ─► kernel
@@ -6,10 +6,10 @@
 //!  wait ◄──────── ready (ended while submit slept) ◄────────────────┘
 //! ```
 //!
-//! A request is started when it is laid into the ring, which is then handed over at once: to collect some first costs
-//! fewer calls, but the drive idles meanwhile (a seventh of the rate at depth 32 on the virtual disk of docs/explanation/speed.md). A
-//! completion's end is when it was seen. Nothing is allocated for a request: slots and buffers are made when the disk is, and a buffer grows only at the
-//! first request of its size.
+//! A request starts when it is put into the ring, which is submitted at once. Collecting several requests first costs
+//! fewer calls, but the drive idles meanwhile (a seventh of the rate at depth 32 on the virtual disk of
+//! docs/explanation/speed.md). The end of a completion is the time at which it was seen. Nothing is allocated per
+//! request: slots and buffers are created with the disk, and a buffer grows only at the first request of its size.
 
 use crate::consent::{Access, Target};
 use crate::noise::Noise;
@@ -23,23 +23,24 @@ use std::io;
 use std::num::NonZeroU64;
 use std::time::{Duration, Instant};
 
-/// The most requests that can be in flight at the kernel.
+/// The largest number of requests in flight in the kernel.
 pub const DEPTH_MAX: u32 = 4096;
-/// The longest read or write. Linux moves at most 2 GiB less a page at once; this leaves every slot its own buffer.
+/// The longest read or write. Linux transfers at most 2 GiB minus a page at once; this limit leaves every slot its own
+/// buffer.
 const BYTES_MAX: u64 = 256 << 20;
-/// Buffers that are made in advance, in all and for one slot: a choice of ours, for what is common in traces.
+/// Size of preallocated buffers, in total and per slot: our choice, for request sizes that are common in traces.
 const BUFFERS_BYTES: usize = 64 << 20;
 const BUFFER_BYTES_MAX: usize = 128 << 10;
 
-/// How a disk is driven.
+/// How to access a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Requests at the kernel at once, 1 to [`DEPTH_MAX`]; more wait in the driver.
+    /// Requests in the kernel at once, 1 to [`DEPTH_MAX`]; more wait in the driver.
     pub depth: u32,
-    /// Of the data that is written.
+    /// Seed of the written data.
     pub seed: Seed,
-    /// Whether to look for completions and for the time all along instead of sleeping: one core at full load, for
-    /// latencies without the time that waking up takes.
+    /// Whether to poll for completions and for the time instead of sleeping: it keeps one core at full load, but
+    /// latencies do not include the time to wake up.
     pub busy_poll: bool,
 }
 
@@ -49,22 +50,22 @@ impl Default for Options {
     }
 }
 
-/// Why a target could not be driven.
+/// Why a target could not be accessed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DiskError {
     /// The depth is out of range.
     #[error("depth: found {found}, expected 1 to {DEPTH_MAX}")]
     Depth {
-        /// As asked for.
+        /// The requested depth.
         found: u32,
     },
-    /// The kernel gives no ring.
-    #[error("{target}: the kernel gives no io_uring: {reason}")]
+    /// The kernel refused a ring.
+    #[error("{target}: the kernel refuses io_uring: {reason}")]
     NoRing {
         /// The target as the user named it.
         target: String,
-        /// What the system says.
+        /// The system's error.
         reason: String,
     },
 }
@@ -76,8 +77,8 @@ impl DiskError {
         match self {
             Self::Depth { .. } => "see --depth and --queue-depth",
             Self::NoRing { .. } => {
-                "it may be switched off (`sysctl kernel.io_uring_disabled`), forbidden in this container (seccomp), or \
-                 out of reach of `ulimit -l` or `ulimit -n`"
+                "it may be disabled (`sysctl kernel.io_uring_disabled`), forbidden in this container (seccomp), or \
+                 over the limits of `ulimit -l` or `ulimit -n`"
             }
         }
     }
@@ -89,16 +90,16 @@ struct Running {
     tag: Tag,
     request: Request,
     start: Nanos,
-    /// Bytes at the buffer's begin that hold noise of an earlier write.
+    /// Bytes at the start of the buffer that hold noise of an earlier write.
     noisy: usize,
-    /// A trim that goes down as a hole in the file.
+    /// Whether it is a trim that punches a hole.
     as_hole: bool,
 }
 
-/// A target as a block device. Its clock runs from when it was made.
+/// A target as a block device. Its clock starts when it is created.
 ///
-/// Reads give their data to nobody; writes carry data that no drive can compress. Data in flight is waited for when the
-/// disk is dropped.
+/// Data of reads are discarded; writes carry data that no drive can compress. Dropping the disk waits for requests in
+/// flight.
 pub struct Disk {
     info: DeviceInfo,
     bounds: Bounds,
@@ -108,21 +109,21 @@ pub struct Disk {
     ring: Ring,
     running: Vec<Running>,
     free: Vec<u32>,
-    /// What came while all slots were taken.
+    /// Requests that came while all slots were taken.
     queue: DriverQueue,
-    /// What ended while [`BlockDevice::submit`] slept.
+    /// Requests that completed while [`BlockDevice::submit`] slept.
     ready: VecDeque<Completion>,
-    /// Why the ring can't be used any more.
+    /// Why the ring can no longer be used.
     dead: Option<IoError>,
     noise: Noise,
     tags: u64,
-    /// Whether trims go down as discards; kernels before 6.12 and some devices take holes only.
+    /// Whether trims are sent as discards; kernels before 6.12 and some devices accept only holes.
     discards: bool,
     timers_sharp: bool,
 }
 
 impl Disk {
-    /// Drives a target.
+    /// Makes a target a block device.
     ///
     /// # Errors
     /// [`DiskError`]: one line.
@@ -175,7 +176,7 @@ impl Disk {
         Ok(())
     }
 
-    /// Lays a request into the ring, or into the queue before it if all slots are taken.
+    /// Puts a request into the ring, or into the queue before it if all slots are taken.
     fn start(&mut self, tag: Tag, request: Request) {
         if self.queue.goes_at_once(&request) {
             self.lay(tag, request);
@@ -184,7 +185,7 @@ impl Disk {
         }
     }
 
-    /// Lays a request into a free slot of the ring.
+    /// Puts a request into a free slot of the ring.
     fn lay(&mut self, tag: Tag, request: Request) {
         self.queue.take(request.kind, 1);
         let slot = self.free.pop().expect("there are as many slots as places");
@@ -211,13 +212,13 @@ impl Disk {
         self.ring.push(slot, operation);
     }
 
-    /// Fetches what has ended, if anything has.
+    /// Fetches a completion, if there is one.
     fn fetch(&mut self) -> Option<Completion> {
         loop {
             let (slot, result) = self.ring.pop()?;
             let Running { tag, request, start, as_hole, .. } = self.running[slot as usize];
             if request.kind == RequestKind::Trim && !as_hole && refuses_discard(result) {
-                // The same request once more, as a hole; the next ones go down so at once.
+                // Repeats the request as a hole; later trims are sent as holes directly.
                 self.discards = false;
                 self.running[slot as usize].as_hole = true;
                 let (offset, bytes) = (request.first_sector * SECTOR_BYTES, bytes_of(&request));
@@ -237,7 +238,7 @@ impl Disk {
         }
     }
 
-    /// Hands the ring over and waits for a completion, at most until then.
+    /// Submits the ring and waits for a completion, at most until the given time.
     fn enter_until(&mut self, until: Nanos) -> Result<(), IoError> {
         let left = until.0.saturating_sub(self.now().0);
         let entered = if self.busy_poll || left == 0 {
@@ -252,7 +253,7 @@ impl Disk {
         self.alive()
     }
 
-    /// Hands over what was laid into the ring. Where that fails the disk is dead, as the next call says.
+    /// Submits the entries of the ring. If that fails, the disk is dead, which the next call reports.
     fn hand_over(&mut self) {
         let entered = self.ring.enter(0, None);
         self.note(entered);
@@ -285,8 +286,8 @@ impl Disk {
         }
     }
 
-    /// Has the kernel wake this thread when it is time. By default it may be 50 us late, to save power. A refusal costs
-    /// only that, so it is not an error.
+    /// Makes the kernel wake this thread on time. By default it may be 50 us late, to save power. A refusal costs only
+    /// that, so it is not an error.
     fn sharpen_timers(&mut self) {
         if !self.timers_sharp {
             self.timers_sharp = true;
@@ -347,7 +348,7 @@ impl BlockDevice for Disk {
         if self.ring.in_flight() > 0 || !self.ready.is_empty() || request.arrival > self.now() {
             self.submit(request)?;
         } else {
-            // Handing over and waiting are one step into the kernel.
+            // Submitting and waiting are one system call.
             self.check(&request)?;
             self.alive()?;
             let tag = Tag(self.tags);
@@ -364,7 +365,7 @@ fn bytes_of(request: &Request) -> u64 {
     u64::from(request.sectors) * SECTOR_BYTES
 }
 
-/// Whether a trim failed because the device or the kernel knows no discards.
+/// Whether a trim failed because the device or the kernel does not support discards.
 fn refuses_discard(result: i32) -> bool {
     const EINVAL: i32 = 22;
     const EOPNOTSUPP: i32 = 95;
@@ -380,7 +381,7 @@ pub(crate) fn place(request: &Request) -> String {
     }
 }
 
-/// What went wrong with a request that gave `result`, if anything did.
+/// The error of a request with this `result`, if it failed.
 fn fault(request: &Request, result: i32) -> Option<IoError> {
     if result < 0 {
         return Some(IoError::Device(format!("{}: {}", place(request), io::Error::from_raw_os_error(-result))));
@@ -393,10 +394,10 @@ fn fault(request: &Request, result: i32) -> Option<IoError> {
     (moved != asked).then(|| cut_short(request, moved))
 }
 
-/// The error of a request of which only some bytes came through.
+/// The error of a request of which only some bytes were transferred.
 pub(crate) fn cut_short(request: &Request, moved: u64) -> IoError {
     let asked = bytes_of(request);
-    IoError::Device(format!("{}: only {moved} of {asked} B came through; did the target shrink?", place(request)))
+    IoError::Device(format!("{}: only {moved} of {asked} B were transferred; did the device shrink?", place(request)))
 }
 
 fn ring_failed(error: &io::Error) -> IoError {

@@ -1,36 +1,36 @@
-//! A filter that lets some requests fail, for tests of everything above a device.
+//! A filter that makes some requests fail, for tests of everything above a device.
 
 use crate::disk::{cut_short, place};
 use flashwright_block::{
     Ahead, BlockDevice, Completion, DeviceInfo, IoError, Nanos, Request, Rng, SECTOR_BYTES, Seed, Tag, chance,
 };
 
-/// Which requests are hit, in order of submission.
+/// Which requests fail, in order of submission.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Which {
-    /// Only this one, counted from 1.
+    /// Only this request, counted from 1.
     Nth(u64),
-    /// This one and every so many after it: 3 hits the third, the sixth and so on.
+    /// Every n-th request: 3 affects the third, the sixth and so on.
     Every(u64),
     /// Each with this probability, 0 to 1.
     Share {
         /// The probability.
         share: f64,
-        /// One seed hits the same requests again.
+        /// The seed; the same seed affects the same requests.
         seed: Seed,
     },
 }
 
-/// What becomes of a request that is hit.
+/// The effect on such a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// It ends with an error.
+    /// It fails with an error.
     Fail,
-    /// Half of it, in whole blocks and at least one, is carried out; then it ends with an error.
+    /// Half of it, in whole blocks and at least one, is carried out; then it fails with an error.
     Shorten,
 }
 
-/// A device some of whose requests fail when they complete.
+/// A device on which some requests fail when they complete.
 ///
 /// ```
 /// # use flashwright_block::{BlockDevice, Completion, DeviceInfo, IoError, Nanos, Request, Tag};
@@ -57,7 +57,7 @@ pub struct Faulty<D> {
 }
 
 impl<D: BlockDevice> Faulty<D> {
-    /// Lets requests of `inner` fail.
+    /// Makes requests of `inner` fail.
     pub fn new(inner: D, which: Which, effect: Effect) -> Self {
         let seed = if let Which::Share { seed, .. } = which { seed } else { Seed(0) };
         Self { inner, which, effect, submitted: 0, rng: seed.stream("faults"), hit: Vec::new() }
@@ -82,7 +82,7 @@ impl<D: BlockDevice> BlockDevice for Faulty<D> {
     }
 
     fn submit(&mut self, request: Request) -> Result<Tag, IoError> {
-        // What the device refuses was not submitted: it draws no lot.
+        // A request that the device refuses was not submitted: no number is drawn for it.
         let before = (self.submitted, self.rng.clone());
         self.submitted += 1;
         let submitted = self.hand_on(request);
@@ -100,7 +100,7 @@ impl<D: BlockDevice> BlockDevice for Faulty<D> {
             let (_, asked) = self.hit.swap_remove(at);
             let moved = u64::from(completion.request.sectors) * SECTOR_BYTES;
             completion.request = asked;
-            // Where the device fails it too, that is the error.
+            // If the device fails it too, the device's error counts.
             if completion.result.is_ok() {
                 completion.result = Err(Box::new(match self.effect {
                     Effect::Fail => IoError::Device(format!("{}: Input/output error (injected)", place(&asked))),
@@ -117,7 +117,7 @@ impl<D: BlockDevice> BlockDevice for Faulty<D> {
 }
 
 impl<D: BlockDevice> Faulty<D> {
-    /// Hands a request on, or what of it is to be carried out.
+    /// Passes on a request, or the part of it to carry out.
     fn hand_on(&mut self, request: Request) -> Result<Tag, IoError> {
         if !self.hits() {
             return self.inner.submit(request);

@@ -1,13 +1,13 @@
-//! Real block devices and files behind the block-device seam.
+//! Real block devices and files behind the block-device interface.
 //!
 //! ```text
 //!   path ── consent ──► Target ──► Disk ── ring ──► kernel (O_DIRECT, io_uring)
 //!            │  the one place that decides whether data may be destroyed
 //! ```
 //!
-//! [`open`] looks before it opens: without [`Access::DestroysData`] the target is opened for reading only, so that the
+//! [`open`] checks before it opens: without [`Access::DestroysData`] the target is opened for reading only, so that the
 //! kernel itself refuses a write; with it, a list of checks must pass first. [`Disk`] then plays requests on it in real
-//! time. The page cache is passed by, so that what is measured is the device.
+//! time. It bypasses the page cache, so that the device itself is measured.
 
 mod consent;
 mod disk;

@@ -1,12 +1,12 @@
-//! What is written: bytes that no drive can compress or find twice.
+//! Written data: bytes that no drive can compress or deduplicate.
 
 use flashwright_block::{Rng, SECTOR_BYTES, Seed};
 use rand_core::RngCore as _;
 
 /// A seeded stream of incompressible sectors.
 ///
-/// A buffer is filled once; after that each write only stamps a number of its own into every sector, 8 B in 512, which
-/// keeps all sectors apart at a sixtieth of the cost of new bytes.
+/// A buffer is filled once; after that each write only stamps a unique number into every sector, 8 B in 512, which
+/// keeps all sectors distinct at a sixtieth of the cost of new bytes.
 pub(crate) struct Noise {
     rng: Rng,
     stamp: u64,
@@ -22,7 +22,7 @@ impl Noise {
     /// Makes `buffer` ready to be written; its first `noisy` bytes hold noise of an earlier write.
     pub(crate) fn prepare(&mut self, buffer: &mut [u8], noisy: usize) {
         if noisy < buffer.len() {
-            // From a sector's begin on, so that no sector mixes noise and what was read.
+            // From the start of a sector, so that no sector mixes noise with data that were read.
             self.rng.fill_bytes(&mut buffer[noisy / SECTOR * SECTOR..]);
         }
         for sector in buffer.chunks_exact_mut(SECTOR) {
@@ -48,7 +48,7 @@ mod tests {
             for sector in buffer[..bytes].chunks_exact(SECTOR) {
                 assert!(seen.insert(sector.to_vec()), "a sector came twice");
                 let distinct: BTreeSet<u8> = sector.iter().copied().collect();
-                // 512 draws of 256 values leave 256 (1 - 1/e^2) = 221 in the mean, with a deviation of 5.
+                // 512 draws of 256 values leave 256 (1 - 1/e^2) = 221 on average, with a deviation of 5.
                 assert!((190..=250).contains(&distinct.len()), "{} distinct bytes", distinct.len());
             }
         }

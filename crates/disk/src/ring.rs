@@ -1,8 +1,8 @@
 //! The kernel's rings: the one module here with unsafe code.
 //!
-//! What makes it sound: the kernel reads and writes the buffer of a slot from [`Ring::push`] until [`Ring::pop`] has
-//! given that slot back. In between the slot is marked busy, nobody can reach its buffer ([`Ring::buffer`] asserts it),
-//! and the ring is not dropped before every slot is back.
+//! Why it is sound: the kernel reads and writes the buffer of a slot from [`Ring::push`] until [`Ring::pop`] returns
+//! that slot. In between the slot is marked busy, no code can reach its buffer ([`Ring::buffer`] asserts it), and the
+//! ring is not dropped before every slot is returned.
 #![allow(unsafe_code)]
 
 use crate::consent::TargetFile;
@@ -12,14 +12,14 @@ use std::io;
 use std::os::fd::AsRawFd as _;
 use std::time::Duration;
 
-/// Memory is aligned to this; what any block device asks for DMA is less.
+/// Alignment of buffers; no block device requires more for DMA.
 const ALIGN: usize = 4096;
 
 #[repr(C, align(4096))]
 #[derive(Clone)]
 struct Page([u8; ALIGN]);
 
-/// What the kernel is asked to do.
+/// An operation of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
     Read { offset: u64, bytes: u32 },
@@ -34,12 +34,12 @@ struct Slot {
     busy: bool,
 }
 
-/// A ring over one file, with a buffer for each request that can be in flight.
+/// A ring for one file, with a buffer for each request that can be in flight.
 pub(crate) struct Ring {
     io: IoUring,
     slots: Vec<Slot>,
     in_flight: u32,
-    /// Not registered with the ring, whose end is not waited for: the file is to be free once it is closed.
+    /// Not registered with the ring, whose teardown is asynchronous: the file must be free once it is closed.
     file: TargetFile,
 }
 
@@ -61,7 +61,7 @@ impl Ring {
         Ok(Self { io, slots: (0..depth).map(|_| slot()).collect(), in_flight: 0, file })
     }
 
-    /// Requests that the kernel has or is about to get.
+    /// Requests that are in the kernel or about to be submitted.
     pub(crate) fn in_flight(&self) -> u32 {
         self.in_flight
     }
@@ -71,14 +71,14 @@ impl Ring {
         let slot = &mut self.slots[slot as usize];
         assert!(!slot.busy, "the kernel owns the buffer of a slot in flight");
         if slot.pages.len() * ALIGN < bytes {
-            // By powers of two, so that a slot grows a few times in all.
+            // In powers of two, so that a slot grows only a few times.
             slot.pages.resize(bytes.div_ceil(ALIGN).next_power_of_two(), Page([0; ALIGN]));
         }
-        // SAFETY: pages are plain bytes without padding, one after the other, borrowed mutably for as long as the slice.
+        // SAFETY: pages are plain bytes without padding, one after the other, borrowed mutably as long as the slice.
         unsafe { std::slice::from_raw_parts_mut(slot.pages.as_mut_ptr().cast(), slot.pages.len() * ALIGN) }
     }
 
-    /// Lays an operation of an idle slot into the ring. The kernel sees it at the next [`Ring::enter`].
+    /// Puts an operation of an idle slot into the ring. The kernel sees it at the next [`Ring::enter`].
     pub(crate) fn push(&mut self, slot: u32, operation: Operation) {
         let bytes = match operation {
             Operation::Read { bytes, .. } | Operation::Write { bytes, .. } => bytes as usize,
@@ -87,15 +87,15 @@ impl Ring {
         // Also asserts that the slot is idle and its buffer long enough.
         let memory = self.buffer(slot, bytes).as_mut_ptr();
         let entry = entry(operation, Fd(self.file.0.as_raw_fd()), memory).user_data(u64::from(slot));
-        // SAFETY: the buffer lives in `slots`, stays where it is and is touched by nobody until `pop` gives it back; the
-        // file is kept open in `file`.
+        // SAFETY: the buffer lives in `slots`, does not move and is not accessed until `pop` returns it; the file is
+        // kept open in `file`.
         let pushed = unsafe { self.io.submission().push(&entry) };
         pushed.expect("the ring has an entry for every slot");
         self.slots[slot as usize].busy = true;
         self.in_flight += 1;
     }
 
-    /// Hands over what was pushed and waits for `want` completions, at most for `timeout`.
+    /// Submits pushed operations and waits for `want` completions, at most for `timeout`.
     pub(crate) fn enter(&mut self, want: u32, timeout: Option<Duration>) -> io::Result<()> {
         if want == 0 && self.io.submission().is_empty() {
             return Ok(());
@@ -110,7 +110,7 @@ impl Ring {
         };
         match entered {
             Ok(_) => Ok(()),
-            // The time is over, a signal came, or completions must be fetched first: the caller looks again.
+            // The timeout expired, a signal arrived, or completions must be fetched first: the caller checks again.
             Err(error) if [ETIME, EINTR, EAGAIN, EBUSY].contains(&error.raw_os_error().unwrap_or(0)) => Ok(()),
             Err(error) => Err(error),
         }
@@ -138,7 +138,7 @@ fn entry(operation: Operation, file: Fd, memory: *mut u8) -> squeue::Entry {
             opcode::Write::new(file, memory, bytes).offset(offset).rw_flags(if durable { DSYNC } else { 0 }).build()
         }
         Operation::Discard { offset, bytes } => {
-            // The length stands where other operations have their third address: the first 8 bytes of the command.
+            // The length is in the field of the third address of other operations: the first 8 bytes of the command.
             let mut command = [0; 16];
             command[..8].copy_from_slice(&bytes.to_ne_bytes());
             opcode::UringCmd16::new(file, DISCARD).addr(Some(offset)).cmd(command).build()
@@ -155,7 +155,7 @@ impl Drop for Ring {
         // The kernel may still write to the buffers.
         while self.in_flight > 0 {
             if self.pop().is_none() && self.enter(1, None).is_err() {
-                // It cannot be asked any more: better to lose the memory than to share it.
+                // The ring no longer works: leaking the memory is better than sharing it.
                 std::mem::forget(std::mem::take(&mut self.slots));
                 return;
             }

@@ -1,5 +1,5 @@
-//! Disks over regular files: what is moved, when, and what becomes of faults. Each test has a file of its own in the
-//! build's folder, which has direct I/O; where the kernel gives no ring, the tests are skipped and say so.
+//! Disks over regular files: transfers, times, and injected faults. Each test has its own file in the build folder,
+//! which supports direct I/O; if the kernel refuses a ring, the tests are skipped with a message.
 
 #![allow(clippy::unwrap_used)] // helpers of tests count as library code
 
@@ -32,7 +32,7 @@ impl Drop for Image {
     }
 }
 
-/// The disk, or none where this kernel has no rings.
+/// The disk, or none if this kernel has no rings.
 fn disk(image: &Image, access: Access, options: Options) -> Option<Disk> {
     match Disk::new(open(&image.0, access, Bytes(0)).unwrap(), options) {
         Ok(disk) => Some(disk),
@@ -154,7 +154,7 @@ fn time_is_kept() {
     let until = Nanos(disk.now().0 + 5_000_000);
     assert!(!disk.wait(until, &mut completion).unwrap());
     assert!(disk.now() >= until && began < until);
-    // An arrival in the future is slept for; what ends meanwhile is kept.
+    // The disk sleeps until an arrival in the future; completions meanwhile are kept.
     disk.submit(request(RequestKind::Read, 0, 1)).unwrap();
     let arrival = Nanos(disk.now().0 + 20_000_000);
     let second = disk.submit(Request { arrival, ..request(RequestKind::Read, 1, 1) }).unwrap();
@@ -202,7 +202,7 @@ fn a_target_that_shrinks_is_an_error_that_says_where() {
     let error = completion.result.clone().unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the device failed: read of 8 KiB at byte 28672: only 4096 of 8192 B came through; did the target shrink?"
+        "the device failed: read of 8 KiB at byte 28672: only 4096 of 8192 B were transferred; did the device shrink?"
     );
     disk.execute(request(RequestKind::Read, 1, 1), &mut completion).unwrap();
     assert_eq!(completion.result, Ok(()));
@@ -244,7 +244,7 @@ fn faults_hit_the_requests_they_name() {
     assert_eq!(nth, [(3, "the device failed: read of 16 KiB at byte 12288: Input/output error (injected)".to_owned())]);
     assert_eq!(numbers(failed(Which::Every(6), Effect::Fail).unwrap()), [6, 12, 18]);
     let cut = failed(Which::Nth(2), Effect::Shorten).unwrap();
-    assert!(cut[0].1.contains("only 8192 of 16384 B came through"), "{cut:?}");
+    assert!(cut[0].1.contains("only 8192 of 16384 B were transferred"), "{cut:?}");
     let share = Which::Share { share: 0.5, seed: Seed(4) };
     let hit = numbers(failed(share, Effect::Fail).unwrap());
     assert_eq!(hit, numbers(failed(share, Effect::Fail).unwrap()), "one seed, the same requests");

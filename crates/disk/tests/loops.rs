@@ -1,7 +1,7 @@
-//! What stands against writing, on loop devices of this machine. Needs root and `losetup`; without them each test is
-//! skipped and says so.
+//! Reasons against writing, on loop devices. Needs root and `losetup`; without them each test is skipped with a
+//! message.
 //!
-//! After every refusal the backing file must hold what it held before.
+//! After every refusal the backing file must be unchanged.
 #![allow(clippy::unwrap_used)] // helpers of tests count as library code
 
 use flashwright_block::{BlockDevice as _, Bytes, Completion, Nanos, Request, RequestKind};
@@ -42,7 +42,7 @@ impl Loop {
         None
     }
 
-    /// Why writing is refused; the file is as before.
+    /// The reason why writing is refused; the file is unchanged.
     fn refused(&self) -> Why {
         refused(&self.device, &self.file)
     }

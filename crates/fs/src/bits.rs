@@ -1,4 +1,4 @@
-//! Sets of small numbers, one bit each, that grow as they are asked to.
+//! Sets of small numbers, one bit each, that grow on demand.
 
 /// A set of numbers from 0 up.
 #[derive(Clone, Debug, Default)]
@@ -23,7 +23,7 @@ impl Bits {
         self.words.get(word).is_some_and(|word| word & bit != 0)
     }
 
-    /// Puts `number` in; says whether it is new.
+    /// Adds `number`; returns whether it is new.
     #[inline]
     pub(crate) fn insert(&mut self, number: u32) -> bool {
         let (word, bit) = place(number);
@@ -35,7 +35,7 @@ impl Bits {
         new
     }
 
-    /// Takes `number` out; says whether it was there.
+    /// Removes `number`; returns whether it was there.
     #[inline]
     pub(crate) fn remove(&mut self, number: u32) -> bool {
         let (word, bit) = place(number);

@@ -1,7 +1,7 @@
-//! The page cache: which pages are in memory, and which clean one leaves first.
+//! The page cache: which pages are in memory, and which clean one is evicted first.
 //!
-//! Clean pages are in one list in order of use; pages that are dirty, under write-back or being read are in none and
-//! never leave. (Linux keeps two lists, active and inactive; one is what the model needs.)
+//! Clean pages are in one list in order of use; pages that are dirty, under write-back or being read are in no list and
+//! are never evicted. (Linux keeps two lists, active and inactive; one is what the model needs.)
 
 /// No slot, no request.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -11,7 +11,7 @@ pub(crate) const NONE: u32 = u32::MAX;
 pub(crate) struct Slot {
     pub(crate) file: u32,
     pub(crate) index: u32,
-    /// The request that brings the page; [`NONE`] once it is there.
+    /// The request that reads the page; [`NONE`] once it is in memory.
     pub(crate) io: u32,
     newer: u32,
     older: u32,
@@ -44,8 +44,8 @@ impl Cache {
         self.slots[slot as usize].io = io;
     }
 
-    /// A slot for a page that is in no list yet; none if memory is full of pages that can't leave. The page that left
-    /// for it, if one did, comes with it.
+    /// A slot for a page that is in no list yet, and the page that was evicted for it, if any; none if memory is full
+    /// of pages that can't be evicted.
     #[inline]
     pub(crate) fn take(&mut self, file: u32, index: u32) -> Option<(u32, Option<(u32, u32)>)> {
         let new = Slot { file, index, io: NONE, newer: NONE, older: NONE, listed: false };
@@ -74,7 +74,7 @@ impl Cache {
         self.free.push(slot);
     }
 
-    /// Puts a clean page at the end that leaves last.
+    /// Puts a clean page at the most recently used end.
     #[inline]
     pub(crate) fn list(&mut self, slot: u32) {
         self.unlist(slot);
@@ -119,7 +119,7 @@ impl Cache {
         self.slots[slot as usize].listed
     }
 
-    /// The clean page that would leave next.
+    /// The clean page that would be evicted next.
     pub(crate) fn oldest(&self) -> Option<u32> {
         (self.oldest != NONE).then_some(self.oldest)
     }

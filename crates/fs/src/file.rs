@@ -1,4 +1,4 @@
-//! Files and directories: what an inode knows, and what memory holds of it.
+//! Files and directories: the content of an inode, and the file's state in memory.
 
 use crate::bits::Bits;
 use crate::cache::NONE;
@@ -26,7 +26,7 @@ const EXTENTS_PER_BLOCK: usize = 340;
 #[derive(Clone, Debug)]
 pub(crate) struct File {
     pub(crate) live: bool,
-    /// Told apart from a file of the same number before it.
+    /// Distinguishes it from an earlier file with the same number.
     pub(crate) generation: u32,
     pub(crate) directory: u32,
     /// Place in the directory.
@@ -41,7 +41,7 @@ pub(crate) struct File {
     pub(crate) map: Vec<u32>,
     /// The block chosen last, of data or of mapping.
     pub(crate) last_block: Option<u32>,
-    /// Set aside for this file while it is open.
+    /// Blocks reserved for this file while it is open.
     pub(crate) window: (u32, u32),
     pub(crate) window_blocks: u32,
     /// The slot of each page in memory.
@@ -51,15 +51,15 @@ pub(crate) struct File {
     pub(crate) dirty_pages: u32,
     pub(crate) writeback_pages: u32,
     pub(crate) reading_pages: u32,
-    /// When the first of the pages now dirty became so, in nanoseconds.
+    /// When the first of the currently dirty pages became dirty, in nanoseconds.
     pub(crate) dirty_since: u64,
-    /// Where write-back goes on.
+    /// Where write-back continues.
     pub(crate) cursor: u32,
     pub(crate) openers: u32,
     /// The last transaction that changed the inode, and the last that changed more of it than times.
     pub(crate) transaction: u64,
     pub(crate) transaction_data: u64,
-    /// The last transaction in whose list of ordered data the file is.
+    /// The last transaction that has the file in its list of ordered data.
     pub(crate) ordered_in: u64,
 }
 
@@ -111,7 +111,7 @@ impl File {
         self.slots[index] = slot;
     }
 
-    /// Where block `index` of the file lies, and how many follow it there.
+    /// The place of block `index` of the file, and how many blocks follow contiguously.
     #[inline]
     pub(crate) fn place(&self, index: u32) -> Option<(u32, u32)> {
         let at = self.runs.partition_point(|run| run.logical <= index);
@@ -149,7 +149,7 @@ impl File {
         }
     }
 
-    /// The blocks of mapping that tell where block `index` lies.
+    /// The mapping blocks of block `index`.
     pub(crate) fn map_blocks_of(&self, layout: Layout, index: u32) -> [Option<u32>; 2] {
         match layout {
             Layout::Ext3 => match self.map_blocks_needed(layout, index) {
@@ -164,7 +164,7 @@ impl File {
         }
     }
 
-    /// Makes the file a new one that keeps the memory of the one before.
+    /// Resets the file to a new one that reuses the old one's memory.
     pub(crate) fn renew(&mut self) {
         assert!(self.dirty_pages == 0 && self.writeback_pages == 0 && self.reading_pages == 0);
         let mut old = std::mem::replace(self, Self::nothing());

@@ -1,8 +1,8 @@
 //! Four profiles of Filebench: web server, file server, on-line transactions, mail.
 //!
-//! Source: the profiles `webserver`, `fileserver`, `oltp` and `varmail` of the public Filebench repository, as they say
-//! what each thread does over and over; how many files, threads and bytes is set. File sizes are gamma distributed with
-//! shape 1.5 about their mean, as Filebench draws them.
+//! Source: the profiles `webserver`, `fileserver`, `oltp` and `varmail` of the public Filebench repository, which
+//! describe the loop of each thread; the numbers of files, threads and bytes are settings. File sizes are gamma
+//! distributed with shape 1.5 about their mean, as Filebench draws them.
 
 use crate::Misfit;
 use crate::fs::FileSystem;
@@ -18,24 +18,24 @@ use std::f64::consts::TAU;
 pub enum Profile {
     /// Ten files read whole, then a little appended to a log that all threads share.
     Webserver,
-    /// A file made and written whole; one appended to; one read whole; one deleted; one looked at.
+    /// A file created and written whole; one appended to; one read whole; one deleted; one inspected (stat).
     Fileserver,
-    /// Readers at random places, writers and a writer of the log that are paced by what was read, all synchronous.
+    /// Readers at random places, and writers and a log writer that are paced by the reads, all synchronous.
     Oltp,
-    /// A file deleted; one made and appended to; one read and appended to; one read; each append made durable.
+    /// A file deleted; one created and appended to; one read and appended to; one read; each append synced.
     Varmail,
 }
 
-/// How the files come to be that are there at first.
+/// How the initial files are created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prepare {
     /// Written through the cache before the measured part, then written back, and caches dropped.
     Written,
-    /// Given blocks without a request, as on a device that was filled before. Caches are dropped.
+    /// Allocated without a request, as on a device that was filled before. Caches are dropped.
     Placed,
 }
 
-/// What can be set of a profile.
+/// The settings of a profile.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FilebenchSettings {
     /// Files of the set; for OLTP data files.
@@ -44,7 +44,7 @@ pub struct FilebenchSettings {
     pub size: u64,
     /// Whether all files have the mean size.
     pub fixed: bool,
-    /// Share of the set that is there at first, 0 to 1.
+    /// Share of the set that exists at the start, 0 to 1.
     pub preallocated: f64,
     /// Files of a directory (`dirwidth`); 0 for all in the root.
     pub per_directory: u32,
@@ -61,9 +61,9 @@ pub struct FilebenchSettings {
     pub log_max: u64,
     /// For OLTP: processor time of a reader between two reads.
     pub think: Nanos,
-    /// How long it runs after the files are there.
+    /// How long it runs after the files are created.
     pub duration: Nanos,
-    /// How the files come to be.
+    /// How the files are created.
     pub prepare: Prepare,
 }
 
@@ -130,13 +130,13 @@ pub struct Filebench {
     sizes: Rng,
     /// By thread.
     calls: Vec<VecDeque<Call>>,
-    /// Files that there are, those that are not, and where each stands in its list.
+    /// Existing files, missing files, and the index of each in its list.
     live: Vec<u32>,
     gone: Vec<u32>,
     place: Vec<u32>,
     /// How many threads use a file: it is not deleted then.
     users: Vec<u32>,
-    /// By thread, the call under way: what follows from it does so when it is done.
+    /// By thread, the current call; its effects follow when it is done.
     under_way: Vec<Option<Call>>,
     begun: bool,
     prepared: bool,
@@ -216,13 +216,13 @@ impl Filebench {
     /// Refuses a device too small for all files of the set.
     ///
     /// # Errors
-    /// One line that says how large the device would have to be.
+    /// One line with the required device size.
     pub fn check_room(&self, device_bytes: u64) -> Result<(), Misfit> {
         let log = if self.profile == Profile::Webserver { self.settings.log_max } else { 0 };
         check_room(u64::from(self.settings.files), self.settings.size, device_bytes.saturating_sub(log))
     }
 
-    /// The log beside the set.
+    /// The log, in addition to the set.
     fn log(&self) -> u32 {
         self.settings.files
     }
@@ -264,7 +264,7 @@ impl Filebench {
         Some(self.live[at])
     }
 
-    /// A file that nobody uses: from a random place on, the first such.
+    /// A file that no thread uses: the first one from a random place on.
     fn pick_idle(&mut self) -> Option<u32> {
         let files = self.live.len();
         let start = usize::try_from(self.draw(files as u64)).expect("an index into a list fits");
@@ -321,7 +321,7 @@ impl Filebench {
     }
 
     fn append(&mut self, thread: usize, file: u32) {
-        // Filebench draws an append's length evenly up to its size.
+        // Filebench draws an append's length uniformly up to its size.
         let bytes = 1 + self.draw(self.settings.append);
         self.calls[thread].push_back(Call::Append { file, bytes, unit: self.settings.unit });
         self.bytes_written += bytes;
@@ -426,7 +426,7 @@ impl Filebench {
         self.operations += 1;
     }
 
-    /// A file that there is by now: one may be promised to a thread that has not come to make it.
+    /// A file that already exists: a number may be reserved for a thread that has not created its file yet.
     fn pick_made(&mut self, fs: &FileSystem) -> Option<u32> {
         (0..16).find_map(|_| self.pick().filter(|file| fs.size(*file).is_some()))
     }
@@ -531,7 +531,7 @@ impl Application for Filebench {
                 self.under_way[at] = Some(call);
                 call
             }
-            // Nothing there to work on: a turn passes.
+            // There is no file to work on: skips a turn.
             None => Call::Compute(Nanos(1_000_000)),
         }
     }

@@ -1,4 +1,4 @@
-//! The journal of metadata, as JBD keeps it in ordered mode.
+//! The journal of metadata, as in JBD's ordered mode.
 //!
 //! ```text
 //!  running ──begin──► committing: data ─► room ─► log ─► (flush) ─► commit record ──► blocks are dirty at home,
@@ -7,9 +7,9 @@
 //! ```
 //!
 //! The ring holds, for each transaction, descriptors (each names up to 506 blocks: 4,096 bytes less a head of 12, tags
-//! of 8, the first with an identifier of 16), the blocks, and a commit record. Space comes back as a whole, when a
-//! checkpoint has written everything home; JBD gives it back transaction by transaction. Blocks that were freed are left
-//! out (JBD writes revoke records for them, which are not modelled).
+//! of 8, the first with an identifier of 16), the blocks, and a commit record. All space is freed together, when a
+//! checkpoint has written everything home; JBD frees it transaction by transaction. Blocks that were freed are left out
+//! (JBD writes revoke records for them, which are not modelled).
 
 use crate::bits::Bits;
 use crate::settings::{JournalMode, Settings};
@@ -17,7 +17,7 @@ use crate::space::Space;
 
 const TAGS_PER_DESCRIPTOR: u32 = 506;
 
-/// Where a commit stands.
+/// The stage of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     Idle,
@@ -135,12 +135,12 @@ impl Journal {
         self.running.blocks.is_empty() && self.running.frees.is_empty() && self.running.files.is_empty()
     }
 
-    /// Asks for the running transaction to be committed at once.
+    /// Requests that the running transaction is committed at once.
     pub(crate) fn want(&mut self) {
         self.wanted = true;
     }
 
-    /// When the running transaction is to be committed.
+    /// When the running transaction must be committed.
     pub(crate) fn due(&self, every: u64) -> Option<u64> {
         if self.is_empty() {
             None
@@ -166,7 +166,7 @@ impl Journal {
         }
     }
 
-    /// A block is freed: no transaction writes it any more.
+    /// A block is freed: no transaction writes it from now on.
     pub(crate) fn forget(&mut self, block: u32) {
         if self.in_running.remove(block) {
             self.running.blocks.retain(|other| *other != block);
@@ -255,7 +255,8 @@ impl Journal {
         self.committing.blocks.len()
     }
 
-    /// A block of the transaction that was committed, if it is to go home: it was not freed, nor has it joined the next.
+    /// A block of the committed transaction that must be written home: it was not freed and has not joined the next
+    /// transaction.
     pub(crate) fn release(&mut self, at: usize) -> Option<u32> {
         let block = self.committing.blocks[at];
         (self.in_committing.remove(block) && !self.in_running.has(block)).then_some(block)

@@ -1,6 +1,6 @@
-//! Programs above a file system, so that a block device sees what it sees below Postmark or Filebench.
+//! Programs above a file system: a block device sees the requests that it would see below Postmark or Filebench.
 //!
-//! The model is plain on purpose: it decides which blocks are read and written when, and keeps no bytes. It is an
+//! The model is deliberately simple: it decides which blocks are read and written when, and stores no bytes. It is an
 //! [`Interactive`](flashwright_block::Interactive) workload: its threads wait for the device.
 //!
 //! ```text
@@ -31,14 +31,14 @@ pub use postmark::{Postmark, PostmarkSettings};
 pub use settings::{BLOCK_BYTES, JournalMode, Layout, RequestUnit, Settings};
 pub use system::{Application, Call, System};
 
-/// What does not fit the device: what it is, what was found, what would have been right.
+/// A workload that does not fit the device: what, what was found, what was expected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Misfit {
     /// What does not fit.
     pub what: &'static str,
-    /// As it is.
+    /// What was found.
     pub found: String,
-    /// As it would have to be.
+    /// What was expected.
     pub expected: String,
 }
 

@@ -1,7 +1,7 @@
-//! Postmark: many small files made, read, appended to and deleted, as by a mail server.
+//! Postmark: many small files created, read, appended to and deleted, as by a mail server.
 //!
 //! Source: Katcher, "PostMark: A New File System Benchmark", NetApp TR3022, 1997, in the semantics of version 1.51. Its
-//! random numbers are our own, so that a seed gives another run than the program's, with the same statistics.
+//! random numbers are our own, so a seed gives a different run than the program's, with the same statistics.
 
 use crate::Misfit;
 use crate::fs::FileSystem;
@@ -9,10 +9,10 @@ use crate::system::{Application, Call};
 use flashwright_block::{Nanos, Rng, Seed, below};
 use std::collections::VecDeque;
 
-/// What Postmark's `set` sets; defaults are the program's.
+/// The settings of Postmark's `set`; defaults are the program's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PostmarkSettings {
-    /// Files made at first; 500.
+    /// Files created at the start; 500.
     pub files: u32,
     /// Directories that they are spread over; 0 for all in the root.
     pub subdirectories: u32,
@@ -26,9 +26,9 @@ pub struct PostmarkSettings {
     pub read_block: u64,
     /// Bytes of a write call; 512.
     pub write_block: u64,
-    /// Chances in ten that a transaction reads rather than appends; 5. None for neither.
+    /// Probability, in tenths, that a transaction reads rather than appends; 5. None for neither.
     pub bias_read: Option<u32>,
-    /// Chances in ten that a transaction creates rather than deletes; 5. None for neither.
+    /// Probability, in tenths, that a transaction creates rather than deletes; 5. None for neither.
     pub bias_create: Option<u32>,
 }
 
@@ -48,7 +48,7 @@ impl Default for PostmarkSettings {
     }
 }
 
-/// How far the program is.
+/// The progress of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Directories(u32),
@@ -58,7 +58,7 @@ enum Phase {
     Done,
 }
 
-/// What the program counted.
+/// The counts of the program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PostmarkCounts {
     /// Files made before the transactions, and in them.
@@ -83,7 +83,7 @@ pub struct Postmark {
     settings: PostmarkSettings,
     rng: Rng,
     phase: Phase,
-    /// Files that there are, in no order, and the bytes of each by its number.
+    /// Existing files, in no order, and the bytes of each by its number.
     live: Vec<u32>,
     sizes: Vec<u64>,
     /// Numbers for new files.
@@ -113,7 +113,7 @@ impl Postmark {
         }
     }
 
-    /// What was counted so far.
+    /// The counts so far.
     #[must_use]
     pub fn counts(&self) -> PostmarkCounts {
         self.counts
@@ -123,7 +123,7 @@ impl Postmark {
     /// transactions add by the bias, with a tenth to spare.
     ///
     /// # Errors
-    /// One line that says how large the device would have to be.
+    /// One line with the required device size.
     pub fn check_room(&self, device_bytes: u64) -> Result<(), Misfit> {
         let bias = u64::from(self.settings.bias_create.unwrap_or(5)).saturating_sub(5);
         // Created less deleted, on average, and four standard deviations of a fair walk.

@@ -1,4 +1,4 @@
-//! What can be set of the file system and of the memory above it.
+//! Settings of the file system and of the memory above it.
 
 use flashwright_block::{Bytes, Nanos};
 
@@ -15,69 +15,69 @@ pub enum Layout {
     Extents,
 }
 
-/// What the journal promises of data.
+/// The journal's guarantee for data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JournalMode {
     /// Data reaches its place before the transaction that names it commits.
     Ordered,
-    /// Only metadata is journaled, data goes when it goes.
+    /// Only metadata is journaled; data are written at any time.
     Writeback,
     /// No journal: metadata is written back like data.
     None,
 }
 
-/// What one write request carries.
+/// The content of one write request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestUnit {
-    /// One block, as ext3 hands its buffers over one by one; to merge them is the block layer's job. Reads are runs
-    /// even so (`mpage_readpages` of Linux 2.6).
+    /// One block, because ext3 submits its buffers one by one and the block layer merges them. Reads are runs anyway
+    /// (`mpage_readpages` of Linux 2.6).
     Block,
-    /// Blocks that follow each other on the device and in the file, up to [`Settings::request_max`].
+    /// Consecutive blocks on the device and in the file, up to [`Settings::request_max`].
     Run,
 }
 
 /// Settings of the file system, its cache and the machine above it. Defaults are Linux 2.6.24 on the machine of Kim et
-/// al. 2011 (section 4.2.1: four cores, 4 GB), except where they say "ours".
+/// al. 2011 (section 4.2.1: four cores, 4 GB), except those marked "ours".
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// How blocks are laid out.
     pub layout: Layout,
     /// Memory, all of it for the page cache; the shares below are of this.
     pub memory: Bytes,
-    /// What one write request carries.
+    /// The content of one write request.
     pub request_unit: RequestUnit,
     /// The longest request, 512 KiB (`max_sectors_kb` of Linux 2.6).
     pub request_max: Bytes,
     /// Write requests outstanding at most: 128 (`nr_requests`) for runs, 16,384 for blocks, which is as much data.
     pub in_flight: Option<u32>,
-    /// What the journal promises.
+    /// The journal's guarantee.
     pub journal: JournalMode,
-    /// A transaction is committed when it is so old; 5 s.
+    /// Age at which a transaction is committed; 5 s.
     pub commit_every: Nanos,
     /// Whether commits flush the device's cache before and after: off in ext3 of that time, on in ext4.
     pub barrier: Option<bool>,
-    /// Whether reading a file changes its inode: so in Linux 2.6.24, no longer by default since (`relatime`).
+    /// Whether reading a file changes its inode, as in Linux 2.6.24; later kernels default to `relatime`.
     pub atime: Option<bool>,
     /// Share of memory that may be dirty before write-back begins; 5 % (`dirty_background_ratio`).
     pub dirty_background: f64,
     /// Share of memory that may be dirty or under write-back before writers wait; 10 % (`dirty_ratio`).
     pub dirty_throttle: f64,
-    /// How often old data is looked for; 5 s (`dirty_writeback_centisecs`).
+    /// Interval between two searches for old data; 5 s (`dirty_writeback_centisecs`).
     pub flush_every: Nanos,
-    /// Data so old is written back; 30 s (`dirty_expire_centisecs`).
+    /// Age at which data are written back; 30 s (`dirty_expire_centisecs`).
     pub flush_age: Nanos,
-    /// Pages of one file that are written back at a go; 1,024 (`MAX_WRITEBACK_PAGES`).
+    /// Pages of one file that are written back together; 1,024 (`MAX_WRITEBACK_PAGES`).
     pub flush_pages: u32,
     /// The longest read-ahead; 128 KiB (`VM_MAX_READAHEAD`).
     pub read_ahead: Bytes,
     /// Processors; 4.
     pub processors: u32,
-    /// Processor time of a system call beside its data; 1 us, ours.
+    /// Processor time of a system call, without copying its data; 1 us, ours.
     pub call_time: Nanos,
     /// Processor time of one page copied between a program and the cache, bookkeeping included; 2 us, ours (some
     /// 2 GB/s, a processor of 2007).
     pub page_time: Nanos,
-    /// Whether what is still dirty at the end is written, as `sync` does.
+    /// Whether dirty data are written at the end, as `sync` does.
     pub sync_at_end: bool,
 }
 

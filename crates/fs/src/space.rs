@@ -1,13 +1,13 @@
-//! Where things lie on the device: block groups, and which blocks and inodes are free.
+//! The layout of the device: block groups, and which blocks and inodes are free.
 //!
 //! ```text
 //!  group 0                               group 1
 //!  | super | descriptors | bb | ib | inode table | data ...  | (super, descriptors) | bb | ib | inode table | data ...
 //! ```
 //!
-//! As mke2fs makes it for 4 KiB blocks: groups of 32,768 blocks; copies of the superblock in groups 0, 1 and powers of
-//! 3, 5 and 7; an inode for each two blocks (ext3) or four (extents). Not modelled: room for growing descriptors, and
-//! groups that share their tables (flex_bg).
+//! As created by mke2fs for 4 KiB blocks: groups of 32,768 blocks; copies of the superblock in groups 0, 1 and powers
+//! of 3, 5 and 7; an inode for each two blocks (ext3) or four (extents). Not modelled: room for growing descriptors,
+//! and groups that share their tables (flex_bg).
 
 use crate::bits::Bits;
 use crate::settings::{BLOCK_BYTES, Layout};
@@ -41,7 +41,7 @@ pub(crate) struct Space {
     pub(crate) blocks_free: u32,
     pub(crate) inodes_per_group: u32,
     inode_bytes: u32,
-    /// Blocks in use, and those that one file being written has set aside.
+    /// Blocks in use, and those reserved for a file being written.
     used: Bits,
     reserved: Bits,
     inodes: Bits,
@@ -59,7 +59,7 @@ fn has_super(group: u32) -> bool {
 }
 
 impl Space {
-    /// An empty file system over `blocks` blocks; none if so few hold no group.
+    /// An empty file system on `blocks` blocks; none if these are too few for a group.
     pub(crate) fn new(blocks: u32, layout: Layout) -> Option<Self> {
         let (inode_bytes, blocks_per_inode) = match layout {
             Layout::Ext3 => (128, 2),
@@ -176,7 +176,7 @@ impl Space {
             .unwrap_or(start % groups)
     }
 
-    /// The first free block from `goal` on, then from the start; one that nobody set aside, if there is one.
+    /// The first free block from `goal` on, then from the start; an unreserved one, if there is one.
     pub(crate) fn find_block(&self, goal: u32) -> Option<u32> {
         let goal = if goal < self.blocks { goal } else { 0 };
         let first = |aside: &Bits| {
@@ -185,7 +185,7 @@ impl Space {
         if self.blocks_free == 0 { None } else { first(&self.reserved).or_else(|| first(&Bits::default())) }
     }
 
-    /// Free blocks from `first` on that follow each other and are set aside for nobody, at most `most`.
+    /// Consecutive free and unreserved blocks from `first` on, at most `most`.
     pub(crate) fn run_at(&self, first: u32, most: u32) -> u32 {
         let end = self.blocks.min(first.saturating_add(most));
         let taken = |bits: &Bits| bits.next(first, end).unwrap_or(end);
@@ -224,7 +224,7 @@ impl Space {
         self.blocks_free += blocks;
     }
 
-    /// What contradicts between the counts and a recount.
+    /// Contradictions between the counts and a recount.
     pub(crate) fn audit(&self, found: &mut Vec<String>) {
         let mut free_in_all = 0;
         for (number, group) in self.groups.iter().enumerate() {

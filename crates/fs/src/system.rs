@@ -1,4 +1,4 @@
-//! The machine: threads that make calls, processors that carry them out, and the device below.
+//! The machine: threads that make calls, processors that execute them, and the device below.
 
 use crate::Misfit;
 use crate::fs::{Extent, FileSystem, Load, Step, Task};
@@ -10,20 +10,20 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// What a thread of a program does next. Files are numbered by the program, directories from 1 in order of their making
-/// (0 is the root).
+/// The next call of a thread. The program numbers its files; directories are numbered from 1 in order of creation (0 is
+/// the root).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
-    /// Makes the next directory, below the root.
+    /// Creates the next directory, below the root.
     MakeDirectory,
-    /// Makes an empty file under a number that is not in use.
+    /// Creates an empty file under an unused number.
     Create {
-        /// Its number from now on.
+        /// Its number.
         file: u32,
-        /// Where its name stands.
+        /// Its directory.
         directory: u32,
     },
-    /// Gives a file its blocks without a request, as if it had been there before; only right after [`Call::Create`].
+    /// Allocates a file without a request, as if it had existed before; only right after [`Call::Create`].
     Place {
         /// The file.
         file: u32,
@@ -34,64 +34,64 @@ pub enum Call {
     Open(u32),
     /// Closes a file that this or another thread opened.
     Close(u32),
-    /// Looks at a file's inode.
+    /// Reads a file's inode (stat).
     Stat(u32),
     /// Reads part of a file.
     Read {
         /// The file.
         file: u32,
-        /// From here on.
+        /// Start of the range.
         offset: u64,
-        /// So much; the end of the file ends it.
+        /// Number of bytes; stops at the end of the file.
         bytes: u64,
-        /// In calls of so many bytes.
+        /// Bytes per call.
         unit: u64,
     },
     /// Writes part of a file, from its end at most.
     Write {
         /// The file.
         file: u32,
-        /// From here on.
+        /// Start of the range.
         offset: u64,
-        /// So much.
+        /// Number of bytes.
         bytes: u64,
-        /// In calls of so many bytes.
+        /// Bytes per call.
         unit: u64,
     },
-    /// Writes at the end of a file, wherever that is by then.
+    /// Appends at the current end of a file.
     Append {
         /// The file.
         file: u32,
-        /// So much.
+        /// Number of bytes.
         bytes: u64,
-        /// In calls of so many bytes.
+        /// Bytes per call.
         unit: u64,
     },
-    /// Makes a file durable; with `data_only` without its times.
+    /// Syncs a file; with `data_only` without its times.
     Fsync {
         /// The file.
         file: u32,
-        /// `fdatasync`.
+        /// Whether it is `fdatasync`.
         data_only: bool,
     },
-    /// Deletes a file that nobody has open.
+    /// Deletes a file that no thread has open.
     Delete(u32),
     /// Writes everything.
     Sync,
-    /// Forgets what is in memory and on the device.
+    /// Drops clean data in memory.
     DropCaches,
-    /// Uses a processor for so long.
+    /// Uses a processor for this time.
     Compute(Nanos),
     /// Takes units from a semaphore, waiting for them.
     Take {
-        /// Which.
+        /// The semaphore.
         semaphore: u32,
         /// Units.
         units: u32,
     },
-    /// Puts units in a semaphore, waiting while it holds its most.
+    /// Adds units to a semaphore, waiting while it is full.
     Post {
-        /// Which.
+        /// The semaphore.
         semaphore: u32,
         /// Units.
         units: u32,
@@ -104,23 +104,24 @@ pub enum Call {
     Exit,
 }
 
-/// A program of one or more threads. One seed gives one program; what its threads do may hang on time.
+/// A program of one or more threads. The same seed gives the same program; the behaviour of its threads may depend on
+/// time.
 pub trait Application {
-    /// How many threads it has.
+    /// The number of threads.
     fn threads(&self) -> u32;
 
-    /// The most that each semaphore holds; none by default.
+    /// The capacity of each semaphore; none by default.
     fn semaphores(&self) -> Vec<u32> {
         Vec::new()
     }
 
-    /// What a thread does next; its last call ended at `now`, counted from the start. `fs` is for looking.
+    /// The next call of a thread, whose last call ended at `now`, counted from the start. `fs` is read-only.
     fn next(&mut self, thread: u32, now: Nanos, fs: &FileSystem) -> Call;
 
-    /// What it counted, by name, after `elapsed`.
+    /// Its counts, by name, after `elapsed`.
     fn figures(&self, elapsed: Nanos) -> Vec<(&'static str, f64)>;
 
-    /// When the part of it that figures are of began, if not at once: the requests before do not count.
+    /// When its measured part began, if not at the start: earlier requests do not count.
     fn measured_from(&self) -> Option<Nanos> {
         Some(Nanos(0))
     }
@@ -155,7 +156,7 @@ struct Semaphore {
     posters: VecDeque<(u32, u32)>,
 }
 
-/// What the device got, by kind.
+/// Requests of the device, by kind.
 #[derive(Clone, Copy, Debug, Default)]
 struct Kind {
     requests: u64,
@@ -164,7 +165,7 @@ struct Kind {
     last_end: u64,
 }
 
-/// Tags are numbers counted up: one multiplication spreads them.
+/// Tags are consecutive numbers: one multiplication spreads them.
 #[derive(Clone, Copy, Debug, Default)]
 struct TagHasher(u64);
 
@@ -196,7 +197,7 @@ pub struct System<A> {
     writes_max: u32,
     handed_over: u32,
     started: Option<u64>,
-    /// The last time that anything was asked at.
+    /// The time of the last question.
     latest: u64,
     next_flush: u64,
     /// Threads of the program that have not ended.
@@ -208,14 +209,14 @@ pub struct System<A> {
 }
 
 impl<A: Application> System<A> {
-    /// A program on a file system made anew over a device of `sectors`.
+    /// A program on a new file system on a device of `sectors`.
     ///
     /// # Errors
     /// [`Misfit`] if the device is too small for a file system.
     pub fn new(app: A, settings: Settings, sectors: u64, seed: Seed) -> Result<Self, Misfit> {
         let mut fs = FileSystem::new(settings, sectors / (BLOCK_BYTES / SECTOR_BYTES), seed)?;
         let count = app.threads();
-        // One thread more writes what is left at the end.
+        // One additional thread writes the remaining dirty data at the end.
         let thread = |number| Thread { state: State::Ready, call: None, task: Task::of(number), done: false };
         let threads: Vec<Thread> = (0..=count).map(thread).collect();
         fs.journal.process = count + 3;
@@ -246,12 +247,12 @@ impl<A: Application> System<A> {
         })
     }
 
-    /// The file system, for looking.
+    /// The file system, read-only.
     #[must_use]
     pub fn file_system(&self) -> &FileSystem {
         &self.fs
     }
-    /// The file system, to have it keep books for a twin.
+    /// The file system, mutable, so that a reference model can record its changes.
     pub fn file_system_mut(&mut self) -> &mut FileSystem {
         &mut self.fs
     }
@@ -280,7 +281,7 @@ impl<A: Application> System<A> {
         }
     }
 
-    /// A thread that waited for another goes on with its next call.
+    /// A thread that waited for another continues with its next call.
     fn resume(&mut self, number: u32) {
         let thread = &mut self.threads[number as usize];
         assert_eq!(thread.state, State::Waiting);
@@ -288,7 +289,7 @@ impl<A: Application> System<A> {
         self.ready.push_back(number);
     }
 
-    /// Carries on with a thread's call, or its next one, for one slice.
+    /// Continues a thread's call, or its next one, for one slice.
     fn run(&mut self, number: u32, now: u64) -> Result<(), SourceError> {
         let at = number as usize;
         let call = match self.threads[at].call {
@@ -366,7 +367,7 @@ impl<A: Application> System<A> {
         Ok(())
     }
 
-    /// Has the first free processor work for a thread.
+    /// Assigns the first free processor to a thread.
     fn compute(&mut self, number: u32, time: u64, now: u64) {
         let processor = self.processors.iter_mut().min().expect("there is a processor");
         *processor = (*processor).max(now) + time;
@@ -429,7 +430,7 @@ impl<A: Application> System<A> {
         Ok(())
     }
 
-    /// Lets those go on, first come first served, whom a semaphore has units or room for.
+    /// Wakes threads, first come first served, that a semaphore has units or room for.
     fn settle(&mut self, semaphore: u32) {
         loop {
             let entry = &mut self.semaphores[semaphore as usize];
@@ -461,7 +462,7 @@ impl<A: Application> System<A> {
         }
     }
 
-    /// The next request to hand over, if one may go.
+    /// The next request to submit, if one may go.
     #[inline]
     fn request(&mut self) -> Option<Request> {
         let io = match self.fs.reads.pop_front() {
@@ -505,7 +506,7 @@ impl<A: Application> System<A> {
         }
     }
 
-    /// When something is to be done next that no request has to end for.
+    /// The time of the next event that does not wait for a request.
     fn next_time(&self) -> u64 {
         let timer = self.timers.peek().map_or(u64::MAX, |Reverse((time, _))| *time);
         let commit = self.fs.commit_due().filter(|_| self.fs.journal.is_idle()).unwrap_or(u64::MAX);
@@ -566,13 +567,11 @@ impl<A: Application> Interactive for System<A> {
             }
             if self.timers.is_empty() && self.in_flight.is_empty() && self.all_wait() {
                 if (self.alive as usize) < self.threads.len() - 1 {
-                    // Those that others waited for have ended, and with them the program.
+                    // The threads that others waited for have ended, so the program ends too.
                     self.end_waiting(now);
                     continue;
                 }
-                return Err(SourceError(
-                    "the program's threads all wait for each other; expected one that goes on".into(),
-                ));
+                return Err(SourceError("all threads of the program wait for each other (deadlock)".into()));
             }
             let until = self.next_time();
             assert!(until > now, "what is due is done before waiting");
@@ -601,7 +600,7 @@ impl<A: Application> Interactive for System<A> {
 impl<A: Application> RequestSource for System<A> {
     fn fill(&mut self, _: &mut Vec<Request>, _: usize) -> Result<usize, SourceError> {
         Err(SourceError(
-            "workload: found one whose programs wait for the device, expected one with requests of its own; play it on a \
+            "workload: found one that reacts to the device, expected one with a fixed list of requests; play it on a \
              device, or record it there"
                 .into(),
         ))

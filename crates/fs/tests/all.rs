@@ -5,8 +5,8 @@
 mod golden;
 mod programs;
 mod recorded;
+mod reference_model;
 mod speed;
 mod support;
-mod twin;
 
 flashwright_testing::every_file_is_declared!();

@@ -1,4 +1,4 @@
-//! Small cases worked by hand.
+//! Small cases worked out on paper.
 //!
 //! The device has 256 MiB, that is 65,536 blocks in 2 groups. A group has 16,384 inodes of 128 bytes: 512 blocks of
 //! table. Group 0: superblock 0, descriptors 1, block bitmap 2, inode bitmap 3, inode table 4-515. The journal (4,096

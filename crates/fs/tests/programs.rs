@@ -1,4 +1,4 @@
-//! Postmark and the profiles of Filebench: what they do adds up, ends, and repeats.
+//! Postmark and the profiles of Filebench: their counts are consistent, they end, and they are reproducible.
 
 #![allow(clippy::unwrap_used)] // helpers of tests fail by panicking
 

@@ -1,4 +1,4 @@
-//! What the model costs: requests for each second of processor time, on a device that costs nothing.
+//! The cost of the model: requests per second of processor time, on a device that costs nothing.
 
 #![allow(clippy::unwrap_used)] // helpers of tests fail by panicking
 

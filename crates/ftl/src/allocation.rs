@@ -1,4 +1,4 @@
-//! In which order planes take the pages of the host.
+//! The order in which planes take the host's pages.
 
 use flashwright_nand::Geometry;
 use schemars::JsonSchema;
@@ -10,14 +10,14 @@ use std::str::FromStr;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Allocation {
-    /// Planes take turns at the time of the write; a plane that can't take a page is passed over.
+    /// Planes take turns as pages are written; a plane that can't take a page is skipped.
     #[default]
     Dynamic,
-    /// The logical page number decides, for good.
+    /// The logical page number determines the plane, permanently.
     Static,
 }
 
-/// The order of the digits channel, way, die and plane when planes are counted off, fastest first: `CWDP` means that
+/// The order in which channel, way, die and plane vary from one page to the next, fastest first: `CWDP` means that
 /// consecutive pages go to different channels, then to different ways (packages) of a channel, and so on.
 ///
 /// ```
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
     use flashwright_block::Bytes;
 
-    /// 2 channels x 2 ways x 2 dies x 2 planes; the first eight planes in turn, by hand.
+    /// 2 channels x 2 ways x 2 dies x 2 planes; the first eight planes in order, worked out on paper.
     #[test]
     fn digits_count_off_planes() {
         let geometry = Geometry::new(2, 4, 2, 1, 4, Bytes(4096));

@@ -1,33 +1,33 @@
-//! What pages hold: nothing, a stamp, or bytes, in RAM and on flash alike.
+//! The simulated content of pages: nothing, a stamp, or bytes, in RAM and on flash alike.
 
 use crate::page_data::PageData;
 use crate::stamps::Stamps;
 use flashwright_nand::{BlockId, Geometry, Lpn, Ppn};
 use serde::{Deserialize, Serialize};
 
-/// What a drive keeps of the data that the host writes.
+/// How much of the host's data a drive keeps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Keeps {
-    /// Nothing: for studies of time and wear. Costs one branch that always goes the same way.
+    /// Nothing: for studies of time and wear. It costs one well-predicted branch.
     #[default]
     Nothing,
-    /// A stamp for each page, against which every read is checked: 4 B for each logical and physical page, and 4 B more
+    /// A stamp for each page, which every read is compared with: 4 B for each logical and physical page, and 4 B more
     /// for each logical page once RAM has held one.
     Stamps,
-    /// The bytes themselves, beside the stamps. A page that holds anything but zeros costs its size and 16 B more, once,
-    /// however many copies of it cleaning has left on flash; a block that holds such a page costs 16 B for each of its
-    /// pages, any other block 24 B; a page in RAM about 32 B. Pages of zeros cost nothing.
+    /// The bytes themselves, in addition to the stamps. A page that is not all zeros costs its size plus 16 B, once,
+    /// however many copies of it cleaning has left on flash. A block that holds such a page costs 16 B for each of its
+    /// pages, any other block 24 B; a page in RAM costs about 32 B. Pages of zeros cost nothing.
     Bytes,
 }
 
-/// Under the user's `verify` a drive keeps stamps, else nothing.
+/// With `verify` a drive keeps stamps, otherwise nothing.
 impl From<bool> for Keeps {
     fn from(verify: bool) -> Self {
         if verify { Self::Stamps } else { Self::Nothing }
     }
 }
 
-/// Stamps, and bytes where they are kept. What happens to one happens to the other.
+/// Stamps, and bytes if they are kept. Every change applies to both.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Contents {
     pub stamps: Stamps,
@@ -35,7 +35,7 @@ pub(crate) struct Contents {
 }
 
 impl Contents {
-    /// None where nothing is kept.
+    /// None if nothing is kept.
     pub fn new(keeps: Keeps, logical_pages: u32, geometry: &Geometry) -> Option<Box<Self>> {
         if keeps == Keeps::Nothing {
             return None;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What the flash did.
+/// The kind of a flash operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum OpKind {
@@ -19,7 +19,7 @@ pub enum OpKind {
 /// Number of [`OpKind`]s.
 pub const OP_KINDS: usize = 4;
 
-/// Why the flash did it. An erase takes the cause of the step that ended in it.
+/// The cause of a flash operation. An erase has the cause of the work that it completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum Cause {
@@ -29,7 +29,7 @@ pub enum Cause {
     Gc = 1,
     /// A merge of log and data blocks moved it.
     Merge = 2,
-    /// A buffer completed a block with it.
+    /// A buffer needed it to complete a block.
     Padding = 3,
     /// The mapping table on flash was read or written to answer the host.
     Translation = 4,
@@ -49,7 +49,8 @@ pub struct Counters {
     totals: [u64; OP_KINDS],
     /// Reads of pages that were never written or have been trimmed: no flash operation.
     pub reads_unmapped: u64,
-    /// Pages that were programmed in blocks when these were erased: over the erases, how far blocks are used.
+    /// Programmed pages of blocks at the time of their erase. Divided by the erases, it gives the utilization of
+    /// blocks.
     pub pages_used_at_erase: u64,
 }
 
@@ -81,7 +82,7 @@ impl Counters {
         self.totals
     }
 
-    /// What was counted since `earlier`.
+    /// The counts since `earlier`.
     #[must_use]
     pub fn since(&self, earlier: &Counters) -> Counters {
         let mut result = self.clone();

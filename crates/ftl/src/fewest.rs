@@ -1,20 +1,20 @@
-//! The sealed blocks of a plane counted by valid pages, for whoever asks what an erase would free.
+//! Counts the sealed blocks of a plane by valid pages, to find out how much an erase would free.
 
 use serde::{Deserialize, Serialize};
 
-/// Sealed blocks of a plane by valid pages, whatever the victim policy. 1 byte a block. O(1) a page.
+/// Sealed blocks of a plane by valid pages, independent of the victim policy. 1 byte per block, O(1) per page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Fewest {
     /// By block: whether it is sealed.
     sealed: Vec<bool>,
-    /// By valid pages: sealed blocks.
+    /// By valid pages: number of sealed blocks.
     blocks_with: Vec<u32>,
-    /// No sealed block has fewer valid pages.
+    /// A lower bound: no sealed block has fewer valid pages.
     least: u32,
 }
 
 impl Fewest {
-    /// No block of so many is sealed.
+    /// No sealed block has this many valid pages.
     pub fn new(blocks: u32, pages_per_block: u32) -> Self {
         Self {
             sealed: vec![false; blocks as usize],
@@ -27,7 +27,7 @@ impl Fewest {
         self.blocks_with[valid as usize] += 1;
         self.least = self.least.min(valid);
     }
-    /// A page of a block turned invalid; `left` are valid.
+    /// A page of a block became invalid; `left` are valid.
     #[inline]
     pub fn invalidated(&mut self, local: u32, left: u32) {
         if self.sealed[local as usize] {

@@ -1,4 +1,4 @@
-//! The only hand on the chip: legality, validity, counters by cause, the log of operations, and what pages hold.
+//! The only access to the chip: legality, validity, counters by cause, the log of operations, and page contents.
 
 use crate::contents::{Contents, Keeps};
 use crate::page_data::PageData;
@@ -12,37 +12,37 @@ use serde::{Deserialize, Serialize};
 pub struct FlashOp {
     /// The page; for an erase the first page of the block.
     pub ppn: Ppn,
-    /// What is done.
+    /// The kind of operation.
     pub kind: OpKind,
-    /// Why.
+    /// Its cause.
     pub cause: Cause,
-    /// 0, or how many entries before this one in the log lies the one whose end it must await.
+    /// The distance in the log back to the entry whose end this one must await; 0 for none.
     pub after: u16,
-    /// 0 for a single operation. Else the entry stands for so many page copies, each a read and then a program, one
+    /// 0 for a single operation. Else the entry stands for this many page copies, each a read and then a program, one
     /// after the other on the die of `ppn`; `kind` is then [`OpKind::Program`].
     pub copies: u32,
 }
 
-/// A page that is read so that a host program can carry what it held.
+/// A page that is read so that a host program can write its content.
 #[derive(Clone, Copy, Debug)]
 struct Awaited {
     lpn: Lpn,
     /// The position in the log, plus 1, of the read; 0 if nothing is logged.
     read: u32,
-    /// What the program counts as.
+    /// The cause that the program counts under.
     cause: Cause,
 }
 
-/// The flash of a drive with everything that is kept about its pages and blocks.
+/// The flash of a drive, with all state of its pages and blocks.
 ///
-/// Validity is the translation layer's knowledge, not the chip's; it lives here because every scheme needs the same
-/// bitmap and the same counts. One bit a page, so that it stays in the cache of the simulating machine.
+/// Validity belongs to the translation layer, not to the chip; it is kept here because every scheme needs the same
+/// bitmap and the same counts. It takes one bit per page, so that it stays in the CPU cache.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Flash {
     nand: Nand,
     valid: Vec<u64>,
     pages_valid: Vec<u16>,
-    /// The stream of placement for which each block was opened last.
+    /// The placement stream for which each block was last opened.
     streams: Vec<u8>,
     /// Operations since the start, by kind and cause.
     counters: Counters,
@@ -53,22 +53,24 @@ pub struct Flash {
     log: Vec<FlashOp>,
     #[serde(skip)]
     next_after: u16,
-    /// Where in the log the work begins that the request does not wait for, and the totals of the counters there.
+    /// The position in the log where background work begins, which the request does not wait for, and the totals of the
+    /// counters there.
     #[serde(skip)]
     background: Option<(u32, [u64; OP_KINDS])>,
-    /// Pages whose host program carries what a read before it brings.
+    /// Pages whose host program writes data that an earlier operation reads.
     #[serde(skip)]
     host_awaits: Vec<Awaited>,
-    /// Where in that list the next one is expected: they are programmed in the order in which they were read.
+    /// The index in that list where the next one is expected: pages are programmed in the order in which they were
+    /// read.
     #[serde(skip)]
     awaits_next: usize,
-    /// What pages hold; none where nothing is kept.
+    /// Page contents; none if they are not kept.
     contents: Option<Box<Contents>>,
 }
 
 impl Flash {
-    /// Wraps a chip of which the host sees `logical_pages`, and of whose pages it keeps what `keeps` says; a bool stands
-    /// for stamps or nothing.
+    /// Wraps a chip of which the host sees `logical_pages`. `keeps` sets what is kept of page contents; `true` stands
+    /// for stamps, `false` for nothing.
     #[must_use]
     pub fn new(nand: Nand, logical_pages: u32, logging: bool, keeps: impl Into<Keeps>) -> Self {
         let (pages, blocks) = (nand.geometry().pages(), nand.geometry().blocks());
@@ -89,19 +91,19 @@ impl Flash {
         }
     }
 
-    /// The chip, for looking.
+    /// The chip, read-only.
     #[inline(always)]
     #[must_use]
     pub fn nand(&self) -> &Nand {
         &self.nand
     }
-    /// The layout.
+    /// The layout of the chip.
     #[inline(always)]
     #[must_use]
     pub fn geometry(&self) -> &Geometry {
         self.nand.geometry()
     }
-    /// Operations so far.
+    /// Counts of operations so far.
     #[inline(always)]
     #[must_use]
     pub fn counters(&self) -> &Counters {
@@ -118,7 +120,7 @@ impl Flash {
     pub fn stamps(&self) -> Option<&Stamps> {
         self.contents.as_ref().map(|contents| &contents.stamps)
     }
-    /// The stamps, to note a contradiction.
+    /// The stamps, to record a contradiction.
     pub fn stamps_mut(&mut self) -> Option<&mut Stamps> {
         self.contents.as_mut().map(|contents| &mut contents.stamps)
     }
@@ -127,7 +129,7 @@ impl Flash {
     pub fn data(&self) -> Option<&PageData> {
         self.contents.as_ref().and_then(|contents| contents.data.as_ref())
     }
-    /// The bytes of pages, to bring and to fetch some.
+    /// The bytes of pages, for writing and reading.
     pub fn data_mut(&mut self) -> Option<&mut PageData> {
         self.contents.as_mut().and_then(|contents| contents.data.as_mut())
     }
@@ -137,20 +139,20 @@ impl Flash {
     pub fn is_valid(&self, ppn: Ppn) -> bool {
         self.valid[ppn.index() / 64] >> (ppn.0 % 64) & 1 == 1
     }
-    /// Current copies in `block`.
+    /// Valid pages of `block`.
     #[inline(always)]
     #[must_use]
     pub fn pages_valid(&self, block: BlockId) -> u32 {
         u32::from(self.pages_valid[block.index()])
     }
 
-    /// The stream of placement for which `block` was opened last; 0 for schemes without streams.
+    /// The placement stream for which `block` was last opened; 0 for schemes without streams.
     #[inline(always)]
     #[must_use]
     pub fn stream_of(&self, block: BlockId) -> u8 {
         self.streams[block.index()]
     }
-    /// Notes for which stream of placement `block` is opened.
+    /// Records the placement stream for which `block` is opened.
     #[inline]
     pub fn set_stream(&mut self, block: BlockId, stream: u8) {
         self.streams[block.index()] = stream;
@@ -179,9 +181,9 @@ impl Flash {
         })
     }
 
-    // --- what the host does, announced by the drive before it calls the scheme ---
+    // --- host operations, announced by the drive before it calls the scheme ---
 
-    /// The host writes `lpn`: the clock of ages moves on.
+    /// The host writes `lpn`: the clock of ages advances.
     #[inline(always)]
     pub fn host_writes_page(&mut self, lpn: Lpn) {
         self.host_writes += 1;
@@ -198,7 +200,7 @@ impl Flash {
         }
     }
 
-    /// RAM takes what the host just wrote to `lpn`.
+    /// RAM takes the data that the host just wrote to `lpn`.
     #[inline(always)]
     pub fn ram_takes(&mut self, lpn: Lpn) {
         if let Some(contents) = &mut self.contents {
@@ -206,7 +208,7 @@ impl Flash {
         }
     }
 
-    /// RAM takes a copy of what `ppn` holds for `lpn`.
+    /// RAM takes a copy of `lpn` from `ppn`.
     #[inline(always)]
     pub fn ram_loads(&mut self, lpn: Lpn, ppn: Ppn) {
         if let Some(contents) = &mut self.contents {
@@ -214,7 +216,7 @@ impl Flash {
         }
     }
 
-    /// RAM holds `lpn` no more.
+    /// RAM no longer holds `lpn`.
     #[inline(always)]
     pub fn ram_lets_go(&mut self, lpn: Lpn) {
         if let Some(contents) = &mut self.contents {
@@ -230,14 +232,14 @@ impl Flash {
         }
     }
 
-    /// A write failed that covers `lpn`: what RAM holds of it, or else `held_in`, counts as its content from now on.
+    /// A write that covers `lpn` failed: from now on the copy in RAM, or else `held_in`, counts as its content.
     pub fn host_write_failed(&mut self, lpn: Lpn, held_in: Option<Ppn>) {
         if let Some(contents) = &mut self.contents {
             contents.stamps.accept(lpn, held_in);
         }
     }
 
-    // --- what schemes do ---
+    // --- operations of schemes ---
 
     /// The scheme dropped the old content of a page before it writes the new ([`crate::InvalidateOrder::BeforeGc`]): if that
     /// write fails, the page holds nothing.
@@ -259,7 +261,7 @@ impl Flash {
         }
     }
 
-    /// Answers a host read of a page that holds nothing: no flash operation.
+    /// Answers a host read of an unmapped page: no flash operation.
     #[inline(always)]
     pub fn read_unmapped(&mut self, lpn: Lpn) {
         self.counters.reads_unmapped += 1;
@@ -295,7 +297,7 @@ impl Flash {
     }
 
     /// Programs `ppn` with the newest data of `lpn` (or, beyond the logical space, with a page of the scheme's own
-    /// tables) and marks it valid. The old copy stays as it is: see [`Flash::invalidate`].
+    /// tables) and marks it valid. It does not touch the old copy: see [`Flash::invalidate`].
     ///
     /// # Panics
     /// As [`Nand::program`].
@@ -314,8 +316,8 @@ impl Flash {
         }
     }
 
-    /// Programs `ppn` with a page of the scheme's own tables before the drive's life begins: a legal step like any
-    /// other, but neither counted nor timed.
+    /// Programs `ppn` with a page of the scheme's own tables when the drive is built. The step must be legal, but is
+    /// neither counted nor timed.
     ///
     /// # Panics
     /// As [`Nand::program`].
@@ -370,7 +372,7 @@ impl Flash {
         }
     }
 
-    /// Marks the copy in `ppn` as old; answers its block and how many valid pages that one has left.
+    /// Marks the copy in `ppn` as invalid; returns its block and the number of valid pages left in it.
     ///
     /// # Panics
     /// If the page is not valid.
@@ -385,7 +387,7 @@ impl Flash {
         (block, u32::from(*left))
     }
 
-    /// Marks every page of a block as old, after its valid pages were copied.
+    /// Marks every page of a block as invalid, after its valid pages were copied.
     pub fn invalidate_block(&mut self, block: BlockId) {
         let first = self.geometry().first_page(block).0;
         let end = first + self.geometry().pages_per_block();
@@ -399,7 +401,7 @@ impl Flash {
         self.pages_valid[block.index()] = 0;
     }
 
-    /// Erases a block that holds nothing valid.
+    /// Erases a block without valid pages.
     ///
     /// # Panics
     /// If the block holds a valid page, and as [`Nand::erase`].
@@ -425,15 +427,15 @@ impl Flash {
         self.next_after = distance;
     }
 
-    /// A mark on the last operation, for [`Flash::next_waits_for_mark`]; 0 if no operation is noted.
+    /// A mark on the last operation, for [`Flash::next_waits_for_mark`]; 0 if no operation is logged.
     #[inline(always)]
     #[must_use]
     pub fn mark(&self) -> u32 {
         u32::try_from(self.log.len()).expect("a request's operations fit 32 bits")
     }
 
-    /// Makes the next operation wait for the end of the marked one; mark 0 for none. Where more than
-    /// 65,535 operations lie between, the one so far back stands for it.
+    /// Makes the next operation wait for the end of the marked one; mark 0 for none. If the marked one is more than
+    /// 65,535 operations back, it waits for the one at that distance instead.
     #[inline(always)]
     pub fn next_waits_for_mark(&mut self, mark: u32) {
         if mark > 0 {
@@ -442,31 +444,31 @@ impl Flash {
         }
     }
 
-    /// What follows is done in the background: the request at hand does not wait for it.
+    /// The following operations run in the background: the current request does not wait for them.
     #[inline]
     pub fn rest_in_background(&mut self) {
         self.background.get_or_insert((self.mark(), self.counters.totals()));
         self.next_after = 0;
     }
 
-    /// Where the work in the background begins: the position in the log, and the totals of the counters; none if the
-    /// request at hand waits for all.
+    /// Where background work begins: the position in the log, and the totals of the counters; none if the current
+    /// request waits for all operations.
     #[inline(always)]
     #[must_use]
     pub fn background(&self) -> Option<(usize, [u64; OP_KINDS])> {
         self.background.map(|(at, totals)| (at as usize, totals))
     }
 
-    /// Makes the host program of `lpn` wait, within this request, for the end of the last operation: it carries what
-    /// that one reads.
+    /// Makes the host program of `lpn` wait, within this request, for the end of the last operation, because it writes
+    /// what that one reads.
     pub fn host_program_waits(&mut self, lpn: Lpn) {
         if self.logging {
             self.host_awaits.push(Awaited { lpn, read: self.mark(), cause: Cause::Host });
         }
     }
 
-    /// Makes the next host program of `lpn` carry what `from` holds, wait for the end of the last operation, which read
-    /// that, and count as padding; until [`Flash::padding_done`].
+    /// Makes the next host program of `lpn` write the content of `from`, wait for the last operation, which read it,
+    /// and count as padding; in force until [`Flash::padding_done`].
     pub fn pads(&mut self, lpn: Lpn, from: Ppn) {
         self.host_awaits.push(Awaited { lpn, read: self.mark(), cause: Cause::Padding });
         if let Some(contents) = &mut self.contents {
@@ -474,7 +476,7 @@ impl Flash {
         }
     }
 
-    /// What was padded is written.
+    /// The padded pages are written.
     pub fn padding_done(&mut self) {
         self.forget_awaits();
         if let Some(contents) = &mut self.contents {
@@ -488,13 +490,13 @@ impl Flash {
         self.awaits_next = 0;
     }
 
-    /// What a host program of `lpn` counts as; it waits for the read of what it carries.
+    /// The cause that a host program of `lpn` counts under; makes the program wait for the read of its data.
     #[cold]
     fn await_read_of(&mut self, lpn: Lpn) -> Cause {
         let at = self.awaits_next;
         let found = match self.host_awaits.get(at) {
             Some(next) if next.lpn == lpn => Some(at),
-            // A list in order of pages as a rule, but nothing relies on it.
+            // The list is usually in page order, but nothing relies on it.
             Some(next) if next.lpn > lpn && at == 0 => None,
             _ => self.host_awaits.iter().position(|awaited| awaited.lpn == lpn),
         };
@@ -513,7 +515,7 @@ impl Flash {
         }
     }
 
-    /// Notes copies to consecutive pages from `to` on: as runs where they stay within a die, else one by one.
+    /// Logs copies to consecutive pages from `to` on: as runs within a die, else one by one.
     fn note_copies(&mut self, from: &[u32], to: Ppn, cause: Cause) {
         let die = self.geometry().die_of(to);
         let mut open_run = false;
@@ -533,7 +535,7 @@ impl Flash {
         }
     }
 
-    // --- what the drive and the audit read ---
+    // --- state that the drive and the audit read ---
 
     /// The operations since the last [`Flash::clear_log`]; empty if logging is off.
     #[inline]
@@ -542,7 +544,7 @@ impl Flash {
         &self.log
     }
 
-    /// Forgets the log; its memory is kept.
+    /// Clears the log but keeps its memory.
     #[inline]
     pub fn clear_log(&mut self) {
         self.log.clear();
@@ -551,14 +553,14 @@ impl Flash {
         self.forget_awaits();
     }
 
-    /// Warms the simulating machine's cache for an invalidation of `ppn`.
+    /// Warms the CPU cache for an invalidation of `ppn`.
     #[inline(always)]
     pub fn expect_invalidation(&self, ppn: Ppn) {
         prefetch(&self.valid, ppn.index() / 64);
         prefetch(&self.pages_valid, self.nand.geometry().block_of(ppn).index());
     }
 
-    /// Recounts everything that is kept twice and appends what contradicts.
+    /// Recounts all redundant state and appends contradictions.
     pub fn audit(&self, violations: &mut Vec<Violation>) {
         let mut erases = 0;
         for block in (0..self.geometry().blocks()).map(BlockId) {

@@ -1,13 +1,13 @@
-//! Numbers of what lately left a cache, to tell what a larger one would have found.
+//! Ghost entries: numbers that recently left a cache, to find out which hits a larger cache would have had.
 
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 
-/// The numbers that left last, and how often one of them was wanted again. O(log n) a step; 8 bytes a number on a drive,
-/// about 40 here.
+/// The numbers that left most recently, and how often one of them was requested again. O(log n) per step; 8 bytes per
+/// number on a drive, about 40 here.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Ghosts {
-    /// Departures in order; one that was wanted again, or left again later, is passed over.
+    /// Departures in order; one that was requested again, or left again later, is skipped.
     order: VecDeque<(u64, u32)>,
     /// By number: its last departure.
     left: BTreeMap<u32, u64>,
@@ -17,7 +17,7 @@ pub struct Ghosts {
 }
 
 impl Ghosts {
-    /// Remembers so many numbers.
+    /// Remembers up to this many numbers.
     #[must_use]
     pub fn new(capacity: u32) -> Self {
         Self { capacity: capacity as usize, ..Self::default() }
@@ -34,22 +34,22 @@ impl Ghosts {
             }
         }
     }
-    /// A number is wanted that the cache lacks: answers whether it left lately, counts that, and forgets it.
+    /// A number that is not in the cache is requested: returns whether it left recently, counts that, and forgets it.
     pub fn wanted(&mut self, number: u32) -> bool {
         let hit = self.left.remove(&number).is_some();
         self.hits += u64::from(hit);
         hit
     }
-    /// Whether a number left lately.
+    /// Whether a number left recently.
     #[must_use]
     pub fn holds(&self, number: u32) -> bool {
         self.left.contains_key(&number)
     }
-    /// A number no longer means anything.
+    /// A number is no longer in use: forgets it.
     pub fn forget(&mut self, number: u32) {
         self.left.remove(&number);
     }
-    /// How often a number was wanted that had left lately.
+    /// How often a number that had left recently was requested.
     #[must_use]
     pub fn hits(&self) -> u64 {
         self.hits
@@ -70,7 +70,8 @@ impl Ghosts {
 mod tests {
     use super::*;
 
-    /// Room for 2: of 1 2 3 the first is forgotten; 2 is wanted once; 3 left again before 4 and 5 and is the oldest then.
+    /// Room for 2: of 1 2 3 the first is forgotten; 2 is requested once; 3 left again before 4 and 5 and is then the
+    /// oldest.
     #[test]
     fn the_oldest_departures_are_forgotten() {
         let mut ghosts = Ghosts::new(2);
@@ -87,7 +88,7 @@ mod tests {
         assert_eq!(ghosts.hits(), 3);
     }
 
-    /// A number that leaves and is wanted for ever takes no more memory.
+    /// A number that leaves and is requested again and again takes no more memory.
     #[test]
     fn memory_is_bounded() {
         let mut ghosts = Ghosts::new(3);

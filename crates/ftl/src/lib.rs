@@ -1,8 +1,8 @@
-//! Translation between the pages a host names and the pages of the flash.
+//! Translation between the logical pages of the host and the physical pages of the flash.
 //!
-//! A scheme ([`Ftl`]) decides *what* is read, programmed and erased; it knows no clock. [`Flash`] is the only hand on
-//! the chip: it refuses illegal steps, counts every operation by cause, keeps validity, and notes each operation for
-//! whoever lays them out in time. Policies only choose: they look at tables and return an id.
+//! A scheme ([`Ftl`]) decides *what* is read, programmed and erased; it has no notion of time. [`Flash`] is the only
+//! access to the chip: it refuses illegal steps, counts every operation by cause, tracks validity, and logs each
+//! operation for the timing engine. Policies only choose: they read tables and return an id.
 //!
 //! ```text
 //!  Ftl::write(run) ── placement: which frontier? ── cleaning: which victim?
@@ -57,10 +57,10 @@ use serde::{Deserialize, Serialize};
 pub struct LpnRun {
     /// The first page.
     pub first: Lpn,
-    /// How many pages.
+    /// The number of pages.
     pub pages: u32,
-    /// The stream the workload names for placement; 0 where it names none. As wide as its neighbours: a narrower one stalls
-    /// the simulating machine when a run is copied.
+    /// The stream that the workload names for placement; 0 if it names none. It is as wide as its neighbours, because a
+    /// narrower field stalls the CPU when a run is copied.
     pub stream: u32,
 }
 
@@ -72,7 +72,7 @@ impl LpnRun {
     }
 }
 
-/// A write that cannot be placed: the drive has come to its end, or has too little spare space to clean.
+/// A write that cannot be placed: the drive is at the end of its life, or has too little spare space to clean.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "no reclaimable space: {blocks_free} blocks free, {blocks_retired} retired of {blocks_total}, \
@@ -96,27 +96,27 @@ pub struct OutOfSpace {
 #[error("{0}")]
 pub struct Violation(pub String);
 
-/// What a call of [`Ftl::clean`] achieved.
+/// The result of a call of [`Ftl::clean`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// There was nothing to do.
     Nothing,
-    /// So many steps were made: pages copied, pages of a map written and blocks erased. More may be useful.
+    /// The number of steps made: pages copied, pages of a map written and blocks erased. More steps may be useful.
     Worked(u32),
 }
 
-/// What a scheme counted beside the flash operations. Figures that do not apply to a scheme stay `None`.
+/// Counts of a scheme other than flash operations. Figures that do not apply to a scheme stay `None`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SchemeFigures {
     /// Victims cleaned.
     pub collections: u64,
-    /// Invalid pages over all victims; with `collections` and the block size the cleaning efficiency.
+    /// Invalid pages of all victims; with `collections` and the block size it gives the cleaning efficiency.
     pub victim_pages_invalid: u64,
     /// Merges of log-block schemes.
     pub merges: Option<Merges>,
     /// The cached mapping table of demand-based schemes.
     pub mapping_cache: Option<MappingCache>,
-    /// RAM that the scheme's tables take, in bytes, by the entry sizes of its settings.
+    /// RAM of the scheme's tables in bytes, computed from the entry sizes in its settings.
     pub ram_bytes: u64,
     /// Figures that only this scheme has, by name with the unit last.
     pub extra: Vec<(String, f64)>,
@@ -129,7 +129,7 @@ pub struct Merges {
     pub switch: u64,
     /// The rest of the data block was copied into the log block first.
     pub partial: u64,
-    /// Both were copied into a fresh block.
+    /// Both were copied into an erased block.
     pub full: u64,
     /// `full_by_data_blocks[n]`: reclaims of a log block whose full merges touched n data blocks (Figure 7).
     pub full_by_data_blocks: Vec<u64>,
@@ -138,20 +138,20 @@ pub struct Merges {
 /// Counts of a cached mapping table.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MappingCache {
-    /// Translations asked for.
+    /// Translations requested.
     pub lookups: u64,
-    /// Of them, those found in RAM.
+    /// Translations found in RAM.
     pub hits: u64,
-    /// Entries that left the cache.
+    /// Entries evicted from the cache.
     pub evictions: u64,
-    /// Of them, those that had to be written to flash.
+    /// Evicted entries that had to be written to flash.
     pub dirty_evictions: u64,
 }
 
-/// Hands over pages in ascending order, as runs where they are neighbours.
+/// Passes on pages in ascending order, joining neighbours into runs.
 ///
 /// # Errors
-/// The first of `write`; pages after it are not handed over.
+/// The first error of `write`; pages after it are not passed on.
 pub fn write_runs(lpns: &[u32], mut write: impl FnMut(LpnRun) -> Result<(), OutOfSpace>) -> Result<(), OutOfSpace> {
     for run in lpns.chunk_by(|a, b| a + 1 == *b) {
         let pages = u32::try_from(run.len()).expect("logical pages are counted in 32 bits");
@@ -162,8 +162,8 @@ pub fn write_runs(lpns: &[u32], mut write: impl FnMut(LpnRun) -> Result<(), OutO
 
 /// A translation layer: a state machine over pages without clock or channels.
 pub trait Ftl {
-    /// Reads the pages of a run: for each either [`Flash::read`] or [`Flash::read_unmapped`]. Where finding a page costs
-    /// flash operations, the scheme has a way of its own.
+    /// Reads the pages of a run: for each either [`Flash::read`] or [`Flash::read_unmapped`]. Schemes override it if
+    /// finding a page costs flash operations.
     #[inline]
     fn read(&mut self, run: LpnRun, flash: &mut Flash) {
         for lpn in run.iter() {
@@ -174,7 +174,7 @@ pub trait Ftl {
         }
     }
 
-    /// Writes the pages of a run out of place, cleaning first where space is short.
+    /// Writes the pages of a run out of place, cleaning first if space is short.
     ///
     /// # Errors
     /// [`OutOfSpace`] when a page of the run can't be placed; pages before it are written, and the ones from it on
@@ -184,47 +184,47 @@ pub trait Ftl {
     /// Forgets the content of the pages of a run.
     fn trim(&mut self, run: LpnRun, flash: &mut Flash);
 
-    /// Makes up to `budget` steps of cleaning for which no write waits: pages copied, pages of a map written, blocks
-    /// erased. One call works in one plane and on one block, which need not be done at its end: between two calls the host
-    /// may do anything. A scheme that may not stop half-way makes more steps. Cleans what gains something only. Schemes
-    /// that merge have nothing to do here.
+    /// Makes up to `budget` steps of cleaning that no write waits for: pages copied, pages of a map written, blocks
+    /// erased. One call works on one block of one plane and may leave it unfinished: between two calls the host may do
+    /// anything. A scheme that may not stop half-way makes more steps. It cleans only victims that gain something.
+    /// Schemes that merge do nothing here.
     fn clean(&mut self, budget: u32, flash: &mut Flash) -> Progress {
         let _ = (budget, flash);
         Progress::Nothing
     }
 
-    /// Makes the steps of cleaning that `gc.schedule` wants in a plane on an occasion. Schemes that merge make none.
+    /// Performs the cleaning steps that `gc.schedule` requests in a plane on an occasion. Schemes that merge perform none.
     fn follow_schedule(&mut self, plane: PlaneId, occasion: Occasion, flash: &mut Flash) -> Progress {
         let _ = (plane, occasion, flash);
         Progress::Nothing
     }
 
-    /// Hands over the planes that the host has written to since the last call, each with its pages and with what the schedule
-    /// wants such a write to last at least. None where the schedule isn't asked.
+    /// Reports the planes that the host wrote to since the last call: the plane, its pages, and the minimum duration that the
+    /// schedule demands of such a write. Reports nothing if the schedule is not consulted.
     fn written_planes(&mut self, note: &mut dyn FnMut(PlaneId, u32, Nanos)) {
         let _ = note;
     }
 
-    /// Where a logical page lies. Free of effects: what audits and tests read. Schemes that map whole blocks look at the
-    /// flash to tell which of their pages are there.
+    /// The physical page of a logical page, without side effects, for audits and tests. Schemes that map whole blocks
+    /// consult the flash to find which of their pages exist.
     fn lookup(&self, lpn: Lpn, flash: &Flash) -> Option<Ppn>;
 
-    /// Checks the scheme's whole state against the flash and appends what contradicts.
+    /// Compares the scheme's whole state with the flash and appends contradictions.
     fn audit(&self, flash: &Flash, violations: &mut Vec<Violation>);
 
-    /// What the scheme counted.
+    /// The counts of the scheme.
     fn figures(&self) -> SchemeFigures;
 
-    /// Sets the counts of [`Ftl::figures`] to zero; the state stays.
+    /// Resets the counts of [`Ftl::figures`] to zero; the state stays.
     fn reset_figures(&mut self);
 
-    /// Warms the simulating machine's cache for an access to `lpn` some tens of requests ahead.
+    /// Warms the CPU cache for an access to `lpn` some tens of requests ahead.
     #[inline]
     fn expect_far(&self, lpn: Lpn) {
         let _ = lpn;
     }
 
-    /// Warms the simulating machine's cache for an access to `lpn` a few requests ahead.
+    /// Warms the CPU cache for an access to `lpn` a few requests ahead.
     #[inline]
     fn expect_near(&self, lpn: Lpn, flash: &Flash) {
         let _ = (lpn, flash);

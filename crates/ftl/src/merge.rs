@@ -1,5 +1,5 @@
-//! What schemes share that keep whole blocks and merge updates into them: the erased blocks of the drive, copying pages
-//! to their places, queues of numbered things, and the page map of log blocks.
+//! Shared by the schemes that map whole blocks and merge updates into them: the pool of erased blocks, copying pages to
+//! their homes, queues of numbered nodes, and the page map of log blocks.
 //!
 //! ```text
 //!   ErasedBlocks ── take ──► data block, log block, target of a merge
@@ -7,8 +7,8 @@
 //!        └── erase ◄── release ◄────────┘        (a block whose budget is spent retires instead)
 //! ```
 //!
-//! A page of a data block lies at its own offset: its *home*. Of every logical page at most one copy is valid, so that
-//! the valid bit of a home tells whether the newest copy is there.
+//! A page of a data block lies at its own offset: its *home*. At most one copy of a logical page is valid, so the valid
+//! bit of a home shows whether the newest copy is there.
 
 use crate::schemes::SchemeContext;
 use crate::{BlockPool, Cause, Flash, OutOfSpace, Violation};
@@ -20,7 +20,7 @@ use std::ops::Range;
 /// No block, no node, no entry.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// The erased block that stays in the pool for the copies of a merge.
+/// The erased block that the pool reserves for the copies of a merge.
 pub(crate) const MERGE_RESERVE: usize = 1;
 
 /// Logical blocks, and how a logical page number splits into its block and its offset.
@@ -35,7 +35,7 @@ impl LogicalBlocks {
         Self { pages: logical_pages, per_block: Divisor::new(geometry.pages_per_block()) }
     }
 
-    /// Blocks that the logical space takes up, the last one perhaps in part.
+    /// Blocks that the logical space takes up, the last one possibly in part.
     pub fn count(self) -> u32 {
         self.pages.div_ceil(self.per_block.get())
     }
@@ -58,8 +58,7 @@ impl LogicalBlocks {
         (lbn, lpn.0 - lbn * self.per_block.get())
     }
 
-    /// Warms the simulating machine's cache for an invalidation of the copy at home; `data` names the data block of each
-    /// logical one.
+    /// Warms the CPU cache for an invalidation of the copy at home; `data` names the data block of each logical one.
     #[inline(always)]
     pub fn expect_home(self, lpn: Lpn, data: &[u32], flash: &Flash) {
         let (lbn, offset) = self.split(lpn);
@@ -82,8 +81,8 @@ impl LogicalBlocks {
     }
 }
 
-/// Erased blocks of the whole drive. Planes take turns, so that blocks taken one after the other, and with them
-/// consecutive logical blocks, lie on different planes.
+/// Erased blocks of the whole drive. Planes take turns, so that consecutively taken blocks, and with them consecutive
+/// logical blocks, lie on different planes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ErasedBlocks {
     /// By plane, in the order of turns; blocks counted within their plane.
@@ -95,7 +94,7 @@ pub(crate) struct ErasedBlocks {
 }
 
 impl ErasedBlocks {
-    /// Every good block of flash that was never used.
+    /// A pool of all good blocks of unused flash.
     pub fn new(context: &SchemeContext, flash: &Flash) -> Self {
         let geometry = flash.geometry();
         let mut len = 0;
@@ -121,7 +120,7 @@ impl ErasedBlocks {
         Self { planes, place, turn: 0, len }
     }
 
-    /// How many there are.
+    /// The number of blocks.
     #[inline(always)]
     pub fn len(&self) -> usize {
         self.len as usize
@@ -141,12 +140,12 @@ impl ErasedBlocks {
         None
     }
 
-    /// Takes a block if so many remain.
+    /// Takes a block if this many remain.
     pub fn take_leaving(&mut self, remaining: usize) -> Option<BlockId> {
         if self.len() > remaining { self.take() } else { None }
     }
 
-    /// Takes back a block that holds nothing valid: erased for `cause`, or retired if it cannot be erased once more.
+    /// Takes back a block without valid pages: erases it for `cause`, or retires it if it cannot be erased once more.
     pub fn release(&mut self, block: BlockId, cause: Cause, flash: &mut Flash) {
         if !flash.nand().can_erase(block) {
             flash.retire(block);
@@ -159,7 +158,7 @@ impl ErasedBlocks {
         self.len += 1;
     }
 
-    /// The error of a drive that has no block left to give.
+    /// The error of a drive without a free block.
     #[cold]
     pub fn exhausted(&self, flash: &Flash) -> OutOfSpace {
         let geometry = flash.geometry();
@@ -174,7 +173,8 @@ impl ErasedBlocks {
         }
     }
 
-    /// Checks that every block is erased, retired, bad, or in use once, where `in_use` names blocks and what for.
+    /// Checks that every block is erased, retired, bad, or in use exactly once; `in_use` lists the used blocks and
+    /// their purpose.
     pub fn audit(
         &self,
         flash: &Flash,
@@ -246,7 +246,7 @@ pub(crate) fn audit_map(
     }
 }
 
-/// The home of an offset in a data block, [`NONE`] for none, if it holds the current copy.
+/// The home of an offset in a data block ([`NONE`] for no block), if it holds the current copy.
 #[inline(always)]
 pub(crate) fn current_home(data: u32, offset: u32, flash: &Flash) -> Option<Ppn> {
     if data == NONE {
@@ -256,7 +256,7 @@ pub(crate) fn current_home(data: u32, offset: u32, flash: &Flash) -> Option<Ppn>
     flash.is_valid(home).then_some(home)
 }
 
-/// Copies pages home. The lists are kept to spare the allocation.
+/// Copies pages home. The lists are kept to avoid allocation.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Mover {
     from: Vec<u32>,
@@ -266,7 +266,7 @@ pub(crate) struct Mover {
 impl Mover {
     /// Brings `offsets` of `target` up to date for the logical block that starts at `first_lpn`: in ascending order the
     /// host's new pages where `host` has them, else the copy that `newest` names for an offset. Offsets without either
-    /// stay erased. Copies count as [`Cause::Merge`]; their sources stay valid. Answers how many were copied.
+    /// stay erased. Copies count as [`Cause::Merge`]; their sources stay valid. Returns the number of copies.
     pub fn move_home(
         &mut self,
         flash: &mut Flash,
@@ -295,7 +295,7 @@ impl Mover {
         copied + self.flush(flash, base + offsets.end)
     }
 
-    /// Carries out the copies gathered for the pages right before `end`.
+    /// Performs the copies gathered for the pages right before `end`.
     fn flush(&mut self, flash: &mut Flash, end: u32) -> u32 {
         let count = u32::try_from(self.from.len()).expect("no more than a block");
         if count > 0 {
@@ -321,14 +321,14 @@ impl Queues {
         Self { links: vec![[NONE; 2]; nodes as usize], ends: vec![[NONE; 2]; queues] }
     }
 
-    /// The longest-standing node of a queue.
+    /// The oldest node of a queue.
     #[inline]
     pub fn first(&self, queue: usize) -> Option<u32> {
         let first = self.ends.get(queue)?[0];
         (first != NONE).then_some(first)
     }
 
-    /// Puts a node that is in no queue at the end of one; a queue beyond those known is made.
+    /// Appends a node that is in no queue to one; creates the queue if it does not exist.
     #[inline]
     pub fn push(&mut self, queue: usize, node: u32) {
         if queue >= self.ends.len() {
@@ -374,8 +374,8 @@ impl Queues {
     }
 }
 
-/// The page map of log blocks that pages of any logical block share: from logical to physical page, open addressing with
-/// linear probing, at most half full. Its size goes with the log, not with the drive.
+/// The page map of log blocks that pages of any logical block share: from logical to physical page, open addressing
+/// with linear probing, at most half full. Its size depends on the log, not on the drive.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct LogMap {
     /// Logical and physical page; [`NONE`] twice where there is no entry.
@@ -387,7 +387,7 @@ pub(crate) struct LogMap {
 const EMPTY: (u32, u32) = (NONE, NONE);
 
 impl LogMap {
-    /// A map for as many entries.
+    /// A map for up to this many entries.
     pub fn new(entries_max: u32) -> Self {
         let size = (u64::from(entries_max.max(1)) * 2).next_power_of_two();
         Self {
@@ -409,7 +409,7 @@ impl LogMap {
         (u64::from(lpn).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize
     }
 
-    /// The place of `lpn`, or the empty one where it would go.
+    /// The slot of `lpn`, or the empty slot where it would go.
     #[inline(always)]
     fn find(&self, lpn: u32) -> usize {
         let mut at = self.start(lpn);
@@ -425,7 +425,7 @@ impl LogMap {
         (found == lpn.0).then_some(Ppn(ppn))
     }
 
-    /// Maps `lpn` and answers where it lay before.
+    /// Maps `lpn` and returns its previous page.
     #[inline]
     pub fn insert(&mut self, lpn: Lpn, ppn: Ppn) -> Option<Ppn> {
         let at = self.find(lpn.0);
@@ -438,7 +438,7 @@ impl LogMap {
         Some(Ppn(old))
     }
 
-    /// Forgets `lpn` and answers where it lay.
+    /// Removes `lpn` and returns its page.
     #[inline]
     pub fn remove(&mut self, lpn: Lpn) -> Option<Ppn> {
         let mut hole = self.find(lpn.0);
@@ -465,7 +465,7 @@ impl LogMap {
         Some(Ppn(ppn))
     }
 
-    /// Warms the simulating machine's cache for a search for `lpn`.
+    /// Warms the CPU cache for a search for `lpn`.
     #[inline(always)]
     pub fn expect(&self, lpn: Lpn) {
         prefetch(&self.table, self.start(lpn.0));
@@ -477,8 +477,8 @@ impl LogMap {
     }
 }
 
-/// How many log blocks a drive of `blocks` has: `log_blocks` of them, or, where that is 0, the share `log_fraction`
-/// rounded down, but no fewer than `least`.
+/// The number of log blocks of a drive of `blocks`: `log_blocks`, or, if that is 0, the share `log_fraction` rounded
+/// down, but no fewer than `least`.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a share of a count of 32 bits
 pub(crate) fn log_blocks(log_blocks: u32, log_fraction: f64, least: u32, blocks: u32) -> u32 {
     match log_blocks {
@@ -487,7 +487,7 @@ pub(crate) fn log_blocks(log_blocks: u32, log_fraction: f64, least: u32, blocks:
     }
 }
 
-/// Faults of the number of logs, under the keys of `[ftl.<scheme>]`.
+/// Validation errors of the number of logs, under the keys of `[ftl.<scheme>]`.
 pub(crate) fn log_problems(scheme: &str, log_blocks: u32, least: u32) -> Vec<String> {
     let mut problems = Vec::new();
     if log_blocks != 0 && log_blocks < least {
@@ -504,7 +504,8 @@ pub(crate) fn good_blocks(flash: &Flash) -> u64 {
     blocks.filter(|block| flash.nand().condition(*block) == Condition::Good).count() as u64
 }
 
-/// What is wrong with a drive that has fewer good blocks than its data and `extra` take; `why` names those.
+/// The validation error of a drive that has fewer good blocks than its data and `extra` blocks need; `why` names the
+/// latter.
 pub(crate) fn spare_problem(context: &SchemeContext, flash: &Flash, extra: u64, why: &str) -> Option<String> {
     let (geometry, good) = (flash.geometry(), good_blocks(flash));
     let data = u64::from(LogicalBlocks::new(context.logical_pages, geometry).count());
@@ -527,7 +528,7 @@ mod tests {
     use std::collections::VecDeque;
 
     proptest! {
-        /// The map against one that is known to be right; few places, so that probes run into each other.
+        /// The map compared with a reference model; few slots, so that probe sequences collide.
         #[test]
         fn the_log_map_is_a_map(steps in proptest::collection::vec((0u32..40, 0u32..1000, any::<bool>()), 1..400)) {
             let (mut map, mut model) = (LogMap::new(16), BTreeMap::new());

@@ -1,4 +1,4 @@
-//! The bytes of pages, on flash, in RAM, and on their way.
+//! The bytes of pages: on flash, in RAM, and in transfer.
 
 use crate::Violation;
 use flashwright_nand::{BlockId, Geometry, Lpn, Ppn};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The bytes of a page. They never change, so that a copy costs a count and not the bytes.
+/// The bytes of a page. They are immutable, so that a copy costs only a reference count.
 ///
 /// ```
 /// # use flashwright_ftl::PageBytes;
@@ -23,7 +23,7 @@ impl PageBytes {
     /// A page that holds `bytes`.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
-        // By words, since a search for a byte that is not 0 goes byte by byte.
+        // By words: a search for a byte that is not 0 would go byte by byte.
         let (words, rest) = bytes.as_chunks::<16>();
         let zeros = words.iter().all(|word| u128::from_ne_bytes(*word) == 0) && rest.iter().all(|byte| *byte == 0);
         Self((!zeros).then(|| Arc::from(bytes)))
@@ -35,7 +35,7 @@ impl PageBytes {
         self.0.as_deref()
     }
 
-    /// Copies what lies from `offset` on.
+    /// Copies the bytes from `offset` on.
     ///
     /// # Panics
     /// If the page ends before `into` is full.
@@ -53,7 +53,7 @@ impl Serialize for PageBytes {
     }
 }
 
-/// Copies that shared their bytes have their own once they were saved and loaded.
+/// Copies that share their bytes get their own bytes when they are saved and loaded.
 impl<'de> Deserialize<'de> for PageBytes {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Ok(Self(Option::<Vec<u8>>::deserialize(deserializer)?.map(Arc::from)))
@@ -73,7 +73,7 @@ impl Run {
     }
 }
 
-/// Where the bytes of pages are.
+/// The bytes of all pages.
 ///
 /// ```text
 ///  host ─► incoming ─┬─► in_ram ─┬─► on_flash ─► outgoing ─► host
@@ -83,16 +83,16 @@ impl Run {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PageData {
     pages_per_block: u32,
-    /// By block; empty where no page of it holds anything but zeros.
+    /// By block; empty if all its pages are zeros.
     on_flash: Vec<Vec<PageBytes>>,
     in_ram: BTreeMap<u32, PageBytes>,
-    /// What the host's write at hand brings.
+    /// Data of the host's current write.
     #[serde(skip)]
     incoming: Run,
-    /// What was read to complete blocks that leave the RAM.
+    /// Data read to complete blocks that leave the RAM.
     #[serde(skip)]
     padded: Vec<(Lpn, PageBytes)>,
-    /// What the host's read at hand is given.
+    /// Data returned to the host's current read.
     #[serde(skip)]
     outgoing: Run,
 }
@@ -111,17 +111,17 @@ impl PageData {
 
     // --- the host ---
 
-    /// The pages that the host's next write brings from `first` on; any other page that it writes holds zeros.
+    /// Sets the pages of the host's next write from `first` on; any other page that it writes holds zeros.
     pub fn brings(&mut self, first: Lpn, pages: Vec<PageBytes>) {
         self.incoming = Run { first: first.0, pages };
     }
 
-    /// The host's next read is of so many pages from `first` on.
+    /// Announces the host's next read: this many pages from `first` on.
     pub fn wants(&mut self, first: Lpn, pages: u32) {
         self.outgoing = Run { first: first.0, pages: vec![PageBytes::ZEROS; pages as usize] };
     }
 
-    /// What that read was given.
+    /// The data that this read returned.
     #[must_use]
     pub fn gave(&mut self) -> Vec<PageBytes> {
         std::mem::take(&mut self.outgoing).pages
@@ -155,7 +155,7 @@ impl PageData {
         self.in_ram.remove(&lpn.0);
     }
 
-    /// What RAM holds of a page, if it holds it.
+    /// The content of a page in RAM, if RAM holds it.
     #[must_use]
     pub fn in_ram(&self, lpn: Lpn) -> Option<&PageBytes> {
         self.in_ram.get(&lpn.0)
@@ -171,14 +171,15 @@ impl PageData {
 
     // --- flash ---
 
-    /// What a flash page holds.
+    /// The content of a flash page.
     #[must_use]
     pub fn on_flash(&self, ppn: Ppn) -> &PageBytes {
         let (block, offset) = (ppn.0 / self.pages_per_block, ppn.0 % self.pages_per_block);
         self.on_flash[block as usize].get(offset as usize).unwrap_or(&PageBytes::ZEROS)
     }
 
-    /// An erased page takes what leaves RAM, what completes a block, or, `past_ram`, what the host just wrote.
+    /// Programs an erased page with data that leaves RAM, with padding, or, if `past_ram`, with data that the host just
+    /// wrote.
     pub(crate) fn programmed(&mut self, ppn: Ppn, lpn: Lpn, past_ram: bool) {
         let page = if past_ram {
             self.incoming.get_mut(lpn).map(std::mem::take)
@@ -195,7 +196,7 @@ impl PageData {
 
     fn put(&mut self, ppn: Ppn, page: PageBytes) {
         if page.get().is_none() {
-            return; // it reads as an erased page does
+            return; // it reads like an erased page
         }
         let (block, offset) = (ppn.0 / self.pages_per_block, ppn.0 % self.pages_per_block);
         let block = &mut self.on_flash[block as usize];

@@ -1,6 +1,6 @@
 //! A plane of a page-mapped scheme: its free pool, open blocks and victim policy.
 //!
-//! A plane moves its blocks through their states; what a page means and where its map lies is the scheme's business.
+//! A plane moves its blocks through their states; the scheme decides what a page means and where its map is stored.
 //!
 //! ```text
 //!   free ── open ──► a frontier ── last page programmed: seal ──► sealed ── a clean: erase ──► free
@@ -28,25 +28,25 @@ pub(crate) struct Plane {
     pub frontiers: Vec<Frontier>,
     pub victim: Victim,
     pub sealed: u32,
-    /// How many pages are valid in which of the sealed blocks, where somebody asked.
+    /// Valid pages of the sealed blocks, if requested.
     pub fewest: Option<Box<Fewest>>,
-    /// The sealed blocks of the last stream, where the scheme wants to find them.
+    /// The sealed blocks of the last stream, if the scheme needs to find them.
     pub last_stream: Option<Vec<BlockId>>,
-    /// Wear levelling, where there is a policy.
+    /// Wear levelling, if there is a policy.
     pub leveler: Option<Box<Leveler>>,
-    /// How many blocks the round of wear levelling at hand has recycled; none while no round is due.
+    /// Blocks that the current round of wear levelling has recycled; none while no round is due.
     pub recycled: Option<u32>,
-    /// The clean or recycling that was begun and rests.
+    /// The paused clean or recycling.
     pub work: Option<Box<Work>>,
-    /// When it cleans.
+    /// Decides when the plane cleans.
     pub schedule: Schedule,
-    /// Valid pages of the victim that was chosen last.
+    /// Valid pages of the latest victim when it was chosen.
     pub copies: u32,
-    /// Pages that the host has written since the schedule was asked last, where it is asked.
+    /// Host pages written since the schedule was last consulted, if it is consulted.
     pub written: u32,
 }
 
-/// An open block: the next page to program and one past the last. Both 0 where no block is open.
+/// An open block: the next page to program and one past the last. Both 0 if no block is open.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Frontier {
     pub next: u32,
@@ -60,7 +60,7 @@ impl Frontier {
     }
 }
 
-/// The planes of a drive of erased flash, each with so many streams. Their `last_stream` is not kept.
+/// The planes of a drive of erased flash, each with this many streams. Their `last_stream` is not tracked.
 pub(crate) fn planes(context: &SchemeContext, streams: usize, flash: &Flash) -> Vec<Plane> {
     let geometry = flash.geometry();
     (0..geometry.planes())
@@ -100,7 +100,7 @@ pub(crate) fn planes(context: &SchemeContext, streams: usize, flash: &Flash) -> 
         .collect()
 }
 
-/// Blocks of a plane that were not bad from the start.
+/// Blocks of a plane that were not bad from the factory.
 pub(crate) fn good_blocks(flash: &Flash, plane: PlaneId) -> u64 {
     let first = flash.geometry().first_block(plane).0;
     (first..first + flash.geometry().blocks_per_plane())
@@ -108,7 +108,7 @@ pub(crate) fn good_blocks(flash: &Flash, plane: PlaneId) -> u64 {
         .count() as u64
 }
 
-/// Victims that the wear policy may pass over in one clean.
+/// Victims that the wear policy may skip in one clean.
 const PASSED_OVER_MAX: usize = 8;
 
 impl Plane {
@@ -124,7 +124,7 @@ impl Plane {
         self.frontiers[usize::from(stream)] = Frontier { next: first, end: first + flash.geometry().pages_per_block() };
     }
 
-    /// Takes the next page of a frontier, which has room.
+    /// Takes the next page of a frontier with room.
     #[inline(always)]
     pub fn take(&mut self, stream: usize) -> Ppn {
         let frontier = &mut self.frontiers[stream];
@@ -132,7 +132,7 @@ impl Plane {
         Ppn(frontier.next - 1)
     }
 
-    /// Seals the block of a frontier if `last`, its page just programmed, was the last one.
+    /// Seals the block of a frontier if `last`, the page just programmed, was its last one.
     #[inline(always)]
     pub fn seal_if_full(&mut self, stream: usize, last: Ppn, flash: &mut Flash) {
         if self.frontiers[stream].room() == 0 {
@@ -140,9 +140,9 @@ impl Plane {
         }
     }
 
-    /// A stream whose frontier has room: the one asked for, after opening a block if need be. Where one clean moves pages to
-    /// more streams than there are free blocks, it is the nearest that has room; a free block at the start of a clean is
-    /// room for all its pages.
+    /// A stream whose frontier has room: the requested one, after opening a block if necessary. If one clean moves
+    /// pages to more streams than there are free blocks, it is the nearest stream with room; one free block at the
+    /// start of a clean is room for all its pages.
     #[inline]
     fn with_room(&mut self, stream: usize, flash: &mut Flash) -> usize {
         if self.frontiers[stream].room() == 0 {
@@ -161,8 +161,8 @@ impl Plane {
             .expect("a clean starts with a free block for its copies")
     }
 
-    /// Copies the pages `from`, owned by `lpns`, to the frontier of a stream, opening blocks as needed, and tells `moved`
-    /// of each run: its owners and the place of the first. The sources stay valid.
+    /// Copies the pages `from`, owned by `lpns`, to the frontier of a stream, opening blocks as needed, and calls
+    /// `moved` for each run with its owners and the first page. The sources stay valid.
     #[inline]
     pub fn copy(
         &mut self,
@@ -188,7 +188,7 @@ impl Plane {
         }
     }
 
-    /// A copy of the plane's turned invalid; `left` are valid in its block.
+    /// A page of the plane became invalid; its block has `left` valid pages.
     #[inline(always)]
     pub fn invalidated(&mut self, block: BlockId, left: u32, flash: &Flash) {
         if self.fewest.is_some() {
@@ -197,7 +197,7 @@ impl Plane {
         self.victim.invalidated(block.0 - self.first_block.0, left, PlaneView::new(flash, self.first_block));
     }
 
-    #[inline(never)] // drives where nobody asks are not to pay for it
+    #[inline(never)] // drives that don't need it must not pay for it
     fn count_invalidated(&mut self, block: BlockId, left: u32) {
         if let Some(fewest) = &mut self.fewest {
             fewest.invalidated(block.0 - self.first_block.0, left);
@@ -239,13 +239,13 @@ impl Plane {
             && self.work.as_ref().is_none_or(|work| !work.holds(block))
     }
 
-    /// Programs pages into an erased block of their own, in order, and tells `placed` each owner's place. Then the block is
-    /// sealed, even if not full: pages that were not programmed are what a clean of it gains.
+    /// Programs pages into an erased block of their own, in order, and reports each owner's page to `placed`. Then it
+    /// seals the block, even if it is not full: a later clean regains the unprogrammed pages.
     pub fn fill_own(&mut self, block: BlockId, lpns: &[u32], flash: &mut Flash, mut placed: impl FnMut(u32, Ppn)) {
         if let Some(leveler) = &mut self.leveler {
             leveler.opened(block.0 - self.first_block.0);
         }
-        // Whatever stream the block was opened for last, it may be one that host pages never go to.
+        // The stream that the block was last opened for may be one that host pages never go to.
         flash.set_stream(block, 0);
         for (lpn, page) in lpns.iter().zip(0..) {
             let ppn = flash.geometry().page_at(block, page);
@@ -280,8 +280,8 @@ impl Plane {
         }
     }
 
-    /// The next victim: what the victim policy names, unless the wear policy passes it over for the one named next. One
-    /// without an old page never takes the place of another.
+    /// The next victim: the victim policy's choice, unless the wear policy skips it in favour of the next choice. A
+    /// block without an invalid page never replaces another.
     pub fn pick(&mut self, flash: &Flash) -> Option<u32> {
         let view = PlaneView::new(flash, self.first_block);
         let first = self.victim.pick(view)?;
@@ -305,8 +305,9 @@ impl Plane {
         Some(chosen)
     }
 
-    /// What the wear policy wants recycled next, where the plane has more free blocks than `reserve`; `nth` counts from the
-    /// last clean. A policy that names something else than a sealed block and a free one is at fault.
+    /// The next recycling that the wear policy wants, if the plane has more free blocks than `reserve`; `nth` counts
+    /// from the last clean. A policy must name a sealed or free block to recycle and a free one to take its pages;
+    /// anything else is a bug.
     pub fn next_recycling(&mut self, nth: u32, reserve: usize, flash: &Flash) -> Option<Recycle> {
         if self.pool.len() <= reserve || nth >= flash.geometry().blocks_per_plane() {
             return None;
@@ -331,7 +332,7 @@ impl Plane {
         }
     }
 
-    /// Takes the free block for the pages of one that is recycled: a certain one, or the one that the pool gives.
+    /// Takes the free block for the pages of a recycled block: a given one, or the next from the pool.
     pub fn take_for(&mut self, recycled: BlockId, into: Option<u32>, flash: &mut Flash) -> BlockId {
         let to = match into {
             Some(into) => self.pool.take(into).then_some(into),
@@ -346,8 +347,8 @@ impl Plane {
         to
     }
 
-    /// The block that took recycled pages, up to the page before `next`, is sealed, even if not full; one that took none
-    /// is free again.
+    /// Seals the block that took recycled pages, up to the page before `next`, even if it is not full; frees it again
+    /// if it took none.
     pub fn seal_recycled(&mut self, block: BlockId, next: u32, flash: &mut Flash) {
         if next > flash.geometry().first_page(block).0 {
             let stream = usize::from(flash.stream_of(block));
@@ -360,7 +361,7 @@ impl Plane {
         }
     }
 
-    /// Takes a sealed block away from the victim policy, to be cleaned.
+    /// Removes a sealed block from the victim policy, to be cleaned.
     pub fn remove(&mut self, block: BlockId, flash: &Flash) {
         self.victim.removed(block.0 - self.first_block.0);
         if let Some(fewest) = &mut self.fewest {
@@ -386,7 +387,7 @@ impl Plane {
         }
     }
 
-    /// Appends what contradicts in the states of the plane's blocks.
+    /// Appends contradictions in the states of the plane's blocks.
     pub fn audit(&self, plane: usize, flash: &Flash, violations: &mut Vec<Violation>) {
         let blocks = flash.geometry().blocks_per_plane();
         let conditions = |condition: Condition| {

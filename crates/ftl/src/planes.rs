@@ -1,4 +1,4 @@
-//! The planes of a page-mapped drive: which one takes a page, with room for it.
+//! The planes of a page-mapped drive: chooses the plane for a page and makes room in it.
 //!
 //! ```text
 //!   write(lpn) ─► plane in turn ─► frontier has room? ── no ─► free > gc.free-blocks-min? ── no ─► clean a victim
@@ -20,18 +20,18 @@ pub(crate) struct Planes {
     pub all: Vec<Plane>,
     /// Planes in the order in which they take turns.
     pub order: Vec<u32>,
-    /// Whose turn it is, for each stream.
+    /// The next plane in turn, by stream.
     turn: Vec<u32>,
     allocation: Allocation,
     pub cleaner: Cleaner,
-    /// Whether the schedule is asked when the host has written.
+    /// Whether the schedule is consulted after host writes.
     pub asks_schedule: bool,
-    /// Planes that the host has written to since the schedule was asked.
+    /// Planes with host writes since the schedule was last consulted.
     written: Vec<u32>,
 }
 
 impl Planes {
-    /// Those of a drive of erased flash, each with so many streams.
+    /// The planes of a drive of erased flash, each with this many streams.
     pub fn new(context: &SchemeContext, streams: usize, cleaner: Cleaner, flash: &Flash) -> Self {
         Self {
             all: planes(context, streams, flash),
@@ -44,8 +44,8 @@ impl Planes {
         }
     }
 
-    /// Whose turn it is to take a page for a stream, as a place in the order; `lpn` for a data page, which static
-    /// allocation binds to its plane.
+    /// The plane in turn for a page of a stream, as an index into the order; `lpn` is given for a data page, which
+    /// static allocation binds to its plane.
     #[inline(always)]
     pub fn next_turn(&mut self, lpn: Option<Lpn>, stream: u8) -> usize {
         let planes = self.order.len();
@@ -60,8 +60,8 @@ impl Planes {
         }
     }
 
-    /// The plane that takes a page in a turn: its own, or the next that can unless the page is bound to it. Its frontier
-    /// of the stream then has room.
+    /// The plane that takes a page: the one in turn, or the next that can unless the page is bound to its plane. Its
+    /// frontier of the stream then has room.
     pub fn make_room<M: PageMapped>(
         &mut self,
         turn: usize,
@@ -92,8 +92,8 @@ impl Planes {
         self.cleaner.make_room(at, stream, &mut self.all, map, flash)
     }
 
-    /// An erased block for a run of pages, and its plane: the one whose turn it is, or with dynamic allocation the next
-    /// that has one beyond what cleaning needs. None where static allocation binds the pages of a block to several planes.
+    /// An erased block for a run of pages, and its plane: the one in turn, or with dynamic allocation the next that has
+    /// a block beyond cleaning's needs. None if static allocation binds the pages of a block to several planes.
     pub fn own_block<M: PageMapped>(&mut self, map: &mut M, flash: &mut Flash) -> Option<(usize, BlockId)> {
         let planes = self.order.len();
         if self.allocation == Allocation::Static && planes > 1 {
@@ -112,8 +112,8 @@ impl Planes {
         None
     }
 
-    /// Makes up to `budget` steps of cleaning for which no write waits, in one plane: one with work that rests, else the
-    /// one with the fewest free blocks that has something to gain.
+    /// Makes up to `budget` steps of cleaning that no write waits for, in one plane: one with paused work, else the one
+    /// with the fewest free blocks among those with something to gain.
     pub fn clean<M: PageMapped>(&mut self, budget: u32, map: &mut M, flash: &mut Flash) -> Progress {
         if budget == 0 {
             return Progress::Nothing;
@@ -133,7 +133,7 @@ impl Planes {
         }
     }
 
-    /// Notes pages that the host has written to a plane, for a schedule that is asked.
+    /// Notes host pages written to a plane, for the schedule.
     #[cold]
     pub fn note_written(&mut self, at: usize, pages: u32) {
         let plane = &mut self.all[at];
@@ -152,19 +152,19 @@ impl Planes {
         }
     }
 
-    /// Marks a copy as old and tells the victim policy of its plane.
+    /// Marks a copy as invalid and informs the victim policy of its plane.
     #[inline(always)]
     pub fn drop_copy(&mut self, old: Ppn, flash: &mut Flash) {
         drop_copy(&mut self.all, old, flash);
     }
 
-    /// Counts the sealed blocks by valid pages from now on.
+    /// Starts counting the sealed blocks by valid pages.
     pub fn watch_fewest(&mut self, flash: &Flash) {
         self.all.iter_mut().for_each(|plane| plane.watch_fewest(flash));
     }
 
-    /// Pages not valid of the sealed block with the fewest valid ones, over all planes; a whole block while none is
-    /// sealed. None if nobody asked for the count. O(planes).
+    /// Pages that are not valid in the sealed block with the fewest valid pages, over all planes; a whole block while
+    /// none is sealed. None if the count was not requested. O(planes).
     pub fn reclaimable_pages(&self, flash: &Flash) -> Option<u32> {
         let pages = flash.geometry().pages_per_block();
         let mut fewest = None;
@@ -174,7 +174,7 @@ impl Planes {
         Some(pages - fewest.unwrap_or(0))
     }
 
-    /// Appends what contradicts in the states of blocks.
+    /// Appends contradictions in the states of blocks.
     pub fn audit(&self, flash: &Flash, violations: &mut Vec<Violation>) {
         for (at, plane) in self.all.iter().enumerate() {
             plane.audit(at, flash, violations);
@@ -182,7 +182,7 @@ impl Planes {
         self.cleaner.audit(&self.all, violations);
     }
 
-    /// The error for a page that no plane takes, with the state of the drive.
+    /// The error for a page that no plane can take, with the state of the drive.
     #[cold]
     fn out_of_space(&self, flash: &Flash) -> OutOfSpace {
         let geometry = flash.geometry();

@@ -1,4 +1,4 @@
-//! Erased blocks, and which of them is opened next.
+//! The pool of erased blocks, which chooses the block to open next.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,8 +16,8 @@ pub enum FreeBlockOrder {
     LeastWorn,
     /// The one with the most erases, ties to the lowest id.
     MostWorn,
-    /// By the stream that wants it: of r blocks from the most to the least worn, stream m of n gets number m r / n. Worn
-    /// blocks go to low streams, young ones to high streams (container-marking report).
+    /// By stream: of r blocks from the most to the least worn, stream m of n gets number m r / n. Worn blocks go to low
+    /// streams, less worn ones to high streams (container-marking report).
     Graded,
 }
 
@@ -30,11 +30,11 @@ pub enum BlockPool {
     Ordered {
         /// The heap.
         heap: BinaryHeap<Reverse<(u32, u32)>>,
-        /// Whether the most worn comes first.
+        /// Whether the most worn block comes first.
         most_worn: bool,
     },
-    /// From the most worn to the least, ties to the lowest id: (complement of the rank, block). Kept sorted: a pool at
-    /// work is short.
+    /// From the most to the least worn, ties to the lowest id: (complement of the rank, block). Kept sorted, because a
+    /// pool in use is short.
     Graded(Vec<(u32, u32)>),
 }
 
@@ -64,12 +64,12 @@ impl BlockPool {
         }
     }
 
-    /// Takes the next block, whatever it is for.
+    /// Takes the next block for any use.
     pub fn pop(&mut self) -> Option<u32> {
         self.pop_for(0, 1)
     }
 
-    /// Takes the next block for one of so many streams.
+    /// Takes the next block for one of `streams` streams.
     pub fn pop_for(&mut self, stream: u8, streams: u8) -> Option<u32> {
         match self {
             Self::Fifo(queue) => queue.pop_front(),
@@ -80,7 +80,7 @@ impl BlockPool {
         }
     }
 
-    /// Takes a certain block out; answers whether it was there. Costs time in proportion to the pool.
+    /// Takes a given block out; returns whether it was there. Takes time proportional to the pool.
     pub fn take(&mut self, block: u32) -> bool {
         let before = self.len();
         match self {
@@ -153,7 +153,7 @@ mod tests {
         }
     }
 
-    /// The example of the container-marking report's reading: 40 and 5 blocks, 16 streams.
+    /// The example for our interpretation of the container-marking report: 40 and 5 blocks, 16 streams.
     #[test]
     fn streams_get_blocks_of_their_grade() {
         let taken = |blocks: u32, stream: u8| {

@@ -1,25 +1,25 @@
-//! What a translation layer does for the RAM before it.
+//! The services of a translation layer to the RAM before it.
 
 use crate::{Cause, Flash, Ftl, LpnRun, OutOfSpace, write_runs};
 use flashwright_nand::{Lpn, Ppn};
 
-/// How the cached part of a mapping table stands that lies on flash.
+/// The state of the cached part of a mapping table on flash.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct MapCacheView {
     /// Entries that it may hold.
     pub capacity: u32,
-    /// Entries that it may hold at least, and at most.
+    /// The smallest and the largest number of entries that it may hold.
     pub capacity_limits: (u32, u32),
     /// Entries on a page of the table.
     pub entries_per_page: u32,
-    /// Whether an entry is held that flash holds as well, and which could leave without a write; where the replacement
-    /// policy knows.
+    /// Whether there is a clean entry, which could leave without a write; known only if the replacement policy tracks
+    /// it.
     pub has_clean: Option<bool>,
-    /// The page of the table with most entries that would be written together; where the replacement policy has groups.
+    /// The translation page with the most entries that would be written together, if the replacement policy has groups.
     pub largest_group: Option<u32>,
-    /// Translations not found in RAM that a larger cache would have found; 0 where nobody asked for that count.
+    /// Misses that would have been hits in a larger cache; 0 if this count was not requested.
     pub ghost_hits: u64,
-    /// Entries that left, and of them those that had to be written.
+    /// Evicted entries, and those of them that had to be written.
     pub evictions: u64,
     /// See `evictions`.
     pub dirty_evictions: u64,
@@ -27,7 +27,7 @@ pub struct MapCacheView {
     pub set_by: Option<&'static str>,
 }
 
-/// What a manager of RAM wants to be told. Keeping these counts costs time, so they are off unless asked for.
+/// The counts that a RAM manager needs. Keeping them costs time, so they are off unless requested.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Watch {
     /// [`ServesRam::reclaimable_pages`].
@@ -36,16 +36,18 @@ pub struct Watch {
     pub map_ghosts: u32,
 }
 
-/// A translation layer under a manager of RAM. Every scheme serves one; what it has no better way for is done as for the host.
+/// A translation layer under a RAM manager. Every scheme implements it; the default methods do what they would do for
+/// the host.
 pub trait ServesRam: Ftl {
-    /// Reads a page for the drive itself, such as a buffer that completes a block; answers where it lies if it holds data.
+    /// Reads a page for the drive itself, for instance for a buffer that completes a block; returns its place if it
+    /// holds data.
     #[inline]
     fn fetch(&mut self, lpn: Lpn, cause: Cause, flash: &mut Flash) -> Option<Ppn> {
         self.lookup(lpn, flash).inspect(|ppn| flash.read_internal(*ppn, cause))
     }
 
-    /// Writes pages of one logical block, in ascending order, so that they share an erase block with nothing else, where
-    /// the scheme can do that; else like any write.
+    /// Writes pages of one logical block, in ascending order, to an erase block that holds nothing else, if the scheme
+    /// can do that; else like any write.
     ///
     /// # Errors
     /// As [`Ftl::write`].
@@ -53,32 +55,32 @@ pub trait ServesRam: Ftl {
         write_runs(lpns, |run| self.write(run, flash))
     }
 
-    /// Tells what a manager of RAM will ask for. Called once, before the first request.
+    /// Announces the counts that the RAM manager will read. Called once, before the first request.
     fn watch(&mut self, watch: Watch, flash: &Flash) {
         let _ = (watch, flash);
     }
 
-    /// The pages of a logical block are about to be read or written: where the map lies on flash, what is missing of it is
-    /// loaded with one read for each page of the table.
+    /// The pages of a logical block are about to be read or written: a scheme with its map on flash loads the missing
+    /// entries, with one read per translation page.
     fn look_up_block(&mut self, run: LpnRun, flash: &mut Flash) {
         let _ = (run, flash);
     }
 
-    /// Pages are about to be written together: under [`InvalidateOrder::BeforeGc`] their old copies turn invalid now, as far
-    /// as the map at hand knows them.
+    /// Pages are about to be written together: under [`InvalidateOrder::BeforeGc`] their old copies become invalid now,
+    /// as far as they are in the cached map.
     fn supersede(&mut self, lpns: &[u32], flash: &mut Flash) {
         let _ = (lpns, flash);
     }
 
-    /// Pages not valid of the block that greedy cleaning would pick now, over all planes (Hu 2012, Eq. 3.1): what an erase
-    /// would free. A whole block while none is sealed. Only after [`Watch::reclaimable`]; none where the scheme
-    /// cleans no planes and can't tell.
+    /// Pages that are not valid in the block that greedy cleaning would pick now, over all planes (Hu 2012, Eq. 3.1),
+    /// which an erase would free. A whole block while none is sealed. Available only after [`Watch::reclaimable`]; none
+    /// if the scheme does not clean planes and can't know it.
     fn reclaimable_pages(&self, flash: &Flash) -> Option<u32> {
         let _ = flash;
         None
     }
 
-    /// How the cached mapping table stands, if the scheme has one.
+    /// The state of the cached mapping table, if the scheme has one.
     fn map_cache(&self) -> Option<MapCacheView> {
         None
     }

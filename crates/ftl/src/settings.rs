@@ -1,4 +1,4 @@
-//! What users choose about translation, cleaning and placement.
+//! Settings of translation, cleaning, placement and wear.
 
 use crate::{
     Allocation, AllocationOrder, FreeBlockOrder, PlacementName, PlacementSettings, ScheduleName, ScheduleSettings,
@@ -12,12 +12,12 @@ use std::borrow::Cow;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct FtlSettings {
-    /// Which translation layer.
+    /// The translation scheme.
     pub scheme: SchemeName,
-    /// Bytes of RAM for one entry of a mapping table, for the RAM figures of schemes.
+    /// Bytes of RAM for one entry of a mapping table; used in the RAM figures of schemes.
     #[schemars(range(min = 1, max = 64))]
     pub entry_bytes: u32,
-    /// Settings of the translation layers, each in a table of its name.
+    /// Settings of the translation layers, each in a table named after it.
     #[serde(flatten)]
     pub schemes: SchemeSettings,
 }
@@ -28,14 +28,14 @@ impl Default for FtlSettings {
     }
 }
 
-/// When the old copy of an overwritten page turns invalid.
+/// When the old copy of an overwritten page becomes invalid.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum InvalidateOrder {
-    /// Once the new one is programmed: a clean set off by this write may still copy the old one.
+    /// After the new copy is programmed: a clean caused by this write may still copy the old one.
     #[default]
     AtProgram,
-    /// Before the victim is chosen. If the write then fails for want of space, the old content is lost.
+    /// Before the victim is chosen. If the write then fails for lack of space, the old content is lost.
     BeforeGc,
 }
 
@@ -43,19 +43,20 @@ pub enum InvalidateOrder {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct GcSettings {
-    /// Which sealed block is cleaned; `"default"` leaves it to the translation layer. Results show the policy's name.
+    /// Policy that chooses which sealed block is cleaned; `"default"` leaves it to the translation layer. Results show
+    /// the policy's name.
     pub victim: VictimChoice,
-    /// Cleaning runs before a plane opens a block while it has this many free blocks or fewer.
+    /// Cleaning runs before a plane opens a block if it has this many free blocks or fewer.
     #[schemars(range(min = 1))]
     pub free_blocks_min: u32,
-    /// When the old copy of an overwritten page turns invalid.
+    /// When the old copy of an overwritten page becomes invalid.
     pub invalidate: InvalidateOrder,
-    /// When cleaning works. All but `"foreground"` need a translation layer that cleans in steps (page or dftl).
+    /// When cleaning runs. Every schedule except `"foreground"` needs a translation layer that cleans in steps (page or dftl).
     pub schedule: ScheduleName,
-    /// Settings of the victim policies, each in a table of its name.
+    /// Settings of the victim policies, each in a table named after it.
     #[serde(flatten)]
     pub victims: VictimSettings,
-    /// Settings of the schedules, each in a table of its name.
+    /// Settings of the schedules, each in a table named after it.
     #[serde(flatten)]
     pub schedules: ScheduleSettings,
 }
@@ -73,17 +74,17 @@ impl Default for GcSettings {
     }
 }
 
-/// `[placement]`: where pages go.
+/// `[placement]`: which plane and frontier a page goes to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct PlacementConfig {
-    /// Which frontier a page goes to.
+    /// Policy that chooses the frontier of a page.
     pub policy: PlacementName,
-    /// How a page finds its plane.
+    /// How the plane of a page is chosen.
     pub allocation: Allocation,
     /// The order in which planes take turns.
     pub order: AllocationOrder,
-    /// Settings of the placement policies, each in a table of its name.
+    /// Settings of the placement policies, each in a table named after it.
     #[serde(flatten)]
     pub policies: PlacementSettings,
 }
@@ -99,30 +100,30 @@ impl Default for PlacementConfig {
     }
 }
 
-/// `[wear]`: endurance.
+/// `[wear]`: endurance and wear levelling.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct WearSettings {
-    /// Erases that a block stands, in the mean where blocks differ; 0 means no limit.
+    /// Number of erases that a block survives (the mean, if blocks differ); 0 means no limit.
     pub pe_cycles_max: u32,
-    /// Relative standard deviation of the blocks' budgets, normal, 0 to 0.5; 0 gives all the same.
+    /// Relative standard deviation of the blocks' erase budgets, which are normally distributed, 0 to 0.5; 0 gives all
+    /// blocks the same budget.
     #[schemars(range(min = 0.0, max = 0.5), extend("x-expected" = "a standard deviation over wear.pe-cycles-max, {range}"))]
     pub pe_cycles_spread: f64,
-    /// Shape of the Weibull distribution of the blocks' budgets, 1 to 100, the larger the closer together; 0 gives all
-    /// the same.
+    /// Shape of the Weibull distribution of the blocks' erase budgets, 1 to 100; the larger, the less they vary; 0
+    /// gives all blocks the same budget.
     #[schemars(range(min = 0.0, max = 100.0), extend("x-expected" = "a shape of 1 to {max}, or {min} for none"))]
     pub pe_cycles_weibull: f64,
-    /// Which block gives its data away so that blocks wear alike; `"none"` for no wear levelling but by the order of
-    /// free blocks.
+    /// Policy that moves data so that blocks wear evenly; with `"none"` only the order of free blocks levels wear.
     #[serde(with = "named_or_none")]
     #[schemars(with = "NamedOrNone")]
     pub policy: Option<WearName>,
-    /// Which erased block is opened next.
+    /// The order in which erased blocks are opened.
     pub free_block: FreeBlockOrder,
-    /// Share of blocks that are bad since the factory, drawn at random, 0 to 0.5.
+    /// Share of blocks that are bad from the factory, drawn at random, 0 to 0.5.
     #[schemars(range(min = 0.0, max = 0.5), extend("x-expected" = "a share of the blocks, {range}"))]
     pub factory_bad: f64,
-    /// Settings of the wear policies, each in a table of its name.
+    /// Settings of the wear policies, each in a table named after it.
     #[serde(flatten)]
     pub policies: WearPolicySettings,
 }
@@ -141,7 +142,7 @@ impl Default for WearSettings {
     }
 }
 
-/// What `wear.policy` takes, for its schema.
+/// Value of `wear.policy`, for its schema.
 struct NamedOrNone;
 
 impl JsonSchema for NamedOrNone {

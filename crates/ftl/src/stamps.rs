@@ -1,11 +1,11 @@
-//! The proof that nothing is lost: every page carries a stamp, every read is checked.
+//! Verifies that no data are lost: every page carries a stamp, every read is checked.
 
 use crate::Violation;
 use flashwright_nand::{Lpn, Ppn};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// Stamps of what the host last wrote and of what each flash page holds.
+/// Stamps of the host's last write to each logical page, and of the content of each flash page.
 ///
 /// A stamp is the number of the host page write that made it, from 1; 0 stands for "never written or trimmed".
 /// Numbers wrap after 2^32 page writes, which leaves a chance of one in four billion that a stale page looks right.
@@ -13,9 +13,9 @@ use std::collections::VecDeque;
 pub struct Stamps {
     latest: Vec<u32>,
     on_flash: Vec<u32>,
-    /// By logical page what RAM holds, 0 for nothing; empty until RAM takes a page.
+    /// The stamp in RAM by logical page, 0 for none; empty until RAM takes a page.
     in_ram: Vec<u32>,
-    /// Pages of the host's write at hand that nothing has taken yet, with the stamp of what was there before.
+    /// Pages of the host's current write that neither RAM nor flash has taken yet, with the stamp of their old content.
     #[serde(skip)]
     under_way: VecDeque<(Lpn, u32)>,
     last: u32,
@@ -24,7 +24,7 @@ pub struct Stamps {
     violations_count: u64,
 }
 
-/// Violations kept with their text; later ones are only counted.
+/// Number of violations kept with their text; later ones are only counted.
 const KEPT: usize = 20;
 
 impl Stamps {
@@ -41,14 +41,14 @@ impl Stamps {
         }
     }
 
-    /// The host writes `lpn`: until RAM or flash takes the page, it is under way.
+    /// The host writes `lpn`: until RAM or flash takes the page, it is in transfer.
     pub(crate) fn host_writes(&mut self, lpn: Lpn) {
         self.last = self.last.wrapping_add(1).max(1);
         let before = std::mem::replace(&mut self.latest[lpn.index()], self.last);
         self.under_way.push_back((lpn, before));
     }
 
-    /// The page is under way no more; answers what was there before, if it was.
+    /// The page is no longer in transfer; returns the stamp of its old content if it was.
     fn take(&mut self, lpn: Lpn) -> Option<u32> {
         let at = match self.under_way.front() {
             None => return None,
@@ -58,7 +58,7 @@ impl Stamps {
         self.under_way.remove(at).map(|(_, before)| before)
     }
 
-    /// The old content of a page under way is gone before the new one is there.
+    /// The old content of a page in transfer is dropped before the new content is stored.
     pub(crate) fn old_content_dropped(&mut self, lpn: Lpn) {
         if let Some((_, before)) = self.under_way.iter_mut().find(|(other, _)| *other == lpn) {
             *before = 0;
@@ -69,8 +69,8 @@ impl Stamps {
         self.latest[lpn.index()] = 0;
     }
 
-    /// A page under way goes to flash past the RAM, any other leaves RAM; answers which. Pages beyond the logical space
-    /// hold the scheme's own tables and carry no host data.
+    /// A page in transfer goes to flash without RAM, any other leaves RAM; returns which. Pages beyond the logical
+    /// space hold the scheme's own tables and no host data.
     pub(crate) fn programmed(&mut self, ppn: Ppn, lpn: Lpn) -> bool {
         let past_ram = self.take(lpn).is_some();
         let in_ram = self.in_ram.get(lpn.index()).copied().filter(|stamp| *stamp != 0 && !past_ram);
@@ -136,8 +136,8 @@ impl Stamps {
         }
     }
 
-    /// A write failed. Where `lpn` had its turn before, RAM or flash holds the new data, else what was there before: what is
-    /// held counts as the content from now on.
+    /// A write failed. If `lpn` was handled before the failure, RAM or flash holds the new data, else the old: from now
+    /// on the held data count as the content.
     pub(crate) fn accept(&mut self, lpn: Lpn, held_in: Option<Ppn>) {
         let expected = self.take(lpn).unwrap_or(self.latest[lpn.index()]);
         let in_ram = self.in_ram.get(lpn.index()).copied().filter(|stamp| *stamp != 0);
@@ -148,7 +148,7 @@ impl Stamps {
         self.latest[lpn.index()] = found;
     }
 
-    /// Pages answered so far, for the check that none was left out.
+    /// Pages answered so far, to check that none was left out.
     #[must_use]
     pub fn delivered(&self) -> u64 {
         self.delivered
@@ -172,13 +172,13 @@ impl Stamps {
         self.is_written(lpn) && self.in_ram.get(lpn.index()) == self.latest.get(lpn.index())
     }
 
-    /// The stamp that the flash page holds against the newest of `lpn`.
+    /// Whether the flash page holds the newest stamp of `lpn`.
     #[must_use]
     pub fn is_newest(&self, lpn: Lpn, ppn: Ppn) -> bool {
         self.on_flash[ppn.index()] == self.latest[lpn.index()]
     }
 
-    /// Notes a contradiction found elsewhere.
+    /// Records a contradiction found elsewhere.
     pub fn report(&mut self, text: String) {
         self.violations_count += 1;
         if self.violations.len() < KEPT {

@@ -6,7 +6,7 @@ mod clean;
 mod flash_log;
 mod log_blocks;
 mod own_blocks;
-mod page_twin;
+mod page_reference;
 mod placement;
 mod steps;
 mod theory;

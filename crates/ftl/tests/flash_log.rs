@@ -1,4 +1,4 @@
-//! What the log of operations says about which operation must await which: worked by hand.
+//! The dependencies between operations in the log, compared with examples worked out on paper.
 
 #![allow(clippy::unwrap_used)] // helpers of tests count as library code
 

@@ -1,4 +1,4 @@
-//! Schemes that keep whole blocks: every setting under random streams, and what is known of each without simulating it.
+//! Schemes that map whole blocks: every setting under random streams, and known properties of each scheme.
 //!
 //! The conformance suite drives every scheme under its default settings through a drive. Here the settings vary, the
 //! drive is left out, and after each step the scheme's whole state is audited, reads are checked by stamps, and a model
@@ -147,7 +147,7 @@ fn draw(rng: &mut Rng, bound: u32) -> u32 {
     u32::try_from(below(rng, u64::from(bound))).unwrap()
 }
 
-/// All settings worth telling apart.
+/// All distinct settings.
 fn variants() -> Vec<FtlSettings> {
     let mut all = Vec::new();
     for coalesce in [Coalesce::Request, Coalesce::Page] {
@@ -199,7 +199,7 @@ fn every_setting_keeps_every_page() {
     assert!(ended > seed as u32 / 4, "hardly any drive wore out");
 }
 
-/// Answers whether a write failed.
+/// Returns whether a write failed.
 fn random_stream(ftl: &FtlSettings, order: ProgramOrder, limit: WearLimit, seed: u64) -> bool {
     let label = format!("seed {seed}, {order:?}, {limit:?}, {ftl:?}");
     let geometry = match seed % 3 {

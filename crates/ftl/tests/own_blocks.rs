@@ -1,5 +1,6 @@
-//! What managers of RAM ask of schemes that clean planes: erase blocks of their own, the fewest valid pages of a sealed
-//! block, another size for the cached mapping table. Audits look after every step; `B_page` is held against a search.
+//! The services of schemes that clean planes to RAM managers: erase blocks of their own, the fewest valid pages of a
+//! sealed block, another size of the cached mapping table. Audits run after every step; `B_page` is compared with a
+//! search.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // helpers of tests count as library code
 
@@ -24,7 +25,7 @@ fn run(first: u32, pages: u32) -> LpnRun {
     LpnRun { first: Lpn(first), pages, stream: 0 }
 }
 
-/// A scheme over erased flash, if its own check of the configuration lets it be.
+/// A scheme over erased flash, if its own check of the configuration accepts it.
 fn build(
     scheme: SchemeName,
     geometry: Geometry,
@@ -193,7 +194,8 @@ fn worn_drives_keep_their_blocks() {
     }
 }
 
-/// Eight entries a translation page, blocks of 4 pages, a table in groups. What each step costs is worked out by hand.
+/// Eight entries a translation page, blocks of 4 pages, a table in groups. The cost of each step is worked out on
+/// paper.
 #[test]
 fn a_block_costs_one_read_of_its_translation_page() {
     let geometry = Geometry::new(1, 1, 1, 40, 4, Bytes(512));

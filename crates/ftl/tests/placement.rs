@@ -237,7 +237,7 @@ fn separation_pays_under_skew() {
         assert!(found[0] < 0.85 * single[0], "{name}: {found:?} against {single:?}");
         assert!(found[1] < 1.1 * single[1], "{name}: {found:?} against {single:?}");
     }
-    // The size of a run tells nothing here: all are hot, and cleaning alone separates, as with two frontiers.
+    // The size of a run does not matter here: all are hot, and only cleaning separates, as with two frontiers.
     let by_size = measure(VictimName::Greedy, PlacementName::HotCold, |_, placement| {
         placement.policies.hot_cold.detector = Detector::Size;
     });

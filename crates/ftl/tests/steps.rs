@@ -28,7 +28,7 @@ struct Drive {
     cycles: Option<u32>,
 }
 
-/// What happens to it. Pages are shares of the drive in 1/256.
+/// An event. Pages are shares of the drive in 1/256.
 #[derive(Clone, Copy, Debug)]
 enum Event {
     Write(u8, u8),
@@ -95,7 +95,7 @@ struct Bench {
     scheme: Scheme,
     logical: u32,
     holds: BTreeSet<u32>,
-    /// How often a write is tried.
+    /// How many times a write is tried.
     tries: u32,
 }
 
@@ -164,7 +164,7 @@ impl Bench {
         LpnRun { first: Lpn(first), pages: u32::from(pages).min(self.logical - first), stream: 0 }
     }
 
-    /// Lets an event happen; answers whether the drive could do it.
+    /// Lets an event happen; returns whether the drive could do it.
     fn happen(&mut self, event: Event) -> bool {
         let Self { flash, scheme, .. } = self;
         match event {
@@ -271,7 +271,7 @@ proptest! {
         bench.read_all();
     }
 
-    /// On a drive that wears out, writes fail in the end, whatever cleaning is in the middle of; nothing else is lost.
+    /// On a drive that wears out, writes finally fail, whatever the progress of cleaning; nothing else is lost.
     #[test]
     fn the_end_may_come_in_the_middle_of_a_clean(drive in drives(true), events in events()) {
         let mut bench = Bench::new(&drive);

@@ -167,11 +167,11 @@ fn fifo_of_classes(u: f64, hot: Hot) -> f64 {
 /// Amplification with two classes in one frontier when the block with the fewest valid pages of `d` drawn with replacement
 /// is cleaned: Van Houdt's mean field (SIGMETRICS 2013) with a block's state its hot and its cold valid pages, (i, j).
 ///
-/// Time runs in host writes a block. A hot page is lost at the rate w / (u b s) and a cold one likewise, so (i, j) goes to
-/// (i - 1, j) and (i, j - 1). Blocks are cleaned at a rate c: with S(v) the share of blocks with at least v valid pages in
-/// all, a victim has v with probability S(v)^d - S(v + 1)^d, and (i, j) with i + j = v by the shares of those. It comes
-/// back full, its valid pages with b - v new ones, each hot with probability w. The host's writes fill exactly these:
-/// c times the mean of b - v is 1. Followed by Euler steps until nothing moves; amplification c b.
+/// Time runs in host writes a block. A hot page is lost at the rate w / (u b s) and a cold one likewise, so (i, j) goes
+/// to (i - 1, j) and (i, j - 1). Blocks are cleaned at a rate c: with S(v) the share of blocks with at least v valid
+/// pages in total, a victim has v with probability S(v)^d - S(v + 1)^d, and (i, j) with i + j = v by the shares of
+/// those. It comes back full, its valid pages with b - v new ones, each hot with probability w. The host's writes fill
+/// exactly these: c times the mean of b - v is 1. Followed by Euler steps until nothing moves; amplification c b.
 fn choices_of_classes(u: f64, b: usize, d: f64, hot: Hot) -> f64 {
     let at = |i: usize, j: usize| i * (b + 1) + j;
     let [(hot_space, hot_writes), (cold_space, cold_writes)] = hot.classes();

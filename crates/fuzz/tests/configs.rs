@@ -1,4 +1,4 @@
-//! Drives as users write them: bundled ones with wounds.
+//! Drive descriptions: bundled ones with random damage.
 
 use crate::damage;
 use flashwright_block::Seed;

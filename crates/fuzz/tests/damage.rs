@@ -71,7 +71,7 @@ impl<'a> Draws<'a> {
     }
 }
 
-/// A copy with one to eight wounds; `others` give what is spliced in.
+/// A copy with one to eight damaged places; `others` give what is spliced in.
 pub fn damaged(draws: &mut Draws<'_>, good: &[u8], others: &[Vec<u8>]) -> Vec<u8> {
     let mut copy = good.to_vec();
     for _ in 0..1 + draws.below(8) {
@@ -202,7 +202,7 @@ impl Drop for Watch {
     }
 }
 
-/// What a reader says of a bad file is one line that says something.
+/// The error of a reader for a bad file is one non-empty line.
 pub fn assert_one_line(text: &str) {
     assert!(!text.trim().is_empty() && !text.contains(['\n', '\r']), "not one line: {text:?}");
     assert!(text.len() < 2_000, "a line of {} bytes: {text:?}", text.len());

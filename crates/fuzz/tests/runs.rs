@@ -1,5 +1,5 @@
-//! Saved runs: the state as bytes with wounds, before it is compressed and after. What keeps them in a file guards them by a
-//! checksum, so this is the second line.
+//! Saved runs: the bytes of the state with random damage, before compression and after. Files of saved runs have a
+//! checksum, so this is the second line of defence.
 
 #![allow(clippy::unwrap_used)] // helpers of tests fail by panicking
 

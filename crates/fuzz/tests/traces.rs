@@ -1,4 +1,4 @@
-//! Traces of every format, named and told from the content; `.fwt` with checksums that hold, too.
+//! Traces of every format, named and detected from the content; also `.fwt` with valid checksums.
 
 #![allow(clippy::unwrap_used)] // helpers of tests fail by panicking
 
@@ -29,7 +29,7 @@ fn read(path: &Path, content: &[u8], draws: &mut Draws<'_>) -> bool {
     if let Err(error) = &whole {
         damage::assert_one_line(error);
     }
-    // What it takes is proportional to the pages touched, as it says: a request of 2 TiB is let be.
+    // What it takes is proportional to the pages touched, as it says: a request of 2 TiB is skipped.
     if sectors <= SECTORS_SUMMED
         && let Err(error) = TraceInfo::of(path, &options)
     {
@@ -144,7 +144,7 @@ fn devices_of_a_header_that_are_too_many_are_told() {
     }
 }
 
-/// Every file of the corpus reads, or says in one line why not.
+/// Every file of the corpus can be read, or gives an error of one line.
 #[test]
 fn the_corpus() {
     let path = damage::scratch("corpus");

@@ -1,4 +1,4 @@
-//! How requests are cut for a drive whose sizes are known: PAS and PASA (Kim et al., section 5.2).
+//! Cuts requests for a drive whose sizes are known: PAS and PASA (Kim et al., section 5.2).
 //!
 //! ```text
 //!          A   A   A   A   A   A   A   A   A          A: the unit to align to, B: the drive's buffer
@@ -27,7 +27,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// The key of the profile that holds it, and its size there.
+    /// Its key in the profile, and its size there.
     fn found(self, profile: &Profile) -> (&'static str, Finding) {
         match self {
             Self::Page => ("profile.clustered-page", profile.clustered_page),
@@ -35,13 +35,13 @@ impl Unit {
         }
     }
 
-    /// Its size in sectors; none where the profile has no size.
+    /// Its size in sectors; none if the profile has no size.
     #[must_use]
     pub fn sectors(self, profile: &Profile) -> Option<u64> {
         self.found(profile).1.sectors()
     }
 
-    /// The key that lacks its size and what to do, if it does.
+    /// The key without a size, and what to do, if the size is missing.
     #[must_use]
     pub fn problem(self, profile: &Profile) -> Option<(String, String)> {
         let (key, found) = self.found(profile);
@@ -55,14 +55,14 @@ impl Unit {
     }
 }
 
-/// What happens to requests of a direction for which the drive has no buffer. No value is published.
+/// How requests are cut in a direction for which the drive has no buffer. No value is published.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WithoutBuffer {
-    /// They are not cut by size.
+    /// Not cut by size.
     #[default]
     Uncut,
-    /// They are cut as if the buffer held a clustered page.
+    /// Cut as if the buffer held a clustered page.
     Page,
 }
 
@@ -80,14 +80,15 @@ pub enum WithoutBuffer {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CutRule {
-    /// The unit that all pieces but the first begin at, in sectors; 0 for none.
+    /// The alignment of all pieces but the first, in sectors; 0 for none.
     unit: u64,
     /// Longest piece of reads and of writes, in sectors.
     longest: [u64; 2],
 }
 
 impl CutRule {
-    /// The rule for a drive. A direction whose buffer is unknown is not cut by size; [`CutRule::problems`] says so before.
+    /// The rule for a drive. A direction whose buffer is unknown is not cut by size; [`CutRule::problems`] reports
+    /// this.
     #[must_use]
     pub fn new(splitting: Splitting, profile: &Profile) -> Self {
         let (unit, without) = match splitting {
@@ -98,14 +99,14 @@ impl CutRule {
         let longest = [profile.read_buffer, profile.write_buffer].map(|buffer| {
             let page = || profile.clustered_page.sectors().filter(|_| without == WithoutBuffer::Page);
             let Some(buffer) = buffer.sectors().or_else(page) else { return u64::MAX };
-            // The paper does not say what happens where B is no multiple of A; with B itself the second cut would be
+            // The paper does not state what happens if B is no multiple of A; with B itself the second cut would be
             // misaligned.
             unit.map_or(buffer, |unit| (buffer / unit * unit).max(unit))
         });
         Self { unit: unit.unwrap_or(0), longest }
     }
 
-    /// What the profile lacks for a way of cutting: the key and what to do.
+    /// The sizes that a way of cutting needs but the profile lacks: the key and what to do.
     #[must_use]
     pub fn problems(splitting: Splitting, profile: &Profile) -> Vec<(String, String)> {
         let (unit, without) = match splitting {
@@ -150,14 +151,15 @@ impl CutRule {
     }
 }
 
-/// First in, first out, and cut on the way out: the pieces of a request leave one after another, the rest of it waits at
-/// the head. Once its first piece has left a request grows no more, so an endless run cannot keep others waiting.
+/// A first-in-first-out queue that cuts requests as they leave: the pieces of a request leave one after another, and
+/// the rest waits at the head. Once its first piece has left, a request no longer grows, so an endless run cannot keep
+/// others waiting.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct CuttingQueue {
     rule: CutRule,
     lists: Lists,
     queue: List,
-    /// What is left of the request whose first pieces have gone.
+    /// The rest of the request whose first pieces have left.
     rest: Option<Id>,
     requests_cut: u64,
     pieces: u64,
@@ -216,7 +218,7 @@ mod tests {
         }
     }
 
-    /// Pieces of what lies between two addresses in KiB, as address and length in KiB.
+    /// Pieces of the range between two addresses in KiB, as address and length in KiB.
     fn pieces(splitting: Splitting, profile: &Profile, first: u64, end: u64) -> Vec<(u64, u64)> {
         let rule = CutRule::new(splitting, profile);
         let (mut at, mut found) = (first * KIB, Vec::new());

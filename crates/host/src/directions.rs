@@ -1,5 +1,4 @@
-//! Reads and writes apart, each in order of sectors and of age: what deadline, mq-deadline and anticipatory keep
-//! requests in.
+//! The queues of deadline, mq-deadline and anticipatory: reads and writes apart, each in order of sectors and of age.
 
 use crate::lists::{ById, List, Lists, SortTree};
 use crate::pool::{Id, Pool};
@@ -12,7 +11,7 @@ pub(crate) const READ: usize = 0;
 /// Index of writes.
 pub(crate) const WRITE: usize = 1;
 
-/// Trims count as writes, flushes as reads that are next.
+/// Trims count as writes, flushes as reads that go next.
 pub(crate) fn direction(kind: RequestKind) -> usize {
     match kind {
         RequestKind::Read | RequestKind::Flush => READ,
@@ -26,11 +25,11 @@ pub(crate) struct Directions {
     lists: Lists,
     fifo: [List; 2],
     sorted: [SortTree; 2],
-    /// When each request has to go, by number.
+    /// The deadline of each request, by number.
     expiry: ById<Nanos>,
     /// How long a request may wait.
     patience: [Nanos; 2],
-    /// How often reads went first while writes waited.
+    /// How many batches of reads went first while writes waited.
     starved: u32,
 }
 
@@ -56,7 +55,7 @@ impl Directions {
         self.fifo[direction].first()
     }
 
-    /// Whether a request has waited as long as it may.
+    /// Whether a request has reached its deadline.
     pub fn expired(&self, id: Id, now: Nanos) -> bool {
         self.expiry.get(id) <= now
     }
@@ -107,7 +106,7 @@ impl Directions {
         }
     }
 
-    /// A request leaves; answers the one after it in order of sectors.
+    /// A request leaves; returns the next one in order of sectors.
     pub fn take(&mut self, id: Id, pool: &Pool) -> Option<Id> {
         let queued = pool.get(id);
         let direction = direction(queued.kind);
@@ -116,9 +115,9 @@ impl Directions {
     }
 }
 
-/// The request that a disk's head at `head` reaches soonest: the next one forward, or the last one behind where that
-/// is at most `back_max` sectors away and, taken `back_penalty` times, nearer. Without either the order begins anew.
-/// A tie goes forward (Linux 2.6, anticipatory and CFQ).
+/// The request that a disk's head at `head` reaches soonest: the next one forward, or the last one behind if it is at
+/// most `back_max` sectors away and its distance times `back_penalty` is shorter. Without either, the order restarts. A
+/// tie goes forward (Linux 2.6, anticipatory and CFQ).
 pub(crate) fn nearest(sorted: &SortTree, head: u64, back_max: u64, back_penalty: u64, pool: &Pool) -> Option<Id> {
     let (back, forward) = sorted.around(head);
     let back = back.map(|id| (id, head - pool.get(id).first_sector));

@@ -1,4 +1,5 @@
-//! What a filter counts: the composition of what it hands on (Kim et al., Table 4), merging, and how long requests wait.
+//! The counts of a filter: the composition of the requests that it dispatches (Kim et al., Table 4), merging, and
+//! waiting times.
 
 use crate::pool::{Queued, side};
 use crate::profile::Profile;
@@ -6,60 +7,60 @@ use flashwright_block::{Nanos, RequestKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Requests handed to the device below, counted as Table 4 of Kim et al. counts them.
+/// Requests dispatched to the device below, counted as in Table 4 of Kim et al.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DispatchedCounts {
-    /// All.
+    /// All requests.
     pub requests: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Those that begin at a multiple of the clustered page. Null where that is unknown.
+    /// Requests that begin at a multiple of the clustered page. Null if its size is unknown.
     pub aligned_at_start: Option<u64>,
-    /// Those that begin and end at one. Null where that is unknown.
+    /// Requests that begin and end at a multiple of the clustered page. Null if its size is unknown.
     pub aligned_at_both_ends: Option<u64>,
-    /// Those no longer than the drive's buffer of their direction. Null where that is unknown or absent.
+    /// Requests no longer than the drive's buffer of their direction. Null if that buffer is unknown or absent.
     pub within_buffer: Option<u64>,
-    /// Those longer. Null where that is unknown or absent.
+    /// Requests longer than the drive's buffer of their direction. Null if that buffer is unknown or absent.
     pub above_buffer: Option<u64>,
 }
 
-/// How long requests waited in the filter before they were handed on.
+/// How long requests waited in the filter before they were dispatched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Waits {
-    /// Sum over all requests handed on, in nanoseconds.
+    /// Sum over all dispatched requests, in nanoseconds.
     pub total_ns: u64,
-    /// The longest: the starvation time.
+    /// The longest wait: the starvation time.
     pub longest_ns: u64,
 }
 
-/// What one filter did.
+/// The counts of one filter.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LayerFigures {
-    /// The scheduler.
+    /// The name of its scheduler.
     pub scheduler: String,
-    /// Requests taken from above.
+    /// Requests received from the layer above.
     pub requests: u64,
-    /// Of those, merged behind a queued one.
+    /// Back merges: requests appended to a queued one.
     pub back_merges: u64,
-    /// Of those, merged before one.
+    /// Front merges: requests prepended to a queued one.
     pub front_merges: u64,
-    /// Queued requests that grew until they met, and were joined.
+    /// Queued requests that grew until they were adjacent and were joined.
     pub joined: u64,
-    /// Requests that waited for an earlier one with the same sectors.
+    /// Requests that waited for an earlier one on the same sectors.
     pub held_for_order: u64,
     /// Requests that found the queue full.
     pub held_for_room: u64,
-    /// Reads handed on.
+    /// Reads dispatched.
     pub reads: DispatchedCounts,
-    /// Writes handed on.
+    /// Writes dispatched.
     pub writes: DispatchedCounts,
-    /// Trims and flushes handed on.
+    /// Trims and flushes dispatched.
     pub others: u64,
     /// Waits of reads.
     pub read_waits: Waits,
     /// Waits of writes.
     pub write_waits: Waits,
-    /// What only this scheduler counts, by name with the unit last.
+    /// Counts of this scheduler alone, by name with the unit last.
     pub extra: Vec<(String, f64)>,
 }
 
@@ -109,7 +110,7 @@ impl LayerFigures {
             self.others += 1;
             return;
         }
-        // Whether it is a read or aligned nobody foresees, so neither is a branch.
+        // Direction and alignment are unpredictable, so neither is a branch.
         let (counts, waits) = if queued.kind == RequestKind::Read {
             (&mut self.reads, &mut self.read_waits)
         } else {

@@ -13,13 +13,13 @@ use std::collections::VecDeque;
 
 const NEVER: Nanos = Nanos(u64::MAX);
 
-/// How a filter queues and merges; worked out from the settings by [`crate::Stack`].
+/// How a filter queues and merges; [`crate::Stack`] derives it from the settings.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Rules {
     pub merges: Merges,
     pub max_sectors: u64,
     pub queue_requests: u32,
-    /// Requests that end a plug; at most 1 for none.
+    /// Number of requests that ends a plug; 0 or 1 for no plugging.
     pub plug_requests: u32,
     pub plug_delay: Nanos,
     pub depth: u32,
@@ -43,22 +43,22 @@ pub struct Filter<D> {
     yardstick: Yardstick,
     pool: Pool,
     bounds: Bounds,
-    /// Requests given to this filter; the tag of the next.
+    /// Requests submitted to this filter, which is also the tag of the next one.
     tag: u64,
-    /// Places of queued requests and requests below, reads and others; and the requests of the host that found none.
+    /// Free places for requests that are queued or below, for reads and for others; and host requests that found none.
     places: DriverQueue<Fifo, ByDirection>,
-    /// Queued requests that were not handed on.
+    /// Queued requests that are not yet dispatched.
     queued: u32,
     in_flight: u32,
     below: InFlight,
     held: Vec<Held>,
-    /// Requests that no longer hold up those that wait for them; empty between calls.
+    /// Requests that no longer block those that wait for them; empty between calls.
     freed: Vec<u32>,
     /// When the plug ends, if the queue is plugged.
     plugged_until: Option<Nanos>,
-    /// Whether somebody waits for a plugged request: a read, a flush, a forced write.
+    /// Whether the host waits for a plugged request: a read, a flush, a forced write.
     plugged_sync: bool,
-    /// When the scheduler wants to be asked again.
+    /// When to ask the scheduler again.
     ask_at: Nanos,
     ready: VecDeque<Completion>,
     figures: LayerFigures,
@@ -99,13 +99,13 @@ impl<D: BlockDevice> Filter<D> {
         &mut self.inner
     }
 
-    /// What it did since the start or the last [`Filter::reset_figures`].
+    /// The counts since the start or the last [`Filter::reset_figures`].
     #[must_use]
     pub fn figures(&self) -> LayerFigures {
         LayerFigures { extra: self.scheduler.figures(), ..self.figures.clone() }
     }
 
-    /// Sets the counts to zero, for the end of a warm-up. What the scheduler counts itself goes on.
+    /// Resets the counts to zero, for the end of a warm-up. The scheduler's own counts continue.
     pub fn reset_figures(&mut self) {
         self.figures = LayerFigures::new(std::mem::take(&mut self.figures.scheduler), &self.yardstick);
     }
@@ -122,7 +122,7 @@ impl<D: BlockDevice> Filter<D> {
         }
     }
 
-    /// A request of the host is waited for.
+    /// Another request waits for this host request: asks the scheduler to hurry.
     fn hurry(&mut self, host: u32, now: Nanos) {
         let request = *self.pool.request_of(host);
         self.scheduler.hurry(&request, &mut self.pool, now);
@@ -159,7 +159,7 @@ impl<D: BlockDevice> Filter<D> {
         self.places.take(kind, pieces);
     }
 
-    /// Joins a new request with a queued one, if one adjoins and may grow.
+    /// Merges a new request with an adjacent queued one that may grow.
     fn merge(&mut self, id: Id, now: Nanos) -> bool {
         let new = self.pool.get(id);
         if new.fua || matches!(new.kind, RequestKind::Flush | RequestKind::Trim) {
@@ -189,16 +189,16 @@ impl<D: BlockDevice> Filter<D> {
         false
     }
 
-    /// A queued request has grown: it may meet its neighbour now.
+    /// A queued request has grown: it may now be adjacent to another.
     fn grown(&mut self, id: Id, grew: Grew, now: Nanos) {
         let kind = self.pool.get(id).kind;
-        // A front merge moves the request in the scheduler's order, so it is told first.
+        // A front merge moves the request in the scheduler's order, so the scheduler is notified first.
         let before = self.pool.queued_count();
         self.scheduler.grown(id, grew, &mut self.pool, now);
         self.cut(before, kind);
         self.ask_at = Nanos(0);
         if self.pool.queued_count() != before || self.rules.merges != Merges::Both {
-            return; // cut anew, or no neighbours are looked for
+            return; // cut again, or not checked for neighbours
         }
         let Queued { first_sector, end_sector, .. } = *self.pool.get(id);
         let (front, back) = match grew {
@@ -213,7 +213,7 @@ impl<D: BlockDevice> Filter<D> {
         {
             return;
         }
-        // The one behind goes, as in the kernel.
+        // The later one is removed, as in the kernel.
         self.scheduler.swallowed(back, front, &self.pool);
         self.pool.join(front, back, front);
         self.figures.joined += 1;
@@ -224,7 +224,7 @@ impl<D: BlockDevice> Filter<D> {
         self.cut(before, kind);
     }
 
-    /// Hands on what may go now.
+    /// Dispatches the requests that may go now.
     fn pump(&mut self) {
         let now = self.inner.now();
         if self.queued == 0 || self.plugged_until.is_some_and(|until| now < until) {
@@ -269,7 +269,7 @@ impl<D: BlockDevice> Filter<D> {
                 }
             }
             Err(error) => {
-                // Its requests of the host were taken, so they fail with it.
+                // Its host requests were already accepted, so they fail with it.
                 self.scheduler.completed(queued, now, now);
                 let result = Err(Box::new(error));
                 let failed = Completion { request, start: now, end: now, result, ..Completion::default() };
@@ -278,14 +278,14 @@ impl<D: BlockDevice> Filter<D> {
         }
     }
 
-    /// What waited for a request that is below now may follow it there.
+    /// Requests that waited for one that is below now may follow it.
     fn follow(&mut self, id: Id, now: Nanos) {
         let Self { pool, freed, .. } = self;
         pool.handed_on(id, |host| freed.push(host));
         self.release(now);
     }
 
-    /// A request that was handed on has ended.
+    /// A dispatched request has completed.
     fn leaves(&mut self, id: Id, below: &Completion) {
         self.places.release(below.request.kind, 1);
         let Self { pool, ready, freed, .. } = self;
@@ -299,7 +299,7 @@ impl<D: BlockDevice> Filter<D> {
         self.let_in(below.end);
     }
 
-    /// Requests that waited for those in `freed` may go, or wait for another.
+    /// Requests that waited for those in `freed` may go, or have to wait for another one.
     fn release(&mut self, now: Nanos) {
         if self.freed.is_empty() {
             return;
@@ -329,14 +329,14 @@ impl<D: BlockDevice> Filter<D> {
         self.freed.clear();
     }
 
-    /// Requests that found the queue full come in while there is room.
+    /// Admits requests that found the queue full, while there is room.
     fn let_in(&mut self, now: Nanos) {
         while let Some(waiting) = self.places.pick() {
             self.admit(u32::try_from(waiting.id).expect("a place in the pool"), now);
         }
     }
 
-    /// When this filter has something to do of itself.
+    /// The time of this filter's next own event.
     fn timer(&self) -> Nanos {
         if self.queued == 0 || self.in_flight >= self.rules.depth {
             return NEVER;
@@ -344,7 +344,7 @@ impl<D: BlockDevice> Filter<D> {
         self.plugged_until.unwrap_or(self.ask_at)
     }
 
-    /// The host lets time pass: a plug ends where somebody waits for what it holds, or can do nothing else.
+    /// The host lets time pass: the plug ends if the host waits for a plugged request, or can do nothing else.
     fn host_waits(&mut self, until: Nanos) {
         if until == NEVER || (self.plugged_sync && until > self.inner.now()) {
             self.plugged_until = None;
@@ -368,7 +368,7 @@ impl<D: BlockDevice> Filter<D> {
             if timer > until || timer == NEVER {
                 return Ok(());
             }
-            // A clock that stands while nothing is below would never get to the timer.
+            // A clock that stands still while nothing is below would never reach the timer.
             debug_assert!(self.inner.now() >= timer);
         }
     }
@@ -412,7 +412,8 @@ impl<D: BlockDevice> BlockDevice for Filter<D> {
             }
             now = self.inner.now().max(request.arrival);
         }
-        // A request that comes late, which only happens in real time, keeps its arrival: its response time holds the delay.
+        // A request that is submitted late, which happens only in real time, keeps its arrival time: its response time
+        // includes the delay.
         let tag = self.tag;
         self.tag += 1;
         self.figures.requests += 1;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 const SMALL: u32 = 1 << 16;
 const NONE: u32 = u32::MAX;
 
-/// Where a scheduler keeps what it knows of each process.
+/// A scheduler's state of each process.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ProcessIndex {
     small: Vec<u32>,
@@ -16,13 +16,13 @@ pub(crate) struct ProcessIndex {
 }
 
 impl ProcessIndex {
-    /// The place of a process that has one.
+    /// The index of a process, if it has one.
     pub fn get(&self, process: u32) -> usize {
         let at = if process < SMALL { self.small[process as usize] } else { self.other[&process] };
         at as usize
     }
 
-    /// The place of a process; one that has none gets `fresh`.
+    /// The index of a process; a new process gets `fresh`.
     pub fn get_or(&mut self, process: u32, fresh: usize) -> usize {
         let place = if process < SMALL {
             if self.small.len() <= process as usize {
@@ -59,7 +59,7 @@ impl DecayingMean {
         self.samples > 80
     }
 
-    /// Takes a sample.
+    /// Adds a sample.
     pub fn add(&mut self, sample: u64) {
         self.samples = (7 * self.samples + 256) / 8;
         self.total = (7 * self.total + 256 * sample) / 8;
@@ -67,16 +67,16 @@ impl DecayingMean {
     }
 }
 
-/// Habits of one process in its reads.
+/// Think times and seeks of one process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Habits {
     /// Time from the end of a read to the next, in nanoseconds.
     pub think: DecayingMean,
     /// Distance from the end of a read to the start of the next, in sectors.
     pub seek: DecayingMean,
-    /// Where the last read ended, once there was one.
+    /// The end address of the last read, if there was one.
     pub last_end: Option<u64>,
-    /// When the last read was done, once one was.
+    /// The completion time of the last read, if there was one.
     pub last_done: Option<Nanos>,
 }
 
@@ -86,7 +86,7 @@ impl Habits {
         self.last_end.map(|end| end.abs_diff(first_sector))
     }
 
-    /// Notes a distance. One that is much longer than the mean counts as less, the more so once there are a few.
+    /// Records a distance. A distance much longer than the mean is capped, more strictly once there are a few samples.
     pub fn sought(&mut self, distance: u64) {
         let slack = if self.seek.samples <= 60 { 2 << 20 } else { 2 << 16 };
         self.seek.add(distance.min(self.seek.mean * 4 + slack));
@@ -109,13 +109,13 @@ mod tests {
     fn means_decay_by_an_eighth() {
         let mut mean = DecayingMean::default();
         mean.add(800);
-        // 32 of 256 samples, 25,600 in all.
+        // 32 of 256 samples, 25,600 in total.
         assert_eq!((mean.mean, mean.is_known(), mean.is_sure()), (800, true, false));
         mean.add(0);
-        // 60 samples, 22,400 in all: 373.3, with half a sample count added before the division 373.8.
+        // 60 samples, 22,400 in total: 373.3, with half a sample count added before the division 373.8.
         assert_eq!(mean.mean, 373);
         mean.add(0);
-        // 84 samples, 19,600 in all: 233.3.
+        // 84 samples, 19,600 in total: 233.3.
         assert_eq!((mean.mean, mean.is_sure()), (233, true));
     }
 

@@ -1,8 +1,8 @@
 //! The host's side of a drive: the block layer and its I/O schedulers.
 //!
-//! Each is a filter: a block device around a block device. Requests of the host are queued, merged, cut, ordered and
-//! handed on when there is a place below. Nothing here knows whether time is virtual, so one code runs before a
-//! simulated drive and before a real one.
+//! Each scheduler is a filter: a block device around a block device. It queues, merges, cuts and orders the host's
+//! requests, and dispatches them when there is room below. Nothing here knows whether time is virtual, so the same code
+//! runs before a simulated drive and before a real one.
 //!
 //! ```text
 //!  host ─► Filter ─► Filter ─► … ─► drive          "pasa+pai": PASA on top, PAI below it

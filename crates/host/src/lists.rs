@@ -1,16 +1,16 @@
-//! What schedulers keep requests in: first-in-first-out lists that give up a member anywhere, and sort trees.
+//! The data structures of schedulers: first-in-first-out lists with removal anywhere, and sort trees.
 
 use crate::pool::Id;
 use serde::{Deserialize, Serialize};
 
 const NONE: u32 = u32::MAX;
 
-/// A value for each request, by number; grows to the greatest number that was given one.
+/// A value for each request, by number; grows to the largest number in use.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ById<T>(Vec<T>);
 
 impl<T: Copy + Default> ById<T> {
-    /// Gives a request its value.
+    /// Sets the value of a request.
     #[inline]
     pub fn set(&mut self, id: Id, value: T) {
         if self.0.len() <= id.0 as usize {
@@ -19,7 +19,7 @@ impl<T: Copy + Default> ById<T> {
         self.0[id.0 as usize] = value;
     }
 
-    /// The value of a request; the default of one that was given none.
+    /// The value of a request; the default if none was set.
     #[inline]
     pub fn get(&self, id: Id) -> T {
         self.0.get(id.0 as usize).copied().unwrap_or_default()
@@ -57,12 +57,12 @@ impl List {
     pub fn last(&self) -> Option<Id> {
         (self.tail != NONE).then_some(Id(self.tail))
     }
-    /// How many.
+    /// The number of members.
     #[must_use]
     pub fn len(&self) -> u32 {
         self.len
     }
-    /// Whether there is none.
+    /// Whether it is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
@@ -119,7 +119,7 @@ impl Lists {
         list.len -= 1;
     }
 
-    /// Puts `by`, which is in no list, where `id` stands, which leaves.
+    /// Replaces `id` by `by`, which is in no list.
     pub fn replace(&mut self, list: &mut List, id: Id, by: Id) {
         self.make_room(by);
         let (before, after) = self.links[id.0 as usize];
@@ -167,16 +167,16 @@ const BLOCK: usize = 64;
 ///          50      62 70
 /// ```
 ///
-/// Most queues fit one block. Blocks that fall empty are kept for the next split, so that nothing is allocated once the
-/// tree has been as long as it gets.
+/// Most queues fit one block. Empty blocks are kept for the next split, so that nothing is allocated once the tree has
+/// reached its largest size.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct SortTree {
-    /// A key that is at most the least of the block of the same place, and above all keys of the one before.
+    /// By block: a key that is at most the smallest of this block, and above all keys of the block before.
     least: Vec<u128>,
     blocks: Vec<Vec<u128>>,
     spare: Vec<Vec<u128>>,
-    /// What was behind the last request that left: block and place. Most schedulers go on from there, so it is looked at
-    /// before a search. It may be out of date.
+    /// The position after the last removed request: block and index. Most schedulers continue from there, so it is
+    /// checked before a search. It may be out of date.
     near: (usize, usize),
     len: usize,
 }
@@ -200,14 +200,14 @@ impl SortTree {
         if self.least.len() <= 1 { 0 } else { self.least.partition_point(|least| *least <= key) - 1 }
     }
 
-    /// Where the first key stands that is not below this one: block and place; the place may be the block's end.
+    /// The position of the first key that is not below this one: block and index; the index may be the block's end.
     #[inline]
     fn seek(&self, key: u128) -> (usize, usize) {
         let at = self.block_of(key);
         (at, self.blocks.get(at).map_or(0, |block| block.partition_point(|other| *other < key)))
     }
 
-    /// [`SortTree::seek`], with a look first at where the last request left.
+    /// As [`SortTree::seek`], but checks the position of the last removed request first.
     #[inline]
     fn seek_near(&self, key: u128) -> (usize, usize) {
         let (at, place) = self.near;
@@ -259,7 +259,7 @@ impl SortTree {
         self.near.1 += usize::from(at == self.near.0 && place < self.near.1);
     }
 
-    /// Takes out a request that was added with this first sector; answers the one after it.
+    /// Removes a request that was added with this first sector; returns the next one.
     pub fn remove(&mut self, first_sector: u64, id: Id) -> Option<Id> {
         let key = order(first_sector, id.0);
         let (at, place) = self.seek_near(key);
@@ -307,13 +307,13 @@ impl SortTree {
         self.at((0, 0))
     }
 
-    /// How many.
+    /// The number of members.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there is none.
+    /// Whether it is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
@@ -370,7 +370,7 @@ mod tests {
         let mut left_at = 0;
         let mut free: Vec<u32> = (0..3_000).rev().collect();
         for step in 0..60_000_u32 {
-            // Waves: the tree grows to some hundreds, then shrinks to none; now and then from its lower end.
+            // Waves: the tree grows to some hundreds of requests, then shrinks to none, sometimes from its lower end.
             let growing = step / 3_000 % 2 == 0;
             if growing == chance(&mut rng, 0.8) {
                 let sector = below(&mut rng, 2_000);

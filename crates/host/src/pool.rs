@@ -1,5 +1,4 @@
-//! The requests that wait in a filter: what the host asked for, and the queued requests made of it by merging and
-//! cutting.
+//! The requests in a filter: those of the host, and the queued requests that merging and cutting make of them.
 //!
 //! ```text
 //!  host requests   A ├────┤ B ├──┤ C ├──────┤        a completion each, when their last part is done
@@ -12,11 +11,11 @@ use serde::{Deserialize, Serialize};
 
 const NONE: u32 = u32::MAX;
 
-/// Number of a queued request; numbers of requests that left are used again.
+/// Number of a queued request; numbers of requests that left are reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Id(pub u32);
 
-/// A request as it waits: one or several of the host's, or a part of one.
+/// A queued request: one or several host requests, or a part of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Queued {
     /// First sector.
@@ -25,7 +24,7 @@ pub struct Queued {
     pub end_sector: u64,
     /// When the earliest of its parts was queued.
     pub queued_at: Nanos,
-    /// When it was handed to the device below; zero before.
+    /// When it was dispatched to the device below; zero before.
     pub handed_on_at: Nanos,
     /// Position in the order of arrival of the earliest of its parts.
     pub order: u64,
@@ -33,13 +32,13 @@ pub struct Queued {
     pub process: u32,
     /// The stream of the earliest of its parts.
     pub stream: u16,
-    /// What it asks for.
+    /// Its kind.
     pub kind: RequestKind,
-    /// Whether it is to be durable when it completes.
+    /// Whether it must be durable when it completes.
     pub fua: bool,
     /// Whether it may still grow.
     open: bool,
-    /// First and last of its links to requests of the host, by address.
+    /// First and last of its links to host requests, by address.
     links: (u32, u32),
 }
 
@@ -50,8 +49,8 @@ impl Queued {
         self.end_sector - self.first_sector
     }
 
-    /// Whether someone waits for it at once, as schedulers of Linux 2.6 mean it: a read. Whether a write was direct no
-    /// trace tells.
+    /// Whether it is synchronous in the sense of Linux 2.6 schedulers: a read. No trace records whether a write was
+    /// direct.
     #[must_use]
     pub fn is_sync(&self) -> bool {
         self.kind == RequestKind::Read
@@ -63,9 +62,9 @@ impl Queued {
 struct HostRequest {
     completion: Completion,
     parts_left: u32,
-    /// Parts that were not handed on; kept only where the device below keeps the order of overlapping requests.
+    /// Parts not yet dispatched; kept only if the device below keeps the order of overlapping requests.
     parts_here: u32,
-    /// Where it stands in `live`.
+    /// Its index in `live`.
     live_at: u32,
     /// Whether a later one waits for it.
     waited_for: bool,
@@ -77,21 +76,22 @@ struct Link {
     next: u32,
 }
 
-/// Sectors of a region, whose outstanding requests are counted, as a shift: 4 KiB, and 1 MiB for longer requests.
+/// Size of a region whose outstanding requests are counted, as a shift in sectors: 4 KiB, and 1 MiB for longer
+/// requests.
 const REGION_SHIFT: u32 = 3;
 const WIDE_SHIFT: u32 = 11;
-/// Counts at first, and the most. There are 64 for each outstanding request, so that of requests that overlap none few have
-/// to be looked at more closely.
+/// Initial and largest number of counts. There are 64 for each outstanding request, so that few requests without an
+/// overlap need a closer check.
 const REGIONS: usize = 4_096;
 const REGIONS_MAX: usize = 1 << 17;
 const REGIONS_PER_REQUEST: usize = 64;
-/// Regions of a request that are counted one by one; a longer request is counted by wide regions, and if it has more of
-/// those, it is looked at by every later one.
+/// Largest number of regions of a request that are counted one by one. A longer request is counted by wide regions; if
+/// it has too many of those as well, every later request is compared with it.
 const REGIONS_COUNTED: u64 = 32;
-/// Regions that are looked at for a long request before all live ones are.
+/// Largest number of regions checked for a long request; beyond it, all live requests are compared.
 const REGIONS_LOOKED_AT: u64 = 1_024;
 
-/// A request of the host that may conflict with later ones; beside the others in memory, since all are looked through.
+/// A host request that may conflict with later ones; stored contiguously, because all of them are scanned.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Live {
     first_sector: u64,
@@ -101,27 +101,28 @@ struct Live {
     reads: bool,
 }
 
-/// The regions of one size that lie between two sectors, folded to a power of two of counts; none if they are too many.
+/// The regions of one size between two sectors, folded to a power of two of counts; none if there are too many.
 #[inline]
 fn regions(sectors: (u64, u64), shift: u32, counts: usize, most: u64) -> Option<impl Iterator<Item = usize> + use<>> {
     let (first, last) = (sectors.0 >> shift, (sectors.1 - 1) >> shift);
     let mask = counts - 1;
-    // Each run of 1,024 regions is moved by a distance of its own: file systems begin at like places of many groups.
-    #[allow(clippy::cast_possible_truncation)] // what is cut off is folded away anyway
+    // Each run of 1,024 regions is shifted by its own distance, because file systems start at similar places in many
+    // groups.
+    #[allow(clippy::cast_possible_truncation)] // the truncated bits are folded away anyway
     let fold = move |region: u64| region.wrapping_add((region >> 10).wrapping_mul(0x9e37_79b9)) as usize & mask;
     (last - first < most).then(|| (first..=last).map(fold))
 }
 
-/// Outstanding requests by region: one whose regions are all at zero overlaps nothing.
+/// Counts of outstanding requests by region: a request whose regions are all at zero overlaps nothing.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Regions {
     /// Reads, and requests that change something.
     counts: [Vec<u16>; 2],
-    /// Requests too long for those, by wide regions, likewise.
+    /// The same for longer requests, by wide regions.
     wide: [Vec<u16>; 2],
-    /// How many requests are counted by wide regions.
+    /// Number of requests counted by wide regions.
     wide_live: u32,
-    /// Requests too long to be counted by region, likewise.
+    /// Requests too long to be counted by region: reads, and requests that change something.
     long: [u32; 2],
 }
 
@@ -131,7 +132,7 @@ impl Regions {
         Self { counts: counts(count), wide: counts(REGIONS), wide_live: 0, long: [0; 2] }
     }
 
-    /// Whether it is time for more counts, and how many.
+    /// The new number of counts, if more are needed.
     #[inline]
     fn growth(&self, live: usize) -> Option<usize> {
         let now = self.counts[0].len();
@@ -153,7 +154,7 @@ impl Regions {
 
     #[inline]
     fn add(&mut self, live: &Live) {
-        // A count at its greatest stays there, which costs time only.
+        // A saturated count stays saturated, which costs only time.
         self.change(live, |count| *count = count.saturating_add(1), |long| *long += 1);
     }
 
@@ -165,7 +166,7 @@ impl Regions {
     /// Whether a request may overlap an outstanding one in a way that matters.
     #[inline]
     fn may_conflict(&self, request: &Request) -> bool {
-        // Reads matter to changes only; without a branch, since nobody foresees which it is.
+        // Reads conflict only with changes; computed without a branch, because the kind is unpredictable.
         let with_reads = u16::from(request.kind != RequestKind::Read);
         let sectors = (request.first_sector, request.end_sector());
         let counted = |[reads, changes]: &[Vec<u16>; 2], shift, most| {
@@ -193,11 +194,11 @@ pub struct Pool {
     /// Queued requests that may grow, by end and by start; the lowest two bits are the kind.
     by_end: ByKey,
     by_start: ByKey,
-    /// Whether requests are looked for by start too.
+    /// Whether requests are also searched by start.
     keeps_starts: bool,
 }
 
-/// Where counts by direction keep a kind: reads first, all others second.
+/// The index of a kind in counts by direction: reads 0, all others 1.
 pub(crate) fn side(kind: RequestKind) -> usize {
     usize::from(kind != RequestKind::Read)
 }
@@ -230,19 +231,19 @@ impl Pool {
         &self.queued[id.0 as usize]
     }
 
-    /// Queued requests, those below included.
+    /// Number of queued requests, including those below.
     pub(crate) fn queued_count(&self) -> usize {
         self.queued.len() - self.free_queued.len()
     }
 
-    /// Cuts a queued request at a sector inside it. It keeps what lies before; the answer is the rest, which does not
-    /// grow any more unless [`Pool::reopen`] is called.
+    /// Cuts a queued request at a sector inside it. It keeps the part before the sector; returns the rest, which no
+    /// longer grows unless [`Pool::reopen`] is called.
     pub fn split(&mut self, id: Id, at: u64) -> Id {
         let whole = *self.get(id);
         assert!(whole.first_sector < at && at < whole.end_sector, "a cut lies inside the request");
         let was_open = whole.open;
         self.close(id);
-        // Links are in order of address, and each request of the host covers its sectors without a gap.
+        // Links are in order of address, and each host request covers its sectors without a gap.
         let (mut last, mut at_link) = (NONE, whole.links.0);
         while self.hosts[self.links[at_link as usize].host as usize].completion.request.end_sector() <= at {
             last = at_link;
@@ -250,7 +251,7 @@ impl Pool {
         }
         let host = self.links[at_link as usize].host;
         let first_of_rest = if self.hosts[host as usize].completion.request.first_sector < at {
-            // One that lies on both sides.
+            // A host request on both sides of the cut.
             self.hosts[host as usize].parts_left += 1;
             self.hosts[host as usize].parts_here += 1;
             let rest = self.link(host);
@@ -286,7 +287,7 @@ impl Pool {
         }
     }
 
-    /// Lets a request grow no more.
+    /// Stops a request from growing.
     pub fn close(&mut self, id: Id) {
         let queued = &mut self.queued[id.0 as usize];
         if !std::mem::take(&mut queued.open) {
@@ -299,23 +300,23 @@ impl Pool {
         }
     }
 
-    /// A request goes below and grows no more.
+    /// A request goes below and no longer grows.
     pub(crate) fn hand_on(&mut self, id: Id, now: Nanos) {
         self.close(id);
         self.queued[id.0 as usize].handed_on_at = now;
     }
 
-    /// The open request that ends where one of this kind begins.
+    /// The open request that ends where a request of this kind begins.
     pub(crate) fn ending_at(&self, sector: u64, kind: RequestKind) -> Option<Id> {
         self.by_end.get(key(sector, kind))
     }
 
-    /// The open request that begins where one of this kind ends.
+    /// The open request that begins where a request of this kind ends.
     pub(crate) fn starting_at(&self, sector: u64, kind: RequestKind) -> Option<Id> {
         self.by_start.get(key(sector, kind))
     }
 
-    /// Joins two queued requests that adjoin into the one that is to stay; the other's number is free then.
+    /// Joins two adjacent queued requests into the one that stays; the other's number becomes free.
     pub(crate) fn join(&mut self, front: Id, back: Id, stays: Id) {
         let was_open = self.get(stays).open;
         self.close(front);
@@ -366,7 +367,7 @@ impl Pool {
         })
     }
 
-    /// Notes a request of the host; its tag is its position in the order of arrival.
+    /// Records a host request; its tag is its position in the order of arrival.
     pub(crate) fn arrives(&mut self, request: Request, tag: u64) -> u32 {
         let host = HostRequest {
             completion: Completion { tag: Tag(tag), request, start: Nanos(u64::MAX), ..Completion::default() },
@@ -396,12 +397,12 @@ impl Pool {
         &self.hosts[host as usize].completion.request
     }
 
-    /// From now on later requests that overlap this one are told so. Answers the newest earlier one that it overlaps
-    /// itself, if order matters between them.
+    /// Registers a request, so that later requests that overlap it are detected. Returns the newest earlier request
+    /// that overlaps it, if their order matters.
     pub(crate) fn admit(&mut self, host: u32) -> Option<u32> {
         let Completion { request, tag, .. } = &self.hosts[host as usize].completion;
         if request.sectors == 0 {
-            return None; // a flush covers what was acknowledged, and that is below already
+            return None; // a flush covers acknowledged requests, which are below already
         }
         let live = Live {
             first_sector: request.first_sector,
@@ -421,8 +422,8 @@ impl Pool {
         conflict
     }
 
-    /// The newest request that came before this one, overlaps it, and is not a read like it; it is noted that one waits
-    /// for it.
+    /// The newest request that came before this one and overlaps it, unless both are reads; records that a request
+    /// waits for it.
     pub(crate) fn conflict(&mut self, host: u32) -> Option<u32> {
         let Completion { request, tag, .. } = &self.hosts[host as usize].completion;
         if !self.regions.may_conflict(request) {
@@ -430,7 +431,7 @@ impl Pool {
         }
         let (first, end, reads) = (request.first_sector, request.end_sector(), request.kind == RequestKind::Read);
         let overlaps = |other: &Live| (other.first_sector < end) & (first < other.end_sector);
-        // Nearly none does, so several are compared at a branch.
+        // Overlaps are rare, so several requests are compared per branch.
         let some_do = |several: &[Live]| several.iter().fold(false, |some, other| some | overlaps(other));
         let overlapping =
             self.live.chunks(8).filter(|several| some_do(several)).flatten().filter(|other| overlaps(other));
@@ -440,7 +441,7 @@ impl Pool {
         Some(found)
     }
 
-    /// A queued request made of one of the host's.
+    /// Creates a queued request from a host request.
     pub(crate) fn queue(&mut self, host: u32, now: Nanos) -> Id {
         let Completion { request, tag, .. } = self.hosts[host as usize].completion;
         let link = self.link(host);
@@ -459,8 +460,8 @@ impl Pool {
         })
     }
 
-    /// A queued request went to a device that keeps the order of overlapping requests itself: those of the host that
-    /// are below as a whole hold up nobody any more. Hands those that a later one waits for to `gone`.
+    /// A queued request went to a device that keeps the order of overlapping requests itself: host requests that are
+    /// below completely no longer block others. Passes those that a later one waits for to `gone`.
     pub(crate) fn handed_on(&mut self, id: Id, mut gone: impl FnMut(u32)) {
         let mut at = self.get(id).links.0;
         while at != NONE {
@@ -477,9 +478,9 @@ impl Pool {
         }
     }
 
-    /// A queued request has ended: hands every request of the host that has no part left to `done`, with whether a later
-    /// one waits for it. The number is free then. A request of the host fails if one of its parts does, with the error of
-    /// the first that did.
+    /// A queued request has completed: passes every host request without remaining parts to `done`, with whether a
+    /// later one waits for it. The number becomes free. A host request fails if one of its parts fails, with the error
+    /// of the first that failed.
     pub(crate) fn completed(&mut self, id: Id, below: &Completion, mut done: impl FnMut(Completion, u32, bool)) {
         let mut at = self.get(id).links.0;
         let (mut flash_ops, mut erases) = (below.flash_ops, below.erases);
@@ -493,11 +494,11 @@ impl Pool {
             if let Err(error) = &below.result {
                 result = result.and_then(|()| Err(error.clone()));
             }
-            // Put together in registers: a copy of fields just written waits for them to reach the cache.
+            // Assembled in registers: copying fields that were just written would wait for them to reach the cache.
             let completion = Completion {
                 start: so_far.start.min(below.start),
                 end: so_far.end.max(below.end),
-                // What merged requests set off counts once.
+                // The flash operations of merged requests count once.
                 flash_ops: so_far.flash_ops.saturating_add(std::mem::take(&mut flash_ops)),
                 erases: so_far.erases.saturating_add(std::mem::take(&mut erases)),
                 tag: so_far.tag,

@@ -1,4 +1,4 @@
-//! What is known of a drive from the outside.
+//! The sizes of a drive as seen from outside.
 
 use flashwright_block::Bytes;
 use schemars::JsonSchema;
@@ -18,7 +18,7 @@ use std::str::FromStr;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Finding {
-    /// Nobody has measured it, or no verdict was possible.
+    /// Not measured, or no verdict was possible.
     #[default]
     Unknown,
     /// The drive has none.
@@ -28,7 +28,7 @@ pub enum Finding {
 }
 
 impl Finding {
-    /// The size in sectors of 512 bytes, rounded down; none where it is unknown or absent.
+    /// The size in sectors of 512 bytes, rounded down; none if it is unknown or absent.
     #[must_use]
     pub fn sectors(self) -> Option<u64> {
         match self {
@@ -81,7 +81,7 @@ impl Serialize for Finding {
 
 impl<'de> Deserialize<'de> for Finding {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // A bare number of bytes or text, in which it may stand as well.
+        // A bare number of bytes, or text, which may also be a bare number.
         #[derive(Deserialize)]
         #[serde(untagged)]
         enum Given {
@@ -101,17 +101,17 @@ impl<'de> Deserialize<'de> for Finding {
     }
 }
 
-/// `[host.profile]`: the sizes of a drive that parameter-aware schedulers go by, as a probe finds them or a user knows
-/// them (Kim et al., section 4.1).
+/// `[host.profile]`: the sizes of a drive that parameter-aware schedulers use, found by a probe or known to the user
+/// (Kim et al., section 4.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct Profile {
-    /// The unit that the drive reads and writes inside.
+    /// The unit in which the drive reads and writes internally.
     pub clustered_page: Finding,
-    /// The unit that it erases.
+    /// The unit in which the drive erases.
     pub clustered_block: Finding,
-    /// The RAM from which it serves reads again.
+    /// Size of the RAM from which the drive serves repeated reads.
     pub read_buffer: Finding,
-    /// The RAM that takes writes before flash does.
+    /// Size of the RAM that takes writes before the flash does.
     pub write_buffer: Finding,
 }

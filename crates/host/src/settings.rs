@@ -1,4 +1,4 @@
-//! What users choose about the host's side.
+//! Settings of the host's side.
 
 use crate::profile::Profile;
 use crate::schedulers::{SchedulerName, SchedulerSettings};
@@ -76,16 +76,17 @@ impl<'de> Deserialize<'de> for Chain {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct BlockLayerSettings {
-    /// Longest request that merging makes (`max_sectors_kb`). Schedulers that cut requests themselves lift it.
+    /// Longest request that merging makes (`max_sectors_kb`). Schedulers that cut requests themselves ignore it.
     #[schemars(extend("x-minimum" = "512 B", "x-maximum" = "512 GiB"))]
     pub max_request: Bytes,
-    /// Queued requests of a direction; more wait unseen (`nr_requests`).
+    /// Largest number of queued requests per direction; further requests wait outside the scheduler (`nr_requests`).
     #[schemars(range(min = 1), extend("x-expected" = "at least {min}"))]
     pub queue_requests: u32,
-    /// An idle queue hands nothing on until so many requests wait; 0 or 1 for at once. Only the uppermost filter does it.
+    /// Plugging: an idle queue dispatches nothing until this many requests wait; 0 or 1 dispatches at once. Only the
+    /// topmost scheduler plugs.
     pub plug_requests: u32,
-    /// Or until this time has passed, or until the host lets time pass with a read, a flush or a forced write among them, for
-    /// which somebody waits, or can do nothing but wait.
+    /// A plug also ends after this time, when the host waits for a plugged read, flush or forced write, or when the
+    /// host can do nothing but wait.
     pub plug_delay: Nanos,
     /// Whether requests are merged at all (`nomerges`).
     pub merge: bool,
@@ -107,14 +108,14 @@ impl Default for BlockLayerSettings {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct StackSettings {
-    /// I/O schedulers from the host down to the drive, such as `"deadline"` or `"pasa+pai"`; `"none"` hands requests on
-    /// as they come.
+    /// I/O schedulers from the host down to the drive, such as `"deadline"` or `"pasa+pai"`; `"none"` passes requests
+    /// on as they come.
     pub scheduler: Chain,
     /// Queueing and merging before each scheduler.
     pub block_layer: BlockLayerSettings,
-    /// What is known of the drive.
+    /// The known sizes of the drive.
     pub profile: Profile,
-    /// Settings of the schedulers, each in a table of its name.
+    /// Settings of the schedulers, each in a table named after it.
     #[serde(flatten)]
     pub schedulers: SchedulerSettings,
 }

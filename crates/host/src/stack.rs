@@ -7,7 +7,7 @@ use crate::settings::StackSettings;
 use flashwright_block::{Ahead, BlockDevice, Completion, DeviceInfo, IoError, Nanos, Request, SECTOR_BYTES, Tag};
 use serde::{Deserialize, Serialize};
 
-/// What is wrong with the settings of a stack.
+/// A validation error of the settings of a stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StackError {
     /// The key below `[host]`, such as `deadline.fifo-batch`.
@@ -26,12 +26,12 @@ pub enum Stack<D> {
     Filtered(Box<Filter<Stack<D>>>),
 }
 
-/// Longest request of a filter that cuts by itself: what a request's length can say.
+/// Longest request of a filter that cuts itself: the largest length that a request can have.
 const LIFTED_SECTORS: u64 = 1 << 30;
 
 impl StackSettings {
-    /// What contradicts itself or is missing for a device of this size, the greatest number where it is not yet known;
-    /// empty where all is well.
+    /// Settings that contradict each other or are missing for a device of this size (the largest number if it is not
+    /// yet known); empty if all is well.
     #[must_use]
     pub fn problems(&self, device_sectors: u64) -> Vec<StackError> {
         let mut problems = Vec::new();
@@ -121,7 +121,7 @@ impl<D: BlockDevice> Stack<D> {
         }
     }
 
-    /// What each filter did, from the host down.
+    /// The counts of each filter, from the host down.
     #[must_use]
     pub fn figures(&self) -> Vec<LayerFigures> {
         let (mut all, mut at) = (Vec::new(), self);
@@ -132,7 +132,7 @@ impl<D: BlockDevice> Stack<D> {
         all
     }
 
-    /// Sets the counts of all filters to zero, for the end of a warm-up.
+    /// Resets the counts of all filters to zero, for the end of a warm-up.
     pub fn reset_figures(&mut self) {
         let mut at = self;
         while let Self::Filtered(filter) = at {

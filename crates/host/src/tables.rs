@@ -1,4 +1,4 @@
-//! What a filter finds requests by: the tag they have below, and the sector where one that adjoins them would begin.
+//! The lookup tables of a filter: requests by their tag below, and by the sector where an adjacent request would begin.
 
 use crate::pool::Id;
 use rustc_hash::FxHashMap;
@@ -7,11 +7,11 @@ use std::collections::VecDeque;
 
 const NONE: u32 = u32::MAX;
 
-/// Most tags between the oldest in flight and the newest that are kept in a row.
+/// Largest distance between the oldest and the newest tag in flight that the row covers.
 const ROW: usize = 4096;
 
-/// Requests below by their tags. Simulated devices and filters count theirs up, so most stand in a row at the tag's distance
-/// from the oldest in flight; any other tag is found by hash.
+/// Requests below by their tags. Simulated devices and filters number theirs consecutively, so most are in a row,
+/// indexed by the distance from the oldest tag in flight; any other tag is found by hash.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct InFlight {
     /// The tag of the first of the row.
@@ -21,7 +21,7 @@ pub(crate) struct InFlight {
 }
 
 impl InFlight {
-    /// A request goes below under a tag that none below has.
+    /// A request goes below under an unused tag.
     #[inline]
     pub fn insert(&mut self, tag: u64, id: Id) {
         if self.row.is_empty() {
@@ -34,7 +34,7 @@ impl InFlight {
         }
     }
 
-    /// A tag comes back.
+    /// The request of a tag has completed.
     #[inline]
     pub fn remove(&mut self, tag: u64) -> Option<Id> {
         let place = usize::try_from(tag.wrapping_sub(self.first)).ok();
@@ -50,11 +50,11 @@ impl InFlight {
     }
 }
 
-/// At most one request for each key. The chains of the buckets run through an entry for each request's number, so nothing is
-/// allocated once as many requests have been queued as ever are.
+/// At most one request for each key. The chains of the buckets link entries by request number, so nothing is allocated
+/// once the largest number of requests has been queued.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ByKey {
-    /// First request of each bucket; a power of two of them, at least twice as many as entries.
+    /// First request of each bucket; their number is a power of two, at least twice the number of entries.
     buckets: Vec<u32>,
     /// Key and next of the bucket, by number.
     entries: Vec<(u64, u32)>,
@@ -82,7 +82,7 @@ impl ByKey {
         None
     }
 
-    /// Puts a request in, which is not in, in place of the one that had its key.
+    /// Adds a request that is not in the table, replacing the one with the same key.
     #[inline]
     pub fn insert(&mut self, key: u64, id: Id) {
         if self.entries.len() <= id.0 as usize {
@@ -94,13 +94,13 @@ impl ByKey {
         self.buckets[bucket] = id.0;
     }
 
-    /// Takes a request out if it is in under this key.
+    /// Removes a request if it has this key.
     #[inline]
     pub fn remove(&mut self, key: u64, id: Id) {
         self.take(key, Some(id));
     }
 
-    /// Takes out what has this key, if it is this request where one is named.
+    /// Removes the request with this key; if a request is given, only if it is that one.
     #[inline]
     fn take(&mut self, key: u64, only: Option<Id>) {
         let bucket = self.bucket(key);
@@ -151,7 +151,7 @@ mod tests {
         let mut rng = Seed(1).stream("tables");
         for counted in [1.0, 0.9, 0.0] {
             let (mut below_now, mut known) = (InFlight::default(), FxHashMap::<u64, u32>::default());
-            let mut tag = u64::MAX - 5_000; // numbers come round
+            let mut tag = u64::MAX - 5_000; // numbers wrap around
             for id in 0..40_000_u32 {
                 let counts = chance(&mut rng, counted);
                 let fresh = if counts { tag } else { below(&mut rng, 1 << 40) };
@@ -160,7 +160,7 @@ mod tests {
                     below_now.insert(fresh, Id(id));
                     id
                 });
-                // The first request stays for good, so the row fills up.
+                // The first request stays, so the row fills up.
                 let gone = if counts { tag.wrapping_sub(1 + below(&mut rng, 40)) } else { fresh };
                 if gone != u64::MAX - 5_000 {
                     assert_eq!(below_now.remove(gone), known.remove(&gone).map(Id));

@@ -4,7 +4,7 @@ use crate::common::Recorder;
 use flashwright_block::{BlockDevice, Completion, Nanos, Request, RequestKind};
 use flashwright_host::{Stack, StackSettings};
 
-/// Submits requests that all come at 0, and answers how many of a kind and process went in a row each time.
+/// Submits requests that all come at 0, and returns how many of a kind and process went in a row each time.
 fn runs(settings: &str, requests: impl Iterator<Item = (RequestKind, u32)>) -> Vec<(RequestKind, u32, u32)> {
     let text = format!(
         "scheduler = \"cfq\"\nblock-layer = {{ plug-requests = 0, queue-requests = 1000 }}\ncfq = {{ {settings} }}"

@@ -1,5 +1,5 @@
-//! What holds for every cut: PAS and PASA as Kim et al. define them in section 5.2, for any drive and any request, by
-//! themselves and through a filter.
+//! Properties of every cut: PAS and PASA as defined in Kim et al., section 5.2, for any drive and any request, alone
+//! and through a filter.
 
 use crate::common::Recorder;
 use flashwright_block::{BlockDevice, Bytes, Completion, Nanos, Request, RequestKind, SECTOR_BYTES};

@@ -1,4 +1,4 @@
-//! Schedules worked by hand, one file each in `tests/golden/host`.
+//! Schedules worked out on paper, one file each in `tests/golden/host`.
 
 use crate::common::{Recorder, request, written};
 use flashwright_block::{BlockDevice, Completion, Nanos};
@@ -11,7 +11,7 @@ use std::path::Path;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct Schedule {
-    /// What it shows, and how it was worked.
+    /// What it shows, and how it was worked out.
     about: String,
     /// Sectors of the device.
     sectors: u64,
@@ -26,7 +26,7 @@ struct Schedule {
     /// When each request is done, in the order of `requests`, where that matters.
     #[serde(default)]
     completed: Vec<String>,
-    /// What the uppermost scheduler counted, where that matters.
+    /// The counts of the topmost scheduler, if they matter.
     #[serde(default)]
     figures: BTreeMap<String, f64>,
 }
@@ -46,7 +46,7 @@ fn play(schedule: &Schedule) -> (Vec<String>, Vec<String>, Vec<(String, f64)>) {
         }
         stack.submit(request).expect("no faults");
     }
-    // The host goes on to live, it does not only wait: plugs and pending queues run out by their own times.
+    // The host continues to run instead of only waiting: plugs and pending queues end at their own times.
     while stack.wait(Nanos(60_000_000_000), &mut done).expect("no faults") {
         note(&done);
     }

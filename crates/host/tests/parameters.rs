@@ -1,5 +1,4 @@
-//! What holds for schedulers that go by what is known of the drive: bounds of waiting, batches, and settings that cannot
-//! be.
+//! Properties of schedulers that use the drive's known sizes: bounds of waiting, batches, and impossible settings.
 
 use crate::common::Recorder;
 use flashwright_block::{BlockDevice, Completion, Nanos, Request, RequestKind, Rng, Seed, below, chance};

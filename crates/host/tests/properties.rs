@@ -1,5 +1,5 @@
-//! What holds for every scheduler and every stack of them: each request of the host completes once, its sectors reach the
-//! device once, a read gets what was written last before it, and none waits for ever.
+//! Properties of every scheduler and every stack of them: each host request completes once, its sectors reach the
+//! device once, a read returns what was last written before it, and no request waits forever.
 
 use crate::common::Recorder;
 use flashwright_block::{BlockDevice, Completion, Nanos, Request, RequestKind, Rng, Seed, below, chance};

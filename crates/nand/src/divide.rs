@@ -1,4 +1,4 @@
-//! Division by a number known only at run time, at the price of a multiplication.
+//! Division by a run-time constant, at the cost of a multiplication.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,23 +1,23 @@
-//! How a drive's flash is laid out.
+//! The geometry of a drive's flash.
 
 use crate::{BlockId, DieId, Divisor, PlaneId, Ppn};
 use flashwright_block::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The order in which a chip lets the pages of a block be programmed.
+/// The order in which a chip allows the pages of a block to be programmed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProgramOrder {
-    /// A page may be programmed only while all pages above it are still erased: gaps allowed, going back is not.
-    /// What large-block NAND demands.
+    /// A page may be programmed only while all higher pages of the block are still erased: gaps are allowed, going back
+    /// is not, as large-block NAND demands.
     #[default]
     Ascending,
     /// Any erased page may be programmed, as small-block NAND allows.
     Any,
 }
 
-/// The shape of the flash, with the divisions that address arithmetic needs prepared.
+/// The geometry of the flash, with the divisors of address arithmetic prepared.
 ///
 /// ```
 /// # use flashwright_nand::{Geometry, Ppn, BlockId};
@@ -40,13 +40,13 @@ pub struct Geometry {
 }
 
 impl Geometry {
-    /// Most pages a drive may have: physical page numbers are 32 bits wide, and one value means "none".
+    /// Largest number of pages of a drive: physical page numbers have 32 bits, and one value means "none".
     pub const PAGES_MAX: u64 = u32::MAX as u64 - 1;
 
     /// A geometry of the given counts.
     ///
     /// # Panics
-    /// If a count is 0 or the pages exceed [`Self::PAGES_MAX`]; configurations are checked before they get here.
+    /// If a count is 0 or the pages exceed [`Self::PAGES_MAX`]; configurations are validated before.
     #[must_use]
     #[allow(clippy::too_many_arguments)]
     pub fn new(

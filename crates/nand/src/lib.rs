@@ -1,13 +1,13 @@
-//! The flash chip: where pages lie, what state they are in, and which steps are legal.
+//! The flash chip: addresses of pages, their states, and which steps are legal.
 //!
 //! ```text
 //!  channel ── die ── plane ── block ── page        PPN = block * pages_per_block + page
 //!                                                  block = plane * blocks_per_plane + index in the plane
 //! ```
 //!
-//! [`Nand`] is the only place where NAND law is asserted, in release builds too: a page is programmed once
-//! between erases and in the order its chip demands, an erase takes a whole block, a retired or factory-bad
-//! block is never erased or programmed. It knows nothing of validity or mapping.
+//! [`Nand`] is the only place where the rules of NAND are asserted, in release builds too: a page is programmed once
+//! between erases and in the order its chip demands, an erase takes a whole block, a retired or factory-bad block is
+//! never erased or programmed. It knows nothing of validity or mapping.
 
 mod divide;
 mod geometry;

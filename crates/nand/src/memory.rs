@@ -1,7 +1,7 @@
-//! Hints to the simulating machine's memory. They never change a result; the one place of this crate that needs
-//! `unsafe`, for two calls that neither read nor write what they are given.
+//! Hints to the memory of the machine that runs the simulation. They never change a result. This is the only place of
+//! the crate that needs `unsafe`, for two calls that neither read nor write the given memory.
 
-/// Asks for the cache line of `table[index]`; an index past the end is ignored.
+/// Prefetches the cache line of `table[index]`; an index past the end is ignored.
 #[inline(always)]
 pub fn prefetch<T>(table: &[T], index: usize) {
     #[cfg(target_arch = "x86_64")]
@@ -17,7 +17,7 @@ pub fn prefetch<T>(table: &[T], index: usize) {
     let _ = (table, index);
 }
 
-/// A table of `len` times `value`, on huge pages where the system gives them: random accesses to a map of many
+/// A table of `len` times `value`, on huge pages if the system provides them: random accesses to a map of many
 /// megabytes otherwise spend more time on address translation than on the map.
 #[must_use]
 pub fn table<T: Copy>(value: T, len: usize) -> Vec<T> {
@@ -37,8 +37,8 @@ fn advise_huge<T>(table: &Vec<T>) {
     if end.saturating_sub(start) < WORTHWHILE {
         return;
     }
-    // Sound: the range lies inside an allocation that `table` owns, and this advice changes no content. A kernel that
-    // knows no huge pages refuses, which is as good.
+    // Sound: the range lies inside an allocation that `table` owns, and this advice changes no content. A kernel
+    // without huge pages refuses, which does no harm.
     #[allow(unsafe_code)]
     let _ =
         unsafe { rustix::mm::madvise(start as *mut core::ffi::c_void, end - start, rustix::mm::Advice::LinuxHugepage) };

@@ -1,4 +1,4 @@
-//! The chip's state and its law.
+//! The chip's state and its rules.
 
 use crate::{BlockId, Geometry, Lpn, Ppn, ProgramOrder, prefetch, table};
 use serde::{Deserialize, Serialize};
@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 pub enum Condition {
     /// In use.
     Good,
-    /// Bad since the factory: never programmed, never erased.
+    /// Bad from the factory: never programmed, never erased.
     FactoryBad,
-    /// Its erase budget is spent: readable, never programmed or erased again.
+    /// Its erase budget is used up: readable, never programmed or erased again.
     Retired,
 }
 
-/// How many erases each block stands.
+/// How many erases each block survives.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum WearLimit {
     /// No limit: wear is counted only.
@@ -26,7 +26,7 @@ pub enum WearLimit {
     Each(Vec<u32>),
 }
 
-/// What one block's cells have been through.
+/// The wear and state of one block.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct BlockState {
     erases: u32,
@@ -35,20 +35,21 @@ struct BlockState {
     condition: Condition,
 }
 
-/// All chips of a drive: which pages are programmed, what their spare areas say, how often blocks were erased.
+/// All chips of a drive: which pages are programmed, the content of their spare areas, and how often blocks were
+/// erased.
 ///
-/// Every method that breaks the law of NAND panics, in release builds too: such a step can only be a bug in the
-/// translation layer that asked for it.
+/// A call that breaks the rules of NAND panics, in release builds too: such a step can only be a bug of the translation
+/// layer that made it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Nand {
     geometry: Geometry,
     order: ProgramOrder,
     limit: WearLimit,
-    /// Erases that a block stands in the mean and at most, where there is a limit.
+    /// Mean and maximum number of erases that a block survives, if there is a limit.
     cycles_mean: Option<f64>,
     cycles_most: u32,
     retired: u32,
-    /// The logical page number in each page's spare area; [`ERASED`] where nothing was programmed.
+    /// The logical page number in each page's spare area; [`ERASED`] if the page is not programmed.
     spare: Vec<u32>,
     blocks: Vec<BlockState>,
 }
@@ -56,7 +57,7 @@ pub struct Nand {
 const ERASED: u32 = u32::MAX;
 
 impl Nand {
-    /// Erased flash without wear. `factory_bad` lists the blocks that are bad from the start.
+    /// Erased flash without wear. `factory_bad` lists the blocks that are bad from the factory.
     ///
     /// # Panics
     /// If a block has more than 65,535 pages, or an id in `factory_bad` or the length of an individual wear limit
@@ -138,7 +139,7 @@ impl Nand {
         u32::from(self.blocks[block.index()].next_page)
     }
 
-    /// Pages of `block` programmed since its last erase: fewer than [`Nand::next_page`] where some were left out.
+    /// Pages of `block` programmed since its last erase: fewer than [`Nand::next_page`] if some were skipped.
     #[must_use]
     #[allow(clippy::cast_possible_truncation)] // a block has at most 65,535 pages
     pub fn pages_programmed(&self, block: BlockId) -> u32 {
@@ -160,7 +161,7 @@ impl Nand {
         self.blocks[block.index()].condition
     }
 
-    /// How often `block` may still be erased; none without a limit.
+    /// Remaining erases of `block`; none without a limit.
     #[must_use]
     pub fn cycles_left(&self, block: BlockId) -> Option<u32> {
         let limit = match &self.limit {
@@ -171,8 +172,8 @@ impl Nand {
         Some(limit - self.erases(block))
     }
 
-    /// How worn a block is, for comparison with others of this chip: what it was erased, or, where blocks stand
-    /// different numbers of erases, what it has spent beyond the one that stands most.
+    /// The wear of a block, for comparison with others of this chip: its erases, or, if budgets differ between blocks,
+    /// the largest budget minus its remaining erases.
     #[must_use]
     pub fn wear_rank(&self, block: BlockId) -> u32 {
         match &self.limit {
@@ -181,13 +182,13 @@ impl Nand {
         }
     }
 
-    /// Erases that a block stands in the mean; none without a limit.
+    /// Mean number of erases that a block survives; none without a limit.
     #[must_use]
     pub fn cycles_mean(&self) -> Option<f64> {
         self.cycles_mean
     }
 
-    /// Blocks that were taken out of use.
+    /// Number of retired blocks.
     #[must_use]
     pub fn blocks_retired(&self) -> u32 {
         self.retired
@@ -208,7 +209,7 @@ impl Nand {
         *spare = lpn.0;
     }
 
-    /// Programs as many consecutive pages of one block as `lpns` has, from `first` on.
+    /// Programs `lpns.len()` consecutive pages of one block, from `first` on.
     ///
     /// # Panics
     /// As [`Nand::program`], for every page; also if the pages do not lie in one block.
@@ -238,7 +239,7 @@ impl Nand {
         state.next_page = state.next_page.max(end as u16);
     }
 
-    /// Erases a whole block and says whether its budget is now spent (one more fill is then allowed before
+    /// Erases a whole block and returns whether its budget is now used up (one more fill is then allowed before
     /// [`Nand::retire`]).
     ///
     /// # Panics
@@ -250,13 +251,13 @@ impl Nand {
         assert!(state.condition == Condition::Good, "erase of block {}, which is {:?}", block.0, state.condition);
         assert!(left != Some(0), "erase of block {} beyond its budget of {} cycles", block.0, state.erases);
         state.erases += 1;
-        // Only what was programmed needs clearing; the high-water mark bounds it.
+        // Only programmed pages need clearing; the high-water mark bounds them.
         self.spare[first..first + usize::from(state.next_page)].fill(ERASED);
         state.next_page = 0;
         left == Some(1)
     }
 
-    /// Takes a block out of use for good. Its pages stay readable.
+    /// Takes a block out of use permanently. Its pages stay readable.
     ///
     /// # Panics
     /// If the block is factory-bad.
@@ -274,13 +275,13 @@ impl Nand {
         self.condition(block) == Condition::Good && self.cycles_left(block) != Some(0)
     }
 
-    /// Warms the simulating machine's cache for the spare area of `ppn`; a page past the end is ignored.
+    /// Warms the CPU cache for the spare area of `ppn`; a page past the end is ignored.
     #[inline(always)]
     pub fn expect_spare(&self, ppn: Ppn) {
         prefetch(&self.spare, ppn.index());
     }
 
-    /// Warms the simulating machine's cache for the spare areas of `block`.
+    /// Warms the CPU cache for the spare areas of `block`.
     #[inline]
     pub fn expect_scan(&self, block: BlockId) {
         let first = self.geometry.first_page(block).index();

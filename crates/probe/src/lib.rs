@@ -1,7 +1,8 @@
-//! What a probe does to a drive: a pattern of requests is played in a closed loop, and each request's times come back.
+//! Plays the request patterns of probes: a pattern is played on a drive in a closed loop, and the times of each request
+//! are returned.
 //!
-//! It sees the block-device seam and nothing else: Cargo lists no simulator here, so a probe of a simulated drive knows no
-//! more than one of a real drive does. What the times mean is decided elsewhere.
+//! It sees only the block-device interface: this crate does not depend on the simulator, so a probe of a simulated
+//! drive knows no more than a probe of a real one. The times are interpreted elsewhere.
 
 use flashwright_block::{BlockDevice, Completion, IoError, Nanos, Request, RequestKind, Tag};
 use std::fmt;
@@ -9,7 +10,7 @@ use std::fmt;
 /// Requests to play, column by column; all columns have the same length.
 #[derive(Clone, Copy, Debug)]
 pub struct Pattern<'a> {
-    /// What is asked for.
+    /// The kinds of the requests.
     pub kinds: &'a [RequestKind],
     /// First sector touched.
     pub first_sectors: &'a [u64],
@@ -19,25 +20,25 @@ pub struct Pattern<'a> {
     pub depth: usize,
 }
 
-/// When the requests of a pattern were handed over and when they ended, on the device's clock. Requests that were never
-/// handed over, because the play was stopped, are missing from the end.
+/// When the requests of a pattern were submitted and completed, on the device's clock. Requests that were never
+/// submitted, because playing was stopped, are missing at the end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Samples {
-    /// When each was handed over.
+    /// When each was submitted.
     pub submitted: Vec<Nanos>,
-    /// When each was done.
+    /// When each completed.
     pub ended: Vec<Nanos>,
 }
 
-/// A play that a failed request ended, or a device that refused one or died.
+/// The error of a pattern that ended early because a request failed, or the device refused one or died.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failed {
     /// The first error.
     pub error: IoError,
     /// Position in the pattern of the request that met it; none for a dead device, which names no request.
     pub request: Option<usize>,
-    /// Everything that was handed over; the requests in flight with the one that failed were waited for. Of a dead device
-    /// those that never ended have [`NEVER_ENDED`] as their end.
+    /// All submitted requests, including those that were in flight with the failed one. On a dead device, requests that
+    /// never completed have [`NEVER_ENDED`] as their end.
     pub samples: Samples,
 }
 
@@ -52,11 +53,11 @@ impl std::error::Error for Failed {}
 /// The end of a request that a dead device never completed.
 pub const NEVER_ENDED: Nanos = Nanos(u64::MAX);
 
-/// Completions between two questions whether to go on.
+/// Completions between two checks whether to continue.
 const LOOK: usize = 64;
 
-/// Plays a pattern: as many requests outstanding as its depth says, the next handed over when one ends. All have ended when
-/// it returns. `go_on` is asked now and then; when it says no, nothing more is handed over.
+/// Plays a pattern with `depth` requests outstanding; when one completes, the next is submitted. All have completed
+/// when it returns. It calls `go_on` from time to time; when that returns false, it submits nothing more.
 ///
 /// ```
 /// # use flashwright_block::{BlockDevice, Bytes, Completion, DeviceInfo, IoError, Nanos, Request, RequestKind, Tag};
@@ -89,8 +90,8 @@ const LOOK: usize = 64;
 /// ```
 ///
 /// # Errors
-/// [`Failed`] at the first request that fails or is refused: nothing more is handed over, and what is outstanding is waited
-/// for, so that the device can be used further.
+/// [`Failed`] at the first request that fails or is refused: nothing more is submitted, and outstanding requests are
+/// waited for, so that the device can still be used.
 ///
 /// # Panics
 /// If the columns differ in length or the depth is 0.
@@ -103,7 +104,7 @@ pub fn play<D: BlockDevice + ?Sized>(
     assert!(kinds.len() == first_sectors.len() && kinds.len() == sectors.len(), "columns of one length");
     assert!(depth > 0, "at least one request outstanding");
     let mut samples = Samples { submitted: Vec::with_capacity(kinds.len()), ended: vec![NEVER_ENDED; kinds.len()] };
-    // Outstanding requests by tag; as many as the depth, so looking through them is quick.
+    // Outstanding requests by tag; at most `depth`, so a scan is quick.
     let mut outstanding: Vec<(Tag, usize)> = Vec::with_capacity(depth);
     let mut completion = Completion::default();
     let (mut next, mut until_look, mut going) = (0, LOOK, true);

@@ -1,10 +1,10 @@
-//! A play that fails: everything outstanding is waited for, and what was measured comes with the error.
+//! Playing that fails: it waits for everything outstanding, and the error contains the measurements.
 
 use flashwright_block::{BlockDevice, Bytes, Completion, DeviceInfo, IoError, Nanos, Request, RequestKind, Tag};
 use flashwright_probe::{NEVER_ENDED, Pattern, play};
 use std::collections::VecDeque;
 
-/// Takes 10 us for each request, one after the other; fails one, refuses one, or dies after so many.
+/// Takes 10 us for each request, one after the other; fails one, refuses one, or dies after a given number.
 #[derive(Default)]
 struct Device {
     now: u64,

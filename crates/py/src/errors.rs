@@ -20,7 +20,7 @@ pyo3::import_exception!(flashwright.errors, TargetError);
 pyo3::import_exception!(flashwright.errors, PolicyError);
 pyo3::import_exception!(flashwright.errors, InternalError);
 
-/// A failed run; what its source failed of depends on whether that is a trace.
+/// A failed run; the type of a source's error depends on whether it is a trace.
 pub fn run_error(error: &RunError, from_trace: bool) -> PyErr {
     let text = error.to_string();
     match error {
@@ -45,24 +45,24 @@ thread_local! {
     static PLACE: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// Panics are kept for [`guarded`] and not printed.
+/// Panics are stored for [`guarded`] and not printed.
 pub fn keep_panics() {
     std::panic::set_hook(Box::new(|info| PLACE.set(info.to_string().replace('\n', " "))));
 }
 
-/// Does `work` without the GIL. A panic, which is always our bug, becomes an exception.
+/// Runs `work` without the GIL. A panic, which is always our bug, becomes an exception.
 pub fn guarded<T: Send>(py: Python<'_>, work: impl FnOnce() -> PyResult<T> + Send) -> PyResult<T> {
     py.detach(|| caught(work))
 }
 
-/// As [`guarded`] for work that may take long and only reads: Ctrl-C is heeded on the way, and what is left of the work
-/// then comes to nothing.
+/// As [`guarded`], for work that may take long and only reads: Ctrl-C is handled meanwhile and discards the rest of the
+/// work.
 pub fn interruptible<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> PyResult<T> + Send + 'static,
 ) -> PyResult<T> {
     let (done, mut waiting) = mpsc::channel();
-    // Nobody may be left to hear of it.
+    // There may be no receiver left.
     std::thread::spawn(move || done.send(caught(work)).unwrap_or_default());
     loop {
         let heard;
@@ -74,7 +74,7 @@ pub fn interruptible<T: Send + 'static>(
             Ok(result) => return result,
             Err(RecvTimeoutError::Timeout) => py.check_signals()?,
             Err(RecvTimeoutError::Disconnected) => {
-                return Err(InternalError::new_err("internal error: a thread ended without a word"));
+                return Err(InternalError::new_err("internal error: a thread ended without a result"));
             }
         }
     }

@@ -1,8 +1,8 @@
-//! Policies written in Python, behind the seams for policies from outside.
+//! Policies written in Python, behind the adapters for policies from outside.
 //!
-//! While a policy is asked, the native tables move into the object that it looks at, and back when it has answered: so
-//! nothing is copied that it does not read, and an object that was kept shows nothing afterwards. A column is a NumPy array,
-//! made once and filled when it is first read in a call.
+//! During a call, the native tables move into the object that the policy reads, and back when it returns. So only
+//! columns that it reads are copied, and an object that the policy keeps shows nothing afterwards. A column is a NumPy
+//! array, created once and filled when it is first read in a call.
 
 use crate::errors::PolicyError;
 use flashwright_ftl::policies::placement::{HostRun, MakePlacement, MovedPages, PlacePages, PlacementContext};
@@ -19,18 +19,18 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// A policy as `flashwright/policies.py` hands it over.
+/// A policy as `flashwright/policies.py` passes it in.
 #[derive(FromPyObject)]
 pub struct Handed {
-    /// The configuration key of the policy whose place it takes.
+    /// The configuration key of the policy that it replaces.
     key: String,
     name: String,
-    /// Makes an instance that has begun: given a seed and what it is for.
+    /// Creates and initialises an instance, given a seed and the drive's parameters.
     make: Py<PyAny>,
-    /// What the result tells of it, as JSON text.
+    /// Its description in results, as JSON text.
     about: String,
     streams: u8,
-    /// Whether it wants to be asked about pages that cleaning moves.
+    /// Whether it is called for pages that cleaning moves.
     moves: bool,
     by_block: bool,
     keeps_reads: bool,
@@ -38,7 +38,7 @@ pub struct Handed {
     padding: bool,
 }
 
-/// What the parts of one policy share.
+/// State that the parts of one policy share.
 struct Shared {
     handed: Handed,
     calls: AtomicU64,
@@ -54,7 +54,7 @@ pub struct Given {
 }
 
 impl Given {
-    /// Policies that were handed over, and what a drive is to be built with.
+    /// Policies that were passed in, in the form that a drive is built with.
     pub fn new(handed: Vec<Handed>) -> (Self, Policies) {
         let (fault, cause) = (FaultCell::default(), Arc::default());
         let mut policies = Policies { ftl: Foreign { fault: fault.clone(), ..Foreign::default() }, manager: None };
@@ -85,7 +85,7 @@ impl Given {
         self.shared.iter().map(|shared| shared.handed.name.as_str()).collect::<Vec<_>>().join(", ")
     }
 
-    /// Why the run can't go on, if a policy is at fault. A signal that met it comes as itself, once.
+    /// Why the run can't continue, if a policy caused it. A signal during a policy's call is raised as itself, once.
     pub fn check(&self) -> PyResult<()> {
         let Some(what) = self.fault.get() else { return Ok(()) };
         Python::attach(|py| {
@@ -99,7 +99,7 @@ impl Given {
         })
     }
 
-    /// Names the policies where a result tells what was run.
+    /// Adds the policies' names to the configuration in a result.
     pub fn tell(&self, report: &mut Report) {
         report.policies = self.shared.iter().map(|shared| shared.used()).collect();
         for shared in &self.shared {
@@ -111,7 +111,7 @@ impl Given {
 }
 
 impl Shared {
-    /// What a result tells of it.
+    /// Its description in a result.
     fn used(&self) -> PolicyUsed {
         let about = serde_json::from_str::<PolicyUsed>(&self.handed.about).expect("written by policies.py");
         PolicyUsed { calls: self.calls.load(Relaxed), ..about }
@@ -119,7 +119,7 @@ impl Shared {
 }
 
 impl Shared {
-    /// Asks an instance, and counts it.
+    /// Calls a method of an instance and counts the call.
     fn ask<'py, A: pyo3::call::PyCallArgs<'py>>(
         &self,
         py: Python<'py>,
@@ -130,10 +130,10 @@ impl Shared {
         method.bound.bind(py).call1(arguments).map_err(|error| self.raised(py, method.name, error))
     }
 
-    /// Keeps what was raised and says so in a line.
+    /// Stores the exception and returns one line about it.
     #[cold]
     fn raised(&self, py: Python<'_>, method: &str, error: PyErr) -> String {
-        // Before Python 3.12 what was raised does not know its traceback yet.
+        // Before Python 3.12 the exception does not have its traceback yet.
         let traced = error.traceback(py).map_or(Ok(()), |trace| error.value(py).setattr("__traceback__", trace));
         let told = traced
             .and_then(|()| py.import("flashwright.drive.policies"))
@@ -144,7 +144,7 @@ impl Shared {
         format!("{method} raised {told}")
     }
 
-    /// An instance that has begun, and its methods. One that can't be made is the run's end.
+    /// An initialised instance, and its methods. An instance that can't be created ends the run.
     fn begin<const N: usize>(
         &self,
         seed: u64,
@@ -202,7 +202,7 @@ fn methods_of<const N: usize>(instance: &Bound<'_, PyAny>, names: [&'static str;
     Ok(found?.try_into().unwrap_or_else(|_| unreachable!("one for each name")))
 }
 
-/// A number that a method answered.
+/// A number that a method returned.
 fn number(answer: &Bound<'_, PyAny>, method: &str, expected: &str) -> Result<i64, String> {
     if !answer.is_instance_of::<PyBool>()
         && let Ok(number) = answer.extract()
@@ -223,12 +223,12 @@ fn described(answer: &Bound<'_, PyAny>) -> String {
     format!("{line} ({kind})")
 }
 
-const NOT_BEGUN: &str = "the policy could not be made";
+const NOT_BEGUN: &str = "the policy could not be created";
 
-/// A NumPy array of one row of numbers, made once and filled anew.
+/// A NumPy array of one column, created once and refilled.
 struct Column<T> {
     array: Option<Py<PyArray1<T>>>,
-    /// What is handed out: the filled part, read-only.
+    /// The filled part, read-only, which is passed to Python.
     shown: Option<(usize, Py<PyAny>)>,
     /// The call for which it was filled.
     filled: u64,
@@ -280,10 +280,10 @@ fn float(count: u64) -> f64 {
     count as f64
 }
 
-/// What an object shows while its policy is asked; `tables` is none at any other time.
+/// The data that an object shows during a call of its policy; `tables` is none at any other time.
 struct Shown<T, C> {
     tables: Option<Box<T>>,
-    /// Stands in for the tables where they come from.
+    /// A placeholder for the tables in their original place.
     spare: Option<Box<T>>,
     call: u64,
     columns: C,
@@ -306,13 +306,13 @@ impl<T: Default, C: Default> Shown<T, C> {
     }
 }
 
-/// Never waits: who waits for a lock with the interpreter's in hand can wait forever.
+/// Never waits: waiting for a lock while holding the GIL can deadlock.
 fn opened<'a, T>(shown: &'a Mutex<T>, what: &str) -> PyResult<MutexGuard<'a, T>> {
     shown.try_lock().map_err(|_| PolicyError::new_err(format!("{what} is in use by another thread")))
 }
 
 fn gone(what: &str, method: &str) -> PyErr {
-    PolicyError::new_err(format!("{what} shows its drive during {method} only; copy what is to be kept"))
+    PolicyError::new_err(format!("{what} is valid only during {method}; copy the values that you keep"))
 }
 
 #[derive(Default)]
@@ -387,7 +387,7 @@ struct GroupColumns {
     held_for: Column<f64>,
 }
 
-/// What the RAM holds, as a buffer policy sees it.
+/// The content of the RAM, as a buffer policy sees it.
 #[pyclass(module = "flashwright._core", frozen)]
 pub struct Buffer {
     shown: Mutex<Shown<HeldGroups, GroupColumns>>,
@@ -439,7 +439,7 @@ group_columns! {
     held_for: |tables| tables.held_for().map(float),
 }
 
-/// Makes the instances of one policy.
+/// Creates the instances of one policy.
 struct Maker(Arc<Shared>);
 
 impl MakeVictim for Maker {
@@ -487,7 +487,7 @@ impl PickVictim for Victim {
             let shown = &unit.get().shown;
             opened(shown, "unit").map_err(|error| error.to_string())?.take_from(blocks);
             let answer = self.shared.ask(py, pick, (unit,));
-            // Nobody else holds it for longer than a look.
+            // No other thread holds it for longer than a read.
             shown.lock().expect("nobody panics holding it").give_back(blocks);
             number(&answer?, "pick", "one of unit.blocks")
         })
@@ -624,7 +624,7 @@ impl ChooseLeaving for Choice {
             let shown = &buffer.get().shown;
             opened(shown, "buffer").map_err(|error| error.to_string())?.take_from(groups);
             let answer = self.shared.ask(py, choose, (buffer,));
-            // Nobody else holds it for longer than a look.
+            // No other thread holds it for longer than a read.
             shown.lock().expect("nobody panics holding it").give_back(groups);
             number(&answer?, "choose", "one of buffer.blocks")
         })

@@ -1,6 +1,6 @@
 //! The border to Python: translates types and errors, releases the GIL, decides nothing.
 //!
-//! Structured text crosses as TOML or JSON, columns as NumPy arrays. Names, defaults and documentation are in
+//! Structured data cross as TOML or JSON text, columns as NumPy arrays. Names, defaults and documentation are in
 //! `python/flashwright`.
 
 mod errors;
@@ -34,7 +34,7 @@ fn read(text: &str, name: &str) -> PyResult<DriveConfig> {
     Config::from_toml(text, name).map_err(config_error)
 }
 
-/// A drive's TOML, checked and completed with the defaults; with those of `base`, a whole drive, where it is given.
+/// A drive's TOML, validated and completed with the defaults, or with the values of the drive `base` if given.
 #[pyfunction]
 #[pyo3(signature = (text, name, base=None))]
 fn config_read(text: &str, name: &str, base: Option<&str>) -> PyResult<String> {
@@ -55,20 +55,21 @@ fn config_bundled(name: &str) -> PyResult<String> {
     flashwright_ssd::bundled(name).map(|config| config.to_toml()).map_err(ConfigError::new_err)
 }
 
-/// The drive with `KEY=VALUE` settings laid over.
+/// The drive with `KEY=VALUE` settings applied.
 #[pyfunction]
 fn config_with(text: &str, settings: Vec<String>) -> PyResult<String> {
     Ok(read(text, "config")?.with_settings(&settings).map_err(config_error)?.to_toml())
 }
 
-/// The configuration as JSON, with the names of what it leaves to the translation layer.
+/// The configuration as JSON, with every choice filled in that it leaves to the translation layer.
 #[pyfunction]
 fn config_json(text: &str) -> PyResult<String> {
     let config = read(text, "config")?;
     serde_json::to_string(&config.resolved()).map_err(|error| ConfigError::new_err(error.to_string()))
 }
 
-/// Builds the drive once, to find what only shows then; gives its logical bytes and pages and its physical pages.
+/// Builds the drive once, to find errors that show only then; returns its logical bytes, logical pages and physical
+/// pages.
 #[pyfunction]
 fn config_check(py: Python<'_>, text: &str) -> PyResult<(u64, u32, u64)> {
     let config = read(text, "config")?;
@@ -79,7 +80,7 @@ fn config_check(py: Python<'_>, text: &str) -> PyResult<(u64, u32, u64)> {
     })
 }
 
-/// The canonical text of a workload, and what reports must call it.
+/// The canonical text of a workload, and its name in reports.
 #[pyfunction]
 fn workload_read(text: &str) -> PyResult<(String, Option<String>)> {
     let spec = WorkloadSpec::parse(text).map_err(|error| WorkloadError::new_err(error.to_string()))?;
@@ -133,7 +134,7 @@ fn devices() -> Vec<(&'static str, &'static str)> {
     bundled_devices().iter().map(|device| (device.name, device.text)).collect()
 }
 
-/// Everything pluggable as JSON: key, name, what it does.
+/// Everything pluggable as JSON: key, name, description.
 #[pyfunction]
 fn policies() -> String {
     fn rows(listed: impl Iterator<Item = Listed>) -> impl Iterator<Item = Value> {
@@ -171,13 +172,13 @@ fn workloads() -> String {
     Value::Array(all).to_string()
 }
 
-/// The trace formats: name, what it is, whether it can be written, what is lost then.
+/// The trace formats: name, description, whether it can be written, and what writing loses.
 #[pyfunction]
 fn trace_formats() -> Vec<(&'static str, &'static str, bool, &'static str)> {
     formats().iter().map(|format| (format.name(), format.summary(), format.writable(), format.loses())).collect()
 }
 
-/// What is in a trace, as JSON.
+/// The content of a trace, as JSON.
 #[pyfunction]
 fn trace_info(py: Python<'_>, spec: &str) -> PyResult<String> {
     let spec = TraceText::read(spec)?;
@@ -188,7 +189,7 @@ fn trace_info(py: Python<'_>, spec: &str) -> PyResult<String> {
     })
 }
 
-/// Writes a trace in another format; what was done comes back as JSON.
+/// Writes a trace in another format; returns a summary as JSON.
 #[pyfunction]
 fn trace_convert(py: Python<'_>, spec: &str, to: &str, format: &str, label: String, note: String) -> PyResult<String> {
     let spec = TraceText::read(spec)?;
@@ -200,7 +201,7 @@ fn trace_convert(py: Python<'_>, spec: &str, to: &str, format: &str, label: Stri
     })
 }
 
-/// Requests read at once.
+/// Requests read per batch.
 const BATCH: usize = 4096;
 
 /// The requests of a trace, or the first `most` of them, as columns.

@@ -1,4 +1,4 @@
-//! A replay under Python's hand: opened, started on a thread of its own, watched, stopped, reported.
+//! A replay controlled from Python: opened, started on its own thread, watched, stopped, reported.
 
 use crate::errors::{
     ConfigError, InternalError, TargetError, TraceError, WorkloadError, caught, interruptible, run_error,
@@ -24,7 +24,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// What Python says about a replay, as JSON text.
+/// The settings of a replay from Python, as JSON text.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Settings {
@@ -34,7 +34,7 @@ struct Settings {
     time_scale: Option<f64>,
     requests: Option<u64>,
     time_limit_ns: Option<u64>,
-    /// Whether addresses beyond the target's end come round.
+    /// Whether addresses beyond the device's end wrap around.
     wrap: bool,
 }
 
@@ -50,7 +50,7 @@ enum TargetText {
         /// `host.KEY=VALUE` settings of the schedulers.
         host: Vec<String>,
     },
-    /// A drive's TOML and what is done to it first.
+    /// A drive's TOML and its preconditioning.
     Ssd { config: String, precondition: String },
 }
 
@@ -60,7 +60,7 @@ enum Device {
     Ssd(Box<(Ssd, Preconditioning)>),
 }
 
-/// All that the playing thread needs.
+/// Everything that the playing thread needs.
 struct Ready {
     device: Device,
     source: Source,
@@ -75,13 +75,13 @@ enum Stage {
     Done(Option<Box<Found>>),
 }
 
-/// What the thread brings back.
+/// The result of the thread.
 struct Found {
     report: ReplayReport,
     notes: Vec<String>,
 }
 
-/// How far the drive is on its way into its state, seen from elsewhere.
+/// Progress of preconditioning, for other threads.
 #[derive(Default)]
 struct Pages {
     done: AtomicU64,
@@ -96,15 +96,15 @@ pub struct Replay {
     pages: Arc<Pages>,
 }
 
-/// Phase, pages or requests done in it, of how many, requests completed, requests left out.
+/// Phase, pages or requests done in it, their total, requests completed, requests left out.
 type Progress = (&'static str, u64, Option<u64>, u64, u64);
 
-/// Requests that the device has at once in an open loop, if nobody says how many: Linux's own default for a queue
+/// Default number of requests that the device has at once in an open loop: Linux's default for a queue
 /// (`BLKDEV_DEFAULT_RQ`).
 const QUEUE_DEPTH: u32 = 128;
-/// Requests of a generator that are looked at first.
+/// Requests of a generator that are scanned first.
 const LOOK: u64 = 4096;
-/// Requests or pages between two looks at the clock and at whether to stop.
+/// Requests or pages between two checks of the clock and of the stop flag.
 const STEP: u64 = 1024;
 
 fn refused(refusal: &Refusal) -> PyErr {
@@ -115,18 +115,18 @@ fn scan_error(error: &ScanError, from_trace: bool) -> PyErr {
     let text = error.to_string();
     let with = |hint: &'static str| WorkloadError::new_err((error.to_string(), hint));
     match error {
-        ScanError::PastEnd { .. } => with("take a larger target, or --addresses wrap to fold addresses onto it"),
-        ScanError::Misaligned { .. } => with("take a target with smaller blocks (`blockdev --getss`)"),
-        ScanError::Writes => with("--destroys-data plays it, over whatever is on the target"),
+        ScanError::PastEnd { .. } => with("use a larger device, or --addresses wrap to fold addresses onto it"),
+        ScanError::Misaligned { .. } => with("use a device with smaller blocks (`blockdev --getss`)"),
+        ScanError::Writes => with("--destroys-data plays it and overwrites the data on the device"),
         ScanError::OnlyWrites { .. } => with(
-            "reads come with write=0 in --workload; --destroys-data plays writes too, over whatever is on the target",
+            "set write=0 in --workload to play only reads; --destroys-data plays writes too and overwrites the data on the device",
         ),
         ScanError::Source(_) if from_trace => TraceError::new_err(text),
         _ => WorkloadError::new_err(text),
     }
 }
 
-/// Opens target and source, and looks whether they fit. Nothing is played, nothing is written.
+/// Opens device and source, and checks that they fit. Nothing is played or written.
 fn open(source: &str, settings: &str, watch: &Watch) -> PyResult<Ready> {
     let bad = |error: serde_json::Error| WorkloadError::new_err(format!("settings of the replay: {error}"));
     let text: SourceText = serde_json::from_str(source).map_err(bad)?;
@@ -142,8 +142,8 @@ fn open(source: &str, settings: &str, watch: &Watch) -> PyResult<Ready> {
         Device::Disk(_) => u32::try_from(info.sector.0.max(4096) / SECTOR_BYTES).unwrap_or(8),
         Device::Ssd(ssd) => u32::try_from(ssd.0.sectors_per_page()).unwrap_or(8),
     };
-    // Unless they come round, a trace's addresses are held against the target here and not where they are read: what is
-    // left out may lie anywhere.
+    // Unless addresses wrap around, a trace's addresses are compared with the device here and not by the reader:
+    // requests that are left out may have any address.
     let bounded = given.wrap || !text.is_trace();
     let sectors = info.capacity.0 / SECTOR_BYTES;
     let page = u64::from(page_sectors);
@@ -190,10 +190,10 @@ fn open(source: &str, settings: &str, watch: &Watch) -> PyResult<Ready> {
     })
 }
 
-/// A target that passed.
+/// A target that passed the checks.
 struct Opened {
     device: Device,
-    /// What reports call it.
+    /// Its name in reports.
     config: Value,
     host: StackSettings,
     writes: bool,
@@ -203,13 +203,13 @@ struct Opened {
 fn open_target(target: &TargetText, depth: Option<u32>, seed: Seed) -> PyResult<Opened> {
     match target {
         TargetText::Disk { path, destroys_data, queue_depth, busy_poll, host } => {
-            // What lies before a drive is described in one place, whether the drive is simulated or not.
+            // The layers before a drive are described in one place, whether the drive is simulated or not.
             let described = Config::default().with_settings(host).map_err(crate::config_error)?;
             let host = described.host.stack.clone();
             let access = if *destroys_data { Access::DestroysData } else { Access::ReadOnly };
             let target =
                 flashwright_disk::open(Path::new(path), access, Bytes(0)).map_err(|refusal| refused(&refusal))?;
-            // A scheduler has a choice only among what the device has not got yet.
+            // A scheduler can choose only among requests that the device does not have yet.
             let usual = if host.scheduler.0.is_empty() {
                 depth.unwrap_or(QUEUE_DEPTH)
             } else {
@@ -234,7 +234,7 @@ fn open_target(target: &TargetText, depth: Option<u32>, seed: Seed) -> PyResult<
             if let Precondition::Workload { .. } | Precondition::Auto = wanted {
                 return Err(WorkloadError::new_err((
                     format!("precondition: found {wanted}, expected empty, sequential, random or steady for a replay"),
-                    "simulate plays the workload beforehand; a replay plays it once",
+                    "only simulate can precondition with the workload; a replay plays it once",
                 )));
             }
             let config = Config::from_toml(config, "config").map_err(crate::config_error)?;
@@ -248,7 +248,7 @@ fn open_target(target: &TargetText, depth: Option<u32>, seed: Seed) -> PyResult<
     }
 }
 
-/// Finds what does not fit before anything is played, and how much there is to play.
+/// Finds requests that do not fit before anything is played, and counts the requests to play.
 fn look_through(
     source: &mut Source,
     info: &DeviceInfo,
@@ -258,13 +258,13 @@ fn look_through(
     watch: &Watch,
 ) -> PyResult<()> {
     let all = requests.unwrap_or(u64::MAX);
-    // A generator keeps within the space it was given; its first requests tell what it is like.
+    // A generator stays within its space; its first requests are representative.
     let at_most = if is_trace { all } else { all.min(LOOK) };
     let found =
         scan(source, info, writes, at_most, || watch.is_stopped()).map_err(|error| scan_error(&error, is_trace))?;
     let looked_at = found.played + found.left_out;
     if looked_at == 0 {
-        return Ok(()); // a program, which tells only as it goes
+        return Ok(()); // a program, whose requests are known only while it runs
     }
     if is_trace || looked_at < at_most {
         watch.expect_requests(found.played);
@@ -275,7 +275,7 @@ fn look_through(
     Ok(())
 }
 
-/// Preconditions and plays, on a thread of its own. None if it was stopped before anything was played.
+/// Preconditions and plays on its own thread. None if it was stopped before anything was played.
 fn play(ready: Ready, watch: &Arc<Watch>, pages: &Pages) -> PyResult<Option<Found>> {
     let Ready { device, mut source, settings, precondition, from_trace } = ready;
     let played = Played { settings, watch };
@@ -305,14 +305,14 @@ fn play(ready: Ready, watch: &Arc<Watch>, pages: &Pages) -> PyResult<Option<Foun
     }
 }
 
-/// What playing takes beside device and source.
+/// What playing needs besides device and source.
 struct Played<'a> {
     settings: ReplaySettings,
     watch: &'a Arc<Watch>,
 }
 
 impl Played<'_> {
-    /// Plays to the end; `controller` tells what a simulated drive's controller did.
+    /// Plays to the end; `controller` returns the figures of a simulated drive's controller.
     fn on<D: BlockDevice>(
         self,
         device: D,
@@ -344,8 +344,8 @@ impl Replay {
         Ok(Self { stage: Mutex::new(Stage::Ready(Box::new(ready))), watch, pages: Arc::default() })
     }
 
-    /// Plays on a thread of its own, or looks on for up to `seconds`; true when it has come to its end. The device goes
-    /// on whether anybody looks or not.
+    /// Starts playing on its own thread, or waits for up to `seconds`; returns true when it has ended. Playing
+    /// continues between calls.
     fn wait(&self, py: Python<'_>, seconds: f64) -> PyResult<bool> {
         py.detach(|| {
             let mut stage = self.stage.lock().expect("no call before this one panicked");
@@ -354,7 +354,7 @@ impl Replay {
                 let (done, waiting) = channel();
                 let (watch, pages) = (Arc::clone(&self.watch), Arc::clone(&self.pages));
                 std::thread::spawn(move || {
-                    // Nobody may be left to hear of it.
+                    // There may be no receiver left.
                     done.send(caught(|| play(*ready, &watch, &pages))).unwrap_or_default();
                 });
                 *stage = Stage::Running(waiting);
@@ -371,18 +371,18 @@ impl Replay {
                 }
                 Err(RecvTimeoutError::Timeout) => Ok(false),
                 Err(RecvTimeoutError::Disconnected) => {
-                    Err(InternalError::new_err("internal error: a thread ended without a word"))
+                    Err(InternalError::new_err("internal error: a thread ended without a result"))
                 }
             }
         })
     }
 
-    /// Has no more requests issued; [`Replay::wait`] then comes to the end.
+    /// Stops issuing requests; [`Replay::wait`] then reaches the end.
     fn stop(&self) {
         self.watch.stop();
     }
 
-    /// Phase, pages or requests done in it and in all, requests completed, requests left out.
+    /// Phase, pages or requests done in it and in total, requests completed, requests left out.
     fn progress(&self) -> Progress {
         let now = self.watch.progress();
         match self.pages.total.load(Relaxed) {
@@ -391,7 +391,7 @@ impl Replay {
         }
     }
 
-    /// The result, once the end has come; none if nothing was played.
+    /// The result after the end; none if nothing was played.
     fn report<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let stage = self.stage.lock().expect("no call before this one panicked");
         let Stage::Done(Some(found)) = &*stage else { return Ok(None) };
@@ -401,7 +401,7 @@ impl Replay {
 
 impl Drop for Replay {
     fn drop(&mut self) {
-        // Whoever was watching is gone.
+        // The watcher is gone.
         self.watch.stop();
     }
 }

@@ -1,4 +1,4 @@
-//! A run under Python's hand: stepped, watched, reported, saved.
+//! A run controlled from Python: stepped, watched, reported, saved.
 
 use crate::errors::{SavedStateError, WorkloadError, guarded, interruptible, run_error};
 use crate::foreign::{Given, Handed};
@@ -25,11 +25,11 @@ pub struct Simulation {
     state: Mutex<State>,
 }
 
-/// Phase, done in it, of how many, share of the source, requests in all.
+/// Phase, amount done in it, its total, share of the source, requests in total.
 type Progress = (&'static str, u64, Option<u64>, Option<f64>, u64);
 
 const NOT_SAVED: &str =
-    "the run can't be saved: its workload reacts to the drive and can't be wound on; let it run to its end";
+    "the run can't be saved: its workload reacts to the drive and can't be fast-forwarded; let it run to its end";
 
 impl State {
     fn can_be_saved(&self) -> PyResult<()> {
@@ -38,10 +38,10 @@ impl State {
         }
         if !self.policies.is_empty() {
             let what = format!(
-                "the run can't be saved: {} is written in Python, and what it remembers is no part of a saved run",
+                "the run can't be saved: {} is written in Python, and its state is not part of a saved run",
                 self.policies.names()
             );
-            return Err(SavedStateError::new_err((what, "leave the checkpoint out, and let the run go to its end")));
+            return Err(SavedStateError::new_err((what, "leave out the checkpoint and let the run finish")));
         }
         Ok(())
     }
@@ -82,7 +82,7 @@ impl Simulation {
         Ok(Self { state: Mutex::new(state) })
     }
 
-    /// Goes on by about `budget` pages or requests; true when the run has come to its end.
+    /// Continues by about `budget` pages or requests; returns true when the run has ended.
     fn step(&self, py: Python<'_>, budget: u64) -> PyResult<bool> {
         self.with(py, |state| {
             let from_trace = state.text.is_trace();
@@ -92,7 +92,7 @@ impl Simulation {
         })
     }
 
-    /// Phase, pages or requests done in it and in all, share of the source that was read, requests played.
+    /// Phase, pages or requests done in it and in total, share of the source that was read, requests played.
     fn progress(&self, py: Python<'_>) -> PyResult<Progress> {
         self.with(py, |state| {
             let progress = state.run.progress(&state.source);
@@ -146,12 +146,12 @@ impl Simulation {
         Ok(self.with(py, |state| Ok(state.run.erases_per_block()))?.into_pyarray(py))
     }
 
-    /// Refuses a run that can't be saved, before any time is spent on it.
+    /// Raises an error for a run that can't be saved, before any time is spent on it.
     fn expect_to_save(&self, py: Python<'_>) -> PyResult<()> {
         self.with(py, |state| state.can_be_saved())
     }
 
-    /// The whole run, its source's description included; `sealed.py` adds checksum and version.
+    /// The whole run, including the description of its source; `sealed.py` adds checksum and version.
     fn save(&self, py: Python<'_>) -> PyResult<Vec<u8>> {
         self.with(py, |state| {
             state.can_be_saved()?;
@@ -162,7 +162,8 @@ impl Simulation {
         })
     }
 
-    /// A saved run, wound on to where it stood. The bytes are those that `save` gave, as their checksum has shown.
+    /// Restores a saved run and fast-forwards it to its position. The bytes are those that `save` returned, as verified
+    /// by their checksum.
     #[staticmethod]
     fn load(py: Python<'_>, bytes: Vec<u8>, path: String) -> PyResult<Self> {
         let state = interruptible(py, move || {
@@ -185,7 +186,7 @@ impl Simulation {
 impl Simulation {
     fn with<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut State) -> PyResult<T> + Send) -> PyResult<T> {
         guarded(py, || {
-            // After a panic the state can't be trusted, and the next call says so.
+            // After a panic the state can't be trusted, and the next call raises an error.
             let mut state = self.state.lock().expect("no step before this one panicked");
             work(&mut state)
         })
@@ -215,7 +216,7 @@ fn as_dict(py: Python<'_>, report: RunReport) -> PyResult<Bound<'_, PyDict>> {
     Ok(dict)
 }
 
-/// Blocks of a cell, the moments, and a row of cells for each of them.
+/// Blocks per cell, the moments, and a row of cells for each of them.
 fn snapshots<'py>(py: Python<'py>, found: &Snapshots) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     let rows =
@@ -228,7 +229,7 @@ fn snapshots<'py>(py: Python<'py>, found: &Snapshots) -> PyResult<Bound<'py, PyD
     Ok(dict)
 }
 
-/// Columns of the time series. What does not apply to a window is NaN, which Arrow takes for a null.
+/// Columns of the time series. Values that do not apply to a window are NaN, which Arrow turns into null.
 #[allow(clippy::cast_precision_loss)] // nanoseconds far below 2^53
 fn windows<'py>(py: Python<'py>, rows: &[WindowRow]) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);

@@ -1,4 +1,4 @@
-//! Where the requests of a run come from, as Python says it and as a saved run keeps it.
+//! The source of a run's requests, as Python describes it and as a saved run stores it.
 
 use crate::errors::{TraceError, WorkloadError};
 use flashwright_sim::{OpenError, SourceSpec};
@@ -7,7 +7,7 @@ use flashwright_workload::trace::{DeviceFilter, Layout, MapError, TraceOptions};
 use pyo3::prelude::*;
 use serde::{Deserialize, Serialize};
 
-/// A workload or a trace with all that tells how to read it.
+/// A workload, or a trace with all options to read it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SourceText {
@@ -46,7 +46,7 @@ impl TraceText {
 }
 
 impl SourceText {
-    /// The same wherever it is read from, for a saved run.
+    /// Independent of the path that it is read from, for a saved run.
     pub fn kept(&self) -> Self {
         match self {
             Self::Workload(_) => self.clone(),

@@ -1,4 +1,4 @@
-//! What probes and experiments work on: a real device or file, or a simulated drive, by the same calls.
+//! The device under test of probes and experiments: a real device or file, or a simulated drive, with the same calls.
 
 use crate::errors::{DeviceError, TargetError, WorkloadError, WornOutError, caught, run_error};
 use flashwright_block::{BlockDevice, Bytes, Completion, IoError, Nanos, Request, RequestKind, SECTOR_BYTES, Seed};
@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// What Python says about a target, as JSON text.
+/// The settings of a target from Python, as JSON text.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 enum Settings {
@@ -34,13 +34,13 @@ pub struct Target {
     device: Mutex<Option<Device>>,
     settings: Settings,
     seed: Seed,
-    /// What is told of it.
+    /// Its visible properties.
     info: String,
 }
 
-/// Between two looks at whether the user has had enough.
+/// Interval between two checks for Ctrl-C.
 const LOOK: Duration = Duration::from_millis(50);
-/// Largest piece of a device that is given back to it at once.
+/// Largest piece of a device that is trimmed at once.
 const PURGE_SECTORS: u64 = (1 << 30) / SECTOR_BYTES;
 
 type Columns<'py> = (Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u64>>);
@@ -101,7 +101,7 @@ impl Target {
         Ok(Self { device: Mutex::new(Some(device)), settings, seed, info: told.to_string() })
     }
 
-    /// What it tells of itself, as JSON.
+    /// Its visible properties, as JSON.
     fn info(&self) -> &str {
         &self.info
     }
@@ -116,8 +116,8 @@ impl Target {
         py.detach(|| self.with(|device| idle(device.as_device(), Nanos(nanos)).map_err(|error| failed(&error))))
     }
 
-    /// Plays requests in a closed loop; when each was handed over and when it ended. After so many seconds of our time
-    /// no more are handed over, and those that were not are missing from the end.
+    /// Plays requests in a closed loop; returns when each was submitted and completed. After `seconds` of wall-clock
+    /// time no more are submitted; those that were not are missing at the end.
     #[pyo3(signature = (kinds, first_sectors, sectors, depth, seconds=None))]
     fn play<'py>(
         &self,
@@ -160,8 +160,8 @@ impl Target {
         Ok((column(samples.submitted), column(samples.ended)))
     }
 
-    /// Brings the device as near to new as it can: a simulated drive is built anew, a real one is told that nothing on it
-    /// is needed. False if it does not take that.
+    /// Brings the device as close to new as possible: a simulated drive is rebuilt, a real one is trimmed completely.
+    /// Returns false if it does not support that.
     fn purge(&self, py: Python<'_>) -> PyResult<bool> {
         py.detach(|| {
             if let Settings::Ssd { .. } = self.settings {
@@ -188,17 +188,17 @@ impl Target {
         })
     }
 
-    /// Gives the device back to the system.
+    /// Closes the device.
     fn close(&self) {
         *self.device.lock().expect("no call before this one panicked") = None;
     }
 }
 
 impl Target {
-    /// Does something with the device. After a failure inside our own code it is gone.
+    /// Runs a function on the device. After a panic the device is gone.
     fn with<T>(&self, work: impl FnOnce(&mut Device) -> PyResult<T>) -> PyResult<T> {
         let mut device = self.device.lock().expect("no call before this one panicked");
-        let open = device.as_mut().ok_or_else(|| DeviceError::new_err("the target is closed"))?;
+        let open = device.as_mut().ok_or_else(|| DeviceError::new_err("the device is closed"))?;
         caught(|| work(open)).inspect_err(|error| {
             Python::attach(|py| {
                 if error.is_instance_of::<crate::errors::InternalError>(py) {

@@ -1,4 +1,4 @@
-//! A table of the pages that RAM holds, by the block that they belong to.
+//! A table of the pages in RAM, by logical block.
 
 use crate::Destage;
 use crate::index::Index;
@@ -8,8 +8,8 @@ use flashwright_nand::Lpn;
 use serde::{Deserialize, Serialize};
 
 /// Pages grouped by logical block. A group keeps its slot while a page of it is held; slots are reused, so policies can
-/// thread lists through them ([`flashwright_ftl::SlotLists`]). 16 bytes and two bits a page of the block, for each group, and 4
-/// bytes a logical block.
+/// thread lists through them ([`flashwright_ftl::SlotLists`]). It takes 16 bytes and two bits per page of the block for
+/// each group, and 4 bytes per logical block.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Groups {
     slots: Index,
@@ -21,13 +21,13 @@ pub struct Groups {
     free: Vec<u32>,
     pages: u32,
     pages_per_block: u32,
-    /// The shift that divides by `pages_per_block`, where it is a power of two.
+    /// The shift that divides by `pages_per_block`, if it is a power of two.
     shift: Option<u32>,
     words: usize,
 }
 
 impl Groups {
-    /// An empty table of blocks of so many pages.
+    /// An empty table of blocks of `pages_per_block` pages.
     #[must_use]
     pub fn new(pages_per_block: u32, logical_pages: u32) -> Self {
         Self {
@@ -69,7 +69,7 @@ impl Groups {
             None => (lpn.0 / self.pages_per_block, lpn.0 % self.pages_per_block),
         }
     }
-    /// Warms the simulating machine's cache for a page.
+    /// Warms the CPU cache for a page.
     #[inline(always)]
     pub fn expect(&self, lpn: Lpn) {
         self.slots.expect(self.place(lpn).0);
@@ -86,7 +86,7 @@ impl Groups {
     pub fn slot(&self, block: u32) -> Option<u32> {
         self.slots.get(block)
     }
-    /// As [`Groups::slot`] for any number, be there such a block or not.
+    /// As [`Groups::slot`] for any number, whether or not there is such a block.
     #[must_use]
     pub fn find_group(&self, block: u32) -> Option<u32> {
         self.slots.find(block)
@@ -141,7 +141,7 @@ impl Groups {
         let (word, bit) = self.bit(slot, offset);
         self.dirty[word] & bit != 0
     }
-    /// Says whether a page that is held is newer than its copy on flash.
+    /// Sets whether a held page is newer than its copy on flash.
     #[inline(always)]
     pub fn set_dirty(&mut self, slot: u32, offset: u32, dirty: bool) {
         let (word, bit) = self.bit(slot, offset);
@@ -151,7 +151,7 @@ impl Groups {
             self.dirty[word] &= !bit;
         }
     }
-    /// For a page: its group's slot and its place in the block, if it is held.
+    /// The slot of a page's group and the page's offset in the block, if it is held.
     #[inline(always)]
     #[must_use]
     pub fn find(&self, lpn: Lpn) -> Option<(u32, u32)> {
@@ -159,7 +159,7 @@ impl Groups {
         self.slot(block).filter(|slot| self.holds(*slot, offset)).map(|slot| (slot, offset))
     }
 
-    /// Takes in a page that is not held; answers its group's slot, and whether the group is new.
+    /// Adds a page that is not held; returns its group's slot, and whether the group is new.
     #[inline(always)]
     #[allow(clippy::cast_possible_truncation)] // slots are counted in 32 bits
     pub fn insert(&mut self, lpn: Lpn, dirty: bool) -> (u32, bool) {
@@ -188,7 +188,7 @@ impl Groups {
         (slot, new)
     }
 
-    /// Lets a page go; answers its group's slot, and whether the group went with it.
+    /// Removes a page; returns its group's slot, and whether the group was removed with it.
     pub fn remove(&mut self, lpn: Lpn) -> Option<(u32, bool)> {
         let (slot, offset) = self.find(lpn)?;
         let (word, bit) = self.bit(slot, offset);
@@ -204,7 +204,7 @@ impl Groups {
         Some((slot, empty))
     }
 
-    /// Lets a whole group go.
+    /// Removes a whole group.
     #[inline(always)]
     pub fn remove_group(&mut self, slot: u32) {
         let at = slot as usize;
@@ -216,8 +216,7 @@ impl Groups {
         self.free.push(slot);
     }
 
-    /// Appends the pages of a group to those that are written, the clean ones to those that are dropped; in ascending
-    /// order.
+    /// Appends the dirty pages of a group to those to write, and the clean ones to those to drop, in ascending order.
     #[inline(always)]
     pub fn name_all(&self, slot: u32, out: &mut Destage) {
         let mut first = self.block(slot) * self.pages_per_block;
@@ -258,7 +257,7 @@ impl Groups {
         out[from..].sort_unstable();
     }
 
-    /// Counts pages and blocks anew and appends what contradicts.
+    /// Recounts pages and blocks and appends contradictions.
     pub fn audit(&self, violations: &mut Vec<Violation>) {
         let slots = || (0u32..).zip(&self.count).filter(|(_, count)| **count > 0);
         if slots().map(|(_, count)| count).sum::<u32>() != self.pages || slots().count() != self.len() as usize {
@@ -282,7 +281,7 @@ impl Groups {
     }
 }
 
-/// What is wrong with RAM that holds less than a block, for managers that let go whole blocks.
+/// The validation error of RAM that holds less than a block, for managers that evict whole blocks.
 pub(crate) fn needs_a_block(name: &str, metadata_bytes: u64, context: &RamContext) -> Vec<String> {
     let RamContext { pages, pages_per_block, page_bytes, .. } = *context;
     if pages >= pages_per_block {

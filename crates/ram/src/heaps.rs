@@ -1,4 +1,4 @@
-//! Heaps that slots move between, each slot on one heap, findable by its number.
+//! Heaps that slots move between; each slot is on one heap and is found by its number.
 
 use flashwright_ftl::Violation;
 use serde::{Deserialize, Serialize};
@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 /// Children of a node: four share a cache line or two, and the heap is half as deep as with two.
 const ARITY: usize = 4;
 
-/// Heaps with the greatest rank first. Putting in, taking out and a change of rank cost O(log n); one whose rank is low
-/// costs O(1) to put in.
+/// Heaps with the largest rank first. Insertion, removal and a change of rank cost O(log n); inserting a low rank costs
+/// O(1).
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Heaps<R> {
     heaps: Vec<Vec<(R, u32)>>,
@@ -17,11 +17,11 @@ pub(crate) struct Heaps<R> {
 
 #[allow(clippy::cast_possible_truncation)] // slots are counted in 32 bits
 impl<R: Copy + Ord + std::fmt::Debug> Heaps<R> {
-    /// So many empty heaps.
+    /// This many empty heaps.
     pub fn new(heaps: u32) -> Self {
         Self { heaps: (0..heaps).map(|_| Vec::new()).collect(), place: Vec::new() }
     }
-    /// The greatest rank of a heap, with its slot.
+    /// The largest rank of a heap, with its slot.
     #[inline(always)]
     pub fn top(&self, heap: u32) -> Option<(R, u32)> {
         self.heaps[heap as usize].first().copied()
@@ -93,7 +93,7 @@ impl<R: Copy + Ord + std::fmt::Debug> Heaps<R> {
         self.place[node.1 as usize] = at as u32;
     }
 
-    /// Checks order and places, and that the ranks are those given by slot; appends what contradicts.
+    /// Checks order, positions, and that the ranks equal those given by slot; appends contradictions.
     pub fn audit(&self, rank: impl Fn(u32) -> R, violations: &mut Vec<Violation>) {
         for (heap, nodes) in self.heaps.iter().enumerate() {
             for (at, (found, slot)) in nodes.iter().enumerate() {

@@ -1,10 +1,10 @@
-//! A map from pages or blocks to slots, saved as what is in it.
+//! A map from pages or blocks to slots; only its entries are saved.
 
 use flashwright_nand::{prefetch, table};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The slot of each of so many numbers: 4 bytes a number, and no search. A hash of the numbers in use is smaller, but its
-/// branches depend on what lies where, and three of them a page cost more than the write they avoid.
+/// The slot of each number: 4 bytes per number, and no search. A hash map of the numbers in use is smaller, but its
+/// branches are unpredictable, and three lookups per page cost more than the write that they avoid.
 #[derive(Clone, Debug)]
 pub(crate) struct Index {
     /// By number; [`NONE`] for one without a slot.
@@ -23,7 +23,7 @@ impl Index {
     pub fn len(&self) -> u32 {
         self.len
     }
-    /// Warms the simulating machine's cache for a number.
+    /// Warms the CPU cache for a number.
     #[inline(always)]
     pub fn expect(&self, number: u32) {
         prefetch(&self.slots, number as usize);
@@ -37,7 +37,7 @@ impl Index {
     pub fn find(&self, number: u32) -> Option<u32> {
         self.slots.get(number as usize).copied().filter(|slot| *slot != NONE)
     }
-    /// Notes the slot of a number that has none.
+    /// Sets the slot of a number that has none.
     #[inline(always)]
     pub fn insert(&mut self, number: u32, slot: u32) {
         debug_assert!(self.get(number).is_none(), "{number} noted twice");

@@ -1,8 +1,8 @@
 //! The RAM of a drive, between the host and the translation layer.
 //!
-//! A manager ([`RamManager`]) keeps tables of the pages that RAM holds and names what leaves; it moves no data and knows
-//! no flash operation. [`Ram`] does what managers say: it makes room before it takes a page, pads blocks, hands runs to
-//! the translation layer, honours flushes, and counts.
+//! A manager ([`RamManager`]) keeps tables of the pages in RAM and chooses what to evict; it moves no data and knows no
+//! flash operation. [`Ram`] carries out the manager's choices: it makes room before it takes a page, pads blocks,
+//! passes runs to the translation layer, handles flushes, and counts.
 //!
 //! ```text
 //!   host write ─► held? ── yes ─► overwritten in place: no flash work
@@ -13,7 +13,7 @@
 //! ```
 //!
 //! Time: an access to RAM adds `ram.latency` to its request; the flash work of making room belongs to the request that
-//! needs the room, which ends when the room is there. Only a read does not wait for the room that its copy takes.
+//! needs the room, which completes after it. Only a read does not wait for the room that its copy takes.
 
 mod bits;
 mod groups;

@@ -1,12 +1,11 @@
-//! A table of the single pages that RAM holds.
+//! A table of single pages in RAM.
 
 use crate::index::Index;
 use flashwright_nand::Lpn;
 use serde::{Deserialize, Serialize};
 
 /// Pages by number. A page keeps its slot while it is held; slots are reused, so policies can thread lists through them
-/// ([`flashwright_ftl::SlotLists`]). 13 bytes a page held, and 4 bytes a
-/// logical page.
+/// ([`flashwright_ftl::SlotLists`]). It takes 13 bytes per held page and 4 bytes per logical page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Pages {
     slots: Index,
@@ -16,7 +15,7 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// An empty table with memory for so many of the drive's logical pages.
+    /// An empty table with memory for `pages` of the drive's logical pages.
     #[must_use]
     pub fn new(pages: u32, logical_pages: u32) -> Self {
         let slots = Index::new(logical_pages);
@@ -46,7 +45,7 @@ impl Pages {
     pub fn slot(&self, lpn: Lpn) -> Option<u32> {
         self.slots.get(lpn.0)
     }
-    /// Warms the simulating machine's cache for a page.
+    /// Warms the CPU cache for a page.
     #[inline(always)]
     pub fn expect(&self, lpn: Lpn) {
         self.slots.expect(lpn.0);
@@ -63,13 +62,13 @@ impl Pages {
     pub fn is_dirty(&self, slot: u32) -> bool {
         self.dirty[slot as usize]
     }
-    /// Says whether the page in a slot is newer than its copy on flash.
+    /// Sets whether the page in a slot is newer than its copy on flash.
     #[inline(always)]
     pub fn set_dirty(&mut self, slot: u32, dirty: bool) {
         self.dirty[slot as usize] = dirty;
     }
 
-    /// Takes in a page that is not held; answers its slot.
+    /// Adds a page that is not held; returns its slot.
     #[inline(always)]
     #[allow(clippy::cast_possible_truncation)] // slots are counted in 32 bits
     pub fn insert(&mut self, lpn: Lpn, dirty: bool) -> u32 {
@@ -85,7 +84,7 @@ impl Pages {
         slot
     }
 
-    /// Lets a page go; answers the slot that it had.
+    /// Removes a page; returns the slot that it had.
     #[inline(always)]
     pub fn remove(&mut self, lpn: Lpn) -> Option<u32> {
         let slot = self.slots.remove(lpn.0)?;

@@ -1,5 +1,5 @@
-//! RAM shared by a buffer and the cached mapping table (Hu 2012, 3.2.3): the border between both, and what a step of it
-//! would gain on either side.
+//! RAM shared by a buffer and the cached mapping table (Hu 2012, 3.2.3): the border between both, and the gain of
+//! moving it by a step.
 
 use crate::managers::{RamContext, View};
 use flashwright_block::Bytes;
@@ -7,9 +7,9 @@ use flashwright_ftl::{Cause, Ghosts, OpKind, ServesRam};
 use flashwright_nand::Lpn;
 use serde::{Deserialize, Serialize};
 
-/// Bytes of RAM of an entry of the mapping table, and of an identifier in a ghost list (Hu 2012, 3.2.1).
+/// Bytes of RAM per entry of the mapping table, and per identifier in a ghost list (Hu 2012, 3.2.1).
 pub(crate) const ENTRY_BYTES: u64 = 8;
-/// RAM that moves at a time: 4 pages of 4 KiB, or 2,048 entries.
+/// RAM that moves per decision: 4 pages of 4 KiB, or 2,048 entries.
 pub(crate) const STEP: Bytes = Bytes(16 << 10);
 /// Requests between two decisions.
 pub(crate) const WINDOW: u32 = 500;
@@ -23,18 +23,18 @@ pub(crate) fn ghosts_bytes(step: Bytes, context: &RamContext) -> u64 {
     (pages + pages * (context.page_bytes / ENTRY_BYTES)) * ENTRY_BYTES
 }
 
-/// Where the border lies. Without a cached mapping table all RAM is buffer.
+/// The position of the border. Without a cached mapping table all RAM is buffer.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Partition {
-    /// Pages of RAM, and of them those of the table.
+    /// Pages of RAM, and those of the table among them.
     total: u32,
     map: u32,
-    /// Pages that move at a time; both sides keep as many.
+    /// Pages that move per decision; each side keeps at least this many.
     step: u32,
     /// Pages that hold the whole table.
     map_max: u32,
     entries_per_page: u32,
-    /// Entries of the whole table; none where no table is cached.
+    /// Entries of the whole table; none if no table is cached.
     entries: Option<u32>,
 }
 
@@ -44,7 +44,7 @@ impl Partition {
         u32::try_from(step.0 / context.page_bytes).unwrap_or(u32::MAX).max(1)
     }
 
-    /// What is wrong with the sizes.
+    /// Validation errors of the sizes.
     pub fn problems(manager: &str, step: Bytes, context: &RamContext) -> Vec<String> {
         let mut problems = Vec::new();
         if step.0 < context.page_bytes {
@@ -57,7 +57,7 @@ impl Partition {
         let step = Self::pages_of(step, context);
         if context.pages < step.saturating_mul(2) {
             problems.push(format!(
-                "ram.size: found room for {} pages, but ram.manager = {manager:?} parts it in steps of {step} and each side \
+                "ram.size: found room for {} pages, but ram.manager = {manager:?} divides it in steps of {step} and each side \
                  keeps one; give it more, or lower ram.{manager}.step",
                 context.pages
             ));
@@ -70,7 +70,7 @@ impl Partition {
         problems
     }
 
-    /// Half and half, but no more for the table than all of it needs.
+    /// Half and half, but the table gets no more than it needs.
     pub fn new(step: Bytes, context: &RamContext) -> Self {
         let entries_per_page = u32::try_from(context.page_bytes / ENTRY_BYTES).unwrap_or(u32::MAX).max(1);
         let entries = context.map_cache.map(|cache| cache.capacity_limits.1);
@@ -98,8 +98,8 @@ impl Partition {
     pub fn step(&self) -> (u32, u32) {
         (self.step, self.step.saturating_mul(self.entries_per_page))
     }
-    /// Moves a step from the buffer to the table, unless the buffer would be left with less than one, or the table holds
-    /// everything. Answers whether it did.
+    /// Moves a step from the buffer to the table, unless the buffer would be left with less than one, or the table
+    /// holds everything. Returns whether it moved.
     pub fn grow_map(&mut self) -> bool {
         let grown = (self.map + self.step).min(self.map_max);
         let moves = grown > self.map && self.total - grown >= self.step;
@@ -118,7 +118,7 @@ impl Partition {
     }
 }
 
-/// Which side of RAM a step more would serve better.
+/// The side of RAM that would gain more from another step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Better {
     Buffer,
@@ -126,25 +126,26 @@ pub(crate) enum Better {
     Neither,
 }
 
-/// What a step more of RAM would have gained on either side, in time of the flash: pages and entries that are wanted after
-/// they left lately are known by their ghosts.
+/// The flash time that one more step of RAM would have saved on either side: ghosts identify pages and entries that are
+/// requested again soon after their eviction.
 ///
-/// Our formulas: Shim 2010 is known here only through Hu 2012, 3.1.3. A page of the buffer that is written again would have
-/// saved a program, and with `count-gc` the copies that go with it (as many as programs for the host in the same window cost
-/// in others); one that is read again, a read. An entry would have saved a read of its translation page and, as often as
-/// evictions were dirty in the window, the read and the program of a page written back.
+/// The formulas are ours: we know Shim 2010 only through Hu 2012, 3.1.3. A buffer page that is rewritten would have
+/// saved a program, and with `count-gc` also the copies that it causes (the window's ratio of other programs to host
+/// programs); one that is read again would have saved a read. An entry would have saved a read of its translation page
+/// and, in proportion to the dirty evictions in the window, the read and the program of a written-back page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Balance {
     ghosts: Ghosts,
     read: f64,
     program: f64,
     count_gc: bool,
-    /// Ghosts of the window wanted again: written, and read.
+    /// Ghosts requested again in the window: written, and read.
     written_again: u64,
     read_again: u64,
-    /// Counts at the end of the last window: ghosts of the table wanted, evictions, dirty ones, programs, those of the host.
+    /// Counts at the end of the last window: ghost hits of the table, evictions, dirty ones, programs, those for the
+    /// host.
     last: [u64; 5],
-    /// Ghosts of pages and of entries wanted again since the start or the last reset.
+    /// Ghosts of pages and of entries requested again since the start or the last reset.
     pub hits: [u64; 2],
 }
 
@@ -167,7 +168,7 @@ impl Balance {
     pub fn left(&mut self, lpn: Lpn) {
         self.ghosts.push(lpn.0);
     }
-    /// A page that is not in the buffer comes in, written or read.
+    /// A page that is not in the buffer is added, written or read.
     pub fn wanted(&mut self, lpn: Lpn, written: bool) {
         if self.ghosts.wanted(lpn.0) {
             *(if written { &mut self.written_again } else { &mut self.read_again }) += 1;
@@ -186,7 +187,7 @@ impl Balance {
         self.ghosts.forget(lpn.0);
     }
 
-    /// Weighs the window that ends now, and begins another.
+    /// Evaluates the window that ends now, and starts another.
     pub fn weigh(&mut self, view: View) -> Better {
         let cache = view.scheme.map_cache().unwrap_or_default();
         let counters = view.flash.counters();
@@ -197,7 +198,7 @@ impl Balance {
             counters.total(OpKind::Program),
             counters.get(OpKind::Program, Cause::Host),
         ];
-        // Counts that were set to zero meanwhile begin there.
+        // Counts that were reset to zero meanwhile start from there.
         let last = std::mem::replace(&mut self.last, now);
         let [ghosts, evictions, dirty, programs, host] =
             std::array::from_fn(|at| now[at].checked_sub(last[at]).unwrap_or(now[at]) as f64);

@@ -1,4 +1,4 @@
-//! What managers say, done: room is made, blocks are padded, runs go to the translation layer, and all is counted.
+//! Carries out the managers' choices: makes room, pads blocks, passes runs to the translation layer, and counts.
 
 use crate::managers::{ForeignManager, MakeManager, Manager, ManagerName, RamContext, View};
 use crate::settings::RamSettings;
@@ -9,16 +9,16 @@ use flashwright_ftl::{
 use flashwright_nand::Lpn;
 use serde::{Deserialize, Serialize};
 
-/// What leaves the RAM together.
+/// Pages that leave the RAM together.
 #[derive(Clone, Debug, Default)]
 pub struct Destage {
     /// Pages that go to flash, in ascending order.
     pub pages: Vec<u32>,
-    /// Pages that flash holds already: they are dropped.
+    /// Clean pages, which are dropped.
     pub dropped: Vec<u32>,
     /// The block whose other pages are read and written with them, if padding is wanted.
     pub pad_block: Option<u32>,
-    /// Whether they are to fill an erase block of their own.
+    /// Whether they should fill an erase block of their own.
     pub own_block: bool,
 }
 
@@ -30,7 +30,7 @@ impl Destage {
     }
 }
 
-/// What the RAM has to know of its drive.
+/// The parameters of the drive that the RAM needs.
 #[derive(Clone, Copy, Debug)]
 pub struct RamDrive {
     /// Pages that the drive offers to the host.
@@ -43,7 +43,7 @@ pub struct RamDrive {
     pub seed: Seed,
 }
 
-/// How the RAM was parted at some time.
+/// The partition of the RAM at some time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartitionPoint {
     /// Requests since the start or the last reset.
@@ -54,39 +54,39 @@ pub struct PartitionPoint {
     pub map_entries: u32,
 }
 
-/// What the RAM counted.
+/// The counts of the RAM.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RamFigures {
-    /// Pages that the host wrote, and of them those overwritten in RAM.
+    /// Pages that the host wrote; `write_hits` of them overwrote a page in RAM.
     pub writes: u64,
     /// See `writes`.
     pub write_hits: u64,
-    /// Pages that the host read, and of them those answered from RAM.
+    /// Pages that the host read; `read_hits` of them were answered from RAM.
     pub reads: u64,
     /// See `reads`.
     pub read_hits: u64,
-    /// Times that something was written to flash to make room or to flush; a block counts once.
+    /// Writes from RAM to flash, to make room or to flush; a block counts once.
     pub destages: u64,
-    /// Of them, blocks that asked for an erase block of their own or for padding.
+    /// Destages of blocks that asked for an erase block of their own or for padding.
     pub block_destages: u64,
-    /// Pages of the host that they wrote.
+    /// Host pages that destages wrote.
     pub pages_destaged: u64,
     /// Pages read from flash and written again to complete blocks.
     pub pages_padded: u64,
-    /// Pages that left without a write, since flash held them already.
+    /// Pages evicted without a write because flash held them already.
     pub pages_dropped: u64,
     /// Flushes that had to write.
     pub flushes: u64,
-    /// Pages written past the RAM because the host wanted them on flash at once.
+    /// Pages written bypassing the RAM because the host demanded them on flash at once.
     pub pages_forced: u64,
-    /// The partition over time, where the manager shares the RAM with the mapping table: the latest points, one in
-    /// [`PartitionPoint::requests`] steps that double whenever there would be more than 4,096.
+    /// The partition over time, if the manager shares the RAM with the mapping table: at most 4,096 points, whose
+    /// spacing in [`PartitionPoint::requests`] doubles when there would be more.
     pub partition: Vec<PartitionPoint>,
-    /// Figures that only this manager has, by name with the unit last.
+    /// Figures of this manager alone, by name with the unit last.
     pub extra: Vec<(String, f64)>,
 }
 
-/// What is to manage the RAM.
+/// The manager of the RAM.
 enum Chosen<'a> {
     Named(ManagerName),
     Foreign(&'a dyn MakeManager, &'a FaultCell),
@@ -110,7 +110,7 @@ impl Chosen<'_> {
             Self::Named(name) => name.problems(&settings.managers, context),
             Self::Foreign(maker, _) if maker.rules().by_block && context.pages < context.pages_per_block => {
                 vec![format!(
-                    "ram.size: found room for {} pages, but {} lets go whole blocks, of {} pages",
+                    "ram.size: found room for {} pages, but {} evicts whole blocks of {} pages",
                     context.pages,
                     self.described(),
                     context.pages_per_block
@@ -127,10 +127,10 @@ impl Chosen<'_> {
     }
 }
 
-/// What `ram.charge-metadata` deducts for a page under a foreign policy: as under the managers that go by blocks.
+/// Bytes per page that `ram.charge-metadata` deducts under a foreign policy: as for the managers of blocks.
 const FOREIGN_METADATA_BYTES: u64 = 12;
 
-/// Points of the partition kept at most.
+/// Largest number of points of the partition.
 const PARTITION_POINTS: usize = 4096;
 
 /// The RAM of a drive.
@@ -142,23 +142,22 @@ pub struct Ram {
     logical_pages: u32,
     figures: RamFigures,
     requests: u64,
-    /// Whether the flash has refused to take what should have left.
+    /// Whether the flash has refused an eviction.
     stuck: bool,
     /// Requests between two points of the partition.
     partition_step: u64,
-    /// The page that was last said to leave soon.
+    /// The page last announced to be evicted soon.
     #[serde(skip)]
     leaves_soon: Option<Lpn>,
     #[serde(skip)]
     out: Destage,
-    /// Pages of the destage at hand with those that complete the block.
+    /// Pages of the current destage, including padding.
     #[serde(skip)]
     padded: Vec<u32>,
 }
 
 impl Ram {
-    /// Builds the RAM over a translation layer, or answers what is wrong, one line for each problem; nothing where no
-    /// manager is chosen.
+    /// Builds the RAM over a translation layer, or returns one line for each problem; none if no manager is chosen.
     ///
     /// # Errors
     /// Each problem with its key and what to change.
@@ -181,8 +180,8 @@ impl Ram {
         Self::under(&Chosen::Named(name), settings, drive, scheme, flash).map(Some)
     }
 
-    /// As [`Ram::new`] under a manager from outside, in place of the one that the settings name. It says in `fault` why it
-    /// can't go on.
+    /// As [`Ram::new`], with a manager from outside instead of the one that the settings name. It reports in `fault`
+    /// why it can't continue.
     ///
     /// # Errors
     /// As [`Ram::new`].
@@ -253,12 +252,12 @@ impl Ram {
         Ok(ram)
     }
 
-    /// Whether a page is held, and then whether it is newer than its copy on flash.
+    /// Whether a page is held, and if so, whether it is newer than its copy on flash.
     #[must_use]
     pub fn is_dirty(&self, lpn: Lpn) -> Option<bool> {
         self.manager.is_dirty(lpn)
     }
-    /// The manager, for looking.
+    /// The manager, read-only.
     #[must_use]
     pub fn manager(&self) -> &Manager {
         &self.manager
@@ -268,12 +267,12 @@ impl Ram {
     pub fn pages(&self) -> u32 {
         self.manager.pages()
     }
-    /// What was counted since the start or the last [`Ram::reset_figures`].
+    /// The counts since the start or the last [`Ram::reset_figures`].
     #[must_use]
     pub fn figures(&self) -> RamFigures {
         RamFigures { extra: self.manager.figures(), ..self.figures.clone() }
     }
-    /// Sets the counts to zero; what is held stays.
+    /// Resets the counts to zero; the contents stay.
     pub fn reset_figures(&mut self) {
         self.figures = RamFigures::default();
         self.requests = 0;
@@ -282,7 +281,7 @@ impl Ram {
         self.note_partition();
     }
 
-    /// Warms the simulating machine's cache for a page that the host is about to name.
+    /// Warms the CPU cache for a page that the host is about to name.
     #[inline(always)]
     pub fn expect(&self, lpn: Lpn) {
         self.manager.expect(lpn);
@@ -308,14 +307,14 @@ impl Ram {
             scheme.read(missing, flash);
         }
         if self.manager.keeps_reads() {
-            // The host has its data; room for the copies is made behind its back.
+            // The host has its data; room for the copies is made in the background.
             flash.rest_in_background();
             self.keep_reads(run, scheme, flash);
         }
         self.request_done(RequestKind::Read, run, scheme, flash);
     }
 
-    /// Takes in the pages of a run that were read from flash, unless the room for them can't be made any more.
+    /// Adds the pages of a run that were read from flash, unless no more room can be made.
     fn keep_reads(&mut self, run: LpnRun, scheme: &mut Scheme, flash: &mut Flash) {
         for lpn in run.iter() {
             if self.manager.is_dirty(lpn).is_none()
@@ -329,11 +328,11 @@ impl Ram {
         }
     }
 
-    /// The host writes a run. With `forced` it is to be on flash when the request ends.
+    /// The host writes a run. With `forced` it must be on flash when the request completes.
     ///
     /// # Errors
-    /// [`OutOfSpace`] when flash takes no more. Pages before the one that needed room are written, the others keep their
-    /// content, and what RAM holds of them stays there.
+    /// [`OutOfSpace`] when flash takes no more. Pages before the one that needed room are written; the others keep
+    /// their content, and their copies in RAM stay there.
     pub fn write(
         &mut self,
         run: LpnRun,
@@ -368,7 +367,7 @@ impl Ram {
         Ok(())
     }
 
-    /// Writes a run to flash at once. Copies in RAM are old once their page is there; the others stay.
+    /// Writes a run to flash at once. Copies in RAM are dropped once their page is on flash; the others stay.
     #[cold]
     fn write_past(&mut self, run: LpnRun, scheme: &mut Scheme, flash: &mut Flash) -> Result<(), OutOfSpace> {
         self.figures.writes += u64::from(run.pages);
@@ -402,7 +401,7 @@ impl Ram {
         scheme.trim(run, flash);
     }
 
-    /// The host wants all that was acknowledged to outlive a loss of power.
+    /// The host flushes: all acknowledged writes must survive a loss of power.
     ///
     /// # Errors
     /// [`OutOfSpace`] when flash takes no more; what is not written stays in RAM.
@@ -438,7 +437,7 @@ impl Ram {
         Ok(())
     }
 
-    /// Lets go what the manager names.
+    /// Evicts what the manager chooses.
     fn destage(&mut self, scheme: &mut Scheme, flash: &mut Flash) -> Result<(), OutOfSpace> {
         self.out.clear();
         self.manager.choose(View { scheme, flash }, &mut self.out);
@@ -466,7 +465,7 @@ impl Ram {
         Ok(())
     }
 
-    /// Writes the pages that leave, completed to a block where that is wanted.
+    /// Writes the evicted pages, padded to a block if requested.
     fn write_out(&mut self, scheme: &mut Scheme, flash: &mut Flash) -> Result<(), OutOfSpace> {
         let Self { out, padded, figures, .. } = self;
         figures.destages += 1;
@@ -509,7 +508,8 @@ impl Ram {
         result
     }
 
-    /// Tells the manager that a request has ended, and moves the border between buffer and mapping table if it says so.
+    /// Notifies the manager that a request has completed, and moves the border between buffer and mapping table if the
+    /// manager decides so.
     #[inline(always)]
     fn request_done(&mut self, kind: RequestKind, run: LpnRun, scheme: &mut Scheme, flash: &mut Flash) {
         self.requests += 1;
@@ -522,7 +522,7 @@ impl Ram {
     fn repartition(&mut self, scheme: &mut Scheme, flash: &mut Flash) {
         while self.manager.pages() > self.manager.capacity() {
             if self.destage(scheme, flash).is_err() {
-                self.stuck = true; // a drive at its end keeps what it can't write
+                self.stuck = true; // a worn-out drive keeps what it can't write
                 break;
             }
         }
@@ -550,7 +550,7 @@ impl Ram {
         }
     }
 
-    /// Checks the manager's tables and appends what contradicts.
+    /// Checks the manager's tables and appends contradictions.
     pub fn audit(&self, violations: &mut Vec<Violation>) {
         self.manager.audit(violations);
         let held = (0..self.logical_pages).filter(|lpn| self.manager.is_dirty(Lpn(*lpn)).is_some()).count();

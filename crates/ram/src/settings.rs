@@ -1,4 +1,4 @@
-//! What users choose about the RAM of a drive.
+//! Settings of the RAM of a drive.
 
 use crate::managers::{ManagerName, ManagerSettings};
 use flashwright_block::{Bytes, Nanos};
@@ -10,25 +10,25 @@ use std::borrow::Cow;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct RamSettings {
-    /// What manages it; `"none"` where the drive buffers nothing.
+    /// The manager of the RAM; `"none"` if the drive buffers nothing.
     #[serde(with = "named_or_none")]
     #[schemars(with = "NamedOrNone")]
     pub manager: Option<ManagerName>,
-    /// Its size. Managers that share it with the cached mapping table part it between both.
+    /// Size of the RAM. Some managers share it with the cached mapping table.
     pub size: Bytes,
-    /// Time that an access adds to a request.
+    /// Time that an access to the RAM adds to a request.
     pub latency: Nanos,
-    /// Whether its content outlives a loss of power: flushes and forced writes then cost nothing. Otherwise a flush
-    /// destages all that was acknowledged, and a forced write goes to flash at once.
+    /// Whether the content of the RAM survives a loss of power: flushes and forced writes then cost nothing. Otherwise
+    /// a flush destages all acknowledged writes, and a forced write goes to flash at once.
     pub power_protected: bool,
-    /// Whether the managers' own tables are deducted from the size (each manager's page says at how many bytes).
+    /// Whether the manager's own tables are deducted from the size (the page of each manager states the bytes).
     pub charge_metadata: bool,
-    /// Settings of the managers, each in a table of its name.
+    /// Settings of the managers, each in a table named after it.
     #[serde(flatten)]
     pub managers: ManagerSettings,
 }
 
-/// What `ram.manager` takes, for its schema.
+/// Value of `ram.manager`, for its schema.
 struct NamedOrNone;
 
 impl JsonSchema for NamedOrNone {

@@ -1,5 +1,5 @@
-//! GC-ARM against the dissertation's figure and numbers, workloads whose outcome is known, and a twin of plain lists
-//! (Hu 2012, chapter 3).
+//! GC-ARM compared with the dissertation's figure and numbers, workloads with known outcome, and a reference model of
+//! plain lists (Hu 2012, chapter 3).
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // helpers of tests count as library code
 
@@ -27,8 +27,8 @@ fn small_steps() -> GcArmSettings {
     GcArmSettings { step: Bytes(4 * PAGE), window: 50, ..GcArmSettings::default() }
 }
 
-/// Figure 3.2. B1 = 0 2 1 7, B2 holds 11, B3 other pages, all valid; one spare block. The old copy of what is written turns
-/// invalid before cleaning.
+/// Figure 3.2. B1 = 0 2 1 7, B2 holds 11, B3 other pages, all valid; one spare block. The old copy of what is written
+/// becomes invalid before cleaning.
 ///
 /// Page at a time: 0 makes B1 the victim, 2 1 7 and 0 fill the spare block; 11 moves the other three of B2; 1 is among what
 /// moved before, so again three move; 2 likewise. Group: 0 1 2 leave one valid page in B1, the 7; then 11 moves three.
@@ -263,7 +263,7 @@ fn other_layers_tell_the_cost_of_a_page() {
     }
 }
 
-/// What does not fit together is said in a line with the key and what to change.
+/// Settings that contradict each other give a line with the key and what to change.
 #[test]
 fn conflicts_are_explained() {
     use flashwright_ftl::schemes::{DftlSettings, SchemeContext};
@@ -307,8 +307,8 @@ fn conflicts_are_explained() {
     one(grouped(), &settings(20 * PAGE, tiny), &["ram.gc-arm.step", "100 B"]);
 }
 
-/// The buffer as a list of pages with their last writes; every question answered by a look at all.
-struct Twin {
+/// The reference model: a list of pages with their last writes, searched in full for every question.
+struct Reference {
     pages: Vec<(u32, u64)>,
     now: u64,
     np: u32,
@@ -318,7 +318,7 @@ struct Twin {
     window: Vec<(RequestKind, u32, u32)>,
 }
 
-impl Twin {
+impl Reference {
     fn write(&mut self, lpn: u32) -> bool {
         self.now += 1;
         let now = self.now;
@@ -368,10 +368,10 @@ impl Twin {
     }
 }
 
-/// Random streams of writes, reads and trims of changing locality: at every departure the twin names the same pages, and at
-/// every request the same partition.
+/// Random streams of writes, reads and trims of changing locality: at every eviction the reference model chooses the
+/// same pages, and at every request the same partition.
 #[test]
-fn a_twin_decides_alike() {
+fn the_reference_model_decides_alike() {
     let (mut blocks_left, mut by_group, mut by_age, mut moves) = (0, 0, 0, 0);
     for seed in 0..30 {
         let mut rng = Seed(seed).stream("twin");
@@ -403,7 +403,8 @@ fn a_twin_decides_alike() {
         let shared = manager.map_entries().is_some();
         manager.map_entries().into_iter().for_each(|entries| scheme.resize_map_cache(shrink(entries), &mut flash));
         let (buffer, map) = if shared { (20, 20) } else { (40, 0) };
-        let mut twin = Twin { pages: Vec::new(), now: 0, np, entries_per_page: 32, buffer, map, window: Vec::new() };
+        let mut reference =
+            Reference { pages: Vec::new(), now: 0, np, entries_per_page: 32, buffer, map, window: Vec::new() };
         let mut space = logical;
         for step in 0..1500 {
             let at = format!("seed {seed}, step {step}");
@@ -424,10 +425,10 @@ fn a_twin_decides_alike() {
             for lpn in first..first + count {
                 match kind {
                     RequestKind::Write => {
-                        let held = twin.write(lpn);
+                        let held = reference.write(lpn);
                         assert_eq!(manager.overwrite(Lpn(lpn)), held, "{at}");
                         while !held && manager.pages() >= manager.capacity() {
-                            leave(&mut manager, &mut twin, &mut scheme, &mut flash, own, &at, |block, group| {
+                            leave(&mut manager, &mut reference, &mut scheme, &mut flash, own, &at, |block, group| {
                                 *(if block {
                                     &mut blocks_left
                                 } else if group {
@@ -439,35 +440,39 @@ fn a_twin_decides_alike() {
                         }
                         if !held {
                             manager.take_in(Lpn(lpn), true);
-                            twin.pages.push((lpn, twin.now));
+                            reference.pages.push((lpn, reference.now));
                         }
                     }
                     RequestKind::Read => {
-                        assert_eq!(manager.read(Lpn(lpn)), twin.pages.iter().any(|(held, _)| *held == lpn), "{at}");
+                        assert_eq!(
+                            manager.read(Lpn(lpn)),
+                            reference.pages.iter().any(|(held, _)| *held == lpn),
+                            "{at}"
+                        );
                         scheme.read(run(lpn, 1), &mut flash);
                     }
                     _ => {
                         manager.remove(Lpn(lpn));
-                        twin.pages.retain(|(held, _)| *held != lpn);
+                        reference.pages.retain(|(held, _)| *held != lpn);
                         scheme.trim(run(lpn, 1), &mut flash);
                     }
                 }
             }
             if kind != RequestKind::Trim {
-                twin.window.push((kind, first, count));
+                reference.window.push((kind, first, count));
                 let moved = manager.request_done(kind, run(first, count), View { scheme: &scheme, flash: &flash });
-                let before = twin.buffer;
-                if twin.window.len() == 40 {
-                    twin.decide();
+                let before = reference.buffer;
+                if reference.window.len() == 40 {
+                    reference.decide();
                 }
                 if !shared {
-                    (twin.buffer, twin.map) = (40, 0);
+                    (reference.buffer, reference.map) = (40, 0);
                 }
-                assert_eq!((moved, manager.capacity()), (twin.buffer != before, twin.buffer), "{at}");
-                assert_eq!(manager.map_entries(), shared.then_some(twin.map * 64), "{at}");
+                assert_eq!((moved, manager.capacity()), (reference.buffer != before, reference.buffer), "{at}");
+                assert_eq!(manager.map_entries(), shared.then_some(reference.map * 64), "{at}");
                 moves += u32::from(moved);
                 while manager.pages() > manager.capacity() {
-                    leave(&mut manager, &mut twin, &mut scheme, &mut flash, own, &at, |_, _| {});
+                    leave(&mut manager, &mut reference, &mut scheme, &mut flash, own, &at, |_, _| {});
                 }
                 if moved {
                     scheme.resize_map_cache(shrink(manager.map_entries().unwrap()), &mut flash);
@@ -484,10 +489,10 @@ fn a_twin_decides_alike() {
     );
 }
 
-/// Something leaves: the twin names the same.
+/// An eviction: the reference model chooses the same.
 fn leave(
     manager: &mut flashwright_ram::Manager,
-    twin: &mut Twin,
+    reference: &mut Reference,
     scheme: &mut Scheme,
     flash: &mut Flash,
     own: bool,
@@ -495,14 +500,14 @@ fn leave(
     mut note: impl FnMut(bool, bool),
 ) {
     let mut out = Destage::default();
-    let (expected, block) = twin.choose(scheme, flash);
+    let (expected, block) = reference.choose(scheme, flash);
     manager.choose(View { scheme, flash }, &mut out);
     assert_eq!(out.pages, expected, "{at}");
     assert_eq!(out.own_block, block && own, "{at}");
-    assert_eq!(out.pad_block, (block && own).then(|| expected[0] / twin.np), "{at}");
+    assert_eq!(out.pad_block, (block && own).then(|| expected[0] / reference.np), "{at}");
     note(block, scheme.map_cache().is_some_and(|cache| cache.has_clean == Some(false)));
     out.pages.iter().for_each(|lpn| flash.host_writes_page(Lpn(*lpn)));
     scheme.write_block(&out.pages, flash).unwrap();
     manager.left(&out);
-    twin.pages.retain(|(lpn, _)| !expected.contains(lpn));
+    reference.pages.retain(|(lpn, _)| !expected.contains(lpn));
 }

@@ -1,8 +1,8 @@
-//! Playing the workload itself, not measured, until the drive has settled under it.
+//! Plays the workload itself, without measuring, until the drive has settled under it.
 //!
-//! Where nothing lies between the workload and the flash, no time passes: what the translation layer does depends on the
-//! order of requests alone, and that is the same at every pace. Schedulers and controllers merge and buffer by time, so
-//! drives with them are played at the pace of the run.
+//! If nothing lies between the workload and the flash, no time passes: the translation layer depends only on the order
+//! of requests, which is the same at every pace. Schedulers and controllers merge and buffer by time, so drives with
+//! them are played at the pace of the run.
 
 use crate::machine::Machine;
 use crate::player::{self, PlayError, Player, Step};
@@ -15,28 +15,29 @@ use flashwright_ssd::Ssd;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Passes of a trace at most.
+/// Largest number of passes of a trace.
 const PASSES_MAX: u64 = 2000;
-/// Passes of a trace before it is judged.
+/// Passes of a trace before the first check whether the drive has settled.
 const PASSES_MIN: u64 = 4;
-/// The history grows by this factor from one judgement to the next: four of them while it doubles.
+/// The history grows by this factor from one check to the next: four checks while it doubles.
 const GROWTH: f64 = 1.189_207_115_002_721;
-/// Pages programmed at most, as a multiple of the drive's pages: what a drive costs that is filled beyond what it can clean.
+/// Largest number of pages programmed, as a multiple of the drive's pages: it bounds the cost of a drive that is filled
+/// beyond what it can clean.
 const PROGRAMS_MAX: u64 = 1000;
 
 /// How the search for the settled state ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Search {
-    /// It goes on.
+    /// The search continues.
     UnderWay,
     /// The drive has settled.
     Settled,
-    /// The bound on host writes, passes or programs was reached before.
+    /// The limit on host writes, passes or programs was reached first.
     GaveUp,
-    /// The workload writes nothing, so that nothing can settle.
+    /// The workload writes nothing, so nothing can settle.
     NothingWritten,
-    /// The workload ended, and can't be played again.
+    /// The workload ended and can't be repeated.
     Ended,
 }
 
@@ -46,16 +47,16 @@ pub struct Conditioning {
     host_pages_max: u64,
     next_judgement: f64,
     requests: u64,
-    /// Whether the source is a recording, which is played pass by pass; not known before the first step.
+    /// Whether the source is a recorded trace, which is played pass by pass; unknown before the first step.
     is_recording: Option<bool>,
     passes: u64,
-    /// Requests of the first pass, in which pages of a dense map get their places.
+    /// Requests of the first pass, in which a dense address map assigns places to pages.
     first_pass: u64,
     search: Search,
 }
 
 impl Conditioning {
-    /// Prepares to play at most so many capacities of a drive of `logical_pages`.
+    /// Prepares to write at most this many capacities of a drive of `logical_pages`.
     #[must_use]
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
     pub fn new(capacities: f64, logical_pages: u32) -> Self {
@@ -75,7 +76,7 @@ impl Conditioning {
     pub fn requests(&self) -> u64 {
         self.requests
     }
-    /// Whole passes of the trace, if it is one.
+    /// Whole passes of the trace; 0 for other workloads.
     #[must_use]
     pub fn passes(&self) -> u64 {
         self.passes
@@ -85,14 +86,14 @@ impl Conditioning {
     pub fn search(&self) -> Search {
         self.search
     }
-    /// Host pages at which it gives up.
+    /// Host pages after which it gives up.
     #[must_use]
     pub fn host_pages_max(&self) -> u64 {
         self.host_pages_max
     }
 
-    /// Goes on by about `budget` requests; true when the search is over. The player stands where the source stands; of a
-    /// trace it has then started over.
+    /// Plays about `budget` more requests; returns true when the search is over. The player and the source are then at
+    /// the same position; a trace has been restarted from its beginning.
     ///
     /// # Errors
     /// [`PlayError`] of the source or the drive.
@@ -162,7 +163,7 @@ impl Conditioning {
         Ok(())
     }
 
-    /// Asks whether the drive has settled, where the history has grown enough since the last time.
+    /// Checks whether the drive has settled, if the history has grown enough since the last check.
     #[allow(clippy::cast_precision_loss)] // pages far below 2^53
     fn judge(&mut self, history: &mut History) {
         let pages = history.total().host_pages as f64;
@@ -174,7 +175,7 @@ impl Conditioning {
         }
     }
 
-    /// Gives up where that has become too much. Of a recording a few passes are played whatever they write.
+    /// Gives up when a limit is reached. A few passes of a trace are always played, whatever they write.
     fn bound(&mut self, history: &History, ssd: &Ssd) {
         let total = history.total();
         let programs_max = u64::from(ssd.flash().geometry().pages()).saturating_mul(PROGRAMS_MAX);
@@ -185,10 +186,10 @@ impl Conditioning {
         }
     }
 
-    /// Winds a freshly made source on to where it last started over.
+    /// Fast-forwards a rebuilt source to the position where it last started over.
     ///
     /// # Errors
-    /// [`SourceError`] if the source is another one.
+    /// [`SourceError`] if it is a different source.
     pub(crate) fn rewind(&self, source: &mut dyn RequestSource) -> Result<(), SourceError> {
         if self.is_recording == Some(true) {
             source.start_over(Passes::One)?;
@@ -204,7 +205,7 @@ impl Conditioning {
     }
 }
 
-/// Plays on to so many requests; no time passes where nothing lies before the flash and cleaning doesn't depend on time.
+/// Plays up to this many requests in total; no time passes if nothing lies before the flash and cleaning doesn't depend on time.
 fn play(
     machine: &mut Machine,
     player: &mut Player,
@@ -213,12 +214,14 @@ fn play(
     finish: bool,
 ) -> Result<Step, PlayError> {
     match machine {
-        Machine::Plain(ssd) if !ssd.config().gc.schedule.needs_time() => player.play(&mut Untimed { ssd }, source, until, finish, |_, _| {}),
+        Machine::Plain(ssd) if !ssd.config().gc.schedule.needs_time() => {
+            player.play(&mut Untimed { ssd }, source, until, finish, |_, _| {})
+        }
         _ => machine.play(player, source, until, finish, |_, _| {}),
     }
 }
 
-/// The totals by which a drive is judged.
+/// The totals that the settling rule uses.
 pub(crate) fn totals(machine: &Machine) -> Totals {
     let counters = machine.ssd().flash().counters();
     Totals {

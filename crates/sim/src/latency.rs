@@ -17,7 +17,7 @@ pub struct Latency {
 /// A summary, as the JSON of a run has it. All but `count` in nanoseconds; percentiles are exact to three significant digits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LatencySummary {
-    /// Requests whose times were taken; 0 where the drive has no times.
+    /// Requests whose times were measured; 0 if the drive has no timing.
     pub count: u64,
     /// Mean. Null without a request.
     pub mean: Option<f64>,
@@ -31,7 +31,7 @@ pub struct LatencySummary {
     pub p99: Option<u64>,
     /// The time below or at which 99.9 % of the requests lie. Null without a request.
     pub p99_9: Option<u64>,
-    /// The longest. Null without a request.
+    /// The longest time. Null without a request.
     pub max: Option<u64>,
 }
 
@@ -65,13 +65,13 @@ impl Latency {
         self.max = self.max.max(other.max);
     }
 
-    /// Forgets everything; the memory is kept.
+    /// Clears all times but keeps the memory.
     pub fn clear(&mut self) {
         self.histogram.reset();
         (self.sum, self.sum_of_squares, self.max) = (0, 0, 0);
     }
 
-    /// How many times were recorded.
+    /// The number of recorded times.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.histogram.len()
@@ -114,8 +114,9 @@ impl Latency {
         points
     }
 
-    /// The variance of what was recorded, which is not nothing. A difference of two large sums, so it is taken in integers:
-    /// with `sum = q * n + r`, the squares about `q` add up to `sum_of_squares - q * (sum + r)`.
+    /// The variance of the recorded times, of which there is at least one. It is a difference of two large sums, so it
+    /// is computed in integers: with `sum = q * n + r`, the squares about `q` add up to
+    /// `sum_of_squares - q * (sum + r)`.
     #[allow(clippy::cast_precision_loss)]
     fn variance(&self) -> f64 {
         let n = u128::from(self.count());
@@ -123,7 +124,7 @@ impl Latency {
         let about_q = self.sum_of_squares - q * (self.sum + r);
         match n.checked_mul(about_q) {
             Some(product) => (product - r * r) as f64 / (n as f64 * n as f64),
-            None => about_q as f64 / n as f64, // 2^64 squared nanoseconds and more: r is nothing beside them
+            None => about_q as f64 / n as f64, // 2^64 squared nanoseconds and more: r is negligible
         }
     }
 
@@ -189,7 +190,7 @@ mod tests {
             latency.record(nanos);
         }
         assert_eq!(latency.summary().stdev, Some(1.0));
-        // A million times that all are the same, and one that is not.
+        // A million equal times, and one that differs.
         let mut latency = Latency::default();
         (0..999_999).for_each(|_| latency.record(hour));
         latency.record(hour + 1000);

@@ -1,6 +1,6 @@
 //! A run: a workload played on a drive, measured, saved and resumed; and its replay on any block device.
 //!
-//! The player sees the drive only as a block device; what is measured beside latencies comes from the drive's counters.
+//! The player sees the drive only as a block device; all figures other than latencies come from the drive's counters.
 
 mod conditioning;
 mod latency;

@@ -1,5 +1,5 @@
-//! What a workload is played on: the drive's flash with its translation layer, with a controller before it where the drive
-//! has one, and the host's schedulers before that.
+//! The simulated machine that a workload is played on: the host's schedulers, the drive's controller if it has one, and
+//! the flash with its translation layer.
 
 use crate::player::{PlayError, Player, Step};
 use flashwright_block::{BlockDevice, Completion, Nanos, RequestKind, RequestSource, Seed};
@@ -7,7 +7,7 @@ use flashwright_host::{LayerFigures, Stack, StackError};
 use flashwright_ssd::{ConfigError, Controller, ControllerFigures, SettingError, Ssd, SsdError};
 use serde::{Deserialize, Serialize};
 
-/// A drive with what lies before it. Where nothing does, the player meets the flash itself, and pays nothing.
+/// A drive with the layers before it. Without such layers the player talks to the flash directly, at no extra cost.
 #[derive(Debug, Serialize, Deserialize)]
 #[allow(clippy::large_enum_variant)] // one a run
 pub(crate) enum Machine {
@@ -15,17 +15,17 @@ pub(crate) enum Machine {
     Layered(Box<Layered>),
 }
 
-/// A drive behind what merges, cuts or buffers requests.
+/// A drive behind layers that merge, cut or buffer requests.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Layered {
     stack: Stack<Controller<Ssd>>,
-    /// Pages that the host has asked to write since the drive was new; none before the workload begins, when all that it
-    /// asks goes to the flash.
+    /// Pages that the host has asked to write since the drive was new; none before the workload begins, because
+    /// preconditioning writes to the flash directly.
     pages_written: Option<u64>,
 }
 
 impl Machine {
-    /// Every problem of the host's settings that only shows on a drive of this size.
+    /// Every validation error of the host's settings that depends on the drive's size.
     pub fn new(ssd: Ssd, seed: Seed) -> Result<Self, SsdError> {
         let config = ssd.config();
         if config.host.stack.scheduler.0.is_empty() && config.controller.is_off() {
@@ -40,7 +40,7 @@ impl Machine {
         Ok(Self::Layered(Box::new(Layered { stack, pages_written: None })))
     }
 
-    /// Whether something lies before the flash that merges, cuts or buffers requests.
+    /// Whether a layer before the flash merges, cuts or buffers requests.
     pub fn is_layered(&self) -> bool {
         matches!(self, Self::Layered(_))
     }
@@ -53,7 +53,7 @@ impl Machine {
         }
     }
 
-    /// Pages that the host has asked to write since the drive was new, whatever took them.
+    /// Pages that the host has asked to write since the drive was new, whichever layer absorbed them.
     pub fn host_pages_written(&self) -> u64 {
         match self {
             Self::Layered(layered) => layered.pages_written,
@@ -62,7 +62,7 @@ impl Machine {
         .unwrap_or_else(|| self.ssd().flash().host_writes())
     }
 
-    /// Says that all that was written so far went to the flash directly, and that requests of the host follow.
+    /// Records that everything so far was written to the flash directly, and that the host's requests follow.
     pub fn workload_begins(&mut self) {
         let written = self.host_pages_written();
         if let Self::Layered(layered) = self {
@@ -84,7 +84,7 @@ impl Machine {
         }
     }
 
-    /// What the layers before the drive did, from the host down.
+    /// Statistics of the layers before the drive, from the host down.
     pub fn layers(&self) -> Vec<LayerFigures> {
         match self {
             Self::Plain(_) => Vec::new(),
@@ -92,7 +92,7 @@ impl Machine {
         }
     }
 
-    /// What the drive's controller did, if it has one.
+    /// Statistics of the drive's controller, if it has one.
     pub fn controller(&self) -> Option<ControllerFigures> {
         match self {
             Self::Layered(layered) if !layered.stack.device().config().is_off() => {
@@ -102,7 +102,7 @@ impl Machine {
         }
     }
 
-    /// Requests that the drive takes at once; none where a scheduler holds back the others by rules of its own.
+    /// Requests that the drive accepts at once; none if a scheduler decides how many to pass on.
     pub fn queue_depth(&self) -> Option<u32> {
         match self {
             Self::Plain(ssd) => Some(ssd.info().queue_depth),

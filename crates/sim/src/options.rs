@@ -1,4 +1,4 @@
-//! What is asked of a run beside its drive and its workload: every setting with its default, stated here alone.
+//! The options of a run apart from its drive and workload. This is the only place that states their defaults.
 
 use crate::measure::Window;
 use crate::player::Pace;
@@ -9,33 +9,33 @@ use flashwright_block::Seed;
 use flashwright_ssd::Ssd;
 use serde::{Deserialize, Serialize};
 
-/// The settings of a run, as callers give them; those left out take their defaults.
+/// The options of a run as callers give them; options left out take their defaults.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RunOptions {
-    /// One seed replays the whole run.
+    /// The seed; it determines the whole run.
     pub seed: u64,
-    /// What is done to the drive first, such as `workload` or `random:capacities=3`.
+    /// How the drive is preconditioned, such as `workload` or `random:capacities=3`.
     pub precondition: String,
-    /// Requests measured at most; none for as many as the workload has of its own.
+    /// Largest number of measured requests; none for all that the workload has.
     pub requests: Option<u64>,
-    /// Closed loop with that many requests outstanding.
+    /// Closed loop with this many requests outstanding.
     pub depth: Option<u32>,
-    /// Open loop with arrival times multiplied by this. Without it and `depth` the workload says its pace.
+    /// Open loop with arrival times multiplied by this factor. Without this and `depth` the workload sets its own pace.
     pub time_scale: Option<f64>,
     /// Requests played before measuring begins.
     pub warmup: u64,
     /// The time series.
     pub window: Window,
-    /// Whether a row is kept for every request.
+    /// Whether to keep a row for every request.
     pub keep_requests: bool,
-    /// Of which consecutive requests rows are kept: the first, from 0 where measuring begins, and how many.
+    /// The consecutive requests to keep rows of: the first, counted from 0 at the start of measuring, and their number.
     pub closeup: Option<(u64, u64)>,
-    /// How many looks at all blocks are kept at most.
+    /// Largest number of snapshots of all blocks.
     pub snapshots: Option<usize>,
-    /// Whether every read is checked and the state audited.
+    /// Whether to check every read and audit the state.
     pub verify: bool,
-    /// Under `verify`, the whole state is audited every so many requests too; 0 for only at the end.
+    /// Under `verify`, the whole state is also audited every this many requests; 0 audits only at the end.
     pub audit_every: u64,
 }
 
@@ -58,19 +58,19 @@ impl Default for RunOptions {
     }
 }
 
-/// Why options do not go with a workload, or a run can't be made of them.
+/// Why the options do not fit the workload, or no run can be built from them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OptionsError {
-    /// An option is wrong, or not for this workload.
+    /// An option is wrong, or does not fit this workload.
     #[error("{what}")]
     Option {
-        /// What, where, and what was expected.
+        /// The option, what was found, and what was expected.
         what: String,
-        /// What to do.
+        /// How to correct it.
         hint: Option<&'static str>,
     },
-    /// The drive can't be built behind what lies before it.
+    /// The drive can't be built with the layers before it.
     #[error(transparent)]
     Run(#[from] RunError),
 }
@@ -82,10 +82,11 @@ impl RunOptions {
         Seed(self.seed)
     }
 
-    /// A run on `ssd`, which was made with the seed and the `verify` of these options, of a source that `spec` opened on it.
+    /// Builds a run on `ssd`, which was built with the seed and the `verify` of these options, from a source that
+    /// `spec` opened on it.
     ///
     /// # Errors
-    /// [`OptionsError`] if they do not go with the workload.
+    /// [`OptionsError`] if the options do not fit the workload.
     ///
     /// ```
     /// use flashwright_sim::{RunOptions, SourceSpec};
@@ -112,7 +113,7 @@ impl RunOptions {
         Ok(run)
     }
 
-    /// What they come to with a workload.
+    /// The settings that the options give with a workload.
     fn settings(&self, source: &Source) -> Result<RunSettings, OptionsError> {
         let precondition: Precondition =
             self.precondition.parse().map_err(|what| OptionsError::Option { what, hint: None })?;
@@ -137,19 +138,19 @@ impl RunOptions {
         })
     }
 
-    /// A program above a file system paces itself, and begins once.
+    /// A program above a file system sets its own pace and can start only once.
     fn check_interactive(&self, precondition: Precondition, source: &Source) -> Result<(), OptionsError> {
         let what = source.description().split(':').next().unwrap_or_default();
         if let Precondition::Workload { .. } = precondition {
             let what = format!(
-                "precondition: found workload, expected another: {what} begins once and can't be played beforehand"
+                "precondition: found workload, expected another: {what} can start only once, so it can't precondition the drive"
             );
             return Err(OptionsError::Option { what, hint: Some("such as --precondition sequential") });
         }
         let given = [("depth", self.depth.is_some()), ("time_scale", self.time_scale.is_some())];
         if let Some((name, _)) = given.iter().find(|(_, is_given)| *is_given) {
             let what = format!(
-                "{name}: found one, expected none: {what} waits for the drive by itself (its own keys say how many threads do)"
+                "{name}: found one, expected none: {what} sets its own pace (its keys set the number of threads)"
             );
             return Err(OptionsError::Option { what, hint: None });
         }

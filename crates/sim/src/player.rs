@@ -1,14 +1,14 @@
 //! Plays requests on a block device, open loop by arrival time or closed loop with a queue depth.
 //!
-//! The player knows nothing of flash: any [`BlockDevice`] will do. Requests are fetched in batches so that the ones to
-//! come can be announced, and a run can be played in steps: between two of them the caller shows progress, saves the
-//! state, or stops.
+//! The player knows nothing of flash and works on any [`BlockDevice`]. It fetches requests in batches so that it can
+//! announce the next ones to the device. A run is played in steps: between two steps the caller can show progress, save
+//! the state, or stop.
 //!
-//! A source that reacts to the device ([`Interactive`]) is asked for each step instead, one at a time, and told of tags
-//! and completions; it decides by itself when requests are issued.
+//! A source that reacts to the device ([`Interactive`]) decides itself when to issue requests. The player asks it for
+//! one step at a time, and reports tags and completions to it.
 //!
-//! Playing ends at the first request that fails: no more are issued, those in flight are waited for, and only then is the
-//! error returned. So nothing is left behind in the device, and whoever measures has seen every completion.
+//! Playing ends at the first request that fails: the player issues no more, waits for those in flight, and only then
+//! returns the error. So nothing is left in the device, and the caller has seen every completion.
 
 use flashwright_block::{
     Ahead, BlockDevice, Completion, Interactive, IoError, Nanos, Next, Request, RequestSource, SourceError,
@@ -26,12 +26,12 @@ pub enum Pace {
         /// Factor on arrival times, 0 or more.
         time_scale: f64,
     },
-    /// So that `depth` requests are outstanding; arrival times are not looked at.
+    /// Whenever fewer than `depth` requests are outstanding; arrival times are ignored.
     Closed {
         /// Requests outstanding, at least 1.
         depth: u32,
     },
-    /// As a workload decides that reacts to the device.
+    /// When a workload that reacts to the device decides.
     Interactive,
 }
 
@@ -39,7 +39,7 @@ pub enum Pace {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlayError {
-    /// The workload could not go on.
+    /// The workload could not continue.
     #[error(transparent)]
     Source(#[from] SourceError),
     /// A request failed or was refused, or the device is dead.
@@ -50,20 +50,20 @@ pub enum PlayError {
 /// How far a step got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// The budget is used up; more is to come.
+    /// The budget is used up; there are more requests.
     Paused,
     /// Every request was played and completed.
     Finished,
-    /// A [`Gate`] closed; what was in flight has completed.
+    /// A [`Gate`] closed; requests in flight have completed.
     Stopped,
 }
 
-/// Asked before each request is handed over, at the time that the device has then: whether it still may be.
+/// Decides before each request whether the player may still submit it. It is called at the device's current time.
 ///
-/// A gate may let time pass on the device only up to the request's arrival, and only where nothing is in flight: in an open
-/// loop the player has then waited for all that ends before.
+/// A gate may let time pass on the device only up to the request's arrival, and only if nothing is in flight: in an
+/// open loop the player has then waited for every request that ends earlier.
 pub trait Gate<D> {
-    /// Breaks to stop playing: nothing more is issued, and what is in flight is waited for.
+    /// Returns `Break` to stop playing: the player issues nothing more and waits for the requests in flight.
     ///
     /// # Errors
     /// [`IoError`] of a dead device.
@@ -81,24 +81,23 @@ impl<D> Gate<D> for Open {
 }
 
 /// Why a run of an interactive workload is not saved.
-const NOT_RESUMED: &str =
-    "this workload reacts to the device and can't be wound on to where a saved run stood; run it from the start";
+const NOT_RESUMED: &str = "this workload reacts to the device, so it can't be fast-forwarded to the position of a saved run; run it from the start";
 
 const BATCH: usize = 256;
 const FAR: usize = 32;
 const NEAR: usize = 14;
 
-/// Plays a source on a device. Holds no borrow of either, so that a run can be saved.
+/// Plays a source on a device. It borrows neither, so that a run can be saved.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Player {
     pace: Pace,
     submitted: u64,
     outstanding: u32,
-    /// Requests that this player had handed over before it began to count anew.
+    /// Requests that this player had submitted before its count was reset.
     taken_before: u64,
     /// Added to arrival times: the device's clock when playing began.
     started: Nanos,
-    /// Taken off arrival times first: that of the last request before playing began.
+    /// Subtracted from arrival times first: the arrival time of the last request before playing began.
     first_arrival: Nanos,
     /// When the last request of an open loop arrived, on the device's clock.
     last_arrival: Nanos,
@@ -111,7 +110,7 @@ pub struct Player {
     /// Where the device puts completions.
     #[serde(skip)]
     completion: Completion,
-    /// Why the first request that failed did; taken when playing ends of it.
+    /// The error of the first failed request; taken when playing ends because of it.
     #[serde(skip)]
     failure: Option<Box<IoError>>,
     /// Whether a gate has closed in this call.
@@ -120,7 +119,7 @@ pub struct Player {
 }
 
 impl Player {
-    /// A player that begins at the device's time `started`.
+    /// A player that starts at the device's time `started`.
     #[must_use]
     pub fn new(pace: Pace, started: Nanos) -> Self {
         Self {
@@ -140,13 +139,13 @@ impl Player {
         }
     }
 
-    /// Requests handed to the device so far; a saved run's source is wound on by this number.
+    /// Requests submitted so far; the source of a saved run is fast-forwarded by this number.
     #[must_use]
     pub fn submitted(&self) -> u64 {
         self.submitted
     }
 
-    /// Requests a second that an open loop asks for; none where all of them arrive at once.
+    /// Arrival rate of an open loop in requests per second; none if all of them arrive at once.
     #[must_use]
     #[allow(clippy::cast_precision_loss)] // counts and nanoseconds far below 2^53
     pub fn arrivals_per_s(&self) -> Option<f64> {
@@ -160,31 +159,32 @@ impl Player {
         self.dry && self.next == self.batch.len()
     }
 
-    /// Counts requests from 0 again, and goes on with the source where it stands.
+    /// Resets the request count to 0 and continues with the source at its current position.
     pub fn count_anew(&mut self) {
         self.taken_before += std::mem::take(&mut self.submitted);
     }
 
-    /// Begins a source that has started over, at the device's time `started`. Nothing may be in flight.
+    /// Starts on a restarted source, at the device's time `started`. Nothing may be in flight.
     pub fn start_over(&mut self, started: Nanos) {
         assert_eq!(self.outstanding, 0, "a pass ends when its last request has ended");
         *self = Self::new(self.pace, started);
     }
 
-    /// Goes on at another pace, from the device's time `started`: the next request comes as long after it as it comes
-    /// after the one before. Nothing may be in flight.
+    /// Continues at another pace from the device's time `started`. The next request keeps its distance in time from the
+    /// request before it. Nothing may be in flight.
     pub fn change_pace(&mut self, pace: Pace, started: Nanos) {
         assert_eq!(self.outstanding, 0, "a player changes its pace between requests");
         self.first_arrival = self.next.checked_sub(1).map_or(Nanos(0), |last| self.batch[last].arrival);
         (self.pace, self.started) = (pace, started);
     }
 
-    /// Plays on until `until_submitted` requests were handed over in all, or to the end. With `finish` the requests in
-    /// flight are waited for. `done` sees each completion, also of requests that failed, with the device as it is then.
+    /// Plays until `until_submitted` requests have been submitted in total, or to the end. With `finish` it waits for
+    /// the requests in flight. `done` gets each completion, also of failed requests, and the device in its state at
+    /// that moment.
     ///
     /// # Errors
-    /// [`PlayError`] of the first request that failed or was refused, of the source, or of a dead device. But for a dead
-    /// device nothing is in flight then, and `done` has seen every completion.
+    /// [`PlayError`] of the first request that failed or was refused, of the source, or of a dead device. Unless the
+    /// device is dead, nothing is in flight then, and `done` has seen every completion.
     pub fn play<D: BlockDevice, S: RequestSource + ?Sized>(
         &mut self,
         device: &mut D,
@@ -221,7 +221,7 @@ impl Player {
         self.end(device, issued, waits, |completion, device| done(completion, device))
     }
 
-    /// Hands requests over until there were so many, the source ends, the gate closes, or something fails.
+    /// Submits requests until the given number is reached, the source ends, the gate closes, or something fails.
     #[inline(always)]
     fn issue_until<D: BlockDevice, S: RequestSource + ?Sized>(
         &mut self,
@@ -243,7 +243,7 @@ impl Player {
         Ok(())
     }
 
-    /// Plays a source that decides by itself.
+    /// Plays a source that sets its own pace.
     fn play_interactive<D: BlockDevice>(
         &mut self,
         device: &mut D,
@@ -261,7 +261,7 @@ impl Player {
         })
     }
 
-    /// As [`Player::issue_until`] for a source that decides by itself.
+    /// As [`Player::issue_until`], for a source that sets its own pace.
     fn ask_until<D: BlockDevice>(
         &mut self,
         device: &mut D,
@@ -298,8 +298,8 @@ impl Player {
         Ok(())
     }
 
-    /// Ends a call of [`Player::play`]: waits for what is in flight where it is the last one or something went wrong, and
-    /// says how it ended.
+    /// Ends a call of [`Player::play`]: waits for requests in flight if this is the last call or something failed, and
+    /// returns how it ended.
     fn end<D: BlockDevice>(
         &mut self,
         device: &mut D,
@@ -312,7 +312,7 @@ impl Player {
         while ends && self.outstanding > 0 && waited.is_ok() {
             waited = self.complete_one(device, Nanos(u64::MAX), &mut done).map(|_| ());
         }
-        // What came first is what is told.
+        // The first failure is the one reported.
         let failure = self.failure.take();
         issued?;
         if let Some(error) = failure {
@@ -326,7 +326,7 @@ impl Player {
         })
     }
 
-    /// Tells the device of the requests that come soon after the next one.
+    /// Announces to the device the requests that follow the next one.
     #[inline(always)]
     fn announce<D: BlockDevice>(&self, device: &D) {
         if let Some(far) = self.batch.get(self.next + FAR) {
@@ -353,8 +353,8 @@ impl Player {
         Ok(!self.batch.is_empty())
     }
 
-    /// Hands over the next request of the batch, unless one that had to be waited for has failed or the gate closes. Says
-    /// whether another may follow.
+    /// Submits the next request of the batch, unless a request that it waited for has failed or the gate closes.
+    /// Returns whether another may follow.
     #[inline(always)]
     fn issue<D: BlockDevice>(
         &mut self,
@@ -362,7 +362,7 @@ impl Player {
         gate: &mut impl Gate<D>,
         done: &mut impl FnMut(&Completion, &D),
     ) -> Result<bool, IoError> {
-        // A copy first: changing the batch and reading it back at once would stall the simulating machine.
+        // Copies first: writing to the batch and reading it back at once would stall the CPU.
         let mut request = self.batch[self.next];
         match self.pace {
             Pace::Closed { depth: 1 } => {
@@ -411,7 +411,7 @@ impl Player {
         Ok(closes)
     }
 
-    /// Waits for one completion until `until`; says whether there was one.
+    /// Waits until `until` for one completion; returns whether there was one.
     #[inline(always)]
     fn complete_one<D: BlockDevice>(
         &mut self,
@@ -446,11 +446,11 @@ impl Player {
         }
     }
 
-    /// Winds a freshly made source on to where a saved run stood.
+    /// Fast-forwards a rebuilt source to the position of a saved run.
     ///
     /// # Errors
-    /// [`SourceError`] if the source fails or ends before, or reacts to the device: its behaviour depends on when requests
-    /// completed, which is not saved.
+    /// [`SourceError`] if the source fails, ends too early, or reacts to the device: its behaviour then depends on
+    /// completion times, which are not saved.
     pub fn rewind<S: RequestSource + ?Sized>(&mut self, source: &mut S) -> Result<(), SourceError> {
         let taken = self.taken_before + self.submitted;
         if taken > 0 && source.interactive().is_some() {
@@ -464,10 +464,10 @@ impl Player {
     }
 }
 
-/// Takes so many requests of a freshly made source and drops them.
+/// Reads this many requests from a rebuilt source and drops them.
 ///
 /// # Errors
-/// [`SourceError`] if the source fails or ends before.
+/// [`SourceError`] if the source fails or ends too early.
 pub(crate) fn skip<S: RequestSource + ?Sized>(source: &mut S, requests: u64) -> Result<(), SourceError> {
     let mut batch = Vec::with_capacity(BATCH);
     let mut skipped = 0;
@@ -489,7 +489,7 @@ pub(crate) fn skip<S: RequestSource + ?Sized>(source: &mut S, requests: u64) -> 
 #[inline]
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
 fn scaled(time: Nanos, factor: f64) -> Nanos {
-    // Exact where nothing is scaled; else rounded to a nanosecond.
+    // Exact without scaling; else rounded to a nanosecond.
     if factor == 1.0 { time } else { Nanos((time.0 as f64 * factor).round() as u64) }
 }
 
@@ -499,8 +499,8 @@ mod tests {
     use flashwright_block::{Bytes, DeviceInfo, RequestKind, Tag};
     use std::collections::VecDeque;
 
-    /// A device that serves one request after the other, each in 100 us, with tags from 7 up in sevens. It can fail one of
-    /// them, and die once so many have ended.
+    /// A device that serves one request after the other, each in 100 us, with tags 7, 14, 21 and so on. It can fail one
+    /// request, and die after a given number.
     #[derive(Default)]
     struct OneByOne {
         fails: Option<u64>,
@@ -550,7 +550,7 @@ mod tests {
         }
     }
 
-    /// Two reads at once, 250 us of work once both are there, a write, and the end when that is done.
+    /// Two reads at once, 250 us of work after both, then a write; the program ends when the write is done.
     #[derive(Default)]
     struct Program {
         step: u32,
@@ -594,7 +594,7 @@ mod tests {
         }
     }
 
-    /// By hand: the reads end at 100 and 200 us, the work at 450, the write at 550.
+    /// Worked out: the reads end at 100 and 200 us, the work at 450, the write at 550.
     #[test]
     fn an_interactive_source_waits_for_the_device() {
         for budget in [1, 2, 3, 100] {
@@ -611,7 +611,7 @@ mod tests {
             assert_eq!(program.ended, [(7, 100_000), (14, 200_000), (21, 550_000)]);
             assert_eq!((seen, player.submitted()), (3, 3));
             let error = player.rewind(&mut program).unwrap_err().to_string();
-            assert!(error.contains("can't be wound on"), "{error}");
+            assert!(error.contains("can't be fast-forwarded"), "{error}");
         }
     }
 
@@ -638,7 +638,7 @@ mod tests {
         }
     }
 
-    /// What `done` saw, as tag over 7 and whether it went well, and how playing ended.
+    /// The completions that `done` saw, as tag over 7 and success, and how playing ended.
     fn played(device: &mut OneByOne, pace: Pace) -> (Vec<(u64, bool)>, Result<Step, PlayError>, Player) {
         let (mut player, mut seen) = (Player::new(pace, Nanos(0)), Vec::new());
         let end = player.play(device, &mut list(100, 50_000), u64::MAX, false, |completion, _| {
@@ -647,8 +647,8 @@ mod tests {
         (seen, end, player)
     }
 
-    /// The fifth request fails. At depth 4 three more are in flight then; in the open loop, of the requests that come every
-    /// 50 us those up to 450 us, where the fifth has not yet ended, and the one at 500 us, where it is seen.
+    /// The fifth request fails. At depth 4 three more are in flight then. In the open loop requests arrive every 50 us:
+    /// those up to 450 us are submitted before the fifth ends, and the one at 500 us when its failure is noticed.
     #[test]
     fn after_a_failure_nothing_is_issued_and_everything_completes() {
         for (pace, last) in

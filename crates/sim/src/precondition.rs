@@ -1,4 +1,4 @@
-//! Bringing a drive into a known state before it is measured.
+//! Brings a drive into a known state before it is measured.
 
 use flashwright_block::{IoError, Rng, Seed, below};
 use flashwright_ftl::{Counters, LpnRun, OpKind};
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// What is done to a drive before a run. No time passes and nothing of it is measured.
+/// How a drive is preconditioned before a run. No time passes and nothing is measured.
 ///
 /// ```
 /// # use flashwright_sim::Precondition;
@@ -24,30 +24,31 @@ pub enum Precondition {
     Empty,
     /// The whole logical space is written once, in order.
     Sequential,
-    /// The whole logical space is written once in random order; beyond one capacity, pages are drawn uniformly.
+    /// The whole logical space is written once in random order; further writes go to pages drawn uniformly.
     Random {
-        /// Page writes over logical pages, at least 1.
+        /// Page writes divided by logical pages, at least 1.
         capacities: f64,
     },
     /// Two sequential fills, then rounds of uniform random writes of half a capacity until the steady-state rule of the
     /// SNIA SSS PTS holds for write amplification over five rounds: range at most 20 % and slope at most 10 % of the
-    /// mean. Gives up after 50 rounds, and says so.
+    /// mean. Gives up after 50 rounds and reports it.
     Steady,
     /// One sequential fill, then the workload itself, not measured, until write amplification has settled under it
-    /// ([`crate::History`]); a trace is repeated. Gives up after so many capacities of host writes, and says so.
+    /// ([`crate::History`]); a trace is repeated. Gives up after a given number of capacities of host writes and
+    /// reports it.
     Workload {
-        /// Page writes over logical pages at most, beside the fill; at least 1.
+        /// Largest number of page writes divided by logical pages, not counting the fill; at least 1.
         capacities: f64,
     },
-    /// [`Precondition::Workload`] where the workload can be played beforehand, else [`Precondition::Sequential`].
+    /// [`Precondition::Workload`] if the workload can be played beforehand, else [`Precondition::Sequential`].
     Auto,
 }
 
-/// Capacities of host writes after which preconditioning by the workload gives up, if nobody says otherwise.
+/// Default number of capacities of host writes after which preconditioning by the workload gives up.
 const CAPACITIES_MAX: f64 = 64.0;
 
 impl Precondition {
-    /// What `auto` stands for: programs that react to the drive begin once, and can't be played beforehand.
+    /// Resolves `auto`: programs that react to the drive can start only once, so they can't be played beforehand.
     #[must_use]
     pub fn resolved(self, is_interactive: bool) -> Self {
         match self {
@@ -106,11 +107,11 @@ impl fmt::Display for Precondition {
     }
 }
 
-/// Rounds of the steady-state window, and how many are tried at most.
+/// Rounds of the steady-state window, and the largest number of rounds tried.
 const WINDOW: usize = 5;
 const ROUNDS_MAX: usize = 50;
 
-/// Preconditioning at work, in steps.
+/// Preconditioning in steps.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Preconditioning {
     wanted: Precondition,
@@ -150,7 +151,7 @@ impl Preconditioning {
         }
     }
 
-    /// Pages written and pages to write at most.
+    /// Pages written, and the largest number of pages to write.
     #[must_use]
     pub fn progress(&self) -> (u64, u64) {
         (self.done, self.total)
@@ -162,7 +163,7 @@ impl Preconditioning {
         (&self.rounds, self.steady)
     }
 
-    /// Writes up to `pages` pages; true when the drive is in the wanted state.
+    /// Writes up to `pages` pages; returns true when the drive is in the wanted state.
     ///
     /// # Errors
     /// [`IoError`] when the drive can't take a page.
@@ -191,7 +192,7 @@ impl Preconditioning {
         }
     }
 
-    /// Keeps the rounds of `steady`; true when the search is over.
+    /// Records the rounds of `steady`; returns true when the search is over.
     #[allow(clippy::cast_precision_loss)]
     fn end_of_round(&mut self, ssd: &Ssd) -> bool {
         let round = round_pages(self.pages);

@@ -1,4 +1,4 @@
-//! A workload played on any block device, in its own time: a real drive, a file, or a simulated drive.
+//! Plays a workload on any block device in that device's own time: a real drive, a file, or a simulated drive.
 //!
 //! ```text
 //!   source ─► Limited ─► Player ─► Stack ─► device
@@ -7,10 +7,10 @@
 //!                        Limits: stop, time limit, lateness
 //! ```
 //!
-//! Nothing here knows flash. What a run reports and a replay cannot know is null, under the same name.
+//! Nothing here knows flash. Figures of a run that a replay cannot know are null, under the same names.
 //!
-//! A device in real time goes on while nobody looks: between two steps completions would wait to be seen and count as
-//! slow. So steps follow each other at once, on a thread of their own, and whoever watches reads a [`Watch`].
+//! A real device keeps working between two steps, so completions would be noticed late and count as slow. So the caller
+//! runs steps without a pause on their own thread, and observers read a [`Watch`].
 
 use crate::latency::Latency;
 use crate::measure::Series;
@@ -27,39 +27,39 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-/// What a replay is made of, beside device and source.
+/// The settings of a replay, apart from its device and source.
 #[derive(Clone, Debug)]
 pub struct ReplaySettings {
     /// The workload in words, for the report.
     pub workload: String,
-    /// What the device is made of, for the report; an object with a `name`.
+    /// Description of the device for the report; an object with a `name`.
     pub config: Value,
     /// The schedulers between player and device.
     pub host: StackSettings,
-    /// Of the workload.
+    /// The seed of the workload.
     pub seed: Seed,
     /// When requests are issued.
     pub pace: Pace,
-    /// Requests taken from the source at most, those left out included; none for all.
+    /// Largest number of requests taken from the source, including those left out; none for all.
     pub requests: Option<u64>,
-    /// How long requests are issued, on the device's clock; none for as long as there are some.
+    /// How long requests are issued, on the device's clock; none for no limit.
     pub time_limit: Option<Nanos>,
-    /// Whether writes, trims and flushes are played. Without, they are left out and counted.
+    /// Whether writes, trims and flushes are played. If not, they are left out and counted.
     pub writes: bool,
     /// Whether the device's clock runs by itself.
     pub real_time: bool,
-    /// Whether the device's times mean something; drives without timing have none, and then no times are reported.
+    /// Whether the device has meaningful times. For drives without timing, no times are reported.
     pub timed: bool,
 }
 
-/// What is known of a source before it is played.
+/// What a scan finds out about a source before it is played.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Scanned {
     /// Requests that will be played.
     pub played: u64,
     /// Requests that will be left out.
     pub left_out: u64,
-    /// One past the last sector played.
+    /// The sector after the last one played.
     pub end_sector: u64,
 }
 
@@ -71,7 +71,7 @@ pub enum ScanError {
     #[error(transparent)]
     Source(#[from] SourceError),
     /// A request lies beyond the device's end.
-    #[error("request {number} ({what}) ends at {end}, but the target has {capacity}")]
+    #[error("request {number} ({what}) ends at {end}, but the device has {capacity}")]
     PastEnd {
         /// Its number, from 1.
         number: u64,
@@ -83,7 +83,7 @@ pub enum ScanError {
         capacity: Bytes,
     },
     /// A request is not aligned to the device's blocks.
-    #[error("request {number} ({what}) is not aligned to the target's blocks of {block}")]
+    #[error("request {number} ({what}) is not aligned to the device's blocks of {block}")]
     Misaligned {
         /// Its number, from 1.
         number: u64,
@@ -93,11 +93,9 @@ pub enum ScanError {
         block: Bytes,
     },
     /// Nothing would be played.
-    #[error(
-        "nothing to play: all of the {requests} requests looked at would change the target, and only reads may be played"
-    )]
+    #[error("nothing to play: all {requests} requests would change the device, and only reads may be played")]
     OnlyWrites {
-        /// Requests looked at.
+        /// Requests scanned.
         requests: u64,
     },
     /// A program above a file system writes.
@@ -106,13 +104,13 @@ pub enum ScanError {
     /// The source has no requests.
     #[error("nothing to play: the workload has no requests")]
     Empty,
-    /// Whoever asked wants to know no more.
+    /// The caller has stopped the scan.
     #[error("stopped")]
     Stopped,
 }
 
-/// Looks through a source before anything is played: whether every request that will be played fits the device.
-/// `stopped` is asked now and then.
+/// Scans a source before anything is played, and checks that every request to be played fits the device. It calls
+/// `stopped` from time to time.
 ///
 /// # Errors
 /// [`ScanError`]: one line that names the first request that does not fit.
@@ -125,7 +123,7 @@ pub fn scan(
 ) -> Result<Scanned, ScanError> {
     let mut found = Scanned::default();
     if source.interactive().is_some() {
-        // It was laid out for the device's size, and its requests depend on the device.
+        // The program was laid out for the device's size, and its requests depend on the device.
         return if writes { Ok(found) } else { Err(ScanError::Writes) };
     }
     let mut batch = Vec::with_capacity(BATCH);
@@ -176,7 +174,7 @@ fn is_admitted(request: &Request, writes: bool) -> bool {
     writes || request.kind == RequestKind::Read
 }
 
-/// Seen from other threads: how far a replay is. It can be told to stop there.
+/// Progress of a replay for other threads, which can also stop it here.
 #[derive(Debug, Default)]
 pub struct Watch {
     stop: AtomicBool,
@@ -186,34 +184,34 @@ pub struct Watch {
     device_ns: AtomicU64,
 }
 
-/// How far a replay is.
+/// Progress of a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplayProgress {
     /// Requests completed.
     pub completed: u64,
     /// Requests left out so far.
     pub left_out: u64,
-    /// Requests that will be completed, where that is known.
+    /// Requests that will be completed, if known.
     pub total: Option<u64>,
     /// Time on the device's clock since playing began.
     pub elapsed: Nanos,
 }
 
 impl Watch {
-    /// Ends the replay: no more requests are issued, those in flight are waited for.
+    /// Ends the replay: it issues no more requests and waits for those in flight.
     pub fn stop(&self) {
         self.stop.store(true, Relaxed);
     }
-    /// Whether it was told to stop.
+    /// Whether a stop was requested.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
         self.stop.load(Relaxed)
     }
-    /// Says how many requests will be completed; 0 for unknown.
+    /// Sets how many requests will be completed; 0 for unknown.
     pub fn expect_requests(&self, total: u64) {
         self.total.store(total, Relaxed);
     }
-    /// How far it is.
+    /// The progress so far.
     #[must_use]
     pub fn progress(&self) -> ReplayProgress {
         let total = self.total.load(Relaxed);
@@ -268,15 +266,15 @@ pub struct Replay<D> {
 }
 
 impl<D: BlockDevice> Replay<D> {
-    /// A replay on `device` as it is now; nothing is played yet, but its time limit runs from here.
+    /// Prepares a replay on `device` in its current state. Nothing is played yet, but the time limit starts now.
     ///
     /// # Errors
-    /// Every fault of [`ReplaySettings::host`].
+    /// Every validation error of [`ReplaySettings::host`].
     pub fn new(device: D, settings: ReplaySettings) -> Result<Self, Vec<StackError>> {
         Self::watched(device, settings, Arc::default())
     }
 
-    /// As [`Replay::new`], with a watch that somebody holds already.
+    /// As [`Replay::new`], with an existing watch.
     ///
     /// # Errors
     /// As [`Replay::new`].
@@ -307,7 +305,7 @@ impl<D: BlockDevice> Replay<D> {
         })
     }
 
-    /// For looking and stopping from elsewhere.
+    /// The watch, to follow and stop the replay from other threads.
     #[must_use]
     pub fn watch(&self) -> Arc<Watch> {
         Arc::clone(&self.watch)
@@ -319,7 +317,7 @@ impl<D: BlockDevice> Replay<D> {
         self.device.device()
     }
 
-    /// Goes on by about `budget` requests; true when the replay has come to its end, whatever that is.
+    /// Plays about `budget` more requests; returns true when the replay has ended, for whatever reason.
     pub fn step(&mut self, source: &mut dyn RequestSource, budget: u64) -> bool {
         if self.ended.is_some() {
             return true;
@@ -346,7 +344,7 @@ impl<D: BlockDevice> Replay<D> {
         self.ended.is_some()
     }
 
-    /// What was found so far.
+    /// The report of what was measured so far.
     #[must_use]
     pub fn report(&self) -> ReplayReport {
         let (ended, note) = self.ended.clone().unwrap_or((Ended::Interrupted, None));
@@ -365,17 +363,17 @@ impl<D: BlockDevice> Replay<D> {
     }
 }
 
-/// Takes a completion into the measurement, and says so to whoever watches.
+/// Adds a completion to the measurement and updates the watch.
 fn completed(measured: &mut Series, watch: &Watch, completion: &Completion) {
     if completion.result.is_err() {
-        return; // its times are no service
+        return; // its times are not service times
     }
     measured.completed(completion);
     watch.completed.store(measured.tally.requests, Relaxed);
     watch.device_ns.store(completion.end.0 - measured.tally.start_ns, Relaxed);
 }
 
-/// Which requests of a source are played, and how many were not.
+/// Decides which requests of a source are played, and counts the others.
 struct Admitted {
     writes: bool,
     left: u64,
@@ -383,14 +381,14 @@ struct Admitted {
     watch: Arc<Watch>,
 }
 
-/// A source of which only some requests come through.
+/// A source that passes on only some requests.
 struct Limited<'a> {
     source: &'a mut dyn RequestSource,
     admitted: &'a mut Admitted,
 }
 
 impl RequestSource for Limited<'_> {
-    /// A program decides by itself what it asks for: nothing of it can be left out.
+    /// A program decides itself which requests it makes, so none can be left out.
     fn interactive(&mut self) -> Option<&mut dyn Interactive> {
         self.source.interactive()
     }
@@ -398,7 +396,7 @@ impl RequestSource for Limited<'_> {
     fn fill(&mut self, batch: &mut Vec<Request>, at_most: usize) -> Result<usize, SourceError> {
         let admitted = &mut *self.admitted;
         let begin = batch.len();
-        // A source may have long stretches of writes: on to the next read, unless somebody wants to stop.
+        // A source may have long stretches of writes: skip to the next read, unless a stop was requested.
         while batch.len() == begin && admitted.left > 0 && !admitted.watch.is_stopped() {
             let wanted = at_most.min(usize::try_from(admitted.left).unwrap_or(at_most));
             let got = self.source.fill(batch, wanted)?;
@@ -426,18 +424,18 @@ impl RequestSource for Limited<'_> {
     }
 }
 
-/// When no more requests are issued, and how late they were handed over until then.
+/// Decides when to stop issuing requests, and measures how late they were submitted.
 struct Limits {
     watch: Arc<Watch>,
     until: Nanos,
-    /// Whether arrivals are to be slept for, in real time.
+    /// Whether to sleep until arrivals, in real time.
     sleeps: bool,
     /// Which limit was reached.
     reached: Option<Ended>,
     lateness: Latency,
 }
 
-/// How long a stop may wait for a sleep. Ours: below what a person notices.
+/// How long a stop may wait for a sleep. We chose a time too short for a person to notice.
 const NAP: Nanos = Nanos(50_000_000);
 
 impl<D: BlockDevice> Gate<D> for Limits {
@@ -450,7 +448,7 @@ impl<D: BlockDevice> Gate<D> for Limits {
             } else if now >= self.until || request.arrival >= self.until {
                 Ended::TimeLimit
             } else if self.sleeps && now < request.arrival {
-                // The player comes here early only with nothing in flight, so that this is a sleep.
+                // The player gets here early only with nothing in flight, so this wait is a sleep.
                 let nap = Nanos(request.arrival.0.min(now.0 + NAP.0));
                 let completed = device.wait(nap, &mut Completion::default())?;
                 assert!(!completed, "the player waits for what is in flight before an arrival");

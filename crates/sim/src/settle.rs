@@ -1,7 +1,7 @@
-//! Whether write amplification has settled under the workload that is played.
+//! Decides whether write amplification has settled under the workload.
 //!
-//! The counts of programs and host writes are kept as a bounded series of windows from the moment at which the workload
-//! begins, warm-up and preconditioning by it included. With `T` host pages written so far, the rule compares
+//! The counts of programs and host writes are kept as a bounded series of windows. It starts with the workload,
+//! including warm-up and preconditioning by the workload. With `T` host pages written so far, the rule compares
 //!
 //! ```text
 //!   0        T/4          T/2          3T/4          T
@@ -9,36 +9,38 @@
 //!            \ A against B and C, then B against C /
 //! ```
 //!
-//! and asks that each difference, plus its own standard error, is at most [`TOLERANCE`], and that blocks were erased
-//! [`ERASES_PER_BLOCK_MIN`] times on average. Spans that double make the rule match its promise: what still changes by
-//! less than 2 % while the history doubles twice changes by less than 3 % until it has grown tenfold, be the approach
-//! exponential or logarithmic. Standard errors come from means of eight batches a span, so that slow oscillation counts
-//! as uncertainty. The steady-state criteria of the SNIA SSS PTS (range and slope over five rounds) have the same form
-//! with fixed rounds; fixed rounds can't see a drift that is slow against them.
+//! and requires that each difference, plus its own standard error, is at most [`TOLERANCE`], and that blocks were
+//! erased [`ERASES_PER_BLOCK_MIN`] times on average. The spans double because of what the rule promises: an
+//! amplification that changes by less than 2 % while the history doubles twice changes by less than 3 % until the
+//! history has grown tenfold, whether the approach is exponential or logarithmic. Standard errors come from the means
+//! of eight batches per span, so that slow oscillation counts as uncertainty. The steady-state criteria of the SNIA SSS
+//! PTS (range and slope over five rounds) have the same form with fixed rounds, but fixed rounds can't detect a drift
+//! that is slow compared with them.
 //!
-//! A trace that is played over and over is judged by whole passes: one window a pass.
+//! A trace that is repeated is judged by whole passes: one window per pass.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The largest relative difference between spans of the history, standard error included.
 pub const TOLERANCE: f64 = 0.02;
-/// What a history that has held once must still keep: a limit that is met by a hair is else lost by a hair.
+/// The wider tolerance for a history that has met the rule once: without it, a limit that is barely met would soon be
+/// barely missed.
 const TOLERANCE_KEPT: f64 = 0.03;
-/// Erases a block, on average since the workload began, below which nothing is called settled.
+/// Mean erases per block since the workload began, below which no drive counts as settled.
 pub const ERASES_PER_BLOCK_MIN: f64 = 2.0;
 /// The largest half width of the 95 % interval of the measured figure, relative to it.
 pub const HALF_WIDTH_MAX: f64 = 0.03;
-/// How often the verdict "settled" held to 3 % against a run ten times as long, on families of drives and workloads that
-/// the rule was not chosen on (`experiments/settling`).
+/// How often the verdict "settled" was right to 3 %, compared with a run ten times as long, on families of drives and
+/// workloads that were not used to choose the rule (`experiments/settling`).
 pub const CONFIDENCE: f64 = 0.99;
 
-/// Windows kept at most; then neighbours are joined.
+/// Largest number of windows; beyond it, neighbours are joined.
 const ROWS_MAX: usize = 2048;
-/// Requests between two looks at the totals, at first and at most.
+/// Requests between two readings of the totals: initial and largest number.
 const STRIDE: u64 = 64;
 const STRIDE_MAX: u64 = 4096;
-/// Batches of a span.
+/// Batches per span.
 const BATCHES: usize = 8;
 /// Two-sided 95 % quantiles of Student's t by degrees of freedom, from 1.
 const T_95: [f64; 10] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228];
@@ -46,7 +48,7 @@ const T_95: [f64; 10] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306
 /// Totals since the drive was new.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
-    /// Pages that the host asked to write, whatever took them.
+    /// Pages that the host asked to write, whichever layer absorbed them.
     pub host_pages: u64,
     /// Pages programmed, whatever the cause.
     pub programs: u64,
@@ -76,12 +78,12 @@ impl Totals {
     }
 }
 
-/// Windows of one stretch of the run, in order; neighbours are joined when there are too many.
+/// Windows of one phase of the run, in order; neighbours are joined when there are too many.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Stretch {
-    /// What each window counted, and the requests completed by its end since the stretch began.
+    /// The counts of each window, and the requests completed by its end since the phase began.
     rows: Vec<(Totals, u64)>,
-    /// Host pages that a window holds at least.
+    /// Smallest number of host pages in a window.
     width: u64,
 }
 
@@ -103,31 +105,31 @@ pub struct History {
     is_measured: bool,
     /// Whether the windows before measuring are passes of a trace.
     by_pass: bool,
-    /// Totals where the workload began.
+    /// Totals when the workload began.
     begun: Totals,
     /// Totals at the end of the last window.
     last: Totals,
-    /// Totals as they were told last.
+    /// The latest totals.
     now: Totals,
-    /// The number of requests at which the next totals are due.
+    /// The number of requests after which the next totals are due.
     due: u64,
     /// Host pages of the narrowest window.
     narrowest: u64,
     blocks: u64,
     levels_wear: bool,
-    /// Whether it has held before measuring.
+    /// Whether the rule was met before measuring.
     has_held: bool,
 }
 
-/// What is known of a figure that depends on cleaning.
+/// The state of a figure that depends on cleaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// It no longer changes, and the measurement is long enough.
     Settled,
-    /// It still changes, or nothing tells that it does not.
+    /// It still changes, or it can't be shown that it does not.
     Transient,
-    /// The drive has settled, but the measurement is too short to say its figure to 3 %.
+    /// The drive has settled, but the measurement is too short to give the figure to 3 %.
     TooShort,
     /// The host wrote nothing.
     None,
@@ -138,26 +140,26 @@ pub enum Verdict {
 pub struct Settled {
     /// The verdict.
     pub verdict: Verdict,
-    /// The measured request from which on the drive was settled; 0 where it was so before. Null where it was not.
+    /// The measured request from which on the drive was settled; 0 if it had settled before. Null if it did not settle.
     pub since_request: Option<u64>,
-    /// How often such a verdict was right, to 3 %, against a run ten times as long. Null unless settled.
+    /// How often such a verdict was right to 3 %, compared with a run ten times as long. Null unless settled.
     pub confidence: Option<f64>,
     /// Write amplification of the settled part of the run, preconditioning by the workload included. Null unless settled.
     pub write_amplification: Option<f64>,
-    /// 95 % interval of the measured write amplification, from the means of batches: its ends. Null where too little was
-    /// written to tell.
+    /// 95 % interval of the measured write amplification, from the means of batches: its ends. Null if too little was
+    /// written to estimate it.
     pub interval: Option<(f64, f64)>,
-    /// The largest relative difference between spans of the history. Null where too little was written to tell.
+    /// The largest relative difference between spans of the history. Null if too little was written to estimate it.
     pub drift: Option<f64>,
-    /// Erases a block, on average since the workload began.
+    /// Mean erases per block since the workload began.
     pub erases_per_block: f64,
-    /// Why, in a sentence.
+    /// The reason for the verdict, in one sentence.
     pub why: String,
-    /// The option that mends it. Null where none does.
+    /// The option that would make the run settle. Null if none would.
     pub mend: Option<String>,
 }
 
-/// A ratio with its standard error; none where there are too few windows to tell it.
+/// A ratio with its standard error; none if there are too few windows to estimate it.
 #[derive(Clone, Copy, Debug)]
 struct Estimate {
     mean: f64,
@@ -175,7 +177,7 @@ impl Estimate {
     }
 }
 
-/// How far the history has come.
+/// The state of the history.
 #[derive(Clone, Copy, Debug)]
 struct Judged {
     /// Enough erases, and every difference within the tolerance.
@@ -183,14 +185,14 @@ struct Judged {
     drift: f64,
     /// Host pages, since the workload began, from which on the history agrees with its second half.
     since: f64,
-    /// Write amplification from there on.
+    /// Write amplification from that point on.
     mean: f64,
     why_not: &'static str,
 }
 
 impl History {
-    /// Begins with the workload. `logical_pages` and `blocks` are of the drive; `levels_wear` says whether it has a policy
-    /// that moves data to level wear.
+    /// A history that begins with the workload. `logical_pages` and `blocks` are of the drive; `levels_wear` is true if
+    /// it has a policy that moves data to level wear.
     #[must_use]
     pub fn new(now: Totals, logical_pages: u32, blocks: u32, levels_wear: bool) -> Self {
         let narrowest = u64::from(logical_pages / 4096).max(1);
@@ -211,15 +213,15 @@ impl History {
         }
     }
 
-    /// The number of requests, of the stretch under way, at which [`History::note`] is to be called next. It follows from
-    /// the history alone, so that a run comes to the same windows in whatever steps it is played.
+    /// The number of requests in the current phase after which [`History::note`] must be called next. It depends on the
+    /// history alone, so that the windows of a run do not depend on the steps in which it is played.
     #[must_use]
     pub fn due(&self) -> u64 {
         self.due
     }
 
-    /// Takes the totals as they are; ends the window where it is wide enough. `requests` counts since preconditioning by
-    /// the workload, or measuring, began.
+    /// Records the current totals and ends the window if it is wide enough. `requests` counts since the start of
+    /// preconditioning by the workload, or of measuring.
     pub fn note(&mut self, now: Totals, requests: u64) {
         self.now = now;
         let stretch = if self.is_measured { &mut self.measured } else { &mut self.before };
@@ -232,7 +234,8 @@ impl History {
         }
     }
 
-    /// Ends a window because a pass of the trace has ended. The first such call makes all windows before measuring passes.
+    /// Ends a window because a pass of the trace has ended. From the first such call on, each window before measuring
+    /// is one pass.
     pub fn pass_ended(&mut self, now: Totals, requests: u64) {
         self.now = now;
         if !self.by_pass {
@@ -249,7 +252,7 @@ impl History {
     /// Measuring begins.
     pub fn begin_measuring(&mut self, now: Totals, requests: u64) {
         let row = now.since(self.last);
-        // A rest of a pass is no pass.
+        // The remainder of a pass does not count as a pass.
         if row.host_pages > 0 && !self.by_pass {
             self.before.push(row, requests);
         }
@@ -281,7 +284,7 @@ impl History {
         self.windows_before().map(|row| row.host_pages).sum()
     }
 
-    /// What was counted since the workload began.
+    /// The counts since the workload began.
     #[must_use]
     pub fn total(&self) -> Totals {
         self.now.since(self.begun)
@@ -291,14 +294,14 @@ impl History {
         self.before.rows.iter().chain(&self.measured.rows).map(|(row, _)| *row)
     }
 
-    /// Erases a block, on average since the workload began.
+    /// Mean erases per block since the workload began.
     #[must_use]
     #[allow(clippy::cast_precision_loss)] // counts far below 2^53
     pub fn erases_per_block(&self) -> f64 {
         self.total().erases as f64 / self.blocks as f64
     }
 
-    /// Whether the history up to now has settled; remembered.
+    /// Whether the history so far has settled; the answer is remembered.
     pub fn holds(&mut self) -> bool {
         let holds = self.judge(&self.rows().collect::<Vec<_>>()).is_some_and(|judged| judged.holds);
         self.has_held |= holds;
@@ -332,7 +335,7 @@ impl History {
         } else {
             ""
         };
-        // As far back as spans that halve agree with the second half.
+        // Searches back through halving spans as long as they agree with the second half.
         let mut since = 0.25;
         while since > 1.0 / 1024.0 {
             let Some(earlier) = span(since / 2.0, since) else { break };
@@ -350,7 +353,7 @@ impl History {
     #[allow(clippy::cast_precision_loss)]
     pub fn verdict(&self, whole_passes: bool) -> Settled {
         let rows: Vec<Totals> = if self.by_pass {
-            // Windows within a pass say how the trace changes, not how the drive does.
+            // Windows within a pass show how the trace changes, not how the drive does.
             let measured = self.measured.rows.iter().fold(Totals::default(), |sum, (row, _)| sum.plus(*row));
             // One row for several passes would hide the passes before it.
             let pass = (whole_passes && measured.host_pages > 0 && !self.has_held).then_some(measured);
@@ -419,7 +422,7 @@ impl History {
         let from_the_start = settled.since_request == Some(0);
         if !from_the_start && off > TOLERANCE_KEPT {
             settled.why = format!(
-                "the drive settled at request {}, and the figures hold what was before: settled, write amplification is \
+                "the drive settled at request {}, and the figures include what came before: write amplification of the settled part is \
                  {:.3}",
                 settled.since_request.unwrap_or(0),
                 judged.mean
@@ -432,7 +435,7 @@ impl History {
             settled.verdict = Verdict::TooShort;
             settled.why = match half {
                 Some(half) => format!(
-                    "the drive has settled, but the measurement is short: another stretch as long may differ by {:.1} %",
+                    "the drive has settled, but the measurement is short: another one of this length may differ by {:.1} %",
                     100.0 * half
                 ),
                 None => "the drive has settled, but too few pages were written while it was measured".into(),
@@ -444,16 +447,16 @@ impl History {
         settled.verdict = Verdict::Settled;
         settled.confidence = Some(CONFIDENCE);
         settled.why = format!(
-            "write amplification changed by {:.1} % at most while {} erases a block passed",
+            "write amplification changed by at most {:.1} % over {} erases per block",
             100.0 * judged.drift,
             two_digits(erases_per_block)
         );
         settled
     }
 
-    /// Half the width of the 95 % interval of the measured figure. The means of batches within a short measurement lie
-    /// closer together than measurements lie apart, so stretches of the second half of the history that are as long as
-    /// the measurement have their say too. Of a trace, passes say how far one may lie from another.
+    /// Half the width of the 95 % interval of the measured figure. The means of batches within a short measurement
+    /// differ less than whole measurements do. So stretches of the same length from the second half of the history
+    /// count as well. For a trace, the differences between passes count.
     fn half_width(&self, rows: &[Totals], measured: &Series) -> Option<f64> {
         let history = Series::new(rows);
         let (half, total) = (history.total() / 2.0, history.total());
@@ -469,25 +472,25 @@ impl History {
     }
 
     fn too_little(&self, erases_per_block: f64) -> String {
-        format!("too little was written to tell: {} erases a block", two_digits(erases_per_block))
+        format!("too little was written to decide: {} erases per block", two_digits(erases_per_block))
     }
 
     fn unsettled(&self, judged: &Judged, erases_per_block: f64) -> String {
         match judged.why_not {
             "few-erases" if erases_per_block == 0.0 => "no block was erased: cleaning has not begun".into(),
             "few-erases" => format!(
-                "blocks were erased {} times on average; below {ERASES_PER_BLOCK_MIN} the start still shows",
+                "blocks were erased {} times on average; below {ERASES_PER_BLOCK_MIN} the figures still depend on the initial state",
                 two_digits(erases_per_block)
             ),
             "drift" => {
-                format!("write amplification still changes, by {:.1} % while the history doubled", 100.0 * judged.drift)
+                format!("write amplification still changes: by {:.1} % while the history doubled", 100.0 * judged.drift)
             }
             "wear" => "wear levelling has moved no page yet; write amplification changes when it begins".into(),
             _ => "write amplification varies too much to tell a trend from chance".into(),
         }
     }
 
-    /// The measured request at which so many host pages had been written since measuring began.
+    /// The measured request by which this many host pages had been written since measuring began.
     #[allow(clippy::cast_precision_loss)]
     fn request_at(&self, host_pages: f64) -> u64 {
         let mut written = 0.0;
@@ -546,13 +549,13 @@ impl Series {
         self.sums.last().map_or(0.0, |(host, _)| *host)
     }
 
-    /// The edge of a window nearest to so many host pages.
+    /// The edge of a window nearest to this many host pages.
     fn edge(&self, host: f64) -> usize {
         let after = self.sums.partition_point(|(at, _)| *at < host).min(self.sums.len() - 1);
         if after > 0 && host - self.sums[after - 1].0 < self.sums[after].0 - host { after - 1 } else { after }
     }
 
-    /// Programs over host pages between two points, with the error of batch means; none if no window lies between them.
+    /// Programs over host pages between two points, with the error of batch means; none if no window lies between.
     #[allow(clippy::cast_precision_loss)]
     fn span(&self, from: f64, to: f64) -> Option<Estimate> {
         let (first, last) = (self.edge(from), self.edge(to));
@@ -582,8 +585,8 @@ impl Series {
         Some(Estimate { mean, error: Some((squares / (n - 1.0) / n).sqrt()), batches })
     }
 
-    /// Half the width of the 95 % interval of one stretch of `length` host pages, from such stretches between two points;
-    /// none if fewer than four lie there.
+    /// Half the width of the 95 % interval of one stretch of `length` host pages, from such stretches between two
+    /// points; none if there are fewer than four.
     #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     fn spread(&self, from: f64, to: f64, length: f64) -> Option<f64> {
         let count = ((to - from) / length).floor().min(64.0) as usize;
@@ -610,7 +613,7 @@ impl Series {
 mod tests {
     use super::*;
 
-    /// A history of windows of 1,000 host pages on a drive of 100 blocks, told by its write amplification in each.
+    /// A history of windows of 1,000 host pages on a drive of 100 blocks, given the write amplification of each.
     fn history(amplification: impl Fn(f64) -> f64, windows: u32, wear: bool) -> History {
         let mut history = History::new(Totals::default(), 4_096_000, 100, wear);
         let mut now = Totals::default();
@@ -626,23 +629,23 @@ mod tests {
     #[test]
     fn what_stays_the_same_has_settled_and_what_moves_has_not() {
         assert!(history(|_| 2.5, 40, false).holds());
-        // From 2 up to 3 in a straight line: the later half lies 17 % above the quarter before it.
+        // From 2 to 3 in a straight line: the later half lies 17 % above the quarter before it.
         assert!(!history(|n| 2.0 + n / 400.0, 400, false).holds());
         // An exponential approach, early and late.
         let approach = |n: f64| 3.0 - 2.0 * (-n / 50.0).exp();
         assert!(!history(approach, 100, false).holds());
         assert!(history(approach, 1000, false).holds());
-        // One that slows down for ever: 3.5 % for each doubling never holds, 0.7 % does.
+        // A logarithmic approach: 3.5 % per doubling never meets the rule, 0.7 % does.
         assert!(!history(|n| 2.0 + 0.1 * (n + 1.0).log2(), 2000, false).holds());
         assert!(history(|n| 2.0 + 0.02 * (n + 1.0).log2(), 2000, false).holds());
-        // An oscillation as long as the history, and one that fits into it a hundred times.
+        // An oscillation as long as the history, and one a hundred times shorter.
         assert!(!history(|n| 2.5 + 0.3 * (n / 60.0).sin(), 400, false).holds());
         assert!(history(|n| 2.5 + 0.3 * (n / 0.6).sin(), 400, false).holds());
     }
 
     #[test]
     fn few_erases_and_wear_levelling_that_waits_are_no_settled_state() {
-        // Twenty erases a window and a hundred blocks: two a block after ten windows.
+        // Twenty erases per window and a hundred blocks: two erases per block after ten windows.
         assert!(!history(|_| 2.5, 9, false).holds());
         assert!(history(|_| 2.5, 10, false).holds());
         assert!(!history(|_| 2.5, 400, true).holds());

@@ -5,8 +5,8 @@
 //!        pages        requests     requests    requests      (also from a run that was stopped)
 //! ```
 //!
-//! Settling is there where the workload itself preconditions the drive. From where the workload begins, the
-//! [`History`] of write amplification says whether the drive has settled under it.
+//! Settling takes place if the workload itself preconditions the drive. From the start of the workload, the [`History`]
+//! of write amplification determines whether the drive has settled under it.
 
 use crate::conditioning::{Conditioning, Search, totals};
 use crate::machine::Machine;
@@ -23,28 +23,28 @@ use flashwright_nand::BlockId;
 use flashwright_ssd::{ControllerFigures, DriveConfig, Ssd, SsdError, TimingModel};
 use serde::{Deserialize, Serialize};
 
-/// What a run is made of, beside the drive and the source of requests.
+/// The settings of a run, apart from the drive and the source of requests.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RunSettings {
     /// The workload in words, for the report; stand-ins are labelled here.
     pub workload: String,
-    /// One seed replays the whole run.
+    /// The seed; it determines the whole run.
     pub seed: Seed,
-    /// What is done to the drive first.
+    /// How the drive is preconditioned.
     pub precondition: Precondition,
     /// When requests are issued.
     pub pace: Pace,
     /// Requests played before measuring begins.
     pub warmup_requests: u64,
-    /// Requests measured at most; none for as many as the source has.
+    /// Largest number of measured requests; none for all that the source has.
     pub requests: Option<u64>,
     /// The time series.
     pub window: Window,
-    /// Whether a row is kept for every request.
+    /// Whether to keep a row for every request.
     pub keep_requests: bool,
-    /// Whether every read is checked and the state audited.
+    /// Whether to check every read and audit the state.
     pub verify: bool,
-    /// Under `verify`, the whole state is audited every so many requests too; 0 for only at the end.
+    /// Under `verify`, the whole state is also audited every this many requests; 0 audits only at the end.
     pub audit_every: u64,
 }
 
@@ -55,7 +55,7 @@ pub enum RunError {
     /// The drive could not be built.
     #[error(transparent)]
     Ssd(#[from] SsdError),
-    /// The workload could not go on.
+    /// The workload could not continue.
     #[error(transparent)]
     Source(#[from] flashwright_block::SourceError),
     /// A request failed or was refused.
@@ -66,7 +66,7 @@ pub enum RunError {
     NothingMeasured {
         /// Requests of the warm-up.
         warmup: u64,
-        /// Requests that there were.
+        /// Requests that the workload had.
         played: u64,
     },
     /// Preconditioning filled the drive beyond what it can clean.
@@ -77,16 +77,16 @@ pub enum RunError {
     Saved {
         /// The file.
         path: String,
-        /// What is wrong with it and what to do.
+        /// The error, and what to do.
         what: String,
     },
 }
 
-/// Where a run stands.
+/// The phase of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
-    /// The drive is brought into its state.
+    /// The drive is being preconditioned.
     Precondition,
     /// The workload is played, not measured, until the drive has settled under it.
     Settling,
@@ -94,22 +94,22 @@ pub enum Phase {
     Warmup,
     /// Requests are played and measured.
     Measured,
-    /// Nothing is left to do.
+    /// The run has ended.
     Done,
 }
 
-/// What progress bars show.
+/// Progress of a run, for progress bars.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RunProgress {
-    /// Where the run stands.
+    /// Phase and progress of the run.
     pub phase: Phase,
     /// Pages or requests of this phase that are done.
     pub done: u64,
-    /// Pages or requests of this phase in all, where known.
+    /// Pages or requests of this phase in total, if known.
     pub total: Option<u64>,
-    /// Share of the source that was read, where only that is known.
+    /// Share of the source that was read, if only that is known.
     pub share: Option<f64>,
-    /// Requests played in all.
+    /// Requests played in total.
     pub requests: u64,
 }
 
@@ -135,15 +135,16 @@ impl Simulation {
     /// Builds the drive; nothing is played yet.
     ///
     /// # Errors
-    /// [`RunError::Ssd`] with every fault of the configuration.
+    /// [`RunError::Ssd`] with every validation error of the configuration.
     pub fn new(config: &DriveConfig, settings: RunSettings) -> Result<Self, RunError> {
         Self::on(Ssd::new(config, settings.seed, settings.verify)?, settings)
     }
 
-    /// A run on a drive that is there already, made with the seed and the `verify` of the settings and untouched since.
+    /// A run on an existing drive, which was built with the seed and the `verify` of the settings and has not been
+    /// used.
     ///
     /// # Errors
-    /// [`RunError::Ssd`] with every fault that lies between the host and the drive.
+    /// [`RunError::Ssd`] with every validation error of the layers between host and drive.
     pub fn on(mut ssd: Ssd, settings: RunSettings) -> Result<Self, RunError> {
         if let Pace::Closed { depth } = settings.pace {
             ssd.widen_queue(depth);
@@ -170,31 +171,31 @@ impl Simulation {
         })
     }
 
-    /// Says where the requests come from, for the warnings of the run.
+    /// Sets the origin of the requests, which the run's warnings depend on.
     pub fn say_origin(&mut self, origin: Origin) {
         self.origin = origin;
     }
 
-    /// Where the requests come from, as far as it was said.
+    /// The origin of the requests, if it was set.
     #[must_use]
     pub fn origin(&self) -> &Origin {
         &self.origin
     }
 
-    /// Keeps rows of `count` consecutive requests from number `first` on, counted from 0 where measuring begins. To be
-    /// asked for before that.
+    /// Keeps rows of `count` consecutive requests from number `first` on, counted from 0 at the start of measuring.
+    /// Call it before measuring starts.
     pub fn keep_closeup(&mut self, first: u64, count: u64) {
         self.closeup = Some((first, count));
     }
 
-    /// The first request of which rows are kept, and how many.
+    /// The first request that has a row, and the number of rows.
     #[must_use]
     pub fn closeup(&self) -> Option<(u64, u64)> {
         self.closeup
     }
 
-    /// Keeps at most so many snapshots of all blocks, spaced evenly over the measurement, both its ends included. To be
-    /// asked for before that, with a time series; 2 are the least.
+    /// Keeps at most this many snapshots of all blocks (2 or more), spaced evenly over the measurement, including its
+    /// start and end. Call it before measuring starts; it needs a time series.
     pub fn keep_snapshots(&mut self, most: usize) {
         self.snapshots = Some(most);
     }
@@ -204,12 +205,12 @@ impl Simulation {
     pub fn ssd(&self) -> &Ssd {
         self.machine.ssd()
     }
-    /// What the drive's controller did since measuring began, if it has one.
+    /// Figures of the drive's controller since measuring began, if it has one.
     #[must_use]
     pub fn controller(&self) -> Option<ControllerFigures> {
         self.machine.controller()
     }
-    /// What the layers between the workload and the drive did since measuring began, from the host down.
+    /// Figures of the layers between the workload and the drive since measuring began, from the host down.
     #[must_use]
     pub fn layers(&self) -> Vec<LayerFigures> {
         self.machine.layers()
@@ -227,22 +228,22 @@ impl Simulation {
         (0..self.ssd().flash().geometry().blocks()).map(|block| nand.erases(BlockId(block))).collect()
     }
 
-    /// What the run is made of.
+    /// The settings of the run.
     #[must_use]
     pub fn settings(&self) -> &RunSettings {
         &self.settings
     }
-    /// The preconditioning, done or under way.
+    /// The preconditioning, finished or in progress.
     #[must_use]
     pub fn preconditioning(&self) -> &Preconditioning {
         &self.preconditioning
     }
-    /// The search for the settled state, done or under way, where the workload preconditions the drive.
+    /// The search for the settled state, finished or in progress, if the workload preconditions the drive.
     #[must_use]
     pub fn conditioning(&self) -> Option<&Conditioning> {
         self.conditioning.as_ref()
     }
-    /// What was written and programmed since the workload began.
+    /// The history of pages written and programmed since the workload began.
     ///
     /// # Panics
     /// Before preconditioning has ended.
@@ -251,7 +252,7 @@ impl Simulation {
         self.history.as_ref().expect("it begins with the workload")
     }
 
-    /// Whether the figures are of a drive that has settled under the workload.
+    /// Whether the figures describe a drive that has settled under the workload.
     #[must_use]
     pub fn settled(&self) -> Settled {
         let whole_passes = self.settings.warmup_requests == 0 && self.player.as_ref().is_some_and(Player::is_done);
@@ -294,11 +295,11 @@ impl Simulation {
     pub(crate) fn measurement(&self) -> &Measurement {
         self.measurement.as_ref().expect("a report is made only after measuring began")
     }
-    /// Requests that the drive takes at once; none where a scheduler stands before it.
+    /// Requests that the drive accepts at once; none if there is a scheduler before it.
     pub(crate) fn queue_depth(&self) -> Option<u32> {
         self.machine.queue_depth()
     }
-    /// Requests a second that an open loop asks for; none where all of them arrive at once.
+    /// Arrival rate of an open loop in requests per second; none if all of them arrive at once.
     pub(crate) fn arrivals_per_s(&self) -> Option<f64> {
         self.player.as_ref()?.arrivals_per_s()
     }
@@ -306,7 +307,7 @@ impl Simulation {
         self.ssd().config().timing.model != TimingModel::None
     }
 
-    /// Where the run stands.
+    /// Phase and progress of the run.
     #[must_use]
     pub fn progress(&self, source: &dyn RequestSource) -> RunProgress {
         let requests = self.player.as_ref().map_or(0, Player::submitted);
@@ -335,11 +336,11 @@ impl Simulation {
         RunProgress { phase: self.phase, done, total, share, requests }
     }
 
-    /// Goes on by about `budget` pages or requests; true when the run has come to its end.
+    /// Continues by about `budget` pages or requests; returns true when the run has ended.
     ///
     /// # Errors
-    /// [`RunError`]; the run can still be reported as interrupted. A drive that can take no more writes is not an error
-    /// but the end of the run.
+    /// [`RunError`]; the run can still be reported as interrupted. A drive that can take no more writes ends the run
+    /// without an error.
     pub fn step(&mut self, source: &mut dyn RequestSource, budget: u64) -> Result<bool, RunError> {
         let started = cpu_seconds();
         let result = match self.phase {
@@ -402,7 +403,7 @@ impl Simulation {
         }
     }
 
-    /// Requests of the stretch of the history that is under way.
+    /// Requests in the current phase of the history.
     fn requests_of_stretch(&self) -> u64 {
         let submitted = self.player.as_ref().map_or(0, Player::submitted);
         match self.phase {
@@ -411,12 +412,12 @@ impl Simulation {
         }
     }
 
-    /// Requests until the history is to be told of the counts.
+    /// Requests until the history needs the next counts.
     fn until_note(&self) -> u64 {
         self.history().due().saturating_sub(self.requests_of_stretch()).max(1)
     }
 
-    /// Tells the history of the counts if they are due, or if `last`.
+    /// Passes the counts to the history if they are due, or if `last`.
     fn note(&mut self, last: bool) {
         let (now, requests) = (totals(&self.machine), self.requests_of_stretch());
         let history = self.history.as_mut().expect("it begins with the workload");
@@ -436,7 +437,7 @@ impl Simulation {
             let result = self.machine.play(player, source, stop, last, |_, _| {});
             match self.outcome(result)? {
                 Some(Step::Paused) => self.note(false),
-                // The source may have ended within the warm-up: then nothing is left to measure.
+                // The source may have ended during the warm-up; then nothing is left to measure.
                 Some(Step::Finished | Step::Stopped) | None => self.begin_measuring(),
             }
         }
@@ -446,7 +447,7 @@ impl Simulation {
     fn begin_measuring(&mut self) {
         self.machine.reset_figures();
         let timed = self.is_timed();
-        // Nobody else submits, so the tag of the next request is their number.
+        // Nobody else submits, so the tag of the next request equals the number of requests.
         let beforehand = match (&self.conditioning, self.machine.is_layered()) {
             (Some(conditioning), true) => conditioning.requests(),
             _ => 0,
@@ -514,7 +515,7 @@ impl Simulation {
         }
     }
 
-    /// Tells the end of the drive, which ends the run, from failures; none at the drive's end.
+    /// Distinguishes a worn-out drive, which ends the run, from failures; none if the drive is worn out.
     fn outcome(&mut self, result: Result<Step, PlayError>) -> Result<Option<Step>, RunError> {
         match result {
             Ok(step) => Ok(Some(step)),
@@ -527,7 +528,7 @@ impl Simulation {
         }
     }
 
-    /// The report of what was finished. None while preconditioning or warm-up are under way.
+    /// The report of what was finished. None during preconditioning and warm-up.
     #[must_use]
     pub fn report(&mut self) -> Option<RunReport> {
         let ssd = self.machine.ssd();
@@ -541,26 +542,26 @@ impl Simulation {
         Some(RunReport::new(self, ended, self.ended.clone(), Cost { cpu_s: self.cpu_s, requests }))
     }
 
-    /// The whole state as bytes, compressed. The source is not in it: it is made again and wound on. Nor is a checksum,
-    /// or the version of the code that knows the state's layout: whoever keeps the bytes in a file adds both.
+    /// The whole state as compressed bytes. The source is not part of it: on resume, the source is rebuilt and
+    /// fast-forwarded. Nor are a checksum and the version of the state's layout: code that writes the bytes to a file
+    /// adds both.
     #[must_use]
     pub fn save(&self) -> Vec<u8> {
         let state = postcard::to_stdvec(self).expect("the state is plain data");
         zstd::bulk::compress(&state, 1).expect("memory holds what is compressed")
     }
 
-    /// A saved run; `source` must be made from the same settings and is wound on to where the run stood.
+    /// Restores a saved run. `source` must be built from the same settings; it is fast-forwarded to the saved position.
     ///
     /// # Errors
-    /// [`RunError::Saved`] if the bytes are no saved run, [`RunError::Source`] if the source is
-    /// another one.
+    /// [`RunError::Saved`] if the bytes are not a saved run, [`RunError::Source`] if it is a different source.
     pub fn load(bytes: &[u8], path: &str, source: &mut dyn RequestSource) -> Result<Self, RunError> {
         let mut simulation = Self::load_without_source(bytes, path)?;
         simulation.rewind(source)?;
         Ok(simulation)
     }
 
-    /// A saved run whose source is wound on later, by [`Simulation::rewind`].
+    /// Restores a saved run whose source is fast-forwarded later, by [`Simulation::rewind`].
     ///
     /// # Errors
     /// As [`Simulation::load`].
@@ -571,10 +572,10 @@ impl Simulation {
         postcard::from_bytes(&state).map_err(|error| fail(format!("the saved run is damaged: {error}")))
     }
 
-    /// Winds a freshly made source on to where the run stands.
+    /// Fast-forwards a rebuilt source to the current position of the run.
     ///
     /// # Errors
-    /// [`RunError::Source`] if the source is another one.
+    /// [`RunError::Source`] if it is a different source.
     pub fn rewind(&mut self, source: &mut dyn RequestSource) -> Result<(), RunError> {
         if let Some(conditioning) = &self.conditioning {
             conditioning.rewind(source)?;

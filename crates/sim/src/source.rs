@@ -1,4 +1,4 @@
-//! Where a run's requests come from: a trace fitted to the drive, or a generator.
+//! The source of a run's requests: a trace fitted to the drive, or a generator.
 
 use crate::player::Pace;
 use crate::warnings::Origin;
@@ -22,17 +22,17 @@ pub enum SourceSpec {
 pub struct TraceSpec {
     /// The file.
     pub path: PathBuf,
-    /// What it is called in reports; the path itself where this is empty.
+    /// Its name in reports; the path if this is empty.
     pub name: String,
-    /// How it is read.
+    /// The options for reading it.
     pub options: TraceOptions,
-    /// What becomes of addresses beyond the drive.
+    /// How addresses beyond the drive are handled.
     pub addresses: AddressMap,
-    /// How often it is played, one pass after the other; at least 1.
+    /// The number of passes, one after the other; at least 1.
     pub repeat: u32,
 }
 
-/// Why a source could not be made.
+/// Why a source could not be opened.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
@@ -42,12 +42,12 @@ pub enum OpenError {
     /// The trace can't be fitted to the drive.
     #[error(transparent)]
     Map(#[from] MapError),
-    /// The workload's text or its meaning for this drive is wrong.
+    /// The workload's text is wrong, or it does not fit this drive.
     #[error(transparent)]
     Spec(#[from] SpecError),
 }
 
-/// Requests of a generator that a run plays if nobody says how many.
+/// Default number of requests that a run plays from a generator.
 const REQUESTS_DEFAULT: u64 = 1_000_000;
 
 /// Requests of a trace that are kept in memory, so that it need not be read again for each pass.
@@ -63,15 +63,15 @@ pub struct Source {
     notes: Vec<String>,
 }
 
-/// What is kept of a trace that is played over and over.
+/// The requests that are kept in memory of a trace that is repeated.
 enum Kept {
-    /// Nothing: it is played for good, or is too long.
+    /// Nothing: the trace is not repeated, or is too long.
     Nothing,
-    /// Nothing of the first pass.
+    /// Nothing in the first pass.
     Skipping,
     /// This pass is being kept.
     Filling(Vec<Request>),
-    /// A whole pass, of which so many requests were handed out again.
+    /// A whole pass, and the number of its requests that were played again so far.
     Whole(Vec<Request>, usize),
 }
 
@@ -81,7 +81,8 @@ enum Kind {
 }
 
 impl SourceSpec {
-    /// What a run at `pace` has to say of this source, which asks for the pace `own` by itself.
+    /// What the warnings need to know about this source in a run at `pace`; `own` is the pace that the source itself
+    /// asks for.
     #[must_use]
     pub fn origin(&self, pace: Pace, own: Pace) -> Origin {
         match self {
@@ -114,7 +115,7 @@ impl SourceSpec {
         self.open_on(&target, seed)
     }
 
-    /// As [`SourceSpec::open`], for whatever has a size and a page: a real device too.
+    /// As [`SourceSpec::open`], for any device with a size and a page size, real ones included.
     ///
     /// # Errors
     /// [`OpenError`] with one line for the user.
@@ -167,7 +168,7 @@ impl TraceSpec {
 }
 
 impl Source {
-    /// The workload in words, for reports. Stand-ins say that they are.
+    /// The workload in words, for reports. Stand-ins are labelled.
     #[must_use]
     pub fn description(&self) -> &str {
         &self.description
@@ -177,24 +178,24 @@ impl Source {
     pub fn pace(&self) -> Pace {
         self.pace
     }
-    /// Requests that are played if nobody says how many; none for all that a trace or a program has.
+    /// Default number of requests; none for all that a trace or a program has.
     #[must_use]
     pub fn requests_default(&self) -> Option<u64> {
         self.requests
     }
-    /// Whether the workload reacts to the device. Such a run paces itself and can't be saved.
+    /// Whether the workload reacts to the device. Such a run sets its own pace and can't be saved.
     #[must_use]
     pub fn is_interactive(&self) -> bool {
         self.pace == Pace::Interactive
     }
-    /// Section `application` of the report: what programs above the device did, by name; none of other workloads.
+    /// Section `application` of the report: figures of programs above the device, by name; none for other workloads.
     #[must_use]
     pub fn application(&self) -> Option<serde_json::Map<String, serde_json::Value>> {
         let figures = self.figures()?;
         Some(figures.into_iter().map(|(name, value)| (name.to_owned(), serde_json::json!(value))).collect())
     }
-    /// What a reader of the result must know: labels, how addresses were fitted, lines that were skipped. Complete once
-    /// the source was played.
+    /// What a reader of the result needs to know: labels, how addresses were fitted, lines that were skipped. Complete
+    /// once the source was played.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
         let mut notes = self.notes.clone();
@@ -205,7 +206,7 @@ impl Source {
                     notes.push(format!("{n} {what}"));
                 }
             };
-            count(map.wrapped, "requests wrapped round the end of the drive");
+            count(map.wrapped, "requests wrapped around the end of the drive");
             count(map.split, "requests split to fit");
             count(map.pages, "distinct pages");
             count(map.trims_left_out, "trims of pages never touched left out");
@@ -254,7 +255,7 @@ impl RequestSource for Source {
                 *at = 0;
                 return Ok(true);
             }
-            // In the first pass a dense map deals out places, and may leave requests out that are played later.
+            // In the first pass a dense map assigns places, and may leave out requests that are played in later passes.
             (Kept::Nothing, Passes::One) => self.kept = Kept::Skipping,
             (Kept::Skipping | Kept::Filling(_), Passes::One) => self.kept = Kept::Filling(Vec::new()),
             (_, Passes::All) => self.kept = Kept::Nothing,
@@ -293,7 +294,7 @@ impl RequestSource for Source {
     }
 }
 
-/// A trace played several times over: each pass begins one mean gap after the last request of the one before.
+/// A trace that is repeated: each pass begins one mean gap after the last request of the pass before.
 struct Repeated {
     reader: TraceReader,
     spec: TraceSpec,

@@ -1,7 +1,8 @@
-//! Where the figures of a run do not mean what a user would think: one sentence each, with the option that mends it.
+//! Warnings where the figures of a run do not mean what a user would expect: one sentence each, with the option that
+//! corrects it.
 //!
-//! A warning is a function of the run and a line in [`RULES`], the most important first. It must be true, say its figures,
-//! and stay silent where a user loses nothing by not knowing.
+//! A warning is a function of the run and a line in [`RULES`], the most important first. It must be true, state its
+//! figures, and appear only if it matters to the user.
 
 // Counts far below 2^53, shares and rates above 0.
 #![allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
@@ -20,28 +21,28 @@ use serde::{Deserialize, Serialize};
 /// Something that a user should know before using the figures of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Warning {
-    /// What programs know it by.
+    /// Its identifier for programs.
     pub code: &'static str,
     /// One sentence with its figures.
     pub text: String,
-    /// The options that mend it. Null where none does.
+    /// The options that correct it. Null if none does.
     pub mend: Option<String>,
 }
 
-/// What is known of the source of requests where it is opened.
+/// Properties of the source of requests, known when it is opened.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Origin {
-    /// Whether it is a recording with an end.
+    /// Whether it is a recorded trace with an end.
     pub is_trace: bool,
     /// Whether its pages were packed onto the drive in the order of first use.
     pub is_dense: bool,
-    /// What the workload says of its pace, such as `depth=8`, where the run has another.
+    /// The pace that the workload states, such as `depth=8`, if the run has another.
     pub overridden: Option<String>,
-    /// Whether arrival times are multiplied that the workload does not have.
+    /// Whether arrival times are scaled although the workload has none.
     pub has_no_arrivals: bool,
 }
 
-/// Reads of pages without data, flushes: shares of what was asked from which on they are worth a word.
+/// Reads of pages without data, flushes: their shares of the requests from which on there is a warning.
 const SHARE_MIN: f64 = 0.01;
 /// The share of the spare space that blocks kept for cleaning may take: uniform writes at a utilisation of 0.9 then have a
 /// write amplification a tenth above that of planes with many blocks (5.7 against 5.1; 7.0 where they take half).
@@ -54,7 +55,7 @@ const MEASURED_MIN: f64 = 0.01;
 const BEHIND_MIN: f64 = 1.05;
 const WAITING_MIN: f64 = 4.0;
 
-/// Each is one warning, or none.
+/// Each rule gives one warning or none.
 const RULES: &[fn(&Simulation) -> Option<Warning>] = &[
     never_cleaned,
     not_settled,
@@ -81,15 +82,15 @@ fn warning(code: &'static str, text: String, mend: Option<String>) -> Warning {
     Warning { code, text, mend }
 }
 
-/// A trace that never makes the drive clean says nothing of cleaning.
+/// The trace never caused cleaning, so the figures say nothing about it.
 fn never_cleaned(run: &Simulation) -> Option<Warning> {
     let (written, erases) = (run.history().total().host_pages, run.history().total().erases);
     if !run.origin().is_trace || written == 0 || erases > 0 || run.conditioning().is_some() {
         return None;
     }
     let text = format!(
-        "the trace wrote {} pages ({} of the drive's capacity) and no block was erased: write amplification and times say \
-         nothing of cleaning",
+        "the trace wrote {} pages ({} of the drive's capacity) and no block was erased: write amplification and times do \
+         not include cleaning",
         count(written),
         percent(written as f64 / f64::from(run.ssd().logical_pages())),
     );
@@ -97,7 +98,7 @@ fn never_cleaned(run: &Simulation) -> Option<Warning> {
     Some(warning("never-cleaned", text, Some(format!("--precondition workload{smaller}"))))
 }
 
-/// The settling rule says that the figures are not of a settled drive.
+/// By the settling rule, the figures are not of a settled drive.
 fn not_settled(run: &Simulation) -> Option<Warning> {
     let settled = run.settled();
     let is_so = matches!(settled.verdict, Verdict::Transient | Verdict::TooShort);
@@ -108,7 +109,7 @@ fn not_settled(run: &Simulation) -> Option<Warning> {
     (is_so && never_cleaned(run).is_none()).then(|| warning("not-settled", text, settled.mend))
 }
 
-/// A trace that leaves most of an empty drive erased has all of that as spare space.
+/// The trace left most of an empty drive erased, and all of that served as spare space.
 fn small_footprint(run: &Simulation) -> Option<Warning> {
     let is_empty = run.settings().precondition == Precondition::Empty;
     if !run.origin().is_trace || !is_empty || run.history().total().erases == 0 {
@@ -125,7 +126,7 @@ fn small_footprint(run: &Simulation) -> Option<Warning> {
     (share < FOOTPRINT_MIN).then(|| warning("small-footprint", text(), Some(mend())))
 }
 
-/// Arrivals come faster than the drive works.
+/// Requests arrive faster than the drive completes them.
 fn falls_behind(run: &Simulation) -> Option<Warning> {
     let Pace::Open { time_scale } = run.settings().pace else { return None };
     let tally = &run.measurement().tally;
@@ -141,7 +142,7 @@ fn falls_behind(run: &Simulation) -> Option<Warning> {
     };
     let text = || {
         format!(
-            "the drive falls behind the arrivals: {} requests a second come and {} are done, so response times are mostly \
+            "the drive falls behind: {} requests arrive per second and {} complete, so response times are mostly \
              waiting",
             count(asked.round() as u64),
             count(done.round() as u64),
@@ -152,7 +153,7 @@ fn falls_behind(run: &Simulation) -> Option<Warning> {
         .then(|| warning("falls-behind", text(), Some(format!("--depth N, or --time-scale {slower}"))))
 }
 
-/// Reads of pages without data take no time unless the drive's description says otherwise.
+/// Reads of pages without data take no time unless `timing.unmapped-read` is set.
 fn unmapped_reads(run: &Simulation) -> Option<Warning> {
     let measured = run.measurement();
     let counters = run.ssd().flash().counters().since(&measured.counters_start);
@@ -172,7 +173,7 @@ fn unmapped_reads(run: &Simulation) -> Option<Warning> {
     Some(warning("unmapped-reads", text, Some(mend)))
 }
 
-/// The workload says one pace, the run has another.
+/// The workload states one pace, the run uses another.
 fn pace_overridden(run: &Simulation) -> Option<Warning> {
     let by = match run.settings().pace {
         Pace::Closed { depth } => format!("depth {depth}"),
@@ -186,10 +187,10 @@ fn pace_overridden(run: &Simulation) -> Option<Warning> {
         return Some(warning("pace-overridden", text, Some("rate=N in the workload".to_owned())));
     }
     let said = run.origin().overridden.as_ref()?;
-    Some(warning("pace-overridden", format!("the workload says {said}, but {by} sets the pace of this run"), None))
+    Some(warning("pace-overridden", format!("the workload states {said}, but {by} sets the pace of this run"), None))
 }
 
-/// What a closed loop keeps in flight beyond the drive's queue waits in the driver.
+/// Requests in flight beyond the drive's queue depth wait in the driver.
 fn depth_beyond_queue(run: &Simulation) -> Option<Warning> {
     let (Pace::Closed { depth }, true) = (run.settings().pace, run.is_timed()) else { return None };
     let queue = run.queue_depth()?;
@@ -199,8 +200,8 @@ fn depth_beyond_queue(run: &Simulation) -> Option<Warning> {
     let config = run.ssd().config();
     if config.timing.model == TimingModel::Serial {
         let text = format!(
-            "{depth} requests are kept in flight, but timing.model = serial serves one at a time: a greater depth makes \
-             responses longer and nothing faster"
+            "{depth} requests are kept in flight, but timing.model = serial serves one at a time: a greater depth only makes \
+             responses longer"
         );
         return Some(warning("depth-beyond-queue", text, Some("--set timing.model=parallel, or --depth 1".to_owned())));
     }
@@ -211,27 +212,24 @@ fn depth_beyond_queue(run: &Simulation) -> Option<Warning> {
         .filter_map(|(key, limits)| limits.then_some(key))
         .collect();
     let text = format!(
-        "{depth} requests are kept in flight, but the drive takes {queue} at once ({}); the others wait in the driver",
+        "{depth} requests are kept in flight, but the drive accepts {queue} at once ({}); the others wait in the driver",
         keys.first().unwrap_or(&"host.queue-depth"),
     );
     let mend = keys.iter().map(|key| format!("--set {key}={depth}")).collect::<Vec<_>>().join(" ");
     Some(warning("depth-beyond-queue", text, (depth <= QueueDepth::MAX).then_some(mend)))
 }
 
-/// The queue is as deep as the closed loop, since the drive's description leaves it open.
+/// The queue is as deep as the closed loop because `host.queue-depth` is `"auto"`.
 fn queue_widened(run: &Simulation) -> Option<Warning> {
     let config = run.ssd().config();
     let (open, now) = (config.host.queue_depth.requests(), run.ssd().config_in_force().host.queue_depth.requests());
-    let text = || {
-        format!(
-            "host.queue-depth is {now}, as many requests as are kept in flight, since the drive's description leaves it open"
-        )
-    };
+    let text =
+        || format!("host.queue-depth is \"auto\", which means {now} here: as many requests as are kept in flight");
     (now > open)
         .then(|| warning("queue-widened", text(), Some(format!("--set host.queue-depth={open} for the usual queue"))))
 }
 
-/// Blocks that cleaning keeps erased or open are no spare space.
+/// Blocks that cleaning keeps erased or open do not serve as spare space.
 fn reserved_blocks(run: &Simulation) -> Option<Warning> {
     let (ssd, geometry) = (run.ssd(), run.ssd().flash().geometry());
     let reserve = ssd.reserve()?;
@@ -258,14 +256,14 @@ fn reserved_blocks(run: &Simulation) -> Option<Warning> {
     Some(warning("reserved-blocks", text, Some(format!("{more}, or fewer planes, or a lower capacity.utilization"))))
 }
 
-/// The parallel engine knows no operation on several planes of a die.
+/// The parallel engine has no multi-plane operations.
 fn planes_in_turn(run: &Simulation) -> Option<Warning> {
     let (config, geometry) = (run.ssd().config(), &run.ssd().config().geometry);
     if geometry.planes_per_die == 1 || config.timing.model != TimingModel::Parallel {
         return None;
     }
     let text = format!(
-        "the {} planes of a die take turns: geometry.planes-per-die adds capacity, not speed",
+        "the {} planes of a die work one at a time: geometry.planes-per-die adds capacity, not speed",
         geometry.planes_per_die
     );
     let dies = geometry.dies_per_channel * geometry.planes_per_die;
@@ -275,7 +273,7 @@ fn planes_in_turn(run: &Simulation) -> Option<Warning> {
     Some(warning("planes-in-turn", text, (dies <= 64).then_some(mend)))
 }
 
-/// Next to nothing of a trace is left after the warm-up.
+/// Hardly any of the trace is left after the warm-up.
 fn little_measured(run: &Simulation) -> Option<Warning> {
     let (warmup, measured) = (run.settings().warmup_requests, run.measurement().tally.requests);
     let share = measured as f64 / (warmup + measured).max(1) as f64;
@@ -310,11 +308,11 @@ fn pages_with_data(ssd: &Ssd) -> u64 {
     (0..ssd.logical_pages()).filter(|lpn| ssd.scheme().lookup(Lpn(*lpn), ssd.flash()).is_some()).count() as u64
 }
 
-/// The settings of a drive that the trace would fill, where that is smaller.
+/// Settings of a drive that the trace would fill, if that is smaller.
 fn smaller_drive(run: &Simulation) -> Option<String> {
     let (ssd, geometry) = (run.ssd(), run.ssd().flash().geometry());
     if ssd.config().capacity.logical.0 > 0 || run.origin().is_dense {
-        return None; // more than the number of blocks decides what fits
+        return None; // the size that fits depends on more than the number of blocks
     }
     let written = run.history().total().host_pages.min(u64::from(ssd.logical_pages()));
     let used = if run.settings().precondition == Precondition::Empty { pages_with_data(ssd) } else { written };

@@ -1,5 +1,5 @@
-//! The contract of [`BlockDevice`], held against every device: what is refused changes nothing, and what is taken completes
-//! once, also where it fails.
+//! The contract of [`BlockDevice`], checked for every device: a refused request changes nothing, and an accepted one
+//! completes once, even if it fails.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)] // a test that is skipped says so
 
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 const NEVER: Nanos = Nanos(u64::MAX);
 
-/// A small drive whose blocks stand so many erases.
+/// A small drive whose blocks survive this many erases.
 fn ssd(cycles: u32, more: &[&str]) -> Ssd {
     let mut settings = vec![
         "geometry.channels=2".to_owned(),
@@ -42,7 +42,7 @@ fn stack(cycles: u32, more: &[&str]) -> Stack<Controller<Ssd>> {
     Stack::new(&host, controller).unwrap()
 }
 
-/// What lies in RAM is flushed now and then, so that a buffer's losses come to light.
+/// RAM is flushed from time to time, so that a buffer's losses show.
 fn writes(rng: &mut Rng, n: u64, sectors: u64) -> Request {
     if n % 50 == 49 {
         return Request { kind: RequestKind::Flush, ..Request::default() };
@@ -55,8 +55,8 @@ fn reads(rng: &mut Rng, _: u64, sectors: u64) -> Request {
     Request { first_sector: below(rng, sectors / 8) * 8, sectors: 8, ..Request::default() }
 }
 
-/// Refused requests, with others in flight: the device's state and clock are as before, and the others complete. `state`
-/// is all that the device is, where that can be said.
+/// Refused requests, with others in flight: the device's state and clock are as before, and the others complete.
+/// `state` is the whole state of the device, if it is available.
 fn refuses_without_a_trace<D: BlockDevice>(name: &str, device: &mut D, writable: bool, state: impl Fn(&D) -> Vec<u8>) {
     let info = device.info();
     let sectors = info.capacity.0 / SECTOR_BYTES;
@@ -92,7 +92,8 @@ fn refuses_without_a_trace<D: BlockDevice>(name: &str, device: &mut D, writable:
     assert!(open.is_empty(), "{name}: {open:?} never completed");
 }
 
-/// Requests until `enough` have failed: each completes once, time goes on, nothing is left, and the device still reads.
+/// Requests until `enough` have failed: each completes once, time continues, nothing is left, and the device still
+/// reads.
 fn ends_every_request<D: BlockDevice>(
     name: &str,
     device: &mut D,
@@ -165,7 +166,7 @@ fn refused_requests_change_nothing() {
     }
     let which = Which::Share { share: 0.0, seed: Seed(1) };
     let mut faulty = Faulty::new(ssd(1000, &[]), which, Effect::Fail);
-    // Its state with the lots that it draws, but for what lies in the drive: that is held above.
+    // Its state with its random draws, but without the drive's, which is checked above.
     refuses_without_a_trace("faults", &mut faulty, true, |faulty| format!("{faulty:?}").into_bytes());
     let image = Image::new("contract-refused");
     if let Some(mut disk) = image.disk() {
@@ -218,7 +219,7 @@ impl Image {
         Self(path)
     }
 
-    /// Reads only; none where this kernel has no rings.
+    /// Reads only; none if this kernel has no rings.
     fn disk(&self) -> Option<Disk> {
         let target = open(&self.0, Access::ReadOnly, Bytes(0)).unwrap();
         match Disk::new(target, Options { depth: 4, ..Options::default() }) {

@@ -1,6 +1,6 @@
-//! Drives from their first write to their last.
+//! Drives over their whole life.
 //!
-//! The bound of endurance: a block of b pages that stands PE erases is filled PE + 1 times, so N blocks take at most
+//! The bound of endurance: a block of b pages that survives PE erases is filled PE + 1 times, so N blocks take at most
 //! N b (PE + 1) programs. With write amplification A over the whole life the host's share of them is the lifetime data
 //! endurance LDE, and the endurance efficiency LDE / (N b PE) is at most (1 + 1/PE) / A.
 
@@ -118,8 +118,8 @@ fn endurance_stays_under_its_bound() {
     }
 }
 
-/// A block leaves cleaning for good when it was filled with no erase left: as many erases as it stands and one fill more;
-/// what it holds stays readable.
+/// A block retires when it was filled with no erase left: after as many erases as its budget and one more fill; its
+/// content stays readable.
 #[test]
 fn blocks_retire_full_and_spent_and_stay_readable() {
     for (policy, budgets) in [

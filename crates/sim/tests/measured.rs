@@ -1,4 +1,4 @@
-//! What is measured covers what it says: the measured requests, not those of the warm-up.
+//! Figures cover the measured requests, not those of the warm-up.
 
 #![allow(clippy::unwrap_used, clippy::cast_precision_loss)] // helpers of tests count as library code
 

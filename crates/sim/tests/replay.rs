@@ -1,4 +1,4 @@
-//! Replays on simulated drives, held against runs of the same, and on a device of known times, worked by hand.
+//! Replays on simulated drives, compared with runs on the same, and on a device of known times, worked out on paper.
 
 #![allow(clippy::unwrap_used)] // helpers of tests count as library code
 
@@ -12,7 +12,7 @@ use flashwright_ssd::{Config, Ssd};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 
-/// Takes one request after the other, each for `service`; handing one over costs the host `handing`.
+/// Takes one request after the other, each for `service`; submitting one costs the host `handing`.
 struct Fixed {
     now: Nanos,
     free: Nanos,
@@ -87,7 +87,7 @@ impl RequestSource for List {
     }
 }
 
-/// Pages 0, 1, 2, ... every `gap`, of the kinds in turn.
+/// Pages 0, 1, 2, ... every `gap`, with the kinds one after the other.
 fn list(count: u64, gap: u64, kinds: &[RequestKind]) -> List {
     let one = |n: u64| Request {
         arrival: Nanos(n * gap),
@@ -177,7 +177,7 @@ fn a_replay_finds_what_a_run_of_the_same_drive_finds() {
 
 /// Every figure of a run that programs script against is in a replay too, if only as null.
 fn assert_documented(run: &Value, replay: &Value, at: &str) {
-    // What the contract does not name is a run's own.
+    // Figures that the contract does not name are a run's own.
     const OWN: &[&str] = &["config", "pace", "busy", "drive", "scheme", "digest"];
     const DOCUMENTED: &[&str] = &["gc", "flash", "mapping_cache", "merges", "buffer", "wear"];
     let (Value::Object(run), Value::Object(replay)) = (run, replay) else { return };
@@ -197,8 +197,8 @@ fn assert_documented(run: &Value, replay: &Value, at: &str) {
 
 #[test]
 fn lateness_is_what_the_host_falls_behind() {
-    // Handing over takes 3 us, requests come every 2 us: the n-th (from 0) is asked for at 2n and comes at 3n, so that
-    // it is n us late. At 4 us each none is late. The device's 1 us never matters.
+    // Submitting takes 3 us, requests arrive every 2 us: the n-th (from 0) is due at 2n and comes at 3n, so that it is
+    // n us late. At 4 us each none is late. The device's 1 us never matters.
     let late =
         |gap| played(Fixed::new(1000, 3000), &mut list(101, gap, READS), settings(OPEN)).0["lateness_ns"].clone();
     let found = late(2000);
@@ -215,7 +215,7 @@ fn lateness_is_part_of_the_response_behind_a_scheduler_too() {
     let block_layer = BlockLayerSettings { merge: false, plug_requests: 0, ..BlockLayerSettings::default() };
     let host = StackSettings { scheduler: "noop".parse().unwrap(), block_layer, ..StackSettings::default() };
     for host in [StackSettings::default(), host] {
-        // As above: handing over takes 3 us where 2 us are asked for.
+        // As above: submitting takes 3 us, requests are due every 2 us.
         let mut source = list(101, 2000, READS);
         let (json, _) = played(Fixed::new(1000, 3000), &mut source, ReplaySettings { host, ..settings(OPEN) });
         let mean = |name: &str| json[name]["mean"].as_f64().unwrap();
@@ -259,7 +259,7 @@ fn without_consent_only_reads_reach_the_device() {
     assert!(kinds.iter().all(|kind| *kind == Read));
     assert_eq!(json["left_out"], json!({ "writes": 400, "trims": 200, "flushes": 200 }));
     assert_eq!((kinds.len(), &json["measured"]["requests"]), (200, &json!(200)));
-    // What is left out counts as taken: the first 10 requests of the list have 2 reads.
+    // Requests left out count as taken: the first 10 requests of the list have 2 reads.
     let found = ReplaySettings { writes: false, requests: Some(10), ..settings(Pace::Closed { depth: 2 }) };
     let (json, _) = played(Fixed::new(1, 0), &mut list(1000, 0, &[Write, Read, Trim, Write, Flush]), found);
     assert_eq!((&json["measured"]["requests"], &json["ended"]), (&json!(2), &json!("complete")));
@@ -331,21 +331,19 @@ fn what_does_not_fit_is_found_before_anything_is_played() {
     };
     assert_eq!(
         with(41, |request| request.first_sector = 2048),
-        Err("request 42 (read of 4 KiB) ends at 1028 KiB, but the target has 1 MiB".into())
+        Err("request 42 (read of 4 KiB) ends at 1028 KiB, but the device has 1 MiB".into())
     );
     assert_eq!(
         with(6, |request| request.first_sector = 1),
-        Err("request 7 (read of 4 KiB at byte 512) is not aligned to the target's blocks of 4 KiB".into())
+        Err("request 7 (read of 4 KiB at byte 512) is not aligned to the device's blocks of 4 KiB".into())
     );
-    // What is not played may lie anywhere.
+    // Requests that are not played may have any address.
     let beyond: fn(&mut Request) = |request| (request.kind, request.first_sector) = (RequestKind::Write, u64::MAX - 9);
     assert_eq!(with(6, beyond).unwrap().left_out, 1);
     assert_eq!(
         look(&mut list(0, 0, READS), false).unwrap_err().to_string(),
         "nothing to play: the workload has no requests"
     );
-    assert!(
-        look(&mut list(9, 0, &[RequestKind::Write]), false).unwrap_err().to_string().contains("all of the 9 requests")
-    );
+    assert!(look(&mut list(9, 0, &[RequestKind::Write]), false).unwrap_err().to_string().contains("all 9 requests"));
     assert_eq!(look(&mut list(9, 0, &[RequestKind::Write]), true).unwrap().played, 9);
 }

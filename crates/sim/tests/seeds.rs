@@ -1,5 +1,5 @@
-//! Every source of chance moves with the seed. The table names each stream of the sources with a case in which nothing but
-//! the seed of that stream's owner changes; the last test finds a stream that the table lacks.
+//! Every random stream changes with the seed. The table names each stream of the sources with a case in which nothing
+//! but the seed of that stream's owner changes; the last test finds a stream that the table lacks.
 
 #![allow(clippy::unwrap_used)] // helpers of tests count as library code
 
@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 
-/// What shows that a stream moves.
+/// Evidence that a stream changes.
 enum Shown {
     /// A result that this seed gives.
     By(fn(Seed) -> String),
@@ -72,7 +72,7 @@ fn every_stream_of_the_sources_is_in_the_table() {
     let mut found = BTreeMap::new();
     for entry in std::fs::read_dir(root.join("crates")).unwrap() {
         let package = entry.unwrap().path();
-        // The benchmark's workload is to be the same for ever.
+        // The benchmark's workload must never change.
         if !package.ends_with("bench") {
             scan(&package.join("src"), &mut found);
         }

@@ -1,12 +1,12 @@
-//! How many erases each block stands.
+//! The erase budget of each block.
 
 use flashwright_block::{Rng, Seed, unit_interval};
 use flashwright_ftl::WearSettings;
 use flashwright_nand::WearLimit;
 use std::f64::consts::TAU;
 
-/// The budgets of so many blocks, from a stream of their own. A budget is at least 1; the normal distribution is cut
-/// there, which at a spread of 0.5 moves the mean by less than 1 %.
+/// The budgets of this many blocks, from their own random stream. A budget is at least 1; the normal distribution is
+/// truncated there, which at a spread of 0.5 changes the mean by less than 1 %.
 pub(crate) fn limit(wear: &WearSettings, blocks: u32, seed: Seed) -> WearLimit {
     let mean = f64::from(wear.pe_cycles_max);
     let mut rng = seed.stream("wear.pe-cycles");

@@ -1,10 +1,10 @@
-//! Cleaning ahead of need, in time: what a drive does for a `gc.schedule` that is not asked by writes alone.
+//! Cleaning ahead of need, in time: how a drive follows a `gc.schedule` other than `foreground`.
 //!
-//! The translation layer makes steps when the schedule says so ([`Ftl::follow_schedule`]); here they get their time. Under
-//! `parallel` steps of a plane are issued as work that no request waits for: behind what their dies have queued, before what
-//! comes later. When they have ended the schedule is asked again. A die counts as idle when nothing is queued or under way
-//! there; that is looked at whenever a request or a step ends. Under `serial` the steps prolong the time for which the drive is
-//! busy after a write, and gaps between requests are idle.
+//! The translation layer performs steps when the schedule requests them ([`Ftl::follow_schedule`]); this module gives them
+//! their time. Under `parallel`, steps are issued as work that no request waits for, behind what their dies have queued. When
+//! they have ended, the schedule is consulted again. A die is idle if nothing is queued or in progress there, which is checked
+//! whenever a request or a step ends. Under `serial`, steps extend the time for which the drive is busy after a write, and gaps
+//! between requests are idle time.
 
 use crate::ssd::{Clock, Flight, Ssd};
 use flashwright_config::{Config, SettingError, TimingModel};
@@ -14,22 +14,22 @@ use serde::{Deserialize, Serialize};
 
 const NONE: u32 = u32::MAX;
 
-/// Cleaning ahead of need: what is under way.
+/// The cleaning steps in progress.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct AheadOfNeed {
-    /// By slot of the engine, the plane whose steps it holds, or [`NONE`].
+    /// For each slot of the engine, the plane whose steps it holds, or [`NONE`].
     plane_of: Vec<u32>,
-    /// By plane, how many issues of steps are under way.
+    /// For each plane, the number of issued slots in progress.
     under_way: Vec<u32>,
     one_at_a_time: bool,
     uses_idle_time: bool,
-    /// Planes that the request at hand has written to, with its pages there.
+    /// Planes that the current request wrote to, with the number of its pages.
     #[serde(skip)]
     written: Vec<(PlaneId, u32)>,
 }
 
 impl AheadOfNeed {
-    /// None where the schedule cleans for writes that lack room alone.
+    /// None if the schedule cleans only for writes that lack room.
     pub fn new(config: &Config, planes: u32) -> Option<Box<Self>> {
         let schedule = config.gc.schedule;
         schedule.asked().then(|| {
@@ -43,7 +43,7 @@ impl AheadOfNeed {
         })
     }
 
-    /// What of the configuration doesn't go with its schedule.
+    /// Validation errors of the schedule in this configuration.
     pub fn problems(config: &Config) -> Vec<SettingError> {
         let schedule = config.gc.schedule;
         let found = |what: String| SettingError { key: "gc.schedule".to_owned(), what };
@@ -61,7 +61,7 @@ impl AheadOfNeed {
         }
         if schedule.needs_time() && config.timing.model == TimingModel::None {
             problems.push(found(format!(
-                "found {:?}, which works as time passes, but timing.model = \"none\" has no time; choose serial or parallel, or \
+                "found {:?}, which depends on time, but timing.model = \"none\" has no time; choose serial or parallel, or \
                  gc.schedule = \"rate-limited\"",
                 schedule.listed().name
             )));
@@ -71,7 +71,7 @@ impl AheadOfNeed {
 }
 
 impl Ssd {
-    /// Notes where a request has written; answers how long the schedule wants it to last at least, in nanoseconds.
+    /// Notes where a request wrote. Returns the minimum duration that the schedule demands of it, in nanoseconds.
     #[cold]
     pub(crate) fn note_written(&mut self) -> u64 {
         let Some(ahead) = &mut self.ahead else { return 0 };
@@ -83,7 +83,7 @@ impl Ssd {
         delay
     }
 
-    /// Makes the steps that the schedule wants after what was noted, at `at`.
+    /// Performs the steps that the schedule requests after the writes that were noted, at time `at`.
     #[cold]
     pub(crate) fn clean_after_writes(&mut self, at: u64) {
         let Some(ahead) = &mut self.ahead else { return };
@@ -100,7 +100,7 @@ impl Ssd {
         }
     }
 
-    /// After a write for which no time passes: steps that depend on the pages written alone.
+    /// After a write without time: performs the steps that the schedule requests for the pages written.
     #[inline(always)]
     pub(crate) fn clean_untimed(&mut self) {
         if self.ahead.is_some() {
@@ -117,7 +117,7 @@ impl Ssd {
         }
     }
 
-    /// Makes the steps that the schedule wants in a plane; says whether it made any.
+    /// Performs the steps that the schedule requests in a plane. Returns whether there were any.
     fn make_steps(&mut self, plane: PlaneId, occasion: Occasion, at: u64) -> bool {
         let before = self.flash.counters().totals();
         self.flash.clear_log();
@@ -147,7 +147,7 @@ impl Ssd {
         true
     }
 
-    /// Work that no request waits for has ended: where it was steps of a plane, the schedule is asked again.
+    /// Work that no request waits for has ended. If it was a plane's cleaning steps, the schedule is consulted again.
     #[cold]
     pub(crate) fn steps_ended(&mut self, slot: u32, at: u64) {
         let Some(ahead) = &mut self.ahead else { return };
@@ -163,7 +163,7 @@ impl Ssd {
         self.use_idle_dies(at);
     }
 
-    /// Lets idle dies clean where the schedule wants it.
+    /// Lets idle dies clean if the schedule uses idle time.
     #[cold]
     pub(crate) fn use_idle_dies(&mut self, at: u64) {
         if self.ahead.as_ref().is_none_or(|ahead| !ahead.uses_idle_time) {
@@ -173,14 +173,14 @@ impl Ssd {
         for die in 0..dies {
             let Clock::Parallel(clock) = &self.clock else { return };
             if clock.engine.is_idle(die as usize, at) {
-                // The plane shortest of free blocks would be as good: each of them soon has its turn.
+                // The first plane that has steps to perform; the others follow once it has reached its mark.
                 let _ =
                     (die * planes..(die + 1) * planes).any(|plane| self.make_steps(PlaneId(plane), Occasion::Idle, at));
             }
         }
     }
 
-    /// Under `serial`, lets the drive clean in the gap before a request that comes at `start`.
+    /// Under `serial`, lets the drive clean in the gap before a request that arrives at `start`.
     #[cold]
     pub(crate) fn clean_in_gap(&mut self, start: u64) {
         if self.ahead.as_ref().is_none_or(|ahead| !ahead.uses_idle_time) {

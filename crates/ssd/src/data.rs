@@ -1,4 +1,4 @@
-//! The bytes of requests: what writes bring to the pages, and what reads are given of them.
+//! The bytes of requests: data of writes for the pages, and data of the pages for reads.
 
 use crate::ssd::Ssd;
 use flashwright_block::{BlockDevice, HoldsData, IoError, Request, RequestKind, SECTOR_BYTES, Tag};
@@ -7,10 +7,10 @@ use flashwright_nand::Lpn;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Bytes of requests that have not had their effect, and of reads whose data nobody has taken.
+/// Bytes of requests that have not taken effect, and of reads whose data were not taken yet.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct RequestData {
-    /// The request that takes effect now.
+    /// The request that is taking effect.
     pub at_hand: Option<u64>,
     /// By tag; a write leaves when it takes effect.
     writes: BTreeMap<u64, Vec<u8>>,
@@ -18,11 +18,11 @@ pub(crate) struct RequestData {
     reads: BTreeMap<u64, Option<ReadData>>,
 }
 
-/// What a read was given.
+/// The data of a read.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct ReadData {
     page_bytes: usize,
-    /// Where in the first page it begins.
+    /// Its offset in the first page.
     offset: usize,
     length: usize,
     pages: Vec<PageBytes>,
@@ -46,7 +46,7 @@ impl Ssd {
                 self.bring(request, data.as_deref());
                 let result = self.translate_pages(request);
                 if let Some(held) = self.flash.data_mut() {
-                    held.brings(Lpn(0), Vec::new()); // what a failed write left
+                    held.brings(Lpn(0), Vec::new()); // left by a failed write
                 }
                 result
             }
@@ -74,7 +74,7 @@ impl Ssd {
         }
     }
 
-    /// Lays what a write brings, or zeros, over what its pages hold.
+    /// Overwrites the content of its pages with the data of a write, or with zeros.
     fn bring(&mut self, request: &Request, data: Option<&[u8]>) {
         let (first, pages) = self.pages_of(request);
         let page_bytes = self.page_bytes();
@@ -101,7 +101,7 @@ impl Ssd {
         }
     }
 
-    /// What a page holds now, in RAM or on flash.
+    /// The current content of a page, in RAM or on flash.
     fn held(&self, lpn: Lpn) -> PageBytes {
         let Some(data) = self.flash.data() else { return PageBytes::ZEROS };
         let on_flash = || self.scheme().lookup(lpn, &self.flash).map(|ppn| data.on_flash(ppn));
@@ -112,7 +112,7 @@ impl Ssd {
         byte_of(self.sectors_per_page())
     }
 
-    /// A request failed: its data are no longer wanted.
+    /// A request failed: drops its data.
     #[cold]
     pub(crate) fn forget_data(&mut self, tag: u64) {
         if let Some(data) = &mut self.data {

@@ -1,5 +1,5 @@
-//! The simulated drive: what the flash does, laid out in time, behind the block-device seam. What users write about it is
-//! in `flashwright-config`.
+//! The simulated drive: flash operations laid out in time, behind the block-device interface. Its settings are in
+//! `flashwright-config`.
 //!
 //! ```text
 //!   Request ──► [Controller: link, firmware, buffers] ──► driver queue ──► Ssd: sectors to pages ──► scheme (flashwright-ftl) ──► flash

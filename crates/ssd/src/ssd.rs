@@ -48,7 +48,7 @@ pub struct Ssd {
     now: u64,
     tag: u64,
     pub(crate) busy: u64,
-    /// Cleaning that no write waits for, where the schedule wants any.
+    /// Cleaning ahead of need, if the schedule has any.
     pub(crate) ahead: Option<Box<AheadOfNeed>>,
     /// Requests that have ended and wait to be fetched.
     ready: VecDeque<Flight>,
@@ -105,7 +105,7 @@ struct Outcome {
     erases: u32,
     /// Whether it read a page that holds no data.
     reads_unmapped: bool,
-    /// What it lasts at least because the schedule of cleaning wants it so.
+    /// The minimum duration that the cleaning schedule demands, in nanoseconds.
     delay: u64,
 }
 

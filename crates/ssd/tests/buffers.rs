@@ -1,4 +1,4 @@
-//! Block buffers and CFLRU against twins that recompute everything, as the papers' own listings do.
+//! Block buffers and CFLRU compared with reference models that recompute everything, like the papers' own listings.
 
 #![allow(clippy::unwrap_used)] // helpers of tests count as library code
 
@@ -16,7 +16,7 @@ const BLOCK: u32 = 4;
 /// Logical pages of the drive.
 const LOGICAL: u32 = 64;
 
-/// A page-mapped drive with so many pages of RAM before it.
+/// A page-mapped drive with this many pages of RAM before it.
 fn drive(ram_pages: u32, settings: &[String]) -> Ssd {
     let more = vec![format!("ram.size=\"{} B\"", ram_pages * 4096)];
     let config = config(&[one_plane(32, BLOCK, LOGICAL), more, settings.to_vec()].concat());
@@ -39,7 +39,7 @@ fn figure(ssd: &Ssd, name: &str) -> f64 {
     figures.iter().find(|(found, _)| found == name).unwrap_or_else(|| panic!("no figure {name}")).1
 }
 
-/// One thing that a host does to one page.
+/// One host operation on one page.
 #[derive(Clone, Copy, Debug)]
 enum Act {
     Write(u32),
@@ -73,31 +73,31 @@ fn acts(reads: u32, trims: u32, flushes: u32) -> impl Strategy<Value = Vec<Act>>
     prop::collection::vec(one, 1..120).prop_map(|parts| parts.concat())
 }
 
-/// What a twin must say: which pages are held.
-trait Twin {
+/// A reference model: which pages are held.
+trait Reference {
     fn act(&mut self, act: Act);
     fn held(&self) -> BTreeSet<u32>;
 }
 
-/// Plays a stream on a drive and its twin; after each step both hold the same pages.
-fn compare(ssd: &mut Ssd, twin: &mut dyn Twin, acts: &[Act]) {
+/// Plays a stream on a drive and on its reference model; after each step both hold the same pages.
+fn compare(ssd: &mut Ssd, reference: &mut dyn Reference, acts: &[Act]) {
     for (step, act) in acts.iter().enumerate() {
         act.perform(ssd);
-        twin.act(*act);
-        assert_eq!(held(ssd), twin.held(), "step {step}, {act:?}");
+        reference.act(*act);
+        assert_eq!(held(ssd), reference.held(), "step {step}, {act:?}");
         assert_clean(ssd, &format!("step {step}"));
     }
 }
 
 /// CFLRU as one list, oldest first, searched for each victim.
-struct CflruTwin {
+struct CflruReference {
     list: Vec<(u32, bool)>,
     on_flash: BTreeSet<u32>,
     capacity: usize,
     window: usize,
 }
 
-impl CflruTwin {
+impl CflruReference {
     fn new(capacity: usize, window: usize) -> Self {
         Self { list: Vec::new(), on_flash: BTreeSet::new(), capacity, window }
     }
@@ -116,7 +116,7 @@ impl CflruTwin {
     }
 }
 
-impl Twin for CflruTwin {
+impl Reference for CflruReference {
     fn act(&mut self, act: Act) {
         match act {
             Act::Write(lpn) => {
@@ -152,13 +152,13 @@ impl Twin for CflruTwin {
 
 /// FAB as a list of groups, least recently used first.
 #[derive(Default)]
-struct FabTwin {
+struct FabReference {
     groups: Vec<BTreeMap<u32, bool>>,
     on_flash: BTreeSet<u32>,
     capacity: usize,
 }
 
-impl FabTwin {
+impl FabReference {
     fn make_room(&mut self) {
         if self.held().len() < self.capacity {
             return;
@@ -175,7 +175,7 @@ impl FabTwin {
     }
 }
 
-impl Twin for FabTwin {
+impl Reference for FabReference {
     fn act(&mut self, act: Act) {
         let (lpn, held) = match act {
             Act::Write(lpn) | Act::Read(lpn) | Act::Trim(lpn) => (lpn, self.held().contains(&lpn)),
@@ -214,7 +214,7 @@ impl Twin for FabTwin {
 }
 
 /// BPLRU as a list of blocks, least recently written first, and the whole history of writes for compensation.
-struct BplruTwin {
+struct BplruReference {
     groups: Vec<BTreeSet<u32>>,
     history: Vec<u32>,
     /// The position in the history at which the block of a group came in.
@@ -223,7 +223,7 @@ struct BplruTwin {
     compensation: &'static str,
 }
 
-impl Twin for BplruTwin {
+impl Reference for BplruReference {
     fn act(&mut self, act: Act) {
         match act {
             Act::Write(lpn) => {
@@ -286,8 +286,8 @@ impl Fraction {
     }
 }
 
-/// PUD-LRU as Algorithm 1 of Hu 2012 has it: every victim works out all PUDs from the positions of all updates.
-struct PudTwin {
+/// PUD-LRU as in Algorithm 1 of Hu 2012: every victim computes all PUDs from the positions of all updates.
+struct PudReference {
     /// By block: pages, and the positions of all updates since it came in.
     blocks: BTreeMap<u32, (BTreeSet<u32>, Vec<i128>)>,
     position: i128,
@@ -299,7 +299,7 @@ struct PudTwin {
     destages: u64,
 }
 
-impl PudTwin {
+impl PudReference {
     fn new(capacity: usize, threshold: Fraction, [formula, recency, fug]: [&'static str; 3]) -> Self {
         Self { blocks: BTreeMap::new(), position: 0, capacity, threshold, formula, recency, fug, destages: 0 }
     }
@@ -338,7 +338,7 @@ impl PudTwin {
     }
 }
 
-impl Twin for PudTwin {
+impl Reference for PudReference {
     fn act(&mut self, act: Act) {
         match act {
             Act::Write(lpn) => {
@@ -373,20 +373,20 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn cflru_is_its_twin(acts in acts(8, 1, 1), capacity in 1..24u32, percent in 0..=100u32) {
+    fn cflru_agrees_with_its_reference_model(acts in acts(8, 1, 1), capacity in 1..24u32, percent in 0..=100u32) {
         let window = (f64::from(capacity) * f64::from(percent) / 100.0).round().max(1.0) as usize;
         let settings = ["ram.manager=cflru".to_owned(), format!("ram.cflru.window={}", f64::from(percent) / 100.0)];
-        compare(&mut drive(capacity, &settings), &mut CflruTwin::new(capacity as usize, window), &acts);
+        compare(&mut drive(capacity, &settings), &mut CflruReference::new(capacity as usize, window), &acts);
     }
 
     #[test]
-    fn fab_is_its_twin(acts in acts(8, 1, 1), capacity in BLOCK..24) {
-        let mut twin = FabTwin { capacity: capacity as usize, ..FabTwin::default() };
-        compare(&mut drive(capacity, &["ram.manager=fab".to_owned()]), &mut twin, &acts);
+    fn fab_agrees_with_its_reference_model(acts in acts(8, 1, 1), capacity in BLOCK..24) {
+        let mut reference = FabReference { capacity: capacity as usize, ..FabReference::default() };
+        compare(&mut drive(capacity, &["ram.manager=fab".to_owned()]), &mut reference, &acts);
     }
 
     #[test]
-    fn bplru_is_its_twin(
+    fn bplru_agrees_with_its_reference_model(
         acts in acts(2, 1, 1),
         capacity in BLOCK..24,
         compensation in prop::sample::select(vec!["uninterrupted", "per-block", "off"]),
@@ -398,8 +398,8 @@ proptest! {
             format!("ram.bplru.padding={padding}"),
         ];
         let (groups, history, since) = (Vec::new(), Vec::new(), BTreeMap::new());
-        let mut twin = BplruTwin { groups, history, since, capacity: capacity as usize, compensation };
-        compare(&mut drive(capacity, &settings), &mut twin, &acts);
+        let mut reference = BplruReference { groups, history, since, capacity: capacity as usize, compensation };
+        compare(&mut drive(capacity, &settings), &mut reference, &acts);
     }
 
     /// Victims, all PUDs, both groups, and the counters behind them.
@@ -421,17 +421,17 @@ proptest! {
         ];
         let mut ssd = drive(capacity, &settings);
         let threshold = Fraction(i128::from(thousandths), 1000);
-        let mut twin = PudTwin::new(capacity as usize, threshold, [formula, recency, fug]);
+        let mut reference = PudReference::new(capacity as usize, threshold, [formula, recency, fug]);
         for (step, act) in acts.iter().enumerate() {
-            let before = twin.destages;
+            let before = reference.destages;
             act.perform(&mut ssd);
-            twin.act(*act);
-            prop_assert_eq!(held(&ssd), twin.held(), "step {}, {:?}, {} destages", step, act, before);
-            let puds = twin.puds();
+            reference.act(*act);
+            prop_assert_eq!(held(&ssd), reference.held(), "step {}, {:?}, {} destages", step, act, before);
+            let puds = reference.puds();
             let found = blocks(&ssd);
-            prop_assert_eq!(found.len(), twin.blocks.len());
+            prop_assert_eq!(found.len(), reference.blocks.len());
             for block in found {
-                let ((pages, positions), (pud, frequent)) = (&twin.blocks[&block.block], puds[&block.block]);
+                let ((pages, positions), (pud, frequent)) = (&reference.blocks[&block.block], puds[&block.block]);
                 let distances: i128 = positions.windows(2).map(|pair| pair[1] - pair[0] - 1).sum();
                 let expected = BlockUpdates {
                     block: block.block,
@@ -581,8 +581,8 @@ fn padded_destages_are_switch_merges() {
     }
 }
 
-/// A few blocks are written all the time while single pages of many others stream past. A large threshold keeps the few;
-/// a small one lets each go as soon as it is the fullest. A threshold that tunes itself finds the large one, wherever it
+/// A few blocks are written all the time while single pages of many others stream past. A large threshold keeps the
+/// few; a small one lets each go as soon as it is the fullest. An adaptive threshold finds the large one, wherever it
 /// starts, and then does better than half way between both.
 #[test]
 fn the_threshold_moves_to_where_fewer_blocks_leave() {
@@ -609,7 +609,7 @@ fn the_threshold_moves_to_where_fewer_blocks_leave() {
     }
 }
 
-/// RAM below one block, and shares outside 0 to 1, are refused with a line that says what to write.
+/// RAM below one block, and shares outside 0 to 1, are refused with a line that states what to write.
 #[test]
 fn unfit_settings_are_refused() {
     let refused = |settings: &[&str]| {

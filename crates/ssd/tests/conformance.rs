@@ -1,12 +1,12 @@
-//! What every translation layer must do, under every policy, program order and timing model on the lists.
+//! Requirements on every translation layer, under every policy, program order and timing model on the lists.
 //!
-//! A stream of random requests drives a tiny drive, on which rare states are common. Beside it runs a model that knows
-//! only which logical pages hold data. After every step the drive's whole state is audited, and the stamps that `verify`
-//! puts on pages tell whether each read gave back what was last written. Weights of the kinds of request are drawn per
-//! stream, some of them zero, and so are skew, lengths, and the settings that no list names.
+//! A stream of random requests is played on a tiny drive, on which rare states are common, and on a reference model
+//! that knows only which logical pages hold data. After every step the drive's whole state is audited, and the stamps
+//! that `verify` puts on pages show whether each read returned what was last written. Weights of the kinds of request
+//! are drawn per stream, some of them zero, and so are skew, lengths, and the settings that no list names.
 //!
-//! A scheme or policy that joins its list is tested here without another line. Where a scheme refuses a shape, another is
-//! tried; each scheme must take at least one of them. A failing stream prints its case and the command that repeats it.
+//! A scheme or policy that joins its list is tested here without another line. If a scheme refuses a shape, another is
+//! tried; each scheme must accept at least one. A failing stream prints its case and the command that repeats it.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr)] // helpers of tests count as library code
 
@@ -24,7 +24,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 const STEPS: usize = 270_000;
 /// Set to the case that a failure printed to run that one alone.
 const ONLY: &str = "FLASHWRIGHT_CASE";
-/// Set to a number to run every case that often, each time with another seed.
+/// Set to a number to run every case this many times, each time with another seed.
 const ROUNDS: &str = "FLASHWRIGHT_ROUNDS";
 
 /// Policies made for each other.
@@ -150,7 +150,7 @@ impl Case {
         settings.extend(needs.map(|(_, key, value)| format!("{key}={value}")));
         if let Some(wear) = self.wear {
             settings.push(format!("wear.policy={:?}", wear.listed().name));
-            // So that tiny drives see much of it.
+            // Small values, so that it matters on tiny drives.
             let eager = [
                 "pe-cycles-max=2000",
                 "threshold.gap=1",
@@ -218,7 +218,7 @@ fn shapes() -> Vec<Vec<String>> {
     ]
 }
 
-/// Runs `body` for each case and says which case and seed failed and how to repeat it.
+/// Runs `body` for each case and reports which case and seed failed and how to repeat it.
 fn for_each_case(test: &str, cases: &[Case], body: impl Fn(Case, u64)) {
     let only = std::env::var(ONLY).ok();
     let rounds = std::env::var(ROUNDS).map_or(1, |rounds| rounds.parse().unwrap());
@@ -270,7 +270,7 @@ impl Model {
         }
     }
 
-    /// Holds the scheme's map against the model; each mapped page on a flash page of its own that names it.
+    /// Compares the scheme's map with the model; each mapped page is on its own flash page, which names it.
     fn check(&self, ssd: &Ssd, at: &str) {
         let mut taken = BTreeSet::new();
         for lpn in 0..ssd.logical_pages() {
@@ -287,7 +287,7 @@ impl Model {
         assert_eq!(ssd.flash().host_writes(), self.pages_written, "{at}: pages written");
     }
 
-    /// Reads everything through the front door; `verify` looks at the stamps.
+    /// Reads everything as the host; `verify` checks the stamps.
     fn read_back(&self, ssd: &mut Ssd, at: &str) {
         let unmapped = ssd.flash().counters().reads_unmapped;
         for lpn in 0..ssd.logical_pages() {
@@ -318,7 +318,7 @@ struct Mix {
     pages_max: u32,
 }
 
-/// What to do next.
+/// The next step.
 enum Step {
     Request(Request),
     Pause(Nanos),
@@ -411,7 +411,7 @@ fn random_streams() {
     assert!(recycled.values().all(|erases| *erases > 0), "a wear policy that never acted: {recycled:?}");
 }
 
-/// Answers the erases for the sake of wear.
+/// Returns the erases for wear levelling.
 fn random_stream(mut ssd: Ssd, mut mix: Mix, steps: usize, label: &str) -> u64 {
     let (logical, grain) = (ssd.logical_pages(), ssd.sectors_per_page());
     let depth = ssd.config().host.queue_depth.requests() as usize;
@@ -453,13 +453,13 @@ fn random_stream(mut ssd: Ssd, mut mix: Mix, steps: usize, label: &str) -> u64 {
 /// Kind, first page and number of pages of each request.
 type Stream = Vec<(RequestKind, u32, u32)>;
 
-/// Streams made to hurt.
+/// Streams designed to cause trouble.
 fn adversaries(logical: u32, pages_per_block: u32) -> Vec<(&'static str, Stream)> {
     use RequestKind::{Trim, Write};
     let writes = |lpns: Vec<u32>| lpns.into_iter().map(|lpn| (Write, lpn, 1)).collect::<Vec<_>>();
     let np = pages_per_block;
     let blocks = logical / np;
-    // Round and round over more blocks than any handful of log blocks covers, one page of each at a time.
+    // Cyclically over more blocks than the log blocks cover, one page of each at a time.
     let thrash = (0..6 * np).flat_map(|turn| (0..blocks).map(move |block| block * np + turn % np)).collect();
     vec![
         ("sequential", writes((0..4 * logical).map(|i| i % logical).collect())),
@@ -503,8 +503,8 @@ fn adversarial_streams() {
     });
 }
 
-/// Blocks that are bad from the start, and few erases each: the drive comes to an end with an error, and everything
-/// that it acknowledged can still be read.
+/// Blocks that are bad from the factory, and few erases each: the drive wears out with an error, and everything that it
+/// acknowledged can still be read.
 #[test]
 fn drives_end_well() {
     for_each_case("drives_end_well", &Case::with_timing("serial"), |case, seed| {
@@ -551,7 +551,7 @@ fn drives_end_well() {
     });
 }
 
-/// Preconditioning a drive to death leaves it as consistent as requests would.
+/// Preconditioning a drive until it wears out leaves it as consistent as requests do.
 #[test]
 fn preconditioning_may_end_a_drive() {
     for_each_case("preconditioning_may_end_a_drive", &Case::with_timing("none"), |case, seed| {
@@ -572,7 +572,7 @@ fn preconditioning_may_end_a_drive() {
     });
 }
 
-/// A drive comes to its end while requests wait in its driver: each of them ends, one way or the other.
+/// A drive wears out while requests wait in its driver: each of them completes, with or without success.
 #[test]
 fn requests_that_wait_at_the_end_of_life_are_answered() {
     let failed_while_waiting = std::cell::Cell::new(0);
@@ -612,7 +612,7 @@ fn requests_that_wait_at_the_end_of_life_are_answered() {
     assert!(std::env::var(ONLY).is_ok() || failed_while_waiting.get() > 0, "no drive ended while requests waited");
 }
 
-/// Saved, loaded, cloned, or built twice from one seed: the same completions and the same state, for good.
+/// Saved, loaded, cloned, or built twice from one seed: the same completions and the same state from then on.
 #[test]
 fn saved_cloned_and_rebuilt_drives_go_on_alike() {
     for_each_case("saved_cloned_and_rebuilt_drives_go_on_alike", &Case::all(), |case, seed| {
@@ -690,7 +690,7 @@ fn two_drives_interleaved_are_as_apart() {
     });
 }
 
-/// Twice every time, half the bus rate: a closed loop sees twice every moment.
+/// With every time doubled and the bus rate halved, a closed loop takes exactly twice as long at every moment.
 #[test]
 fn doubled_times_double_a_closed_loop() {
     let timed = [Case::with_timing("serial"), Case::with_timing("parallel")].concat();
@@ -788,7 +788,7 @@ fn a_drive_that_is_built_can_be_filled() {
     });
 }
 
-/// A scheme that levels no wear says so, and which ones do.
+/// A scheme without wear levelling refuses it and names the schemes that have it.
 #[test]
 fn schemes_without_wear_levelling_refuse_a_policy_in_a_line() {
     for scheme in SchemeName::ALL.iter().filter(|scheme| !scheme.levels_wear()) {
@@ -807,7 +807,7 @@ fn schemes_without_wear_levelling_refuse_a_policy_in_a_line() {
     }
 }
 
-/// What a request may not do: reach past the end, or change anything when refused.
+/// A request must not reach past the end, or change anything when refused.
 #[test]
 fn requests_past_the_end_are_refused_and_change_nothing() {
     for_each_case("requests_past_the_end_are_refused_and_change_nothing", &Case::all(), |case, seed| {
@@ -830,7 +830,7 @@ fn requests_past_the_end_are_refused_and_change_nothing() {
     });
 }
 
-/// After a flush, and after a forced write, what was acknowledged is on flash; unless the RAM outlives a loss of power.
+/// After a flush, and after a forced write, what was acknowledged is on flash; unless the RAM survives a loss of power.
 #[test]
 fn what_is_flushed_is_on_flash() {
     let cases = Case::all().into_iter().filter(|case| case.ram.is_some() && case.timing != "serial");

@@ -1,4 +1,4 @@
-//! Drives that hold data against a plain array of bytes.
+//! Drives that hold data, compared with a plain array of bytes.
 
 #![allow(clippy::unwrap_used)] // helpers of tests count as library code
 
@@ -16,7 +16,7 @@ const SECTOR: usize = SECTOR_BYTES as usize;
 /// Sectors of a page.
 const GRAIN: u64 = 3;
 
-/// What the host wrote last, sector by sector; none where a trim of a part of a page leaves that open.
+/// What the host wrote last, sector by sector; none if a trim of a part of a page leaves that open.
 struct Reference {
     sectors: Vec<Option<[u8; SECTOR]>>,
 }
@@ -75,7 +75,7 @@ fn random(rng: &mut Rng, sectors: u64) -> Request {
     Request { fua, ..crate::common::sectors(kind, first, u32::try_from(count).unwrap()) }
 }
 
-/// Takes what a completed read gave and holds it against what was expected of it.
+/// Takes the data of a completed read and compares them with the expected data.
 fn check(device: &mut dyn HoldsData, done: &Completion, expected: &[Option<[u8; SECTOR]>], at: &str) {
     let mut found = vec![0xEE; done.request.data_bytes()];
     assert!(device.take_data(done.tag, &mut found), "{at}: {done:?} left no data");
@@ -144,7 +144,7 @@ fn stacks() -> impl Iterator<Item = (SchemeName, Option<ManagerName>)> {
     SchemeName::ALL.iter().flat_map(move |scheme| managers().map(|manager| (*scheme, manager)))
 }
 
-/// A controller whose buffers hold little, so that data pass through all of them; each setting in its turn.
+/// A controller whose buffers hold little, so that data pass through all of them; each setting once.
 fn controller(seed: u64) -> Vec<String> {
     let kind = if seed.is_multiple_of(2) { "fifo" } else { "cache" };
     let drain = if seed.is_multiple_of(3) { "lazy" } else { "eager" };
@@ -284,7 +284,7 @@ fn a_write_that_fails_loses_nothing_that_was_acknowledged() {
     assert!(failed > 1_000 && in_part > 100, "{failed} writes failed, {in_part} of them in part");
 }
 
-/// After a failed write: pages up to some hold the new data, the others the old. Answers whether there are both.
+/// After a failed write: pages up to some hold the new data, the others the old. Returns whether there are both.
 fn settle(ssd: &mut Ssd, reference: &mut Reference, request: &Request, data: &[u8], at: &str) -> bool {
     let found = read_all(ssd, request);
     let before = reference.of(request);

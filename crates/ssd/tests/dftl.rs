@@ -1,4 +1,4 @@
-//! What only demand-based page mapping must do, on drives as full as its own check of the configuration lets them be.
+//! Requirements on demand-based page mapping alone, on drives as full as its check of the configuration allows.
 //!
 //! The conformance suite runs DFTL like every scheme, but on drives whose whole table fits one page. Here a translation
 //! page holds eight entries, so that translation pages make up an eighth of the drive, evictions and cleaning fight for

@@ -1,4 +1,4 @@
-//! The bundled models of real drives against what was measured on those.
+//! The bundled models of real drives compared with measurements of those drives.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // helpers of tests count as library code
 

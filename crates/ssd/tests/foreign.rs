@@ -1,7 +1,7 @@
-//! Policies from outside on whole drives: the same as their native twins, and answers that can't be done.
+//! Policies from outside on whole drives: the same results as their native counterparts, and impossible answers.
 //!
-//! The policies here are written in Rust against the seams that the border to Python uses. Each one is the definition in
-//! plain scans; its twin on the lists is the fast one.
+//! The policies here are written in Rust for the interface that the border to Python uses. Each one implements the
+//! definition with plain scans; its native counterpart is the fast one.
 
 #![allow(clippy::unwrap_used)] // helpers of tests count as library code
 
@@ -27,7 +27,7 @@ impl MakeVictim for Victim {
 
 impl PickVictim for Victim {
     fn pick(&mut self, blocks: &mut Box<SealedBlocks>) -> Result<i64, String> {
-        // As one does that looks at the tables elsewhere.
+        // As a policy does that reads the tables elsewhere.
         let taken = std::mem::take(blocks);
         let answer = (self.0)(&taken);
         *blocks = taken;
@@ -165,7 +165,7 @@ fn played(mut ssd: Ssd, seed: u64) -> (Vec<Option<u32>>, Vec<u64>) {
     (map(&copy), erases.collect())
 }
 
-fn assert_twins(name: &str, settings: &[&str], native: &[&str], policies: &Policies) {
+fn assert_same(name: &str, settings: &[&str], native: &[&str], policies: &Policies) {
     for seed in 0..4 {
         let own = Ssd::with_policies(&config(&small(settings)), Seed(seed), true, policies).unwrap();
         let listed = Ssd::new(&config(&small(&[settings, native].concat())), Seed(seed), true).unwrap();
@@ -174,11 +174,12 @@ fn assert_twins(name: &str, settings: &[&str], native: &[&str], policies: &Polic
 }
 
 #[test]
-fn victims_are_those_of_the_native_twin() {
+fn victims_are_those_of_the_native_policy() {
     let policies: [(&str, Pick); 3] = [("greedy", greedy), ("fifo", fifo), ("cost-benefit", cost_benefit)];
     for (name, pick) in policies {
         let native = format!("gc.victim={name}");
-        // Dftl draws conclusions from a full victim of the native greedy policy, which always names the fewest.
+        // DFTL draws conclusions from a fully valid victim of the native greedy policy, which always chooses the fewest
+        // valid pages.
         let schemes = if name == "greedy" { &["page"][..] } else { &["page", "dftl"] };
         for scheme in schemes {
             for wear in ["none", "threshold"] {
@@ -188,21 +189,21 @@ fn victims_are_those_of_the_native_twin() {
                     "capacity.logical=\"1400 KiB\"".to_owned(),
                 ];
                 let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
-                assert_twins(&format!("{name}, {scheme}, {wear}"), &settings, &[&native], &victim(pick));
+                assert_same(&format!("{name}, {scheme}, {wear}"), &settings, &[&native], &victim(pick));
             }
         }
     }
 }
 
 #[test]
-fn streams_are_those_of_the_native_twin() {
+fn streams_are_those_of_the_native_policy() {
     let native =
         ["placement.policy=hot-cold", "placement.hot-cold.detector=recent", "placement.hot-cold.recent-writes=40"];
     for scheme in ["page", "dftl"] {
-        assert_twins(scheme, &[&format!("ftl.scheme={scheme}")], &native, &placement());
+        assert_same(scheme, &[&format!("ftl.scheme={scheme}")], &native, &placement());
     }
     let buffered = ["ram.manager=bplru", "ram.size=\"128 KiB\""];
-    assert_twins("behind RAM", &buffered, &native, &placement());
+    assert_same("behind RAM", &buffered, &native, &placement());
 }
 
 #[test]
@@ -217,15 +218,15 @@ fn what_leaves_is_what_the_native_twin_lets_go() {
     let block = BufferRules { by_block: true, ..BufferRules::default() };
     let cache = BufferRules { keeps_reads: true, reads_are_uses: true, ..BufferRules::default() };
     let size = ["ram.size=\"128 KiB\""];
-    assert_twins("lru", &size, &["ram.manager=lru"], &leaving(cache, oldest));
-    assert_twins("fab", &size, &["ram.manager=fab"], &leaving(BufferRules { by_block: true, ..cache }, fullest));
+    assert_same("lru", &size, &["ram.manager=lru"], &leaving(cache, oldest));
+    assert_same("fab", &size, &["ram.manager=fab"], &leaving(BufferRules { by_block: true, ..cache }, fullest));
     let native = ["ram.manager=bplru", "ram.bplru.compensation=off"];
-    assert_twins("bplru", &size, &native, &leaving(BufferRules { padding: true, ..block }, oldest));
+    assert_same("bplru", &size, &native, &leaving(BufferRules { padding: true, ..block }, oldest));
     let unpadded = [&native[..], &["ram.bplru.padding=false"]].concat();
-    assert_twins("bplru, no padding", &size, &unpadded, &leaving(block, oldest));
+    assert_same("bplru, no padding", &size, &unpadded, &leaving(block, oldest));
 }
 
-/// Writes until the drive refuses; what it says then.
+/// Writes until the drive refuses; returns the error.
 fn refused(settings: &[&str], policies: &Policies) -> String {
     let mut ssd = Ssd::with_policies(&config(&small(settings)), Seed(1), false, policies).unwrap();
     let mut rng = rng(1);
@@ -276,7 +277,7 @@ fn what_cannot_be_done_is_refused_in_a_line() {
     assert!(said.contains("choose answered block 999, of which nothing is held; expected one of the"), "{said}");
 }
 
-/// Answers streams that a drive does not have, or too few.
+/// Returns streams that a drive does not have, or too few.
 #[derive(Clone, Debug)]
 struct Wild(usize, i64);
 
@@ -334,5 +335,5 @@ fn drives_that_have_no_place_for_a_policy_are_refused() {
     assert!(said.contains("ram.size: found 0 B, which holds no page of 4096 B, with the policy own"), "{said}");
     let rules = BufferRules { by_block: true, ..BufferRules::default() };
     let said = fault(&["ram.size=\"16 KiB\""], &leaving(rules, |_| 0));
-    assert!(said.contains("ram.size: found room for 4 pages, but the policy own lets go whole blocks"), "{said}");
+    assert!(said.contains("ram.size: found room for 4 pages, but the policy own evicts whole blocks"), "{said}");
 }

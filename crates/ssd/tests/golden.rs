@@ -1,4 +1,4 @@
-//! Runs the traces of `tests/golden`, whose figures were worked out by hand. The format is in the README beside them.
+//! Runs the traces of `tests/golden`, whose figures were worked out on paper. The format is in the README beside them.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // helpers of tests count as library code
 

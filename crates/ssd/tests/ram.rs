@@ -1,4 +1,4 @@
-//! The RAM of a drive in time: what waits for what.
+//! The timing of a drive's RAM: which requests wait for which operations.
 
 #![allow(clippy::unwrap_used)] // helpers of tests count as library code
 

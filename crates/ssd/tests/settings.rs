@@ -1,4 +1,4 @@
-//! Every number that users may write, at its extremes and one beyond: a drive runs, or one line says what is wrong.
+//! Every numeric setting at its limits and one beyond: a drive runs, or one line states the error.
 
 #![allow(clippy::unwrap_used)] // helpers of tests count as library code
 
@@ -10,7 +10,7 @@ use flashwright_ssd::keys::{self, Key, Kind};
 use flashwright_ssd::{Config, Controller, DriveConfig, Rate, Ssd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// What brings a key into force.
+/// The settings that make a key effective.
 fn in_force(key: &Key) -> Vec<String> {
     let set = |all: &[&str]| all.iter().map(|&one| one.to_owned()).collect();
     let parts: Vec<&str> = key.path.split('.').collect();
@@ -105,7 +105,7 @@ fn play(config: &DriveConfig) -> Result<(), String> {
             arrival: drive.now(),
             ..Request::default()
         };
-        // A worn drive says so in a line.
+        // A worn-out drive gives an error of one line.
         if drive.submit(request).is_err() {
             return Ok(());
         }
@@ -161,7 +161,7 @@ fn every_number_at_its_extremes_runs_or_is_refused_in_a_line() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What is wrong with a message, if anything: it must be a line that says what is expected or what to do.
+/// The problem with a message, if any: it must be one line that states what is expected or what to do.
 fn unclear(message: &str) -> Option<String> {
     let clear = message.lines().count() == 1
         && [": found ", "expected", ";", ", but "].iter().any(|mark| message.contains(mark));

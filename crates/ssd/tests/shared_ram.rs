@@ -1,4 +1,4 @@
-//! Managers that share the RAM with the mapping table, on drives as full as DFTL lets them be.
+//! Managers that share the RAM with the mapping table, on drives as full as DFTL allows.
 //!
 //! The conformance suite runs them on drives whose whole table fits one page, so that nothing of it ever leaves. Here a
 //! translation page holds eight entries, RAM a part of the table, and windows are short: the border moves all the time.

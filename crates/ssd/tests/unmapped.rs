@@ -1,4 +1,4 @@
-//! `timing.unmapped-read`: what a read of pages without data takes.
+//! `timing.unmapped-read`: the time of a read of pages without data.
 
 #![allow(clippy::unwrap_used)] // helpers of tests count as library code
 

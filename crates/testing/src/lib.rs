@@ -1,28 +1,28 @@
-//! What the tests of all crates share: what becomes of a test that lacks something, and a check that no file of tests is
-//! forgotten.
+//! Shared by the tests of all crates: the handling of tests whose requirements are missing, and a check that no test
+//! file is forgotten.
 //!
-//! Nothing is skipped in silence. Rust's test runner has no word for a test that was skipped, and hides what a test that
-//! passes prints, so [`skip`] writes past it to standard error. Where `CI=true`, a program that can be installed must be
-//! there: its absence fails the test. `tests/python/needs.py` holds the tests in Python to the same rule.
+//! No test is skipped silently. Rust's test runner has no status for a skipped test and hides the output of passing
+//! tests, so [`skip`] writes to standard error directly. With `CI=true`, programs that can be installed must be
+//! present: a missing one fails the test. `tests/python/needs.py` applies the same rule to the tests in Python.
 
 use std::io::Write as _;
 use std::path::Path;
 
-/// What a test lacks.
+/// A missing requirement of a test.
 #[derive(Clone, Copy, Debug)]
 pub enum Lacks<'a> {
     /// A program that `tools/test-tools.sh` installs.
     Program(&'a str),
-    /// Something that this kernel, file system or user is refused: loop devices, rings, mounts.
+    /// Something that this kernel, file system or user does not allow: loop devices, rings, mounts.
     Kernel(&'a str),
     /// A file that is not part of this repository.
     File(&'a Path),
 }
 
-/// Says on standard error that the calling test is skipped and why; the test returns then.
+/// Reports on standard error that the calling test is skipped and why; the test then returns.
 ///
 /// # Panics
-/// Where `CI=true` and the test lacks a program.
+/// With `CI=true`, if the test lacks a program.
 pub fn skip(lacks: Lacks<'_>) {
     let why = match lacks {
         Lacks::Program(name) => format!("{name} is not installed (tools/test-tools.sh installs it)"),
@@ -30,16 +30,16 @@ pub fn skip(lacks: Lacks<'_>) {
         Lacks::File(path) => format!("{} is absent", path.display()),
     };
     let in_ci = std::env::var("CI").is_ok_and(|value| value == "true");
-    assert!(!(in_ci && matches!(lacks, Lacks::Program(_))), "CI=true skips no such test: {why}");
+    assert!(!(in_ci && matches!(lacks, Lacks::Program(_))), "with CI=true this test must not be skipped: {why}");
     let thread = std::thread::current();
-    // A test that is told nothing is the worse: an error of standard error itself is let be.
+    // An error of standard error itself is ignored.
     let _ = writeln!(std::io::stderr(), "skipped: {}: {why}", thread.name().unwrap_or("a test"));
 }
 
-/// Whether there is such a program on the path; if not, the test is skipped.
+/// Whether this program is on the path; if not, the test is skipped.
 ///
 /// # Panics
-/// Where `CI=true` and there is none.
+/// With `CI=true`, if there is none.
 #[must_use]
 pub fn need(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -50,9 +50,9 @@ pub fn need(program: &str) -> bool {
     found
 }
 
-/// A test that every file beside the one that calls it is declared there: one that is not would never be compiled.
+/// Checks that every file next to the calling one is declared there: other files would never be compiled.
 ///
-/// It belongs into `tests/all.rs` of a crate.
+/// It belongs in `tests/all.rs` of a crate.
 #[macro_export]
 macro_rules! every_file_is_declared {
     () => {
@@ -63,7 +63,7 @@ macro_rules! every_file_is_declared {
     };
 }
 
-/// Holds the files of a folder against the text of its `all.rs`.
+/// Compares the files of a folder with the text of its `all.rs`.
 ///
 /// # Panics
 /// If one is not declared there, or the folder can't be read.

@@ -1,4 +1,4 @@
-//! Where requests come from: traces of real machines and generators with a seed.
+//! Sources of requests: traces of real machines and seeded generators.
 //!
 //! Everything here is a [`flashwright_block::RequestSource`]: a stream of requests in constant memory.
 

@@ -1,4 +1,4 @@
-//! What holds for every generator of the list: a new one is tested by being there.
+//! Properties of every generator on the list: a new one is tested automatically.
 
 #![allow(clippy::unwrap_used)] // helpers of tests fail by panicking
 

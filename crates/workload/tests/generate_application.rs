@@ -44,10 +44,10 @@ fn what_is_wrong_is_said_in_one_line() {
         ("postmark:size=0", "size: found \"0\", expected a size from 1 B up to 1 TiB, such as 500, 8M or 8MiB"),
         (
             "postmark:size=8MiB,size-low=1B",
-            "size: found size with size-low or size-high, expected one size, or the range",
+            "size: found size with size-low or size-high, expected either size, or size-low and size-high",
         ),
         ("postmark:size-low=2MiB,size-high=1MiB", "size-low: found 2 MiB, expected at most size-high, 1 MiB"),
-        ("postmark:bias-read=11", "bias-read: found 11, expected chances in ten, 0 to 10"),
+        ("postmark:bias-read=11", "bias-read: found 11, expected a probability in tenths, 0 to 10"),
         ("postmark:layout=ext4", "layout: found \"ext4\", expected one of ext3, extents"),
         ("postmark:dirty=0.01", "dirty-background: found 0.05 and dirty=0.01"),
         ("postmark:barrier=maybe", "barrier: found \"maybe\", expected one of yes, no"),
@@ -81,7 +81,7 @@ fn programs_play_and_report() {
         let few = if name == "postmark" { "transactions=50" } else { "duration=1s" };
         let spec: WorkloadSpec = format!("{name}:files=40,{few}").parse().unwrap();
         let mut source = spec.source(&DRIVE, Seed(1), None).unwrap();
-        assert!(source.fill(&mut Vec::new(), 1).unwrap_err().to_string().contains("wait for the device"));
+        assert!(source.fill(&mut Vec::new(), 1).unwrap_err().to_string().contains("reacts to the device"));
         let (mut now, mut tag, mut waiting) = (0u64, 0u64, std::collections::VecDeque::new());
         let program = source.interactive().unwrap();
         loop {

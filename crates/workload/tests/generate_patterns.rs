@@ -1,4 +1,4 @@
-//! Each pattern against values worked by hand or its own theory.
+//! Each pattern compared with values worked out on paper or its own theory.
 
 #![allow(clippy::unwrap_used)] // helpers of tests fail by panicking
 

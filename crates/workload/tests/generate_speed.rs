@@ -1,4 +1,4 @@
-//! What a draw costs. Runs small in the suite, so that it cannot rot; for numbers:
+//! The cost of a draw. A small run is part of the suite, so that it stays working; for numbers:
 //! `cargo test --release -p flashwright-workload --test all generate_speed -- --ignored --nocapture`.
 
 #![allow(clippy::unwrap_used)] // helpers of tests fail by panicking

@@ -7,7 +7,7 @@
 use flashwright_block::{Request, RequestKind, Seed};
 use flashwright_workload::generate::{Target, WorkloadSpec};
 
-/// What a publication says of a trace; none where it says nothing.
+/// What a publication says of a trace; none if it says nothing.
 #[derive(Clone, Copy, Default)]
 struct Claim {
     spec: &'static str,

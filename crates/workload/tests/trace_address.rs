@@ -1,4 +1,4 @@
-//! Address maps: a few requests worked by hand, and what must hold for any.
+//! Address maps: a few requests worked out on paper, and properties of all requests.
 
 #![allow(clippy::unwrap_used)] // helpers are outside of #[test]
 

@@ -127,7 +127,7 @@ fn a_conversion_keeps_devices_label_and_origin() {
         assert_eq!(ours.devices, theirs.devices);
         assert!((ours.sequential_percent - theirs.sequential_percent).abs() < 1e-9);
     }
-    // Devices can still be told apart, and overlaid.
+    // Devices can still be distinguished, and overlaid.
     let only = TraceOptions { devices: DeviceFilter::Only(vec!["5".to_owned()]), ..TraceOptions::default() };
     assert_eq!(read(&fwt, &only).unwrap(), read(&source, &only).unwrap());
     let overlay = TraceOptions { layout: Layout::Overlay, ..TraceOptions::default() };
@@ -167,7 +167,7 @@ fn only_plain_files_are_replaced() {
     let to =
         |target: &std::path::Path| convert(&source, target, &TraceOptions::default(), "spc", &TraceLabel::default());
     let error = to(std::path::Path::new("/dev/null")).unwrap_err().to_string();
-    assert!(error.contains("/dev/null") && error.contains("no plain file"), "{error}");
+    assert!(error.contains("/dev/null") && error.contains("not a regular file"), "{error}");
     assert!(fs::metadata("/dev/null").unwrap().file_type().is_char_device());
     let (file, link) = (folder.path("file"), folder.path("link"));
     fs::write(&file, "old").unwrap();

@@ -1,4 +1,4 @@
-//! What is wrong with a file is said, with the place and a way out; nothing panics, nothing is silently empty.
+//! Errors of a file are reported with the place and a remedy; nothing panics, nothing is silently empty.
 
 #![allow(clippy::unwrap_used)] // helpers are outside of #[test]
 
@@ -57,7 +57,7 @@ fn bad_fields_are_named() {
         ("tencent", "1,2,3,4,5\n", ":1: field IOType: found \"4\", expected 0 (read) or 1 (write)"),
         ("alibaba", "1,r,3,4,5\n", ":1: field opcode: found \"r\", expected R or W"),
         ("blktrace", "nothing of that kind, really\n", "no blktrace magic number"),
-        ("flashwright", "nothing of that kind, really\n", "this is no .fwt file"),
+        ("flashwright", "nothing of that kind, really\n", "not a .fwt file"),
     ] {
         let error = read_text(text, &insist(format)).unwrap_err().to_string();
         assert!(error.contains(says), "{format}: {error}");
@@ -161,9 +161,9 @@ fn look_alikes_must_be_named() {
     let folder = Folder::new();
     let could_be = |content: &str| detect(folder.file(content)).unwrap_err().to_string();
     let error = could_be("26.214000 0 303574 1 0\n26.214000 0 240840 1 0\n");
-    assert!(error.ends_with("could be disksim or flashsim: say which with --format"), "{error}");
+    assert!(error.ends_with("could be disksim or flashsim: choose one with --format"), "{error}");
     let error = could_be("1 0 3 1 0\n2 0 5 1 0\n");
-    assert!(error.ends_with("could be disksim or flashsim or mqsim: say which with --format"), "{error}");
+    assert!(error.ends_with("could be disksim or flashsim or mqsim: choose one with --format"), "{error}");
 }
 
 #[test]

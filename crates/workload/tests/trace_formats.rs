@@ -1,4 +1,4 @@
-//! Every reader on a few lines, with the requests worked by hand.
+//! Every reader on a few lines, with the requests worked out on paper.
 
 #![allow(clippy::unwrap_used)] // helpers are outside of #[test]
 
@@ -222,7 +222,7 @@ fn layouts_filters_and_spans() {
 
     for (spans, says) in [
         (vec![span("2", 8)], "no span is given for device 10"),
-        (vec![span("2", 8), span("10", 15)], "device 10 reaches sector 16, past the 15 sectors"),
+        (vec![span("2", 8), span("10", 15)], "device 10 reaches sector 16, beyond the 15 sectors"),
     ] {
         let error = read(&path, &TraceOptions { spans, ..TraceOptions::default() }).unwrap_err().to_string();
         assert!(error.contains(says), "{error}");

@@ -26,7 +26,7 @@ fn find(name: &str) -> Option<PathBuf> {
 struct Expected {
     file: &'static str,
     format: &'static str,
-    /// What content alone tells; `None` where it cannot.
+    /// The format detected from the content; `None` if that is impossible.
     detected: Option<&'static str>,
     requests: u64,
     reads: u64,
@@ -41,7 +41,7 @@ fn check(expected: &Expected) {
         (Some(name), found) => assert_eq!(found.unwrap().name(), name),
         (None, found) => {
             let error = found.unwrap_err().to_string();
-            assert!(error.ends_with("could be disksim or flashsim: say which with --format"), "{error}");
+            assert!(error.ends_with("could be disksim or flashsim: choose one with --format"), "{error}");
         }
     }
     let info = TraceInfo::of(&path, &insist(expected.format)).unwrap();

@@ -61,7 +61,7 @@ class Context:
     mode : {"quick", "full"}
         Minutes, or as long as it takes.
     seed : int
-        Of all that is random; each probe draws from a stream of its own.
+        Random seed; each probe draws from its own stream.
     known : mapping of str to Finding
         What earlier probes found.
     progress : callable
@@ -112,8 +112,8 @@ class Context:
 class Probe(Protocol):
     """A question to a drive. Each is a file of this package and a line in its list.
 
-    A probe that tells something without a write says so with ``READS_ALONE = True`` (see :func:`reads_alone`); one with
-    parameters that a part of a drive tells nothing about names them in ``OF_THE_WHOLE`` (see :func:`of_the_whole`).
+    A probe that finds something without a write says so with ``READS_ALONE = True`` (see :func:`reads_alone`); one with
+    parameters that cannot be found on a part of a drive names them in ``OF_THE_WHOLE`` (see :func:`of_the_whole`).
     """
 
     NAME: ClassVar[str]
@@ -133,12 +133,12 @@ class Probe(Protocol):
 
 
 def reads_alone(probe: Probe) -> bool:
-    """Whether a probe can tell something without a write."""
+    """Whether a probe can find something without a write."""
     return bool(getattr(probe, "READS_ALONE", False))
 
 
 def of_the_whole(probe: Probe) -> tuple[str, ...]:
-    """Those parameters of a probe that a part of a drive tells nothing about."""
+    """Those parameters of a probe that cannot be found on a part of a drive."""
     return tuple(getattr(probe, "OF_THE_WHOLE", ()))
 
 
@@ -172,7 +172,11 @@ def chosen(listed: Sequence[_N], names: Iterable[str], hint: str) -> list[_N]:
     wanted, known = list(names), [each.NAME for each in listed]
     for name in wanted:
         if name not in known:
-            raise WorkloadError(f"--only: found {name!r}, expected one of {', '.join(known)}", hint)
+            raise WorkloadError(
+                f"only: found {name!r}, expected one of {', '.join(known)}",
+                hint,
+                parameters=["only"],
+            )
     return [each for each in listed if not wanted or each.NAME in wanted]
 
 

@@ -16,7 +16,7 @@ __all__ = ["HEAVY_FILLS", "HEAVY_SHARE", "Bill", "Endurance", "rated"]
 HEAVY_SHARE = 0.01
 """Above this share of the rated endurance a session asks again."""
 HEAVY_FILLS = 3.0
-"""Where the endurance is not known, above so many drive fills."""
+"""Above this many drive fills, where the endurance is unknown."""
 
 # What a rating may name years with.
 _YEARS = ("y", "year", "years")
@@ -70,7 +70,7 @@ class Endurance:
         return cls(implied, f"by its SMART data: {told.used_from} over what was written", used)
 
 
-def rated(text: str, capacity_bytes: int, name: str = "--rated-endurance") -> float:
+def rated(text: str, capacity_bytes: int, name: str = "rated_endurance") -> float:
     """Bytes of a rated endurance: ``600TB``, or drive writes a day over years, ``0.3dwpd,5y``.
 
     Parameters
@@ -109,6 +109,7 @@ def rated(text: str, capacity_bytes: int, name: str = "--rated-endurance") -> fl
     raise ConfigError(
         f"{name}: found {text!r}, expected bytes above 0 or drive writes a day over years",
         "such as 600TB (TBW), or 0.3dwpd,5y",
+        parameters=[name],
     )
 
 

@@ -15,7 +15,7 @@ class OutOfTimeError(FlashwrightError):
     general_hint = "allow more time"
 
     def __init__(self) -> None:
-        super().__init__("the time that was allowed has passed")
+        super().__init__("the time limit has passed")
 
 
 class Deadline:

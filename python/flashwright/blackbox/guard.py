@@ -60,7 +60,7 @@ class Core(Protocol):
         depth: int,
         seconds: float | None = None,
     ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
-        """Play requests, and tell when each was handed over and when it ended."""
+        """Play requests, and return when each was submitted and when it ended."""
         ...
 
     def purge(self) -> bool:
@@ -95,7 +95,9 @@ class Guarded:
         """Play what lies within the part."""
         if self._reads_alone and np.any(kinds != CODES["read"]):
             raise TargetError(
-                f"{self._name}: found writes, expected reads only", "--destroys-data allows writes"
+                f"{self._name}: found writes, expected reads only",
+                "destroys_data=True allows writes",
+                parameters=["destroys_data"],
             )
         if not self._whole:
             length = sectors.astype(np.uint64)
@@ -116,7 +118,9 @@ class Guarded:
         """Renew a whole device; of a part of one discard what lies there."""
         if self._reads_alone:
             raise TargetError(
-                f"{self._name}: found a purge, expected reads only", "--destroys-data allows it"
+                f"{self._name}: found a purge, expected reads only",
+                "destroys_data=True allows it",
+                parameters=["destroys_data"],
             )
         if self._whole:
             return self._core.purge()

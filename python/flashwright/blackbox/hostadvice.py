@@ -44,8 +44,9 @@ class BlockDevice:
         path = os.path.realpath(text) if Path(text).is_symlink() else text
         if not re.fullmatch(r"/dev/[A-Za-z0-9][A-Za-z0-9._-]*", path):
             raise ConfigError(
-                f"--block-device: found {text!r}, expected the name of a disk such as /dev/sdb",
+                f"device: found {text!r}, expected the name of a disk such as /dev/sdb",
                 "`lsblk --nodeps` lists the disks",
+                parameters=["device"],
             )
         return cls(path)
 

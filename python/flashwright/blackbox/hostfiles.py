@@ -48,18 +48,23 @@ def prepare(advice: HostAdvice, folder: Path, *, force: bool = False) -> dict[st
     contents = machine_files(advice)
     if not contents:
         raise ConfigError(
-            f"--write-to: found no advice for {advice.profile.target.name} that a file could hold, expected findings",
+            f"folder: found no advice for {advice.profile.target.name} that a file could hold, expected findings",
             "its verdicts are unknown; probe it again with more time, or add what you know to the profile",
+            parameters=["folder"],
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutputError(
-            f"{folder}: can't be made: {(error.strerror or str(error)).lower()}"
+            f"{folder}: can't be created: {(error.strerror or str(error)).lower()}"
         ) from None
     for path in (folder / name for name in contents):
         if path.exists() and not force:
-            raise OutputError(f"{path}: found a file there, expected none", "--force replaces it")
+            raise OutputError(
+                f"{path}: found a file there, expected none",
+                "force=True replaces it",
+                parameters=["force"],
+            )
         check_writable(path)
     return contents
 
@@ -105,8 +110,9 @@ def machine_files(advice: HostAdvice) -> dict[str, str]:
     device = advice.device
     if device is None:
         raise ConfigError(
-            f"--write-to: found a profile of {advice.profile.target.name}, which is no disk, expected the name of one",
-            "say which disk the files are for, such as --block-device /dev/sdb",
+            f"device: found a profile of {advice.profile.target.name}, which is no disk, expected the name of one",
+            "name the disk that the files are for (device=)",
+            parameters=["device"],
         )
     found = {}
     if advice.queue:
@@ -163,7 +169,7 @@ def _rules(advice: HostAdvice, device: BlockDevice) -> str:
         how,
         "Copy it to /etc/udev/rules.d, then: udevadm control --reload && udevadm trigger --action=change "
         f"--sysname-match={device.kernel_name}",
-        "udev does not say what the kernel refused or changed; apply.sh does.",
+        "udev does not report values that the kernel refused or changed; apply.sh does.",
     )
     return f"{head}{_reasons(advice)}\n{', '.join(keys + settings)}\n"
 
@@ -185,7 +191,7 @@ if [ ! -d "$queue" ]; then
 fi
 failed=0
 
-# The kernel clamps some values in silence, so each is read back.
+# The kernel clamps some values silently, so each is read back.
 apply() {{
     file=$queue/$1
     note=
@@ -206,7 +212,7 @@ apply() {{
 def _apply(advice: HostAdvice, device: BlockDevice) -> str:
     head = _head(
         advice,
-        "Makes the settings of the disk's queue until the next boot, and says what the kernel made of them.",
+        "Applies settings to the disk's queue until the next boot, and reports what the kernel accepted.",
         "Usage: apply.sh [DISK]; exits 1 where the kernel refused or changed a value.",
     )
     calls = "".join(f"apply {name} {shlex.quote(value)}\n" for name, value in advice.queue.items())
@@ -218,7 +224,7 @@ def _layout(advice: HostAdvice, device: BlockDevice) -> str:
     """The commands as text for the reader: nothing here runs them."""
     head = _head(
         advice,
-        "Prints the commands that lay the disk out, and runs none of them: they destroy what is on it.",
+        "Prints the commands that partition and format the disk, and runs none of them: they destroy its data.",
         "Usage: layout.sh [DEVICE]",
     )
     rows = []
@@ -267,7 +273,7 @@ def _fio(
     head = _head(
         advice,
         "Repeats measurements behind it: aligned against unaligned requests, and the best size and depth against more.",
-        "It WRITES OVER the disk. Run it only where nothing on the disk is needed."
+        "It OVERWRITES the disk. Run it only if nothing on the disk is needed."
         if writes
         else "It only reads. Usage: fio --readonly measure.fio",
     )

@@ -131,11 +131,11 @@ def advice_page(
             "Reserved is the share of the flash that the host may not use, 1 - capacity.utilization. The knee is "
             "the point of write amplification farthest below the straight line between its ends, both axes scaled "
             "to 0-1 (Kneedle; Satopaa et al. 2011).",
-            "Settled points are of drives that were filled and then played the workload until write amplification no "
-            "longer changed; no other point can meet a target. The recommended one met the targets once more under "
-            "another seed, measured three times as long.",
-            "Life, where erases are limited, is extrapolated from some twenty erases a block, by write "
-            "amplification and by how far the blocks' erases lie apart.",
+            "A settled point is a drive that was filled and then played the workload until write amplification no "
+            "longer changed; only such points can meet a target. The recommended point met the targets again with "
+            "another seed and a measurement three times as long.",
+            "Where erases are limited, life is extrapolated from about twenty erases per block, using write "
+            "amplification and the spread of the blocks' erases.",
         ],
         sections=[Section("curves", "Over utilisation", charts)],
         columns=columns,
@@ -146,8 +146,8 @@ def advice_page(
 
 
 _HOST_EXPLAINED = (
-    "Each line rests on findings about the drive and is as certain as the least certain of them; without a "
-    "confidence, nobody measured. Commands stand here to be read: nothing has run them."
+    "Each line rests on findings about the drive and has the confidence of the least certain of them; a line without "
+    "a confidence rests on no measurement. Commands are only shown: Flashwright has not run them."
 )
 
 
@@ -275,7 +275,7 @@ def _chart(curve: _Curve, found: Advice, x: str, columns: Columns) -> Chart | No
     return Chart(
         f"advise-{curve.key}",
         curve.title,
-        "A point a run.",
+        "One point per run.",
         views=[view],
         table=table,
         group="advise",

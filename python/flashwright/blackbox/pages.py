@@ -177,16 +177,17 @@ def probe_page(
             ("read", size(sum(asked.bytes_read for asked in result.asked))),
         ],
         meanings={
-            "told": "Parameters with a verdict, of all that were asked for.",
-            "written": "What all probes together wrote to the target.",
-            "read": "What all probes together read from the target.",
+            "told": "Parameters with a verdict, of all that were probed.",
+            "written": "Data that all probes together wrote to the device.",
+            "read": "Data that all probes together read from the device.",
         },
         table=Table(
             ["Parameter", "Verdict", "95 % interval", "Confidence", "Why"], rows, prose=True
         ),
         explained=[
             "Confidence is the share of resamplings of the measurements, or of independent checks, that give "
-            "the same verdict. The evidence of each is below: raw points, what was fitted to them, where it lies."
+            "the same verdict. The evidence of each is below: raw points, the curve fitted to them, and the value "
+            "found."
         ],
         sections=[
             Section(finding.parameter, finding.parameter, charts, stacked=True)
@@ -244,14 +245,14 @@ def _of_twin(
             )
             for level in _LEVELS
         ]
-        table = Table(["Held-back pattern", "Drive", "Twin", "Apart"], rows)
+        table = Table(["Held-out pattern", "Drive", "Twin", "Apart"], rows)
         shares = np.array([0.5, 0.9, 0.99, 0.999])
         series = tuple(
             Series(name, shares, np.array([levels[level] for level in _LEVELS[1:]]), "line")
             for name, levels in (("drive", checked.all.drive_ns), ("twin", checked.all.twin_ns))
         )
         plot = Plot(
-            "The pattern that was held back",
+            "The held-out pattern",
             "share of the requests at or below [share]",
             "response time [ns]",
             series,

@@ -76,10 +76,10 @@ class ProbeResult(Tabular):
     declared : mapping of str to Declared
         What the kernel and the drive say of it, by name; empty unless it is a block device.
     doubts : tuple of str
-        Why this may be no drive of flash. If there are any, what was found is not told as a drive's parameters, unless
+        Why this may be no drive of flash. If there are any, findings are not reported as a drive's parameters, unless
         that was asked for.
     limits : tuple of str
-        What could not be told because reads alone were allowed, or because a part of a drive was probed.
+        What could not be found because only reads were allowed, or only part of a drive was probed.
     """
 
     target: Mapping[str, Any]

@@ -112,10 +112,10 @@ def planned(
             cost_of_calibration(known, capacity_bytes=size, block_bytes=block, mode=mode)
             for known in _cases(findings, open_)
         ]
-        about = "fixed patterns that a model is fitted to"
+        about = "fixed patterns for fitting a model"
         made.append(costing("calibration", about, _costliest(cases)))
     if check:
-        about = "a pattern that was held back, for the model to predict"
+        about = "a held-out pattern for the model to predict"
         made.append(costing("check", about, cost_of_check(size, block)))
     return made
 
@@ -130,7 +130,7 @@ def _costliest(cases: Sequence[Cost]) -> Cost:
 
 
 def _cases(known: Mapping[str, Finding], open_: Collection[str]) -> Iterator[dict[str, Finding]]:
-    """What may be known once the probes that tell `open_` were asked."""
+    """What may be known once the probes for `open_` have run."""
     options: list[list[Finding | None]] = []
     values: tuple[int | str | None, ...]
     for parameter, unit, values in (
@@ -184,8 +184,8 @@ def bill(target: Target, plan: Sequence[Planned], endurance: Endurance) -> Bill:
         sum(item.cost.bytes_written for item in left),
         drive_bytes(target),
         seconds,
-        f"reads as fast as some were just now, writes no faster than {_WRITE_BYTES_PER_S / 1e6:.0f} MB/s, "
-        f"{_REQUEST_S * 1e6:.0f} us a request"
+        f"reads at the rate just measured, writes no faster than {_WRITE_BYTES_PER_S / 1e6:.0f} MB/s, "
+        f"{_REQUEST_S * 1e6:.0f} us per request"
         if target.real_time
         else "",
         endurance,

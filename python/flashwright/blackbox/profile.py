@@ -191,4 +191,4 @@ class Profile:
         )
 
 
-_AS_DESCRIBED = "as the drive's description has it; nobody measured it"
+_AS_DESCRIBED = "from the drive's description; not measured"

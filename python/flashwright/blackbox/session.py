@@ -52,10 +52,10 @@ __all__ = [
 
 # What a kept session calls itself in its first line.
 _KIND = "probe-state"
-_NOT_ASKED = "not asked: "
+_NOT_ASKED = "not run: "
 # What more than half of the resamplings contradict is no verdict.
 _LEAST_CONFIDENCE = 0.5
-_NEEDS_WRITES = "needs writes, and reads alone were allowed"
+_NEEDS_WRITES = "needs writes, and only reads were allowed"
 
 
 @dataclass
@@ -84,7 +84,7 @@ class _Session:
             other = "session" if {"mode", "seed"}.issuperset(differing) else "drive"
             raise SavedStateError(
                 f"{self.path}: belongs to another {other}: found {found}, expected {wanted}",
-                "name another file, or delete it to begin anew",
+                "name another file, or delete it to start over",
             )
         kept = json.loads(opened.content)
         self.findings = {f["parameter"]: of_json(f) for f in kept["findings"]}
@@ -115,7 +115,7 @@ def _digest_of_probes() -> str:
 
 
 def _chosen(only: Iterable[str]) -> list[Probe]:
-    hint = "probes that others build on come along only if they are named too"
+    hint = "probes that others depend on run only if they are named too"
     return chosen(PROBES, only, hint)
 
 
@@ -197,16 +197,16 @@ def probe(
     time_limit : float, optional
         Seconds after which no more is asked; the probe that is under way is given up.
     state : str or path, optional
-        A file that keeps the findings after every probe. If it exists, the session goes on where that one stopped.
+        A file that keeps the findings after every probe. If it exists, the session continues where that one stopped.
     seed : int, optional
-        Of all that is random.
+        Random seed.
     despite_doubts : bool, optional
-        Tell what was found as it is even if the target may be no drive of flash, such as a disk of a virtual machine
+        Report findings unchanged even if the target may not be a flash drive, such as a disk of a virtual machine
         that is known to be handed through.
     progress : callable, optional
         Told the probe's name, and how many bytes are done of how many in all.
     found : callable, optional
-        Told each finding as soon as it is there, and what its probe asked. A doubt that comes up later may still
+        Receives each finding at once, and what its probe requested. A doubt that comes up later may still
         withhold it in the result.
 
     Returns
@@ -274,7 +274,7 @@ def _probe(
                 told(0.0)
                 _ask(asking, Context(target, mode, seed, session.findings, told), session)
             except OutOfTimeError:
-                ended, note = "time-limit", f"the time limit came during {asking.NAME}"
+                ended, note = "time-limit", f"the time limit was reached during {asking.NAME}"
                 break
             except DeviceError as error:
                 ended, note = "failed", f"{asking.NAME}: {error}"
@@ -308,7 +308,9 @@ def _ask(asking: Probe, context: Context, session: _Session) -> None:
     if not target.read_only:
         target.purge()
     findings = asking.run(context)
-    assert {f.parameter for f in findings} == set(asking.PARAMETERS), f"{asking.NAME} told all"
+    assert {f.parameter for f in findings} == set(asking.PARAMETERS), (
+        f"{asking.NAME} must give a finding for each of its parameters"
+    )
     assert all((f.value is None) == (f.verdict != "found") for f in findings), asking.NAME
     session.findings |= {finding.parameter: finding for finding in findings}
     spent = Asked(
@@ -323,7 +325,7 @@ def _ask(asking: Probe, context: Context, session: _Session) -> None:
 
 
 class _Seen:
-    """What may be told of findings on a target: what the session can't know, and what speaks against a drive."""
+    """Which findings on a target may be reported: what the session cannot know, and what speaks against a drive."""
 
     def __init__(self, target: Target, wanted: list[Probe], despite_doubts: bool) -> None:
         self.target, self.wanted, self.despite_doubts = target, wanted, despite_doubts
@@ -334,7 +336,7 @@ class _Seen:
         self._empty = doubts_of_reads(target)
 
     def told(self, session: _Session, note: str = "") -> tuple[dict[str, Finding], tuple[str, ...]]:
-        """The findings so far as they may be told, one for each parameter, and the doubts."""
+        """The findings so far as they may be reported, one for each parameter, and the doubts."""
         findings = {}
         for asked in self.wanted:
             missing = f"{_NOT_ASKED}{note}"
@@ -343,7 +345,7 @@ class _Seen:
             for parameter in asked.PARAMETERS:
                 found = _sure(session.findings.get(parameter, unknown(parameter, missing)))
                 if self._part is not None and parameter in of_the_whole(asked):
-                    found = _doubted(found, "Only a part of the drive is probed.")
+                    found = _doubted(found, "Only part of the drive is probed.")
                 findings[parameter] = found
         kind = findings.get("kind-of-device")
         doubted = (*_doubts(self.target, self.declared, kind), *self._empty)
@@ -382,7 +384,9 @@ def _doubts(target: Target, told: Mapping[str, Declared], kind: Finding | None) 
     """Why a target may be no drive of flash."""
     found = doubts(told)
     if target.kind == "file":
-        found.append("It is a file: its file system, and the disk below with its caches, answer.")
+        found.append(
+            "It is a file: the times include its file system and the disk below with its caches."
+        )
     # What was not asked speaks neither for nor against.
     if kind is not None and kind.verdict == "unknown" and not kind.why.startswith(_NOT_ASKED):
         found.append(kind.why)
@@ -393,18 +397,18 @@ def _sure(finding: Finding) -> Finding:
     """The finding, or none where more of the evidence speaks against it than for it."""
     if finding.verdict == "unknown" or finding.confidence >= _LEAST_CONFIDENCE:
         return finding
-    return _withheld(finding, f"too unsteady: {finding.confidence:.0%} of the evidence say")
+    return _withheld(finding, f"too unsteady: {finding.confidence:.0%} of the evidence agrees")
 
 
 def _doubted(finding: Finding, doubt: str) -> Finding:
     """A finding on what may be no drive: what was seen, but no verdict."""
     if finding.verdict == "unknown":
         return finding
-    return _withheld(finding, f"{doubt} So this is not told as a drive's:")
+    return _withheld(finding, f"{doubt} So this is not reported as a drive's:")
 
 
 def _withheld(finding: Finding, but: str) -> Finding:
-    """A finding that tells what was seen, but gives no verdict."""
+    """A finding that reports what was seen, but gives no verdict."""
     seen = "none" if finding.verdict == "absent" else amount(finding.value, finding.unit)
     return replace(
         finding,

@@ -40,8 +40,8 @@ __all__ = [
 Kind = Literal["read", "write", "trim", "flush"]
 
 FILL_BYTES = 128 << 10
-"""Of a write of :meth:`Target.fill`, unless it is told."""
-# A longer play is cut where its depth allows, so that clocks and progress are looked at.
+"""Default size of a write of :meth:`Target.fill`, bytes."""
+# A longer play is cut where its depth allows, so that clocks and progress are checked.
 _CHUNK_BYTES = 256 << 20
 _CHUNK_REQUESTS = 1 << 16
 # A play of several requests at a time is cut rarely: the queue runs empty there.
@@ -361,8 +361,8 @@ class Target:
         Returns
         -------
         bool
-            A simulated drive is erased, its clock begins anew: True. A real one is told that nothing on it is needed
-            (discard): False if it does not take that. So is a part of either.
+            True for a simulated drive, which is erased and whose clock restarts. A real drive is discarded; False if
+            it does not support that. The same holds for a part of either.
         """
         if self.watch is not None:
             self.watch()

@@ -64,7 +64,7 @@ def _run(arguments: list[str], heard: interrupts.Heard) -> int:
         return 130
     except FlashwrightError as error:
         _show_traceback()
-        _fault(str(error), error.hint)
+        _error(error)
         return 2
     except BrokenPipeError:
         # Whoever read our output has gone: nothing is left to say, not even on the way out.
@@ -136,6 +136,12 @@ def _fault(message: str, hint: str = "") -> None:
     errors.fault(message, hint)
 
 
+def _error(error: FlashwrightError) -> None:
+    from flashwright.cli.render import errors
+
+    errors.fault(*errors.as_typed(error))
+
+
 def _note(message: str) -> None:
     from flashwright.cli.render import errors
 
@@ -145,7 +151,7 @@ def _note(message: str) -> None:
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        """``app``, for which every command's parser is at hand."""
+        """``app``, with every command's parser."""
         if name != "app":
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         from flashwright.cli import root

@@ -51,17 +51,17 @@ class CharacterizeOptions:
         bool, typer.Option("--quick", help="Fewer drive fills, ranges, sizes and rounds.")
     ] = False
     plan: Annotated[
-        bool, typer.Option("--plan", help="Say what would be read and written, and do nothing.")
+        bool, typer.Option("--plan", help="Show what would be read and written, and do nothing.")
     ] = False
     time_limit: Annotated[
         float | None,
-        typer.Option(metavar="SECONDS", help="Stop after so long; what is finished is kept."),
+        typer.Option(metavar="SECONDS", help="Stop after this time; keep what is finished."),
     ] = None
     destroys_data: Annotated[
         bool,
         typer.Option(
             "--destroys-data",
-            help="All data on a real target may be destroyed: without it nothing is done there.",
+            help="Allow the experiments to destroy all data on a real device; without it they do nothing there.",
         ),
     ] = False
     range: Annotated[
@@ -69,25 +69,27 @@ class CharacterizeOptions:
         typer.Option(
             "--range",
             metavar="SHARE",
-            help="Of fills and unpredictability: share of the address space in use; default 0.1, 0.5, 0.7, 0.9, 1. "
+            help="For fills and unpredictability: share of the address space in use; default 0.1, 0.5, 0.7, 0.9, 1. "
             "Repeatable.",
         ),
     ] = None
     fills: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Of fills: capacities to write; default 6, 3 with --quick."),
+        typer.Option(
+            metavar="N", help="For fills: capacities to write; default 6, 3 with --quick."
+        ),
     ] = None
     prefill: Annotated[
         bool,
         typer.Option(
-            "--prefill", help="Of fills and unpredictability: write the drive in order first."
+            "--prefill", help="For fills and unpredictability: write the drive sequentially first."
         ),
     ] = False
     variant: Annotated[
         str,
         typer.Option(
             metavar="client|enterprise",
-            help="Of steady-state: 75 % of the address space, or all of it.",
+            help="For steady-state: 75 % of the address space, or all of it.",
         ),
     ] = "enterprise"
     set: Annotated[
@@ -99,7 +101,7 @@ class CharacterizeOptions:
         ),
     ] = None
     seed: Annotated[
-        int, typer.Option(metavar="N", help="Of places, and of the data that is written.")
+        int, typer.Option(metavar="N", help="Seed of places and of the data written.")
     ] = 1
 
     def settings(self) -> Settings:
@@ -130,7 +132,7 @@ def characterize(
     wear: WearOptions,
     output: ResultOptions,
 ) -> int:
-    """Look at how a drive behaves as it fills, ages and is loaded; all data on it is lost.
+    """Measure how a drive behaves as it fills, ages and is loaded; all data on it is lost.
 
     Writes within parts of the address space over drive fills, reads among writes, request size and depth, mixing, and
     steady state. A sim: drive runs in simulated time by the same code. What it costs a real drive is said first, and
@@ -230,7 +232,7 @@ def _bill(drive: Target, estimates: list[Estimate], wear: WearOptions) -> Bill:
         written,
         whole,
         (read + written) / _BYTES_PER_S if drive.real_time else None,
-        f"at {_BYTES_PER_S / 1e6:.0f} MB/s; what the drive does is seen once it may be written",
+        f"at {_BYTES_PER_S / 1e6:.0f} MB/s; the drive's own speed shows only once it may be written",
         wear.endurance(whole),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -86,7 +86,10 @@ def compare(
     ssd = run.drive(device).settling()
     settings = replace(run.settings(), policies=[policies.load(text) for text in policy or []])
     source = _source(run, varied)
-    made = seeded(variants(ssd, source, varied, settings), seeds)
+    try:
+        made = seeded(variants(ssd, source, varied, settings), seeds)
+    except FlashwrightError as error:
+        raise _of_varied(error, varied) from None
     if not run.given(["workload", "trace"]) and "workload" not in varied and not output.quiet:
         errors.note(f"neither --trace nor --workload: playing {DEFAULT_TRACE}")
     results: list[RunResult] = []
@@ -116,12 +119,24 @@ def compare(
         errors.fault(f"{label}: {failure}", failure.hint)
     if interrupted:
         errors.note(
-            f"interrupted; {len(results)} of {len(made)} runs were begun, the last may be cut short"
+            f"interrupted; {len(results)} of {len(made)} runs were started; the last may be incomplete"
         )
         return 130
     if failures:
         return 2
     return 1 if any(result.violations for result in results) else 0
+
+
+def _of_varied(error: FlashwrightError, varied: Iterable[str]) -> FlashwrightError:
+    """The error, with lines about a key that is varied as what they are: about --vary."""
+    about = tuple(f"{each}: found " for key in varied for each in (key, key.replace("-", "_")))
+    lines = str(error).splitlines()
+    if not any(line.startswith(about) for line in lines):
+        return error
+    told = (f"--vary {line}" if line.startswith(about) else line for line in lines)
+    return type(error)(
+        "\n".join(told).replace("--vary time_scale:", "--vary time-scale:"), error.hint
+    )
 
 
 def _source(run: RunOptions, varied: dict[str, list[object]]) -> workloads.Source:

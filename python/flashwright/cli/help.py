@@ -10,8 +10,8 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup
 __all__ = ["PANELS", "Command", "Group", "about", "panel_of"]
 
 PANELS: dict[str, tuple[str, ...]] = {
-    "What is varied": ("--vary",),
-    "What is played": (
+    "Variations": ("--vary",),
+    "Workload": (
         "--workload",
         "--trace",
         "--from",
@@ -29,7 +29,7 @@ PANELS: dict[str, tuple[str, ...]] = {
         "--seed",
         "--seeds",
     ),
-    "What is asked": (
+    "Scope": (
         "--list",
         "--only",
         "--quick",
@@ -45,22 +45,25 @@ PANELS: dict[str, tuple[str, ...]] = {
         "--utilizations",
         "--write-rate",
         "--cycles",
+        "--capacity",
+        "--reserved",
+        "--written",
+        "--effective",
+        "--physical",
+        "--endurance",
+        "--simulate",
+        "--fast-forward",
+        "--measure-share",
+        "--against-full",
         "--twin",
         "--check",
         "--against",
         "--despite-doubts",
         "--fit-limit",
         "--rated-endurance",
+        "--smart",
         "--accept-wear",
     ),
-    "By formula": ("--capacity", "--reserved", "--written", "--effective", "--physical"),
-    "Played to the end of life": (
-        "--simulate",
-        "--fast-forward",
-        "--measure-share",
-        "--against-full",
-    ),
-    "From SMART data": ("--smart", "--endurance"),
     "The drive": ("--set", "--precondition", "--policy", "--destroys-data"),
     "The host": (
         "--scheduler",
@@ -72,7 +75,7 @@ PANELS: dict[str, tuple[str, ...]] = {
         "--write-to",
         "--force",
     ),
-    "What is measured": ("--window", "--closeup", "--snapshots", "--verify", "--audit"),
+    "Measurement": ("--window", "--closeup", "--snapshots", "--verify", "--audit"),
     "Processes": ("--jobs", "--dask", "--shard"),
     "Saving and resuming": (
         "--checkpoint",

@@ -6,11 +6,11 @@ import functools
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
 
-from flashwright.cli.outputs import OutputOptions, SavingOptions
+from flashwright.cli.outputs import OutputOptions, ResultOptions, SavingOptions
 from flashwright.cli.render import errors
 from flashwright.errors import WorkloadError
 from flashwright.run.run import RunSettings
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "OLD",
     "Device",
+    "LeftOut",
     "PolicyFiles",
     "RunOptions",
     "TraceOptions",
@@ -56,7 +57,7 @@ OLD = typer.Option(hidden=True)
 
 
 def renamed(old: str, given: Any, new: str, value: Any, *, quiet: bool, so: str = "") -> Any:
-    """What an option has that was renamed, under either name; the old one is told on use.
+    """What an option has that was renamed, under either name; using the old one prints a note.
 
     Parameters
     ----------
@@ -67,7 +68,7 @@ def renamed(old: str, given: Any, new: str, value: Any, *, quiet: bool, so: str 
     value : object
         What was given under the new name.
     quiet : bool
-        Whether to tell nothing.
+        Whether to print nothing.
     so : str, optional
         What to write instead, where it is not just the new name.
     """
@@ -107,7 +108,7 @@ class TraceOptions:
     overlay: Annotated[
         bool,
         typer.Option(
-            "--overlay", help="Lay the trace's devices over each other instead of end to end."
+            "--overlay", help="Overlay the trace's devices instead of concatenating them."
         ),
     ] = False
     skip_bad_lines: Annotated[
@@ -148,7 +149,7 @@ class RunOptions(TraceOptions):
         str | None,
         typer.Option(
             metavar="SPEC",
-            help="Bring the drive into a state first. workload: fill it, then play the workload until write "
+            help="Precondition the drive first. workload: fill it, then play the workload until write "
             "amplification has settled; auto: workload where possible, else sequential (the default of compare, advise "
             "and sweeps). empty (the default elsewhere), sequential, random: a bare start, not a settled one.",
         ),
@@ -192,9 +193,7 @@ class RunOptions(TraceOptions):
     ] = 0
     seed: Annotated[
         int,
-        typer.Option(
-            metavar="N", help="Seed of all that is random; the same seed repeats the run exactly."
-        ),
+        typer.Option(metavar="N", help="Random seed; the same seed repeats the run exactly."),
     ] = 1
     window: Annotated[
         str | None,
@@ -207,8 +206,8 @@ class RunOptions(TraceOptions):
         str | None,
         typer.Option(
             metavar="FIRST:COUNT",
-            help="Record consecutive requests one by one: the number of the first, from 0 after the "
-            "warm-up, and how many. --report shows them, --closeup-out writes them.",
+            help="Record single requests: the number of the first, counted from 0 after the warm-up, and how many. "
+            "--report shows them, --closeup-out writes them.",
         ),
     ] = None
     snapshots: Annotated[
@@ -223,7 +222,7 @@ class RunOptions(TraceOptions):
         bool,
         typer.Option(
             "--verify",
-            help="Check every read, and the drive's state at the end; exit 1 on a fault.",
+            help="Check every read, and the drive's state at the end; exit 1 on a violation.",
         ),
     ] = False
     audit: Annotated[
@@ -259,9 +258,7 @@ class RunOptions(TraceOptions):
         """Refuse what is for traces only, beside an option that names what is played."""
         for_traces = [f.name for f in fields(TraceOptions)] + ["addresses", "repeat"]
         for option in self.given(for_traces):
-            raise WorkloadError(
-                f"{option}: found it with {beside}, expected it with --trace only", ""
-            )
+            raise WorkloadError(f"{option}: found with {beside}, expected only with --trace", "")
 
     def settings(self, *, keep_requests: bool = False) -> RunSettings:
         """All else that makes a run."""
@@ -303,10 +300,10 @@ DEFAULT_DRIVE = "default"
 
 
 def refuse_passing(source: workloads.Source, saving: SavingOptions) -> None:
-    """Refuse to save a run of a trace that is gone when the run goes on."""
+    """Refuse to save a run of a trace that is gone when the run continues."""
     if saving.checkpoint is not None and isinstance(source, workloads.Trace) and not source.lasts:
         raise WorkloadError(
-            "--checkpoint: found it with a trace from a pipe, expected a trace file",
+            "--checkpoint: found with a trace from a pipe, expected a trace file",
             "a saved run reads its trace again; save the trace to a file first",
         )
 
@@ -316,20 +313,18 @@ def check_closeup(run: RunOptions, output: OutputOptions) -> None:
     if run.closeup is not None:
         _closeup(run.closeup)
     if run.closeup is not None and output.closeup_out is None and output.report is None:
-        raise WorkloadError(
-            "--closeup: found it alone, expected --report or --closeup-out beside it", ""
-        )
+        raise WorkloadError("--closeup: found alone, expected with --report or --closeup-out", "")
     if run.closeup is None and output.closeup_out is not None:
         raise WorkloadError(
-            "--closeup-out: found it without --closeup, expected both",
+            "--closeup-out: found without --closeup, expected both",
             "say which requests, such as --closeup 4920:100",
         )
 
 
-def check_snapshots(run: RunOptions, output: OutputOptions) -> None:
+def check_snapshots(run: RunOptions, output: ResultOptions) -> None:
     """Refuse to look at all blocks without a page that shows them."""
     if run.snapshots is not None and output.report is None and output.figures is None:
-        raise WorkloadError("--snapshots: found it alone, expected --report beside it", "")
+        raise WorkloadError("--snapshots: found alone, expected with --report", "")
 
 
 def open_target(
@@ -350,10 +345,30 @@ def open_target(
         drive.name = name if drive.part is None else f"{name}[{drive.part}]"
         return drive
     if settings:
-        raise WorkloadError(
-            "--set: found it with a real target, expected it with a sim: drive only", ""
-        )
+        raise WorkloadError("--set: found with a real target, expected only with a sim: drive", "")
     return Target(name, destroys_data=destroys_data, seed=seed, part=part, read_only=read_only)
+
+
+class LeftOut:
+    """Marks a dataclass of options, of which a command leaves some out: ``Annotated[RunOptions, LeftOut("requests")]``.
+
+    Parameters
+    ----------
+    *names : str
+        The fields, which keep their defaults.
+    """
+
+    def __init__(self, *names: str) -> None:
+        self.names = names
+
+
+def _group(hint: Any) -> tuple[type, tuple[str, ...]] | None:
+    """The dataclass of options that a parameter is, and the fields that are left out; None if it is none."""
+    left_out: tuple[str, ...] = ()
+    if get_origin(hint) is Annotated:
+        hint, *more = get_args(hint)
+        left_out = tuple(name for each in more if isinstance(each, LeftOut) for name in each.names)
+    return (hint, left_out) if isinstance(hint, type) and is_dataclass(hint) else None
 
 
 def add_options(command: Callable[..., int]) -> Callable[..., int]:
@@ -371,12 +386,15 @@ def add_options(command: Callable[..., int]) -> Callable[..., int]:
     """
     hints = get_type_hints(command, include_extras=True)
     own: list[inspect.Parameter] = []
-    groups: dict[str, type] = {}
+    groups: dict[str, tuple[type, list[str]]] = {}
     for name, parameter in inspect.signature(command).parameters.items():
         hint = hints[name]
-        if isinstance(hint, type) and is_dataclass(hint):
-            groups[name] = hint
-            extras = get_type_hints(hint, include_extras=True)
+        group = _group(hint)
+        if group is not None:
+            made, left_out = group
+            taken = [f for f in fields(made) if f.name not in left_out]
+            groups[name] = made, [f.name for f in taken]
+            extras = get_type_hints(made, include_extras=True)
             own.extend(
                 inspect.Parameter(
                     f.name,
@@ -384,15 +402,15 @@ def add_options(command: Callable[..., int]) -> Callable[..., int]:
                     default=f.default,
                     annotation=extras[f.name],
                 )
-                for f in sorted(fields(hint), key=lambda f: f.name not in hint.__annotations__)
+                for f in sorted(taken, key=lambda f: f.name not in made.__annotations__)
             )
         else:
             own.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hint))
 
     @functools.wraps(command)
     def flat(**values: Any) -> int:
-        for name, group in groups.items():
-            values[name] = group(**{f.name: values.pop(f.name) for f in fields(group)})
+        for name, (made, taken) in groups.items():
+            values[name] = made(**{each: values.pop(each) for each in taken})
         return command(**values)
 
     flat.__signature__ = inspect.Signature(own)  # type: ignore[attr-defined]

@@ -93,7 +93,7 @@ class ResultOptions:
             check_page("--report", self.report)
         for path in files:
             if path is not None:
-                refuse_stdout("output", path)
+                refuse_stdout("FILE", path)
                 check_writable(path)
         for name, path in tables.items():
             if path is not None:
@@ -120,7 +120,7 @@ class OutputOptions(ResultOptions):
 
 @dataclass
 class SavingOptions:
-    """A run that is saved and goes on later."""
+    """A run that is saved and continues later."""
 
     checkpoint: Annotated[
         Path | None,
@@ -131,9 +131,9 @@ class SavingOptions:
     ] = None
     stop_after: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Stop after N requests in all, to go on later."),
+        typer.Option(metavar="N", help="Stop after N requests in total, to continue later."),
     ] = None
-    resume: Annotated[Path | None, typer.Option(metavar="FILE", help="Go on with a saved run.")] = (
+    resume: Annotated[Path | None, typer.Option(metavar="FILE", help="Continue a saved run.")] = (
         None
     )
 
@@ -142,7 +142,7 @@ class SavingOptions:
         every = self.checkpoint_every
         if every is not None and self.checkpoint is None:
             raise WorkloadError(
-                "--checkpoint-every: found it without --checkpoint, expected both",
+                "--checkpoint-every: found without --checkpoint, expected both",
                 "name a file to save to",
             )
         if every is not None and every <= 0:
@@ -155,8 +155,8 @@ class SavingOptions:
         assert self.resume is not None
         if given:
             raise WorkloadError(
-                f"{', '.join(given)}: found with --resume, expected none of what makes a run",
-                "a saved run goes on as it was begun",
+                f"{', '.join(given)}: found with --resume, expected no option that defines a run",
+                "a saved run continues with the options that it was started with",
             )
         made = Run.load(self.resume)
         if device is not None and Ssd.find(device).toml != made.toml:
@@ -171,7 +171,7 @@ class WorkerOptions:
     """What computes the points of a sweep or of claims."""
 
     jobs: Annotated[
-        int | None, typer.Option(metavar="N", help="Use N processes; by default one a core.")
+        int | None, typer.Option(metavar="N", help="Use N processes; by default one per core.")
     ] = None
     dask: Annotated[
         str | None,

@@ -46,16 +46,16 @@ class ProbeOptions:
         bool,
         typer.Option(
             "--destroys-data",
-            help="Let the probes write, over whatever is on the target or in its --range. Without it, and without "
-            "--read-only, only the plan is shown.",
+            help="Let the probes overwrite the device or its --range. Without this and without --read-only, only the "
+            "plan is shown.",
         ),
     ] = False
     read_only: Annotated[
         bool,
         typer.Option(
             "--read-only",
-            help="Read alone; nothing is written. Tells the kind of device, parallel units, read buffer and prefetch, "
-            "if there is data to read; all else needs writes.",
+            help="Only read; write nothing. Finds the kind of device, parallel units, read buffer and prefetching, "
+            "if there is data to read; everything else needs writes.",
         ),
     ] = False
     range: Annotated[
@@ -63,8 +63,8 @@ class ProbeOptions:
         typer.Option(
             "--range",
             metavar="START:LENGTH",
-            help="Read and write within this part of the target only, such as 100GiB:32GiB; the rest stays as it is, "
-            "byte for byte. Spare space and cleaning are not told, and no twin is made. A partition is a part too.",
+            help="Read and write only within this part of the device, such as 100GiB:32GiB; the rest is not touched. "
+            "Spare space and cleaning cannot be found, and no twin is made. A partition counts as a part.",
         ),
     ] = None
     quick: Annotated[
@@ -72,33 +72,34 @@ class ProbeOptions:
     ] = False
     only: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Only this probe. Repeatable; --plan lists them."),
+        typer.Option(metavar="NAME", help="Run only this probe. Repeatable; --plan lists them."),
     ] = None
     plan: Annotated[
         bool,
         typer.Option(
-            "--plan", help="Say what would be read and written and for how long; write nothing."
+            "--plan",
+            help="Show what would be read and written and how long it takes; write nothing.",
         ),
     ] = False
     time_limit: Annotated[
         float | None,
         typer.Option(
             metavar="SECONDS",
-            help="End after so long, with what there is: probes, twin and check together.",
+            help="Stop after this time and keep the results so far: probes, twin and check together.",
         ),
     ] = None
     fit_limit: Annotated[
         float,
         typer.Option(
             metavar="SECONDS",
-            help="Fit the twin no longer than this; the best model so far counts.",
+            help="Stop fitting the twin after this time and use the best model so far.",
         ),
     ] = FIT_LIMIT_S
     state: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Keep the findings here after every probe, and go on from it if it exists.",
+            help="Save the findings here after every probe; continue from the file if it exists.",
         ),
     ] = None
     save: Annotated[
@@ -119,7 +120,7 @@ class ProbeOptions:
         bool,
         typer.Option(
             "--check",
-            help="Play a pattern that was held back on drive and twin, and say how far apart they are.",
+            help="Play a held-out pattern on drive and twin, and report how far they differ.",
         ),
     ] = False
     against: Annotated[
@@ -133,14 +134,14 @@ class ProbeOptions:
         bool,
         typer.Option(
             "--despite-doubts",
-            help="Tell what was found even if the target looks like no drive of flash.",
+            help="Report findings even if the device does not look like a flash drive.",
         ),
     ] = False
     set: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="A setting of a sim: drive. Repeatable."),
     ] = None
-    seed: Annotated[int, typer.Option(metavar="N", help="Of all that is random.")] = 1
+    seed: Annotated[int, typer.Option(metavar="N", help="Random seed.")] = 1
 
     def check(self, output: ResultOptions) -> None:
         """Refuse what makes no sense."""
@@ -166,14 +167,15 @@ class ProbeOptions:
             ):
                 if asked_for:
                     raise WorkloadError(
-                        f"{option}: found it with {why}, expected all of a drive to write on", ""
+                        f"{option}: found with {why}, expected a whole drive that may be written",
+                        "",
                     )
         if self.against is not None:
             given = [self.save, self.state, self.only, self.twin, output.report, output.figures]
             if any(one is not None for one in given) or self.quick or self.plan:
                 raise WorkloadError(
-                    "--against: found it with options of a probing, expected none",
-                    "it checks a profile that there is; --seed, --set, --json and --destroys-data may stand with it",
+                    "--against: found with options for probing, expected none",
+                    "it checks an existing profile; only --seed, --set, --json and --destroys-data go with it",
                 )
         if self.seed < 0:
             raise WorkloadError(f"--seed: found {self.seed}, expected 0 or more", "")
@@ -225,7 +227,7 @@ def probe(
     wear: WearOptions,
     output: ResultOptions,
 ) -> int:
-    """Find out a drive's hidden parameters by timing requests; each verdict comes with its evidence.
+    """Find a drive's hidden parameters by timing requests, with the evidence for each.
 
     The probes write all over the target, or over its --range: a real one is written only with --destroys-data.
     --read-only asks without a write. What it costs the drive is said first, and asked about where it is much.
@@ -235,7 +237,7 @@ def probe(
     if options.against is not None:
         return _against(target, options, wear, output)
     if options.check_twin and options.twin is False:
-        raise WorkloadError("--check: found it with --no-twin, expected a twin to check", "")
+        raise WorkloadError("--check: found with --no-twin, expected a twin to check", "")
     mode: Mode = "quick" if options.quick else "full"
     deadline = Deadline(options.time_limit)
     with options.open(target) as drive:
@@ -257,7 +259,7 @@ def probe(
                 put_json({"plan": render.plan_json(ahead), "costs": cost.to_dict()}, output.json)
                 return 0
             raise TargetError(
-                f"{target}: nothing was written, for its data would be lost",
+                f"{target}: nothing was written, because its data would be lost",
                 "--destroys-data lets the probes write; --read-only asks those that need no write",
             )
         if not output.quiet:
@@ -358,7 +360,7 @@ class _Session:
                         self.deadline.left_s,
                     )
             except OutOfTimeError:
-                self.notes.append(f"the time limit came before the {step}")
+                self.notes.append(f"the time limit was reached before the {step}")
             except KeyboardInterrupt:
                 self.interrupted = True
                 self.notes.append(f"interrupted before the {step}")
@@ -396,7 +398,7 @@ def _against(target: str, options: ProbeOptions, wear: WearOptions, output: Resu
         )
         if not drive.writes_allowed:
             raise TargetError(
-                f"{target}: nothing was written, for its data would be lost",
+                f"{target}: nothing was written, because its data would be lost",
                 "--destroys-data lets the check write",
             )
         wear.consent(drive, cost)
@@ -405,7 +407,7 @@ def _against(target: str, options: ProbeOptions, wear: WearOptions, output: Resu
                 checked = _checked(drive, twin, options.seed + 1, _steps(bar), options.time_limit)
             except OutOfTimeError:
                 raise TargetError(
-                    f"{target}: the time limit came before the twin was checked",
+                    f"{target}: the time limit was reached before the twin was checked",
                     "a longer --time-limit",
                 ) from None
     put_json({"target": target, "check": checked.to_dict()}, output.json)
@@ -417,11 +419,11 @@ def _against(target: str, options: ProbeOptions, wear: WearOptions, output: Resu
 def _end(result: ProbeResult, interrupted: bool) -> int:
     """Say what nobody should miss; the exit status."""
     if interrupted:
-        errors.note(f"{result.note}; --state FILE goes on from there")
+        errors.note(f"{result.note}; --state FILE continues from there")
         return 130
     if result.ended == "failed":
         errors.fault(result.note, "what was found before is kept")
         return 1
     if result.ended == "time-limit":
-        errors.note(f"{result.note}; --state FILE goes on from there")
+        errors.note(f"{result.note}; --state FILE continues from there")
     return 0

@@ -51,7 +51,7 @@ class ReplayOptions(TraceOptions):
     ] = None
     requests: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Play at most N requests, those left out included."),
+        typer.Option(metavar="N", help="Play at most N requests, skipped ones included."),
     ] = None
     time_limit: Annotated[
         float | None,
@@ -61,8 +61,8 @@ class ReplayOptions(TraceOptions):
         bool,
         typer.Option(
             "--destroys-data",
-            help="Play writes, trims and flushes too, over whatever is on the target. Without it "
-            "they are left out and counted.",
+            help="Also play writes, trims and flushes, overwriting the device. Without this they are skipped and "
+            "counted.",
         ),
     ] = False
     addresses: Annotated[
@@ -84,28 +84,28 @@ class ReplayOptions(TraceOptions):
         str | None,
         typer.Option(
             metavar="SPEC",
-            help="Put I/O schedulers before the target, such as deadline; several are joined by +.",
+            help="Put I/O schedulers in front of the device, such as deadline; join several with +.",
         ),
     ] = None
     profile: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="A TOML file of what is known of the drive, for schedulers that go by it.",
+            help="A TOML file of the drive's sizes, for schedulers that use them.",
         ),
     ] = None
     precondition: Annotated[
         str | None,
         typer.Option(
             metavar="SPEC",
-            help="Bring a sim: drive into a state first: empty, sequential, random, random:capacities=N or steady.",
+            help="Precondition a sim: drive first: empty, sequential, random, random:capacities=N or steady.",
         ),
     ] = None
     queue_depth: Annotated[
         int | None,
         typer.Option(
             metavar="N",
-            help="Requests that a device has at once, 1 to 4096; by default --depth or 128, and 32 with a scheduler.",
+            help="Requests outstanding at the device, 1 to 4096; by default --depth or 128, and 32 with a scheduler.",
         ),
     ] = None
     busy_poll: Annotated[
@@ -158,7 +158,7 @@ class ReplayOptions(TraceOptions):
             if getattr(self, field.name) not in (field.default, []):
                 name = "device" if field.name == "only" else field.name.replace("_", "-")
                 raise WorkloadError(
-                    f"--{name}: found it with --workload, expected it with --trace only", ""
+                    f"--{name}: found with --workload, expected only with --trace", ""
                 )
         assert self.workload is not None
         return workloads.parse(self.workload)
@@ -182,7 +182,7 @@ def replay(
     run: ReplayOptions,
     output: ResultOptions,
 ) -> int:
-    """Play a trace or a workload on a real device or file, in real time and past the page cache.
+    """Play a trace or a workload on a real device or file, in real time, bypassing the page cache.
 
     Only reads are played, and the target is opened for reading only, unless --destroys-data is given.
     """
@@ -232,7 +232,7 @@ def _end(result: ReplayResult, interrupted: bool) -> int:
     left_out = sum(j["left_out"].values())
     if left_out:
         errors.note(
-            f"{units.count(left_out)} requests that would change the target were left out "
+            f"{units.count(left_out)} requests that would change the device were skipped "
             "(--destroys-data plays them)"
         )
     if interrupted:

@@ -24,7 +24,7 @@ from flashwright.support.files import check_folder, write_beside
 
 __all__ = ["reproduce"]
 
-# Up to so many claims are told in full; of more there is a table.
+# Up to this many claims are printed in full; more are printed as a table.
 _TOLD_IN_FULL = 3
 
 
@@ -33,25 +33,25 @@ class ReproduceOptions:
     """What is judged, and on what it rests."""
 
     list: Annotated[
-        bool, typer.Option("--list", help="Name the claims with what they say, and do nothing.")
+        bool, typer.Option("--list", help="List the claims with their statements, and run nothing.")
     ] = False
     quick: Annotated[
         bool,
-        typer.Option("--quick", help="Scaled down: minutes for all claims; shapes, no magnitudes."),
+        typer.Option("--quick", help="Scale down: minutes for all claims; trends, no magnitudes."),
     ] = False
     traces: Annotated[
         Path | None,
         typer.Option(
             metavar="FOLDER",
             envvar="FLASHWRIGHT_TRACES",
-            help="Real traces, by the names that README gives; without them stand-ins are played, and labelled.",
+            help="Folder of real traces, named as the papers' READMEs say; without it, labelled stand-ins are played.",
         ),
     ] = None
     store: Annotated[
         Path,
         typer.Option(
             metavar="FOLDER",
-            help="Where the results of runs are kept: what is there is not run again.",
+            help="Keep the results of runs here; runs that are already there are not repeated.",
         ),
     ] = Path(".flashwright/claims")
     experiments: Annotated[
@@ -74,7 +74,7 @@ class ReproduceOptions:
         typer.Option(
             "--from-json",
             metavar="FILE",
-            help="Run nothing: write the outputs from an earlier --json FILE, with the classes of the papers now.",
+            help="Run nothing: write the outputs from an earlier --json FILE, with the papers' current classes.",
         ),
     ] = None
 
@@ -92,7 +92,7 @@ def reproduce(
         ),
     ] = None,
 ) -> int:
-    """Run the tables and figures of papers again, and compare our numbers with theirs.
+    """Rerun papers' tables and figures, and compare our numbers with theirs.
 
     The exit status is 1 if a claim did not come out as its rule asks. A claim that agrees because a constant was
     fitted to it, or because its result is among our inputs, counts as fitted or by construction, never as reproduced.
@@ -104,8 +104,8 @@ def reproduce(
     if run.kept is not None:
         if wanted or run.list or run.quick or run.traces is not None:
             raise ConfigError(
-                "--from-json: found it with claims, --list, --quick or --traces, expected it alone",
-                "it writes what the file holds",
+                "--from-json: found with claims, --list, --quick or --traces, expected alone",
+                "it writes what the file contains",
             )
         document = renewed(read_kept(run.kept), papers(run.experiments))
         _put(document, run, output)
@@ -131,7 +131,7 @@ def reproduce(
                 progress=bar.update,
             )
     except KeyboardInterrupt:
-        errors.note("interrupted; the runs that were finished are kept, the same command goes on")
+        errors.note("interrupted; the runs that were finished are kept, the same command continues")
         return 130
     for outcome in found.failures:
         errors.fault(f"{outcome.point.label}: {outcome.error}")
@@ -240,7 +240,7 @@ def _show(found: Reproduction, document: Mapping[str, Any]) -> None:
         + f"; {found.cpu_s / 60:.1f} minutes of one core, {found.wall_s / 60:.1f} minutes on {found.workers}."
     )
     if found.setting.quick:
-        out.print("Quick runs show shapes; verdicts are those of a run without --quick.")
+        out.print("Quick runs show trends; only a run without --quick gives verdicts.")
 
 
 def _in_full(each: dict[str, Any]) -> list[tuple[str, str]]:

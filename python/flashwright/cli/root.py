@@ -18,19 +18,17 @@ COMMANDS: dict[str, dict[str, str]] = {
         "simulate": "Play a trace or a workload on a simulated drive.",
         "compare": "Play the same workload under several settings, and show the results side by side.",
     },
-    "Look into a drive": {
-        "probe": "Find out a drive's hidden parameters by timing requests; each verdict comes with its evidence.",
-        "characterize": "Look at how a drive behaves as it fills, ages and is loaded; all data on it is lost.",
-        "replay": "Play a trace or a workload on a real device or file, in real time and past the page cache.",
+    "Examine a drive": {
+        "probe": "Find a drive's hidden parameters by timing requests, with the evidence for each.",
+        "characterize": "Measure how a drive behaves as it fills, ages and is loaded; all data on it is lost.",
+        "replay": "Play a trace or a workload on a real device or file, in real time, bypassing the page cache.",
     },
     "Plan": {
-        "advise": "Say how much spare space a workload needs: what it costs, where it turns steep, the least that "
-        "meets a target.",
-        "lifetime": "Say how long a drive lasts: by formula, by playing it to its end (--simulate), or from "
-        "SMART data (--smart).",
+        "advise": "Recommend how much spare space a workload needs, or how to set up a drive's host.",
+        "lifetime": "Estimate how long a drive lasts: by formula, by simulating it to its end, or from SMART data.",
     },
     "Papers and grids": {
-        "reproduce": "Run the tables and figures of papers again, and compare our numbers with theirs.",
+        "reproduce": "Rerun papers' tables and figures, and compare our numbers with theirs.",
         "sweep": "Run grids and lists of settings, each with several seeds, on all cores.",
     },
     "Traces and lists": {
@@ -49,7 +47,7 @@ Examples:
   flashwright compare default --vary gc.victim=greedy,fifo --report page.html
   flashwright trace info requests.spc.gz
 
-`flashwright COMMAND --help` lists what a command takes. In a pipe, tables are as wide as they need to be; COLUMNS sets
+`flashwright COMMAND --help` lists a command's options. Piped tables are as wide as they need to be; COLUMNS sets
 another width.
 """
 
@@ -115,7 +113,7 @@ class _Root(Group):
 app = typer.Typer(
     name="flashwright",
     cls=_Root,
-    help="Simulate solid-state drives, and look into real ones from the outside.",
+    help="Simulate solid-state drives, and probe real ones.",
     epilog=_EXAMPLES,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -144,8 +142,8 @@ def _common(
 
 
 def invoke(arguments: list[str]) -> int:
-    """Parse, carry out the command, and give its exit status; bad usage is told here."""
-    # Not by calling `app`, which makes a status of an interruption that nobody was told of.
+    """Parse, carry out the command, and give its exit status; bad usage is reported here."""
+    # Not by calling `app`, which turns an interruption into a status that nobody reported.
     command = typer.main.get_command(app)
     try:
         with command.make_context("flashwright", arguments) as context:
@@ -156,8 +154,8 @@ def invoke(arguments: list[str]) -> int:
         raise KeyboardInterrupt from None
     except _UsageError as error:
         asked = getattr(error, "ctx", None)
-        name = "flashwright" if asked is None else asked.command_path
-        errors.fault(_sentence(error.format_message()), f"`{name} --help` lists what it takes")  # type: ignore[attr-defined]
+        name = "flashwright" if asked is None else asked.command_path.strip()
+        errors.fault(_sentence(error.format_message()), f"`{name} --help` lists its options")  # type: ignore[attr-defined]
         return 2
     return status if isinstance(status, int) else 0
 

@@ -121,12 +121,12 @@ def _resume(
     made = saving.load([*run.given(), *(["--policy"] if policy else [])], device)
     if output.closeup_out is not None and not made.keeps_closeup:
         raise WorkloadError(
-            "--closeup-out: the saved run keeps no close-up", "give --closeup to its first part"
+            "--closeup-out: the saved run has no close-up", "give --closeup when you start the run"
         )
     if requests_out is not None and not made.keeps_requests:
         raise WorkloadError(
-            "--requests-out: the saved run keeps no requests",
-            "give --requests-out to its first part too",
+            "--requests-out: the saved run has no requests",
+            "give --requests-out when you start the run",
         )
     return made
 

@@ -59,12 +59,12 @@ def sweep(
         ),
     ] = None,
     plan: Annotated[
-        bool, typer.Option("--plan", help="Say what would be computed, and compute nothing.")
+        bool, typer.Option("--plan", help="Show what would be computed, and compute nothing.")
     ] = False,
 ) -> int:
     """Run grids and lists of settings, each with several seeds, on all cores.
 
-    Finished points are kept: the same command goes on where it was interrupted.
+    Finished points are kept: the same command continues where it was interrupted.
     """
     part = None if shard is None else Shard.parse(shard)
     workers.check()
@@ -82,7 +82,7 @@ def sweep(
     except KeyboardInterrupt:
         errors.note(
             f"interrupted; {units.count(made.kept(kept))} of {units.count(len(made.cases))} points are kept in "
-            f"{kept.folder}, and the same command goes on from there"
+            f"{kept.folder}, and the same command continues from there"
         )
         return 130
     except FlashwrightError:
@@ -95,7 +95,7 @@ def sweep(
     if not output.silent:
         _say_end(found, bar, part)
     if found.failures:
-        errors.note("failed points are tried again when the same command is given")
+        errors.note("run the same command again to retry failed points")
         return 2
     return 1 if found.violations else 0
 
@@ -117,8 +117,8 @@ def _check(
         if part is not None and path is not None:
             raise SweepError(
                 f"--shard and {name}: found both, expected one of them",
-                f"a shard is a part; once all are finished, the same command with {name} and without --shard gathers "
-                "them and computes nothing",
+                f"a shard is a part; once all are finished, the same command with {name} and without --shard "
+                "collects them without computing",
             )
     output.check(out=out, summary=summary)
 
@@ -159,7 +159,7 @@ def _show_plan(made: Sweep, kept: Store, part: Shard | None) -> None:
     table = page.plain_table("point", "key", "", elsewhere="")
     for case in cases[:_LISTED]:
         if case.point is None:
-            table.add_row(case.label, "-", f"can't be made: {case.combination.error}")
+            table.add_row(case.label, "-", f"invalid: {case.combination.error}")
         else:
             state = "kept" if kept.has(case.point) else "to compute"
             table.add_row(case.label, case.point.key[:12], state)
@@ -276,5 +276,5 @@ def _say_end(found: SweepResult, bar: PointsBar, part: Shard | None) -> None:
         out.print(f"digest {found.digest}")
     else:
         out.print(
-            "once all shards are finished, the command with --out and without --shard gathers them"
+            "once all shards are finished, the command with --out and without --shard collects them"
         )

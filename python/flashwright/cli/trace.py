@@ -39,7 +39,7 @@ File = Annotated[
 
 
 class _Command(Command):
-    titles: ClassVar[Mapping[str, str]] = {"What is played": "The trace"}
+    titles: ClassVar[Mapping[str, str]] = {"Workload": "The trace"}
 
 
 @app.command("info", cls=_Command)
@@ -89,9 +89,9 @@ def _summary(found: dict[str, Any]) -> RenderableType:
     stats = found["stats"]
     for name, text in (
         ("bad_lines", "lines that can't be read, skipped"),
-        ("empty_requests", "requests of length 0, left out"),
-        ("filtered_out", "requests of other devices, left out"),
-        ("out_of_order", "requests out of order, taken at the time of the one before"),
+        ("empty_requests", "requests of length 0, skipped"),
+        ("filtered_out", "requests of other devices, skipped"),
+        ("out_of_order", "requests out of order, given the time of the previous one"),
     ):
         if stats[name]:
             rows.append(("", f"{units.count(stats[name])} {text}"))
@@ -137,7 +137,9 @@ def convert(
     from_format: Annotated[
         str | None,
         typer.Option(
-            "--from", metavar="NAME", help="The format of IN; told from the content if left out."
+            "--from",
+            metavar="NAME",
+            help="The format of IN; by default recognised from its content.",
         ),
     ] = None,
     device: Annotated[
@@ -147,7 +149,7 @@ def convert(
     overlay: Annotated[
         bool,
         typer.Option(
-            "--overlay", help="Lay the trace's devices over each other instead of end to end."
+            "--overlay", help="Overlay the trace's devices instead of concatenating them."
         ),
     ] = False,
     skip_bad_lines: Annotated[
@@ -157,10 +159,10 @@ def convert(
         ),
     ] = False,
     label: Annotated[
-        str, typer.Option(metavar="TEXT", help="What the trace calls itself (flashwright only).")
+        str, typer.Option(metavar="TEXT", help="The trace's name (flashwright only).")
     ] = "",
     note: Annotated[str, typer.Option(metavar="TEXT", help="Free text (flashwright only).")] = "",
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing.")] = False,
     format: Annotated[str | None, OLD] = None,
 ) -> int:
     """Convert a trace to another format."""
@@ -203,7 +205,7 @@ def _say_losses(done: dict[str, Any]) -> None:
     for name, text in (
         ("dropped_trims", "trims left out: the format has none"),
         ("dropped_flushes", "flushes left out: the format has none"),
-        ("rounded_times", "arrivals cut down: the format's times are coarser"),
+        ("rounded_times", "arrival times rounded down: the format's times are coarser"),
         ("lost_fua", "forced writes are plain writes now"),
         ("lost_process", "requests lost their process or stream"),
     ):
@@ -234,8 +236,8 @@ def record(
             "--output", "-o", metavar="FILE", help="The trace; default DEVICE's name with .fwt."
         ),
     ] = None,
-    label: Annotated[str, typer.Option(metavar="TEXT", help="What the trace calls itself.")] = "",
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing.")] = False,
+    label: Annotated[str, typer.Option(metavar="TEXT", help="The trace's name.")] = "",
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing.")] = False,
     seconds: Annotated[float | None, OLD] = None,
 ) -> int:
     """Record the requests to a block device, while a command runs or until Ctrl-C. Needs root.

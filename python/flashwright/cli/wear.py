@@ -1,4 +1,4 @@
-"""What a session costs its drive: told before anything is written, asked about where it is much, counted in the end."""
+"""What a session costs its drive: shown before anything is written, confirmed if it is much, counted at the end."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class WearOptions:
         bool,
         typer.Option(
             "--accept-wear",
-            help=f"Go on without a question if more than {HEAVY_SHARE * 100:.0f} % of the rated endurance is written, "
+            help=f"Continue without asking if more than {HEAVY_SHARE * 100:.0f} % of the rated endurance is written, "
             f"or, where that is unknown, more than {HEAVY_FILLS:.0f} drive fills.",
         ),
     ] = False
@@ -54,12 +54,14 @@ class WearOptions:
         what = f"{drive.name}: {writes(bill)}, {endurance(bill)}"
         if sys.stdin.isatty() and sys.stderr.isatty():
             errors.note(what)
-            print("Write that much? Type yes to go on: ", end="", file=sys.stderr, flush=True)
+            print("Write that much? Type yes to continue: ", end="", file=sys.stderr, flush=True)
             if sys.stdin.readline().strip() == "yes":
                 return
-            raise TargetError(f"{drive.name}: nothing was written, for the answer was not yes", "")
+            raise TargetError(
+                f"{drive.name}: nothing was written, because the answer was not yes", ""
+            )
         raise TargetError(
-            f"{what}: that is much for a drive, so nothing was written",
+            f"{what}: that is a lot for a drive, so nothing was written",
             "--accept-wear consents; --quick, --only and --range START:LENGTH write less"
             if drive.part is None
             else "--accept-wear consents; --quick and --only write less",

@@ -39,7 +39,7 @@ _PRECONDITIONS = (
         "it; gives up after capacities=64",
         ("capacities",),
     ),
-    Item("auto", "workload where that can be played beforehand, else sequential"),
+    Item("auto", "workload where that can be played in advance, else sequential"),
     Item("sequential", "the whole logical space once, in order: full, but not settled"),
     Item(
         "random",
@@ -55,7 +55,7 @@ _PRECONDITIONS = (
 _TIMING = (
     Item("none", "counts only: no time passes"),
     Item("serial", "one flash operation at a time, as in FlashSim; requests wait in the driver"),
-    Item("parallel", "channels and dies work side by side"),
+    Item("parallel", "channels and dies work in parallel"),
 )
 
 
@@ -94,8 +94,8 @@ def catalogue() -> dict[str, list[Item]]:
         for row in generators
     ]
     for name, about, rows in (
-        ("(all of them)", "keys that every workload takes that is no program on files", others),
-        ("(on files)", "keys that every program on a file system takes", programs),
+        ("(all of them)", "keys of every workload that is not a program on files", others),
+        ("(on files)", "keys of every program on a file system", programs),
     ):
         keys = tuple(key["name"] for key in rows[0]["keys"] if key["name"] in shared_keys(rows))
         found["--workload"].append(Item(name, about, keys))

@@ -40,7 +40,7 @@ def completed(text: str, source: str, name: str, over: str | None = None) -> str
     source : str
         What messages call it.
     name : str
-        What the drive is called that has no name of its own.
+        The drive's name if it has none.
     over : str, optional
         The whole description that this one is based on, if it is based on another file.
 

@@ -46,7 +46,7 @@ def read_text(text: str, source: str, name: str, files: tuple[Path, ...] = ()) -
     source : str
         What messages call it.
     name : str
-        What the drive is called that has no name of its own.
+        The drive's name if it has none.
     files : tuple of Path, optional
         The files that lead to it, each based on the next.
 

@@ -87,7 +87,7 @@ class Finding:
     parameter : str
         Such as ``"clustered-page"``.
     verdict : {"found", "absent", "unknown"}
-        Whether there is a value, or the drive has no such thing, or nothing can be told.
+        Whether there is a value, or the drive has no such thing, or the probe cannot tell.
     value : int, float, str or None
         In `unit`; a word where the parameter is a policy; None unless found.
     unit : str
@@ -121,5 +121,5 @@ class Finding:
 def unknown(
     parameter: str, why: str, unit: str = "", plots: tuple[Plot, ...] = (), **figures: float
 ) -> Finding:
-    """A finding that says that nothing can be told, and why."""
+    """A finding without a value, and why there is none."""
     return Finding(parameter, "unknown", None, unit, why=why, plots=plots, figures=figures)

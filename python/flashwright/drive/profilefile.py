@@ -41,7 +41,7 @@ LAYOUT = 1
 
 _HEAD = """\
 # What was found out about a drive. Sizes and times carry their unit; a verdict is found, absent or unknown.
-# `flashwright advise` says what follows from it; the commands that take a DEVICE play on its twin.
+# `flashwright advise` recommends host settings from it; commands that take a DEVICE use its twin.
 
 """
 
@@ -57,7 +57,7 @@ HINT = "a profile is TOML text with `profile = 1` at its top"
 
 
 class OpenTarget(Protocol):
-    """A target that tells of itself."""
+    """A target that describes itself."""
 
     @property
     def name(self) -> str: ...
@@ -324,7 +324,7 @@ class _Reader:
         declared, record, calibration = (
             self._table(document, key) for key in ("declared", "twin-record", "calibration")
         )
-        made_by = self._text(document, "made-by", missing="by hand")
+        made_by = self._text(document, "made-by", missing="handwritten")
         tables = self._table(document, "twin")
         self._faults.end()
         twin = None

@@ -44,7 +44,7 @@ def needs(unit: str) -> str:
 def as_text(value: int | float | str | None, unit: str) -> int | float | str | None:
     """A value as the file has it: with its unit where that is one of size, time or rate.
 
-    All take the largest unit that leaves a number of 1 or more, sizes only one in which two decimals tell all of it;
+    All take the largest unit that leaves a number of 1 or more, sizes only one in which two decimals are exact;
     nothing is rounded.
     """
     value = plain(value)

@@ -15,7 +15,7 @@ from flashwright.support.core import _core
 
 __all__ = ["on_cluster"]
 
-# Points that the scheduler is told of at once.
+# Points that are submitted to the scheduler at once.
 _IN_FLIGHT = 1000
 _TIMEOUT_S = 15
 
@@ -51,8 +51,9 @@ def _on(distributed: Any, points: Sequence[Point], address: str) -> Iterator[Out
         client = distributed.Client(address, timeout=_TIMEOUT_S, set_as_default=False)
     except (OSError, ValueError, TimeoutError) as error:
         raise SweepError(
-            f"--dask {address}: no scheduler answers: {str(error).splitlines()[0]}",
+            f"dask: {address}: no scheduler answers: {str(error).splitlines()[0]}",
             "`dask scheduler` prints its address when it starts",
+            parameters=["dask"],
         ) from None
     with contextlib.closing(client):
         _expect_the_same_code(client, address)
@@ -61,7 +62,7 @@ def _on(distributed: Any, points: Sequence[Point], address: str) -> Iterator[Out
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """No words of Dask's own about workers and schedulers that die: what follows for the points is told."""
+    """No words of Dask's own about workers and schedulers that die: the consequence for the points is reported."""
     levels = {name: logging.getLogger(name).level for name in ("distributed", "distributed.client")}
     for name in levels:
         logging.getLogger(name).setLevel(logging.CRITICAL)
@@ -77,15 +78,16 @@ def _distributed() -> Any:
         return importlib.import_module("distributed")
     except ImportError:
         raise SweepError(
-            "--dask: found no Dask here, expected the package distributed",
+            "dask: found no Dask here, expected the package distributed",
             "install it with: pip install 'dask[distributed]'",
+            parameters=["dask"],
         ) from None
 
 
 def _computed(
     distributed: Any, client: Any, points: Sequence[Point], address: str
 ) -> Iterator[Outcome]:
-    """Each outcome as it comes, with so many points in flight that no worker waits."""
+    """Each outcome as it comes, with enough points in flight that no worker waits."""
     waiting = iter(points)
     of: dict[str, Point] = {}
 
@@ -105,14 +107,15 @@ def _computed(
         point = of.pop(future.key)
         if future.status == "cancelled":
             raise SweepError(
-                f"--dask {address}: the scheduler is gone",
-                "what was finished is kept; the same command goes on from there",
+                f"dask: {address}: the scheduler is gone",
+                "what was finished is kept; the same command continues from there",
+                parameters=["dask"],
             )
         error = future.exception() if future.status == "error" else None
         if error is None:
             yield outcome_of(point, future.result())
         elif isinstance(error, distributed.scheduler.KilledWorker):
-            yield Outcome(point, None, "its Dask workers died, given up by the scheduler")
+            yield Outcome(point, None, "its Dask workers died, and the scheduler gave up")
         else:
             what = str(error).splitlines() or ["no words"]
             yield Outcome(point, None, f"{type(error).__name__}: {what[0]}")
@@ -126,15 +129,17 @@ def _expect_the_same_code(client: Any, address: str) -> None:
         found: dict[str, str] = client.run(_source_digest)
     except ImportError as error:
         raise SweepError(
-            f"--dask {address}: a worker can't import this package: {error}",
+            f"dask: {address}: a worker can't import this package: {error}",
             "install the same version of flashwright wherever workers run",
+            parameters=["dask"],
         ) from None
     for worker, digest in found.items():
         if digest != _core.source_digest:
             raise SweepError(
-                f"--dask {address}: worker {worker} has a simulator of digest {digest}, expected "
+                f"dask: {address}: worker {worker} has a simulator of digest {digest}, expected "
                 f"{_core.source_digest}",
                 "install the same version of flashwright wherever workers run",
+                parameters=["dask"],
             )
 
 

@@ -48,7 +48,7 @@ def compute(
     store : Store
         Where results are kept.
     workers : int, optional
-        Processes; by default one a core.
+        Processes; by default one per core.
     progress : callable, optional
         Called after each point with its outcome, how many are finished, and how many there are.
     dask : str, optional
@@ -80,7 +80,11 @@ def compute(
      'TypeError: math.fsum() takes exactly one argument (0 given)']
     """
     if workers is not None and workers < 1:
-        raise SweepError(f"jobs: found {workers}, expected a whole number from 1 up", "")
+        raise SweepError(
+            f"workers: found {workers}, expected a whole number from 1 up",
+            "",
+            parameters=["workers"],
+        )
     wanted = {point.key: point for point in points}
     done: dict[str, Outcome] = {}
 

@@ -32,7 +32,7 @@ _FIGURES = (
     Figure("Writes found in RAM", "buffer.write_hit_ratio", text.share),
 )
 
-# Beyond so many lines nobody tells them apart; the table has all.
+# More lines than this cannot be distinguished; the table has all.
 _LINES_MOST = 24
 _COLOURS = 7
 _VALUES_MOST = 24
@@ -144,8 +144,8 @@ def grid_page(found: SweepView, title: str) -> Findings:
             "Figures are means over the seeds; ± is the 95 % confidence interval of the mean, by Student's t."
         ]
     left_out = [] if sections or not summaries else [
-        "There are no figures over a key: none was varied through numbers, or there would be more than "
-        f"{_LINES_MOST} lines in each."
+        "There are no figures over a key: none was varied through numbers, or each would have more than "
+        f"{_LINES_MOST} lines."
     ]  # fmt: skip
     return Findings(
         title=title,
@@ -234,7 +234,7 @@ def _named(chart: Chart, prefix: str, certain: bool) -> Chart:
         chart,
         key=prefix.rstrip(".") + chart.key,
         group=group,
-        caption=chart.caption.replace("A point a run.", "A point a combination.") + caption,
+        caption=chart.caption.replace("One point per run.", "One point per combination.") + caption,
         table=None if wide else chart.table,
     )
 
@@ -284,7 +284,7 @@ def _failures(found: SweepView) -> list[tuple[str, Table, str]]:
         for case, error in found.failures[:_FAILURES_SHOWN]
     ]
     more = len(found.failures) - len(rows)
-    told = f"{text.count(more)} more failed." if more > 0 else "They are tried again next time."
+    told = f"{text.count(more)} more failed." if more > 0 else "The next run tries them again."
     return [("Points that failed", Table(["Point", "Why"], rows, prose=True), told)]
 
 

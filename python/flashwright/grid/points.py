@@ -130,7 +130,7 @@ class Store:
     Raises
     ------
     OutputError
-        If the folder can't be made.
+        If the folder can't be created.
 
     Examples
     --------
@@ -226,7 +226,7 @@ class Store:
         except OSError as error:
             raise OutputError(
                 f"{path}: can't be written: {reason(error)}",
-                "what was finished before is kept; the same command goes on from there",
+                "what was finished before is kept; the same command continues from there",
             ) from None
         finally:
             with contextlib.suppress(OSError):
@@ -317,8 +317,6 @@ def carry_out(call: str, arguments: Mapping[str, Any]) -> str:
     try:
         answer = {"result": getattr(importlib.import_module(module), name)(**arguments)}
         text = json.dumps(answer)
-    except KeyboardInterrupt:
-        raise
     except FlashwrightError as error:
         text = json.dumps({"error": "; ".join(str(error).splitlines())})
     except Exception as error:
@@ -333,7 +331,7 @@ def carry_out(call: str, arguments: Mapping[str, Any]) -> str:
 
 
 def outcome_of(point: Point, text: str) -> Outcome:
-    """What :func:`carry_out` told of a point."""
+    """What :func:`carry_out` returned for a point."""
     told = _loads(text)
     return Outcome(
         point, told.get("result"), told.get("error"), False, told["seconds"], told.get("traceback")

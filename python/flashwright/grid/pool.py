@@ -172,7 +172,8 @@ class _Crew:
             if self.starts_failed == _STARTS_MOST:
                 raise SweepError(
                     f"jobs: {_STARTS_MOST} processes died before their first point; the last {how}",
-                    f"try whether `{sys.executable} -c 'import flashwright'` works, and fewer --jobs",
+                    f"try whether `{sys.executable} -c 'import flashwright'` works, and fewer jobs",
+                    parameters=["jobs"],
                 )
             return
         if not worker.queue:

@@ -19,7 +19,7 @@ from typing import Unpack
 from flashwright.errors import FlashwrightError, SweepError
 from flashwright.grid.compute import compute
 from flashwright.grid.points import Outcome, Point, Store
-from flashwright.grid.sweepfile import Description, read
+from flashwright.grid.sweepfile import Description, of_file, read
 from flashwright.grid.sweeppoint import point_of
 from flashwright.grid.sweepresult import FIGURES, Case, Summary, SweepResult
 from flashwright.run.run import PlaySettings, RunSettings
@@ -56,7 +56,7 @@ class Shard:
     >>> Shard.parse("5/4")
     Traceback (most recent call last):
     ...
-    flashwright.errors.SweepError: --shard: found '5/4', expected I/N with I from 1 to N
+    flashwright.errors.SweepError: shard: found '5/4', expected I/N with I from 1 to N
     """
 
     number: int
@@ -68,7 +68,9 @@ class Shard:
         number, _, of = text.partition("/")
         if not (number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of)):
             raise SweepError(
-                f"--shard: found {text!r}, expected I/N with I from 1 to N", "such as --shard 2/4"
+                f"shard: found {text!r}, expected I/N with I from 1 to N",
+                "such as 2/4",
+                parameters=["shard"],
             )
         return cls(int(number), int(of))
 
@@ -133,8 +135,7 @@ class Sweep:
         try:
             return cls.of(description)
         except FlashwrightError as error:
-            lines = (f"{file}: {line}" for line in str(error).splitlines())
-            raise SweepError("\n".join(lines), error.hint) from None
+            raise of_file(file, error) from None
 
     def kept(self, store: Store) -> int:
         """How many of the runs are kept already.
@@ -162,7 +163,7 @@ class Sweep:
         store : Store or path, optional
             Where results are kept; nowhere if left out.
         jobs : int, optional
-            Processes; by default one a core.
+            Processes; by default one per core.
         dask : str, optional
             The address of a Dask scheduler, whose workers make the runs instead.
         shard : Shard, optional
@@ -260,7 +261,7 @@ def sweep(
     store : path, optional
         A folder where results are kept, so that nothing is computed twice.
     jobs : int, optional
-        Processes; by default one a core.
+        Processes; by default one per core.
     dask : str, optional
         The address of a Dask scheduler, whose workers make the runs instead.
     progress : callable, optional

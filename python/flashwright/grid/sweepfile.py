@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import itertools
+import re
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,7 +20,7 @@ from flashwright.run.ssd import Ssd
 from flashwright.support.files import parse_toml
 from flashwright.traces import workloads
 
-__all__ = ["Combination", "Description", "read"]
+__all__ = ["Combination", "Description", "of_file", "read"]
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class Description:
     source : Workload or Trace
         What is played.
     settings : RunSettings
-        All else that makes a run; its seed is not looked at.
+        All else that makes a run; its seed is ignored.
     seeds : sequence of int
         Each combination is run with each of them.
     grids : sequence of mappings
@@ -203,9 +204,22 @@ def read(path: Path) -> Description:
     except SweepError:
         raise
     except FlashwrightError as error:
-        raise SweepError(
-            "\n".join(f"{path}: {line}" for line in str(error).splitlines()), error.hint
-        ) from None
+        raise of_file(path, error) from None
+
+
+def of_file(path: Path, error: FlashwrightError) -> SweepError:
+    """What is wrong with a sweep, as something wrong with its file: keys of the file for parameters of the call.
+
+    Examples
+    --------
+    >>> found = SweepError("time_scale: found -1, expected more", parameters=["time_scale"])
+    >>> print(of_file(Path("grid.toml"), found))
+    grid.toml: time-scale: found -1, expected more
+    """
+    text = str(error)
+    for name in error.parameters:
+        text = re.sub(rf"\b{name}\b", name.replace("_", "-"), text)
+    return SweepError("\n".join(f"{path}: {line}" for line in text.splitlines()), error.hint)
 
 
 _TOP = (
@@ -283,7 +297,7 @@ class _Reader:
 
     def source(self) -> workloads.Source:
         if "trace" in self.tree and "workload" in self.tree:
-            raise self.fault("trace", "found it beside workload, expected one of them")
+            raise self.fault("trace", "found beside workload, expected one of them")
         if "trace" in self.tree:
             return self.workload(
                 "trace", {"trace": self.take("trace", str, "the path of a file", "")}
@@ -291,7 +305,7 @@ class _Reader:
         return self.workload("workload", self.tree.get("workload", "bundled:pgbench"))
 
     def workload(self, where: str, value: object) -> workloads.Source:
-        """A workload from its text, or a trace from a table that tells how it is read."""
+        """A workload from its text, or a trace from a table that says how to read it."""
         if isinstance(value, str):
             return workloads.find(value)
         if not isinstance(value, dict):

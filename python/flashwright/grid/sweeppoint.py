@@ -32,7 +32,7 @@ _MODULES = (
 
 
 def code() -> str:
-    """The digest of the code that a result hangs on.
+    """The digest of the code that a result depends on.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def point_of(variant: Variant, label: str) -> Point:
         given = ", ".join(name_of(policy) for policy in variant.settings.policies)
         raise SweepError(
             f"{label}: found {given}, expected policies of the simulator's own",
-            "compare() runs policies written in Python; a sweep's runs are kept, and known by what made them",
+            "compare() runs policies written in Python; a sweep keeps its runs under a hash of what produced them",
         )
     source: dict[str, Any]
     whereabouts: dict[str, str] = {}
@@ -146,7 +146,8 @@ def play(
         )
         if _digest(path) != source["digest"]:
             raise TraceError(
-                f"{path}: found another content here, expected that of when the sweep began", ""
+                f"{path}: found other content here, expected the content from when the sweep started",
+                "",
             )
     run = Run.create(drive, precondition, played, RunSettings(**settings))
     figures = run.go().json

@@ -100,13 +100,15 @@ class Target:
         metric = None if found is None else _METRICS.get(found[1])
         if found is None or metric is None:
             raise ConfigError(
-                f"--target: found {text!r}, expected FIGURE<=LIMIT or FIGURE>=LIMIT",
+                f"target: found {text!r}, expected FIGURE<=LIMIT or FIGURE>=LIMIT",
                 f"figures are {', '.join(_METRICS)}; such as write-amplification<=2, p99<=5ms, life>=5y",
+                parameters=["target"],
             )
         if (found[2] == "<=") != metric.less:
             raise ConfigError(
-                f"--target: found {text!r}, expected {found[1]}{'<=' if metric.less else '>='}LIMIT",
+                f"target: found {text!r}, expected {found[1]}{'<=' if metric.less else '>='}LIMIT",
                 f"{'less' if metric.less else 'more'} of it is better",
+                parameters=["target"],
             )
         try:
             limit = metric.read(found[3])
@@ -114,8 +116,9 @@ class Target:
             limit = float("nan")
         if not 0 < limit < float("inf"):
             raise ConfigError(
-                f"--target: found {text!r}, expected a limit such as {found[1]}{found[2]}{metric.example}",
+                f"target: found {text!r}, expected a limit such as {found[1]}{found[2]}{metric.example}",
                 "",
+                parameters=["target"],
             )
         return cls(found[1], limit, "".join(text.split()))
 
@@ -306,7 +309,7 @@ class Advice(Tabular):
     def undecided(self) -> list[Point]:
         """Points with less reserve than is recommended whose figures keep all targets, but had not settled.
 
-        They may do as well; more capacities of preconditioning (``workload:capacities=N``) may tell.
+        They may do as well; more capacities of preconditioning (``workload:capacities=N``) may decide.
         """
         least = 0.0 if self.recommended is None else self.recommended.utilization
         return [

@@ -36,7 +36,7 @@ _REQUESTS_MAX = 16_000_000
 # The half width, relative, of the 95 % interval of a rate by batches, where a target is about time.
 _RATE_WIDTH = 0.03
 _BATCHES = 9
-# What is to be recommended is played once more with another seed, and measured so many times as long.
+# What is to be recommended is played once more with another seed, and measured this many times as long.
 _CONFIRM_TIMES = 3
 _CONFIRM_SEED = 1_000_003
 _CONFIRM_MOST = 8
@@ -58,8 +58,6 @@ def _play(job: _Job) -> Point | str:
     try:
         results = tuple(_measured(variant, job.about_time) for variant in job.variants)
         lives = [_life(variant, job.cycles) for variant in job.variants] if job.cycles else []
-    except KeyboardInterrupt:
-        raise
     except FlashwrightError as error:
         return str(error)
     known = tuple(life for life in lives if life is not None)
@@ -166,7 +164,7 @@ def advise(
     Parameters
     ----------
     ssd : Ssd
-        The drive. Without a :meth:`Ssd.precondition` of its own it is preconditioned by the workload (``auto``).
+        The drive. Without a :meth:`Ssd.precondition` of its own it is preconditioned with the workload (``auto``).
     workload : Workload, Trace or str
         What is played.
     utilizations : sequence of float, optional
@@ -199,7 +197,7 @@ def advise(
     Raises
     ------
     ConfigError
-        If no utilisation makes a drive, or a target is about life and no life can be told.
+        If no utilisation makes a drive, or a target is for life and no life can be computed.
 
     Examples
     --------
@@ -221,25 +219,31 @@ def advise(
     grid = sorted({round(float(u), 6) for u in utilizations})
     if not grid or not all(0 < u < 1 for u in grid):
         raise ConfigError(
-            f"utilization: found {', '.join(map(str, utilizations)) or 'nothing'}, expected shares above 0 and below 1",
+            f"utilizations: found {', '.join(map(str, utilizations)) or 'nothing'}, "
+            "expected shares above 0 and below 1",
             "",
+            parameters=["utilizations"],
         )
     config = ssd.config
     limit = config["wear"]["pe-cycles-max"] if cycles is None else cycles
     if any(target.metric == "life" for target in wanted):
         for name, value, hint in (
-            ("--write-rate", write_rate, "years need the rate at which the host writes"),
-            ("--cycles", limit or None, "or --set wear.pe-cycles-max=3000"),
+            ("write_rate", write_rate, "years need the rate at which the host writes"),
+            ("cycles", limit or None, "or a drive with wear.pe-cycles-max, such as 3000"),
         ):
             if value is None:
-                raise ConfigError(f"{name}: found nothing, expected it with a target of life", hint)
+                raise ConfigError(
+                    f"{name}: found nothing, expected it with a target of life",
+                    hint,
+                    parameters=[name],
+                )
     about_time = any(t.metric in ("mean", "p99", "p99.9", "iops", "throughput") for t in wanted)
     if about_time and config["timing"]["model"] == "none":
         raise ConfigError(
-            "timing.model: found none, expected serial or parallel with a target about time", ""
+            "timing.model: found none, expected serial or parallel for a target of time", ""
         )
     if not 1 <= seeds <= 1000:
-        raise ConfigError(f"seeds: found {seeds}, expected 1 to 1,000", "")
+        raise ConfigError(f"seeds: found {seeds}, expected 1 to 1,000", "", parameters=["seeds"])
     base = ssd.settling().with_({"wear.pe-cycles-max": 0, "capacity.logical": "0 B"})
     made = replace(settings or RunSettings(), **by_name)
     source = workloads.find(workload) if isinstance(workload, str) else workload

@@ -37,10 +37,11 @@ def parse_size(text: str, name: str = "size") -> float:
         raise ConfigError(
             f"{name}: found {text!r}, expected a size such as 100GB or 93GiB",
             "kB, MB, GB, TB are powers of 1,000; KiB, MiB, GiB, TiB and k, M, G, T of 1,024",
+            parameters=[name],
         ) from None
 
 
-def parse_rate(text: str, capacity: float | None = None, name: str = "write-rate") -> float:
+def parse_rate(text: str, capacity: float | None = None, name: str = "write_rate") -> float:
     """Bytes a second of a rate: ``20MB/s``, ``2TB/day``, or ``0.5dwpd`` (drive writes a day).
 
     Parameters
@@ -73,5 +74,6 @@ def parse_rate(text: str, capacity: float | None = None, name: str = "write-rate
         raise ConfigError(
             f"{name}: found {text!r}, expected a rate above 0 such as 20MB/s, 2TB/day or 0.5dwpd",
             "a period is s, h, day or year; dwpd is drive writes a day, of a drive",
+            parameters=[name],
         )
     return rate

@@ -44,7 +44,7 @@ def begin(
     workload : Workload, Trace or str
         What wears it out.
     settings : RunSettings, optional
-        All else; ``requests`` is not looked at.
+        All else; ``requests`` is ignored.
     **by_name
         Settings as :meth:`Ssd.play` takes them; laid over `settings`.
 
@@ -60,7 +60,7 @@ def begin(
     if ssd.config["wear"]["pe-cycles-max"] == 0:
         raise ConfigError(
             "wear.pe-cycles-max: found 0 (no limit), expected the erases that a block takes",
-            "such as --set wear.pe-cycles-max=3000",
+            "such as 3000",
         )
     source = workloads.find(workload) if isinstance(workload, str) else workload
     if isinstance(source, workloads.Trace):
@@ -287,7 +287,7 @@ def _growth(erases: Sequence[npt.NDArray[np.uint32]]) -> float:
 def _is_steady(costs: Floats) -> bool:
     """The rule of the SNIA SSS PTS, a range of 20 % and a rise of the fitted line of 10 % of the mean.
 
-    Over the later half of all rounds, five at least, so that a slow drift is not taken for a steady state.
+    Over the later half of all rounds, five at least, so that a slow drift is not mistaken for a steady state.
     """
     rounds = max(_STEADY_ROUNDS, len(costs) // 2)
     if len(costs) < rounds:

@@ -58,7 +58,11 @@ def writable(
     """
     p = np.asarray(reserved, dtype=np.float64)
     if not np.all((p > 0) & (p < 1)):
-        raise ConfigError(f"reserved: found {reserved}, expected a share above 0 and below 1", "")
+        raise ConfigError(
+            f"reserved: found {reserved}, expected a share above 0 and below 1",
+            "",
+            parameters=["reserved"],
+        )
     for name, value in (("capacity", capacity), ("cycles", cycles)):
         if not np.all(np.asarray(value) > 0):
             raise ConfigError(f"{name}: found {value}, expected a number above 0", "")
@@ -96,7 +100,9 @@ def residual(
     [0.9, 0.75, 0.5]
     """
     if not np.all(np.asarray(written) >= 0):
-        raise ConfigError(f"written: found {written}, expected a size from 0 up", "")
+        raise ConfigError(
+            f"written: found {written}, expected a size from 0 up", "", parameters=["written"]
+        )
     left = 1 - np.asarray(written) / np.asarray(writable(capacity, reserved, cycles))
     found = np.clip(left, 0.0, 1.0)
     return float(found) if found.ndim == 0 else found
@@ -162,7 +168,7 @@ class Endurance:
 
     @classmethod
     def of(cls, result: RunResult, host_pages: float | None = None) -> Endurance:
-        """Of a run, and of all that the host wrote in it unless told otherwise."""
+        """Of a run, and by default of all that the host wrote in it."""
         drive, written = result.json["drive"], result.json["wear"]["host_pages_written"]
         assert drive is not None and written is not None, "of a run"
         return cls(

@@ -118,10 +118,10 @@ def formula_page(
         tiles=[],
         table=Table(header, rows),
         explained=[
-            "RL = 1 - A / (S (P + (1 - P) M)). It knows uniform random writes and victims that hold the average "
-            "of valid pages. Under uniform writes it errs on the safe side, by up to 2, for cleaning that chooses "
-            "its victims does better; static data and uneven wear can turn that around. experiments/lifetime "
-            "holds it against drives played to their end."
+            "RL = 1 - A / (S (P + (1 - P) M)). It assumes uniform random writes and victims with the average number "
+            "of valid pages. Under uniform writes it is too low, by a factor of up to 2, because cleaning that "
+            "chooses its victims does better; static data and uneven wear can make it too high. experiments/lifetime "
+            "compares it with drives played to their end of life."
         ],
         sections=[Section("formula", "Over the reserved range", [chart])],
         columns=columns,

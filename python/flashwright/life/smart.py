@@ -20,7 +20,7 @@ _ALL = "smartctl -j -a DEVICE"
 
 
 class SmartError(FlashwrightError):
-    """SMART data can't be read, or does not tell what is needed."""
+    """SMART data can't be read, or lacks what is needed."""
 
     general_hint = (
         "as root: `smartctl -j -a /dev/sdX > smart.json` or `nvme smart-log -o json /dev/nvme0`"
@@ -29,7 +29,7 @@ class SmartError(FlashwrightError):
 
 @dataclass(frozen=True)
 class Smart:
-    """What a drive says of its wear. None is what it does not say.
+    """What a drive reports about its wear; None where it reports nothing.
 
     Attributes
     ----------
@@ -106,7 +106,7 @@ class Smart:
         return max(0.0, 1 - used) / used * self.power_on_hours / HOURS_A_YEAR
 
     def years_to(self, endurance: float) -> float | None:
-        """Years until so many bytes are written (a rating in TBW), at the drive's own write rate.
+        """Years until this many bytes are written (a rating in TBW), at the drive's own write rate.
 
         Parameters
         ----------
@@ -131,7 +131,7 @@ def read(path: Path) -> Smart:
     Raises
     ------
     SmartError
-        If it can't be read, is something else, or says nothing of wear.
+        If it can't be read, is something else, or has no wear data.
     """
     try:
         text = path.read_text(encoding="utf-8-sig")

@@ -1,8 +1,8 @@
-"""The quantitative claims of the five sources, each run again and held against what its paper says.
+"""The quantitative claims of the five sources, each run again and compared with what its paper says.
 
 A paper is a folder, by default one of ``experiments/`` beside this file. What it claims is in its TOML files
 (:class:`Claim`). What is run for that is in its Python files, as *parts* (:func:`part`), lists of jobs that several
-claims may rest on, and *judges* (:func:`claim`), which hold the results of parts against a claim's own rule. ::
+claims may rest on, and *judges* (:func:`claim`), which compare the results of parts with a claim's own rule. ::
 
     experiments/dftl/   paper.toml   who and where
                         claims.toml  id, entry, where, class, says, rule, why

@@ -38,11 +38,11 @@ class Verdict(StrEnum):
     CONSTRUCTION = "by construction"
     """It agrees, and could not do otherwise: our files hold the paper's values, or our design implies the result."""
     DIRECTION = "direction only"
-    """The sign or the order is the paper's; the magnitude is not, or a stand-in can't tell it."""
+    """The sign or the order is the paper's; the magnitude is not, or a stand-in can't show it."""
     NOT = "not reproduced"
-    """It came out otherwise."""
+    """Our result differs."""
     UNTESTABLE = "not testable"
-    """Nothing that can be run here decides it."""
+    """Nothing that can be run here can decide it."""
 
     @classmethod
     def of(cls, met: bool, direction: bool = False) -> Verdict:
@@ -207,7 +207,7 @@ class Answer:
     workload : str
         What was played, where that was decided only then (a real trace, or the labelled stand-in).
     why : str
-        In place of the claim's, where the paragraph hangs on the results.
+        In place of the claim's, where the paragraph depends on the results.
     plots : sequence of Plot
         The source's figure with our values.
     """

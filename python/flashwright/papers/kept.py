@@ -69,8 +69,9 @@ def renewed(document: Mapping[str, Any], read: Mapping[str, Paper]) -> dict[str,
         claim = known.get((each["paper"], each["id"]))
         if claim is None:
             raise ConfigError(
-                f"--from-json: found the claim {each['paper']}/{each['id']}, expected one of the papers'",
+                f"document: found the claim {each['paper']}/{each['id']}, expected one of the papers'",
                 "",
+                parameters=["document"],
             )
         judged = each.get("judged", each["verdict"])  # files of before had one verdict
         verdict = None if judged is None else claim.counted(Verdict(judged)).value

@@ -22,15 +22,15 @@ __all__ = [
 _VERDICTS = [each.value for each in Verdict]
 HEAD = "<!-- Written by `flashwright reproduce --markdown`; change the papers' files instead. -->"
 RULE = (
-    "Each claim has a rule of its own and is judged by it alone. *Direction only*: the sign or the order is the "
+    "Each claim has its own rule and is judged by that rule alone. *Direction only*: the sign or the order is the "
     "paper's, but the magnitude is not, or a stand-in for a trace that is not public cannot show it. "
     "*Fitted*: it agrees, but a constant of ours was fitted to the paper's figure. *By construction*: it agrees, but "
     "could not do otherwise, because our own files hold the paper's values or our design implies the result. Neither "
-    "of these two counts as reproduced. A verdict that holds under one reading of the source only says so."
+    "of these two counts as reproduced. A verdict that holds under only one reading of the source says so."
 )
 CLASSES = (
     "Classes: A exact; B simulation of public or generated input; C simulation that lacks a trace or parameters; D "
-    "measured on hardware; E cited from elsewhere; text without a number."
+    "measured on hardware; E cited from elsewhere; text: a statement without a number."
 )
 
 
@@ -95,8 +95,8 @@ def rested_on(document: Mapping[str, Any]) -> str:
     document : mapping
         As :meth:`Reproduction.to_json` gives it.
     """
-    how = "quick run (shapes, no magnitudes)" if document["quick"] else "full run"
-    traces = "with the real traces at hand" if document["traces"] else "without real traces"
+    how = "quick run (trends, no magnitudes)" if document["quick"] else "full run"
+    traces = "with the real traces available" if document["traces"] else "without real traces"
     return (
         f"Flashwright {document['version']}, {document['date']}: a {how} {traces}; "
         f"{document['runs']:,} runs, {document['cpu_s'] / 60:.0f} minutes of one core"
@@ -114,8 +114,8 @@ def pages(document: Mapping[str, Any]) -> dict[str, str]:
     Returns
     -------
     dict of str to str
-        By file name: ``index.md`` with counts by paper and verdict, and a page for each paper with its claims and with
-        what is to be said where ours differs.
+        By file name: ``index.md`` with counts by paper and verdict, and a page for each paper with its claims and,
+        where ours differs, the reason.
     """
     claims: Sequence[Mapping[str, Any]] = document["claims"]
     by_paper = {name: list(of) for name, of in groupby(claims, lambda each: str(each["paper"]))}
@@ -129,7 +129,7 @@ def _index(document: Mapping[str, Any], by_paper: Mapping[str, Sequence[Mapping[
     lines = [
         HEAD,
         "",
-        "# Claims of papers",
+        "# Published claims, checked",
         "",
         f"{rested_on(document)}.",
         "",
@@ -155,7 +155,7 @@ def _index(document: Mapping[str, Any], by_paper: Mapping[str, Sequence[Mapping[
         ]
     read = [each for each in claims if each["reading"]]
     if read:
-        lines += ["", "## Verdicts that hold under one reading only", ""]
+        lines += ["", "## Verdicts that hold under only one reading", ""]
         lines += _table("claim", "verdict", "only with")
         lines += [_row(_link(each), verdict_of(each), each["reading"]) for each in read]
     return "\n".join(lines) + "\n"

@@ -37,11 +37,11 @@ _TONES: dict[str, Tone] = {
 _MEANINGS: dict[str, str] = {
     Verdict.REPRODUCED: "The claim's rule is met.",
     Verdict.FITTED: "It agrees, but a constant of ours was fitted to the paper's figure: no test.",
-    Verdict.CONSTRUCTION: "It agrees, but could not do otherwise: the result is among our inputs.",
-    Verdict.DIRECTION: "The sign or the order is the paper's; the magnitude is not, or a stand-in can't tell it.",
-    Verdict.NOT: "It came out otherwise.",
-    Verdict.UNTESTABLE: "Nothing that can be run here decides it.",
-    NOT_JUDGED: "A run failed that the claim rests on.",
+    Verdict.CONSTRUCTION: "It agrees, but could not do otherwise: the result is one of our inputs.",
+    Verdict.DIRECTION: "The sign or the order is the paper's; the magnitude is not, or a stand-in can't show it.",
+    Verdict.NOT: "Our result differs.",
+    Verdict.UNTESTABLE: "Nothing that can be run here can decide it.",
+    NOT_JUDGED: "A run that the claim rests on failed.",
 }
 
 
@@ -76,9 +76,9 @@ def claims_page(document: Mapping[str, Any]) -> Findings:
         ]
         for name, of in by_paper.items()
     }
-    quick = "A quick run: shapes, no magnitudes; only verdicts of a full run count."
+    quick = "A quick run: trends, no magnitudes; only verdicts of a full run count."
     return Findings(
-        title="The papers' claims, run again",
+        title="Published claims, checked",
         facts=[
             ("version", document["version"]),
             ("date", document["date"]),

@@ -110,7 +110,8 @@ def folder_of_papers(folder: str | os.PathLike[str] | None = None) -> Path:
     if not any(path.glob("*/paper.toml")):
         raise ConfigError(
             f"experiments: found no papers in {path}, expected folders that hold a paper.toml",
-            "without --experiments and FLASHWRIGHT_EXPERIMENTS, the papers that come with Flashwright are used",
+            "without experiments= and FLASHWRIGHT_EXPERIMENTS, the papers that come with Flashwright are used",
+            parameters=["experiments"],
         )
     return path.resolve()
 

@@ -224,7 +224,7 @@ def counts_of(verdicts: Iterable[str | None]) -> dict[str, int]:
 
 
 def choose(read: Mapping[str, Paper], wanted: Sequence[str] = ()) -> list[Claim]:
-    """The claims that some words ask for.
+    """The claims that some words select.
 
     Parameters
     ----------
@@ -237,7 +237,7 @@ def choose(read: Mapping[str, Paper], wanted: Sequence[str] = ()) -> list[Claim]
     Raises
     ------
     ConfigError
-        If a word asks for nothing.
+        If a word selects nothing.
     """
     every = [each for paper in read.values() for each in paper.claims]
     if not wanted:
@@ -247,8 +247,9 @@ def choose(read: Mapping[str, Paper], wanted: Sequence[str] = ()) -> list[Claim]
         found = [each for each in every if word.lower() in _names(each)]
         if not found:
             raise ConfigError(
-                f"CLAIM: found {word!r}, expected a paper ({', '.join(read)}), PAPER/ENTRY or a claim's id",
+                f"wanted: found {word!r}, expected a paper ({', '.join(read)}), PAPER/ENTRY or a claim's id",
                 _meant(word.lower(), every),
+                parameters=["wanted"],
             )
         taken |= {each.id for each in found}
     return [each for each in every if each.id in taken]
@@ -260,7 +261,9 @@ def _meant(word: str, every: Sequence[Claim]) -> str:
         return f"did you mean {' or '.join(of_papers)}?"
     known = sorted({name for each in every for name in _names(each)})
     close = difflib.get_close_matches(word, known, 1)
-    return f"did you mean {close[0]}?" if close else "--list names all of them"
+    return (
+        f"did you mean {close[0]}?" if close else "`flashwright reproduce --list` names all of them"
+    )
 
 
 def _names(each: Claim) -> set[str]:
@@ -337,7 +340,7 @@ def reproduce(
     experiments : path, optional
         Folder of the papers.
     workers : int, optional
-        Processes; by default one a core.
+        Processes; by default one per core.
     dask : str, optional
         The address of a Dask scheduler, whose workers compute instead; they need the papers' folder at the same place.
     progress : callable, optional
@@ -384,7 +387,11 @@ def reproduce(
 def _folder(path: str | os.PathLike[str]) -> Path:
     folder = Path(path)
     if not folder.is_dir():
-        raise ConfigError(f"traces: {folder}: not a folder", "leave it out to play stand-ins")
+        raise ConfigError(
+            f"traces: {folder}: not a folder",
+            "leave it out to play stand-ins",
+            parameters=["traces"],
+        )
     return folder
 
 
@@ -426,5 +433,5 @@ def _judge(
             if id_ in wanted:
                 answers[id_] = Judged(wanted[id_], replace(answer, plots=tuple(answer.plots)))
         if each.id not in answers:
-            answers[each.id] = Judged(each, None, "its judge gave no answer to it")
+            answers[each.id] = Judged(each, None, "its judge returned no answer for it")
     return tuple(answers[each.id] for each in claims)

@@ -143,7 +143,7 @@ class Columns:
 
 
 def short(value: float, digits: int) -> float | int | None:
-    """A number for a plot, of so many significant digits; None for what is not finite."""
+    """A number for a plot, with this many significant digits; None for what is not finite."""
     if not math.isfinite(value):
         return None
     short = float(f"{value:.{digits}g}")

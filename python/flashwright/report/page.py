@@ -65,7 +65,7 @@ class Findings:
     document
         What the reader can download as JSON.
     more
-        Further tables below the charts: heading, table, and what is said below it.
+        Further tables below the charts: heading, table, and the text below it.
     meanings
         What tiles and badges mean, by their words: shown when the pointer is on them, in a list, and on paper.
     """
@@ -99,7 +99,7 @@ def write_findings(path: Path, found: Findings) -> None:
     path
         The file to write; an older one is replaced. Its folder must exist.
     found
-        What stands in it.
+        Its text.
 
     Raises
     ------

@@ -13,7 +13,7 @@ Tone = Literal["good", "warn", "bad", "plain"]
 
 @dataclass(frozen=True)
 class Badge:
-    """A short remark that nobody should miss: its colour, its words, and what the pointer is told."""
+    """A short remark that nobody should miss: its colour, its words, and its tooltip."""
 
     tone: Tone
     shown: str
@@ -27,7 +27,7 @@ class Cell:
     Attributes
     ----------
     shown
-        What stands in it.
+        Its text.
     value
         What it sorts by; None goes last. A column without any value sorts by what is shown.
     best

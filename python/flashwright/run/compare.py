@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import itertools
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,8 +14,8 @@ from flashwright.errors import ConfigError, DeviceError, WorkloadError
 from flashwright.run.results import RunResult, Runs
 from flashwright.run.run import PlaySettings, Run, RunInterrupted, RunSettings
 from flashwright.run.ssd import Ssd
+from flashwright.run.varied import WORKLOAD, as_source, as_time_scale, as_whole, name_of, with_keys
 from flashwright.support.arguments import checked
-from flashwright.support.core import _core
 from flashwright.support.progress import Progress
 from flashwright.traces import workloads
 
@@ -33,7 +32,7 @@ __all__ = [
     "variants",
 ]
 
-_WORKLOAD = "workload."
+
 OF_RUN = ("workload", "precondition", "depth", "time-scale", "requests", "warmup")
 """What can be varied beside settings of the drive and keys of the workload."""
 
@@ -79,7 +78,7 @@ def is_of_drive(key: str) -> bool:
     >>> is_of_drive("gc.victim"), is_of_drive("workload.rate"), is_of_drive("depth")
     (True, False, False)
     """
-    return key not in OF_RUN and not key.startswith(_WORKLOAD)
+    return key not in OF_RUN and not key.startswith(WORKLOAD)
 
 
 class Maker:
@@ -128,17 +127,17 @@ class Maker:
                 settings = replace(settings, policies=(*settings.policies, _policy(key, value)))
                 varied[key] = policies.name_of(value)
             elif key == "workload":
-                source = _source(value)
+                source = as_source(value)
                 varied[key] = name_of(source)
-            elif key.startswith(_WORKLOAD):
-                of_workload[key.removeprefix(_WORKLOAD)] = value
+            elif key.startswith(WORKLOAD):
+                of_workload[key.removeprefix(WORKLOAD)] = value
             elif key == "precondition":
                 preconditioning = ssd.precondition(str(value)).preconditioning
             elif key == "time-scale":
-                settings = replace(settings, time_scale=_time_scale(value))
+                settings = replace(settings, time_scale=as_time_scale(value))
             elif key in OF_RUN:
                 least = 0 if key == "warmup" else 1
-                number: Any = {key: _whole(key, value, least)}
+                number: Any = {key: as_whole(key, value, least)}
                 settings = replace(settings, **number)
             else:
                 of_drive[key] = value
@@ -146,7 +145,7 @@ class Maker:
             settings.to_json(preconditioning or "empty")
         _expect_no_substitute(of_drive, settings)
         if of_workload:
-            source = _with_keys(source, of_workload)
+            source = with_keys(source, of_workload)
             _expect_an_effect(of_workload, settings)
         if of_drive:
             ssd, moot = self._drive(of_drive)
@@ -195,7 +194,7 @@ def distinct(keys: Iterable[str], made: Iterable[Variant]) -> list[Variant]:
             raise ConfigError(
                 f"{key}: found it varied under other translation layers only, expected "
                 f"ftl.scheme = {key.split('.')[1]}",
-                "all runs would be alike",
+                "all runs would be identical",
             )
     return list(found.values())
 
@@ -250,7 +249,7 @@ def variants(
     for variant in made:
         variant.ssd.check()
         if variant.settings.policies or not all(is_of_drive(key) for key in variant.varied):
-            # What the drive itself can't take is for its own run to tell.
+            # What the drive itself can't take is reported by its own run.
             with contextlib.suppress(DeviceError):
                 variant.begin()
     return made
@@ -320,77 +319,19 @@ def _of_other_schemes(ssd: Ssd, keys: Iterable[str]) -> list[str]:
     ]
 
 
-def _source(value: object) -> workloads.Source:
-    return (
-        value
-        if isinstance(value, workloads.Workload | workloads.Trace)
-        else workloads.find(str(value))
-    )
-
-
-def name_of(source: workloads.Source) -> str:
-    """What a workload is called among what is varied.
-
-    Examples
-    --------
-    >>> name_of(workloads.uniform(write=0.5)), name_of(workloads.bundled("pgbench"))
-    ('uniform:write=0.5', 'bundled:pgbench')
-    """
-    return source.spec if isinstance(source, workloads.Workload) else source.name or source.path
-
-
-def _whole(key: str, value: object, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise WorkloadError(f"{key}: found {value!r}, expected a whole number from {least} up", "")
-    return value
-
-
-def _time_scale(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise WorkloadError(
-            f"time-scale: found {value!r}, expected a number from 0 to 1,000,000", ""
-        )
-    return value
-
-
-def _with_keys(source: workloads.Source, keys: Mapping[str, object]) -> workloads.Workload:
-    """The same workload with other values for some of its keys."""
-    if not isinstance(source, workloads.Workload):
-        raise WorkloadError(
-            f"{_WORKLOAD}{next(iter(keys))}: found it with a trace, expected a workload that has keys",
-            "play a generator (--workload SPEC), or vary depth or time-scale",
-        )
-    name, _, rest = source.spec.partition(":")
-    about = next(row for row in json.loads(_core.workloads()) if row["name"] == name)
-    known = [key["name"] for key in about["keys"]]
-    for key in keys:
-        if key not in known:
-            close = difflib.get_close_matches(key, known, 1)
-            raise WorkloadError(
-                f"{_WORKLOAD}{key}: found an unknown key of {name}, expected one of "
-                f"{', '.join(_WORKLOAD + each for each in known)}",
-                f"did you mean {_WORKLOAD}{close[0]}?" if close else None,
-            )
-    pairs: dict[str, object] = {}
-    for part in rest.split(",") if rest else []:
-        key, equals, value = part.partition("=")
-        pairs[key if equals else about["bare_key"]] = value if equals else part
-    pairs.update(keys)
-    return workloads.parse(f"{name}:{','.join(f'{key}={value}' for key, value in pairs.items())}")
-
-
 def _expect_an_effect(keys: Iterable[str], settings: RunSettings) -> None:
     """Refuse to vary what the pace of the run makes no difference of."""
     pace, moot = "", set[str]()
     if settings.depth is not None:
         pace, moot = "depth", {"rate", "arrival", "depth"}
     elif settings.time_scale is not None:
-        pace, moot = "time-scale", {"depth"}
+        pace, moot = "time_scale", {"depth"}
     for key in keys:
         if key in moot:
             raise WorkloadError(
-                f"{_WORKLOAD}{key} and {pace}: found both, expected one of them",
-                f"{pace} sets the pace whatever the workload's {key}, so all runs would be alike",
+                f"{WORKLOAD}{key} and {pace}: found both, expected one of them",
+                f"the latter sets the pace whatever the workload's {key}, so all runs would be identical",
+                parameters=[pace],
             )
 
 
@@ -439,7 +380,7 @@ def compare(
         Plays one variant, given its label and its drive, instead of :meth:`Ssd.play`; only settings of
         the drive can be varied then.
     seeds : int, optional
-        Plays each combination with so many consecutive seeds; :meth:`Runs.over_seeds` has means and intervals.
+        Plays each combination with this many consecutive seeds; :meth:`Runs.over_seeds` has means and intervals.
     progress : callable, optional
         Called a few times a second in each run.
     **settings
@@ -477,7 +418,11 @@ def compare(
     flashwright.errors.WorkloadError: workload.rate and depth: found both, expected one of them
     """
     if seeds < 1 or (seeds > 1 and each is not None):
-        raise ConfigError(f"seeds: found {seeds}, expected 1 or more, and 1 together with each", "")
+        raise ConfigError(
+            f"seeds: found {seeds}, expected 1 or more, and 1 together with each",
+            "",
+            parameters=["seeds", "each"],
+        )
     made = seeded(variants(ssd.settling(), workload, vary, RunSettings(**settings)), seeds)
     if each is not None:
         for key in vary:

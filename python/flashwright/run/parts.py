@@ -240,7 +240,7 @@ class Warned:
     >>> [warned.code for warned in run.warnings]
     ['not-settled', 'unmapped-reads', 'pace-overridden']
     >>> print(run.warnings[2])
-    the workload says depth=2, but depth 4 sets the pace of this run
+    the workload states depth=2, but depth 4 sets the pace of this run
     """
 
     code: str

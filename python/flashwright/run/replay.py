@@ -21,10 +21,11 @@ import pyarrow as pa
 from flashwright.drive.profilefile import host_profile, is_profile
 from flashwright.drive.profilefile import read as read_profile
 from flashwright.errors import ConfigError, Interrupted, WorkloadError
+from flashwright.run.flatfigures import runs_html
 from flashwright.run.parts import Latencies
-from flashwright.run.results import Reported, runs_html
+from flashwright.run.results import Reported
 from flashwright.run.run_report import Report
-from flashwright.run.ssd import Ssd
+from flashwright.run.ssd import Ssd, of_settings
 from flashwright.support.arguments import checked
 from flashwright.support.core import _core
 from flashwright.support.files import parse_toml, write_beside
@@ -42,7 +43,7 @@ _LOOK_S = 0.1
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ReplayResult(Reported, Tabular):
-    """What a replay found. Its JSON has the names of a run's; what a device does not tell is None there.
+    """What a replay found. Its JSON has the names of a run's; what a device does not reveal is None there.
 
     Attributes
     ----------
@@ -66,7 +67,7 @@ class ReplayResult(Reported, Tabular):
     response_distribution: dict[str, tuple[npt.NDArray[np.uint64], npt.NDArray[np.float64]]]
     lateness_distribution: tuple[npt.NDArray[np.uint64], npt.NDArray[np.float64]]
     label: str
-    # What a report reads of a run, and a device does not tell.
+    # What a report reads from a run, and a device does not reveal.
     erases_per_block: npt.NDArray[np.uint32] = field(
         default_factory=lambda: np.empty(0, np.uint32), repr=False
     )
@@ -191,7 +192,7 @@ def replay(
     workload : Workload, Trace or str
         What to play; text as ``--workload`` takes it, or ``"bundled:NAME"``.
     depth : int, optional
-        Closed loop with that many requests outstanding, 1 to 4,096 on a device; arrival times are then not looked at.
+        Closed loop with that many requests outstanding, 1 to 4,096 on a device; arrival times are then ignored.
     time_scale : float, optional
         Open loop with arrival times multiplied by this; 0.5 plays twice as fast.
     requests : int, optional
@@ -251,15 +252,16 @@ def replay(
     """
     _expect("requests", requests, 1, 2**63)
     _expect("depth", depth, 1, 1 << 20)
-    _expect("queue-depth", queue_depth, 1, 4096)
+    _expect("queue_depth", queue_depth, 1, 4096)
     _expect("seed", seed, 0, 2**64 - 1)
     time_scale, addresses = _under_new_names(speed, time_scale, wrap, addresses)
     if depth is not None and time_scale is not None:
         raise WorkloadError(
-            "--depth and --time-scale: found both, expected one of them",
-            "a closed loop (depth) does not look at arrival times, so there is nothing to scale",
+            "depth and time_scale: found both, expected one of them",
+            "a closed loop ignores arrival times, so there is nothing to scale",
+            parameters=["depth", "time_scale"],
         )
-    for name, value in (("--time-scale", time_scale), ("--time-limit", time_limit)):
+    for name, value in (("time_scale", time_scale), ("time_limit", time_limit)):
         if value is not None:
             expect_factor(name, value)
     source = workloads.find(workload) if isinstance(workload, str) else workload
@@ -267,8 +269,9 @@ def replay(
         source = changed(source, addresses=addresses or "reject")
     elif addresses is not None:
         raise WorkloadError(
-            "--addresses: found it with a generator, expected it with a trace only",
+            "addresses: found with a generator, expected only with a trace",
             "generators keep to the target's size",
+            parameters=["addresses"],
         )
     host = [
         *settings,
@@ -285,7 +288,10 @@ def replay(
         # Addresses that are fitted to the target all lie on it.
         "wrap": addresses in ("wrap", "dense"),
     }
-    core = _core.Replay(source.source_json(), json.dumps(asked))
+    try:
+        core = _core.Replay(source.source_json(), json.dumps(asked))
+    except ConfigError as error:
+        raise of_settings(error) from None
     try:
         while not core.wait(_LOOK_S):
             if progress is not None:
@@ -316,7 +322,8 @@ def expect_factor(name: str, value: float) -> None:
     if not (math.isfinite(value) and 1e-6 <= value <= 1e6):
         raise WorkloadError(
             f"{name}: found {value:g}, expected a number from 0.000001 to 1,000,000",
-            "--time-scale 0.5 plays twice as fast; --time-limit is in seconds",
+            "time_scale=0.5 plays twice as fast; time_limit=60 is a minute",
+            parameters=[name, "time_scale", "time_limit"],
         )
 
 
@@ -332,7 +339,9 @@ def _under_new_names(
         ("wrap", "addresses", wrap is not None and addresses is not None),
     ):
         if both:
-            raise WorkloadError(f"{old} and {new}: found both, expected {new} only", "")
+            raise WorkloadError(
+                f"{old} and {new}: found both, expected {new} only", "", parameters=[old, new]
+            )
     if speed is not None:
         warnings.warn("speed is now time_scale, its inverse", DeprecationWarning, stacklevel=3)
         expect_factor("speed", speed)
@@ -367,15 +376,17 @@ def _target(
         if not path.startswith("sim:"):
             if precondition is not None:
                 raise WorkloadError(
-                    "--precondition: found it with a device or file, expected it with sim:DEVICE only",
+                    "precondition: found with a device or file, expected only with sim:DEVICE",
                     "a real drive is preconditioned by playing writes on it",
+                    parameters=["precondition"],
                 )
             for setting in settings:
                 key = setting.partition("=")[0].strip()
                 if not key.startswith("host.") or key in _OF_DRIVES:
                     raise WorkloadError(
-                        f"--set {key}: found it with a device or file, expected it with sim:DEVICE only",
-                        "of a real drive only the schedulers before it can be set; see also --queue-depth",
+                        f"settings: {key}: found with a device or file, expected only with sim:DEVICE",
+                        "of a real drive only the schedulers before it can be set; see also queue_depth=",
+                        parameters=["settings", "queue_depth"],
                     )
             return {
                 "disk": {
@@ -388,11 +399,12 @@ def _target(
             }
         name = path.removeprefix("sim:")
         target = Ssd.from_toml(name) if "/" in name or name.endswith(".toml") else Ssd.named(name)
-    for option, given in (("--queue-depth", queue_depth is not None), ("--busy-poll", busy_poll)):
+    for option, given in (("queue_depth", queue_depth is not None), ("busy_poll", busy_poll)):
         if given:
             raise WorkloadError(
-                f"{option}: found it with a simulated drive, expected it with a device or file only",
+                f"{option}: found with a simulated drive, expected only with a device or file",
                 "the queue of a simulated drive is host.queue-depth in its description",
+                parameters=[option],
             )
     if settings:
         target = target.with_settings(settings)
@@ -436,4 +448,6 @@ def _profile(path: Path) -> list[str]:
 def _expect(name: str, value: int | None, least: int, most: int) -> None:
     if value is not None and not least <= value <= most:
         limit = f"{least} to {most:,}" if most < 2**20 else f"{least} up"
-        raise WorkloadError(f"--{name}: found {value}, expected a whole number from {limit}", "")
+        raise WorkloadError(
+            f"{name}: found {value}, expected a whole number from {limit}", "", parameters=[name]
+        )

@@ -79,19 +79,24 @@ class RunSettings:
             _expect("depth", self.depth, 1, 1 << 20)
         if self.depth is not None and self.time_scale is not None:
             raise WorkloadError(
-                "depth and time-scale: found both, expected one of them",
-                "a closed loop (depth) does not look at arrival times, so there is nothing to scale",
+                "depth and time_scale: found both, expected one of them",
+                "a closed loop ignores arrival times, so there is nothing to scale",
+                parameters=["depth", "time_scale"],
             )
         if self.time_scale is not None and not 0 <= self.time_scale <= 1e6:
             raise WorkloadError(
-                f"time-scale: found {self.time_scale}, expected 0 to 1,000,000", _TIME_SCALE_HINT
+                f"time_scale: found {self.time_scale}, expected 0 to 1,000,000",
+                _TIME_SCALE_HINT,
+                parameters=["time_scale"],
             )
         if self.audit_every and not self.verify:
             raise WorkloadError(
-                "audit: found it without verify, expected both", "add --verify (verify=True)"
+                "audit_every: found without verify=True, expected both",
+                "add verify=True",
+                parameters=["audit_every", "verify"],
             )
         _expect("warmup", self.warmup, 0, 2**63)
-        _expect("audit", self.audit_every, 0, 2**63)
+        _expect("audit_every", self.audit_every, 0, 2**63)
         if self.closeup is not None:
             _expect("closeup: first request", self.closeup[0], 0, 2**63)
             _expect("closeup: requests", self.closeup[1], 1, 2**63)
@@ -99,8 +104,9 @@ class RunSettings:
             _expect("snapshots", self.snapshots, 2, 1000)
             if self.window == "off":
                 raise WorkloadError(
-                    "snapshots: found them with window=off, expected a time series",
+                    'snapshots: found them with window="off", expected a time series',
                     "a snapshot is taken where a window ends",
+                    parameters=["snapshots", "window"],
                 )
         given = {
             each.name: getattr(self, each.name) for each in fields(self) if each.name != "policies"
@@ -127,6 +133,7 @@ class RunSettings:
         raise WorkloadError(
             f"window: found {self.window!r}, expected requests=N, time=10ms or off",
             "a window is the stretch that one point of the time series covers",
+            parameters=["window"],
         )
 
 
@@ -136,7 +143,11 @@ _TIME_SCALE_HINT = "arrival times are multiplied by it: 0.5 plays twice as fast"
 def _expect(name: str, value: int, least: int, most: int) -> None:
     if not least <= value <= most:
         limit = f"{least} to {most:,}" if most < 2**20 else f"{least} up"
-        raise WorkloadError(f"{name}: found {value}, expected a whole number from {limit}", "")
+        raise WorkloadError(
+            f"{name}: found {value}, expected a whole number from {limit}",
+            "",
+            parameters=[name.partition(":")[0]],
+        )
 
 
 class RunInterrupted(Interrupted):
@@ -204,7 +215,7 @@ class Run:
     @classmethod
     @checked()
     def load(cls, path: Path) -> Run:
-        """Take up a run that :meth:`save` wrote. It goes on exactly as it would have.
+        """Take up a run that :meth:`save` wrote. It continues exactly as it would have.
 
         Parameters
         ----------
@@ -250,7 +261,7 @@ class Run:
 
     @checked(count=(0, 2**63))
     def step(self, count: int) -> bool:
-        """Go on by about so many requests (pages while preconditioning).
+        """Continue by about this many requests (pages while preconditioning).
 
         Returns
         -------
@@ -304,11 +315,11 @@ class Run:
         progress : callable, optional
             Called a few times a second.
         stop_after : int, optional
-            Stop once so many requests were played in all, warm-up and earlier parts included.
+            Stop once this many requests were played in all, warm-up and earlier parts included.
         checkpoint : Path, optional
             Where the run is saved when it stops before its end, Ctrl-C included.
         checkpoint_every : float, optional
-            Save it every so many seconds too.
+            Save it every this many seconds too.
         label : str, optional
             What the result is called in comparisons.
 
@@ -339,8 +350,9 @@ class Run:
         result = self.result(label)
         if result is None:
             raise WorkloadError(
-                f"stop-after: {stop_after} requests end within the warm-up, so that nothing is measured yet",
+                f"stop_after: {stop_after} requests end within the warm-up, so that nothing is measured yet",
                 "stop later; a checkpoint was written if one was asked for",
+                parameters=["stop_after"],
             )
         return result
 

@@ -11,7 +11,7 @@ __all__ = ["Report"]
 
 
 class Precondition(TypedDict):
-    """What was done to the drive before the workload."""
+    """How the drive was preconditioned."""
 
     spec: str
     """The recipe, as `--precondition` takes it."""
@@ -20,7 +20,7 @@ class Precondition(TypedDict):
     workload: Settling | None
     """The workload as preconditioning. Null unless `spec` is `workload`."""
     steady: bool | None
-    """Whether the steady-state rule held in the end. Null unless `spec` is `steady`."""
+    """Whether the steady-state rule held at the end. Null unless `spec` is `steady`."""
     write_amplification_rounds: list[float] | None
     """Write amplification of each round of the steady-state rule. Null unless `spec` is `steady`."""
 
@@ -33,11 +33,11 @@ class Settling(TypedDict):
     requests: int
     """Requests played."""
     passes: int
-    """Whole passes of the trace; 0 of a workload that is none."""
+    """Whole passes of the trace; 0 for other workloads."""
     pages_written: int
     """Pages that requests asked to write."""
     capacities: float
-    """Those pages over the drive's logical pages."""
+    """`pages_written` over the drive's logical pages."""
 
 
 Search: TypeAlias = Literal["under-way", "settled", "gave-up", "nothing-written", "ended"]
@@ -62,7 +62,7 @@ class PaceOpenOpen(TypedDict):
 
 
 class PaceClosed(TypedDict):
-    """So that `depth` requests are outstanding; arrival times are not looked at."""
+    """Whenever fewer than `depth` requests are outstanding; arrival times are ignored."""
 
     closed: PaceClosedClosed
 
@@ -79,29 +79,29 @@ Ended: TypeAlias = Literal["complete", "time-limit", "interrupted", "failed", "w
 
 
 class Measured(TypedDict):
-    """What the figures cover."""
+    """The measured part of a run."""
 
     requests: int
     """Requests completed since measuring began."""
     duration_ns: int | None
-    """Time of the drive from where measuring began to the end of the latest request. Null where the drive has no
-    times."""
+    """Time on the drive's clock from the start of measuring to the end of the latest request. Null if the drive
+    has no timing."""
     warmup_requests: int
-    """Requests that were to be played before measuring began."""
+    """Requests of the warm-up, as it was set."""
 
 
 class Host(TypedDict):
-    """What the host asked for."""
+    """Work that the host asked for."""
 
     pages_read: int | None
     """Pages that requests asked to read. Counts a page once for each request that touches it. Null in a replay."""
     pages_written: int | None
-    """Pages that requests asked to write, whatever buffers took. Counts a page once for each request that touches
-    it. Null in a replay."""
+    """Pages that requests asked to write, including those that buffers absorbed. Counts a page once for each
+    request that touches it. Null in a replay."""
     pages_into_flash: int | None
-    """Host pages that were programmed: what buffers, schedulers and the controller let through. Counts what a
-    buffer held when measuring began, and not what it holds at the end. Equal to `pages_written` where nothing lies
-    before the flash. Null in a replay."""
+    """Host pages that were programmed: those that passed buffers, schedulers and the controller. Counts pages that
+    a buffer held when measuring began, but not those that it holds at the end. Equal to `pages_written` if no
+    buffer, scheduler or controller lies before the flash. Null in a replay."""
     pages_trimmed: int | None
     """Pages that requests asked to trim. Counts a page once for each request that touches it. Null in a replay."""
     bytes: int
@@ -126,7 +126,7 @@ class Requests(TypedDict):
 
 
 class LeftOut(TypedDict):
-    """Requests of the workload that were not played because the target must not be changed."""
+    """Requests of the workload that were not played because the device must not be changed."""
 
     writes: int
     """Writes left out."""
@@ -137,18 +137,18 @@ class LeftOut(TypedDict):
 
 
 class Target(TypedDict):
-    """What a replay was played on."""
+    """The device that a replay was played on."""
 
     name: str
-    """Its name or path."""
+    """The device's name or path."""
     capacity_bytes: int
-    """Its size."""
+    """The device's size."""
     block_bytes: int
-    """The least that it reads and writes."""
+    """The smallest unit that the device reads and writes."""
     queue_depth: int
-    """Requests that it takes at once."""
+    """Requests that the device accepts at once."""
     real_time: bool
-    """Whether its clock runs by itself."""
+    """Whether the device runs in real time."""
     writes_allowed: bool
     """Whether writes, trims and flushes were played."""
 
@@ -161,7 +161,7 @@ class Flash(TypedDict):
     programs: Causes
     """Pages programmed."""
     erases: Causes
-    """Blocks erased. Counts an erase under the cause of the step that ended in it."""
+    """Blocks erased. Counts an erase under the cause of the work that it completed."""
     oob_reads: Causes
     """Reads of a spare area alone."""
     reads_unmapped: int | None
@@ -169,24 +169,24 @@ class Flash(TypedDict):
 
 
 class Causes(TypedDict):
-    """Flash operations of one kind, by what set them off."""
+    """Flash operations of one kind, by cause."""
 
     host: int | None
     """For pages that requests asked for. Null in a replay."""
     gc: int | None
-    """By cleaning. Null in a replay."""
+    """For cleaning. Null in a replay."""
     merge: int | None
-    """By merges of log blocks with data blocks. Null in a replay."""
+    """For merges of log blocks with data blocks. Null in a replay."""
     padding: int | None
     """To complete blocks that a buffer wrote. Null in a replay."""
     translation: int | None
-    """For the mapping table on flash. Counts what cleaning set off as well. Null in a replay."""
+    """For the mapping table on flash. Counts operations that cleaning caused as well. Null in a replay."""
     wear: int | None
     """To level wear. Null in a replay."""
     total: int | None
     """All of them. Null in a replay."""
     translation_in_gc: int | None
-    """The part of `translation` that cleaning set off. Null in a replay."""
+    """The part of `translation` that cleaning caused. Null in a replay."""
 
 
 class Settled(TypedDict):
@@ -195,38 +195,39 @@ class Settled(TypedDict):
     verdict: Verdict
     """The verdict."""
     since_request: int | None
-    """The measured request from which on the drive was settled; 0 where it was so before. Null where it was not."""
+    """The measured request from which on the drive was settled; 0 if it had settled before. Null if it did not
+    settle."""
     confidence: float | None
-    """How often such a verdict was right, to 3 %, against a run ten times as long. Null unless settled."""
+    """How often such a verdict was right to 3 %, compared with a run ten times as long. Null unless settled."""
     write_amplification: float | None
     """Write amplification of the settled part of the run, preconditioning by the workload included. Null unless
     settled."""
     interval: list[float] | None
-    """95 % interval of the measured write amplification, from the means of batches: its ends. Null where too
-    little was written to tell."""
+    """95 % interval of the measured write amplification, from the means of batches: its ends. Null if too little
+    was written to estimate it."""
     drift: float | None
-    """The largest relative difference between spans of the history. Null where too little was written to tell."""
+    """The largest relative difference between spans of the history. Null if too little was written to estimate it."""
     erases_per_block: float
-    """Erases a block, on average since the workload began."""
+    """Mean erases per block since the workload began."""
     why: str
-    """Why, in a sentence."""
+    """The reason for the verdict, in one sentence."""
     mend: str | None
-    """The option that mends it. Null where none does."""
+    """The option that would make the run settle. Null if none would."""
 
 
 Verdict: TypeAlias = Literal["settled", "transient", "too-short", "none"]
-"""What is known of a figure that depends on cleaning."""
+"""The state of a figure that depends on cleaning."""
 
 
 class Warning(TypedDict):
     """Something that a user should know before using the figures of a run."""
 
     code: str
-    """What programs know it by."""
+    """Its identifier for programs."""
     text: str
     """One sentence with its figures."""
     mend: str | None
-    """The options that mend it. Null where none does."""
+    """The options that correct it. Null if none does."""
 
 
 class Gc(TypedDict):
@@ -245,11 +246,11 @@ class Merges(TypedDict):
     """Merges of log-block schemes (Gupta 2009, Figure 2)."""
 
     switch: int | None
-    """The log block became the data block. Null under other schemes."""
+    """Switch merges: the log block became the data block. Null under other schemes."""
     partial: int | None
-    """The rest of the data block was copied into the log block first. Null under other schemes."""
+    """Partial merges: the rest of the data block was copied into the log block first. Null under other schemes."""
     full: int | None
-    """Both were copied into a fresh block. Null under other schemes."""
+    """Full merges: both were copied into an erased block. Null under other schemes."""
     full_by_data_blocks: list[int] | None
     """Item n: reclaims of a log block whose full merges touched n data blocks (Gupta 2009, Figure 7). Null under
     other schemes."""
@@ -259,35 +260,35 @@ class MappingCache(TypedDict):
     """The cached mapping table of schemes that keep theirs on flash."""
 
     lookups: int | None
-    """Translations asked for. Null under schemes whose table is in RAM as a whole."""
+    """Translations requested. Null under schemes that keep the whole table in RAM."""
     hits: int | None
     """Translations found in RAM. Null as `lookups`."""
     hit_ratio: float | None
     """`hits` over `lookups`, 0 to 1. Null as `lookups`, and without a lookup."""
     evictions: int | None
-    """Entries that left the cache. Null as `lookups`."""
+    """Entries evicted from the cache. Null as `lookups`."""
     dirty_evictions: int | None
-    """Entries that left the cache and had to be written to flash. Null as `lookups`."""
+    """Evicted entries that had to be written to flash. Null as `lookups`."""
 
 
 class Buffer(TypedDict):
     """The RAM before the translation layer."""
 
     writes: int | None
-    """Pages that reached the RAM to be written. Null on a drive without RAM."""
+    """Pages written that reached the RAM. Null on a drive without RAM."""
     write_hits: int | None
-    """Pages of them that overwrote one in RAM. Null on a drive without RAM."""
+    """Pages of `writes` that overwrote a page in RAM. Null on a drive without RAM."""
     write_hit_ratio: float | None
     """`write_hits` over `writes`, 0 to 1. Null on a drive without RAM, and without a write."""
     reads: int | None
-    """Pages that reached the RAM to be read. Null on a drive without RAM."""
+    """Pages read that reached the RAM. Null on a drive without RAM."""
     read_hits: int | None
-    """Pages of them that were answered from RAM. Null on a drive without RAM."""
+    """Pages of `reads` that were answered from RAM. Null on a drive without RAM."""
     read_hit_ratio: float | None
     """`read_hits` over `reads`, 0 to 1. Null on a drive without RAM, and without a read."""
     destages: int | None
-    """Times that something was written to flash to make room or to flush. Counts a block once. Null on a drive
-    without RAM."""
+    """Destages: writes from RAM to flash, to make room or to flush. Counts a block once. Null on a drive without
+    RAM."""
     block_destages: int | None
     """Destages of blocks that asked for an erase block of their own or for padding. Null on a drive without RAM."""
     pages_destaged: int | None
@@ -297,19 +298,19 @@ class Buffer(TypedDict):
     pages_padded: int | None
     """Pages read from flash and written again to complete blocks. Null on a drive without RAM."""
     pages_dropped: int | None
-    """Pages that left without a write, since flash held them already. Null on a drive without RAM."""
+    """Pages evicted without a write because flash held them already. Null on a drive without RAM."""
     flushes: int | None
     """Flushes that had to write. Null on a drive without RAM."""
     pages_forced: int | None
-    """Pages written past the RAM because the host wanted them on flash at once. Null on a drive without RAM."""
+    """Pages written past the RAM because the host demanded them on flash at once. Null on a drive without RAM."""
     partition: Partition | None
-    """How RAM was shared with the mapping table. Null where it is not."""
+    """How RAM was shared with the mapping table. Null if it is not shared."""
     extra: dict[str, float | None] | None
-    """What only this manager counts, by name. Null on a drive without RAM."""
+    """Counts of this manager alone, by name. Null on a drive without RAM."""
 
 
 class Partition(TypedDict):
-    """How RAM was shared between buffer and mapping table: the latest points, at most 4,096, a column each."""
+    """How RAM was shared between buffer and mapping table: the latest points, at most 4,096, one array per column."""
 
     requests: list[int]
     """Requests since measuring began."""
@@ -323,9 +324,9 @@ class Scheme(TypedDict):
     """The translation layer."""
 
     ram_bytes: int
-    """RAM that its tables take, by the entry sizes of its settings."""
+    """RAM of its tables, computed from the entry sizes in its settings."""
     extra: dict[str, float | None]
-    """What only this scheme counts, by name."""
+    """Counts of this scheme alone, by name."""
 
 
 class Wear(TypedDict):
@@ -338,7 +339,7 @@ class Wear(TypedDict):
     host_pages_written: int | None
     """Pages that the host asked to write, preconditioning included. Null in a replay."""
     endurance_efficiency: float | None
-    """Host pages written over the programs that the flash has by its rated cycles. Null where blocks do not wear
+    """Host pages written over all page programs that the flash's rated cycles allow. Null if blocks do not wear
     out."""
 
 
@@ -346,15 +347,15 @@ class ErasesPerBlock(TypedDict):
     """Erases of a block."""
 
     min: int | None
-    """Of the block erased least. Null in a replay."""
+    """Erases of the least erased block. Null in a replay."""
     max: int | None
-    """Of the block erased most. Null in a replay."""
+    """Erases of the most erased block. Null in a replay."""
     mean: float | None
     """Mean over all blocks. Null in a replay."""
     stdev: float | None
     """Standard deviation over all blocks. Null in a replay."""
     coefficient_of_variation: float | None
-    """`stdev` over `mean`. Null in a replay, and where nothing was erased."""
+    """`stdev` over `mean`. Null in a replay, and if nothing was erased."""
 
 
 class Times(TypedDict):
@@ -377,7 +378,7 @@ class LatencySummary(TypedDict):
     significant digits."""
 
     count: int
-    """Requests whose times were taken; 0 where the drive has no times."""
+    """Requests whose times were measured; 0 if the drive has no timing."""
     mean: float | None
     """Mean. Null without a request."""
     stdev: float | None
@@ -391,107 +392,107 @@ class LatencySummary(TypedDict):
     p99_9: int | None
     """The time below or at which 99.9 % of the requests lie. Null without a request."""
     max: int | None
-    """The longest. Null without a request."""
+    """The longest time. Null without a request."""
 
 
 class Throughput(TypedDict):
     """Rates over the measured time."""
 
     iops: float | None
-    """Reads and writes a second. Null where no time passed."""
+    """Reads and writes per second. Null if no time passed."""
     bytes_per_s: float | None
-    """Bytes read and written a second. Null where no time passed."""
+    """Bytes read and written per second. Null if no time passed."""
 
 
 class Controller(TypedDict):
-    """Counts of a [`super::Controller`]. Bytes that came are flushed, dropped by a trim, or still in the buffer:
-    `write_buffer_bytes - write_buffer_hit_bytes = flushed_bytes + dropped_bytes +` what waits there."""
+    """Counts of a [`super::Controller`]. Buffered bytes are flushed, dropped by a trim, or still in the buffer:
+    `write_buffer_bytes - write_buffer_hit_bytes = flushed_bytes + dropped_bytes +` the bytes still buffered."""
 
     write_buffer_hits: int
     """Writes, or parts of writes larger than the buffer, for which the write buffer needed no new room."""
     write_buffer_bytes: int
     """Bytes of writes that went into the write buffer."""
     write_buffer_hit_bytes: int
-    """Bytes of those that replaced buffered ones."""
+    """Bytes of writes that replaced buffered ones."""
     write_buffer_read_hits: int
     """Reads served from the write buffer."""
     write_through_bytes: int
-    """Bytes of writes that passed by the write buffer, or found none."""
+    """Bytes of writes that bypassed the write buffer, or were made without one."""
     flushes: int
-    """Entries of the write buffer that went to the flash."""
+    """Entries of the write buffer that were written to the flash."""
     flushes_forced: int
-    """Those of them that something waited for: room, a flush, a request for the same sectors."""
+    """Flushed entries that something waited for: room, a flush, a request for the same sectors."""
     flushed_bytes: int
-    """Bytes of the write buffer that went to the flash."""
+    """Bytes of the write buffer that were written to the flash."""
     dropped_bytes: int
-    """Bytes of the write buffer that a trim made needless."""
+    """Bytes of the write buffer that a trim dropped."""
     read_buffer_hits: int
     """Reads served from the read buffer."""
     prefetched_bytes: int
     """Bytes read ahead."""
     prefetched_used_bytes: int
-    """Bytes read ahead that a read was served with."""
+    """Bytes read ahead that served a read."""
     turnarounds: int
-    """Times that the flash changed between reading and writing, if that costs time."""
+    """Number of times that the flash switched between reading and writing, if that costs time."""
 
 
 class HostLayer(TypedDict):
-    """What a scheduler before the drive did since measuring began."""
+    """Figures of a scheduler before the drive since measuring began."""
 
     scheduler: str
     """Its name."""
     requests: int
-    """Requests taken from above."""
+    """Requests received from the layer above."""
     back_merges: int
-    """Requests merged behind a queued one."""
+    """Back merges: requests appended to a queued one."""
     front_merges: int
-    """Requests merged before a queued one."""
+    """Front merges: requests prepended to a queued one."""
     joined: int
-    """Queued requests that grew until they met, and were joined."""
+    """Queued requests that grew until they were adjacent and were joined."""
     held_for_order: int
-    """Requests that waited for an earlier one with the same sectors."""
+    """Requests that waited for an earlier one on the same sectors."""
     held_for_room: int
     """Requests that found the queue full."""
     reads: Dispatched
-    """Reads handed on."""
+    """Reads dispatched."""
     writes: Dispatched
-    """Writes handed on."""
+    """Writes dispatched."""
     others: int
-    """Trims and flushes handed on."""
+    """Trims and flushes dispatched."""
     read_waits: Waited
     """Waits of reads."""
     write_waits: Waited
     """Waits of writes."""
     extra: dict[str, float | None]
-    """What only this scheduler counts, by name."""
+    """Counts of this scheduler alone, by name."""
 
 
 class Dispatched(TypedDict):
-    """Requests that a scheduler handed on, in one direction."""
+    """Requests that a scheduler dispatched in one direction."""
 
     requests: int
-    """All."""
+    """All requests."""
     bytes: int
     """Their bytes."""
     aligned_at_start: int | None
-    """Those that begin at a multiple of the clustered page. Null where that is unknown."""
+    """Requests that begin at a multiple of the clustered page. Null if its size is unknown."""
     aligned_at_both_ends: int | None
-    """Those that begin and end at one. Null where that is unknown."""
+    """Requests that begin and end at a multiple of the clustered page. Null if its size is unknown."""
     within_buffer: int | None
-    """Those no longer than the drive's buffer of their direction. Null where that is unknown or absent."""
+    """Requests no longer than the drive's buffer of their direction. Null if that buffer is unknown or absent."""
     above_buffer: int | None
-    """Those longer. Null where that is unknown or absent."""
+    """Requests longer than the drive's buffer of their direction. Null if that buffer is unknown or absent."""
     bytes_mean: float | None
     """Mean size. Null without a request."""
 
 
 class Waited(TypedDict):
-    """How long requests waited in a scheduler before they were handed on."""
+    """How long requests waited in a scheduler before it dispatched them."""
 
     total_ns: int
-    """Sum over all requests handed on, in nanoseconds."""
+    """Sum over all dispatched requests, in nanoseconds."""
     longest_ns: int
-    """The longest: the starvation time."""
+    """The longest wait: the starvation time."""
     mean_ns: float | None
     """Mean wait. Null without a request."""
 
@@ -500,10 +501,10 @@ class Busy(TypedDict):
     """How busy the parts of the drive were."""
 
     dies: list[float] | None
-    """By die, channel by channel, 0 to 1; one number for the drive under `timing.model = "serial"`, none without
+    """By die, channel by channel, 0 to 1; one number for the drive under `timing.model = "serial"`, empty without
     timing. Null in a replay."""
     channels: list[float] | None
-    """By channel, 0 to 1; none without `timing.model = "parallel"`. Null in a replay."""
+    """By channel, 0 to 1; empty unless `timing.model = "parallel"`. Null in a replay."""
 
 
 class Verify(TypedDict):
@@ -512,7 +513,7 @@ class Verify(TypedDict):
     enabled: bool | None
     """Whether every read was checked and the state audited. Null in a replay."""
     violations: int | None
-    """What was found wrong. Null without the verify mode."""
+    """Number of violations. Null without the verify mode."""
 
 
 class Drive(TypedDict):
@@ -523,22 +524,22 @@ class Drive(TypedDict):
     physical_pages: int
     """Pages of the flash."""
     logical_bytes: int
-    """Its size for the host."""
+    """The capacity that the host sees."""
     cautions: list[str]
-    """What is dear about its configuration, a sentence each."""
+    """Costly properties of its configuration, one sentence each."""
     state_digest: str
     """Digest of where every logical page lies and how worn every block is, at the end."""
 
 
 class Cost(TypedDict):
-    """What the run cost here; the only figures that differ from one machine to another."""
+    """CPU time and memory that the run took; the only figures that differ between machines."""
 
     cpu_s: float
     """Processor time of the process."""
     requests_per_cpu_s: float | None
-    """Requests played, warm-up included, over `cpu_s`. Null where that is 0."""
+    """Requests played, warm-up included, over `cpu_s`. Null if that is 0."""
     peak_rss_bytes: int | None
-    """The most memory that the process ever held. Null where the system does not tell."""
+    """Peak memory of the process. Null if the system does not report it."""
 
 
 PolicyUsed = TypedDict(
@@ -554,53 +555,53 @@ PolicyUsed = TypedDict(
         "calls": int,
     },
 )
-"""A policy from outside the simulator that took part."""
+"""A policy from outside the simulator that the run used."""
 
 
 class Report(TypedDict):
-    """The JSON of a run: what `--json` writes, of `simulate` and of `replay`. A figure that does not apply is
-    null, never missing and never 0."""
+    """The JSON of a run, which `--json` of `simulate` and `replay` writes. A figure that does not apply is null,
+    never missing and never 0."""
 
     version: str
     """Version of Flashwright."""
     config: dict[str, Any]
-    """What was run: the configuration of a simulated drive, every default written out; of a real device its name
-    and how it was opened."""
+    """The device: the configuration of a simulated drive, with every default written out; for a real device, its
+    name and how it was opened."""
     seed: int
-    """The seed; with `version`, `config` and `workload` all it takes to run it again."""
+    """The seed. With `version`, `config` and `workload` it is all that is needed to repeat the run."""
     workload: str
     """The workload in words."""
     precondition: Precondition | None
-    """What was done to the drive before the workload. Null in a replay on a real device."""
+    """How the drive was preconditioned. Null in a replay on a real device."""
     pace: Pace
     """When requests were issued."""
     ended: Ended
     """How the run ended."""
     note: str | None
-    """Why it ended so. Null where it is complete."""
+    """Why it ended early. Null if it is complete."""
     measured: Measured
-    """What the figures cover."""
+    """The measured part of the run, which the figures cover."""
     host: Host
     """What the host asked for since measuring began."""
     requests: Requests
     """Requests by kind since measuring began."""
     left_out: LeftOut | None
-    """Requests that were not played because the target must not be changed. Null in a run."""
+    """Requests that were not played because the device must not be changed. Null in a run."""
     target: Target | None
-    """What the replay was played on. Null in a run."""
+    """The device that the replay was played on. Null in a run."""
     flash: Flash
     """What the flash did since measuring began."""
     settled: Settled | None
     """Whether the drive had settled under the workload. Null in a replay."""
     warnings: list[Warning]
-    """What to know before using the figures, the most important first."""
+    """Warnings about the figures, the most important first."""
     write_amplification: float | None
-    """`flash.programs.total` over `host.pages_written`: below 1 where buffers take writes. Null in a replay, and
-    where the host wrote nothing."""
+    """`flash.programs.total` over `host.pages_written`; below 1 if buffers absorb rewrites. Null in a replay, and
+    if the host wrote nothing."""
     write_amplification_into_flash: float | None
-    """`flash.programs.total` over `host.pages_into_flash`: what cleaning makes of the pages that buffers let
-    through. Equal to `write_amplification` where nothing lies before the flash. Null in a replay, and where no
-    page came through."""
+    """`flash.programs.total` over `host.pages_into_flash`: the amplification of the pages that reach the
+    translation layer. Equal to `write_amplification` if no buffer, scheduler or controller lies before the flash.
+    Null in a replay, and if no page reached the flash."""
     gc: Gc
     """Cleaning since measuring began."""
     merges: Merges
@@ -614,33 +615,33 @@ class Report(TypedDict):
     wear: Wear
     """Wear since the drive was new."""
     response_time_ns: Times
-    """Times from the arrival of a request to its end, queueing included."""
+    """Times from the arrival of a request to its completion, queueing included."""
     service_time_ns: Times
-    """Times from the drive taking a request to its end."""
+    """Times from the moment when the drive accepts a request to its completion."""
     lateness_ns: LatencySummary | None
-    """How much later than asked requests were handed over. Null in a run, and in a closed loop."""
+    """How late requests were submitted, compared with their arrival times. Null in a run, and in a closed loop."""
     throughput: Throughput
     """Rates over the measured time."""
     controller: Controller | None
-    """What the drive's controller did since measuring began. Null without one."""
+    """Figures of the drive's controller since measuring began. Null without one."""
     host_layers: list[HostLayer]
     """The schedulers before the drive, from the host down."""
     busy: Busy
-    """Share of the measured time for which each part of the drive was busy. Counts an operation under way where
-    measuring begins or ends as a whole."""
+    """Share of the measured time during which each part of the drive was busy. Counts operations in full that were
+    in progress when measuring began or ended."""
     verify: Verify
     """The verify mode."""
     violations: list[str] | None
-    """What the verify mode found wrong, a sentence each. Null in a replay."""
+    """Violations that the verify mode found, one sentence each. Null in a replay."""
     drive: Drive | None
     """The drive. Null in a replay."""
     digest: str | None
-    """Digest of every completion and of the drive's state: equal where two runs are. Null in a replay."""
+    """Digest of every completion and of the drive's state; identical runs have equal digests. Null in a replay."""
     run: Cost
-    """What the run cost here."""
+    """CPU time and memory that the run took on this machine."""
     workload_notes: list[str]
-    """What to know of the workload: labels, how addresses were fitted, lines that were skipped."""
+    """Notes on the workload: labels, how addresses were fitted, lines that were skipped."""
     application: dict[str, float | None] | None
-    """What a program above the drive did, by name. Null of other workloads."""
+    """Figures of a program above the drive, by name. Null for other workloads."""
     policies: list[PolicyUsed]
     """Policies from outside the simulator."""

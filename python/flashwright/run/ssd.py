@@ -176,7 +176,7 @@ class Ssd:
                 [f"{key}={_toml(key, value)}" for key, value in changes.items()]
             )
         except ConfigError as error:
-            raise ConfigError(str(error).replace("--set: ", "")) from None
+            raise ConfigError(str(error).replace("settings: ", "")) from None
 
     @checked()
     def with_settings(self, settings: Iterable[str]) -> Ssd:
@@ -192,7 +192,10 @@ class Ssd:
         >>> Ssd.named("default").with_settings(["gc.victim=fifo"])
         Ssd(4 GiB, 4 channels x 2 dies, page, victim=fifo)
         """
-        return replace(self, toml=_core.config_with(self.toml, list(settings)))
+        try:
+            return replace(self, toml=_core.config_with(self.toml, list(settings)))
+        except ConfigError as error:
+            raise of_settings(error) from None
 
     def _full_key(self, name: str) -> str:
         last = name.replace("_", "-")
@@ -205,7 +208,7 @@ class Ssd:
 
     @checked()
     def precondition(self, spec: str) -> Ssd:
-        """The same drive, brought into a state before each run. No time passes and nothing of it is measured.
+        """The same drive, preconditioned before each run. No time passes and nothing of it is measured.
 
         Parameters
         ----------
@@ -239,7 +242,7 @@ class Ssd:
         return self if self.preconditioning is not None else self.precondition("auto")
 
     def check(self) -> None:
-        """Find out whether the drive can be built, which reading its description does not tell.
+        """Find out whether the drive can be built, which reading its description does not show.
 
         Raises
         ------
@@ -270,7 +273,7 @@ class Ssd:
             Requests measured at most. By default a trace to its end, a stand-in as long as its statistics
             need, and a million of any other workload.
         depth : int, optional
-            Closed loop with that many requests outstanding; arrival times are then not looked at. A drive whose
+            Closed loop with that many requests outstanding; arrival times are then ignored. A drive whose
             description leaves ``host.queue-depth`` open takes as many at once; of others the rest waits in the driver.
         time_scale : float, optional
             Open loop with arrival times multiplied by this; 0.5 plays twice as fast.
@@ -286,12 +289,12 @@ class Ssd:
             Keep rows of consecutive requests, in :attr:`RunResult.closeup`: the number of the first, from 0
             where measuring begins, and how many.
         snapshots : int, optional
-            Keep at most so many looks at all blocks (2 to 1,000), in :attr:`RunResult.snapshots`, spaced evenly
+            Keep at most this many snapshots of all blocks (2 to 1,000), in :attr:`RunResult.snapshots`, spaced evenly
             over the measurement; needs a time series.
         verify : bool, optional
             Check every read against what was last written, and the drive's state in the end.
         audit_every : int, optional
-            Under `verify`, check the whole state every so many requests too.
+            Under `verify`, check the whole state every this many requests too.
         policies : sequence, optional
             Policies written in Python (:mod:`flashwright.policies`), classes or objects, at most one of each kind. Each
             takes the place of the one that the drive's configuration names.
@@ -331,6 +334,13 @@ class Ssd:
             f"Ssd({_size(flash)}, {g['channels']} channels x {g['dies-per-channel']} dies, "
             f"{c['ftl']['scheme']}, victim={c['gc']['victim']})"
         )
+
+
+def of_settings(error: ConfigError) -> ConfigError:
+    """What the core says of settings in the command line's words, in those of Python."""
+    return ConfigError(
+        str(error).replace("--set: ", "settings: "), error.hint, parameters=["settings"]
+    )
 
 
 def _toml(key: str, value: object) -> str:

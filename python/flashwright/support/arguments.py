@@ -1,4 +1,4 @@
-"""Arguments of public calls, held against the types that their signatures name.
+"""Arguments of public calls, checked against the types that their signatures name.
 
 A wrong argument is told in one line where the call is made, and not by an exception from somewhere below.
 """
@@ -115,7 +115,7 @@ def check_fields(settings: Any, *own: str) -> None:
 
 
 def plain(value: Any) -> Any:
-    """NumPy's numbers as Python's own; all else as it is.
+    """NumPy's numbers as Python's own; all else unchanged.
 
     Examples
     --------
@@ -159,7 +159,9 @@ def _check_more(where: str, given: Mapping[str, Any], hint: Any, own: AnySet[str
 
 def _check(where: str, value: Any, hint: Any) -> None:
     if not _fits(value, hint):
-        raise ArgumentError(f"{where}: found {_shown(value)}, expected {_words(hint)}")
+        raise ArgumentError(
+            f"{where}: found {_shown(value)}, expected {_words(hint)}", parameters=_named(where)
+        )
 
 
 def _check_limits(where: str, value: Any, limits: tuple[float, float] | None) -> None:
@@ -169,11 +171,19 @@ def _check_limits(where: str, value: Any, limits: tuple[float, float] | None) ->
     if not least <= value <= most:
         kind = "a whole number" if isinstance(least, int) and most != 1 else "a number"
         allowed = f"{least:,} up" if most >= 2**63 else f"{least:,} to {most:,}"
-        raise ArgumentError(f"{where}: found {_shown(value)}, expected {kind} from {allowed}")
+        raise ArgumentError(
+            f"{where}: found {_shown(value)}, expected {kind} from {allowed}",
+            parameters=_named(where),
+        )
+
+
+def _named(where: str) -> tuple[str]:
+    """The parameter, which stands last."""
+    return (where.rpartition(": ")[2],)
 
 
 def _fits(value: Any, hint: Any) -> bool:
-    """Whether a value is of a type; types that can't be told at run time let all pass."""
+    """Whether a value is of a type; types that can't be checked at run time let all pass."""
     origin, parts = get_origin(hint), get_args(hint)
     if hint is None or hint is type(None):
         return value is None

@@ -120,7 +120,7 @@ class Bar(_Shown):
         self._phase_began = (0, 0.0)
 
     def update(self, now: progress.Progress, what: str = "") -> None:
-        """Take what a run tells; `what` names the part of it that is going on."""
+        """Take a run's progress; `what` names its current part."""
         clock = time.monotonic()
         if not self._wanted or clock - self._began < _WAIT_S:
             return

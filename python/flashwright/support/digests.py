@@ -16,7 +16,7 @@ __all__ = ["digest_of_code", "digest_of_file", "modules_of"]
 
 @functools.cache
 def digest_of_code(*modules: str) -> str:
-    """A digest of the simulator's core and of some modules, for what a result hangs on.
+    """A digest of the simulator's core and of some modules, for what a result depends on.
 
     Parameters
     ----------

@@ -22,7 +22,7 @@ def check_writable(path: Path) -> None:
     Parameters
     ----------
     path : Path
-        The file to be; it is left as it is.
+        The file to write; it is not changed here.
 
     Raises
     ------

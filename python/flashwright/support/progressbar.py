@@ -67,7 +67,7 @@ class ProgressBar:
     @overload
     def __call__(self, outcome: OutcomeView, done: int, total: int, /) -> None: ...
     def __call__(self, *told: Any) -> None:
-        """Take what a call tells, in whichever form it does."""
+        """Take a call's progress, in whichever form it comes."""
         first = told[0]
         unit, what, total = "", "", told[-1]
         if isinstance(first, Progress):

@@ -28,7 +28,7 @@ from flashwright.support.files import reason
 __all__ = ["DamagedError", "Opened", "expect_code", "open_sealed", "read_sealed", "seal"]
 
 
-_OTHER_VERSION = "go on with the version that wrote it, or begin anew with this one"
+_OTHER_VERSION = "continue with the version that wrote it, or start over with this one"
 # How files began before there were checksums.
 _EARLIER = {"saved-run": b"flashwright checkpoint 1\n", "probe-state": b'{"layout":'}
 
@@ -36,7 +36,7 @@ _EARLIER = {"saved-run": b"flashwright checkpoint 1\n", "probe-state": b'{"layou
 class DamagedError(SavedStateError):
     """A file is not what was written."""
 
-    general_hint = "copy it again from where it came from, or delete it and begin anew"
+    general_hint = "copy it again from its source, or delete it and start over"
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,7 @@ def check_table(path: Path, option: str) -> None:
     Parameters
     ----------
     path : Path
-        The file to be; it is left as it is.
+        The file to write; it is not changed here.
     option : str
         What names it, for messages.
 
@@ -149,8 +149,7 @@ def _writer(path: Path) -> Callable[[pa.Table, Path], None]:
     if found is None:
         raise OutputError(
             f"found {str(path)!r}, expected a file whose name ends in {_ENDINGS}",
-            "the ending says the format of the table"
-            + ("; --json - writes figures to standard output" if str(path) == "-" else ""),
+            "the ending says the format of the table",
         )
     return found
 

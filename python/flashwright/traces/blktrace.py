@@ -95,7 +95,7 @@ durable; ``ahead`` marks read-ahead, ``meta`` a file system's own data. The form
 
 
 class RecordError(FlashwrightError):
-    """A recording that can't be made, or bytes that are no blktrace file."""
+    """A recording that can't be created, or bytes that are no blktrace file."""
 
 
 def parse_blktrace(data: bytes) -> Records:
@@ -204,7 +204,7 @@ def _no_room(offset: int, left: int) -> RecordError:
 
 
 def _header_of(data: bytes) -> np.dtype[np.void]:
-    """The record header in the byte order that the first magic number tells."""
+    """The record header in the byte order that the first magic number shows."""
     orders: tuple[tuple[Literal["little", "big"], Literal["<", ">"]], ...] = (
         ("little", "<"),
         ("big", ">"),

@@ -30,7 +30,7 @@ class Common(TypedDict, total=False):
     depth : int
         Closed loop with that many requests in flight.
     rate : float
-        Open loop with that many requests a second.
+        Open loop with that many requests per second.
     arrival : str
         How an open loop spaces its requests.
     """

@@ -64,7 +64,7 @@ def columns(source: Trace | str | os.PathLike[str], *, requests: int | None = No
         The trace. Its addresses are the trace's, devices end to end or laid over each other as it says; how they would
         be fitted to a drive, and `repeat`, play no part.
     requests : int, optional
-        Only so many from the start.
+        At most this many, from the start.
 
     Returns
     -------
@@ -79,7 +79,9 @@ def columns(source: Trace | str | os.PathLike[str], *, requests: int | None = No
     (1000, ['arrival_ns', 'kind', 'first_sector', 'sectors'])
     """
     if requests is not None and requests < 1:
-        raise WorkloadError(f"requests: found {requests}, expected 1 or more")
+        raise WorkloadError(
+            f"requests: found {requests}, expected 1 or more", parameters=["requests"]
+        )
     expect_arrays()
     return request_table(_core.trace_columns(_as_trace(source).spec_json(), requests))
 

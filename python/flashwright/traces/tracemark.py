@@ -59,9 +59,9 @@ class TraceMark:
         assert path is not None
         mark = cls(path)
         if known["sha256"] is None:
-            what = "changed while the run was going, or can't be read a second time"
+            what = "changed during the run, or can't be read a second time"
         elif not os.path.isfile(path):
-            what = "is not there" if not os.path.exists(path) else "is no regular file now"
+            what = "is not there" if not os.path.exists(path) else "is no longer a regular file"
         else:
             found = mark.to_json()["sha256"]
             if found == known["sha256"]:
@@ -69,12 +69,12 @@ class TraceMark:
             what = "can't be read" if found is None else "is another file now: its content differs"
         raise SavedStateError(
             f"{os.fspath(saved)}: another trace: the run's trace {path} {what}",
-            "put back the file that the run began with, or run it again from the start",
+            "restore the file that the run started with, or run again from the start",
         )
 
 
 def _looks(path: str) -> tuple[int, int] | None:
-    """Size and time of change; None where it can't be told."""
+    """Size and time of change; None where they are unknown."""
     try:
         status = os.stat(path)
     except OSError:

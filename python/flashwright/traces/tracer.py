@@ -66,7 +66,7 @@ class KernelPaths:
 
 @dataclass(frozen=True)
 class TracedDevice:
-    """The device that is recorded, and where the kernel tells of it."""
+    """The recorded device, and where the kernel describes it."""
 
     path: Path
     sysfs: Path

@@ -137,7 +137,7 @@ def trace(
     elif not Path(text).exists():
         raise TraceError(f"{text}: there is no such file", _bundled_hint())
     if repeat < 1:
-        raise WorkloadError(f"repeat: found {repeat}, expected 1 or more")
+        raise WorkloadError(f"repeat: found {repeat}, expected 1 or more", parameters=["repeat"])
     names = None if devices is None else tuple(devices)
     return Trace(text, format, addresses, names, overlay, skip_bad_lines, repeat, label)
 

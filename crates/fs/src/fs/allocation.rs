@@ -1,10 +1,10 @@
-//! Which blocks a file gets.
+//! Block allocation.
 
 use super::*;
 
 impl FileSystem {
-    /// Chooses blocks for the file until `until` have one. With `wait` it stops where a bitmap is not in memory and
-    /// answers what to wait for; else it has it read and goes on.
+    /// Chooses blocks for the file until `until` have one. With `wait` it stops at a bitmap that is not in memory and
+    /// returns what to wait for; otherwise it starts the read and continues.
     pub(super) fn allocate(
         &mut self,
         number: u32,
@@ -62,7 +62,7 @@ impl FileSystem {
         self.touch(block, now);
     }
 
-    /// The next block for a file: from what is set aside for it, else the first free from its goal on.
+    /// The next block for a file: from its reservation, else the first free one from its goal on.
     pub(super) fn next_block(
         &mut self,
         number: u32,
@@ -139,7 +139,7 @@ impl FileSystem {
         self.touch(descriptor, now);
     }
 
-    /// The start of the first run of `wanted` free blocks from `goal` on, or of the longest of those looked at.
+    /// The start of the first run of `wanted` free blocks from `goal` on, or of the longest run examined.
     pub(super) fn find_run(&self, goal: u32, wanted: u32) -> Option<u32> {
         let (mut best, mut longest, mut at) = (None, 0, goal);
         for _ in 0..RUNS_TRIED {
@@ -156,7 +156,7 @@ impl FileSystem {
         best
     }
 
-    /// No block is free: those of deleted files are once their transaction commits.
+    /// No block is free: blocks of deleted files become free once their transaction commits.
     pub(super) fn no_room(&mut self, thread: u32) -> Result<Need, SourceError> {
         if self.journal.frees_pending() {
             self.journal.want();

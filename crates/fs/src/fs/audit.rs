@@ -1,9 +1,9 @@
-//! Whether the state contradicts itself.
+//! Audits the state for contradictions.
 
 use super::*;
 
 impl FileSystem {
-    /// Walks the whole state and says what contradicts. Costs time in proportion to the device.
+    /// Walks the whole state and returns contradictions. Takes time proportional to the device.
     #[must_use]
     pub fn audit(&self) -> Vec<String> {
         let mut found = Vec::new();

@@ -56,7 +56,7 @@ impl FileSystem {
             && at % BLOCK_BYTES + part < BLOCK_BYTES
             && (at + part < file.size || !at.is_multiple_of(BLOCK_BYTES))
         {
-            // Part of a page that is on the device and not here: it is read first.
+            // A partial write to a page that is on the device but not in memory: the page is read first.
             if u64::from(index) * BLOCK_BYTES < file.size {
                 self.bring_in(task, number, index, 1);
                 return Ok(None);
@@ -79,7 +79,7 @@ impl FileSystem {
                 Some(Need::Commit) => return Ok(None),
             }
         } else if fresh && slot == NONE && self.delayed + 64 > self.space.blocks_free {
-            // A block is promised though not chosen; some are kept for what maps it.
+            // A block is reserved but not chosen; some more are reserved for its mapping.
             self.no_room(task.thread)?;
             return Ok(None);
         }
@@ -149,8 +149,8 @@ impl FileSystem {
         Step::Done(cost.max(self.settings.call_time.0))
     }
 
-    /// Reads a page that is not in memory, and others after it where the program reads on from where it was
-    /// (`get_init_ra_size` of Linux 2.6.24: four times or twice what is asked for, up to the limit).
+    /// Reads a page that is not in memory, and pages after it if the program continues where it was (`get_init_ra_size`
+    /// of Linux 2.6.24: four times or twice what is asked for, up to the limit).
     pub(super) fn read_missing(&mut self, task: &mut Task, number: u32, index: u32, start: u32, wanted: u32) {
         let max = u32::try_from(self.settings.read_ahead.0 / BLOCK_BYTES).unwrap_or(u32::MAX).max(1);
         let wanted = wanted.clamp(1, max);
@@ -165,7 +165,7 @@ impl FileSystem {
         self.bring_in(task, number, index, size);
     }
 
-    /// Has the next window read when a page is reached that says so: four times or twice the last one.
+    /// Starts to read the next window when a marked page is reached: four times or twice the last one.
     pub(super) fn read_on(&mut self, task: &mut Task, number: u32, index: u32) {
         let Window { start, size, lead } = task.ahead;
         if lead == 0 || index != start + size - lead {
@@ -185,7 +185,7 @@ impl FileSystem {
         }
     }
 
-    /// Has pages read from `index` on, and the thread wait for the first.
+    /// Starts to read pages from `index` on; the thread waits for the first.
     pub(super) fn bring_in(&mut self, task: &mut Task, number: u32, index: u32, pages: u32) {
         let map = self.files[number as usize].map_blocks_of(self.settings.layout, index);
         for block in map.into_iter().flatten() {

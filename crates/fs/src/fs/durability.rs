@@ -23,7 +23,7 @@ impl FileSystem {
                         self.waits.written.push((number, task.thread));
                         return Ok(Step::Blocked);
                     }
-                    // Pages that were under write-back when they changed again are left: once more.
+                    // Pages that changed during their write-back are still dirty: repeats.
                     task.done = if file.dirty_pages > 0 { 0 } else { 2 };
                 }
                 2 => {
@@ -91,7 +91,7 @@ impl FileSystem {
         }
     }
 
-    /// Deletes a file. Dirty pages that were not written yet never will be.
+    /// Deletes a file. Its dirty pages are never written.
     pub(crate) fn delete(&mut self, task: &Task, number: u32, now: u64) -> Step {
         if let Step::Blocked = self.look_up(task, number) {
             return Step::Blocked;
@@ -111,7 +111,7 @@ impl FileSystem {
             waited = self.want_meta(bitmap, task.thread + 1).or(waited);
         }
         for block in &file.map {
-            // What the file's blocks are is read from them.
+            // The mapping blocks name the file's blocks, so they are read first.
             waited = self.want_meta(*block, task.thread + 1).or(waited);
         }
         self.files[number as usize] = file;
@@ -160,7 +160,7 @@ impl FileSystem {
         self.wakes.append(&mut self.waits.room);
     }
 
-    /// Gives pages and blocks of a deleted file back; the blocks are free once the deletion commits.
+    /// Releases pages and blocks of a deleted file; the blocks become free once the deletion commits.
     pub(super) fn free_file(&mut self, number: u32, now: u64) {
         let mut file = std::mem::replace(&mut self.files[number as usize], File::nothing());
         for slot in file.slots.iter().filter(|slot| **slot != NONE) {
@@ -191,7 +191,7 @@ impl FileSystem {
         }
     }
 
-    /// Forgets every clean page and all metadata that is at its place (`drop_caches`).
+    /// Drops every clean page and all clean metadata (`drop_caches`).
     pub(crate) fn drop_caches(&mut self) -> Step {
         while let Some(slot) = self.cache.oldest() {
             let entry = *self.cache.slot(slot);
@@ -211,7 +211,7 @@ impl FileSystem {
         Step::Done(self.settings.call_time.0)
     }
 
-    /// Gives a file of `bytes` its blocks without a request, as a device holds it that was filled before.
+    /// Allocates a file of `bytes` without a request, as on a device that was filled before.
     ///
     /// # Errors
     /// [`SourceError`] if there is no room.
@@ -227,7 +227,7 @@ impl FileSystem {
         Ok(())
     }
 
-    /// Takes a commit as far as it gets: see [`Journal`] for its stages.
+    /// Advances a commit as far as possible: see [`Journal`] for its stages.
     pub(crate) fn commit_on(&mut self, now: u64) {
         use crate::journal::Stage;
         loop {
@@ -249,7 +249,7 @@ impl FileSystem {
                                 .expect("pages of ext3 have their blocks");
                         }
                         if queued && self.files[number as usize].writeback_pages > 0 {
-                            // Looked at again at the next completion.
+                            // Checked again at the next completion.
                             return;
                         }
                     }
@@ -334,12 +334,12 @@ impl FileSystem {
         self.wakes.append(&mut self.waits.committed);
     }
 
-    /// When the running transaction is old enough to be committed, if there is one.
+    /// The time when the running transaction, if any, is old enough to be committed.
     pub(crate) fn commit_due(&self) -> Option<u64> {
         self.journal.due(self.settings.commit_every.0)
     }
 
-    /// Begins a commit if it is time or somebody asked.
+    /// Begins a commit if it is due or was requested.
     pub(crate) fn commit_if_due(&mut self, now: u64) {
         if self.journal.is_idle() && self.commit_due().is_some_and(|due| due <= now) {
             self.commit_on(now);

@@ -1,13 +1,13 @@
-//! The file system: files on blocks, pages in memory, what is written when.
+//! The file system: files on blocks, pages in memory, and the times of writes.
 //!
-//! A call of a program is carried out in slices. Where it has to wait (for a page, for room, for a commit), the thread
-//! is noted in the list of what it waits for and the call answers [`Step::Blocked`]; woken, it is carried out again and
-//! looks at everything anew. What goes to the device is put in two queues, reads and writes, that the owner empties.
+//! A call of a program is executed in slices. If it has to wait (for a page, for room, for a commit), the thread joins
+//! the list of waiters and the call returns [`Step::Blocked`]; when it is woken, it is executed again and checks
+//! everything again. Requests to the device go into two queues, reads and writes, that the owner empties.
 //!
-//! Kept at all times, and checked by [`FileSystem::audit`]:
+//! Invariants, checked by [`FileSystem::audit`]:
 //! - no block belongs to two files, to a file and the tables, or to a file and the free ones;
 //! - a page that is dirty, under write-back or being read is in memory;
-//! - a page is under write-back in one request at most, so that the order of requests decides nothing.
+//! - a page is under write-back in at most one request, so that the order of requests does not matter.
 
 mod allocation;
 mod audit;
@@ -31,7 +31,7 @@ use std::collections::VecDeque;
 const SLICE_PAGES: u32 = 32;
 /// Names in a block of a directory: 4 KiB over some 20 bytes (an entry's head of 8 and a short name; ours).
 const ENTRIES_PER_BLOCK: u32 = 204;
-/// Blocks that ext3 sets aside for a file being written: from 8, doubling, up to 1,024.
+/// Blocks that ext3 reserves for a file being written: from 8, doubling, up to 1,024.
 const WINDOW_MIN: u32 = 8;
 const WINDOW_MAX: u32 = 1024;
 /// Groups that go together with extents (mke2fs' `flex_bg` of 16; their tables are not moved together here).
@@ -41,18 +41,18 @@ const RUNS_TRIED: u32 = 64;
 /// The longest run of an allocation by extents: 8 MiB (the largest size mballoc rounds up to).
 const EXTENT_TRIED_MAX: u32 = 2048;
 
-/// How far a slice of a call got.
+/// The result of a slice of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// The call is done, after so much processor time.
     Done(u64),
     /// There is more to do, after so much processor time.
     More(u64),
-    /// The thread is woken when there is something to go on with.
+    /// The thread waits and will be woken.
     Blocked,
 }
 
-/// Where a thread's call stands.
+/// The progress of a thread's call.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Task {
     pub(crate) thread: u32,
@@ -80,7 +80,7 @@ struct Window {
     lead: u32,
 }
 
-/// What a request on its way carries.
+/// The content of a request in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Load {
     PagesIn {
@@ -92,7 +92,7 @@ pub(crate) enum Load {
         first: u32,
     },
     MetaIn,
-    /// Metadata to its place.
+    /// Metadata to its home.
     Home,
     /// To the journal, or the flush around it.
     Log,
@@ -100,7 +100,7 @@ pub(crate) enum Load {
     Flush,
 }
 
-/// A request that waits to be handed over, or is at the device.
+/// A request that waits to be submitted, or is in the device.
 #[derive(Clone, Debug)]
 pub(crate) struct Io {
     pub(crate) load: Load,
@@ -112,7 +112,7 @@ pub(crate) struct Io {
     waiters: Vec<u32>,
 }
 
-/// What the model counted.
+/// The counts of the model.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
     /// Pages that programs read, and those of them that were in memory when they asked.
@@ -161,9 +161,9 @@ pub struct FileSystem {
     meta_cached: Bits,
     /// (block, request) of metadata on its way in.
     meta_reading: Vec<(u32, u32)>,
-    /// Metadata newer than at its place and in no transaction under way.
+    /// Metadata newer than at its home and in no current transaction.
     home_dirty: Bits,
-    /// (block, since) in order of time; entries no longer in `home_dirty` are passed over.
+    /// (block, since) in order of time; entries no longer in `home_dirty` are skipped.
     home: VecDeque<(u32, u64)>,
     home_in_flight: u32,
     ios: Vec<Io>,
@@ -186,12 +186,12 @@ pub struct FileSystem {
     pub(crate) counts: Counts,
     /// Reused: blocks to be written home.
     scratch: Vec<u32>,
-    /// Pages made dirty, for a twin: (file, page); none where nobody listens.
+    /// Pages that became dirty, for a reference model: (file, page); none if not requested.
     dirtied: Option<Vec<(u32, u32)>>,
 }
 
 impl FileSystem {
-    /// A file system made anew over `blocks` blocks.
+    /// A new file system on `blocks` blocks.
     ///
     /// # Errors
     /// [`Misfit`] if the device has no room for the tables and the journal, or is too large.
@@ -260,12 +260,12 @@ impl FileSystem {
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
-    /// What was counted since the start.
+    /// The counts since the start.
     #[must_use]
     pub fn counts(&self) -> &Counts {
         &self.counts
     }
-    /// Blocks that belong to nobody.
+    /// Free blocks.
     #[must_use]
     pub fn blocks_free(&self) -> u32 {
         self.space.blocks_free
@@ -295,11 +295,11 @@ impl FileSystem {
     pub fn dirty_pages(&self) -> (u32, u32) {
         (self.dirty, self.writeback)
     }
-    /// Begins to keep the pages that are made dirty, for a twin that holds this model against its own books.
+    /// Starts to record pages that become dirty, for a reference model that is compared with this one.
     pub fn keep_dirtied(&mut self) {
         self.dirtied = Some(Vec::new());
     }
-    /// The pages made dirty since [`FileSystem::keep_dirtied`], as (file, page), in order.
+    /// The pages that became dirty since [`FileSystem::keep_dirtied`], as (file, page), in order.
     #[must_use]
     pub fn dirtied(&self) -> &[(u32, u32)] {
         self.dirtied.as_deref().unwrap_or_default()

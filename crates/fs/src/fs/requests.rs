@@ -1,4 +1,4 @@
-//! What goes to the device, and what is kept of the tables.
+//! Requests to the device, and metadata in memory.
 
 use super::*;
 
@@ -95,7 +95,7 @@ impl FileSystem {
         }
     }
 
-    /// Sees that a block of metadata is in memory; if not, has it read and answers the request to wait for.
+    /// Ensures that a block of metadata is in memory; if not, starts to read it and returns the request to wait for.
     pub(super) fn want_meta(&mut self, block: u32, process: u32) -> Option<u32> {
         if self.meta_cached.has(block) {
             return None;
@@ -127,7 +127,7 @@ impl FileSystem {
                 self.home.push_back((block, now));
             }
         } else {
-            // What is in a transaction is not written home before that commits.
+            // Blocks of a transaction are not written home before it commits.
             self.home_dirty.remove(block);
             self.journal.join(block, now);
         }
@@ -144,7 +144,7 @@ impl FileSystem {
         self.touch(block, now);
     }
 
-    /// A block of metadata is freed: nobody writes it any more.
+    /// A block of metadata is freed: it is no longer written.
     pub(super) fn forget_meta(&mut self, block: u32) {
         self.home_dirty.remove(block);
         self.meta_cached.remove(block);

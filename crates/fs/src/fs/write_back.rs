@@ -7,7 +7,7 @@ impl FileSystem {
         self.dirty + self.writeback > self.throttle_pages
     }
 
-    /// A slot for a page not in memory; none if all memory is dirty or on its way.
+    /// A slot for a page not in memory; none if all memory is dirty or in transfer.
     #[inline]
     pub(super) fn take_slot(&mut self, file: u32, index: u32) -> Option<u32> {
         let (slot, left) = self.cache.take(file, index)?;
@@ -44,8 +44,8 @@ impl FileSystem {
         }
     }
 
-    /// Puts requests for at most `most` dirty pages of a file in the queue, from where the last call stopped; says how
-    /// many pages.
+    /// Queues requests for at most `most` dirty pages of a file, from where the last call stopped; returns the number
+    /// of pages.
     pub(super) fn write_pages(&mut self, number: u32, most: u32, process: u32, now: u64) -> Result<u32, SourceError> {
         let pages = self.files[number as usize].pages();
         let per_request = self.blocks_per_request();
@@ -68,7 +68,8 @@ impl FileSystem {
                 continue;
             }
             if first >= file.allocated {
-                // The blocks of all pages up to the end are chosen at once: that is what delaying is for.
+                // The blocks of all pages up to the end are chosen together, which is the purpose of delayed
+                // allocation.
                 let before = file.allocated;
                 let need = self.allocate(number, pages, process.saturating_sub(1), false, now)?;
                 let chosen = self.files[number as usize].allocated - before;
@@ -113,8 +114,8 @@ impl FileSystem {
         }
     }
 
-    /// Write-back when nobody waits: beyond the background limit, or of data that has grown old. To be called when the
-    /// queue of writes is empty; puts the pages of one file in it. Says whether there was anything to do.
+    /// Write-back when nobody waits: beyond the background limit, or of data that has grown old. Call it when the queue
+    /// of writes is empty; it queues the pages of one file. Returns whether there was anything to do.
     pub(crate) fn flush_some(&mut self, process: u32, now: u64) -> Result<bool, SourceError> {
         let background = self.dirty > self.background_pages;
         if !background && self.flush_before.is_none() {

@@ -1,26 +1,27 @@
 //! Cleaning and recycling in steps, for schemes that map pages.
 //!
-//! A step is a page copied, a page of the map written, or a block erased. Work on a block ([`Work`]) can stop after any
-//! step and rest with its plane; the host may then read, write and trim every page, those of the block too. What calls for
-//! steps is a matter of the schedule: before a write that lacks room ([`Cleaner::make_room`]), or whenever there is time
-//! ([`Cleaner::advance`] by way of [`crate::Ftl::clean`]).
+//! A step is a page copied, a page of the map written, or a block erased. Work on a block ([`Work`]) can pause after
+//! any step and stay with its plane; meanwhile the host may read, write and trim every page, including those of the
+//! block. The schedule decides when to make steps: before a write that lacks room ([`Cleaner::make_room`]), or whenever
+//! there is time ([`Cleaner::advance`], called by [`crate::Ftl::clean`]).
 //!
 //! ```text
 //!   clean:    victim ─ copy its valid pages by stream ─────────── write map pages ─ erase ─► free
 //!   recycle:  block ── copy its valid pages to one block, seal it ─ erase ─► free ─ write map pages
 //! ```
 //!
-//! **Pages.** What is to move, and where to, is settled when the work begins; a page that has turned invalid since is
-//! passed over. The map names the copy as soon as there is one, and the source turns invalid before the work rests. If the
-//! work does not rest, all sources do so at once before the erase, which is faster and nobody can tell.
+//! **Pages.** The pages to move and their streams are chosen when the work begins; a page that has become invalid since
+//! is skipped. The map names the copy as soon as it exists, and the source becomes invalid before the work pauses. If
+//! the work does not pause, all sources become invalid together right before the erase, which is faster and has the
+//! same result.
 //!
-//! **Blocks.** A victim and the block that takes recycled pages are neither free nor sealed: no policy can name them, and
-//! they count as open. A plane has one work at a time.
+//! **Blocks.** A victim and the block that takes recycled pages are neither free nor sealed: no policy can choose them,
+//! and they count as open. A plane works on one block at a time.
 //!
-//! **Space.** Between steps the host may fill the frontiers that a clean counted on. So work rests only while its plane has
-//! `kept` free blocks, which is room for whatever it has left to write; with fewer it goes on to its end, whatever its
-//! budget. The host leaves as many, because it opens blocks only beyond `free_blocks_min`. So work that was begun can
-//! always be ended, and what a write can't get from its plane is never held back by work that rests.
+//! **Space.** Between steps the host may fill the frontiers that a clean relied on. So work pauses only while its plane
+//! has `kept` free blocks, which is room for everything that it still has to write; with fewer it runs to its end,
+//! whatever its budget. The host never takes these blocks, because it opens blocks only above `free_blocks_min`. So
+//! work that has begun can always be finished, and paused work never withholds room that a write needs.
 
 mod steps;
 mod work;
@@ -37,30 +38,30 @@ pub(crate) use work::{Moving, Work, list_pages};
 #[derive(Debug)]
 pub(crate) struct Exhausted;
 
-/// How the making of room goes.
+/// Progress of making room.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Effort {
-    /// Cleans without a gain.
+    /// Cleans that gained nothing.
     pub fruitless: u32,
-    /// The most erased pages after a clean.
+    /// The largest number of erased pages after a clean.
     pub best: u64,
-    /// Whether the victim policy is no longer asked.
+    /// Whether to stop asking the victim policy.
     pub desperate: bool,
-    /// The victim that the policy named and that costs too much while blocks are scarce.
+    /// The victim that the policy chose but that costs too much while free blocks are scarce.
     pub passed_over: Option<BlockId>,
     /// No write waits: a clean must gain something.
     pub voluntary: bool,
 }
 
-/// What cleaning asks of a scheme that maps pages.
+/// What cleaning needs from a page-mapped scheme.
 pub(crate) trait PageMapped {
-    /// Whether the scheme names victims itself once the policy has named too many in vain.
+    /// Whether the scheme chooses victims itself after the policy has chosen too many without a gain.
     const LAST_RESORT: bool;
-    /// Whether wear is levelled before the block is opened for which room was made.
+    /// Whether wear is levelled before the new block is opened.
     const LEVELS_FIRST: bool;
 
-    /// Names the next victim of a plane, with what its copies count as, and lists its valid pages by the stream that they
-    /// go to, and the pages of the map that have to be written for them. `reserve`: see [`Cleaner`].
+    /// Chooses the next victim of a plane and the cause that its copies count under. Lists its valid pages by
+    /// destination stream, and the pages of the map that have to be written for them. `reserve`: see [`Cleaner`].
     fn choose(
         &mut self,
         plane: &mut Plane,
@@ -77,44 +78,44 @@ pub(crate) trait PageMapped {
         let _ = lists;
     }
 
-    /// Pages of `owners` were copied to `first` and the pages after it. Where pages of the map are listed, those that have to
-    /// be written for it join `pending`.
+    /// Pages of `owners` were copied to `first` and the pages after it. If pages of the map are listed, those that this
+    /// copy changes are added to `pending`.
     fn moved(&mut self, owners: &[u32], first: u32, pending: &mut Vec<u32>);
 
-    /// Writes a page of the map that changed because blocks of a plane are cleaned.
+    /// Writes a page of the map that changed because of cleaning in a plane.
     fn write_map_page(&mut self, page: u32, at: usize, cause: Cause, planes: &mut [Plane], flash: &mut Flash) {
         let _ = (page, at, cause, planes, flash);
     }
 
-    /// A victim was erased that had so many pages to gain.
+    /// A victim was erased; `gained` pages were reclaimed.
     #[inline(always)]
     fn cleaned(&mut self, cause: Cause, gained: u32, pages_per_block: u32) {
         let _ = (cause, gained, pages_per_block);
     }
 
-    /// Cleans without a gain after which no room is to be expected.
+    /// The number of cleans without a gain after which no room can be expected.
     fn patience(flash: &Flash) -> u32;
 
-    /// Notes whether a clean that gained so many pages of its victim was worth it.
+    /// Records whether a clean that reclaimed this many pages was worth it.
     fn weigh(effort: &mut Effort, gained: u32, plane: &Plane, flash: &Flash);
 }
 
-/// What cleaning keeps to, and what it has done.
+/// The limits of cleaning, and its counts.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Cleaner {
     /// A plane opens a block for a write only while it has more free blocks than this.
     pub free_blocks_min: usize,
-    /// Free blocks with which a clean is safe, whatever it costs; a recycling leaves as many.
+    /// Free blocks that make any clean safe, whatever it costs; a recycling leaves this many.
     reserve: usize,
-    /// Free blocks without which work does not rest.
+    /// Free blocks that a plane needs for its work to pause.
     kept: usize,
-    /// Planes whose work rests.
+    /// Planes with paused work.
     resting: u32,
     /// Victims cleaned.
     pub collections: u64,
-    /// Pages of them that held nothing current.
+    /// Invalid pages of the victims.
     pub victim_pages_invalid: u64,
-    /// Work that is done, kept for its memory.
+    /// Finished work, kept to reuse its memory.
     #[serde(skip)]
     scratch: Option<Box<Work>>,
 }
@@ -134,8 +135,8 @@ impl Cleaner {
         }
     }
 
-    /// Gets room in the frontier of a stream that has none: opens a block, after cleaning while free blocks are few.
-    /// Without a stream gets a free block beyond the minimum.
+    /// Makes room in the full frontier of a stream: cleans while free blocks are few, then opens a block. Without a
+    /// stream it makes a free block above the minimum.
     pub fn make_room<M: PageMapped>(
         &mut self,
         at: usize,
@@ -165,13 +166,13 @@ impl Cleaner {
                 break Ok(());
             }
             if M::LAST_RESORT && effort.fruitless > patience && !effort.desperate {
-                // A policy that keeps naming full blocks has had its chance.
+                // The policy keeps choosing fully valid blocks, so it is no longer asked.
                 effort.desperate = true;
                 (effort.best, effort.fruitless) = (0, 0);
             }
-            // The write can't go on without room, so the schedule isn't asked.
+            // The write can't continue without room, so the schedule is not consulted.
             if effort.fruitless > patience || self.work(at, u32::MAX, &mut effort, planes, map, flash).is_none() {
-                // Blocks that were lost to wear can leave the reserve short for good; a frontier with room still serves.
+                // Blocks lost to wear can leave the reserve short permanently; a frontier with room still works.
                 let room = stream.is_some_and(|stream| planes[at].has_room(stream));
                 break if room { Ok(()) } else { Err(Exhausted) };
             }
@@ -183,7 +184,7 @@ impl Cleaner {
         result
     }
 
-    /// Makes the steps that the schedule of a plane wants on an occasion.
+    /// Performs the steps that a plane's schedule requests on an occasion.
     pub fn follow_schedule<M: PageMapped>(
         &mut self,
         at: usize,
@@ -200,8 +201,8 @@ impl Cleaner {
         }
     }
 
-    /// Makes up to `budget` steps of cleaning in a plane for which no write waits: of the work that rests there, else of a
-    /// recycling that is due, else of a clean that gains something.
+    /// Makes up to `budget` steps of cleaning in a plane that no write waits for: of paused work, else of a recycling
+    /// that is due, else of a clean that gains something.
     pub fn advance<M: PageMapped>(
         &mut self,
         at: usize,
@@ -222,7 +223,7 @@ impl Cleaner {
         }
     }
 
-    /// Recycles what the wear policy names in the round that is due, unless other work rests in the plane.
+    /// Recycles the blocks that the wear policy chooses in the due round, unless the plane has other paused work.
     #[cold]
     fn level_wear<M: PageMapped>(&mut self, at: usize, planes: &mut [Plane], map: &mut M, flash: &mut Flash) {
         while planes[at].work.is_none()
@@ -232,7 +233,7 @@ impl Cleaner {
         }
     }
 
-    /// Makes up to `budget` steps of the work that rests in a plane, else of a clean. Answers how many there were; none if
+    /// Makes up to `budget` steps of paused work in a plane, else of a clean. Returns the number of steps; none if
     /// there is nothing to clean.
     fn work<M: PageMapped>(
         &mut self,
@@ -273,8 +274,8 @@ impl Cleaner {
         Some(work)
     }
 
-    /// Begins the recycling that the wear policy names next, if it names one: its valid pages go to a free block, which
-    /// keeps them alone.
+    /// Begins the recycling that the wear policy chooses next, if any: the valid pages go to a free block that takes no
+    /// other pages.
     fn begin_recycling(&mut self, at: usize, planes: &mut [Plane], flash: &mut Flash) -> Option<Box<Work>> {
         let plane = &mut planes[at];
         let nth = plane.recycled?;
@@ -296,9 +297,9 @@ impl Cleaner {
         Some(work)
     }
 
-    /// Makes up to `budget` steps of a work, and more where it must not rest. Answers how many there were. A work that comes
-    /// to its end is weighed, the other one rests in its plane.
-    #[allow(clippy::too_many_arguments)] // all that a step touches
+    /// Makes up to `budget` steps of a piece of work, and more if it must not pause. Returns the number of steps. The
+    /// gain of finished work is assessed; unfinished work pauses in its plane.
+    #[allow(clippy::too_many_arguments)] // everything that a step touches
     fn carry_on<M: PageMapped>(
         &mut self,
         mut work: Box<Work>,
@@ -310,7 +311,7 @@ impl Cleaner {
         flash: &mut Flash,
     ) -> u32 {
         let mut steps = Steps { budget, made: 0, kept: self.kept };
-        // What is pending is known from the start only if nothing comes in between.
+        // The pending pages are known from the start only if nothing intervenes.
         let lists = work.rested || budget != u32::MAX || work.cause == Cause::Wear;
         if lists && !work.rested {
             work.pending.clear();
@@ -344,12 +345,12 @@ impl Cleaner {
         steps.made
     }
 
-    /// Sets the counts to zero.
+    /// Resets the counts to zero.
     pub fn reset_figures(&mut self) {
         (self.collections, self.victim_pages_invalid) = (0, 0);
     }
 
-    /// Appends what contradicts in the work that rests.
+    /// Appends contradictions in the paused work.
     pub fn audit(&self, planes: &[Plane], violations: &mut Vec<Violation>) {
         let resting = planes.iter().filter(|plane| plane.work.is_some()).count();
         if resting != self.resting as usize {
@@ -366,7 +367,7 @@ impl Cleaner {
         }
     }
 
-    /// A page of the map was written, with all that was pending of it.
+    /// A page of the map was written with all its pending changes.
     #[inline]
     pub fn wrote_map_page(&self, page: u32, planes: &mut [Plane]) {
         if self.resting > 0 {

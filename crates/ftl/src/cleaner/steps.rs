@@ -1,4 +1,4 @@
-//! The steps of a work: copies, pages of the map, the erase.
+//! The steps of cleaning a block: copies, pages of the map, the erase.
 
 use super::{Moving, PageMapped, Work};
 use crate::plane::Plane;
@@ -9,12 +9,12 @@ use flashwright_nand::Ppn;
 pub(super) struct Steps {
     pub budget: u32,
     pub made: u32,
-    /// Free blocks of the plane without which the work does not rest.
+    /// Free blocks that the plane needs for the work to pause.
     pub kept: usize,
 }
 
 impl Steps {
-    /// Makes steps of a work; answers whether it came to its end.
+    /// Makes steps of a piece of work; returns whether it is finished.
     pub fn of<M: PageMapped>(
         &mut self,
         work: &mut Work,
@@ -36,7 +36,7 @@ impl Steps {
             && (!recycles || self.write_map(work, at, planes, map, flash, others_rest))
     }
 
-    /// Whether no more steps may be made. Work that must not rest gets all that it needs.
+    /// Whether the budget is used up. Work that must not pause gets all the steps it needs.
     #[inline]
     fn over(&mut self, plane: &Plane) -> bool {
         if self.made < self.budget {
@@ -49,7 +49,7 @@ impl Steps {
         false
     }
 
-    /// Copies pages; answers whether none is left.
+    /// Copies pages; returns whether all are copied.
     fn copy<M: PageMapped>(&mut self, work: &mut Work, plane: &mut Plane, map: &mut M, flash: &mut Flash) -> bool {
         let Work { moving, pending, .. } = work;
         while let Some(Moving { from, lpns }) = moving.get(work.stream) {
@@ -90,7 +90,7 @@ impl Steps {
         true
     }
 
-    /// Writes the pages of the map that are pending; answers whether none is left.
+    /// Writes pending pages of the map; returns whether all are written.
     fn write_map<M: PageMapped>(
         &mut self,
         work: &mut Work,
@@ -116,7 +116,7 @@ impl Steps {
         true
     }
 
-    /// Erases the block, which holds nothing any more.
+    /// Erases the block, which holds no valid page any more.
     fn erase(&mut self, work: &mut Work, plane: &mut Plane, flash: &mut Flash) -> bool {
         if self.over(plane) {
             return false;
@@ -130,7 +130,7 @@ impl Steps {
     }
 }
 
-/// A page of the map was written: no work that rests need write it for what it has moved so far.
+/// A page of the map was written: paused work need not write it for the pages that it has moved so far.
 #[cold]
 pub(super) fn forget_pending(page: u32, planes: &mut [Plane]) {
     for work in planes.iter_mut().filter_map(|plane| plane.work.as_mut()) {

@@ -1,11 +1,11 @@
-//! The clean of a block, or its recycling, as far as it has come.
+//! A clean or a recycling of a block, and its progress.
 
 use crate::{Cause, Flash};
 use flashwright_nand::{BlockId, Ppn};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// Pages on their way to one frontier, with their owners.
+/// Pages to be moved to one frontier, with their owners.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Moving {
     pub from: Vec<u32>,
@@ -13,7 +13,7 @@ pub(crate) struct Moving {
 }
 
 impl Moving {
-    /// Empties the lists of so many streams.
+    /// Empties the lists for this many streams.
     #[inline]
     pub fn clear(lists: &mut Vec<Self>, streams: usize) {
         lists.resize(streams, Self::default());
@@ -36,7 +36,7 @@ pub(crate) fn list_pages(
     let spares = flash.nand().spares(block);
     let owner = |ppn: u32| spares[(ppn - first) as usize];
     if let [only] = moving {
-        // Loops of one thing each are twice as fast; most drives have one stream.
+        // Two separate loops are twice as fast; most drives have one stream.
         only.from.extend(flash.valid_pages(block).map(|ppn| ppn.0));
         only.lpns.extend(only.from.iter().map(|ppn| owner(*ppn)));
         for (ppn, lpn) in only.from.iter().zip(&only.lpns) {
@@ -53,26 +53,26 @@ pub(crate) fn list_pages(
     }
 }
 
-/// A block that is being cleaned or recycled, and how far that has come.
+/// A block that is being cleaned or recycled, and the progress.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Work {
     pub(super) block: BlockId,
-    /// What copies and erase count as: wear for a recycling.
+    /// The cause that copies and the erase count under: wear for a recycling.
     pub(super) cause: Cause,
     /// The pages to move, by stream.
     pub(super) moving: Vec<Moving>,
-    /// The next of them: its stream and its place in that list.
+    /// The next page to move: its stream and its index in that list.
     pub(super) stream: usize,
     pub(super) next: usize,
     /// Pages copied.
     pub(super) copied: u32,
-    /// The block that takes the pages of a recycling, and its next page, until it is sealed.
+    /// The block that takes the pages of a recycling, with its next page, until it is sealed.
     pub(super) into: Option<(BlockId, u32)>,
     pub(super) erased: bool,
-    /// Pages of the map to be written, and how many of them are.
+    /// Pages of the map to be written, and how many of them are written.
     pub(super) pending: Vec<u32>,
     pub(super) written: usize,
-    /// Whether it has rested: pages may have turned invalid since they were listed.
+    /// Whether it has paused: pages may have become invalid since they were listed.
     pub(super) rested: bool,
 }
 
@@ -95,7 +95,7 @@ impl Default for Work {
 }
 
 impl Work {
-    /// Begins on a block whose pages are listed.
+    /// Begins work on a block whose pages are listed.
     pub(super) fn begin(&mut self, block: BlockId, cause: Cause, into: Option<(BlockId, u32)>) {
         (self.block, self.cause, self.into) = (block, cause, into);
         (self.stream, self.next, self.copied, self.written) = (0, 0, 0, 0);
@@ -112,14 +112,14 @@ impl Work {
         usize::from(!self.erased) + usize::from(self.into.is_some())
     }
 
-    /// It rests: what was written is written.
+    /// The work pauses; finished writes leave its list.
     pub(super) fn rest(&mut self) {
         self.pending.drain(..self.written);
         self.written = 0;
         self.rested = true;
     }
 
-    /// Nothing is left to copy: each page of the map is to be written once.
+    /// All pages are copied: now each page of the map has to be written once.
     pub(super) fn order_pending(&mut self) {
         if self.cause == Cause::Wear {
             self.pending.sort_unstable();

@@ -1,10 +1,11 @@
-//! Policies from outside, on no list: values that a user hands over when a drive is built, such as one written in Python.
+//! Policies from outside the simulator, which are on no list: objects that a user passes in when a drive is built, for
+//! instance written in Python.
 //!
-//! A list's policy is known when the simulator is compiled and is called for each page; a foreign one is a boxed object
-//! that is asked only where there is something to decide, over tables that the seam keeps for it. What it answers is
-//! checked. If it fails or answers what can't be done, the reason is put into the drive's [`FaultCell`], and from then on
-//! it is not asked again: cleaning finds no victim, placement answers the first stream. Whoever built the drive looks into
-//! the cell and ends the run. Foreign policies are not saved.
+//! A listed policy is known at compile time and is called for each page. A foreign one is a boxed object that is called
+//! only for decisions, with tables that the adapter keeps for it. Its answers are checked. If it fails or gives an
+//! impossible answer, the reason is stored in the drive's [`FaultCell`] and the policy is not called again: cleaning
+//! then finds no victim, and placement uses the first stream. The code that built the drive checks the cell and ends
+//! the run. Foreign policies are not saved.
 
 use super::placement::MakePlacement;
 use super::victim::MakeVictim;
@@ -13,20 +14,20 @@ use std::sync::{Arc, OnceLock};
 /// Foreign policies for a translation layer, each in place of the one that the settings name.
 #[derive(Default)]
 pub struct Foreign {
-    /// Which block is cleaned.
+    /// The block that is cleaned.
     pub victim: Option<Box<dyn MakeVictim>>,
-    /// Which frontier a page goes to.
+    /// The frontier that a page goes to.
     pub placement: Option<Box<dyn MakePlacement>>,
-    /// Where they say why they can't go on.
+    /// Where they report why they can't continue.
     pub fault: FaultCell,
 }
 
-/// Why a foreign policy could not go on; the first reason stays. All policies of a drive share one.
+/// Why a foreign policy could not continue; only the first reason is kept. All policies of a drive share one cell.
 #[derive(Clone, Debug, Default)]
 pub struct FaultCell(Arc<OnceLock<String>>);
 
 impl FaultCell {
-    /// Puts down a reason, unless one is there.
+    /// Stores a reason, unless there is one.
     #[cold]
     pub fn set(&self, what: String) {
         self.0.get_or_init(|| what);

@@ -1,4 +1,4 @@
-//! Policies only choose: they look at tables and return an id. The scheme moves, the flash counts.
+//! Policies only choose: they read tables and return an id. The scheme moves pages, the flash counts operations.
 
 pub mod foreign;
 pub mod map_cache;

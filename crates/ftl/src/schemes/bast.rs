@@ -12,9 +12,9 @@
 //!   full      else: all current pages into a fresh block                     2 erases
 //! ```
 //!
-//! Invariants: a log belongs to one logical block, and a logical block has at most one log; while it has one, none of its
-//! pages are programmed at home; a page in the log map is valid; a log is `in_order` exactly if the page at each of its
-//! positions was written for that offset. One erased block beyond the logs stays free for full merges.
+//! Invariants: a log belongs to one logical block, and a logical block has at most one log; while it has one, none of
+//! its pages are programmed at home; a page in the log map is valid; a log is `in_order` if and only if the page at
+//! each of its positions has that offset. One erased block beyond the logs stays free for full merges.
 
 use super::{BuildScheme, SchemeContext};
 use crate::merge::{
@@ -27,16 +27,16 @@ use flashwright_nand::{BlockId, Lpn, Ppn, prefetch, table};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Which log makes room when all are in use: `ftl.bast.victim-log`.
+/// Which log is merged to make room when all are in use: `ftl.bast.victim-log`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum VictimLog {
-    /// The one whose last write is the longest ago.
+    /// The least recently written one.
     #[default]
     Lru,
-    /// The one that was given out first.
+    /// The one that was assigned first.
     Fifo,
-    /// Any, each as likely as another.
+    /// A random one, all equally likely.
     Random,
 }
 
@@ -47,14 +47,15 @@ pub struct BastSettings {
     /// Log blocks as a share of all blocks, rounded down, at least one: 0.03 in Gupta 2009, 0.01 in Hu 2012.
     #[schemars(extend("exclusiveMinimum" = 0.0, "exclusiveMaximum" = 1.0), extend("x-expected" = "a share of all blocks {range}, such as 0.03"))]
     pub log_fraction: f64,
-    /// Log blocks by number; it wins over `log-fraction` unless it is 0.
+    /// Number of log blocks; it overrides `log-fraction` unless it is 0.
     pub log_blocks: u32,
-    /// Whether a page whose home can still be programmed goes there while its block has no log; else every page goes to
-    /// a log.
+    /// Whether a page goes to its home in the data block if that can still be programmed and the block has no log;
+    /// otherwise every page goes to a log.
     pub home_first: bool,
-    /// Which log makes room when all are in use.
+    /// Which log is merged to make room when all are in use.
     pub victim_log: VictimLog,
-    /// Whether a log becomes the data block as soon as it holds all pages in order; else when its space is needed.
+    /// Whether a log becomes the data block as soon as it holds all pages in order; otherwise it does so when its space
+    /// is needed.
     pub eager_switch: bool,
 }
 
@@ -77,7 +78,7 @@ pub struct Bast {
     positions: Vec<u16>,
     /// Slots in use, in the order in which they become victims.
     order: Queues,
-    /// Slots in use, for a random victim; then those that are not.
+    /// Slots in use first, from which a random victim is drawn; then unused ones.
     slots: Vec<u32>,
     used: u32,
     rng: Rng,
@@ -89,14 +90,14 @@ pub struct Bast {
     mover: Mover,
 }
 
-/// A log slot. Without an owner the rest means nothing.
+/// A log slot. Without an owner the other fields have no meaning.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Log {
     owner: u32,
     block: BlockId,
-    /// Whether the page at each position belongs at that offset.
+    /// Whether the page at each position has that offset.
     in_order: bool,
-    /// Its place in `slots`.
+    /// Its index in `slots`.
     place: u32,
 }
 
@@ -105,7 +106,7 @@ struct Figures {
     merges: Merges,
     /// Pages programmed in logs by the time they were merged.
     log_pages_used: u64,
-    /// Whole-block runs written around the log map.
+    /// Runs of whole blocks, written without the log map.
     whole_blocks: u64,
 }
 
@@ -114,7 +115,7 @@ const ORDER: usize = 0;
 
 impl BuildScheme for Bast {
     const NAME: &'static str = "bast";
-    const ABOUT: &'static str = "BAST: log blocks of one data block each, merged into it (Kim 2002)";
+    const ABOUT: &'static str = "BAST: each log block takes the updates of one data block (Kim 2002)";
     type Settings = BastSettings;
 
     fn problems(context: &SchemeContext, flash: &Flash) -> Vec<String> {
@@ -276,7 +277,7 @@ impl Bast {
         Ok(())
     }
 
-    /// The home of a page of a block without log, if it can be programmed; a block without data gets a data block.
+    /// The home of a page of a block without log, if it can be programmed. Assigns a data block to a block without one.
     #[inline]
     fn programmable_home(&mut self, lbn: u32, offset: u32, flash: &mut Flash) -> Result<Option<Ppn>, OutOfSpace> {
         let mut data = self.data[lbn as usize];
@@ -288,14 +289,14 @@ impl Bast {
         Ok((!flash.is_valid(home) && flash.nand().is_programmable(home)).then_some(home))
     }
 
-    /// All pages of a block at once: what its log holds is superseded, the run becomes the data block by way of an
-    /// erased log.
+    /// Writes all pages of a block at once: its log is superseded, and an erased log that takes the run becomes the
+    /// data block.
     fn write_whole_block(&mut self, lbn: u32, flash: &mut Flash) -> Result<(), OutOfSpace> {
         let fresh = self.data[lbn as usize] == NONE;
         if !fresh && self.log_of[lbn as usize] == NONE && self.used as usize == self.logs.len() {
             self.merge_victim(flash)?;
         }
-        // Where the old data block comes back at once, the reserve will do.
+        // If the old data block comes back at once, the reserve block may be used.
         let block = if fresh { self.take_block(flash) } else { self.take_for_merge(flash) }?;
         let slot = self.log_of[lbn as usize];
         if slot != NONE {
@@ -320,7 +321,7 @@ impl Bast {
         Ok(())
     }
 
-    /// Gives a logical block without log an erased one.
+    /// Assigns an erased log to a logical block without one.
     fn give_log(&mut self, lbn: u32, flash: &mut Flash) -> Result<u32, OutOfSpace> {
         if self.used as usize == self.logs.len() {
             self.merge_victim(flash)?;
@@ -337,7 +338,7 @@ impl Bast {
         Ok(slot)
     }
 
-    /// An erased block beyond the reserve, from merges if need be.
+    /// An erased block beyond the reserve, after merges if necessary.
     fn take_block(&mut self, flash: &mut Flash) -> Result<BlockId, OutOfSpace> {
         loop {
             if let Some(block) = self.erased.take_leaving(MERGE_RESERVE) {
@@ -355,7 +356,7 @@ impl Bast {
         self.erased.take().ok_or_else(|| self.erased.exhausted(flash))
     }
 
-    /// The log that makes room.
+    /// The log to merge to make room.
     fn victim(&mut self) -> u32 {
         match self.settings.victim_log {
             VictimLog::Random => {
@@ -365,7 +366,7 @@ impl Bast {
         }
     }
 
-    /// Merges the log that makes room.
+    /// Merges the victim log.
     fn merge_victim(&mut self, flash: &mut Flash) -> Result<(), OutOfSpace> {
         let victim = self.victim();
         self.merge(victim, flash)
@@ -414,14 +415,14 @@ impl Bast {
         Ok(())
     }
 
-    /// Takes a log from its owner; the block is the caller's now.
+    /// Takes a log from its owner; the caller now owns the block.
     fn drop_log(&mut self, slot: u32) -> BlockId {
         let Log { owner, block, place, .. } = self.logs[slot as usize];
         self.log_of[owner as usize] = NONE;
         self.logs[slot as usize].owner = NONE;
         self.order.remove(ORDER, slot);
         self.used -= 1;
-        // It changes places with the last one in use.
+        // It swaps places with the last slot in use.
         let other = self.slots[self.used as usize];
         self.slots.swap(place as usize, self.used as usize);
         self.logs[other as usize].place = place;
@@ -443,7 +444,7 @@ impl Bast {
         }
     }
 
-    /// Marks the current copy of a page as old, if there is one.
+    /// Marks the current copy of a page as invalid, if there is one.
     #[inline(always)]
     fn drop_copy(&mut self, lbn: u32, offset: u32, flash: &mut Flash) {
         let slot = self.log_of[lbn as usize];

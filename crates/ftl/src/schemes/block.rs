@@ -1,4 +1,4 @@
-//! Block mapping: page i of a logical block lives only in page i of its physical block, as in SmartMedia cards
+//! Block mapping: page i of a logical block is stored only in page i of its physical block, as in SmartMedia cards
 //! (Gupta 2009, section 2: the coarse extreme; Hu 2012, section 1.2.1).
 //!
 //! ```text
@@ -18,14 +18,14 @@ use flashwright_nand::{BlockId, Lpn, Ppn, prefetch, table};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What is written in one rewrite: `ftl.block.coalesce`.
+/// Which pages one rewrite of a block covers: `ftl.block.coalesce`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Coalesce {
     /// All pages of a request that lie in one block.
     #[default]
     Request,
-    /// Each page by itself.
+    /// A single page.
     Page,
 }
 
@@ -33,7 +33,7 @@ pub enum Coalesce {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct BlockMapSettings {
-    /// What is written in one rewrite of a block.
+    /// Which pages one rewrite of a block covers.
     pub coalesce: Coalesce,
 }
 
@@ -54,7 +54,8 @@ pub struct BlockMap {
 
 impl BuildScheme for BlockMap {
     const NAME: &'static str = "block";
-    const ABOUT: &'static str = "block mapping: a page has one place in its block (the coarse extreme of Gupta 2009)";
+    const ABOUT: &'static str =
+        "block mapping: each page has a fixed place in its block (the coarse extreme of Gupta 2009)";
     type Settings = BlockMapSettings;
 
     fn problems(context: &SchemeContext, flash: &Flash) -> Vec<String> {

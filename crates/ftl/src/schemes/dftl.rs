@@ -1,8 +1,8 @@
 //! Demand-based page mapping (DFTL; Gupta, Kim and Urgaonkar, ASPLOS 2009).
 //!
-//! The map lies on flash, in translation pages of consecutive entries; RAM holds the directory that finds them and a cache
-//! of entries. Data and translation pages have blocks and frontiers of their own in every plane; cleaning stays within a
-//! plane, evictions take planes in turn.
+//! The map is stored on flash, in translation pages of consecutive entries; RAM holds the directory of these pages and
+//! a cache of entries. Data and translation pages have separate blocks and frontiers in every plane; cleaning stays
+//! within a plane, evictions take planes in turn.
 //!
 //! ```text
 //!   lookup(lpn) ── cached? ── yes ─► touch
@@ -12,19 +12,20 @@
 //!                  read the translation page of lpn, cache its entry
 //! ```
 //!
-//! A miss costs at most two reads and one write of translation pages, beside cleaning. Translation page t is owned by the
-//! number `logical pages + t` in the spare area. The whole table is written once before the drive's life begins, uncounted.
+//! A miss costs at most two reads and one write of translation pages, not counting cleaning. The spare area of
+//! translation page t names `logical pages + t` as its owner. The whole table is written once when the drive is built,
+//! without being counted.
 //!
-//! Departures and readings: a trim has to find the old copy, so it looks up its entry like a write; the load of an entry
-//! and the write that makes room for it may overlap on different dies; `gc.free-blocks-min` below the number of frontiers
-//! plus 1 counts as that (3 with one data frontier, the paper's own value), since a data clean may open a block for each
-//! and gain one; `gc.invalidate = "before-gc"` drops the old copy before the clean for the data page, but after one that
-//! an eviction set off. On a drive at its end that can't write a translation page any more, reads go past the cache, and
-//! trims enlarge it.
+//! Departures from the paper and interpretations: a trim has to find the old copy, so it looks up its entry like a
+//! write; the load of an entry and the write that makes room for it may overlap on different dies; `gc.free-blocks-min`
+//! below the number of frontiers plus 1 counts as that (3 with one data frontier, the paper's own value), since a data
+//! clean may open a block for each and gain one; `gc.invalidate = "before-gc"` drops the old copy before the clean for
+//! the data page, but after one caused by an eviction. On a drive at the end of its life that can no longer write
+//! translation pages, reads bypass the cache, and trims enlarge it.
 //!
-//! Invariants: for each page the cached entry, else the stored one, names the valid copy; every translation page has one
-//! valid copy, where the directory says. RAM of this program: 4 bytes a logical page beside the 4.1 bytes a physical page
-//! of the flash, and 24 bytes an entry cached.
+//! Invariants: for each page the cached entry, else the stored one, names the valid copy; every translation page has
+//! one valid copy, at the place in the directory. RAM of this program: 4 bytes per logical page in addition to the 4.1
+//! bytes per physical page of the flash, and 24 bytes per cached entry.
 
 mod cleaning;
 mod mapping;
@@ -64,15 +65,15 @@ pub struct Dftl {
     placement: Placement,
     entry_bytes: u32,
     figures: Figures,
-    /// Entries that lately left the cache, where somebody asked.
+    /// Entries that recently left the cache, if requested.
     ghosts: Option<Ghosts>,
     size_key: Option<SizeKey>,
-    /// Which translation pages the clean at hand has listed.
+    /// Which translation pages the current clean has listed.
     #[serde(skip)]
     listed: Listed,
 }
 
-/// What the scheme counts.
+/// The counts of the scheme.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Figures {
     cache: MappingCache,
@@ -89,11 +90,11 @@ struct Figures {
     cleans_full: u64,
     /// Cleans of translation blocks.
     cleans_translation: u64,
-    /// Translation pages written through with the entries of a block, which the cache could not hold.
+    /// Translation pages written through because the cache could not hold the entries of a block.
     written_through: u64,
 }
 
-/// Blocks' worth of translation pages for which a plane has room beyond its share of them.
+/// Room for translation pages in a plane beyond its share of them, in blocks.
 const GATHERED_BLOCKS: u64 = 8;
 
 impl Dftl {
@@ -103,7 +104,7 @@ impl Dftl {
         u32::try_from(entries).unwrap_or(u32::MAX)
     }
 
-    /// Blocks that a plane keeps free: one for each frontier that a clean may have to open, and one more.
+    /// Blocks that a plane keeps free: one for each frontier that a clean may have to open, plus one.
     fn kept_free(context: &SchemeContext, flash: &Flash) -> u32 {
         u32::from(context.streams(flash)) + 2
     }
@@ -153,12 +154,13 @@ impl BuildScheme for Dftl {
             |plane| good_blocks(flash, PlaneId(plane)).saturating_sub(reserved) * u64::from(geometry.pages_per_block());
         let planes = u64::from(geometry.planes());
         let usable = if context.placement.allocation == Allocation::Static {
-            // Every plane gets its share, whatever room it has.
+            // Every plane gets an equal share, regardless of its room.
             (0..geometry.planes()).map(room).min().unwrap_or(0) * planes
         } else {
             (0..geometry.planes()).map(room).sum()
         };
-        // Planes share the translation pages in no fixed way: all may gather in one, or at least many more than its share.
+        // The distribution of translation pages over planes is not fixed: one plane may collect all of them, or at
+        // least many more than its share.
         let more = GATHERED_BLOCKS * u64::from(geometry.pages_per_block());
         let gathered = translation.min(translation.div_ceil(planes) + more);
         let needed = logical.next_multiple_of(planes) + gathered * planes;
@@ -196,7 +198,7 @@ impl BuildScheme for Dftl {
         let policy =
             settings.replacement.build(&settings.replacements, MapCacheContext { entries: capacity, entries_per_page });
         let policy_groups = policy.groups();
-        // The paper's GC_threshold is the first. A clean that rests may have to open a block for each frontier.
+        // The first one is the paper's GC_threshold. A paused clean may have to open a block for each frontier.
         let kept_free = Self::kept_free(context, flash);
         let cleaner = Cleaner::new(context.gc.free_blocks_min.max(kept_free), kept_free, kept_free - 1);
         let mut scheme = Self {
@@ -371,7 +373,7 @@ impl Ftl for Dftl {
 }
 
 impl Dftl {
-    /// Writes the whole table, which maps nothing, before the drive's life begins: its pages take planes in turn.
+    /// Writes the whole, still empty table when the drive is built; its pages take planes in turn.
     fn format(&mut self, flash: &mut Flash) {
         let logical_pages = self.map.table.len();
         for page in 0..self.map.directory.len() {
@@ -387,7 +389,7 @@ impl Dftl {
         }
     }
 
-    /// The slot of the cached entry of `lpn`, after loading it if need be, and the mark of the read that loaded it.
+    /// The slot of the cached entry of `lpn`, which is loaded if necessary, and the mark of the read that loaded it.
     #[inline(always)]
     fn translate(&mut self, lpn: Lpn, flash: &mut Flash) -> Result<(u32, u32), OutOfSpace> {
         self.figures.cache.lookups += 1;
@@ -418,17 +420,17 @@ impl Dftl {
         Ok((slot, mark))
     }
 
-    /// Reads a translation page for a lookup, and marks the read.
+    /// Reads a translation page for a lookup and marks the read.
     #[inline(always)]
     fn read_translation(&self, page: u32, flash: &mut Flash) -> u32 {
         flash.read_internal(Ppn(self.map.directory[page as usize].ppn), Cause::Translation);
         flash.mark()
     }
 
-    /// Writes the dirty entry of a slot, which is about to leave, to its translation page. Answers the mark of the read if
-    /// it serves the load of an entry of `wanted` as well.
+    /// Writes the dirty entry of a slot, which is about to be evicted, to its translation page. Returns the mark of the
+    /// read if it also serves the load of an entry of `wanted`.
     fn write_back(&mut self, slot: u32, wanted: u32, flash: &mut Flash) -> Result<Option<u32>, OutOfSpace> {
-        // First of all room: cleaning for it may change entries and move translation pages.
+        // Make room first: cleaning may change entries and move translation pages.
         let plane = self.plane_with_room(None, stream_id(self.translation), flash)?;
         let page = self.map.page_of(self.map.slots[slot as usize].lpn);
         let read = self.read_translation(page, flash);
@@ -444,7 +446,8 @@ impl Dftl {
         Ok((self.share_reads && page == wanted).then_some(read))
     }
 
-    /// Reads an entry past the cache, on a drive that can't make room in it: the page, and the mark of the read.
+    /// Reads an entry without the cache, on a drive that can't make room in it. Returns the page and the mark of the
+    /// read.
     #[cold]
     fn consult(&mut self, lpn: Lpn, flash: &mut Flash) -> (u32, u32) {
         let mark = self.read_translation(self.map.page_of(lpn.0), flash);
@@ -481,7 +484,8 @@ impl Dftl {
         Ok(())
     }
 
-    /// The plane that takes a data page, or without `lpn` a translation page, with room in the frontier of `stream`.
+    /// The plane that takes a data page (or a translation page if there is no `lpn`), with room in the frontier of
+    /// `stream`.
     #[inline(always)]
     fn plane_with_room(&mut self, lpn: Option<Lpn>, stream: u8, flash: &mut Flash) -> Result<usize, OutOfSpace> {
         let turn = self.planes.next_turn(lpn, stream);
@@ -490,7 +494,7 @@ impl Dftl {
     }
 }
 
-/// The number of a stream as frontiers are asked for.
+/// The number of a stream in the type that frontiers use.
 fn stream_id(stream: usize) -> u8 {
     u8::try_from(stream).expect("streams are counted in 8 bits")
 }

@@ -11,8 +11,8 @@
 //!   5     else                                                  append to the newest random log
 //! ```
 //!
-//! Random logs are reclaimed in the order of their first use: every logical block that has a current page in the victim is
-//! merged as a whole, with its pages from wherever they are, and only then the victim is erased.
+//! Random logs are reclaimed in the order of their first use: every logical block with a current page in the victim is
+//! merged as a whole, with its pages from wherever they are; only then is the victim erased.
 //!
 //! Invariants: the sequential log holds page i only at position i, up to its next offset; of a block that owns it, no
 //! other copy below that offset is current; the map of the random logs holds exactly their valid pages, so never two
@@ -29,11 +29,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// What a write out of order to the owner of the sequential log does: `ftl.fast.out-of-order`.
+/// How an out-of-order write to the owner of the sequential log is handled: `ftl.fast.out-of-order`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum OutOfOrder {
-    /// The merge that it sets off takes the new page along (rules 3 and 4).
+    /// The merge that it causes includes the new page (rules 3 and 4).
     #[default]
     Fold,
     /// The sequential log is retired first; the page then goes to a random log.
@@ -48,13 +48,14 @@ pub struct FastSettings {
     /// 0.01 in Hu 2012.
     #[schemars(extend("exclusiveMinimum" = 0.0, "exclusiveMaximum" = 1.0), extend("x-expected" = "a share of all blocks {range}, such as 0.03"))]
     pub log_fraction: f64,
-    /// Log blocks by number; it wins over `log-fraction` unless it is 0.
+    /// Number of log blocks; it overrides `log-fraction` unless it is 0.
     pub log_blocks: u32,
-    /// Whether a page whose home can still be programmed goes there; else every page goes to a log.
+    /// Whether a page goes to its home in the data block if that can still be programmed; otherwise every page goes to
+    /// a log.
     pub home_first: bool,
-    /// What a write out of order to the owner of the sequential log does.
+    /// How an out-of-order write to the owner of the sequential log is handled.
     pub out_of_order: OutOfOrder,
-    /// Whether offset 0 opens a sequential log only for a block without pages in random logs.
+    /// Whether a write to offset 0 opens a sequential log only for a block without pages in random logs.
     pub sw_needs_clean_rw: bool,
 }
 
@@ -89,10 +90,10 @@ pub struct Fast {
     figures: Figures,
     #[serde(skip)]
     mover: Mover,
-    /// Pages that a merge took out of random logs, until they are marked as old.
+    /// Pages that a merge took out of random logs, until they are marked as invalid.
     #[serde(skip)]
     leaving: Vec<Ppn>,
-    /// Pages of the victim at hand.
+    /// Pages of the current victim.
     #[serde(skip)]
     victim_pages: Vec<Ppn>,
 }
@@ -109,7 +110,7 @@ struct Figures {
     reclaims: u64,
     /// Current pages in random logs when they were reclaimed.
     reclaimed_pages_valid: u64,
-    /// Random logs that held nothing current.
+    /// Reclaimed random logs without a current page.
     reclaimed_dead: u64,
 }
 
@@ -166,7 +167,8 @@ impl Ftl for Fast {
         }
     }
 
-    /// Of a page at most one copy is valid, so that the order of the questions is free: home first, as most are there.
+    /// At most one copy of a page is valid, so the order of the checks does not matter: home first, where most pages
+    /// are.
     #[inline]
     fn lookup(&self, lpn: Lpn, flash: &Flash) -> Option<Ppn> {
         let (lbn, offset) = self.logical.split(lpn);
@@ -272,7 +274,8 @@ impl Fast {
         self.append_random(lpn, lbn, offset, flash)
     }
 
-    /// Rule 0: the home of a page that has no newer copy, if it can be programmed. A block without data gets a data block.
+    /// Rule 0: the home of a page that has no newer copy, if it can be programmed. Assigns a data block to a block
+    /// without one.
     #[inline]
     fn programmable_home(
         &mut self,
@@ -284,7 +287,7 @@ impl Fast {
         if self.lookup(lpn, flash).is_some() {
             return Ok(None);
         }
-        // Where the sequential log went past, it is the one that will be the data block.
+        // The sequential log has passed this offset, so it will become the data block.
         if let Some(SequentialLog { owner, block }) = self.sequential
             && owner == lbn
             && offset < flash.nand().next_page(block)
@@ -339,7 +342,7 @@ impl Fast {
         Ok(())
     }
 
-    /// Opens a random log; where all are in use, the oldest is reclaimed first.
+    /// Opens a random log; if all are in use, reclaims the oldest first.
     fn open_random(&mut self, flash: &mut Flash) -> Result<BlockId, OutOfSpace> {
         if self.random.len() + 1 >= self.log_blocks as usize {
             self.reclaim(flash)?;
@@ -349,7 +352,7 @@ impl Fast {
         Ok(log)
     }
 
-    /// An erased block beyond the reserve, by giving up logs if need be.
+    /// An erased block beyond the reserve, after reclaiming logs if necessary.
     fn take_block(&mut self, flash: &mut Flash) -> Result<BlockId, OutOfSpace> {
         loop {
             if let Some(block) = self.erased.take_leaving(MERGE_RESERVE) {
@@ -375,7 +378,7 @@ impl Fast {
         let mut merged = Ok(());
         for page in &pages {
             if !flash.is_valid(*page) {
-                continue; // went with an earlier page of its block
+                continue; // was moved with an earlier page of its block
             }
             let lbn = self.logical.block_of(flash.nand().spare(*page).expect("a valid page names its owner"));
             match self.sequential {
@@ -399,7 +402,7 @@ impl Fast {
         Ok(())
     }
 
-    /// Counts a log that went with the merges of so many logical blocks: 0 where a random log held nothing current, 1 by
+    /// Counts a log that was reclaimed by merging this many logical blocks: 0 if a random log had no current page, 1 by
     /// rule 4.
     fn count_data_blocks(&mut self, data_blocks: usize) {
         let histogram = &mut self.figures.merges.full_by_data_blocks;
@@ -409,8 +412,8 @@ impl Fast {
         histogram[data_blocks] += 1;
     }
 
-    /// Retires the sequential log: what it lacks is copied in, or written where the host has it (rule 3), and it becomes
-    /// the data block.
+    /// Retires the sequential log: missing pages are copied into it, or written if the host provides them (rule 3), and
+    /// it becomes the data block.
     fn merge_sequential(&mut self, host: std::ops::Range<u32>, flash: &mut Flash) {
         let Some(SequentialLog { owner, block }) = self.sequential.take() else { return };
         let (next, per_block) = (flash.nand().next_page(block), self.logical.per_block());
@@ -421,8 +424,8 @@ impl Fast {
         *kind += 1;
     }
 
-    /// Merges all pages of a logical block into a fresh one, with the new page that the host has (rule 4). Its sequential
-    /// log, if it has one, goes as well.
+    /// Merges all pages of a logical block into an erased one, including the host's new page (rule 4). Its sequential
+    /// log, if any, is released too.
     fn merge_full(&mut self, lbn: u32, host: std::ops::Range<u32>, flash: &mut Flash) -> Result<(), OutOfSpace> {
         let target = self.erased.take().ok_or_else(|| self.erased.exhausted(flash))?;
         let sequential = self.sequential.take_if(|log| log.owner == lbn).map(|log| log.block);
@@ -473,7 +476,7 @@ impl Fast {
         }
     }
 
-    /// A data block whose pages were merged elsewhere goes back.
+    /// Releases a data block whose pages were merged elsewhere.
     fn retire_data(&mut self, block: u32, flash: &mut Flash) {
         if block != NONE {
             flash.invalidate_block(BlockId(block));
@@ -489,7 +492,7 @@ impl Fast {
         flash.is_valid(page).then_some(page)
     }
 
-    /// Marks the current copy of a page as old, if there is one.
+    /// Marks the current copy of a page as invalid, if there is one.
     #[inline]
     fn drop_copy(&mut self, lpn: Lpn, lbn: u32, offset: u32, flash: &mut Flash) {
         if let Some(page) =

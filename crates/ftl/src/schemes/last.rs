@@ -1,5 +1,5 @@
-//! LAST: sequential requests to log blocks of one data block each, random ones to shared log blocks that are kept apart by
-//! how often their pages are written (Lee et al., SPEED 2008, as Hu 2012, section 1.2.1, and Gupta 2009, section 2, report
+//! LAST: sequential requests to log blocks of one data block each, random ones to shared log blocks, separated by how
+//! often their pages are written (Lee et al., SPEED 2008, as Hu 2012, section 1.2.1, and Gupta 2009, section 2, report
 //! it; the paper itself gives an abstract view only).
 //!
 //! ```text
@@ -11,16 +11,16 @@
 //!                        └──────────────────────────────────── no ──► open cold log
 //! ```
 //!
-//! A sequential log is retired when it is complete, when a page before its next offset comes, and, the least recently
-//! written first, when another block needs one: it becomes the data block (*switch*), or does so once its tail is copied
-//! in (*partial*); one with a hole or a superseded page needs a fresh block (*full*). Random logs make room by an erase
-//! where a full one holds nothing current, which is what hot logs are for; else the full one whose pages belong to the
-//! fewest logical blocks goes, and each of those is merged as FAST does.
+//! A sequential log is retired when it is complete, when a page before its next offset arrives, or when another block
+//! needs a log (the least recently written one is retired). It becomes the data block at once (*switch*) or after its
+//! tail is copied in (*partial*); a log with a hole or a superseded page needs an erased block (*full*). If a full
+//! random log has no current page, which is the purpose of hot logs, an erase makes room. Otherwise the full log whose
+//! pages belong to the fewest logical blocks is reclaimed, and each of those is merged as in FAST.
 //!
-//! Invariants: page i of a sequential log lies at position i, and a logical block has at most one such log; of a page at
-//! most one copy is valid; the map of the random logs holds exactly their valid pages; each random log knows how many
-//! logical blocks its valid pages belong to, and full ones are kept in that order. One erased block beyond the logs stays
-//! free for full merges.
+//! Invariants: page i of a sequential log lies at position i, and a logical block has at most one such log; at most one
+//! copy of a page is valid; the map of the random logs holds exactly their valid pages; each random log knows how many
+//! logical blocks its valid pages belong to, and full ones are kept in that order. One erased block beyond the logs
+//! stays free for full merges.
 
 mod pairs;
 mod recent;
@@ -49,21 +49,22 @@ pub struct LastSettings {
     /// Log blocks of all kinds (M) as a share of all blocks, rounded down, at least two: 0.03 in Gupta 2009.
     #[schemars(extend("exclusiveMinimum" = 0.0, "exclusiveMaximum" = 1.0), extend("x-expected" = "a share of all blocks {range}, such as 0.03"))]
     pub log_fraction: f64,
-    /// Log blocks by number; it wins over `log-fraction` unless it is 0.
+    /// Number of log blocks; it overrides `log-fraction` unless it is 0.
     pub log_blocks: u32,
-    /// Of the log blocks, how many are sequential ones (m); 0 means a quarter, at least one.
+    /// Number of sequential ones among the log blocks (m); 0 means a quarter, at least one.
     pub sequential_logs: u32,
-    /// Share of the random logs that the hot partition may take, rounded down, and at least one is left to the cold one:
-    /// 0 to 1.
+    /// Share of the random logs that the hot partition may take, 0 to 1, rounded down; at least one log is left for the
+    /// cold partition.
     #[schemars(range(min = 0.0, max = 1.0), extend("x-expected" = "a share of the random logs from {range}, such as 0.5"))]
     pub hot_share: f64,
-    /// A request of more bytes is sequential, in whole pages: 4 KiB in Hu 2012. Where pages are larger than that, no
-    /// request would be random; raise it to the page size or beyond then.
+    /// A request of more bytes than this, rounded to whole pages, is sequential: 4 KiB in Hu 2012. If pages are larger
+    /// than this, no request is random; then raise it to the page size or more.
     pub seq_threshold: Bytes,
-    /// A page is hot if it is among so many pages that were written at random last (k); 0 means as many as the hot
-    /// partition has pages.
+    /// A page is hot if it is among this many pages most recently written at random (k); 0 means the number of pages of
+    /// the hot partition.
     pub recent_pages: u32,
-    /// Whether a page whose home can still be programmed goes there; else every page goes to a log.
+    /// Whether a page goes to its home in the data block if that can still be programmed; otherwise every page goes to
+    /// a log.
     pub home_first: bool,
 }
 
@@ -81,12 +82,12 @@ impl Default for LastSettings {
     }
 }
 
-/// How many logs of each kind.
+/// The number of logs of each kind.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct LogCounts {
     sequential: u32,
     random: u32,
-    /// Of the random ones, those that may be hot.
+    /// Random logs that may be hot.
     hot_max: u32,
 }
 
@@ -108,19 +109,19 @@ impl LogCounts {
     }
 }
 
-/// A sequential log; without an owner the rest means nothing.
+/// A sequential log; without an owner the other fields have no meaning.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct SequentialLog {
     owner: u32,
     block: BlockId,
 }
 
-/// A random log. Without a block, [`NONE`], the rest means nothing.
+/// A random log. Without a block ([`NONE`]) the other fields have no meaning.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct RandomLog {
     block: u32,
     partition: usize,
-    /// Logs opened before it.
+    /// The number of logs opened before it.
     order: u64,
     /// Logical blocks that its valid pages belong to.
     associated: u32,
@@ -133,13 +134,13 @@ struct Partition {
     open: u32,
     /// Logs, the open one included.
     used: u32,
-    /// The full ones: how many logical blocks they are associated with, their age, and the slot.
+    /// The full logs: how many logical blocks their pages belong to, their age, and the slot.
     full: BTreeSet<(u32, u64, u32)>,
 }
 
 const COLD: usize = 0;
 const HOT: usize = 1;
-/// Beside [`COLD`] and [`HOT`], a kind of write.
+/// A kind of write, in addition to [`COLD`] and [`HOT`].
 const SEQUENTIAL: usize = 2;
 
 /// The one queue of sequential logs, and that of recent pages.
@@ -169,7 +170,7 @@ pub struct Last {
     pairs: PairCounts,
     recent: Recent,
     counts: LogCounts,
-    /// A request of so many pages is sequential.
+    /// A request of at least this many pages is sequential.
     sequential_from: u32,
     home_first: bool,
     erased: ErasedBlocks,
@@ -177,10 +178,10 @@ pub struct Last {
     figures: Figures,
     #[serde(skip)]
     mover: Mover,
-    /// Pages that a merge took out of random logs, until they are marked as old.
+    /// Pages that a merge took out of random logs, until they are marked as invalid.
     #[serde(skip)]
     leaving: Vec<Ppn>,
-    /// Pages of the victim at hand.
+    /// Pages of the current victim.
     #[serde(skip)]
     victim_pages: Vec<Ppn>,
 }
@@ -193,15 +194,15 @@ struct Figures {
     reclaims: u64,
     /// Current pages in random logs when they were reclaimed.
     reclaimed_pages_valid: u64,
-    /// Random logs that held nothing current.
+    /// Reclaimed random logs without a current page.
     reclaimed_dead: u64,
-    /// Sequential logs that held nothing current.
+    /// Reclaimed sequential logs without a current page.
     sequential_dead: u64,
 }
 
 impl BuildScheme for Last {
     const NAME: &'static str = "last";
-    const ABOUT: &'static str = "LAST: sequential log blocks, and random ones parted into hot and cold (Lee 2008)";
+    const ABOUT: &'static str = "LAST: sequential log blocks, and random ones split into hot and cold (Lee 2008)";
     type Settings = LastSettings;
 
     fn problems(context: &SchemeContext, flash: &Flash) -> Vec<String> {
@@ -211,7 +212,7 @@ impl BuildScheme for Last {
         if counts.random == 0 {
             problems.push(format!(
                 "ftl.last.sequential-logs: found {}, but there are {} log blocks by ftl.last.log-fraction or log-blocks, \
-                 and random writes need one of them; lower it, or give 0 to take a quarter",
+                 and random writes need one of them; lower it, or set 0 for a quarter",
                 settings.sequential_logs,
                 log_blocks(settings.log_blocks, settings.log_fraction, 2, flash.geometry().blocks()),
             ));
@@ -286,7 +287,8 @@ impl Ftl for Last {
         }
     }
 
-    /// Of a page at most one copy is valid, so that the order of the questions is free: home first, as most are there.
+    /// At most one copy of a page is valid, so the order of the checks does not matter: home first, where most pages
+    /// are.
     #[inline]
     fn lookup(&self, lpn: Lpn, flash: &Flash) -> Option<Ppn> {
         let (lbn, offset) = self.logical.split(lpn);
@@ -351,7 +353,7 @@ impl Ftl for Last {
     #[inline(always)]
     fn expect_near(&self, lpn: Lpn, flash: &Flash) {
         self.logical.expect_home(lpn, &self.data, flash);
-        // The counts of the log that a page may go to, and of the one that it leaves.
+        // Prefetches the counts of the log that a page may go to, and of the one that it leaves.
         let lbn = self.logical.block_of(lpn);
         for partition in &self.partitions {
             self.pairs.expect(partition.open, lbn);
@@ -381,7 +383,7 @@ impl Last {
         }
     }
 
-    /// The home of a page that has no newer copy, if it can be programmed. A block without data gets a data block.
+    /// The home of a page that has no newer copy, if it can be programmed. Assigns a data block to a block without one.
     #[inline]
     fn programmable_home(
         &mut self,
@@ -426,7 +428,7 @@ impl Last {
         Ok(())
     }
 
-    /// Gives a logical block without sequential log an erased one.
+    /// Assigns an erased sequential log to a logical block without one.
     fn open_sequential(&mut self, lbn: u32, flash: &mut Flash) -> Result<u32, OutOfSpace> {
         if self.sequential_unused.is_empty()
             && let Some(oldest) = self.sequential_order.first(ORDER)
@@ -441,7 +443,7 @@ impl Last {
         Ok(slot)
     }
 
-    /// Takes a sequential log from its owner; the block is the caller's now.
+    /// Takes a sequential log from its owner; the caller now owns the block.
     fn close_sequential(&mut self, slot: u32) -> BlockId {
         let SequentialLog { owner, block } = self.sequential[slot as usize];
         self.sequential[slot as usize].owner = NONE;
@@ -461,7 +463,7 @@ impl Last {
         Ok(())
     }
 
-    /// As [`Last::retire`], where the reclaim at hand counts the data blocks of full merges.
+    /// As [`Last::retire`], but the current reclaim counts the data blocks of full merges.
     fn retire_uncounted(&mut self, slot: u32, flash: &mut Flash) -> Result<(), OutOfSpace> {
         let SequentialLog { owner, block } = self.sequential[slot as usize];
         let (next, per_block) = (flash.nand().next_page(block), self.logical.per_block());
@@ -485,7 +487,7 @@ impl Last {
         Ok(())
     }
 
-    /// Merges all pages of a logical block into a fresh one. Its sequential log, if it has one, goes as well.
+    /// Merges all pages of a logical block into an erased one. Its sequential log, if any, is released too.
     fn merge_full(&mut self, lbn: u32, flash: &mut Flash) -> Result<(), OutOfSpace> {
         let target = self.erased.take().ok_or_else(|| self.erased.exhausted(flash))?;
         let slot = self.sequential_of[lbn as usize];
@@ -532,7 +534,7 @@ impl Last {
         self.leaving = leaving;
     }
 
-    /// A data block whose pages were merged elsewhere goes back.
+    /// Releases a data block whose pages were merged elsewhere.
     fn retire_data(&mut self, block: u32, flash: &mut Flash) {
         if block != NONE {
             flash.invalidate_block(BlockId(block));
@@ -579,7 +581,7 @@ impl Last {
         Ok(())
     }
 
-    /// Marks a page of a random log as old, and keeps count of the logical blocks that the log has pages of.
+    /// Marks a page of a random log as invalid, and updates the count of logical blocks that the log has pages of.
     #[inline]
     fn leave_random(&mut self, page: Ppn, lbn: u32, flash: &mut Flash) {
         let (block, _) = flash.invalidate(page);
@@ -620,7 +622,7 @@ impl Last {
         Ok(slot)
     }
 
-    /// A full log that holds nothing current, hot ones first.
+    /// A full log without a current page, hot ones first.
     fn dead_log(&self) -> Option<u32> {
         let first = |partition: usize| self.partitions[partition].full.first();
         [HOT, COLD].into_iter().find_map(|partition| first(partition).filter(|log| log.0 == 0)).map(|log| log.2)
@@ -631,7 +633,7 @@ impl Last {
         partitions.into_iter().find_map(|partition| self.partitions[partition].full.first()).map(|log| log.2)
     }
 
-    /// An erased block beyond the reserve, by giving up logs if need be.
+    /// An erased block beyond the reserve, after reclaiming logs if necessary.
     fn take_block(&mut self, flash: &mut Flash) -> Result<BlockId, OutOfSpace> {
         loop {
             if let Some(block) = self.erased.take_leaving(MERGE_RESERVE) {
@@ -660,7 +662,7 @@ impl Last {
         let mut merged = Ok(());
         for page in &pages {
             if !flash.is_valid(*page) {
-                continue; // went with an earlier page of its block
+                continue; // was moved with an earlier page of its block
             }
             let lbn = self.logical.block_of(flash.nand().spare(*page).expect("a valid page names its owner"));
             let log = self.sequential_of[lbn as usize];
@@ -714,7 +716,7 @@ impl Last {
         flash.is_valid(page).then_some(page)
     }
 
-    /// Marks the current copy of a page as old, if there is one.
+    /// Marks the current copy of a page as invalid, if there is one.
     #[inline]
     fn drop_copy(&mut self, lpn: Lpn, lbn: u32, offset: u32, flash: &mut Flash) {
         if let Some(page) =
@@ -785,7 +787,7 @@ impl Last {
         }
     }
 
-    /// Recounts the logical blocks that each random log has pages of, and whether it is where that puts it.
+    /// Recounts the logical blocks that each random log has pages of, and checks that the log is at the matching place.
     fn audit_association(&self, flash: &Flash, violations: &mut Vec<Violation>) {
         let mut pairs = BTreeMap::new();
         let mut used = [0; 2];

@@ -13,7 +13,7 @@ use flashwright_nand::{Lpn, PlaneId, Ppn, ProgramOrder};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a scheme is built for.
+/// The parameters of the drive that a scheme is built for.
 #[derive(Clone, Copy)]
 pub struct SchemeContext<'a> {
     /// Pages that the drive offers to the host.
@@ -30,12 +30,12 @@ pub struct SchemeContext<'a> {
     pub wear: &'a WearSettings,
     /// The seed of the run.
     pub seed: Seed,
-    /// Policies on no list, in place of those that the settings name.
+    /// Foreign policies, which replace those that the settings name.
     pub foreign: Option<&'a Foreign>,
 }
 
 impl SchemeContext<'_> {
-    /// The placement policy that was chosen.
+    /// The chosen placement policy.
     #[must_use]
     pub(crate) fn placement(&self, flash: &Flash) -> Placement {
         let geometry = flash.geometry();
@@ -52,7 +52,7 @@ impl SchemeContext<'_> {
         }
     }
 
-    /// Streams of the placement policy that was chosen.
+    /// Streams of the chosen placement policy.
     pub(crate) fn streams(&self, flash: &Flash) -> u8 {
         match self.foreign_placement() {
             Some(maker) => maker.streams(),
@@ -82,7 +82,7 @@ impl SchemeContext<'_> {
         }
     }
 
-    /// What the victim policy of a plane is built for, with so many streams.
+    /// The parameters that the victim policy of a plane is built for, with this many streams.
     fn victim_context(&self, plane: u32, streams: u8, flash: &Flash) -> VictimContext {
         let geometry = flash.geometry();
         VictimContext {
@@ -94,7 +94,7 @@ impl SchemeContext<'_> {
         }
     }
 
-    /// What the schedule of a plane is built for, with so many streams.
+    /// The context of a plane's schedule, for this many streams.
     pub(crate) fn schedule_context(&self, streams: u8, flash: &Flash) -> ScheduleContext {
         let geometry = flash.geometry();
         let good: u64 = (0..geometry.planes()).map(|plane| good_blocks(flash, PlaneId(plane))).sum();
@@ -107,7 +107,7 @@ impl SchemeContext<'_> {
         }
     }
 
-    /// What is wrong with the settings of the policies that were chosen, for so many streams.
+    /// Validation errors of the settings of the chosen policies, for this many streams.
     pub(crate) fn policy_problems(&self, streams: u8, flash: &Flash) -> Vec<String> {
         let mut problems = self.gc.schedule.problems(&self.gc.schedules, &self.schedule_context(streams, flash));
         if self.foreign.is_none_or(|foreign| foreign.victim.is_none()) {
@@ -117,11 +117,11 @@ impl SchemeContext<'_> {
     }
 }
 
-/// How a scheme is made and listed; beside [`crate::Ftl`].
+/// How a scheme is built and listed, in addition to [`crate::Ftl`].
 pub trait BuildScheme: Sized {
-    /// What users write to choose it.
+    /// The name that users choose it by.
     const NAME: &'static str;
-    /// What it does, in a line, with its source.
+    /// One-line description, with its source.
     const ABOUT: &'static str;
     /// The program order that the scheme needs of the chip: `None` if it works with any.
     const NEEDS_ORDER: Option<ProgramOrder> = None;
@@ -129,11 +129,11 @@ pub trait BuildScheme: Sized {
     const VICTIM: VictimName = VictimName::Greedy;
     /// Whether it recycles blocks for a `wear.policy`.
     const LEVELS_WEAR: bool = false;
-    /// Whether it asks a victim and a placement policy.
+    /// Whether it uses a victim and a placement policy.
     const ASKS_POLICIES: bool = false;
-    /// Whether it cleans in steps, when `gc.schedule` says so.
+    /// Whether it cleans in steps, as `gc.schedule` decides.
     const CLEANS_IN_STEPS: bool = false;
-    /// Its own settings, in a table of its name under `[ftl]`; `context.ftl.schemes` holds them.
+    /// Its settings, in a table named after it under `[ftl]`; `context.ftl.schemes` holds them.
     type Settings: Clone
         + std::fmt::Debug
         + Default
@@ -143,14 +143,16 @@ pub trait BuildScheme: Sized {
         + JsonSchema
         + 'static;
 
-    /// Checks what the scheme needs of drive and settings: one line for each problem, with the key and what to change.
+    /// Checks the scheme's requirements on drive and settings: one line for each problem, with the key and what to
+    /// change.
     fn problems(context: &SchemeContext, flash: &Flash) -> Vec<String>;
-    /// What is allowed but costs far more than a user may expect: one line each, with the key and what to change.
+    /// Settings that are allowed but cost far more than a user may expect: one line each, with the key and what to
+    /// change.
     fn cautions(context: &SchemeContext, flash: &Flash) -> Vec<String> {
         let _ = (context, flash);
         Vec::new()
     }
-    /// What of each plane cleaning keeps for itself; none for schemes that say so in their settings.
+    /// The part of each plane that cleaning reserves; none for schemes whose settings state it.
     fn reserve(context: &SchemeContext, flash: &Flash) -> Option<Reserve> {
         let _ = (context, flash);
         None
@@ -159,12 +161,12 @@ pub trait BuildScheme: Sized {
     fn new(context: &SchemeContext, flash: &mut Flash) -> Self;
 }
 
-/// Flash that holds no data of the host whatever the spare space.
+/// Flash that never holds data of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reserve {
     /// Blocks of each plane that are kept erased, or open.
     pub blocks: u64,
-    /// Pages of the whole drive that hold the map.
+    /// Pages of the drive that hold the map.
     pub map_pages: u64,
 }
 
@@ -187,7 +189,7 @@ macro_rules! schemes {
             pub $module: <$scheme as BuildScheme>::Settings,)+
         }
 
-        /// The translation layer at work.
+        /// The translation layer in use.
         #[derive(Clone, Debug, Serialize, Deserialize)]
         #[allow(missing_docs, clippy::large_enum_variant)] // one a drive
         pub enum Scheme { $($name($scheme)),+ }

@@ -1,11 +1,11 @@
-//! Page mapping with the whole map in RAM: the papers' ideal page FTL (Gupta 2009, baseline; the container-marking
-//! report's FTL).
+//! Page mapping with the whole map in RAM: the ideal page FTL of the papers (baseline of Gupta 2009; FTL of the
+//! container-marking report).
 //!
-//! A page goes to the plane whose turn it is ([`Planes`]), in the frontier that the placement policy names; cleaning
-//! moves the valid pages of a victim within their plane ([`crate::cleaner`]).
+//! A page goes to the plane in turn ([`Planes`]), to the frontier that the placement policy chooses; cleaning moves the
+//! valid pages of a victim within their plane ([`crate::cleaner`]).
 //!
-//! Invariants: `l2p` and the spare areas of valid pages are inverse; every block is free, open, sealed, retired or
-//! bad; a plane never has fewer than one free block when a clean starts, which is the room its copies need.
+//! Invariants: `l2p` and the spare areas of valid pages are inverse; every block is free, open, sealed, retired or bad;
+//! a plane never has fewer than one free block when a clean starts, which is the room that its copies need.
 
 use super::{BuildScheme, Reserve, SchemeContext};
 use crate::cleaner::{Cleaner, Effort, Moving, PageMapped, list_pages};
@@ -55,7 +55,7 @@ impl BuildScheme for PageMap {
             tightest = tightest.min(room);
         }
         if context.placement.allocation == Allocation::Static {
-            // Every plane gets its share, whatever room it has.
+            // Every plane gets an equal share, regardless of its room.
             usable = tightest * u64::from(geometry.planes());
         }
         let logical = u64::from(context.logical_pages);
@@ -264,7 +264,7 @@ impl PageMap {
     }
 }
 
-/// What cleaning changes.
+/// The parts of the scheme that cleaning changes.
 struct Moves<'a> {
     l2p: &'a mut [u32],
     placement: &'a mut Placement,
@@ -287,7 +287,7 @@ impl PageMapped for Moves<'_> {
         let block = BlockId(plane.first_block.0 + plane.pick(flash)?);
         let full = flash.pages_valid(block) == flash.geometry().pages_per_block();
         if full && (effort.voluntary || plane.victim.picks_fewest()) {
-            return None; // where the policy picks the fewest, no sealed block has an invalid page
+            return None; // if the policy picks the fewest, no sealed block has an invalid page
         }
         Moving::clear(moving, usize::from(self.placement.streams()));
         let (l2p, placement) = (&*self.l2p, &mut *self.placement);
@@ -304,8 +304,8 @@ impl PageMapped for Moves<'_> {
         owners.iter().zip(first..).for_each(|(lpn, ppn)| l2p[*lpn as usize] = ppn);
     }
 
-    /// FIFO and random policies may name full blocks; going round all of them twice without a gain means that there is
-    /// none.
+    /// FIFO and random policies may choose fully valid blocks; twice as many choices as blocks without a gain mean that
+    /// there is nothing to gain.
     fn patience(flash: &Flash) -> u32 {
         2 * flash.geometry().blocks_per_plane()
     }

@@ -1,5 +1,6 @@
-//! Replacement blocks, as NFTL keeps them: behind each data block a chain of up to K units that take its overwrites (Ban's
-//! patents; the fold rules of Linux's `nftlcore.c`; the 1:K scheme of Gupta 2009, section 4 and Table 2).
+//! Replacement blocks, as in NFTL: behind each data block a chain of up to K blocks that take its overwrites (Ban's
+//! patents; the fold rules of Linux's `nftlcore.c`; the 1:K scheme of Gupta 2009, section 4 and Table 2). NFTL calls
+//! the blocks of a chain units.
 //!
 //! ```text
 //!   chain of a logical block:   primary ─► replacement ─► replacement      (1 + K units at most)
@@ -8,15 +9,15 @@
 //!         offset 2               newest       erased        erased
 //! ```
 //!
-//! No page map in RAM: where a page lies is found by reading spare areas along the chain, at the page's offset, until one
-//! can still be programmed; the last programmed one before it holds the newest copy. A write goes to the first unit that
-//! can take it, else to a further unit; a chain that may not grow is folded into one unit first. Where the chip demands
-//! ascending order, an offset that a unit was programmed past stays a gap, which the walk passes over; the position up to
-//! which a unit is programmed is known without a read.
+//! There is no page map in RAM. To find a page, the scheme reads spare areas along the chain, at the page's offset, up
+//! to the first page that can still be programmed; the last programmed page before it holds the newest copy. A write
+//! goes to the first unit that can take it, else to a new unit; a chain that may not grow is folded into one unit
+//! first. If the chip demands ascending order, an offset that was skipped stays a gap, which the walk steps over; the
+//! position up to which a unit is programmed is known without a read.
 //!
-//! Invariants: every page of a unit lies at its own offset; the newest copy of an offset is in the last unit of the chain
-//! that has it programmed; a chain has no more than 1 + K units. Beyond the units in use `reserve-blocks` stay erased for
-//! folds.
+//! Invariants: every page of a unit lies at its own offset; the newest copy of an offset is in the last unit of the
+//! chain that has it programmed; a chain has no more than 1 + K units. In addition to the units in use,
+//! `reserve-blocks` blocks stay erased for folds.
 
 use super::{BuildScheme, SchemeContext};
 use crate::merge::{ErasedBlocks, LogicalBlocks, Mover, NONE, Queues, audit_map, spare_problem};
@@ -31,7 +32,7 @@ use serde::{Deserialize, Serialize};
 pub struct ReplacementSettings {
     /// Replacement blocks that a data block may have (K); 0 means no limit, as in `nftlcore.c`.
     pub replacement_blocks_max: u32,
-    /// Erased blocks that are kept for folds; `nftlcore.c` keeps 2.
+    /// Erased blocks reserved for folds; `nftlcore.c` keeps 2.
     #[schemars(range(min = 1), extend("x-expected" = "{range}: a fold needs an erased block"))]
     pub reserve_blocks: u32,
 }
@@ -52,9 +53,9 @@ pub struct Replacement {
     follower: Vec<u32>,
     /// Units of each chain.
     length: Vec<u32>,
-    /// Chains of two units and more, a queue for each length.
+    /// Chains of two or more units, in one queue per length.
     long: Queues,
-    /// The greatest length that a chain may have now.
+    /// The largest length that a chain may have now.
     longest: u32,
     length_max: u32,
     reserve: usize,
@@ -63,7 +64,7 @@ pub struct Replacement {
     figures: Figures,
     #[serde(skip)]
     mover: Mover,
-    /// The newest copies of the chain at hand, by offset; [`NONE`] where there is none.
+    /// The newest copies of the current chain, by offset; [`NONE`] if there is none.
     #[serde(skip)]
     newest: Vec<u32>,
 }
@@ -72,12 +73,12 @@ pub struct Replacement {
 struct Figures {
     folds_in_place: u64,
     folds_out_of_place: u64,
-    /// Pages of the host that were looked up, and spare areas read for it.
+    /// Host pages that were looked up, and spare areas read for these lookups.
     accesses: u64,
     access_oob_reads: u64,
 }
 
-/// What a walk along a chain found at an offset.
+/// The result of a walk along a chain at an offset.
 struct Walk {
     /// The page of the last unit that has it programmed.
     newest: Option<Ppn>,
@@ -247,7 +248,7 @@ impl Replacement {
             let folded = folded.ok_or_else(|| self.erased.exhausted(flash))?;
             self.fold(folded, flash)?;
             if folded == lbn {
-                // The scan told what the one unit that is left, or none, has at this offset.
+                // The scan has shown what the remaining unit, if any, holds at this offset.
                 let unit = self.chain(lbn).next();
                 let page = unit.map(|unit| flash.geometry().page_at(unit, offset));
                 room = page.filter(|page| flash.nand().is_programmable(*page));
@@ -261,7 +262,7 @@ impl Replacement {
         Ok(())
     }
 
-    /// The chain with the most units, two at least; of several the one that has had so many for longest.
+    /// The chain with the most units, at least two; among equals the one that has had this length for longest.
     fn longest_chain(&mut self) -> Option<u32> {
         while self.longest > 1 {
             if let Some(lbn) = self.long.first(self.longest as usize) {
@@ -291,8 +292,8 @@ impl Replacement {
         }
     }
 
-    /// Brings the current pages of a chain together in its last unit where these can be programmed there, else in a fresh
-    /// one, and gives the other units back.
+    /// Folds a chain: copies its current pages into its last unit if they can be programmed there, else into an erased
+    /// block, and releases the other units.
     fn fold(&mut self, lbn: u32, flash: &mut Flash) -> Result<(), OutOfSpace> {
         let per_block = self.logical.per_block();
         let last = self.chain(lbn).last().expect("a chain that is folded has units");

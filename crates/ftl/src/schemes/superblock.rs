@@ -1,6 +1,7 @@
-//! Superblocks: N adjacent logical blocks share up to N + M physical ones, page-mapped among these, and the page map is
-//! kept in the spare areas of their pages (Kang et al., EMSOFT 2006; Gupta 2009, section 2 and Table 2, on it). The papers
-//! at hand give an abstract view; what spare areas carry and how cleaning goes is our reading.
+//! Superblocks: N adjacent logical blocks share up to N + M physical ones, with page mapping among these and the page
+//! map in the spare areas of their pages (Kang et al., EMSOFT 2006; described in Gupta 2009, section 2 and Table 2).
+//! The available papers give an abstract view; the content of spare areas and the details of cleaning are our
+//! interpretation.
 //!
 //! ```text
 //!   write(page) ─► look-up ─► hot frontier of its superblock ─ full ─► fewer than N + M blocks, and erased ones left?
@@ -11,21 +12,21 @@
 //!             directory of all     names the tables of 64 pages     names 8 pages
 //! ```
 //!
-//! A programmed page carries the directory of its superblock, and the middle directory and the table that it belongs to
-//! itself. So a look-up takes one read of a spare area, a second one if the page at hand belongs to another middle
-//! directory, and one more if it belongs to another table: none only where nothing was written. What a write changes in
-//! the map goes along with its own program; so it does for pages that cleaning moves, which are looked up for that as
-//! well.
+//! The spare area of a programmed page carries the directory of its superblock, and the page's own middle directory and
+//! table. So a lookup reads one spare area, a second one if the found page belongs to another middle directory, and one
+//! more if it belongs to another table; it reads none only if nothing was written. The changes that a write makes to
+//! the map are stored with its own program. The same holds for pages that cleaning moves, which are looked up for this
+//! too.
 //!
-//! A superblock that has N + M blocks is cleaned itself. One that has fewer while erased blocks are short makes the least
-//! recently written superblock that has anything to reclaim give. Small drives come to states that these rules leave open:
-//! no sealed block anywhere has an invalid page. Then the superblock's cold frontier takes host writes, or the least
-//! recently written superblock whose open blocks hold no more than one would is made to put them together. A drive that
-//! has less than N + 2 blocks for each superblock, which is a utilisation above N / (N + 2), comes there all the time when
-//! pages are written at random: it works, but nearly every page written moves a block.
+//! A superblock with N + M blocks is cleaned itself. If one with fewer blocks needs another while erased blocks are
+//! short, the least recently written superblock with anything to reclaim is cleaned. Small drives reach states that
+//! these rules do not cover: no sealed block anywhere has an invalid page. Then the superblock's cold frontier takes
+//! host writes, or the pages of two open blocks are combined in the least recently written superblock where they fit
+//! into one. A drive with fewer than N + 2 blocks per superblock, which is a utilisation above N / (N + 2), is in this
+//! state all the time under random writes: it works, but nearly every page written moves a block.
 //!
 //! Invariants: the map of a superblock points into its own blocks; it has no more than N + M of them outside a clean; a
-//! sealed block is programmed to its end; the page that carries a table, or a middle directory, newest, belongs to it.
+//! sealed block is programmed to its end; the page with the newest copy of a table or middle directory belongs to it.
 
 use super::{BuildScheme, SchemeContext};
 use crate::merge::{ErasedBlocks, LogicalBlocks, NONE, audit_map, good_blocks, spare_problem};
@@ -67,7 +68,7 @@ impl Default for SuperblockSettings {
 pub struct Superblock {
     logical: LogicalBlocks,
     pages_of_one: Divisor,
-    /// Where each logical page lies, or [`NONE`]. On the flash this is in spare areas.
+    /// The physical page of each logical page, or [`NONE`]. On the flash this is in spare areas.
     map: Vec<u32>,
     groups: Vec<Group>,
     /// By table: the newest page that carries it, or [`NONE`].
@@ -76,9 +77,9 @@ pub struct Superblock {
     directories: Vec<u32>,
     tables_of_one: u32,
     directories_of_one: u32,
-    /// By block: the superblock that has it, or [`NONE`].
+    /// By block: the superblock that owns it, or [`NONE`].
     owner: Vec<u32>,
-    /// Superblocks with something to reclaim, by when they were written last or some time before.
+    /// Superblocks with something to reclaim, ordered by their last write or an earlier time.
     cleanable: BTreeSet<(u64, u32)>,
     /// Host page writes so far.
     clock: u64,
@@ -87,7 +88,7 @@ pub struct Superblock {
     erased: ErasedBlocks,
     ram_bytes: u64,
     figures: Figures,
-    /// Pages of the victim at hand.
+    /// Pages of the current victim.
     #[serde(skip)]
     moving: Vec<Ppn>,
 }
@@ -99,15 +100,15 @@ struct Group {
     blocks: Vec<u32>,
     /// The block with room that takes host writes, or [`NONE`].
     hot: u32,
-    /// The block with room that takes what cleaning moves, or [`NONE`].
+    /// The block with room that takes pages moved by cleaning, or [`NONE`].
     cold: u32,
     /// Sealed blocks with an invalid page.
     reclaimable: u32,
-    /// When the host wrote to it last, 0 for never.
+    /// When the host last wrote to it, 0 for never.
     written: u64,
     /// Its key in `cleanable`, or [`NOT_LISTED`].
     listed: u64,
-    /// The page programmed last, which carries the directory of all; or [`NONE`].
+    /// The last programmed page, which carries the superblock's directory; or [`NONE`].
     last: u32,
 }
 
@@ -117,9 +118,9 @@ const NOT_LISTED: u64 = u64::MAX;
 struct Figures {
     cleans: u64,
     victim_pages_invalid: u64,
-    /// Victims that held nothing current.
+    /// Victims without a valid page.
     dead: u64,
-    /// Cleans of a block that had room, to put two open blocks together.
+    /// Cleans of a block with room, to combine two open blocks.
     closed_early: u64,
     lookups: u64,
     oob_reads: u64,
@@ -138,7 +139,8 @@ impl BuildScheme for Superblock {
         spare_problem(context, flash, extra, &why).into_iter().collect()
     }
 
-    /// The papers set no limit: superblocks that are not written need no open block. Random writes open two in each.
+    /// The papers set no limit, because superblocks that are not written need no open block. Random writes open two in
+    /// each.
     fn cautions(context: &SchemeContext, flash: &Flash) -> Vec<String> {
         let good = good_blocks(flash);
         let data = u64::from(LogicalBlocks::new(context.logical_pages, flash.geometry()).count());
@@ -147,7 +149,7 @@ impl BuildScheme for Superblock {
         if wanted(blocks) <= good {
             return Vec::new();
         }
-        // Its superblocks are fewer, and so are the blocks open.
+        // There are then fewer superblocks, and fewer open blocks.
         let enough = (2 * data).div_ceil(good.saturating_sub(data).max(1));
         let enough = (enough..=data).find(|blocks| wanted(*blocks) <= good);
         let raise = enough.map_or(String::new(), |enough| format!("raise ftl.superblock.blocks to {enough}, or "));
@@ -165,7 +167,7 @@ impl BuildScheme for Superblock {
         let settings = &context.ftl.schemes.superblock;
         let geometry = flash.geometry();
         let logical = LogicalBlocks::new(context.logical_pages, geometry);
-        // No larger than the drive, so that the product stays small.
+        // Limited to the drive, so that the product stays small.
         let pages = settings.blocks.min(logical.count()) * logical.per_block();
         let groups = context.logical_pages.div_ceil(pages) as usize;
         let (tables_of_one, directories_of_one) = (pages.div_ceil(TABLE_PAGES), pages.div_ceil(DIRECTORY_PAGES));
@@ -223,7 +225,7 @@ impl Ftl for Superblock {
         Ok(())
     }
 
-    /// The map forgets the page. Spare areas are not written for it.
+    /// Removes the page from the map, without writing spare areas.
     fn trim(&mut self, run: LpnRun, flash: &mut Flash) {
         for lpn in run.iter() {
             let old = std::mem::replace(&mut self.map[lpn.index()], NONE);
@@ -329,7 +331,7 @@ impl ServesRam for Superblock {
     }
 }
 
-/// What a logical page belongs to, by the numbers of the whole drive.
+/// The superblock, middle directory and table of a logical page, numbered over the whole drive.
 #[derive(Clone, Copy)]
 struct Places {
     group: usize,
@@ -354,7 +356,7 @@ impl Superblock {
         }
     }
 
-    /// Reads the spare areas that tell where a page lies. The next operation awaits them.
+    /// Reads the spare areas that lead to a page. The next operation waits for them.
     fn look_up(&mut self, lpn: Lpn, cause: Cause, flash: &mut Flash) {
         let wanted = self.places(lpn);
         self.figures.lookups += 1;
@@ -366,7 +368,7 @@ impl Superblock {
         if carried.directory != wanted.directory {
             carrier = self.directories[wanted.directory];
             if carrier == NONE {
-                return; // the directory of all names none: nothing was written there
+                return; // the directory has no entry: nothing was written there
             }
             carried = self.read_carrier(carrier, cause, flash);
         }
@@ -375,7 +377,7 @@ impl Superblock {
         }
     }
 
-    /// Warms the simulating machine's cache for the spare areas that a look-up reads.
+    /// Warms the CPU cache for the spare areas that a lookup reads.
     #[inline(always)]
     fn expect_look_up(&self, lpn: Lpn, flash: &Flash) {
         let Places { group, directory, table } = self.places(lpn);
@@ -384,7 +386,7 @@ impl Superblock {
         }
     }
 
-    /// Reads the spare area of a page and answers what it carries.
+    /// Reads the spare area of a page and returns the maps that it carries.
     #[inline]
     fn read_carrier(&mut self, page: u32, cause: Cause, flash: &mut Flash) -> Places {
         self.figures.oob_reads += 1;
@@ -393,7 +395,7 @@ impl Superblock {
         self.places(owner)
     }
 
-    /// A programmed page carries the newest maps of what it belongs to.
+    /// A programmed page carries the newest maps of its superblock, middle directory and table.
     #[inline]
     fn carry(&mut self, lpn: Lpn, ppn: Ppn) {
         let Places { group, directory, table } = self.places(lpn);
@@ -424,7 +426,7 @@ impl Superblock {
         Ok(())
     }
 
-    /// Sees to it that the hot frontier of a superblock has room.
+    /// Makes room in the hot frontier of a superblock.
     fn make_room(&mut self, group: usize, flash: &mut Flash) -> Result<(), OutOfSpace> {
         while self.groups[group].hot == NONE {
             let at_limit = self.groups[group].blocks.len() >= self.blocks_max;
@@ -471,14 +473,14 @@ impl Superblock {
             if group.written == listed {
                 return Some(at as usize);
             }
-            // Written since it was listed: it goes to where it belongs by now.
+            // It was written since it was listed: move it to its current place.
             group.listed = group.written;
             self.cleanable.remove(&(listed, at));
             self.cleanable.insert((group.written, at));
         }
     }
 
-    /// An open block that a superblock can do without, of the least recently written that has one.
+    /// An open block that a superblock can do without, from the least recently written superblock that has one.
     fn open_victim(&self, flash: &Flash) -> Option<(usize, u32)> {
         let valid = |block: u32| flash.pages_valid(BlockId(block));
         let victim = |group: &Group| match (group.hot, group.cold) {
@@ -556,8 +558,8 @@ impl Superblock {
         }
     }
 
-    /// Only a trimmed page may still be a carrier when its block goes: what is left of its table, or directory, is then
-    /// carried by another of its pages.
+    /// Only a trimmed page may still be a carrier when its block is erased: another page then carries what is left of
+    /// its table or directory.
     fn replace_carriers(&mut self, at: usize, block: BlockId, flash: &Flash) {
         let going = |page: u32| page != NONE && flash.geometry().block_of(Ppn(page)) == block;
         if !going(self.groups[at].last)
@@ -598,7 +600,7 @@ impl Superblock {
         self.owner[block.index()] = u32::try_from(at).expect("fewer superblocks than pages");
     }
 
-    /// A block of a superblock is full and no frontier any more.
+    /// A block of a superblock is full and no longer a frontier.
     #[inline]
     fn seal(&mut self, at: usize, block: u32, flash: &Flash) {
         if flash.pages_valid(BlockId(block)) < self.logical.per_block() {
@@ -606,7 +608,7 @@ impl Superblock {
         }
     }
 
-    /// Marks the copy in `ppn` as old.
+    /// Marks the copy in `ppn` as invalid.
     #[inline]
     fn drop_copy(&mut self, ppn: Ppn, flash: &mut Flash) {
         let (block, left) = flash.invalidate(ppn);
@@ -745,9 +747,10 @@ mod tests {
         u32::try_from(below(rng, u64::from(bound))).unwrap()
     }
 
-    /// 16 logical blocks of 4 pages in superblocks of 4 + 2, single pages and runs of 8 mixed: the less spare space, the
-    /// more is copied. A model of its own found 1.60 with 26 blocks and 1.92 with 24 (algorithms 2.6), its mix not told
-    /// beyond 30 % in runs: between what runs give that are 30 % of the requests, and 30 % of the pages.
+    /// 16 logical blocks of 4 pages in superblocks of 4 + 2, single pages and runs of 8 mixed: the less spare space,
+    /// the more is copied. An independent model gave 1.60 with 26 blocks and 1.92 with 24 (algorithms 2.6). It states
+    /// only that 30 % is in runs, so its figures must lie between ours for 30 % of the requests and for 30 % of the
+    /// pages.
     #[test]
     fn spare_blocks_save_copies() {
         let amplification = |blocks, runs_of_60: u32| {
@@ -805,7 +808,7 @@ mod tests {
         bench.audit("at the end");
     }
 
-    /// Whole superblocks in order leave dead blocks: each costs its erase and nothing else.
+    /// Whole superblocks written in order leave blocks without valid pages: each costs only its erase.
     #[test]
     fn in_order_only_dead_blocks_are_cleaned() {
         let mut bench = small(sized(4, 2, 2), 40, 24);
@@ -890,7 +893,8 @@ mod tests {
         assert!(closed_early > 100 && cleans > 1000, "{closed_early} of {cleans}");
     }
 
-    /// 16 logical blocks in superblocks of 4 want 16 + 2 * 4 blocks, in superblocks of 5 (4 of them) as many, of 6 22.
+    /// 16 logical blocks in superblocks of 4 need 16 + 2 * 4 blocks; superblocks of 5 (4 of them) need as many, those
+    /// of 6 need 22.
     #[test]
     fn a_drive_with_less_than_two_open_blocks_a_superblock_is_cautioned_against() {
         assert_eq!(small(sized(4, 2, 1), 24, 16).cautions, [] as [String; 0]);

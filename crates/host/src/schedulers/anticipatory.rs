@@ -7,12 +7,12 @@
 //! ```
 //!
 //! The rules are those of Linux 2.6.24, with a tick of a millisecond; it left the kernel in 2.6.33. Traces without
-//! process ids have one process, whose next request always waits already when there is a choice, so nothing is
-//! anticipated and batches by time remain.
+//! process ids have one process, whose next request is always queued already when there is a choice, so nothing is
+//! anticipated and only the batches by time remain.
 //!
-//! Left out: processes that exit, since no trace tells. One thing is mended: the kernel lets a batch of writes that had
-//! to wait until the reads before it drained begin with an end in the past, so that with several requests below reads
-//! can starve writes for ever. Here its time begins when the reads have drained.
+//! Left out: the exit of processes, which traces do not record. We correct one defect: in the kernel, a batch of writes
+//! that had to wait until earlier reads drained may start after its own end time, so that with several requests below
+//! reads can starve writes forever. Here its time starts when the reads have drained.
 
 use super::{Choice, Grew, Scheduler, SchedulerContext};
 use crate::directions::{Directions, READ, WRITE, direction, nearest};
@@ -24,15 +24,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// The kernel's unit of time, at the 1,000 a second of its servers.
+/// The kernel's tick, at 1,000 ticks per second as on servers.
 const TICK: u64 = 1_000_000;
 /// Longest think time that counts (as-iosched 2.6.24: 20 ms).
 const THINK_MAX: u64 = 20_000_000;
-/// How far back a request may lie to be chosen, and how much more a way back costs (likewise).
+/// How far back a request may lie to be chosen, and the penalty factor of a backward seek (likewise).
 const BACK_MAX: u64 = 1 << 20;
 const BACK_PENALTY: u64 = 2;
-/// Sectors from the last read within which another's read is worth taking, doubled each tick of waiting, for at most so
-/// many ticks (likewise).
+/// Distance in sectors from the last read within which another process's read is taken, doubled each tick of waiting,
+/// and the largest number of doublings (likewise).
 const CLOSE: u64 = 8_192;
 const CLOSE_TICKS: u64 = 20;
 
@@ -44,10 +44,10 @@ pub struct AnticipatorySettings {
     pub read_expire: Nanos,
     /// How long a write may wait before it goes first in a batch of writes.
     pub write_expire: Nanos,
-    /// How long reads go on while writes wait.
+    /// How long a batch of reads lasts while writes wait.
     pub read_batch_expire: Nanos,
-    /// How long writes should go on while reads wait. The number of writes in a batch follows from how long batches
-    /// take; at first it is one for each 10 ms of this, at least two.
+    /// How long a batch of writes should last while reads wait. The number of writes in a batch adapts to the time that
+    /// batches take; it starts at one for each 10 ms of this time, at least two.
     pub write_batch_expire: Nanos,
     /// How long to wait for a process's next read; 0 for not at all.
     pub antic_expire: Nanos,
@@ -65,27 +65,27 @@ impl Default for AnticipatorySettings {
     }
 }
 
-/// Where anticipation stands.
+/// The state of anticipation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Waiting {
-    /// Not begun.
+    /// Not started.
     Off,
-    /// For the end of the last read.
+    /// Waiting for the end of the last read.
     ForEnd,
-    /// For the next request.
+    /// Waiting for the next request.
     ForNext,
-    /// Done; the next request goes, whichever it is.
+    /// Finished; the next request goes, whichever it is.
     Over,
 }
 
 /// Why anticipation ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
-    /// It does not.
+    /// It does not end.
     Wait,
-    /// This is the request that was waited for, or as good.
+    /// This is the anticipated request, or one as good.
     Found,
-    /// It is not worth while.
+    /// Waiting is not worthwhile.
     Hopeless,
 }
 
@@ -96,7 +96,7 @@ struct Process {
     queued: u32,
 }
 
-/// See [`Directions`] for what it keeps requests in.
+/// The queued requests; see [`Directions`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Anticipatory {
     settings: AnticipatorySettings,
@@ -112,7 +112,7 @@ pub struct Anticipatory {
     first_seek: u64,
     /// Where the last request of each direction ended.
     head: [u64; 2],
-    /// When the oldest of each direction was last looked at.
+    /// When the oldest request of each direction was last checked.
     checked: [Nanos; 2],
     /// Direction of the batch, when it ends, and whether its first request waits for the last batch to drain.
     batch: usize,
@@ -120,12 +120,13 @@ pub struct Anticipatory {
     draining: bool,
     /// Whether the batch of reads begins with the end of its first one.
     unserved: bool,
-    /// Writes of a batch, how many are left in this one, and whether it ran out of them or had no rival.
+    /// Writes per batch, how many are left in this one, and whether it ran out of them or had no competing reads.
     writes: u32,
     writes_left: u32,
     writes_idled: bool,
     waiting: Waiting,
-    /// The process of the last read, if no write came after it; whether and when a request of it ended since.
+    /// The process of the last read, if no write came after it; whether and when one of its requests has completed
+    /// since.
     expected: Option<usize>,
     ended: bool,
     ended_at: Nanos,
@@ -143,7 +144,7 @@ impl Anticipatory {
         at
     }
 
-    /// A process, or one in its stead, reads.
+    /// A process, or another in its place, reads.
     fn observe(&mut self, process: usize, read: &Queued, now: Nanos) {
         let Process { habits, queued } = &mut self.processes[process];
         if let Some(distance) = habits.distance(read.first_sector) {
@@ -161,7 +162,7 @@ impl Anticipatory {
         habits.last_end = Some(read.end_sector);
     }
 
-    /// Whether another's read is near enough to be as good as the one that is waited for.
+    /// Whether another process's read is near enough to be as good as the anticipated one.
     fn is_close(&self, expected: &Process, read: &Queued, now: Nanos) -> bool {
         let head = self.head[self.batch];
         let ticks = if self.waiting == Waiting::Off || !self.ended { 0 } else { (now.0 - self.ended_at.0) / TICK };
@@ -176,7 +177,7 @@ impl Anticipatory {
         usual > head.abs_diff(read.first_sector)
     }
 
-    /// What a request, or having none, says of waiting for the process of the last read.
+    /// Decides from a request, or the lack of one, whether to stop waiting for the process of the last read.
     fn judge(&mut self, candidate: Option<Id>, now: Nanos, pool: &Pool) -> Verdict {
         let Some(expected) = self.expected else { return Verdict::Hopeless };
         if candidate.is_some_and(|id| self.owner.get(id) == expected) {
@@ -198,8 +199,8 @@ impl Anticipatory {
         if think > self.settings.antic_expire.0 { Verdict::Hopeless } else { Verdict::Wait }
     }
 
-    /// Whether the oldest of a direction has waited too long; asked at most once in that time, so that many expired
-    /// requests do not end all order.
+    /// Whether the oldest request of a direction has expired; checked at most once per expiry time, so that many
+    /// expired requests do not destroy the order.
     fn expired(&mut self, direction: usize, now: Nanos) -> bool {
         let patience = [self.settings.read_expire, self.settings.write_expire][direction];
         if now.0 - self.checked[direction].0 < patience.0 {
@@ -213,7 +214,7 @@ impl Anticipatory {
         !self.unserved && (now > self.batch_ends || (self.batch == WRITE && self.writes_left == 0))
     }
 
-    /// The first read after a batch of writes is done: were they too many, or too few?
+    /// The first read after a batch of writes has completed: adapts the number of writes in a batch.
     fn learn(&mut self, now: Nanos) {
         let wanted = self.settings.write_batch_expire.0;
         let took = (now.0 + wanted).saturating_sub(self.batch_ends.0);
@@ -225,7 +226,7 @@ impl Anticipatory {
         self.writes = self.writes.max(1);
     }
 
-    /// The next request if one may go, else what to wait for.
+    /// The next request if one may go, else when to ask again.
     fn choose(&mut self, now: Nanos, in_flight: u32, pool: &Pool) -> Choice {
         let (reads, writes) = (self.requests.oldest(READ).is_some(), self.requests.oldest(WRITE).is_some());
         if self.batch == WRITE && !reads && (self.writes_left == 0 || !writes) {
@@ -283,7 +284,7 @@ impl Anticipatory {
         self.begin(now, in_flight)
     }
 
-    /// The oldest request begins the batch, once what the last batch left below is done.
+    /// The oldest request starts the batch, once the requests of the last batch below have completed.
     fn begin(&mut self, now: Nanos, in_flight: u32) -> Choice {
         if self.draining {
             if in_flight > 0 {
@@ -379,7 +380,7 @@ impl Scheduler for Anticipatory {
             self.waiting = Waiting::Off;
             self.head[direction] = queued.end_sector;
             self.processes[self.owner.get(id)].queued -= 1;
-            // The process as the end of the request will name it.
+            // The process that the completion of the request will name.
             self.expected = (direction == READ).then(|| self.process(queued.process));
             self.ended = false;
             if direction == WRITE {

@@ -1,4 +1,4 @@
-//! CFQ: each process has a queue of its reads and the drive for a slice of time; writes share one queue.
+//! CFQ: each process has a queue for its reads and gets the drive for a time slice; writes share one queue.
 //!
 //! ```text
 //!  process 1 ─► reads by sector ─┐
@@ -9,10 +9,10 @@
 //! The rules are those of Linux 2.6.24 or of 2.6.38 (which the dissertation's chapter 5 names). Traces without process
 //! ids have one queue of reads and one of writes.
 //!
-//! Left out: priorities (all have the usual one, 4), groups of processes, queues of cooperating processes, and in 2.6.38
-//! the common tree of queues that are not waited on, which take turns singly here. A queue goes on from where it
-//! stopped itself, where the kernel keeps a choice that it made relative to the drive's position at some time before.
-//! Requests are counted against the quantum one by one, as since 2.6.29; 2.6.24 hands on a whole quantum in one go.
+//! Left out: priorities (all have the usual one, 4), groups of processes, queues of cooperating processes, and in
+//! 2.6.38 the common tree of queues without idling, which take turns individually here. A queue continues from where it
+//! stopped itself, whereas the kernel keeps an earlier choice relative to the drive's position. Requests are counted
+//! against the quantum one by one, as since 2.6.29; 2.6.24 dispatches a whole quantum at once.
 
 use super::{Choice, Grew, Scheduler, SchedulerContext};
 use crate::directions::nearest;
@@ -24,30 +24,31 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// A priority of 0 gets so much more than one of 4, in fifths of a slice (cfq-iosched).
+/// Extra slice of priority 0 over priority 4, in fifths of a slice (cfq-iosched).
 const BEST_OVER_USUAL: i64 = 4;
-/// Writes of a slice for one of `slice-async-rq` at priority 4 (cfq-iosched 2.6.38: twice one for each level from 4 on).
+/// Writes per slice for each unit of `slice-async-rq` at priority 4 (cfq-iosched 2.6.38: two for each level from 4 on).
 const WRITES_PER_RQ: u32 = 8;
-/// A drive with more than so many requests at once queues itself (likewise).
+/// A drive with more than this many requests at once counts as queueing (likewise).
 const QUEUEING: u32 = 4;
-/// Mean distance in sectors from which a process seeks, and how long it is waited on then (cfq-iosched 2.6.24).
+/// Mean distance in sectors from which on a process counts as seeking, and the idle time for such a process
+/// (cfq-iosched 2.6.24).
 const SEEKY: u64 = 8 * 1024;
 const SEEKY_IDLE: u64 = 2_000_000;
-/// In 2.6.38 a read seeks from this distance, or, on a drive that does not rotate, below this length; a process does
-/// if more than this many of its last 32 reads do.
+/// In 2.6.38 a read counts as a seek from this distance on, or, on a drive that does not rotate, below this length; a
+/// process counts as seeking if more than this many of its last 32 reads do.
 const SEEK_SECTORS: u64 = 8 * 100;
 const SHORT_SECTORS: u64 = 2 * 32;
 const SEEKS_OF_32: u32 = 4;
-/// In 2.6.38 a read within so many sectors may take the turn of a queue that is waited on.
+/// In 2.6.38 a read within this many sectors may take the turn of an idling queue.
 const CLOSE: u64 = 8 * 1024;
 
-/// Whose rules.
+/// Kernel version whose rules apply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum CfqVersion {
-    /// Waits on each process, whatever the drive; four requests of a queue at once.
+    /// Idles for each process, whatever the drive; four requests of a queue at once.
     #[serde(rename = "2.6.24")]
     Linux2624,
-    /// Does not wait where waiting does not help; shorter slices for many processes; eight requests.
+    /// Does not idle when idling does not help; shorter slices for many processes; eight requests of a queue at once.
     #[default]
     #[serde(rename = "2.6.38")]
     Linux2638,
@@ -57,35 +58,36 @@ pub enum CfqVersion {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct CfqSettings {
-    /// Whose rules.
+    /// Kernel version whose rules apply.
     pub version: CfqVersion,
-    /// Requests of a queue below at once while others wait; 4 in 2.6.24 and 8 in 2.6.38 where it is left out.
+    /// Requests of one queue that may be below at once while others wait; by default 4 in 2.6.24 and 8 in 2.6.38.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1), extend("x-expected" = "at least {min}"))]
     pub quantum: Option<u32>,
-    /// How long a read may wait in its queue before it begins a slice.
+    /// How long a read may wait in its queue before it starts a slice.
     pub fifo_expire_sync: Nanos,
-    /// How long a write may wait.
+    /// How long a write may wait before it goes first.
     pub fifo_expire_async: Nanos,
-    /// How far back a request may lie to be next.
+    /// How far back a request may lie to be chosen next.
     pub back_seek_max: Bytes,
-    /// How much more a way back costs.
+    /// Penalty factor of a backward seek.
     #[schemars(range(min = 1), extend("x-expected" = "at least {min}"))]
     pub back_seek_penalty: u32,
-    /// Slice of a process's reads.
+    /// Time slice of a process's reads.
     #[schemars(extend("x-minimum" = "1 ns"), extend("x-expected" = "a time above 0, such as \"100 ms\""))]
     pub slice_sync: Nanos,
-    /// Slice of writes.
+    /// Time slice of writes.
     pub slice_async: Nanos,
-    /// An eighth of the writes of a slice while reads wait (2.6.38 only).
+    /// One eighth of the number of writes in a slice while reads wait (2.6.38 only).
     #[schemars(range(min = 1), extend("x-expected" = "at least {min}"))]
     pub slice_async_rq: u32,
-    /// How long a process's next read is waited for; 0 for not at all.
+    /// How long to wait for a process's next read; 0 for not at all.
     pub slice_idle: Nanos,
-    /// Slices shrink so that the turn of each comes within this time; 0 for whole slices and no limit on writes after
-    /// reads that waited too long (2.6.38 only).
+    /// Slices shrink so that every queue gets its turn within this time; 0 for full slices and no limit on writes after
+    /// expired reads (2.6.38 only).
     pub target_latency: Nanos,
-    /// Whether the drive rotates, so that waiting for a near request pays even if it queues requests (2.6.38 only).
+    /// Whether the drive rotates, so that waiting for a nearby request pays off even if the drive queues requests
+    /// (2.6.38 only).
     pub rotational: bool,
 }
 
@@ -117,21 +119,21 @@ struct Turn {
     /// Where its last request ended.
     head: u64,
     below: u32,
-    /// Its place among those that wait: the least is next, of equal ones the earliest.
+    /// Its key among waiting queues: the smallest is next, ties to the earliest.
     place: (i64, u64),
-    /// Whether no request of this slice is done, so that its time has not begun.
+    /// Whether no request of this slice has completed, so that its time has not started.
     fresh: bool,
     slice_ends: Nanos,
-    /// What was left of the last slice, in nanoseconds; below 0 where it was overdrawn.
+    /// The rest of the last slice in nanoseconds; negative if it was exceeded.
     left: i64,
-    /// Whether its oldest request was looked at in this slice.
+    /// Whether its oldest request was checked in this slice.
     aged: bool,
     /// Requests sent in this slice.
     sent: u32,
-    /// Whether waiting on it has paid so far.
+    /// Whether idling for it has paid off so far.
     idles: bool,
     habits: Habits,
-    /// Which of the last 32 reads sought, the last in the lowest bit.
+    /// Which of the last 32 reads were seeks, the last in the lowest bit.
     seeks: u32,
 }
 
@@ -171,22 +173,22 @@ pub struct Cfq {
     lists: Lists,
     turns: Vec<Turn>,
     by_process: ProcessIndex,
-    /// Those with requests.
+    /// Queues with requests.
     waiting: Vec<usize>,
-    /// Placings so far.
+    /// Number of placements so far.
     placed: u64,
-    /// Whose turn it is.
+    /// The queue in turn.
     active: Option<usize>,
     /// Until when its next request is waited for.
     idle_until: Option<Nanos>,
     /// Flushes, which go at once.
     flushes: VecDeque<Id>,
     below: [u32; 2],
-    /// Whether the drive ever took more than a few at once.
+    /// Whether the drive ever had more than a few requests at once.
     queueing: bool,
     /// Where the last request ended.
     head: u64,
-    /// When the last read was done that had waited too long.
+    /// When the last expired read completed.
     delayed_at: Option<Nanos>,
     slices: u64,
     idle_waits: u64,
@@ -214,14 +216,14 @@ impl Cfq {
         at
     }
 
-    /// Queues that count as having requests. 2.6.38 counts the one whose turn it is even while it is waited on.
+    /// Queues that count as having requests. 2.6.38 counts the queue in turn even while it idles.
     fn busy(&self) -> usize {
         let waited_on = self.is_2638() && self.active.is_some_and(|at| self.turns[at].sorted.is_empty());
         self.waiting.len() + usize::from(waited_on)
     }
 
-    /// Length of a slice in nanoseconds. Where all slices together exceed the target they shrink, but not below two
-    /// idle times; the kernel takes a mean over recent numbers of queues, we take the number now.
+    /// Length of a slice in nanoseconds. If all slices together exceed the target, they shrink, but not below two idle
+    /// times; the kernel uses a mean of recent numbers of queues, we use the current number.
     fn slice(&self, sync: bool) -> u64 {
         let CfqSettings { slice_sync, slice_async, slice_idle, target_latency, .. } = self.settings;
         let slice = if sync { slice_sync.0 } else { slice_async.0 };
@@ -236,19 +238,19 @@ impl Cfq {
         share(slice, target_latency.0, round).max(least)
     }
 
-    /// Gives a queue its place for the next turn: later the more others wait and the shorter its slices are.
+    /// Places a queue for its next turn: the later, the more others wait and the shorter its slices are.
     fn place(&mut self, at: usize, now: Nanos) {
         let others = signed(self.waiting.len() as u64 - 1);
         let usual = signed(if self.turns[at].sync { self.settings.slice_sync.0 } else { self.settings.slice_async.0 });
         let best = signed(self.settings.slice_sync.0) / 5 * (5 + BEST_OVER_USUAL);
-        // 2.6.24 adds what was left, which 2.6.38 mends.
+        // 2.6.24 adds the rest of the slice; 2.6.38 corrects this.
         let left = std::mem::take(&mut self.turns[at].left);
         let left = if self.is_2638() { -left } else { left };
         self.placed += 1;
         self.turns[at].place = (signed(now.0) + others * (best - usual) + left, self.placed);
     }
 
-    /// Ends the turn, so that another queue is chosen; `cut_short` where it had more to do with its slice.
+    /// Ends the turn, so that another queue is chosen; `cut_short` if it could have used the rest of its slice.
     fn expire(&mut self, now: Nanos, cut_short: bool) {
         let Some(at) = self.active.take() else { return };
         self.idle_until = None;
@@ -262,13 +264,13 @@ impl Cfq {
         }
     }
 
-    /// Whether it is worth while to wait on a queue without requests.
+    /// Whether idling for a queue without requests is worthwhile.
     fn should_idle(&self, at: usize) -> bool {
         let in_vain = self.is_2638() && !self.settings.rotational && self.queueing;
         self.turns[at].idles && !in_vain
     }
 
-    /// The queue whose turn it is, which has requests, or what to wait for.
+    /// The queue in turn, which has requests, or when to ask again.
     fn select(&mut self, now: Nanos) -> Result<usize, Choice> {
         if let Some(at) = self.active {
             let turn = &self.turns[at];
@@ -318,7 +320,7 @@ impl Cfq {
             most = if alone { u32::MAX } else { self.quantum };
         }
         if !turn.sync && self.settings.target_latency.0 > 0 {
-            // The kernel starts as if the last had been delayed a second before.
+            // The kernel starts as if the last one had been delayed one second earlier.
             let since = self.delayed_at.map_or(now.0 + 1_000_000_000, |at| now.0 - at.0);
             let depth = since / self.settings.slice_sync.0;
             let depth = if turn.below == 0 { depth.max(1) } else { depth };
@@ -327,7 +329,7 @@ impl Cfq {
         turn.below < most
     }
 
-    /// A read changes what is known of its process.
+    /// A read updates the state of its process.
     fn observe(&mut self, at: usize, read: &Queued, now: Nanos) {
         let idle = self.settings.slice_idle.0;
         let is_2638 = self.is_2638();
@@ -350,7 +352,7 @@ impl Cfq {
         }
     }
 
-    /// Whether a new request takes the turn from the queue that has it.
+    /// Whether a new request preempts the queue in turn.
     fn preempts(&self, at: usize, request: &Queued, now: Nanos) -> bool {
         let Some(turn) = self.active.map(|active| &self.turns[active]) else { return false };
         if turn.is_used_up(now) || (self.turns[at].sync && !turn.sync) {
@@ -364,7 +366,7 @@ impl Cfq {
         self.idle_until.is_some() && self.turns[at].sync && near
     }
 
-    /// The queue whose turn it is has nothing left, and a read of it is done.
+    /// The queue in turn is empty, and one of its reads has completed.
     fn idle(&mut self, at: usize, now: Nanos) {
         let turn = &self.turns[at];
         let think = turn.habits.think;
@@ -403,7 +405,7 @@ impl Cfq {
 impl Scheduler for Cfq {
     const NAME: &'static str = "cfq";
     const ABOUT: &'static str =
-        "a slice of time for each process's reads, and one for all writes (Linux 2.6.24 and 2.6.38, cfq-iosched)";
+        "a time slice for each process's reads, and one for all writes (Linux 2.6.24 and 2.6.38, cfq-iosched)";
     type Settings = CfqSettings;
 
     fn problems(settings: &CfqSettings, _: &SchedulerContext) -> Vec<(String, String)> {

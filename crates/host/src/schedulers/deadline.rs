@@ -7,7 +7,7 @@ use flashwright_block::Nanos;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// When a batch goes on.
+/// When a batch continues.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum BatchRule {
@@ -24,16 +24,16 @@ pub enum BatchRule {
 pub struct DeadlineSettings {
     /// How long a read may wait before it goes first.
     pub read_expire: Nanos,
-    /// How long a write may wait.
+    /// How long a write may wait before it goes first.
     pub write_expire: Nanos,
-    /// How often reads may go before writes that wait.
+    /// Batches of reads that may go before waiting writes.
     pub writes_starved: u32,
-    /// Requests of a batch.
+    /// Requests per batch.
     #[schemars(range(min = 1), extend("x-expected" = "at least {min}"))]
     pub fifo_batch: u32,
-    /// When a batch goes on.
+    /// When a batch continues.
     pub batch_rule: BatchRule,
-    /// Whether queued requests grow at their starts too.
+    /// Whether queued requests also grow at their starts.
     pub front_merges: bool,
 }
 
@@ -50,14 +50,14 @@ impl Default for DeadlineSettings {
     }
 }
 
-/// See [`Directions`] for what it keeps requests in.
+/// The queued requests; see [`Directions`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Deadline {
     settings: DeadlineSettings,
     waiting: Directions,
     /// The request after the last one sent, of the direction of the batch.
     next: Option<(usize, Id)>,
-    /// Where the last request ended.
+    /// End address of the last request.
     last_end: u64,
     batched: u32,
     expired: u32,

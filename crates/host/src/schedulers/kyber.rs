@@ -10,8 +10,8 @@
 //! that. Latencies are counted in quarters of their target, as eight buckets, the last of which holds all from 7/4 on.
 //! Within a kind requests leave in the order in which they came.
 //!
-//! Left out: the quarter of the queue's places that the kernel keeps for those who wait for their requests, since a
-//! filter has places by direction.
+//! Left out: the quarter of the queue that the kernel reserves for synchronous requests, because a filter has places by
+//! direction.
 
 use super::{Choice, Scheduler, SchedulerContext};
 use crate::lists::{List, Lists};
@@ -20,16 +20,17 @@ use flashwright_block::{Nanos, RequestKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Most requests of each kind below, and the limits at first (kyber-iosched, as of Linux 4.20 and later).
+/// Largest number of requests of each kind below, which is also the initial limit (kyber-iosched, as of Linux 4.20 and
+/// later).
 const TOKENS: [u32; 4] = [256, 128, 64, 16];
 /// Requests of a kind in a row (likewise).
 const BATCH: [u32; 4] = [16, 8, 1, 1];
-/// Kinds whose latencies count; flushes have no target.
+/// Kinds whose latencies are measured; flushes have no target.
 const TIMED: usize = 3;
 /// Buckets of a latency, a quarter of the target each; four are good (likewise).
 const BUCKETS: usize = 8;
 const GOOD_BUCKETS: u32 = 4;
-/// How long latencies are gathered (likewise).
+/// How long latencies are collected (likewise).
 const WINDOW: Nanos = Nanos(100_000_000);
 /// With fewer samples than these no percentile is taken before this time has passed (likewise).
 const SAMPLES: u32 = 500;
@@ -39,13 +40,13 @@ const PATIENCE: Nanos = Nanos(1_000_000_000);
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct KyberSettings {
-    /// How long reads should take at most.
+    /// Latency target of reads.
     #[schemars(extend("x-minimum" = "1 ns"), extend("x-expected" = "a time above 0, such as \"2 ms\""))]
     pub read_latency: Nanos,
-    /// How long writes should take at most.
+    /// Latency target of writes.
     #[schemars(extend("x-minimum" = "1 ns"), extend("x-expected" = "a time above 0, such as \"2 ms\""))]
     pub write_latency: Nanos,
-    /// How long trims should take at most.
+    /// Latency target of trims.
     #[schemars(extend("x-minimum" = "1 ns"), extend("x-expected" = "a time above 0, such as \"2 ms\""))]
     pub trim_latency: Nanos,
 }
@@ -87,15 +88,15 @@ impl Histogram {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Domain {
     queue: List,
-    /// Most requests below.
+    /// Largest number of requests below.
     tokens: u32,
     below: u32,
-    /// From being queued to the end.
+    /// Latencies from queueing to completion.
     whole: Histogram,
-    /// From being handed on to the end.
+    /// Latencies from dispatch to completion.
     device: Histogram,
-    /// When few samples are enough; both histograms share it, as in the kernel, which asks `device` first. So with fewer
-    /// than 500 samples in `whole` its percentile waits until they have come together.
+    /// When few samples are enough; both histograms share this time, as in the kernel, which checks `device` first. So
+    /// the percentile of `whole` has to wait until it has 500 samples.
     patience_ends: Option<Nanos>,
     /// The last p99 of `whole` that no congestion has used yet.
     p99: Option<u32>,
@@ -123,7 +124,7 @@ pub struct Kyber {
     targets: [Nanos; TIMED],
     lists: Lists,
     domains: [Domain; 4],
-    /// The kind whose turn it is, and requests that it has sent in its turn.
+    /// The kind in turn, and the requests that it has sent in its turn.
     turn: usize,
     batched: u32,
     /// When the window ends, if a request was timed in it.
@@ -156,7 +157,7 @@ impl Kyber {
         self.windows_congested += u32::from(congested);
         for (domain, most) in self.domains[..TIMED].iter_mut().zip(TOKENS) {
             let p99 = domain.percentile(true, 99, now);
-            // Not every window has enough samples, so a p99 is kept for the next congestion, but used once only.
+            // Not every window has enough samples, so a p99 is kept for the next congestion, but used only once.
             let p99 = if congested {
                 p99.or(domain.p99.take())
             } else {
@@ -190,7 +191,7 @@ impl Scheduler for Kyber {
     const NAME: &'static str = "kyber";
     const ABOUT: &'static str =
         "limits on reads, writes and trims below that follow their latencies (Linux 4.20, kyber-iosched)";
-    /// Multi-queue kernels plug by task, and which requests a task submits in one go no trace tells.
+    /// Multi-queue kernels plug by task, and traces do not record which requests a task submits together.
     const PLUGS: bool = false;
     type Settings = KyberSettings;
 
@@ -239,7 +240,7 @@ impl Scheduler for Kyber {
                 return Choice::Send(id);
             }
         }
-        // Those that wait lack tokens, and the end of the window may bring some.
+        // Waiting requests lack tokens, and the end of the window may bring some.
         self.window_ends.map_or(Choice::Nothing, Choice::Wait)
     }
 
@@ -273,7 +274,7 @@ mod tests {
     fn latencies_fall_into_quarters_of_their_target() {
         let mut histogram = Histogram::default();
         let target = Nanos(2_000_000);
-        // A latency of just a quarter is in the first bucket, one above it in the second, the target in the fourth.
+        // A latency of exactly a quarter is in the first bucket, a longer one in the second, the target in the fourth.
         for latency in [0, 500_000, 500_001, 2_000_000, 2_000_001, 3_500_001, 90_000_000] {
             histogram.add(Nanos(latency), target);
         }

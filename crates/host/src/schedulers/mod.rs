@@ -8,14 +8,14 @@ use flashwright_block::{Nanos, Request};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a scheduler is built for.
+/// The parameters that a scheduler is built with.
 #[derive(Clone, Copy, Debug)]
 pub struct SchedulerContext {
     /// Size of the device below in sectors.
     pub device_sectors: u64,
-    /// Requests that the device below takes at once.
+    /// Requests that the device below accepts at once.
     pub depth: u32,
-    /// What is known of the drive.
+    /// The known sizes of the drive.
     pub profile: Profile,
     /// Longest request that merging makes, in sectors.
     pub max_sectors: u64,
@@ -52,40 +52,40 @@ pub enum Merges {
 pub enum Grew {
     /// At its end.
     Back,
-    /// At its start, which was this sector before.
+    /// At its start.
     Front {
         /// The old first sector.
         was: u64,
     },
 }
 
-/// What a scheduler hands on now.
+/// A scheduler's decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// This request; it has left the scheduler.
+    /// Dispatch this request; it has left the scheduler.
     Send(Id),
-    /// Nothing before this time, unless something is added or completes.
+    /// Nothing before this time, unless a request is added or completes.
     Wait(Nanos),
-    /// Nothing until something is added or completes.
+    /// Nothing until a request is added or completes.
     Nothing,
 }
 
 /// Decides in which order queued requests go to the device.
 ///
-/// Merging is the filter's: it asks [`Scheduler::may_merge`] and tells what grew. A request that overlaps an earlier one
-/// is not added before that has completed (above another filter: before all of it was handed on, since that one keeps the
-/// order too), so no order that a scheduler chooses can change what is read. Time comes in as an argument: there is no
-/// other clock.
+/// The filter merges requests: it asks [`Scheduler::may_merge`] and reports growth. A request that overlaps an earlier
+/// one is not added before that one has completed (above another filter: before all of it was dispatched, because that
+/// filter keeps the order too), so no order that a scheduler chooses can change the data that are read. Time is passed
+/// as an argument; there is no other clock.
 pub trait Scheduler: Sized {
-    /// What users write to choose it.
+    /// The name that users choose it by.
     const NAME: &'static str;
-    /// What it does, in a line, with its source.
+    /// One-line description, with its source.
     const ABOUT: &'static str;
     /// At which ends queued requests may grow.
     const MERGES: Merges = Merges::Both;
-    /// Whether plugging makes sense above it: it does not for those of multi-queue kernels.
+    /// Whether plugging makes sense above it; not for schedulers of multi-queue kernels.
     const PLUGS: bool = true;
-    /// Its own settings.
+    /// Its settings.
     type Settings: Clone
         + std::fmt::Debug
         + Default
@@ -95,18 +95,18 @@ pub trait Scheduler: Sized {
         + JsonSchema
         + 'static;
 
-    /// What its settings or the profile lack: the key and what to change, one line for each problem.
+    /// Validation errors of its settings or the profile: the key and what to change, one line for each problem.
     fn problems(settings: &Self::Settings, context: &SchedulerContext) -> Vec<(String, String)> {
         let _ = (settings, context);
         Vec::new()
     }
-    /// Longest request that merging makes, in sectors: the block layer's, unless the scheduler has its own rule. No
-    /// more than 2^30 are taken.
+    /// Longest request that merging makes, in sectors: the block layer's, unless the scheduler has its own rule. At
+    /// most 2^30.
     fn max_sectors(settings: &Self::Settings, context: &SchedulerContext) -> u64 {
         let _ = settings;
         context.max_sectors
     }
-    /// How it cuts requests, for filters below.
+    /// How it cuts requests; filters below need to know.
     fn splitting(settings: &Self::Settings) -> Splitting {
         let _ = settings;
         Splitting::None
@@ -126,7 +126,7 @@ pub trait Scheduler: Sized {
         let _ = (id, pool);
         true
     }
-    /// Whether a queued request may grow by this one, which adjoins it.
+    /// Whether a queued request may grow by this adjacent one.
     fn may_grow_by(&self, id: Id, other: &Queued, pool: &Pool) -> bool {
         let _ = other;
         self.may_merge(id, pool)
@@ -137,14 +137,14 @@ pub trait Scheduler: Sized {
     }
     /// A queued request is about to become part of `into`, which stays.
     fn swallowed(&mut self, id: Id, into: Id, pool: &Pool);
-    /// A later request overlaps this one of the host, or a part of it that is queued here, and waits until it has
-    /// completed: it had better not linger. Told to any scheduler, whether or not it still has a part of it.
+    /// A later request overlaps this host request, or a part of it that is queued here, and waits for its completion:
+    /// it should not be delayed. Called for any scheduler, whether or not it still holds a part of it.
     fn hurry(&mut self, request: &Request, pool: &mut Pool, now: Nanos) {
         let _ = (request, pool, now);
     }
-    /// What goes to the device, of which `in_flight` requests of this filter wait below.
+    /// Decides what goes to the device, which has `in_flight` requests of this filter.
     fn dispatch(&mut self, now: Nanos, in_flight: u32, pool: &mut Pool) -> Choice;
-    /// A request that was handed on has completed, or has failed at once.
+    /// A dispatched request has completed, or has failed at once.
     fn completed(&mut self, request: &Queued, started: Nanos, now: Nanos) {
         let _ = (request, started, now);
     }

@@ -1,11 +1,11 @@
-//! mq-deadline: deadline as multi-queue kernels have it.
+//! mq-deadline: the deadline scheduler of multi-queue kernels.
 //!
-//! It differs from deadline in what a batch goes on with: each direction remembers where it stopped, across batches of
-//! the other, and asks anew for the request that is next from there. Deadline forgets the place when the direction
-//! changes, and does not see what was added just behind the last request.
+//! It differs from deadline in how a batch continues: each direction remembers where it stopped, across batches of the
+//! other direction, and searches again for the next request from there. Deadline forgets the position when the
+//! direction changes, and misses requests that were added right behind the last one.
 //!
 //! Left out: priorities (requests carry none), zones, and the depth of asynchronous requests, which since Linux 6.10 is
-//! the queue's whole unless a user lowers it.
+//! the whole queue unless a user lowers it.
 
 use super::{Choice, Grew, Merges, Scheduler, SchedulerContext};
 use crate::directions::{Directions, READ};
@@ -20,14 +20,14 @@ use serde::{Deserialize, Serialize};
 pub struct MqDeadlineSettings {
     /// How long a read may wait before it goes first.
     pub read_expire: Nanos,
-    /// How long a write may wait.
+    /// How long a write may wait before it goes first.
     pub write_expire: Nanos,
-    /// How often reads may go before writes that wait.
+    /// Batches of reads that may go before waiting writes.
     pub writes_starved: u32,
-    /// Requests of a batch.
+    /// Requests per batch.
     #[schemars(range(min = 1), extend("x-expected" = "at least {min}"))]
     pub fifo_batch: u32,
-    /// Whether queued requests grow at their starts too.
+    /// Whether queued requests also grow at their starts.
     pub front_merges: bool,
 }
 
@@ -43,7 +43,7 @@ impl Default for MqDeadlineSettings {
     }
 }
 
-/// See [`Directions`] for what it keeps requests in.
+/// The queued requests; see [`Directions`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct MqDeadline {
     settings: MqDeadlineSettings,
@@ -77,8 +77,8 @@ impl MqDeadline {
 impl Scheduler for MqDeadline {
     const NAME: &'static str = "mq-deadline";
     const ABOUT: &'static str =
-        "deadline that remembers the place of reads and of writes across batches of the other (Linux 6, mq-deadline)";
-    /// Multi-queue kernels plug by task, and which requests a task submits in one go no trace tells.
+        "deadline that remembers the positions of reads and writes across batches (Linux 6, mq-deadline)";
+    /// Multi-queue kernels plug by task, and traces do not record which requests a task submits together.
     const PLUGS: bool = false;
     type Settings = MqDeadlineSettings;
 

@@ -1,4 +1,5 @@
-//! PAI, the parameter-aware I/O scheduler: requests that suit the drive go first, the others wait a while to be completed.
+//! PAI, the parameter-aware I/O scheduler: requests that suit the drive go first, the others wait a while for
+//! neighbours that complete them.
 //!
 //! Source: Kim et al., section 5.3. Over two queues in order of arrival:
 //!
@@ -8,16 +9,17 @@
 //!                      └── no ──► pending ───────┴────────────────────┘ after the timeout, or when waited for
 //! ```
 //!
-//! Well-formed is what begins and ends at multiples of the unit and is no longer than the cuts above make it. A request
-//! that adjoins a pending one joins it; the result is cut by the rule of the filter above (PAS, PASA, or none, where only
-//! the unit counts and merging keeps to the block layer's longest request) and sorted into the queues anew. The paper bounds
-//! the wait of pending requests but prints no bound.
+//! A request is well-formed if it begins and ends at multiples of the unit and is no longer than the filter above makes
+//! its pieces. A request adjacent to a pending one joins it. The result is cut by the rule of the filter above (PAS,
+//! PASA, or none; then only the unit counts and the block layer's longest request limits merging) and is sorted into
+//! the queues again. The paper limits the wait of pending requests but states no limit.
 //!
-//! A request that overlaps a pending one cannot go before it, so that one goes at once: not in the paper, but it would
-//! cost both the whole timeout. Writes that are to be durable, trims and flushes never pend: they join nothing.
+//! A request that overlaps a pending one cannot go before it, so the pending one goes at once. This is not in the
+//! paper, but otherwise both would wait for the whole timeout. Durable writes, trims and flushes never pend, because
+//! they join nothing.
 //!
-//! Joining pending requests only, as the section describes it, sends a run of small aligned requests one by one; the
-//! kernel's elevator below it would join those too. `merge = "well-formed"` does, as long as the result stays so.
+//! Joining only pending requests, as in the paper, sends a run of small aligned requests one by one; the kernel's
+//! elevator below would join those too. `merge = "well-formed"` joins them as long as the result stays well-formed.
 
 use super::{Choice, Grew, Merges, Scheduler, SchedulerContext, Splitting};
 use crate::cut::{CutRule, Unit};
@@ -27,14 +29,14 @@ use flashwright_block::{Nanos, Request, RequestKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Which queued requests grow.
+/// Which queued requests may grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PaiMerge {
-    /// Pending ones.
+    /// Pending requests.
     #[default]
     Pending,
-    /// Normal ones too, while they stay well-formed.
+    /// Normal requests too, as long as they stay well-formed.
     WellFormed,
 }
 
@@ -42,17 +44,18 @@ pub enum PaiMerge {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct PaiSettings {
-    /// How long a request may pend. The paper prints no bound; the default is ours, and 1 to 10 ms are worth a sweep.
+    /// How long a request may stay pending. The paper states no limit; the default is ours, and values from 1 to 10 ms
+    /// are worth a sweep.
     #[schemars(extend("x-maximum" = "60 s"))]
     pub timeout: Nanos,
-    /// Whether the oldest pending request goes when there is no other and nothing is below. Off, the drive idles: the
-    /// paper's requests "stay in the pending queue for a while".
+    /// Whether the oldest pending request goes when there is no other request and nothing is below. If off, the drive
+    /// idles: in the paper, requests "stay in the pending queue for a while".
     pub idle_dispatch: bool,
-    /// Which requests new ones join: `"pending"` ones, as the paper describes, or `"well-formed"` ones too, as far as the
-    /// result is.
+    /// Which requests new ones may join: only `"pending"` ones, as in the paper, or also `"well-formed"` ones if the
+    /// result is well-formed.
     pub merge: PaiMerge,
-    /// What well-formed requests begin and end at: the clustered `"page"` or the clustered `"block"`. Below `pasa` its
-    /// unit goes.
+    /// Alignment of well-formed requests at both ends: the clustered `"page"` or the clustered `"block"`. Below `pasa`,
+    /// the unit of `pasa` applies.
     pub unit: Unit,
 }
 
@@ -78,9 +81,9 @@ pub struct Pai {
     rule: CutRule,
     lists: Lists,
     normal: List,
-    /// In order of deadlines, which are those of their earliest parts.
+    /// Pending requests in order of the deadlines of their earliest parts.
     pending: List,
-    /// Was pending until someone waited for it; goes first.
+    /// A request that was pending until another waited for it; goes first.
     hurried: List,
     /// Whether a request is in the pending queue, by number.
     pends: ById<bool>,
@@ -103,7 +106,7 @@ impl Pai {
             && end_sector - first_sector <= self.rule.longest(kind)
     }
 
-    /// Cuts a request that is new or was pending and has grown, and puts its pieces where they belong.
+    /// Cuts a request that is new, or was pending and has grown, and queues its pieces.
     fn sort_in(&mut self, id: Id, pool: &mut Pool, now: Nanos) {
         let mut piece = Some(id);
         let mut open = true;
@@ -136,8 +139,8 @@ impl Pai {
         }
     }
 
-    /// Puts a request into the pending queue, at its place in the order of deadlines: at its end, unless it was cut
-    /// from one that has waited already.
+    /// Puts a request into the pending queue in the order of deadlines: at the end, unless it was cut from one that has
+    /// waited already.
     fn pend(&mut self, id: Id, pool: &Pool) {
         let since = pool.get(id).queued_at;
         let mut before = self.pending.last();
@@ -159,7 +162,7 @@ impl Pai {
         self.pended_ns_max = self.pended_ns_max.max(pended_ns);
     }
 
-    /// Takes a request out of the pending queue uncounted: its waiting goes on elsewhere.
+    /// Takes a request out of the pending queue without counting it, because it continues to wait elsewhere.
     fn drop_pending(&mut self, id: Id) {
         self.lists.remove(&mut self.pending, id);
         self.pends.set(id, false);
@@ -178,7 +181,7 @@ impl Scheduler for Pai {
     }
 
     fn max_sectors(_: &PaiSettings, context: &SchedulerContext) -> u64 {
-        // What has grown is cut again, where the filter above cuts.
+        // A request that has grown is cut again, if the filter above cuts.
         if context.splitting == Splitting::None { context.max_sectors } else { u64::MAX }
     }
 
@@ -221,7 +224,7 @@ impl Scheduler for Pai {
     }
 
     fn grown(&mut self, id: Id, _: Grew, pool: &mut Pool, now: Nanos) {
-        // What is in the normal queue stays there: it is well-formed still.
+        // Requests in the normal queue stay there: they are still well-formed.
         if self.pends.get(id) {
             self.joined += 1;
             self.sort_in(id, pool, now);
@@ -233,7 +236,7 @@ impl Scheduler for Pai {
             self.lists.remove(&mut self.normal, id);
             return;
         }
-        // The joined request has the earlier deadline, and the place that goes with it.
+        // The joined request has the earlier deadline and its position.
         if self.pends.get(into) && pool.get(id).queued_at < pool.get(into).queued_at {
             self.lists.remove(&mut self.pending, into);
             self.lists.insert_behind(&mut self.pending, Some(id), into);

@@ -1,7 +1,7 @@
 //! PAS, parameter-aware splitting: requests no longer than the drive's buffer of their direction.
 //!
-//! Source: Kim et al., section 5.2. It is a way of the block layer, so order and merging are noop's, without its longest
-//! request; what is compared with noop is the cutting alone.
+//! Source: Kim et al., section 5.2. It belongs to the block layer, so order and merging are those of noop, without
+//! noop's limit on the length of requests; a comparison with noop shows the effect of cutting alone.
 
 use super::{Choice, Merges, Scheduler, SchedulerContext, Splitting};
 use crate::cut::{CutRule, CuttingQueue, WithoutBuffer};
@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct PasSettings {
-    /// What happens to a direction for which the drive has no buffer: `"uncut"` or cut at the clustered `"page"`. No value
-    /// is published; the default is ours.
+    /// How requests of a direction are handled for which the drive has no buffer: `"uncut"` or cut at the clustered
+    /// `"page"`. No value is published; the default is ours.
     pub without_buffer: WithoutBuffer,
 }
 

@@ -1,7 +1,8 @@
 //! PASA, parameter-aware splitting and aligning: requests that begin at the drive's unit and fit its buffer.
 //!
-//! Source: Kim et al., section 5.2. Order and merging are noop's, as under PAS. Where the buffer is no multiple of the
-//! unit, pieces are as long as the whole units in it: the paper does not say, and no other length keeps them aligned.
+//! Source: Kim et al., section 5.2. Order and merging are those of noop, as under PAS. If the buffer is no multiple of
+//! the unit, pieces are as long as the whole units that fit into it: the paper does not state this case, and no other
+//! length keeps them aligned.
 
 use super::{Choice, Merges, Scheduler, SchedulerContext, Splitting};
 use crate::cut::{CutRule, CuttingQueue, Unit, WithoutBuffer};
@@ -14,10 +15,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct PasaSettings {
-    /// What pieces begin at: the clustered `"page"` or the clustered `"block"`. The paper names both; the default is ours.
+    /// Alignment of pieces: the clustered `"page"` or the clustered `"block"`. The paper names both; the default is
+    /// ours.
     pub unit: Unit,
-    /// What happens to a direction for which the drive has no buffer: `"uncut"` or cut at the clustered `"page"`. No value
-    /// is published; the default is ours.
+    /// How requests of a direction are handled for which the drive has no buffer: `"uncut"` or cut at the clustered
+    /// `"page"`. No value is published; the default is ours.
     pub without_buffer: WithoutBuffer,
 }
 

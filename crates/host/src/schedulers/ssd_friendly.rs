@@ -9,9 +9,9 @@
 //!   └──────────┴─── batch ─────┘           one of each zone (or all), of one direction; then the other direction's turn
 //! ```
 //!
-//! Merging is the filter's, by ends. Its table spans the whole drive where the dissertation has one a zone, so a request
-//! is kept from growing once it ends where another zone begins: what begins there would have looked in that zone only. It
-//! stays in the zone of its start.
+//! The filter merges, at the ends of requests. Its table spans the whole drive, whereas the dissertation has one table
+//! per zone. So a request stops growing once it ends where another zone begins: a request that starts there would be
+//! searched for only in that zone. A request stays in the zone of its start.
 //!
 //! Trims and flushes go with the writes.
 
@@ -22,7 +22,7 @@ use flashwright_block::{Bytes, Nanos, SECTOR_BYTES};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
-/// Requests that a batch takes of each zone.
+/// Requests that a batch takes from each zone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PerZone {
@@ -33,15 +33,15 @@ pub enum PerZone {
     All,
 }
 
-/// How many batches of a direction follow one another.
+/// Number of consecutive batches of a direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Share {
-    /// As many as `reads` and `writes` say.
+    /// Set by `reads` and `writes`.
     #[default]
     Fixed,
-    /// In proportion to what waits when the direction's turns begin: requests of its own over those of the other,
-    /// rounded down, and at least one. The dissertation suggests to adapt it; the rule is ours.
+    /// In proportion to the waiting requests when the direction's turns begin: its own requests divided by those of the
+    /// other, rounded down, at least one. The dissertation suggests adapting it; the rule is ours.
     Adaptive,
 }
 
@@ -95,7 +95,7 @@ word_or_size! {
 }
 
 word_or_size! {
-    /// What is divided into zones.
+    /// The range that is divided into zones.
     Span: "device" is
     /// The device.
     Device
@@ -105,26 +105,26 @@ word_or_size! {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct SsdFriendlySettings {
-    /// Zones: the queue length at which its drives were saturated (section 5.2.1).
+    /// Number of zones: the queue length at which the dissertation's drives were saturated (section 5.2.1).
     #[schemars(range(min = 1, max = ZONES_MAX))]
     pub zones: u32,
-    /// What is divided into zones: the `"device"`, or the size of the range that the workload uses, from its start, where
-    /// that is known. What lies beyond belongs to the last zone.
+    /// The range that is divided into zones: the whole `"device"`, or a size, counted from the device's start, if the
+    /// range that the workload uses is known. Addresses beyond it belong to the last zone.
     pub span: Span,
-    /// Requests that a batch takes of each zone: `"one"` or `"all"`. Its text says both.
+    /// Requests that a batch takes from each zone: `"one"` or `"all"`. The dissertation states both.
     pub per_zone: PerZone,
     /// Whether a batch begins only when the one before has completed ("synchronously among all the zones").
     pub barrier: bool,
     /// Whether turns are `"fixed"` or `"adaptive"`.
     pub share: Share,
-    /// Batches of reads in a row, where turns are fixed.
+    /// Consecutive batches of reads, if turns are fixed.
     #[schemars(range(min = 1), extend("x-expected" = "at least {min}, or its requests would never go"))]
     pub reads: u32,
-    /// Batches of writes in a row.
+    /// Consecutive batches of writes, if turns are fixed.
     #[schemars(range(min = 1), extend("x-expected" = "at least {min}, or its requests would never go"))]
     pub writes: u32,
-    /// Longest request that merging makes: `"none"` for no bound, or a size, such as the 512 KiB that real drives' drivers
-    /// take at most.
+    /// Longest request that merging makes: `"none"` for no limit, or a size, such as 512 KiB, the limit of drivers of
+    /// real drives.
     pub max_merge: MaxMerge,
 }
 
@@ -143,12 +143,13 @@ impl Default for SsdFriendlySettings {
     }
 }
 
-/// Most zones: a batch looks at each, and a sector's number times this fits 64 bits on any device of 64-bit size.
+/// Largest number of zones: a batch checks each of them, and a sector number times this fits 64 bits on any device of
+/// 64-bit size.
 const ZONES_MAX: u32 = 512;
 
 const WRITE: usize = 1;
 
-/// Lists by zone and direction, and the batch that is going out.
+/// Lists by zone and direction, and the batch that is being dispatched.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SsdFriendly {
     settings: SsdFriendlySettings,
@@ -156,11 +157,11 @@ pub struct SsdFriendly {
     /// Sectors that the zones divide.
     span: u64,
     lists: Lists,
-    /// Of reads and of writes, a list a zone.
+    /// For reads and for writes, a list per zone.
     queues: [Vec<List>; 2],
     waiting: [u32; 2],
     batch: List,
-    /// Whose turn it is, and how many batches of it are left.
+    /// The direction in turn, and how many of its batches are left.
     turn: usize,
     turns_left: u32,
     batches: [u64; 2],
@@ -188,7 +189,7 @@ impl SsdFriendly {
         }
     }
 
-    /// The direction of the next batch, of which something waits.
+    /// The direction of the next batch, which has waiting requests.
     fn next_direction(&mut self) -> Option<usize> {
         if self.waiting == [0, 0] {
             return None;
@@ -225,7 +226,7 @@ impl SsdFriendly {
 
 impl Scheduler for SsdFriendly {
     const NAME: &'static str = "ssd-friendly";
-    const ABOUT: &'static str = "batches of reads or of writes, one request of each zone of the drive, merged without a bound \
+    const ABOUT: &'static str = "batches of reads or of writes, one request from each zone of the drive, merged without a limit \
                                  (Hu, dissertation, section 5.2)";
     const MERGES: Merges = Merges::Back;
     type Settings = SsdFriendlySettings;
@@ -268,7 +269,7 @@ impl Scheduler for SsdFriendly {
             queues: [queues.clone(), queues],
             waiting: [0; 2],
             batch: List::default(),
-            // The writes' turns are over, so reads have the first.
+            // The writes' turns are over, so reads are next.
             turn: WRITE,
             turns_left: 0,
             batches: [0; 2],
@@ -282,7 +283,7 @@ impl Scheduler for SsdFriendly {
     }
 
     fn may_merge(&self, id: Id, pool: &Pool) -> bool {
-        // What begins at its end belongs to the zone of that sector.
+        // A request that begins at its end belongs to the zone of that sector.
         let queued = pool.get(id);
         self.zone(queued.first_sector) == self.zone(queued.end_sector)
     }

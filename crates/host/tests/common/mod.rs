@@ -1,12 +1,12 @@
-//! A device for looking at what schedulers hand on.
+//! A device that records the requests that schedulers dispatch.
 
 #![allow(dead_code)] // each test file uses its part
 
 use flashwright_block::{BlockDevice, Bytes, Completion, DeviceInfo, IoError, Nanos, Request, RequestKind, Tag};
 use std::collections::BTreeMap;
 
-/// Takes up to `depth` requests at once, each for its own time, and notes what came when. More than that is a fault.
-/// What is in flight at once may be done in any order, so overlapping requests must not be.
+/// Takes up to `depth` requests at once, each for its own time, and records them with their times. More than that is an
+/// error. What is in flight at once may be done in any order, so overlapping requests must not be.
 #[derive(Clone, Debug)]
 pub struct Recorder {
     pub sectors: u64,
@@ -102,7 +102,7 @@ pub fn request(text: &str) -> Request {
     }
 }
 
-/// What was handed on, in the form of [`request`].
+/// The dispatched requests, in the form of [`request`].
 pub fn written(at: Nanos, request: &Request) -> String {
     let kind = ["R", "W", "T", "F"][request.kind as usize];
     format!("{at} {kind} {}+{}", request.first_sector, request.sectors)

@@ -1,12 +1,14 @@
-//! Adaptive partitioning (AP): a page cache and the cached mapping table share the RAM, and ghosts of what either lately
-//! evicted tell which of them to enlarge (Shim et al., MSST 2010, as far as Hu 2012, 1.2.2 and 3.1.3, tell of it).
+//! Adaptive partitioning (AP): a page cache and the cached mapping table share the RAM, and ghosts of recent evictions
+//! from both decide which of them to enlarge (Shim et al., MSST 2010, as far as Hu 2012, 1.2.2 and 3.1.3, describes
+//! it).
 //!
-//! **A reconstruction.** The published formulas could not be had; those of [`crate::partition`] are ours, and so are figures
-//! from this manager. Pages read and written are kept, the least recently used leaves. Every `window` requests the side whose
-//! ghosts would have saved more time takes `step` bytes from the other; each side keeps a step. Ghosts are as many as a step
-//! holds. Over a scheme without a cached mapping table all RAM is page cache, and nothing moves.
+//! **A reconstruction.** The published formulas were not available; those of [`crate::partition`] are ours, and so are
+//! the figures from this manager. Pages read and written are kept; the least recently used one is evicted. Every
+//! `window` requests the side whose ghosts would have saved more time takes `step` bytes from the other; each side
+//! keeps at least one step. There are as many ghosts as a step has entries. With a scheme without a cached mapping
+//! table all RAM is page cache, and nothing moves.
 //!
-//! O(log n) a page in the size of a ghost list. 25 bytes a page held, 4 a logical page.
+//! O(log n) per page in the size of a ghost list. 25 bytes per held page, 4 per logical page.
 
 use super::{Lru, RamContext, RamManager, View};
 use crate::Destage;
@@ -24,9 +26,9 @@ pub struct ApSettings {
     /// Requests between two decisions.
     #[schemars(range(min = 1), extend("x-expected" = "{range} requests"))]
     pub window: u32,
-    /// RAM that moves at a time, rounded down to whole pages; both sides keep as much.
+    /// RAM that moves per decision, rounded down to whole pages; each side keeps at least this much.
     pub step: Bytes,
-    /// Whether a program that the buffer would have saved counts with the copies of cleaning that go with it.
+    /// Whether a program that the buffer would have saved is weighted with the cleaning copies that it causes.
     pub count_gc: bool,
 }
 
@@ -39,12 +41,12 @@ impl Default for ApSettings {
 /// `ram.manager = "ap"`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Ap {
-    /// The buffer; how much of it may be used says `partition`.
+    /// The buffer; `partition` limits how much of it is used.
     cache: Lru,
     partition: Partition,
     balance: Balance,
     window: u32,
-    /// Requests of the window so far.
+    /// Requests in the current window.
     requests: u32,
     /// Windows that moved the border towards the table, and towards the buffer.
     moves: [u64; 2],

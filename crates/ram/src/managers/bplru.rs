@@ -1,12 +1,12 @@
-//! Block padding LRU (Kim and Ahn, BPLRU, USENIX FAST 2008): the least recently written block leaves, completed to its
-//! size with pages read from flash.
+//! Block padding LRU (Kim and Ahn, BPLRU, USENIX FAST 2008): the least recently written block is evicted, padded to a
+//! whole block with pages read from flash.
 //!
-//! A padded block reaches a log-block scheme as one run over the whole block, which ends as a switch merge: one erase.
-//! Reads are served and change no order. A block written from its first page to its last counts as sequential data that
-//! will not be written again soon, and goes to the end that leaves next (LRU compensation). Pages that exist nowhere
-//! are left out of the padding.
+//! A padded block reaches a log-block scheme as one run over the whole block, which ends in a switch merge: one erase.
+//! Reads are served but do not change the order. A block written from its first page to its last counts as sequential
+//! data that will not be rewritten soon, and moves to the LRU end (LRU compensation). Pages without data are left out
+//! of the padding.
 //!
-//! O(1) a page.
+//! O(1) per page.
 
 use super::{RamContext, RamManager, View};
 use crate::groups::needs_a_block;
@@ -20,11 +20,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Compensation {
-    /// Its pages were written in ascending order from first to last, and no other block between. Table 2.3 of Hu 2012
-    /// needs this reading.
+    /// Its pages were written in ascending order from first to last, with no write to another block in between. Table
+    /// 2.3 of Hu 2012 requires this interpretation.
     #[default]
     Uninterrupted,
-    /// Its pages were written in ascending order from first to last, whatever was written to others between.
+    /// Its pages were written in ascending order from first to last, regardless of writes to other blocks in between.
     PerBlock,
     /// Never.
     Off,
@@ -34,9 +34,9 @@ pub enum Compensation {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct BplruSettings {
-    /// When a block counts as written sequentially and leaves next: `"uninterrupted"`, `"per-block"` or `"off"`.
+    /// When a block counts as written sequentially and is evicted next: `"uninterrupted"`, `"per-block"` or `"off"`.
     pub compensation: Compensation,
-    /// Whether a block that leaves is completed with its pages on flash.
+    /// Whether an evicted block is padded with its pages on flash.
     pub padding: bool,
 }
 
@@ -64,7 +64,7 @@ pub struct Bplru {
 const ALL: u32 = 0;
 
 impl Bplru {
-    /// Notes a write of a page of the group in a slot, which is on the list.
+    /// Records a write of a page of the group in a slot, which is on the list.
     #[inline(always)]
     fn written(&mut self, slot: u32, lpn: Lpn) {
         self.order.move_to(ALL, slot);
@@ -87,7 +87,7 @@ impl Bplru {
 impl RamManager for Bplru {
     const NAME: &'static str = "bplru";
     const ABOUT: &'static str =
-        "a write buffer by blocks; the least recently written one leaves, padded to its size (Kim and Ahn 2008)";
+        "a write buffer of blocks; evicts the least recently written one, padded to a whole block (Kim and Ahn 2008)";
     const METADATA_BYTES: u64 = 12;
     type Settings = BplruSettings;
 

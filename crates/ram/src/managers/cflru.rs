@@ -1,11 +1,11 @@
-//! Clean-first LRU (Park et al., CFLRU, CASES 2006): a page cache that would rather drop a page than write one.
+//! Clean-first LRU (Park et al., CFLRU, CASES 2006): a page cache that prefers to evict clean pages.
 //!
-//! The least recently used pages form a window. The least recently used clean page inside it leaves; if the window holds
-//! no clean page, the least recently used page of all leaves, and is written. The paper also adapts the window to the
-//! costs of reads and writes; that rule is not offered.
+//! The least recently used pages form a window. The least recently used clean page in it is evicted; if the window has
+//! no clean page, the least recently used page of all is written and evicted. The paper also adapts the window to the
+//! costs of reads and writes; that rule is not implemented.
 //!
-//! The border of the window moves by one page with each use, and the clean pages inside have a list of their own: O(1) a
-//! page, 38 bytes a page held, 4 a logical page.
+//! The border of the window moves by one page with each use, and the clean pages inside have a separate list: O(1) per
+//! page, 38 bytes per held page, 4 per logical page.
 
 use super::{RamContext, RamManager, View};
 use crate::{Destage, Pages};
@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct CflruSettings {
-    /// The window as a share of the pages that the RAM holds, 0 to 1; at least one page, which is plain LRU.
+    /// Size of the window as a share of the pages that the RAM holds, 0 to 1; at least one page, which is plain LRU.
     #[schemars(range(min = 0.0, max = 1.0), extend("x-expected" = "a share from {range}, such as ram.cflru.window = 0.25"))]
     pub window: f64,
 }
@@ -33,10 +33,10 @@ impl Default for CflruSettings {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Cflru {
     pages: Pages,
-    /// All pages by last use, parted at the border of the window.
+    /// All pages by last use, split at the border of the window.
     order: SlotLists,
-    /// Clean pages of the window by last use. Pages that a flush cleaned inside the window are not here: all older ones
-    /// are clean as well then, so the oldest page of the window speaks for them.
+    /// Clean pages of the window by last use. Pages that a flush cleaned inside the window are not here: then all older
+    /// ones are clean too, so checking the oldest page of the window is enough.
     clean: SlotLists,
     /// By slot: whether it is on `clean`.
     listed: Vec<bool>,
@@ -93,7 +93,7 @@ impl Cflru {
 impl RamManager for Cflru {
     const NAME: &'static str = "cflru";
     const ABOUT: &'static str =
-        "a cache of pages read and written; a clean page among the least recently used leaves first (Park 2006)";
+        "a cache of pages read and written; evicts clean pages among the least recently used first (Park 2006)";
     const KEEPS_READS: bool = true;
     const METADATA_BYTES: u64 = 12;
     type Settings = CflruSettings;

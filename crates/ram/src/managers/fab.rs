@@ -1,12 +1,12 @@
-//! Flash-aware buffer (Jo et al., FAB, IEEE TCE 2006): a cache of blocks, of which the fullest leaves.
+//! Flash-aware buffer (Jo et al., FAB, IEEE TCE 2006): a cache of blocks that evicts the fullest one.
 //!
 //! Pages are grouped by logical block. A read or a write of a page makes its group the most recently used. When room is
-//! needed, the group with most pages leaves, among equals the least recently used: its pages newer than flash are
-//! written in order, the others dropped. Nothing is padded. A trim of a page held, or a write past the RAM, counts as a
-//! use of its group.
+//! needed, the group with the most pages is evicted, among equals the least recently used: its dirty pages are written
+//! in order, the clean ones dropped. There is no padding. A trim of a held page, or a write that bypasses the RAM,
+//! counts as a use of its group.
 //!
-//! One list by last use for each count of pages, and one bit a list that is not empty: O(1) a page, and for a victim a
-//! look at a word for each 64 pages of a block.
+//! There is one list by last use for each count of pages, and one bit per list for not empty: O(1) per page, and one
+//! word per 64 pages of a block to find a victim.
 
 use super::{RamContext, RamManager, View};
 use crate::bits::Bits;
@@ -28,7 +28,7 @@ pub struct Fab {
 }
 
 impl Fab {
-    /// A group that had `before` pages was used, and has what it has now.
+    /// A group that had `before` pages was used; moves it to the list of its current count.
     #[inline(always)]
     fn used(&mut self, slot: u32, before: u32) {
         if before > 0 {
@@ -50,7 +50,7 @@ impl Fab {
 
 impl RamManager for Fab {
     const NAME: &'static str = "fab";
-    const ABOUT: &'static str = "a cache by blocks, of which the one with most pages leaves (Jo 2006)";
+    const ABOUT: &'static str = "a cache of blocks; evicts the one with the most pages (Jo 2006)";
     const KEEPS_READS: bool = true;
     const LETS_GO_NEW: bool = true;
     const METADATA_BYTES: u64 = 12;

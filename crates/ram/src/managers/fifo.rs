@@ -1,7 +1,7 @@
-//! A write buffer that lets go in the order of first writes (Kim 2011, 4.3: "flush in FIFO order once full").
+//! A write buffer that evicts in the order of first writes (Kim 2011, 4.3: "flush in FIFO order once full").
 //!
-//! A rewrite changes the data, not the place. Reads are served from the buffer and change nothing. O(1) a page, 25 bytes
-//! a page held, 4 a logical page.
+//! A rewrite changes the data but not the position. Reads are served from the buffer and change nothing. O(1) per page,
+//! 25 bytes per held page, 4 per logical page.
 
 use super::{RamContext, RamManager, View};
 use crate::{Destage, Pages};
@@ -10,14 +10,14 @@ use flashwright_nand::Lpn;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How much a full buffer lets go.
+/// How much a full buffer evicts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FlushOnFull {
     /// The oldest page.
     #[default]
     One,
-    /// Everything, in ascending order: what the write-buffer probe sees on SSD-A of Kim 2011.
+    /// Everything, in ascending order, as the write-buffer probe sees on SSD-A of Kim 2011.
     All,
 }
 
@@ -25,7 +25,7 @@ pub enum FlushOnFull {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct FifoSettings {
-    /// How much a full buffer lets go: `"one"` page or `"all"`.
+    /// How much a full buffer evicts: `"one"` page or `"all"` pages.
     pub flush_on_full: FlushOnFull,
 }
 
@@ -43,7 +43,7 @@ const ALL: u32 = 0;
 
 impl RamManager for Fifo {
     const NAME: &'static str = "fifo";
-    const ABOUT: &'static str = "a write buffer of pages that leave in the order of first writes (Kim 2011, 4.3)";
+    const ABOUT: &'static str = "a write buffer that evicts pages in the order of first writes (Kim 2011, 4.3)";
     const METADATA_BYTES: u64 = 12;
     type Settings = FifoSettings;
 

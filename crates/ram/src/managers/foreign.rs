@@ -1,7 +1,7 @@
-//! The seam for managers from outside ([`flashwright_ftl::policies::foreign`]).
+//! The adapter for managers from outside ([`flashwright_ftl::policies::foreign`]).
 //!
-//! The seam keeps the pages in groups, of a block or of a single page, in the order of their last use; a foreign policy
-//! says only which group leaves. O(1) a page, 24 bytes a group more than [`Groups`].
+//! The adapter keeps the pages in groups, of a block or of a single page, in the order of their last use; a foreign
+//! policy chooses only which group is evicted. O(1) per page, 24 bytes per group more than [`Groups`].
 
 use super::{RamContext, View};
 use crate::{Destage, Groups};
@@ -9,11 +9,11 @@ use flashwright_ftl::{FaultCell, SlotLists, Violation};
 use flashwright_nand::Lpn;
 use std::sync::Arc;
 
-/// Makes the policy of a drive's RAM.
+/// Builds the policy of a drive's RAM.
 pub trait MakeManager {
-    /// What messages call it.
+    /// Its name in messages.
     fn name(&self) -> &str;
-    /// How the RAM works under it.
+    /// How the RAM works with it.
     fn rules(&self) -> BufferRules;
     /// The policy.
     fn make(&self, context: &RamContext) -> Box<dyn ChooseLeaving>;
@@ -28,19 +28,19 @@ pub struct BufferRules {
     pub keeps_reads: bool,
     /// Whether a read of a page held is a use of its group; a write is in any case.
     pub reads_are_uses: bool,
-    /// Whether a block that leaves is completed with its pages on flash.
+    /// Whether an evicted block is padded with its pages on flash.
     pub padding: bool,
 }
 
-/// Chooses what leaves the RAM.
+/// Chooses what to evict from the RAM.
 pub trait ChooseLeaving: std::fmt::Debug + Send + Sync {
-    /// Names the block (or the page) of one of `groups`, of which there is at least one. It may take the box away, and must
-    /// put it back.
+    /// Returns the block (or the page) of one of `groups`, of which there is at least one. It may move the table out of
+    /// its box, and must put it back.
     ///
     /// # Errors
-    /// Why it can't.
+    /// The reason why it can't.
     fn choose(&mut self, groups: &mut Box<HeldGroups>) -> Result<i64, String>;
-    /// One that goes on as this one would.
+    /// A copy that continues as this one would.
     fn again(&self) -> Box<dyn ChooseLeaving>;
 }
 
@@ -50,7 +50,7 @@ impl Clone for Box<dyn ChooseLeaving> {
     }
 }
 
-/// The groups of pages held, from the one used longest ago on.
+/// The groups of held pages, the least recently used first.
 #[derive(Clone, Debug)]
 pub struct HeldGroups {
     /// The clock: pages that the host has read or written so far.
@@ -85,7 +85,7 @@ impl HeldGroups {
         }
     }
 
-    /// How many there are.
+    /// The number of groups.
     #[must_use]
     pub fn len(&self) -> u32 {
         self.groups.len()
@@ -95,7 +95,7 @@ impl HeldGroups {
     pub fn is_empty(&self) -> bool {
         self.groups.is_empty()
     }
-    /// The block (or page) of the group used longest ago.
+    /// The block (or page) of the least recently used group.
     #[must_use]
     pub fn oldest(&self) -> Option<u32> {
         self.order.oldest(ALL).map(|slot| self.groups.block(slot))
@@ -107,11 +107,11 @@ impl HeldGroups {
     pub fn blocks(&self) -> impl Iterator<Item = u32> {
         self.slots().map(|slot| self.groups.block(slot))
     }
-    /// Pages held of each.
+    /// Number of held pages of each.
     pub fn pages(&self) -> impl Iterator<Item = u32> {
         self.slots().map(|slot| self.groups.count(slot))
     }
-    /// Of them, those newer than their copies on flash.
+    /// Number of dirty pages of each.
     pub fn dirty(&self) -> impl Iterator<Item = u32> {
         self.slots().map(|slot| self.groups.dirty(slot))
     }
@@ -143,7 +143,7 @@ impl HeldGroups {
     }
 }
 
-/// A foreign policy at work in the RAM. Its methods are a call away, so that native managers do not pay for them.
+/// A foreign policy in use. Its methods are not inlined, so that native managers do not pay for them.
 #[derive(Clone, Debug)]
 pub struct ForeignManager {
     policy: Box<dyn ChooseLeaving>,
@@ -211,7 +211,7 @@ impl ForeignManager {
         self.held.host_writes = view.flash.host_writes();
         let slot = self.chosen().unwrap_or_else(|what| {
             self.fault.set(format!("{}: host page write {}: {what}", self.name, self.held.host_writes));
-            // Until the run ends, which it will, the RAM keeps its law.
+            // The run is about to end; until then the RAM keeps its invariants.
             self.held.order.oldest(ALL).expect("RAM lets go only what it holds")
         });
         self.held.groups.name_all(slot, out);

@@ -1,5 +1,5 @@
-//! GC-ARM: a write buffer that asks what an erase would free before it lets go a page or a block, beside a mapping table in
-//! groups, with which it shares the RAM (Hu 2012, chapter 3).
+//! GC-ARM: a write buffer that compares how many pages an erase would free before it evicts a page or a block. It
+//! shares the RAM with a mapping table in groups (Hu 2012, chapter 3).
 //!
 //! ```text
 //!   B_page  = pages that an erase of the victim of greedy cleaning would free now      (Eq. 3.1)
@@ -12,26 +12,30 @@
 //!        the page written longest ago of those whose entries lie in the largest group of the table, if there is one
 //! ```
 //!
-//! **Readings.** B_block is the fullest block's, among equals that of the one written longest ago. B_page is a whole block
-//! while none is sealed. The text leaves a tie of both values open; a page leaves, or the block with `tie = "block"`. It
-//! matters for whole blocks: one that overwrites a whole block leaves a victim without a valid page, B_page is Np until that
-//! is cleaned, and so long no block has more. `block-destage = "append"` writes the pages of the block as a run
-//! at the open block, without padding, as in Figure 3.2; the values are the same. Reads are answered and leave no trace.
+//! **Interpretation.** B_block is that of the fullest block, among equals of the least recently written. B_page is a
+//! whole block while none is sealed. The dissertation leaves a tie of both values open: a page is evicted, or the block
+//! with `tie = "block"`. This matters for whole blocks: a block that overwrites a whole block leaves a victim without a
+//! valid page, and B_page is Np, which no block exceeds, until that victim is cleaned. `block-destage = "append"`
+//! writes the pages of the block as a run to the open block, without padding, as in Figure 3.2; the values are the
+//! same. Reads are answered but change nothing.
 //!
-//! **Partition** (3.2.3). Every `window` requests: D different blocks touched, W writes. With D of at least half the window
-//! the table grows by `step` bytes; with less, and W of at least half, the buffer. It starts half and half; each side keeps a
-//! step, and what the whole table does not need stays with the buffer. The dissertation leaves a better measure of
-//! randomness to the future: with `randomness = "measured"` the side grows whose last step's worth of departures would have
-//! saved more flash time. A random workload is one on which entries come back and pages do not; this says so without a
-//! threshold, at the price of ghosts, 8 B an identifier under `ram.charge-metadata`.
+//! **Partition** (3.2.3). Every `window` requests: D different blocks touched, W writes. With D of at least half the
+//! window the table grows by `step` bytes; with less, and W of at least half, the buffer grows. The split starts half
+//! and half; each side keeps at least one step, and RAM that the whole table does not need stays with the buffer. The
+//! dissertation leaves a better measure of randomness to future work: with `randomness = "measured"` the side grows
+//! whose last step's worth of evictions would have saved more flash time. Under a random workload entries are reused
+//! and pages are not; this is detected without a threshold, at the price of ghosts, which take 8 B per identifier under
+//! `ram.charge-metadata`.
 //!
-//! **Other layers.** Under page mapping with the map in RAM there is no table, so all RAM is buffer and pages leave by the
-//! last write. Log-block and block-mapped layers have no victim block to tell B_page. Eq. 3.1 asks how many pages an erase
-//! frees for pages that leave one by one; there that is what they did cost lately: pages that left alone, over the erases
-//! from each one's departure to the next departure of anything, both halved every 1,024 pages; a whole block while no erase
-//! was seen. Pages of blocks less than half full leave alone whatever it says, so the value goes on being measured.
+//! **Other layers.** Under page mapping with the map in RAM there is no table, so all RAM is buffer and pages leave by
+//! the last write. Log-block and block-mapped layers have no victim block that defines B_page. Eq. 3.1 states how many
+//! pages an erase frees for pages evicted one by one. There, the recent cost replaces it: the number of pages evicted
+//! alone, divided by the erases between each such eviction and the next eviction of any kind, both halved every 1,024
+//! pages; a whole block while there was no erase. Pages of blocks less than half full are always evicted alone, so the
+//! value continues to be measured.
 //!
-//! O(log n) a page in the blocks held. 62 bytes a page held, 4 a logical page and block, 16 a page of the mapping table.
+//! O(log n) per page in the number of held blocks. 62 bytes per held page, 4 per logical page and block, 16 per page of
+//! the mapping table.
 
 use super::{RamContext, RamManager, View};
 use crate::partition::{Balance, Better, Partition, STEP, WINDOW, ghosts_bytes};
@@ -44,25 +48,25 @@ use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-/// How a block leaves.
+/// How a block is evicted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum BlockDestage {
-    /// Completed by padding, into an erase block of its own (3.2.2).
+    /// Padded, into an erase block of its own (3.2.2).
     #[default]
     Own,
-    /// As it is, at the open block (Figure 3.2).
+    /// Without padding, to the open block (Figure 3.2).
     Append,
 }
 
-/// What leaves where both values are equal.
+/// What is evicted if both values are equal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tie {
     /// A page.
     #[default]
     Page,
-    /// The block. Whole blocks in sequence then leave as blocks for ever, as the dissertation tells of TPC-E.
+    /// The block. Sequential whole blocks are then always evicted as blocks, as the dissertation reports for TPC-E.
     Block,
 }
 
@@ -70,10 +74,11 @@ pub enum Tie {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Randomness {
-    /// By different blocks touched: half as many as requests, or more, make a window random (3.2.3).
+    /// By different blocks touched: if there are at least half as many as requests, the window counts as random
+    /// (3.2.3).
     #[default]
     Fixed,
-    /// By what a step more would have saved on either side.
+    /// By the flash time that one more step would have saved on either side.
     Measured,
 }
 
@@ -81,16 +86,16 @@ pub enum Randomness {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct GcArmSettings {
-    /// How a block leaves: `"own"` erase block with padding, or `"append"`.
+    /// How a block is evicted: to its `"own"` erase block with padding, or with `"append"` to the open block.
     pub block_destage: BlockDestage,
-    /// What leaves where both values are equal: a `"page"` or the `"block"`.
+    /// What is evicted if both values are equal: a `"page"` or the `"block"`.
     pub tie: Tie,
     /// How the partition follows the workload: `"fixed"` thresholds, or `"measured"`.
     pub randomness: Randomness,
     /// Requests between two decisions on the partition.
     #[schemars(range(min = 1), extend("x-expected" = "{range} requests"))]
     pub window: u32,
-    /// RAM that moves at a time, rounded down to whole pages; both sides keep as much.
+    /// RAM that moves per decision, rounded down to whole pages; each side keeps at least this much.
     pub step: Bytes,
 }
 
@@ -117,7 +122,7 @@ pub struct GcArm {
     groups: Groups,
     /// By slot of a group: its last write.
     written: Vec<u64>,
-    /// Groups, the fullest first, among equals the one written longest ago.
+    /// Groups, the fullest first, among equals the least recently written.
     fullest: BTreeSet<(Reverse<u32>, u64, u32)>,
     writes: u64,
     partition: Partition,
@@ -127,7 +132,7 @@ pub struct GcArm {
     window: u32,
     sample: Window,
     cost: PageCost,
-    /// What [`RamManager::choose`] named last: the values, and whether a block.
+    /// The last choice of [`RamManager::choose`]: the values, and whether it was a block.
     chosen: (f64, i64, bool),
     figures: Figures,
 }
@@ -149,12 +154,12 @@ struct Window {
     touched: Vec<u32>,
 }
 
-/// What pages that left alone did cost.
+/// The cost of pages evicted alone.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct PageCost {
     pages: u32,
     erases: u32,
-    /// Erases of the drive at the last departure, and whether that was one page.
+    /// Erases of the drive at the last eviction, and whether that was a single page.
     erases_before: u64,
     single: bool,
 }
@@ -163,7 +168,7 @@ struct PageCost {
 const MEMORY: u32 = 1024;
 
 impl PageCost {
-    /// Something leaves; what was erased since the last departure is that one's cost.
+    /// An eviction: the erases since the last eviction are the cost of that one.
     fn settle(&mut self, flash: &Flash) {
         let erases = flash.counters().total(OpKind::Erase);
         if std::mem::take(&mut self.single) {
@@ -176,19 +181,19 @@ impl PageCost {
         }
         self.erases_before = erases;
     }
-    /// Pages for an erase, at most a block.
+    /// Pages per erase, at most a block.
     fn pages_an_erase(&self, pages_per_block: u32) -> f64 {
         let limit = f64::from(pages_per_block);
         if self.erases == 0 { limit } else { (f64::from(self.pages) / f64::from(self.erases)).min(limit) }
     }
 }
 
-/// What the manager counts.
+/// The counts of the manager.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Figures {
     pages: u64,
     blocks: u64,
-    /// Sums of both values over all departures.
+    /// Sums of both values over all evictions.
     page_value: f64,
     block_value: i64,
     /// Windows that moved the border towards the table, and towards the buffer.
@@ -202,20 +207,20 @@ struct Figures {
 const ALL: u32 = 0;
 
 impl GcArm {
-    /// Takes a group out of the order of groups, before its count or its last write changes.
+    /// Removes a group from the order of groups, before its count or its last write changes.
     fn unrank(&mut self, slot: u32) {
         self.fullest.remove(&(Reverse(self.groups.count(slot)), self.written[slot as usize], slot));
     }
     fn rank(&mut self, slot: u32) {
         self.fullest.insert((Reverse(self.groups.count(slot)), self.written[slot as usize], slot));
     }
-    /// Notes a write to a group.
+    /// Records a write to a group.
     fn note_write(&mut self, slot: u32) {
         self.writes += 1;
         self.written[slot as usize] = self.writes;
     }
 
-    /// The page that leaves alone.
+    /// The page to evict alone.
     fn page_to_leave(&self, view: View) -> Option<u32> {
         let oldest = self.order.oldest(ALL);
         let Some(ByTable { lists, .. }) = &self.by_table else { return oldest };
@@ -228,7 +233,7 @@ impl GcArm {
 impl RamManager for GcArm {
     const NAME: &'static str = "gc-arm";
     const ABOUT: &'static str =
-        "a page or a padded block leaves by what an erase frees; shares RAM with the table (Hu 2012, 3)";
+        "evicts a page or a padded block, depending on what an erase frees; shares RAM with the table (Hu 2012, 3)";
     const METADATA_BYTES: u64 = 16;
     const NEEDS: &'static [(&'static str, &'static str, &'static str)] =
         &[("dftl", "ftl.dftl.replacement", "\"grouped\"")];
@@ -469,7 +474,7 @@ impl RamManager for GcArm {
     }
 }
 
-/// The context without what the ghosts take, if there are any.
+/// The context without the RAM of the ghosts, if there are any.
 fn without_ghosts(settings: &GcArmSettings, context: &RamContext) -> RamContext {
     match settings.randomness {
         Randomness::Fixed => *context,

@@ -1,7 +1,7 @@
-//! The least recently used page leaves: a page cache for reads and writes, and the buffer half of adaptive partitioning
+//! Evicts the least recently used page: a page cache for reads and writes, and the buffer half of adaptive partitioning
 //! (Hu 2012, 3.1.3).
 //!
-//! O(1) a page, 25 bytes a page held, 4 a logical page.
+//! O(1) per page, 25 bytes per held page, 4 per logical page.
 
 use super::{RamContext, RamManager, View};
 use crate::{Destage, Pages};
@@ -22,7 +22,7 @@ const ALL: u32 = 0;
 
 impl RamManager for Lru {
     const NAME: &'static str = "lru";
-    const ABOUT: &'static str = "a cache of pages read and written; the least recently used one leaves";
+    const ABOUT: &'static str = "a cache of pages read and written; evicts the least recently used one";
     const KEEPS_READS: bool = true;
     const METADATA_BYTES: u64 = 12;
     type Settings = NoSettings;

@@ -1,4 +1,4 @@
-//! What manages the RAM of a drive. A manager is one file here and one line in the list below.
+//! RAM managers. A manager is one file here and one line in the list below.
 
 mod foreign;
 
@@ -10,10 +10,10 @@ use flashwright_nand::Lpn;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a manager is built for.
+/// The parameters that a manager is built with.
 #[derive(Clone, Copy, Debug)]
 pub struct RamContext {
-    /// Pages that the RAM holds, tables deducted where that was asked for.
+    /// Pages that the RAM holds, without those that tables take under `ram.charge-metadata`.
     pub pages: u32,
     /// Bytes of data in a page.
     pub page_bytes: u64,
@@ -27,7 +27,7 @@ pub struct RamContext {
     pub read: Nanos,
     /// Array time of a page program.
     pub program: Nanos,
-    /// Whether the managers' own tables are deducted from the RAM. What [`RamManager::METADATA_BYTES`] says already is.
+    /// Whether the managers' own tables are deducted from the RAM. [`RamManager::METADATA_BYTES`] is deducted already.
     pub charged: bool,
     /// The seed of the run.
     pub seed: Seed,
@@ -40,7 +40,7 @@ impl RamContext {
         self.pages.min(self.logical_pages)
     }
 
-    /// With so many bytes of RAM less.
+    /// The context with this many bytes of RAM less.
     #[must_use]
     pub fn less(self, bytes: u64) -> Self {
         let pages = u32::try_from(bytes.div_ceil(self.page_bytes)).unwrap_or(u32::MAX);
@@ -48,7 +48,7 @@ impl RamContext {
     }
 }
 
-/// What a manager may look at when it decides.
+/// The state that a manager may read when it decides.
 #[derive(Clone, Copy)]
 pub struct View<'a> {
     /// The translation layer below.
@@ -57,23 +57,23 @@ pub struct View<'a> {
     pub flash: &'a Flash,
 }
 
-/// Keeps the tables of the pages in RAM and names what leaves.
+/// Keeps the tables of the pages in RAM and chooses what to evict.
 ///
 /// The caller makes room before it hands in a page that is not held, so `take_in` never meets a full RAM.
 pub trait RamManager: Sized {
-    /// What users write to choose it.
+    /// The name that users choose it by.
     const NAME: &'static str;
-    /// What it does, in a line, with its source.
+    /// One-line description, with its source.
     const ABOUT: &'static str;
     /// Whether pages read from flash are kept as well (a cache), or only written ones (a write buffer).
     const KEEPS_READS: bool = false;
-    /// Whether what leaves is often what came in last, so that hints of pages to come are worth passing to flash.
+    /// Whether it often evicts what came in last, so that hints of coming pages are worth passing to flash.
     const LETS_GO_NEW: bool = false;
-    /// Bytes of the manager's own tables for a page held, at most; what `ram.charge-metadata` deducts.
+    /// Upper bound on the bytes of the manager's own tables per held page, which `ram.charge-metadata` deducts.
     const METADATA_BYTES: u64;
     /// Settings that it needs under certain schemes: name of the scheme, key and value.
     const NEEDS: &'static [(&'static str, &'static str, &'static str)] = &[];
-    /// Its own settings.
+    /// Its settings.
     type Settings: Clone
         + std::fmt::Debug
         + Default
@@ -83,7 +83,7 @@ pub trait RamManager: Sized {
         + JsonSchema
         + 'static;
 
-    /// What its settings or the drive lack: one line for each problem, with the key and what to change.
+    /// Validation errors of its settings: one line for each problem, with the key and what to change.
     fn problems(settings: &Self::Settings, context: &RamContext) -> Vec<String> {
         let _ = (settings, context);
         Vec::new()
@@ -91,7 +91,7 @@ pub trait RamManager: Sized {
     /// Builds it for empty RAM.
     fn new(settings: &Self::Settings, context: RamContext) -> Self;
 
-    /// What it wants the translation layer to count for it.
+    /// The counts that it needs from the translation layer.
     fn watch(&self) -> Watch {
         Watch::default()
     }
@@ -103,25 +103,25 @@ pub trait RamManager: Sized {
     }
     /// Pages that it holds.
     fn pages(&self) -> u32;
-    /// Whether a page is held, and then whether it is newer than its copy on flash. Free of effects.
+    /// Whether a page is held, and then whether it is newer than its copy on flash. No side effects.
     fn is_dirty(&self, lpn: Lpn) -> Option<bool>;
-    /// Warms the simulating machine's cache for a page that the host is about to name.
+    /// Warms the CPU cache for a page that the host is about to name.
     #[inline]
     fn expect(&self, lpn: Lpn) {
         let _ = lpn;
     }
-    /// The host writes a page: if it is held it is overwritten in place. Answers whether it is.
+    /// The host writes a page: if it is held it is overwritten in place. Returns whether it is.
     fn overwrite(&mut self, lpn: Lpn) -> bool;
-    /// A page that is not held comes in: written by the host (dirty), or read from flash.
+    /// A page that is not held is added: written by the host (dirty), or read from flash.
     fn take_in(&mut self, lpn: Lpn, dirty: bool);
-    /// The host reads a page. Answers whether it is held.
+    /// The host reads a page. Returns whether it is held.
     fn read(&mut self, lpn: Lpn) -> bool;
-    /// Names what leaves next, at least one page. It stays until [`RamManager::remove`] or [`RamManager::left`] says that
-    /// it is gone: the flash may be at its end and refuse it.
+    /// Chooses what to evict next, at least one page. It stays until [`RamManager::remove`] or [`RamManager::left`] is
+    /// called, because a worn-out flash may refuse it.
     fn choose(&mut self, view: View, out: &mut Destage);
-    /// A page leaves: trimmed, or written past the RAM. Answers whether it was held.
+    /// A page leaves: it was trimmed, or written bypassing the RAM. Returns whether it was held.
     fn remove(&mut self, lpn: Lpn) -> bool;
-    /// What was chosen has left.
+    /// The chosen pages have left.
     fn left(&mut self, out: &Destage) {
         for lpn in out.pages.iter().chain(&out.dropped) {
             self.remove(Lpn(*lpn));
@@ -129,28 +129,29 @@ pub trait RamManager: Sized {
     }
     /// Appends the pages newer than their copies on flash, in ascending order.
     fn dirty_pages(&self, out: &mut Vec<u32>);
-    /// A page that stays held was written to flash. Called for caches only, for all that `dirty_pages` names in one go.
+    /// A page that stays in RAM was written to flash. Called only for caches, for all pages of `dirty_pages` together.
     fn cleaned(&mut self, lpn: Lpn) {
         let _ = lpn;
     }
-    /// The page that will probably leave after the next ones, if that is known at no cost: a hint to prefetch its map.
+    /// The page that will probably be evicted after the next ones, if that is known at no cost: a hint to prefetch its
+    /// map.
     #[inline]
     fn likely_to_leave(&self) -> Option<Lpn> {
         None
     }
-    /// A request of the host has ended. Answers whether the share of the mapping table has changed.
+    /// A request of the host has ended. Returns whether the share of the mapping table has changed.
     #[inline]
     fn request_done(&mut self, kind: RequestKind, run: LpnRun, view: View) -> bool {
         let _ = (kind, run, view);
         false
     }
-    /// Figures that only this manager has, by name with the unit last.
+    /// Figures of this manager alone, by name with the unit last.
     fn figures(&self) -> Vec<(String, f64)> {
         Vec::new()
     }
     /// Sets the counts of [`RamManager::figures`] to zero; the state stays.
     fn reset_figures(&mut self) {}
-    /// Checks its tables against each other and appends what contradicts.
+    /// Compares its tables with each other and appends contradictions.
     fn audit(&self, violations: &mut Vec<Violation>);
 }
 

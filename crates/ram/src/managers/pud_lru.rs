@@ -1,4 +1,4 @@
-//! PUD-LRU (Hu 2012, chapter 2): the fullest of the blocks that are not about to be written again leaves, padded.
+//! PUD-LRU (Hu 2012, chapter 2): evicts the fullest of the blocks that are not about to be rewritten, padded.
 //!
 //! Positions count page writes. A block keeps three numbers: its updates f, the position of the last L, and the sum UD
 //! of its update distances (Eq. 2.1). With the average distance A = UD / (f - 1), 0 for one update (Eq. 2.2), and the
@@ -7,26 +7,28 @@
 //! group (FUG), the others the infrequently updated (IUG). The victim is the block of IUG with most pages; among equals
 //! that of larger PUD, then the older. It is padded as in BPLRU. Reads are served and change nothing.
 //!
-//! Algorithm 1 works out every PUD for each victim. Here nothing is recomputed: at position c, PUD = (A - L + c - 1) / 2,
-//! so blocks are ordered by A - L, which changes only when the block is written, and FUG is the lower end of that order.
-//! One heap holds the blocks of each count of pages, largest first; a tree over the heads of these heaps finds the
-//! largest of all and the fullest heap whose head is in IUG. Blocks written once, whose order is that of their writes, are on
-//! a list instead of a heap. The smallest PUD is not kept: it lies between 0 and that of
-//! the block written last, and mostly both ends give the same group. Where they don't, the blocks are walked from the one
-//! written last until those left are older than twice the smallest PUD found, since RD alone puts them above it. A write
-//! and a victim cost O(log n) beside that walk. Fractions are compared exactly, the threshold at nine decimals. With
-//! `pud = "alg1"` the order changes with c, and each victim costs a look at every block, as in Algorithm 1.
+//! Algorithm 1 computes every PUD for each victim. Here nothing is recomputed: at position c, PUD = (A - L + c - 1) /
+//! 2, so blocks are ordered by A - L, which changes only when the block is written, and FUG is the lower end of that
+//! order. One heap holds the blocks of each count of pages, largest first; a tree over the heads of these heaps finds
+//! the largest of all and the fullest heap whose head is in IUG. Blocks written once, whose order is that of their
+//! writes, are on a list instead of a heap. The smallest PUD is not tracked: it lies between 0 and that of the block
+//! written last, and usually both bounds give the same group. If they don't, the blocks are scanned from the one
+//! written last until the remaining ones are older than twice the smallest PUD found, because RD alone puts them above
+//! it. A write and a victim cost O(log n) plus that scan. Fractions are compared exactly, the threshold at nine
+//! decimals. With `pud = "alg1"` the order changes with c, and each victim costs a scan of all blocks, as in Algorithm
+//! 1.
 //!
 //! # A threshold that tunes itself
 //!
-//! Hu 2012 leaves open how to find the threshold, which depends on workload and size (2.3.3). With `adaptive` it climbs
-//! over 1/10, 1/100 … 1/100,000, the steps of figure 2.8, towards fewer destages for each page written by the host: on a
-//! log-block scheme each padded destage is an erase, and the number holds both what makes a good victim (pages that left
-//! together) and what makes a bad one (a block that must leave again soon). A window of page writes, four times the
-//! pages held, passes with the threshold at hand, one with a neighbour, and one with the threshold at hand again. The
-//! neighbour is kept if its window saw fewer destages than either of the two around it, so that a drift of the workload
-//! does not pass for a gain; otherwise the neighbour on the other side is tried next. The first quarter of each window
-//! is not counted, since the blocks in it were kept by the threshold before. No randomness; O(1) a write. Ours.
+//! Hu 2012 leaves open how to find the threshold, which depends on workload and size (2.3.3). With `adaptive` it moves
+//! among 1/10, 1/100 … 1/100,000, the steps of figure 2.8, towards fewer destages per page written by the host: on a
+//! log-block scheme each padded destage is an erase, and the number reflects both good victims (many pages that leave
+//! together) and bad ones (a block that must leave again soon). A window of page writes, four times the held pages,
+//! passes with the current threshold, one with a neighbour, and one with the current threshold again. The neighbour is
+//! kept if its window saw fewer destages than either of the two around it, so that a drift of the workload is not taken
+//! for a gain; otherwise the neighbour on the other side is tried next. The first quarter of each window is not
+//! counted, because its blocks were kept by the previous threshold. There is no randomness; O(1) per write. This method
+//! is ours.
 
 use super::{RamContext, RamManager, View};
 use crate::groups::needs_a_block;
@@ -43,10 +45,10 @@ use std::cmp::{Ordering, Reverse};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Formula {
-    /// Eq. 2.3, which the text and table 2.3 of Hu 2012 use.
+    /// Eq. 2.3, used in the text and table 2.3 of Hu 2012.
     #[default]
     Average,
-    /// Line 27 of Algorithm 1, (c + UD) / f, which contradicts them; each victim costs a look at every block.
+    /// Line 27 of Algorithm 1, (c + UD) / f, which contradicts Eq. 2.3; each victim costs a scan of all blocks.
     Alg1,
 }
 
@@ -54,7 +56,7 @@ pub enum Formula {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Recency {
-    /// The latest completed one, as table 2.3 of Hu 2012 has it.
+    /// The latest completed one, as in table 2.3 of Hu 2012.
     #[default]
     Completed,
     /// The write that needs the room.
@@ -65,7 +67,7 @@ pub enum Recency {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Frequent {
-    /// PUD below threshold x range, as Hu 2012 writes; almost always empty at 0.001.
+    /// PUD below threshold x range, as stated in Hu 2012; almost always empty at 0.001.
     #[default]
     Range,
     /// PUD below the smallest PUD + threshold x range.
@@ -76,10 +78,10 @@ pub enum Frequent {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct PudLruSettings {
-    /// The share of the range of PUDs that parts FUG from IUG, 0 to 1, to nine decimals.
+    /// The share of the range of PUDs that separates FUG from IUG, 0 to 1, to nine decimals.
     #[schemars(range(min = 0.0, max = 1.0), extend("x-expected" = "a share from {range}, such as ram.pud-lru.threshold = 0.001"))]
     pub threshold: f64,
-    /// Whether the threshold tunes itself; it starts at the largest of 0.1, 0.01, 0.001, 0.0001, 0.00001 that is not
+    /// Whether the threshold adapts itself; it starts at the largest of 0.1, 0.01, 0.001, 0.0001, 0.00001 that is not
     /// above `threshold`.
     pub adaptive: bool,
     /// What predicts the next update: `"average"` (Eq. 2.3) or `"alg1"` (line 27 of Algorithm 1).
@@ -88,7 +90,7 @@ pub struct PudLruSettings {
     pub recency: Recency,
     /// Where FUG ends: `"range"` or `"above-min"`.
     pub fug: Frequent,
-    /// Whether a block that leaves is completed with its pages on flash.
+    /// Whether an evicted block is padded with its pages on flash.
     pub padding: bool,
 }
 
@@ -105,7 +107,7 @@ impl Default for PudLruSettings {
     }
 }
 
-/// A threshold of 1, in the unit that thresholds are kept in.
+/// A threshold of 1, in the unit of stored thresholds.
 const ONE: u64 = 1_000_000_000;
 /// The thresholds of figure 2.8 of Hu 2012.
 const STEPS: [u64; 5] = [ONE / 10, ONE / 100, ONE / 1000, ONE / 10_000, ONE / 100_000];
@@ -154,7 +156,7 @@ impl Fraction {
     }
 }
 
-/// What PUD-LRU notes of a block.
+/// The state of a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Updates {
     /// f. Halved with `sum` at [`FREQUENCY_MAX`], which keeps the average.
@@ -185,7 +187,7 @@ impl Updates {
     }
 }
 
-/// The greatest key among the heads of heaps: a tree of which the leaves are the heaps.
+/// The largest key among the heads of heaps: a tree whose leaves are the heaps.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Heads(Vec<Option<Fraction>>);
 
@@ -216,7 +218,7 @@ impl Heads {
     fn greatest(&self) -> Option<Fraction> {
         self.0[1]
     }
-    /// The last heap whose head satisfies what every greater key satisfies as well.
+    /// The last heap whose head satisfies a condition that every larger key satisfies too.
     #[inline(always)]
     fn last_that(&self, holds: impl Fn(Fraction) -> bool) -> Option<u32> {
         let mut at = 1;
@@ -230,7 +232,7 @@ impl Heads {
     }
 }
 
-/// Finds the threshold; see the head of this file.
+/// Adapts the threshold; see the module.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Tuner {
     /// Page writes of a window.
@@ -239,7 +241,7 @@ struct Tuner {
     writes: u64,
     /// Destages that this window counts.
     destages: u64,
-    /// The step at hand.
+    /// The current step.
     home: usize,
     /// Whether smaller thresholds are tried.
     down: bool,
@@ -277,7 +279,7 @@ impl Tuner {
         if self.down { self.home + 1 } else { self.home - 1 }
     }
 
-    /// Notes a page written; answers the threshold to use from now on where it changes.
+    /// Records a page write; returns the new threshold if it changes.
     #[inline(always)]
     fn wrote(&mut self) -> Option<u64> {
         self.writes += 1;
@@ -318,13 +320,13 @@ impl Tuner {
     }
 }
 
-/// What is known of FUG and IUG when blocks leave.
+/// Counts of FUG and IUG when blocks are evicted.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Samples {
     count: u64,
     frequent: u64,
     infrequent: u64,
-    /// The position from which the next is taken.
+    /// The position from which the next sample is taken.
     due: u64,
 }
 
@@ -372,13 +374,13 @@ pub struct PudLru {
 /// The only list of `order`.
 const ALL: u32 = 0;
 
-/// What parts FUG from IUG at a time.
+/// The border between FUG and IUG at one time.
 #[derive(Clone, Copy)]
 struct Border {
     smallest: Fraction,
     largest: Fraction,
     threshold: i128,
-    /// What makes keys twice the PUD.
+    /// The term that turns a key into twice the PUD.
     shift: i64,
     rule: Frequent,
 }
@@ -401,7 +403,7 @@ impl Border {
         }
     }
 
-    /// The same where fractions decide: all terms times the three denominators, each at most 2^31.
+    /// The same with exact fractions: all terms times the three denominators, each at most 2^31.
     #[cold]
     fn is_frequent_exactly(&self, key: Fraction, wholes: i128, least: i128) -> bool {
         let [k, l, s] = [key.den, self.largest.den, self.smallest.den].map(i128::from);
@@ -413,7 +415,7 @@ impl Border {
 }
 
 impl PudLru {
-    /// Adds to keys what makes them twice the PUD of Eq. 2.3 for a write at this position.
+    /// The term that turns a key into twice the PUD of Eq. 2.3 for a write at this position.
     #[allow(clippy::cast_possible_wrap)] // positions are far below 2^63
     fn shift(&self) -> i64 {
         match (self.settings.pud, self.settings.recency) {
@@ -441,7 +443,7 @@ impl PudLru {
         self.settings.pud == Formula::Average
     }
 
-    /// Notes a page write to the block in a slot that was noted before.
+    /// Records a page write to a block that has a slot.
     #[inline(always)]
     fn update(&mut self, slot: u32) {
         let updates = &mut self.updates[slot as usize];
@@ -453,7 +455,7 @@ impl PudLru {
         }
     }
 
-    /// The first victim among the blocks of so many pages.
+    /// The first victim among the blocks of this many pages.
     #[inline(always)]
     fn top(&self, count: u32) -> Option<((Fraction, Reverse<u64>), u32)> {
         let heap = self.by_count.top(count);
@@ -469,7 +471,7 @@ impl PudLru {
         self.heads.put(count, self.top(count).map(|((key, _), _)| key));
     }
 
-    /// Takes a block away from those of its count, before its updates change.
+    /// Removes a block from those of its count, before its updates change.
     #[inline(always)]
     fn leave(&mut self, slot: u32, count: u32) {
         if !self.ordered() {
@@ -483,7 +485,7 @@ impl PudLru {
         self.head_changed(count);
     }
 
-    /// Puts a block among those of its count.
+    /// Adds a block to those of its count.
     #[inline(always)]
     fn enter(&mut self, slot: u32, count: u32) {
         if !self.ordered() {
@@ -506,7 +508,7 @@ impl PudLru {
         }
     }
 
-    /// The slot of the block that leaves next.
+    /// The slot of the block to evict next.
     #[inline(always)]
     fn victim(&self) -> Option<u32> {
         if !self.ordered() {
@@ -541,7 +543,7 @@ impl PudLru {
         least
     }
 
-    /// The same by a look at every block.
+    /// The same by a scan of all blocks.
     fn victim_by_look(&self) -> Option<u32> {
         let border = self.border_by_look()?;
         self.slots()
@@ -558,7 +560,8 @@ impl PudLru {
         (0u32..).take(self.updates.len()).filter(|slot| self.groups.count(*slot) > 0)
     }
 
-    /// All blocks in RAM by number, as they stand for a write that comes now. For looking: works out every one anew.
+    /// All blocks in RAM by number, as a write at the current position sees them. For inspection: computes every value
+    /// again.
     #[must_use]
     pub fn blocks(&self) -> Vec<BlockUpdates> {
         let Some(border) = self.border_by_look() else { return Vec::new() };
@@ -590,8 +593,8 @@ impl PudLru {
         self.threshold as f64 / ONE as f64
     }
 
-    /// Counts FUG by a look at every block. Once in as many page writes as there are slots, in large buffers eight
-    /// times as many, so that its cost is O(1) a write and small.
+    /// Counts FUG by a scan of all blocks, once per as many page writes as there are slots, in large buffers eight
+    /// times as many, so that its cost is a small O(1) per write.
     #[cold]
     fn sample(&mut self) {
         let Some(border) = self.border_by_look() else { return };
@@ -607,7 +610,7 @@ impl PudLru {
 impl RamManager for PudLru {
     const NAME: &'static str = "pud-lru";
     const ABOUT: &'static str =
-        "a write buffer by blocks; the fullest of those not soon written again leaves, padded (Hu 2012, 2)";
+        "a write buffer of blocks; evicts the fullest of those not soon rewritten, padded (Hu 2012, 2)";
     const LETS_GO_NEW: bool = true;
     const METADATA_BYTES: u64 = 12;
     type Settings = PudLruSettings;
@@ -616,7 +619,7 @@ impl RamManager for PudLru {
         needs_a_block(Self::NAME, Self::METADATA_BYTES, context)
     }
 
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // 0 to 1, as `problems` saw to
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // 0 to 1, checked by `problems`
     fn new(settings: &Self::Settings, context: RamContext) -> Self {
         let threshold = (settings.threshold * ONE as f64).round() as u64;
         let tuner = settings.adaptive.then(|| Tuner::new(threshold, context.pages));

@@ -1,4 +1,4 @@
-//! What is measured of a run's requests, whatever they are played on: counts, times, and what falls into a window.
+//! Measurements of a run's requests on any device: counts, times, and windows of the time series.
 //!
 //! ```text
 //!                 Tally: counts and times by kind, the window under way
@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 /// Times of one kind of request.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Times {
-    /// Of requests that did not wait: both their response and their service time.
+    /// Times of requests that did not wait: response time and service time are equal.
     unqueued: Latency,
     queued_response: Latency,
     queued_service: Latency,
@@ -58,18 +58,18 @@ impl Times {
     }
 }
 
-/// What a window of the time series holds of the requests that completed in it.
+/// The requests that completed in one window of the time series.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestWindow {
-    /// Requests completed by its end, in all.
+    /// Requests completed by its end, in total.
     pub requests_end: u64,
-    /// Its end: on the drive's clock in a run, since playing began in a replay.
+    /// Its end: on the drive's clock in a run, since the start of playing in a replay.
     pub time_end_ns: u64,
-    /// Time that it covers.
+    /// Its duration.
     pub duration_ns: u64,
     /// Requests completed in it.
     pub requests: u64,
-    /// Reads and writes of them whose times were taken; response times and rates are theirs.
+    /// Reads and writes among them whose times were measured; response times and rates cover only these.
     pub moved: u64,
     /// Bytes read.
     pub bytes_read: u64,
@@ -77,7 +77,7 @@ pub struct RequestWindow {
     pub bytes_written: u64,
     /// Sum of their response times.
     pub response_sum_ns: u128,
-    /// 99th percentile of the response times; of windows joined, the largest. None without reads and writes.
+    /// 99th percentile of the response times; for joined windows, the largest. None without reads and writes.
     pub response_p99_ns: Option<u64>,
 }
 
@@ -89,14 +89,14 @@ impl RequestWindow {
         (self.moved > 0).then(|| self.response_sum_ns as f64 / self.moved as f64)
     }
 
-    /// Reads and writes a second; none where no time passed.
+    /// Reads and writes per second; none if no time passed.
     #[must_use]
     #[allow(clippy::cast_precision_loss)] // counts and nanoseconds far below 2^53
     pub fn iops(&self) -> Option<f64> {
         (self.duration_ns > 0).then(|| self.moved as f64 * 1e9 / self.duration_ns as f64)
     }
 
-    /// This window and the one after it as one.
+    /// Joins this window with the next one.
     fn join(&self, next: &Self) -> Self {
         Self {
             requests_end: next.requests_end,
@@ -112,7 +112,8 @@ impl RequestWindow {
     }
 }
 
-/// Joins neighbours in pairs, so that a series of unknown length stays bounded; the last one stays alone if it has none.
+/// Joins neighbours in pairs, so that a series of unknown length stays bounded; a last window without a neighbour stays
+/// alone.
 fn in_pairs<T: Clone>(rows: &[T], join: impl Fn(&T, &T) -> T) -> Vec<T> {
     rows.chunks(2).map(|pair| if let [a, b] = pair { join(a, b) } else { pair[0].clone() }).collect()
 }
@@ -120,27 +121,27 @@ fn in_pairs<T: Clone>(rows: &[T], join: impl Fn(&T, &T) -> T) -> Vec<T> {
 /// Counts and times of the requests that completed since measuring began.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Tally {
-    /// Whether times mean something.
+    /// Whether the device has times worth measuring.
     pub timed: bool,
-    /// Of all kinds.
+    /// Requests of all kinds.
     pub requests: u64,
     /// By kind.
     pub by_kind: [u64; 4],
-    /// By kind; flushes have none, and trims move none.
+    /// By kind; flushes have no bytes, and trims transfer none.
     pub bytes: [u64; 4],
-    /// By kind; empty where there are none to take.
+    /// By kind; empty if the device has no times.
     pub times: [Times; 4],
     pub start_ns: u64,
     /// The end of the latest request.
     pub end_ns: u64,
-    /// Whether there are windows.
+    /// Whether a time series is kept.
     windowed: bool,
     window: WindowStart,
-    /// Response times of reads and writes of the window under way.
+    /// Response times of reads and writes in the current window.
     window_response: Latency,
 }
 
-/// Counts where the window under way began.
+/// Counts at the start of the current window.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct WindowStart {
     requests: u64,
@@ -182,12 +183,12 @@ impl Tally {
         }
     }
 
-    /// Time from where measuring began to the end of the latest request.
+    /// Time from the start of measuring to the end of the latest request.
     pub fn duration_ns(&self) -> u64 {
         self.end_ns - self.start_ns
     }
 
-    /// Times of reads and writes. Flushes and trims that take no time would make a distribution of two.
+    /// Times of reads and writes. Flushes and trims that take no time would make the distribution bimodal.
     pub fn moved(&self, pick: impl Fn(&Times) -> Latency) -> Latency {
         let mut all = Latency::default();
         self.times[..2].iter().for_each(|times| all.merge(&pick(times)));
@@ -200,19 +201,19 @@ impl Tally {
             .map(|latency| latency.distribution())
     }
 
-    /// Requests of the window under way.
+    /// Requests of the current window.
     #[inline(always)]
     fn requests_in_window(&self) -> u64 {
         self.requests - self.window.requests
     }
 
-    /// Where the window under way began.
+    /// The start of the current window.
     #[inline(always)]
     fn window_start_ns(&self) -> u64 {
         self.window.time_ns
     }
 
-    /// The window under way as if it ended at `end_ns`.
+    /// The current window as if it ended at `end_ns`.
     fn window(&self, end_ns: u64) -> RequestWindow {
         RequestWindow {
             requests_end: self.requests,
@@ -227,7 +228,7 @@ impl Tally {
         }
     }
 
-    /// Ends the window under way at `end_ns`, and begins the next.
+    /// Ends the current window at `end_ns` and begins the next.
     fn end_window(&mut self, end_ns: u64) -> RequestWindow {
         let ended = self.window(end_ns);
         self.window = WindowStart { requests: self.requests, bytes: self.bytes, time_ns: end_ns };

@@ -1,9 +1,9 @@
-//! A row for each request, kept on demand.
+//! One row per request, kept on demand.
 
 use flashwright_block::Completion;
 use serde::{Deserialize, Serialize};
 
-/// A row for every request, column by column.
+/// One row per request, stored by column.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct RequestColumns {
@@ -14,7 +14,7 @@ pub struct RequestColumns {
     pub kind: Vec<u8>,
     pub lpn: Vec<u32>,
     pub pages: Vec<u32>,
-    /// Flash operations that the request set off, cleaning included.
+    /// Flash operations that the request caused, including cleaning.
     pub flash_ops: Vec<u32>,
     pub erases: Vec<u32>,
 }
@@ -35,25 +35,25 @@ impl RequestColumns {
 /// Rows of consecutive requests, in order of completion.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Closeup {
-    /// The numbers of the requests in order of submission, counted from 0 where measuring began.
+    /// The numbers of the requests in order of submission, counted from 0 at the start of measuring.
     pub request: Vec<u64>,
-    /// The rest of each row.
+    /// The other columns.
     pub rows: RequestColumns,
 }
 
-/// Rows that were asked for.
+/// The rows that the caller requested.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Kept {
     pub all: Option<RequestColumns>,
     pub closeup: Option<Closeup>,
-    /// Tags of the requests in the close-up.
+    /// Tags of the requests in the selected stretch.
     tags: std::ops::Range<u64>,
     first_tag: u64,
 }
 
 impl Kept {
-    /// `first_tag`: the tag of the next request of the host; `closeup`: the first of the requests to look at closely, and
-    /// how many.
+    /// `first_tag`: the tag of the host's next request; `closeup`: the first request of the selected stretch, and its
+    /// length.
     pub fn new(first_tag: u64, all: bool, closeup: Option<(u64, u64)>) -> Self {
         let (first, count) = closeup.unwrap_or_default();
         let start = first_tag.saturating_add(first);

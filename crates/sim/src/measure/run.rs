@@ -1,4 +1,4 @@
-//! The measurement of a run on a simulated drive: what is measured of its requests, with what its flash did meanwhile.
+//! The measurement of a run on a simulated drive: its requests, and the work that the flash did meanwhile.
 
 use super::rows::Kept;
 use super::snapshots::Snapshots;
@@ -14,22 +14,22 @@ use serde::{Deserialize, Serialize};
 pub enum Window {
     /// No time series.
     Off,
-    /// After so many requests.
+    /// After this many requests.
     Requests(u64),
-    /// After so many nanoseconds of the drive's time.
+    /// After this many nanoseconds of the drive's time.
     Nanos(u64),
 }
 
 /// One window of the time series of a run on a simulated drive.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WindowRow {
-    /// What requests did.
+    /// The requests of the window.
     pub of: RequestWindow,
-    /// What the flash did.
+    /// The work of the flash in the window.
     pub flash: FlashWindow,
 }
 
-/// What the flash did in a window.
+/// The work of the flash in a window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlashWindow {
     /// Pages that the host asked to read.
@@ -38,7 +38,7 @@ pub struct FlashWindow {
     pub pages_written: u64,
     /// Pages programmed, whatever the cause.
     pub programs: u64,
-    /// Of them, by cleaning and merging.
+    /// Pages programmed by cleaning and merging.
     pub programs_gc: u64,
     /// Pages read from flash, whatever the cause.
     pub reads_flash: u64,
@@ -48,7 +48,7 @@ pub struct FlashWindow {
     pub collections: u64,
     /// Valid pages of all victims.
     pub victim_pages_valid: u64,
-    /// Blocks retired up to the end of the window, in all.
+    /// Blocks retired up to the end of the window, in total.
     pub blocks_worn_out: u64,
 }
 
@@ -60,7 +60,7 @@ impl FlashWindow {
         (self.collections > 0).then(|| self.victim_pages_valid as f64 / self.collections as f64)
     }
 
-    /// Pages programmed for a page that the host asked to write; none in a window without host writes.
+    /// Pages programmed per page that the host asked to write; none in a window without host writes.
     #[must_use]
     #[allow(clippy::cast_precision_loss)] // counts of a window
     pub fn write_amplification(&self) -> Option<f64> {
@@ -75,13 +75,13 @@ pub(crate) struct Measurement {
     /// Pages that requests touched, by kind: a page counts once for each request.
     pub pages: [u64; 4],
     pub counters_start: Counters,
-    /// How long dies and channels had been busy when measuring began.
+    /// Busy times of dies and channels when measuring began.
     pub busy_start: BusyTimes,
     pub digest: u64,
     window: Window,
     window_start: Counted,
     pub windows: Vec<WindowRow>,
-    /// One test a request where no rows are kept.
+    /// Costs one test per request if no rows are kept.
     kept: Option<Box<Kept>>,
     snapshots: Option<Box<Snapshots>>,
 }
@@ -99,12 +99,12 @@ struct Counted {
     victim_pages_invalid: u64,
 }
 
-/// Windows kept at most; then neighbours are joined and the window doubles.
+/// Largest number of windows; beyond it, neighbours are joined and the window length doubles.
 const WINDOWS_MAX: usize = 2000;
 
 impl Measurement {
-    /// `first_tag`: the tag of the next request of the host; `closeup`: the first of the requests to look at closely, and
-    /// how many.
+    /// `first_tag`: the tag of the host's next request; `closeup`: the first request of the selected stretch, and its
+    /// length.
     pub fn new(
         ssd: &Ssd,
         first_tag: u64,
@@ -130,7 +130,7 @@ impl Measurement {
         measurement
     }
 
-    /// Keeps at most so many snapshots of all blocks, taken where windows end.
+    /// Keeps at most this many snapshots of all blocks, taken at the ends of windows.
     pub fn keep_snapshots(&mut self, most: usize, ssd: &Ssd) {
         let mut snapshots = Snapshots::new(ssd, most);
         let first = snapshots.look(ssd, self.tally.requests, self.tally.end_ns);
@@ -138,7 +138,7 @@ impl Measurement {
         self.snapshots = Some(Box::new(snapshots));
     }
 
-    /// The snapshots, if they were asked for, with the state as it is now as the last one.
+    /// The snapshots, if requested; the last one is the current state.
     pub fn snapshots(&self, ssd: &Ssd) -> Option<Snapshots> {
         let mut found = self.snapshots.as_deref()?.clone();
         let now = found.look(ssd, self.tally.requests, self.tally.end_ns);
@@ -152,7 +152,7 @@ impl Measurement {
     #[inline(always)]
     pub fn completed(&mut self, completion: &Completion, ssd: &Ssd) {
         if completion.result.is_err() {
-            return; // the host got nothing of it: no request served, no time of service
+            return; // the host got no service: no request completed, no service time
         }
         let request = &completion.request;
         let (first, pages) = ssd.pages_of(request);
@@ -175,17 +175,17 @@ impl Measurement {
         }
     }
 
-    /// A row for every request, if it was asked for.
+    /// One row per request, if requested.
     pub fn requests_kept(&self) -> Option<&RequestColumns> {
         self.kept.as_ref()?.all.as_ref()
     }
 
-    /// Rows of consecutive requests, if they were asked for.
+    /// Rows of consecutive requests, if requested.
     pub fn closeup(&self) -> Option<&Closeup> {
         self.kept.as_ref()?.closeup.as_ref()
     }
 
-    /// Ends the last window, if anything fell into it.
+    /// Ends the last window, if it is not empty.
     pub fn finish(&mut self, ssd: &Ssd) {
         if self.window != Window::Off && self.tally.requests_in_window() > 0 {
             self.end_window(ssd);
@@ -246,7 +246,7 @@ impl Measurement {
     }
 }
 
-/// Two neighbouring windows as one.
+/// Joins two neighbouring windows.
 fn join(a: &WindowRow, b: &WindowRow) -> WindowRow {
     let (x, y) = (&a.flash, &b.flash);
     let flash = FlashWindow {
@@ -265,7 +265,7 @@ fn join(a: &WindowRow, b: &WindowRow) -> WindowRow {
 
 const DIGEST_START: u64 = 0xcbf2_9ce4_8422_2325;
 
-/// One step of the digest of a result: order matters, every bit spreads.
+/// One step of a result's digest: it depends on order, and every bit affects the whole digest.
 #[inline(always)]
 pub(crate) fn mix(digest: u64, value: u64) -> u64 {
     (digest.rotate_left(5) ^ value).wrapping_mul(0x517c_c1b7_2722_0a95)
@@ -277,7 +277,8 @@ mod tests {
     use flashwright_block::Seed;
     use flashwright_ssd::Config;
 
-    /// The moments of snapshots in a run of so many windows, joined ones counted as often as they were joined.
+    /// The moments of snapshots in a run of this many windows; a joined window counts as the windows it was joined
+    /// from.
     fn snapshots(ssd: &Ssd, most: usize, windows: u64) -> Vec<u64> {
         let mut measurement = Measurement::new(ssd, 0, false, Window::Requests(10), false, None);
         measurement.keep_snapshots(most, ssd);
@@ -298,7 +299,7 @@ mod tests {
         assert_eq!(snapshots(&ssd, 6, 4), [0, 10, 20, 30, 40]);
         assert_eq!(snapshots(&ssd, 6, 9), [0, 20, 40, 60, 80, 90]);
         for most in [2, 3, 7, 60] {
-            // Long enough that windows are joined, twice.
+            // Long enough that windows are joined twice.
             let found = snapshots(&ssd, most, 5555);
             assert!(found.len() <= most && found.len() >= most.div_ceil(2), "{most}: {found:?}");
             assert_eq!((found[0], found[found.len() - 1]), (0, 55_550));

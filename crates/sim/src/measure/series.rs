@@ -1,9 +1,9 @@
-//! A time series of even windows, for a device of which nobody knows how long it will be played on.
+//! A time series of windows of equal length, for a replay whose duration is unknown.
 
 use super::{RequestWindow, Tally, in_pairs};
 use flashwright_block::{Completion, Nanos};
 
-/// First length of a window, doubled whenever there are more than [`ROWS_MAX`]. Ours, for plots.
+/// Initial length of a window; it doubles whenever there are more than [`ROWS_MAX`] windows. We chose it for plots.
 const WINDOW_NS: u64 = 100_000_000;
 const ROWS_MAX: usize = 1000;
 
@@ -13,7 +13,7 @@ pub(crate) struct Series {
     pub tally: Tally,
     rows: Vec<RequestWindow>,
     window_ns: u64,
-    /// Where the window under way is to end, since playing began.
+    /// When the current window ends, since playing began.
     due_ns: u64,
 }
 
@@ -37,7 +37,7 @@ impl Series {
         let row = self.tally.end_window(start_ns + self.due_ns);
         let ended = self.due_ns;
         self.rows.push(RequestWindow { time_end_ns: ended, ..row });
-        // After a long silence windows grow first, so that it takes no millions of empty ones.
+        // After a long pause windows grow first, which avoids millions of empty ones.
         while self.rows.len() > ROWS_MAX || (elapsed - ended) / self.window_ns > ROWS_MAX as u64 {
             self.window_ns *= 2;
             self.rows = in_pairs(&self.rows, RequestWindow::join);
@@ -46,7 +46,7 @@ impl Series {
         self.due_ns = ended + self.window_ns;
     }
 
-    /// The series so far, the window under way included.
+    /// The series so far, including the current window.
     pub fn rows(&self) -> Vec<RequestWindow> {
         let mut rows = self.rows.clone();
         let elapsed = self.tally.duration_ns();

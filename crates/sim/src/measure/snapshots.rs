@@ -1,13 +1,13 @@
-//! All blocks at moments of the measurement.
+//! Snapshots of all blocks during the measurement.
 
 use flashwright_nand::BlockId;
 use flashwright_ssd::Ssd;
 use serde::{Deserialize, Serialize};
 
-/// What every block had at one moment of the measurement.
+/// The state of every block at one moment of the measurement.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Snapshot {
-    /// Requests completed by then.
+    /// Requests completed by that moment.
     pub requests_end: u64,
     /// The drive's clock.
     pub time_end_ns: u64,
@@ -17,20 +17,20 @@ pub struct Snapshot {
     pub valid: Vec<f32>,
 }
 
-/// Snapshots spaced evenly over the measurement, the first where it begins. A cell stands for [`Snapshots::joined`]
+/// Snapshots spaced evenly over the measurement, the first at its start. A cell stands for [`Snapshots::joined`]
 /// neighbouring blocks of a plane; the last cell of a plane may stand for fewer. Cells are in order of their blocks.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Snapshots {
-    /// Blocks of a cell.
+    /// Blocks per cell.
     pub joined: u32,
-    /// In order of time.
+    /// The snapshots in order of time.
     pub taken: Vec<Snapshot>,
     most: usize,
     /// Windows from one snapshot to the next, a power of two.
     every: usize,
 }
 
-/// Cells of a snapshot at most, so that a series of a large drive stays within some megabytes.
+/// Largest number of cells in a snapshot: it keeps the series of a large drive within some megabytes.
 const CELLS_MAX: u32 = 8192;
 
 impl Snapshots {
@@ -41,7 +41,7 @@ impl Snapshots {
         Self { joined, taken: Vec::new(), most: most.max(2), every: 1 }
     }
 
-    /// What every block has now.
+    /// The current state of every block.
     #[allow(clippy::cast_precision_loss)] // erases and pages of a block
     pub(super) fn look(&self, ssd: &Ssd, requests_end: u64, time_end_ns: u64) -> Snapshot {
         let (flash, geometry) = (ssd.flash(), ssd.flash().geometry());
@@ -55,7 +55,7 @@ impl Snapshots {
         Snapshot { requests_end, time_end_ns, erases, valid }
     }
 
-    /// Takes one if it is due after so many windows. One place is kept free for the end of the run.
+    /// Takes a snapshot if one is due after this many windows. One place stays free for the end of the run.
     pub(super) fn window_ended(&mut self, windows: usize, ssd: &Ssd, requests_end: u64, time_end_ns: u64) {
         if !windows.is_multiple_of(self.every) {
             return;

@@ -1,5 +1,5 @@
-//! The result of a run, as programs read it: one type for runs on simulated drives and for replays on any device, its
-//! JSON, and the schema of that.
+//! The result of a run as programs read it: one type for runs on simulated drives and for replays on any device, its
+//! JSON, and the JSON's schema.
 
 mod parts;
 mod replayed;
@@ -27,48 +27,50 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// The JSON of a run: what `--json` writes, of `simulate` and of `replay`. A figure that does not apply is null, never
+/// The JSON of a run, which `--json` of `simulate` and `replay` writes. A figure that does not apply is null, never
 /// missing and never 0.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Report {
     /// Version of Flashwright.
     pub version: String,
-    /// What was run: the configuration of a simulated drive, every default written out; of a real device its name and how it
-    /// was opened.
+    /// The device: the configuration of a simulated drive, with every default written out; for a real device, its name
+    /// and how it was opened.
     #[schemars(with = "Map<String, Value>")]
     pub config: Value,
-    /// The seed; with `version`, `config` and `workload` all it takes to run it again.
+    /// The seed. With `version`, `config` and `workload` it is all that is needed to repeat the run.
     pub seed: u64,
     /// The workload in words.
     pub workload: String,
-    /// What was done to the drive before the workload. Null in a replay on a real device.
+    /// How the drive was preconditioned. Null in a replay on a real device.
     pub precondition: Option<PreconditionReport>,
     /// When requests were issued.
     pub pace: Pace,
     /// How the run ended.
     pub ended: Ended,
-    /// Why it ended so. Null where it is complete.
+    /// Why it ended early. Null if it is complete.
     pub note: Option<String>,
-    /// What the figures cover.
+    /// The measured part of the run, which the figures cover.
     pub measured: Measured,
     /// What the host asked for since measuring began.
     pub host: HostCounts,
     /// Requests by kind since measuring began.
     pub requests: RequestCounts,
-    /// Requests that were not played because the target must not be changed. Null in a run.
+    /// Requests that were not played because the device must not be changed. Null in a run.
     pub left_out: Option<LeftOut>,
-    /// What the replay was played on. Null in a run.
+    /// The device that the replay was played on. Null in a run.
     pub target: Option<ReplayTarget>,
     /// What the flash did since measuring began.
     pub flash: FlashCounts,
     /// Whether the drive had settled under the workload. Null in a replay.
     pub settled: Option<Settled>,
-    /// What to know before using the figures, the most important first.
+    /// Warnings about the figures, the most important first.
     pub warnings: Vec<Warning>,
-    /// `flash.programs.total` over `host.pages_written`: below 1 where buffers take writes. Null in a replay, and where the host wrote nothing.
+    /// `flash.programs.total` over `host.pages_written`; below 1 if buffers absorb rewrites. Null in a replay, and if
+    /// the host wrote nothing.
     pub write_amplification: Option<f64>,
-    /// `flash.programs.total` over `host.pages_into_flash`: what cleaning makes of the pages that buffers let through. Equal
-    /// to `write_amplification` where nothing lies before the flash. Null in a replay, and where no page came through.
+    /// `flash.programs.total` over `host.pages_into_flash`: the amplification of the pages that reach the translation
+    /// layer. Equal to `write_amplification` if no buffer, scheduler or controller lies before the flash. Null in a
+    /// replay, and if no page reached the flash.
     pub write_amplification_into_flash: Option<f64>,
     /// Cleaning since measuring began.
     pub gc: Gc,
@@ -82,34 +84,34 @@ pub struct Report {
     pub scheme: Option<SchemeReport>,
     /// Wear since the drive was new.
     pub wear: Wear,
-    /// Times from the arrival of a request to its end, queueing included.
+    /// Times from the arrival of a request to its completion, queueing included.
     pub response_time_ns: TimesByKind,
-    /// Times from the drive taking a request to its end.
+    /// Times from the moment when the drive accepts a request to its completion.
     pub service_time_ns: TimesByKind,
-    /// How much later than asked requests were handed over. Null in a run, and in a closed loop.
+    /// How late requests were submitted, compared with their arrival times. Null in a run, and in a closed loop.
     pub lateness_ns: Option<LatencySummary>,
     /// Rates over the measured time.
     pub throughput: Throughput,
-    /// What the drive's controller did since measuring began. Null without one.
+    /// Figures of the drive's controller since measuring began. Null without one.
     pub controller: Option<ControllerFigures>,
     /// The schedulers before the drive, from the host down.
     pub host_layers: Vec<HostLayer>,
-    /// Share of the measured time for which each part of the drive was busy. Counts an operation under way where measuring
-    /// begins or ends as a whole.
+    /// Share of the measured time during which each part of the drive was busy. Counts operations in full that were in
+    /// progress when measuring began or ended.
     pub busy: Busy,
     /// The verify mode.
     pub verify: Verify,
-    /// What the verify mode found wrong, a sentence each. Null in a replay.
+    /// Violations that the verify mode found, one sentence each. Null in a replay.
     pub violations: Option<Vec<String>>,
     /// The drive. Null in a replay.
     pub drive: Option<Drive>,
-    /// Digest of every completion and of the drive's state: equal where two runs are. Null in a replay.
+    /// Digest of every completion and of the drive's state; identical runs have equal digests. Null in a replay.
     pub digest: Option<String>,
-    /// What the run cost here.
+    /// CPU time and memory that the run took on this machine.
     pub run: RunCost,
-    /// What to know of the workload: labels, how addresses were fitted, lines that were skipped.
+    /// Notes on the workload: labels, how addresses were fitted, lines that were skipped.
     pub workload_notes: Vec<String>,
-    /// What a program above the drive did, by name. Null of other workloads.
+    /// Figures of a program above the drive, by name. Null for other workloads.
     #[schemars(with = "Option<BTreeMap<String, Option<f64>>>")]
     pub application: Option<Map<String, Value>>,
     /// Policies from outside the simulator.
@@ -136,7 +138,7 @@ impl Report {
     }
 }
 
-/// `a / b`; none where there is no `b`.
+/// `a / b`; none if `b` is 0.
 #[allow(clippy::cast_precision_loss)] // counts far below 2^53
 fn ratio(a: u64, b: u64) -> Option<f64> {
     (b > 0).then(|| a as f64 / b as f64)
@@ -186,9 +188,9 @@ fn run_cost(cpu_s: f64, requests: u64) -> RunCost {
     }
 }
 
-/// What a scheduler did, with means.
+/// Figures of a scheduler, with means.
 fn host_layer(layer: LayerFigures) -> HostLayer {
-    // By name, so that no count that is added there is forgotten here.
+    // Destructured by name, so that the compiler reports a count that is missing here.
     let LayerFigures {
         scheduler,
         requests,
@@ -222,7 +224,7 @@ fn host_layer(layer: LayerFigures) -> HostLayer {
     }
 }
 
-/// The most memory that the process ever held, where the system tells.
+/// Peak memory of the process, if the system reports it.
 fn peak_rss_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

@@ -1,8 +1,8 @@
 //! The sections of a report: what each figure means, what is counted, and when it is null.
 //!
 //! Units stand last in the names; `schema.rs` derives them from there. In these comments a sentence that begins with
-//! "Counts" says what is counted, and one that begins with "Null" when a figure does not apply: the reference page and the
-//! Python types are written from them. A section that is not null has all its figures.
+//! "Counts" says what is counted, and one that begins with "Null" when a figure does not apply: the reference page and
+//! the Python types are generated from them. A section that is not null has all its figures.
 
 use crate::conditioning::Search;
 use crate::latency::LatencySummary;
@@ -19,9 +19,9 @@ use std::collections::BTreeMap;
 pub enum Ended {
     /// Every request was played.
     Complete,
-    /// The time limit came first.
+    /// The time limit was reached.
     TimeLimit,
-    /// It was stopped; the figures cover what was finished.
+    /// The user stopped it; the figures cover what was finished.
     Interrupted,
     /// The device or the source failed; the figures cover what was finished.
     Failed,
@@ -29,7 +29,7 @@ pub enum Ended {
     WornOut,
 }
 
-/// What was done to the drive before the workload.
+/// How the drive was preconditioned.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Precondition")]
 pub struct PreconditionReport {
@@ -39,14 +39,14 @@ pub struct PreconditionReport {
     pub pages_written: u64,
     /// The workload as preconditioning. Null unless `spec` is `workload`.
     pub workload: Option<SettlingReport>,
-    /// Whether the steady-state rule held in the end. Null unless `spec` is `steady`.
+    /// Whether the steady-state rule held at the end. Null unless `spec` is `steady`.
     pub steady: Option<bool>,
     /// Write amplification of each round of the steady-state rule. Null unless `spec` is `steady`.
     pub write_amplification_rounds: Option<Vec<f64>>,
 }
 
 impl PreconditionReport {
-    /// What a fill did; no workload was played with it.
+    /// The figures of a fill without a workload.
     #[must_use]
     pub fn of_fill(spec: String, fill: &Preconditioning) -> Self {
         let (rounds, steady) = fill.rounds();
@@ -68,37 +68,38 @@ pub struct SettlingReport {
     pub ended: Search,
     /// Requests played.
     pub requests: u64,
-    /// Whole passes of the trace; 0 of a workload that is none.
+    /// Whole passes of the trace; 0 for other workloads.
     pub passes: u64,
     /// Pages that requests asked to write.
     pub pages_written: u64,
-    /// Those pages over the drive's logical pages.
+    /// `pages_written` over the drive's logical pages.
     pub capacities: f64,
 }
 
-/// What the figures cover.
+/// The measured part of a run.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Measured {
     /// Requests completed since measuring began.
     pub requests: u64,
-    /// Time of the drive from where measuring began to the end of the latest request. Null where the drive has no times.
+    /// Time on the drive's clock from the start of measuring to the end of the latest request. Null if the drive has no
+    /// timing.
     pub duration_ns: Option<u64>,
-    /// Requests that were to be played before measuring began.
+    /// Requests of the warm-up, as it was set.
     pub warmup_requests: u64,
 }
 
-/// What the host asked for.
+/// Work that the host asked for.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 #[schemars(rename = "Host")]
 pub struct HostCounts {
     /// Pages that requests asked to read. Counts a page once for each request that touches it. Null in a replay.
     pub pages_read: Option<u64>,
-    /// Pages that requests asked to write, whatever buffers took. Counts a page once for each request that touches it. Null
-    /// in a replay.
+    /// Pages that requests asked to write, including those that buffers absorbed. Counts a page once for each request
+    /// that touches it. Null in a replay.
     pub pages_written: Option<u64>,
-    /// Host pages that were programmed: what buffers, schedulers and the controller let through. Counts what a buffer held
-    /// when measuring began, and not what it holds at the end. Equal to `pages_written` where nothing lies before the
-    /// flash. Null in a replay.
+    /// Host pages that were programmed: those that passed buffers, schedulers and the controller. Counts pages that a
+    /// buffer held when measuring began, but not those that it holds at the end. Equal to `pages_written` if no buffer,
+    /// scheduler or controller lies before the flash. Null in a replay.
     pub pages_into_flash: Option<u64>,
     /// Pages that requests asked to trim. Counts a page once for each request that touches it. Null in a replay.
     pub pages_trimmed: Option<u64>,
@@ -124,7 +125,7 @@ pub struct RequestCounts {
     pub bytes_written: u64,
 }
 
-/// Requests of the workload that were not played because the target must not be changed.
+/// Requests of the workload that were not played because the device must not be changed.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct LeftOut {
     /// Writes left out.
@@ -135,42 +136,42 @@ pub struct LeftOut {
     pub flushes: u64,
 }
 
-/// What a replay was played on.
+/// The device that a replay was played on.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Target")]
 pub struct ReplayTarget {
-    /// Its name or path.
+    /// The device's name or path.
     pub name: String,
-    /// Its size.
+    /// The device's size.
     pub capacity_bytes: u64,
-    /// The least that it reads and writes.
+    /// The smallest unit that the device reads and writes.
     pub block_bytes: u64,
-    /// Requests that it takes at once.
+    /// Requests that the device accepts at once.
     pub queue_depth: u32,
-    /// Whether its clock runs by itself.
+    /// Whether the device runs in real time.
     pub real_time: bool,
     /// Whether writes, trims and flushes were played.
     pub writes_allowed: bool,
 }
 
-/// Flash operations of one kind, by what set them off.
+/// Flash operations of one kind, by cause.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct Causes {
     /// For pages that requests asked for. Null in a replay.
     pub host: Option<u64>,
-    /// By cleaning. Null in a replay.
+    /// For cleaning. Null in a replay.
     pub gc: Option<u64>,
-    /// By merges of log blocks with data blocks. Null in a replay.
+    /// For merges of log blocks with data blocks. Null in a replay.
     pub merge: Option<u64>,
     /// To complete blocks that a buffer wrote. Null in a replay.
     pub padding: Option<u64>,
-    /// For the mapping table on flash. Counts what cleaning set off as well. Null in a replay.
+    /// For the mapping table on flash. Counts operations that cleaning caused as well. Null in a replay.
     pub translation: Option<u64>,
     /// To level wear. Null in a replay.
     pub wear: Option<u64>,
     /// All of them. Null in a replay.
     pub total: Option<u64>,
-    /// The part of `translation` that cleaning set off. Null in a replay.
+    /// The part of `translation` that cleaning caused. Null in a replay.
     pub translation_in_gc: Option<u64>,
 }
 
@@ -182,7 +183,7 @@ pub struct FlashCounts {
     pub reads: Causes,
     /// Pages programmed.
     pub programs: Causes,
-    /// Blocks erased. Counts an erase under the cause of the step that ended in it.
+    /// Blocks erased. Counts an erase under the cause of the work that it completed.
     pub erases: Causes,
     /// Reads of a spare area alone.
     pub oob_reads: Causes,
@@ -206,11 +207,11 @@ pub struct Gc {
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 #[schemars(rename = "Merges")]
 pub struct MergeCounts {
-    /// The log block became the data block. Null under other schemes.
+    /// Switch merges: the log block became the data block. Null under other schemes.
     pub switch: Option<u64>,
-    /// The rest of the data block was copied into the log block first. Null under other schemes.
+    /// Partial merges: the rest of the data block was copied into the log block first. Null under other schemes.
     pub partial: Option<u64>,
-    /// Both were copied into a fresh block. Null under other schemes.
+    /// Full merges: both were copied into an erased block. Null under other schemes.
     pub full: Option<u64>,
     /// Item n: reclaims of a log block whose full merges touched n data blocks (Gupta 2009, Figure 7). Null under other
     /// schemes.
@@ -221,34 +222,34 @@ pub struct MergeCounts {
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 #[schemars(rename = "MappingCache")]
 pub struct MappingCacheCounts {
-    /// Translations asked for. Null under schemes whose table is in RAM as a whole.
+    /// Translations requested. Null under schemes that keep the whole table in RAM.
     pub lookups: Option<u64>,
     /// Translations found in RAM. Null as `lookups`.
     pub hits: Option<u64>,
     /// `hits` over `lookups`, 0 to 1. Null as `lookups`, and without a lookup.
     pub hit_ratio: Option<f64>,
-    /// Entries that left the cache. Null as `lookups`.
+    /// Entries evicted from the cache. Null as `lookups`.
     pub evictions: Option<u64>,
-    /// Entries that left the cache and had to be written to flash. Null as `lookups`.
+    /// Evicted entries that had to be written to flash. Null as `lookups`.
     pub dirty_evictions: Option<u64>,
 }
 
 /// The RAM before the translation layer.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct Buffer {
-    /// Pages that reached the RAM to be written. Null on a drive without RAM.
+    /// Pages written that reached the RAM. Null on a drive without RAM.
     pub writes: Option<u64>,
-    /// Pages of them that overwrote one in RAM. Null on a drive without RAM.
+    /// Pages of `writes` that overwrote a page in RAM. Null on a drive without RAM.
     pub write_hits: Option<u64>,
     /// `write_hits` over `writes`, 0 to 1. Null on a drive without RAM, and without a write.
     pub write_hit_ratio: Option<f64>,
-    /// Pages that reached the RAM to be read. Null on a drive without RAM.
+    /// Pages read that reached the RAM. Null on a drive without RAM.
     pub reads: Option<u64>,
-    /// Pages of them that were answered from RAM. Null on a drive without RAM.
+    /// Pages of `reads` that were answered from RAM. Null on a drive without RAM.
     pub read_hits: Option<u64>,
     /// `read_hits` over `reads`, 0 to 1. Null on a drive without RAM, and without a read.
     pub read_hit_ratio: Option<f64>,
-    /// Times that something was written to flash to make room or to flush. Counts a block once. Null on a drive without RAM.
+    /// Destages: writes from RAM to flash, to make room or to flush. Counts a block once. Null on a drive without RAM.
     pub destages: Option<u64>,
     /// Destages of blocks that asked for an erase block of their own or for padding. Null on a drive without RAM.
     pub block_destages: Option<u64>,
@@ -258,20 +259,20 @@ pub struct Buffer {
     pub pages_per_destage_mean: Option<f64>,
     /// Pages read from flash and written again to complete blocks. Null on a drive without RAM.
     pub pages_padded: Option<u64>,
-    /// Pages that left without a write, since flash held them already. Null on a drive without RAM.
+    /// Pages evicted without a write because flash held them already. Null on a drive without RAM.
     pub pages_dropped: Option<u64>,
     /// Flushes that had to write. Null on a drive without RAM.
     pub flushes: Option<u64>,
-    /// Pages written past the RAM because the host wanted them on flash at once. Null on a drive without RAM.
+    /// Pages written past the RAM because the host demanded them on flash at once. Null on a drive without RAM.
     pub pages_forced: Option<u64>,
-    /// How RAM was shared with the mapping table. Null where it is not.
+    /// How RAM was shared with the mapping table. Null if it is not shared.
     pub partition: Option<Partition>,
-    /// What only this manager counts, by name. Null on a drive without RAM.
+    /// Counts of this manager alone, by name. Null on a drive without RAM.
     #[schemars(with = "Option<BTreeMap<String, Option<f64>>>")]
     pub extra: Option<Map<String, Value>>,
 }
 
-/// How RAM was shared between buffer and mapping table: the latest points, at most 4,096, a column each.
+/// How RAM was shared between buffer and mapping table: the latest points, at most 4,096, one array per column.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct Partition {
     /// Requests since measuring began.
@@ -286,9 +287,9 @@ pub struct Partition {
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Scheme")]
 pub struct SchemeReport {
-    /// RAM that its tables take, by the entry sizes of its settings.
+    /// RAM of its tables, computed from the entry sizes in its settings.
     pub ram_bytes: u64,
-    /// What only this scheme counts, by name.
+    /// Counts of this scheme alone, by name.
     #[schemars(with = "BTreeMap<String, Option<f64>>")]
     pub extra: Map<String, Value>,
 }
@@ -296,15 +297,15 @@ pub struct SchemeReport {
 /// Erases of a block.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct ErasesPerBlock {
-    /// Of the block erased least. Null in a replay.
+    /// Erases of the least erased block. Null in a replay.
     pub min: Option<u32>,
-    /// Of the block erased most. Null in a replay.
+    /// Erases of the most erased block. Null in a replay.
     pub max: Option<u32>,
     /// Mean over all blocks. Null in a replay.
     pub mean: Option<f64>,
     /// Standard deviation over all blocks. Null in a replay.
     pub stdev: Option<f64>,
-    /// `stdev` over `mean`. Null in a replay, and where nothing was erased.
+    /// `stdev` over `mean`. Null in a replay, and if nothing was erased.
     pub coefficient_of_variation: Option<f64>,
 }
 
@@ -317,7 +318,7 @@ pub struct Wear {
     pub blocks_worn_out: Option<u32>,
     /// Pages that the host asked to write, preconditioning included. Null in a replay.
     pub host_pages_written: Option<u64>,
-    /// Host pages written over the programs that the flash has by its rated cycles. Null where blocks do not wear out.
+    /// Host pages written over all page programs that the flash's rated cycles allow. Null if blocks do not wear out.
     pub endurance_efficiency: Option<f64>,
 }
 
@@ -340,60 +341,60 @@ pub struct TimesByKind {
 /// Rates over the measured time.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Throughput {
-    /// Reads and writes a second. Null where no time passed.
+    /// Reads and writes per second. Null if no time passed.
     pub iops: Option<f64>,
-    /// Bytes read and written a second. Null where no time passed.
+    /// Bytes read and written per second. Null if no time passed.
     pub bytes_per_s: Option<f64>,
 }
 
-/// Requests that a scheduler handed on, in one direction.
+/// Requests that a scheduler dispatched in one direction.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Dispatched {
-    /// As the scheduler counts them.
+    /// The counts of the scheduler.
     #[serde(flatten)]
     pub counts: DispatchedCounts,
     /// Mean size. Null without a request.
     pub bytes_mean: Option<f64>,
 }
 
-/// How long requests waited in a scheduler before they were handed on.
+/// How long requests waited in a scheduler before it dispatched them.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Waited {
-    /// As the scheduler counts them.
+    /// The counts of the scheduler.
     #[serde(flatten)]
     pub waits: Waits,
     /// Mean wait. Null without a request.
     pub mean_ns: Option<f64>,
 }
 
-/// What a scheduler before the drive did since measuring began.
+/// Figures of a scheduler before the drive since measuring began.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct HostLayer {
     /// Its name.
     pub scheduler: String,
-    /// Requests taken from above.
+    /// Requests received from the layer above.
     pub requests: u64,
-    /// Requests merged behind a queued one.
+    /// Back merges: requests appended to a queued one.
     pub back_merges: u64,
-    /// Requests merged before a queued one.
+    /// Front merges: requests prepended to a queued one.
     pub front_merges: u64,
-    /// Queued requests that grew until they met, and were joined.
+    /// Queued requests that grew until they were adjacent and were joined.
     pub joined: u64,
-    /// Requests that waited for an earlier one with the same sectors.
+    /// Requests that waited for an earlier one on the same sectors.
     pub held_for_order: u64,
     /// Requests that found the queue full.
     pub held_for_room: u64,
-    /// Reads handed on.
+    /// Reads dispatched.
     pub reads: Dispatched,
-    /// Writes handed on.
+    /// Writes dispatched.
     pub writes: Dispatched,
-    /// Trims and flushes handed on.
+    /// Trims and flushes dispatched.
     pub others: u64,
     /// Waits of reads.
     pub read_waits: Waited,
     /// Waits of writes.
     pub write_waits: Waited,
-    /// What only this scheduler counts, by name.
+    /// Counts of this scheduler alone, by name.
     #[schemars(with = "BTreeMap<String, Option<f64>>")]
     pub extra: Map<String, Value>,
 }
@@ -401,10 +402,10 @@ pub struct HostLayer {
 /// How busy the parts of the drive were.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct Busy {
-    /// By die, channel by channel, 0 to 1; one number for the drive under `timing.model = "serial"`, none without timing.
-    /// Null in a replay.
+    /// By die, channel by channel, 0 to 1; one number for the drive under `timing.model = "serial"`, empty without
+    /// timing. Null in a replay.
     pub dies: Option<Vec<f64>>,
-    /// By channel, 0 to 1; none without `timing.model = "parallel"`. Null in a replay.
+    /// By channel, 0 to 1; empty unless `timing.model = "parallel"`. Null in a replay.
     pub channels: Option<Vec<f64>>,
 }
 
@@ -413,7 +414,7 @@ pub struct Busy {
 pub struct Verify {
     /// Whether every read was checked and the state audited. Null in a replay.
     pub enabled: Option<bool>,
-    /// What was found wrong. Null without the verify mode.
+    /// Number of violations. Null without the verify mode.
     pub violations: Option<u64>,
 }
 
@@ -424,44 +425,44 @@ pub struct Drive {
     pub logical_pages: u32,
     /// Pages of the flash.
     pub physical_pages: u32,
-    /// Its size for the host.
+    /// The capacity that the host sees.
     pub logical_bytes: u64,
-    /// What is dear about its configuration, a sentence each.
+    /// Costly properties of its configuration, one sentence each.
     pub cautions: Vec<String>,
     /// Digest of where every logical page lies and how worn every block is, at the end.
     pub state_digest: String,
 }
 
-/// What the run cost here; the only figures that differ from one machine to another.
+/// CPU time and memory that the run took; the only figures that differ between machines.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Cost")]
 pub struct RunCost {
     /// Processor time of the process.
     pub cpu_s: f64,
-    /// Requests played, warm-up included, over `cpu_s`. Null where that is 0.
+    /// Requests played, warm-up included, over `cpu_s`. Null if that is 0.
     pub requests_per_cpu_s: Option<f64>,
-    /// The most memory that the process ever held. Null where the system does not tell.
+    /// Peak memory of the process. Null if the system does not report it.
     pub peak_rss_bytes: Option<u64>,
 }
 
-/// A policy from outside the simulator that took part.
+/// A policy from outside the simulator that the run used.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PolicyUsed {
-    /// The key of the configuration whose choice it took the place of.
+    /// The configuration key whose choice it replaced.
     pub key: String,
-    /// What results call it.
+    /// The name that results call it by.
     pub name: String,
     /// Its module.
     pub module: String,
     /// Its class.
     pub class: String,
-    /// The name of the file that holds it. Null where it stands in none.
+    /// The name of the file that holds it. Null if it is not in a file.
     pub file: Option<String>,
-    /// Digest of that file, or of its source. Null where neither can be read.
+    /// Digest of that file, or of its source. Null if neither can be read.
     pub source_sha256: Option<String>,
     /// Its attributes when the run began.
     pub settings: Map<String, Value>,
-    /// How often it was asked.
+    /// How often it was called.
     #[serde(default)]
     pub calls: u64,
 }

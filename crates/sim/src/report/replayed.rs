@@ -1,4 +1,4 @@
-//! The report of a replay: a run's, of which it knows what any device tells.
+//! The report of a replay: the report of a run, with the figures that any device can give.
 
 use super::{
     Buffer, Busy, Ended, FlashCounts, Gc, HostCounts, LeftOut, MappingCacheCounts, Measured, MergeCounts, ReplayTarget,
@@ -11,20 +11,20 @@ use crate::replay::ReplaySettings;
 use flashwright_block::{DeviceInfo, RequestKind};
 use flashwright_host::LayerFigures;
 
-/// What a replay found.
+/// The result of a replay.
 #[derive(Clone, Debug)]
 pub struct ReplayReport {
-    /// The documented figures; the names are a run's.
+    /// The documented figures, named as in a run.
     pub report: Report,
     /// The time series.
     pub rows: Vec<RequestWindow>,
     /// Response times: (nanoseconds, share at or below), for all requests, reads, and writes.
     pub response_distribution: [Vec<(u64, f64)>; 3],
-    /// How late requests were handed over, likewise; empty in a closed loop.
+    /// How late requests were submitted, in the same form; empty in a closed loop.
     pub lateness_distribution: Vec<(u64, f64)>,
 }
 
-/// What a report is made of.
+/// The inputs of a report.
 pub(crate) struct Replayed<'a> {
     pub settings: &'a ReplaySettings,
     pub measured: &'a Series,

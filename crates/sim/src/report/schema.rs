@@ -1,4 +1,4 @@
-//! The schema of the JSON of a run, from the types of the report.
+//! The schema of a run's JSON, derived from the types of the report.
 
 use super::Report;
 use schemars::Schema;
@@ -19,7 +19,7 @@ pub fn schema() -> Value {
     settings.into_generator().into_root_schema_for::<Report>().to_value()
 }
 
-/// Names whatever a section does not have as wrong: a figure with a typing error in its name is else taken for an absent one.
+/// Forbids figures that a section does not have; otherwise a misspelt figure would pass as an absent one.
 fn closed(schema: &mut Schema) {
     if let Some(object) = schema.as_object_mut()
         && object.contains_key("properties")
@@ -60,8 +60,8 @@ fn is_number(figure: &Value) -> bool {
     is(&figure["type"]) || is(&figure["items"]["type"])
 }
 
-/// The unit that a name says, or that the figures of a section have; none of counts of requests, merges and the like, whose
-/// meaning says what they count.
+/// The unit that a name ends in, or that the figures of a section have; none for counts of requests, merges and the
+/// like, whose meaning states what they count.
 fn unit_of(section: &str, name: &str) -> Option<&'static str> {
     const RATIOS: [&str; 9] = [
         "efficiency",
@@ -133,7 +133,10 @@ mod tests {
             let is_null = |kinds: &Value| kinds.as_array().is_some_and(|all| all.iter().any(|kind| kind == "null"));
             if is_null(&said["type"]) || said["anyOf"].is_array() {
                 let meaning = said["description"].as_str().unwrap_or_default();
-                assert!(meaning.replace('\n', " ").contains(". Null "), "{name} does not say when it is null");
+                assert!(
+                    meaning.replace('\n', " ").contains(". Null "),
+                    "the meaning of {name} does not state when it is null"
+                );
             }
         }
     }

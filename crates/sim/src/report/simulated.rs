@@ -12,18 +12,18 @@ use flashwright_ftl::{Cause, Counters, Ftl, MappingCache, Merges, OpKind};
 use flashwright_nand::{BlockId, Lpn};
 use flashwright_ssd::{BusyTimes, RamFigures, Ssd};
 
-/// Everything that a run found.
+/// The result of a run.
 #[derive(Clone, Debug)]
 pub struct RunReport {
     /// The documented figures.
     pub report: Report,
     /// The time series.
     pub windows: Vec<WindowRow>,
-    /// A row for every request, if it was asked for.
+    /// One row per request, if requested.
     pub requests: Option<RequestColumns>,
-    /// Rows of consecutive requests, if they were asked for.
+    /// Rows of consecutive requests, if requested.
     pub closeup: Option<Closeup>,
-    /// All blocks at moments of the run, if it was asked for.
+    /// Snapshots of all blocks, if requested.
     pub snapshots: Option<Snapshots>,
     /// Erases of each block.
     pub erases_per_block: Vec<u32>,
@@ -33,7 +33,7 @@ pub struct RunReport {
     pub response_distribution: [Vec<(u64, f64)>; 3],
 }
 
-/// Whole-process cost of the run so far.
+/// CPU time and memory of the process so far.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cost {
     pub cpu_s: f64,

@@ -1,11 +1,12 @@
-//! What a controller hands to the device below: the write buffer's entries, pieces of commands, all through one gate.
+//! The requests of a controller to the device below: entries of the write buffer and pieces of commands, all through
+//! one gate.
 
 use super::write_buffer::Extent;
 use super::{Controller, Drain, Job, Owner, Stage};
 use flashwright_block::{Arbiter, BlockDevice, Completion, IoError, Nanos, Request, RequestKind, SECTOR_BYTES, Tag};
 
 impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
-    /// Sends entries of the write buffer to the flash that are to go there now.
+    /// Sends those entries of the write buffer to the flash that are due.
     #[inline]
     pub(super) fn drain(&mut self) {
         let settings = &self.config.write_buffer;
@@ -23,7 +24,7 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
         }
     }
 
-    /// Sends what the write buffer holds of these sectors to the flash, before something else touches them there.
+    /// Sends buffered data of these sectors to the flash before another operation touches them there.
     pub(super) fn flush_before(&mut self, extent: Extent) {
         while let Some(at) = self.buffer.before(extent) {
             self.fly(at, true);
@@ -53,7 +54,7 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
         }
     }
 
-    /// A job for the device below: it goes through the gate behind those that wait there.
+    /// Queues a job for the device below at the gate.
     pub(super) fn push(&mut self, request: Request, owner: Owner) {
         self.inside.writes += u32::from(writes(&request));
         let job = Job { request, owner };
@@ -66,7 +67,7 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
         self.inside.queue.push_back(job);
     }
 
-    /// When the gate lets this job through, if it comes to it now.
+    /// When the gate would let this job through if it arrived now.
     pub(super) fn gate_opens(&mut self, job: &Job) -> u64 {
         if self.config.turnaround.0 == 0 || job.request.kind == RequestKind::Flush {
             return self.now;
@@ -77,7 +78,7 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
         self.now + if turns { self.config.turnaround.0 } else { 0 }
     }
 
-    /// The first job that waited goes through, and those behind it that need no turn.
+    /// Lets the first waiting job through, and those behind it that need no turnaround.
     pub(super) fn open_gate(&mut self) {
         while let Some(job) = self.inside.queue.pop_front() {
             self.submit_job(job);
@@ -92,7 +93,7 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
     pub(super) fn submit_job(&mut self, job: Job) {
         let request = Request { arrival: Nanos(self.now), ..job.request };
         let refused = match job.owner {
-            // One error a command is enough: its other pieces pass without effect.
+            // One error per command is enough: its other pieces pass without effect.
             Owner::Command(slot) if self.commands[slot as usize].failed => true,
             owner => match self.hand_down(request, owner) {
                 Ok(tag) => {
@@ -132,7 +133,7 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
         device.submit_with(request, &data)
     }
 
-    /// The device below is done with a read: its bytes are here.
+    /// The device below completed a read: its bytes have arrived.
     #[cold]
     fn data_came(&mut self, completion: &Completion, owner: Owner) {
         let (Some(payloads), Some(device)) = (&mut self.payloads, self.device.holds_data()) else { return };
@@ -164,15 +165,15 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
         self.ended(owner, (completion.flash_ops, completion.erases));
     }
 
-    /// The device below could not do what `owner` needed. The job's end comes after this, as for any other.
+    /// The device below failed the job of `owner`. The end of the job follows, as for any other.
     #[cold]
     fn job_failed(&mut self, owner: Owner, error: Box<IoError>) {
         match owner {
-            // The host was told that these data are safe: it hears of the loss at the next chance.
+            // These data were acknowledged: the next suitable command reports the loss.
             Owner::Entry(_) => {
                 self.deferred.get_or_insert(error);
             }
-            // Nobody asked for it. A read that waits for these data goes to the device below itself.
+            // The host did not request these data. A read that waits for them goes to the device below itself.
             Owner::Ahead(id) => self.read_buffer.forget(id),
             Owner::Command(slot) => {
                 let command = &mut self.commands[slot as usize];
@@ -186,7 +187,7 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
         }
     }
 
-    /// What was done for `owner` is over, with so many flash operations and erases.
+    /// The job of `owner` has completed, with this many flash operations and erases.
     pub(super) fn ended(&mut self, owner: Owner, (flash_ops, erases): (u32, u32)) {
         match owner {
             Owner::Entry(id) => {

@@ -4,18 +4,18 @@ use flashwright_block::SECTOR_BYTES;
 use flashwright_config::{ControllerConfig, Interface, Rate};
 use serde::{Deserialize, Serialize};
 
-/// Which way data cross.
+/// The direction in which data cross.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Way {
     In,
     Out,
 }
 
-/// A command that has data to move.
+/// A command with data to transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Crossing {
     pub slot: u32,
-    /// The order of its command: earlier ones go first.
+    /// The order of its command: lower ones go first.
     pub order: u64,
     pub sectors: u64,
     pub way: Way,
@@ -25,7 +25,7 @@ pub(super) struct Crossing {
 pub(super) struct Link {
     rate: Rate,
     full_duplex: bool,
-    /// What crosses and until when, by lane: [`Way`], or lane 0 for both.
+    /// Current transfers and their end times, by lane: [`Way`], or lane 0 for both directions.
     lanes: [Option<(u64, Crossing)>; 2],
     wishes: Vec<Crossing>,
 }
@@ -40,13 +40,13 @@ impl Link {
         }
     }
 
-    /// Whether data cross in no time.
+    /// Whether transfers take no time.
     #[inline(always)]
     pub fn is_free(&self) -> bool {
         self.rate == Rate(None)
     }
 
-    /// Data are ready to cross.
+    /// Queues data that are ready to cross.
     #[inline]
     pub fn wish(&mut self, crossing: Crossing, now: u64) {
         self.wishes.push(crossing);
@@ -70,14 +70,14 @@ impl Link {
         }
     }
 
-    /// When the next data are over.
+    /// When the next transfer ends.
     #[inline(always)]
     pub fn next(&self) -> u64 {
         let end = |lane: &Option<(u64, Crossing)>| lane.map_or(u64::MAX, |(end, _)| end);
         end(&self.lanes[0]).min(end(&self.lanes[1]))
     }
 
-    /// What is over at `now`, which is the time of [`Self::next`].
+    /// The transfer that ends at `now`, which is the time of [`Self::next`].
     pub fn take(&mut self, now: u64) -> Crossing {
         let at = self.lanes.iter().position(|lane| lane.is_some_and(|(end, _)| end == now));
         let lane = at.expect("something is over at the time that was announced");

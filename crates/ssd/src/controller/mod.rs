@@ -1,4 +1,4 @@
-//! What stands between a drive's interface and its flash: link, firmware, buffers.
+//! The controller between a drive's interface and its flash: link, firmware, buffers.
 //!
 //! ```text
 //!            firmware      link in     write buffer
@@ -8,15 +8,14 @@
 //!   └──────────────────────  link out ◄── read buffer ◄──────────────┘
 //! ```
 //!
-//! A block device around a block device, in virtual time; everything is off by default. It keeps these rules:
+//! A block device around a block device, in virtual time; everything is off by default. It follows these rules:
 //!
-//! - Commands are worked on in the order in which the drive takes them from the driver. Writes, trims and flushes take
-//!   effect in that order; a read overtakes them only where it shares no sector with them. So a read gives what was written
-//!   last before it.
-//! - What goes to the device below takes effect there in the order in which it was submitted, as [`crate::Ssd`] does it.
+//! - The firmware works on commands in the order in which the drive takes them from the driver. Writes, trims and
+//!   flushes take effect in that order; a read overtakes them only if it shares no sector with them. So a read returns
+//!   what was last written before it.
+//! - Requests to the device below take effect there in the order of submission, as in [`crate::Ssd`].
 //! - Data cross the link in order of command among those that are ready; without a rate, at once.
-//! - At one moment, what the device below completes comes first, then what crossed the link, then the gate, then the
-//!   firmware.
+//! - At the same time, completions of the device below come first, then the link, then the gate, then the firmware.
 //!
 //! Sources: Kim, Seo, Jung, Kim, Huh: "Parameter-aware I/O management for solid state disks" (2011), sections 4.1 to 4.3
 //! for the buffers; Hu's dissertation (2012), section 5.1.3 for the turnaround.
@@ -50,7 +49,7 @@ use write_buffer::{Extent, WriteBuffer};
 
 const NEVER: u64 = u64::MAX;
 
-/// Where a write, trim or flush stands. Reads need no such thing.
+/// The stage of a write, trim or flush. Reads have none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 enum Stage {
     /// Waits for its turn, or for an earlier command that shares sectors.
@@ -60,9 +59,9 @@ enum Stage {
     Room,
     /// Its data, or a part, cross the link.
     Crossing,
-    /// They are here; a hit that they counted on is gone, so they wait for room again.
+    /// Its data have arrived, but a buffer hit that they relied on is gone, so they wait for room again.
     Here,
-    /// It waits until flash holds everything before it.
+    /// Waits until flash holds everything before it.
     Barrier,
     /// The device below makes it durable.
     Syncing,
@@ -72,18 +71,18 @@ enum Stage {
 struct Command {
     request: Request,
     tag: u64,
-    /// Its number among the commands that the drive took: the order in which they take effect. Where the driver hands them
-    /// over as they come it is the tag.
+    /// Its number among the commands that the drive took: the order in which they take effect. If the driver passes
+    /// them on as they come, it is the tag.
     order: u64,
     start: u64,
     stage: Stage,
     /// Sectors that crossed the link, or are in the write buffer.
     crossed: u64,
-    /// Sectors handed on to the device below.
+    /// Sectors submitted to the device below.
     sent: u64,
-    /// Sectors that the device below is done with.
+    /// Sectors that the device below has completed.
     done: u64,
-    /// Sectors whose crossing has been asked for.
+    /// Sectors queued for the link.
     asked: u64,
     working: bool,
     failed: bool,
@@ -101,7 +100,7 @@ impl Command {
     }
 }
 
-/// A command that has not yet had its effect: what shares sectors with it waits.
+/// A command that has not taken effect yet: others that share sectors with it wait.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Claim {
     order: u64,
@@ -109,14 +108,14 @@ struct Claim {
     writes: bool,
 }
 
-/// On whose behalf the device below works.
+/// The owner of a job of the device below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Owner {
     /// A part of a command, or all of it.
     Command(u32),
     /// An entry of the write buffer.
     Entry(u64),
-    /// What is read ahead.
+    /// Read-ahead.
     Ahead(u64),
 }
 
@@ -126,19 +125,19 @@ struct Job {
     owner: Owner,
 }
 
-/// What the device below is doing.
+/// The jobs of the device below.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Inside {
-    /// Jobs that wait for the gate.
+    /// Jobs waiting at the gate.
     queue: VecDeque<Job>,
     /// Whether the last job through the gate wrote; none before the first.
     wrote: Option<bool>,
     /// When the gate opens for the first of the queue.
     opens_at: u64,
     under_way: Vec<(Tag, Owner)>,
-    /// Jobs that write or trim, queued or under way.
+    /// Jobs that write or trim, queued or in progress.
     writes: u32,
-    /// Entries of the write buffer, queued or under way.
+    /// Entries of the write buffer, queued or in progress.
     flushes: u32,
     /// Jobs that the device below refused.
     refused: VecDeque<Owner>,
@@ -163,7 +162,7 @@ struct Inside {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Controller<D, A = Fifo> {
     config: ControllerConfig,
-    /// Nothing is switched on: the device below gets everything as it comes.
+    /// Whether everything is off: the device below then gets all requests directly.
     off: bool,
     device: D,
     bounds: Bounds,
@@ -176,38 +175,38 @@ pub struct Controller<D, A = Fifo> {
     next_order: u64,
     commands: Vec<Command>,
     free: Vec<u32>,
-    /// Commands in the firmware, with the time when it is done with them.
+    /// Commands in the firmware, with the time when it finishes them.
     firmware: VecDeque<(u64, u32)>,
     firmware_free_at: u64,
     unsettled: Vec<Claim>,
-    /// Reads that wait for an earlier write, or for what is being read ahead.
+    /// Reads that wait for an earlier write, or for data being read ahead.
     held: Vec<u32>,
     /// Writes, trims and flushes, in order.
     writers: VecDeque<u32>,
-    /// Something happened that held reads and writers may have waited for.
+    /// Whether an event occurred that held reads and writers may have waited for.
     recheck: bool,
     link: Link,
     inside: Inside,
     buffer: WriteBuffer,
     read_buffer: ReadBuffer,
-    /// What ended, in the order in which the host sees it.
+    /// Completions, in the order in which the host sees them.
     ready: VecDeque<Completion>,
-    /// How much later than it ended the host sees a command's end.
+    /// The delay until the host sees a completion.
     noise: Noise,
-    /// Why commands have failed, by their slots.
+    /// Errors of failed commands, by slot.
     errors: Vec<(u32, Box<IoError>)>,
-    /// Why buffered data of acknowledged writes were lost; the next command that changes something reports it.
+    /// Errors by which buffered data of acknowledged writes were lost; the next command that changes data reports one.
     deferred: Option<Box<IoError>>,
     /// Flash operations and erases of flushes, for the next write to report.
     owed: (u32, u32),
     figures: ControllerFigures,
-    /// The bytes of all this, where the device below holds data.
+    /// The bytes of commands and buffers, if the device below holds data.
     payloads: Option<Box<Payloads>>,
 }
 
 impl<D: BlockDevice> Controller<D> {
-    /// A controller as `config` says, around `device`, whose time has not begun; `seed` is the run's. Commands that wait in
-    /// the driver are taken in order of arrival.
+    /// A controller with the settings `config` around `device`, which must not have been used yet; `seed` is the run's.
+    /// Commands that wait in the driver are taken in order of arrival.
     #[must_use]
     pub fn new(config: &ControllerConfig, seed: Seed, device: D) -> Self {
         Self::with_arbiter(config, seed, device, Fifo::default())
@@ -265,22 +264,22 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
     pub fn device_mut(&mut self) -> &mut D {
         &mut self.device
     }
-    /// What it was built from.
+    /// Its settings.
     #[must_use]
     pub fn config(&self) -> &ControllerConfig {
         &self.config
     }
-    /// What happened since the start or the last [`Self::reset_figures`].
+    /// The counts since the start or the last [`Self::reset_figures`].
     #[must_use]
     pub fn figures(&self) -> ControllerFigures {
         self.figures
     }
-    /// Sets the counts to zero, for the end of a warm-up.
+    /// Resets the counts to zero, for the end of a warm-up.
     pub fn reset_figures(&mut self) {
         self.figures = ControllerFigures::default();
     }
-    /// Requests submitted and not yet fetched; what goes to the flash in the background is none. It knows of no request
-    /// that went to the device below because nothing is switched on.
+    /// Requests submitted and not yet fetched, without background writes to the flash. If everything is off, it does
+    /// not count the requests that go directly to the device below.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.queue.taken() as usize + self.queue.len() + self.ready.len()
@@ -291,9 +290,9 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
         self.buffer.used() * SECTOR_BYTES
     }
 
-    // --- the loop of events ---
+    // --- the event loop ---
 
-    /// Makes the next thing happen that happens by `until`; false if there is none.
+    /// Processes the next event by `until`; returns false if there is none.
     #[inline]
     fn step(&mut self, until: u64) -> Result<bool, IoError> {
         let next = self.next_event();
@@ -326,7 +325,7 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
         Ok(true)
     }
 
-    /// When something happens of which the device below knows nothing.
+    /// The time of the controller's next own event.
     #[inline(always)]
     fn next_event(&self) -> u64 {
         if !self.inside.refused.is_empty() {
@@ -337,8 +336,8 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
         self.link.next().min(gate).min(firmware)
     }
 
-    /// Whatever follows at once from what has just happened. Commands of the driver are taken here, one after the other,
-    /// so that a long queue is no deep recursion.
+    /// Processes everything that follows immediately from the last event. Commands of the driver are taken here in a
+    /// loop, so that a long queue does not lead to deep recursion.
     #[inline]
     fn settle_down(&mut self) {
         loop {
@@ -387,7 +386,7 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
         }
     }
 
-    /// The firmware is done with a command and says what becomes of it.
+    /// The firmware has finished a command and decides how it continues.
     #[inline]
     fn decide(&mut self, slot: u32) {
         let command = self.commands[slot as usize];
@@ -410,7 +409,7 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
         self.run_writers();
     }
 
-    /// Whether an earlier command that has not had its effect shares sectors with this one.
+    /// Whether an earlier command that has not taken effect shares sectors with this one.
     #[inline]
     fn must_wait(&self, order: u64, extent: Extent, writes: bool) -> bool {
         self.unsettled
@@ -418,7 +417,7 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
             .any(|claim| claim.order < order && (claim.writes || writes) && claim.extent.overlaps(extent))
     }
 
-    /// A command has had its effect: later ones may touch its sectors.
+    /// A command has taken effect: later ones may touch its sectors.
     #[inline]
     fn settle(&mut self, slot: u32) {
         let order = self.commands[slot as usize].order;
@@ -460,13 +459,13 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
         self.ready.insert(self.ready.len() - later, completion);
     }
 
-    /// How many of the sectors from `first` on are worked on at a time: up to the next multiple of the limit.
+    /// How many of the sectors from `first` on form one piece: up to the next multiple of the limit.
     #[inline(always)]
     fn piece_of(&self, first: u64, left: u64) -> u64 {
         if self.piece == u64::MAX { left } else { left.min(self.piece - first % self.piece) }
     }
 
-    /// How a command ended whose error is kept.
+    /// The result of a failed command, from its stored error.
     #[cold]
     fn result_of(&mut self, slot: u32) -> Result<(), Box<IoError>> {
         let at = self.errors.iter().position(|(failed, _)| *failed == slot);
@@ -525,7 +524,7 @@ impl<D: BlockDevice, A: Arbiter> BlockDevice for Controller<D, A> {
         }
         loop {
             if let Some(next) = self.ready.front_mut() {
-                // Until the host sees this one, another may end that it sees before.
+                // Before the host sees this completion, another command may complete that it sees first.
                 let seen = next.end.0.min(until.0);
                 if seen > self.now {
                     if !self.step(seen)? {
@@ -540,7 +539,7 @@ impl<D: BlockDevice, A: Arbiter> BlockDevice for Controller<D, A> {
                 self.ready.pop_front();
                 return Ok(true);
             }
-            // What goes on in the background does not move the clock of a host that waits for nothing.
+            // Background work does not advance the clock of a host that waits for nothing.
             if self.queue.taken() == 0 && until.0 == NEVER {
                 return Ok(false);
             }

@@ -1,9 +1,9 @@
-//! Times that no model explains: what refresh, retries, the bus of the machine and the firmware's other work add.
+//! Unmodelled delays: refresh, retries, the host's bus and other work of the firmware.
 
 use flashwright_block::{Rng, Seed, unit_interval};
 use serde::{Deserialize, Serialize};
 
-/// Draws how much later the host sees a command's end.
+/// Draws the delay until the host sees a completion.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Noise {
     share: f64,
@@ -15,14 +15,14 @@ impl Noise {
         Self { share, rng: seed.stream("controller noise") }
     }
 
-    /// What is added to a command that took so long, nanoseconds.
+    /// The delay added to a command that took `took` nanoseconds.
     #[inline]
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
     pub fn on(&mut self, took: u64) -> u64 {
         if self.share == 0.0 {
             return 0;
         }
-        // The sum of twelve uniform numbers has deviation 1 and mean 6, and is near enough to normal.
+        // The sum of twelve uniform numbers has deviation 1 and mean 6, and is close enough to normal.
         let sum: f64 = (0..12).map(|_| unit_interval(&mut self.rng)).sum();
         let deviations = (sum - 4.0).clamp(0.0, 4.0);
         (took as f64 * self.share * deviations).round() as u64

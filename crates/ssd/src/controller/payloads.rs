@@ -1,5 +1,5 @@
-//! The bytes that a controller has: those of commands, of its write buffer's entries, and of what its read buffer keeps.
-//! They follow what the buffers do and decide nothing.
+//! The bytes in a controller: those of commands, of write buffer entries, and of the read buffer. They follow the
+//! buffers and decide nothing.
 
 use super::write_buffer::Extent;
 use flashwright_block::{Request, SECTOR_BYTES};
@@ -20,14 +20,14 @@ impl Stretch {
     fn end(&self) -> u64 {
         self.first + self.bytes.len() as u64 / SECTOR_BYTES
     }
-    /// Where the bytes of these sectors lie.
+    /// The position of these sectors' bytes.
     fn range(&self, extent: Extent) -> std::ops::Range<usize> {
         length(extent.first - self.first)..length(extent.end - self.first)
     }
     fn get(&self, extent: Extent) -> &[u8] {
         &self.bytes[self.range(extent)]
     }
-    /// Lays data over sectors that it has, or puts them to one of its ends.
+    /// Overwrites sectors that it has, or appends data at one of its ends.
     fn put(&mut self, extent: Extent, data: &[u8]) {
         if extent.end == self.first {
             self.first = extent.first;
@@ -39,7 +39,7 @@ impl Stretch {
             self.bytes[range].copy_from_slice(data);
         }
     }
-    /// Gives up sectors at one of its ends.
+    /// Removes sectors at one of its ends.
     fn cut(&mut self, extent: Extent) {
         let range = self.range(extent);
         if range.start == 0 {
@@ -49,18 +49,18 @@ impl Stretch {
     }
 }
 
-/// Who has which bytes. Commands are named by their tags.
+/// All bytes by owner. Commands are identified by their tags.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Payloads {
-    /// What writes brought. One that came without data brings zeros and is not here.
+    /// Data of writes. A write without data writes zeros and is not here.
     writes: BTreeMap<u64, Stretch>,
-    /// What reads were given so far.
+    /// Data of reads so far.
     reads: BTreeMap<u64, Stretch>,
     /// Reads whose data the host will take.
     wanted: BTreeSet<u64>,
     /// By entry of the write buffer.
     entries: BTreeMap<u64, Stretch>,
-    /// By number in the read buffer; what that one let go leaves when the next comes.
+    /// By number in the read buffer; data that it dropped are removed with the next insertion.
     kept: BTreeMap<u64, Stretch>,
 }
 
@@ -75,7 +75,7 @@ impl Payloads {
         }
     }
 
-    /// A command is over. Its data stay if it is a read that succeeded and whose data the host wants.
+    /// A command has completed. Its data stay if it is a successful read whose data the host wants.
     pub fn finished(&mut self, tag: u64, failed: bool) {
         self.writes.remove(&tag);
         if !self.wanted.remove(&tag) || failed {
@@ -108,29 +108,29 @@ impl Payloads {
         }
     }
 
-    /// Flash holds an entry.
+    /// An entry is on flash.
     pub fn landed(&mut self, entry: u64) {
         self.entries.remove(&entry);
     }
 
-    /// What an entry sends to the flash.
+    /// The data that an entry sends to the flash.
     pub fn entry(&self, entry: u64, extent: Extent) -> Vec<u8> {
         self.entries[&entry].get(extent).to_vec()
     }
 
-    /// What a write brought for some of its sectors.
+    /// The data of some sectors of a write.
     pub fn written(&self, tag: u64, part: Extent) -> Vec<u8> {
         self.writes.get(&tag).map_or_else(|| vec![0; length(part.sectors())], |held| held.get(part).to_vec())
     }
 
     // --- reads ---
 
-    /// A part of a read came from the device below.
+    /// A part of a read arrived from the device below.
     pub fn came(&mut self, tag: u64, whole: Extent, part: Extent, data: &[u8]) {
         self.reads.entry(tag).or_insert_with(|| Stretch::zeros(whole)).put(part, data);
     }
 
-    /// A read is answered from entries of the write buffer; of each its sectors.
+    /// A read is answered from entries of the write buffer, with the sectors of each.
     pub fn served_by_entries(&mut self, tag: u64, whole: Extent, parts: &[(u64, Extent)]) {
         let mut given = Stretch::zeros(whole);
         for (entry, part) in parts {
@@ -139,8 +139,8 @@ impl Payloads {
         self.reads.insert(tag, given);
     }
 
-    /// A read is answered from the read buffer; of each of its numbers the sectors. Nothing is given where the read that was
-    /// to bring them failed.
+    /// A read is answered from the read buffer, with the sectors of each number. No data are returned if the read that
+    /// should have brought them failed.
     pub fn served_by_kept(&mut self, tag: u64, whole: Extent, parts: &[(u64, Extent)]) {
         let mut given = Stretch::zeros(whole);
         for (id, part) in parts {
@@ -150,7 +150,7 @@ impl Payloads {
         self.reads.insert(tag, given);
     }
 
-    /// Whether there is nothing but what the read buffer keeps.
+    /// Whether there are no bytes other than those of the read buffer.
     #[cfg(test)]
     pub fn only_keeps(&self) -> bool {
         self.writes.is_empty() && self.reads.is_empty() && self.wanted.is_empty() && self.entries.is_empty()
@@ -158,14 +158,14 @@ impl Payloads {
 
     // --- the read buffer ---
 
-    /// What a command read is kept, too.
+    /// Data of a read command are kept, too.
     pub fn keep_read(&mut self, tag: u64, id: u64, holds: impl Fn(u64) -> bool) {
         if let Some(given) = self.reads.get(&tag).cloned() {
             self.keep(id, given, holds);
         }
     }
 
-    /// What was read ahead is here.
+    /// Read-ahead data have arrived.
     pub fn keep_ahead(&mut self, id: u64, extent: Extent, data: Vec<u8>, holds: impl Fn(u64) -> bool) {
         self.keep(id, Stretch { first: extent.first, bytes: data }, holds);
     }

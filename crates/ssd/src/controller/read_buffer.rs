@@ -1,4 +1,4 @@
-//! What a read buffer holds, and what it reads ahead. Time is the controller's.
+//! The content of a read buffer, and its read-ahead. The controller handles time.
 
 use super::write_buffer::Extent;
 use flashwright_block::SECTOR_BYTES;
@@ -10,17 +10,17 @@ use std::collections::VecDeque;
 struct Kept {
     id: u64,
     extent: Extent,
-    /// Its data are here, not on their way.
+    /// Whether its data have arrived.
     ready: bool,
-    /// Read ahead; up to where it has been used.
+    /// For read-ahead data: how far they have been used.
     ahead: Option<u64>,
 }
 
-/// What a look-up finds.
+/// The result of a lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     All,
-    /// All of it is here or being read ahead.
+    /// All sectors are here or being read ahead.
     Coming,
     No,
 }
@@ -34,7 +34,7 @@ pub(super) struct ReadBuffer {
     kept: VecDeque<Kept>,
     used: u64,
     next_id: u64,
-    /// Where the last read ended, and up to where was read ahead of it.
+    /// Where the last read ended, and how far was read ahead.
     last_end: u64,
     ahead: u64,
 }
@@ -63,7 +63,7 @@ impl ReadBuffer {
             let holds = |kept: &&Kept| kept.extent.first <= at && at < kept.extent.end;
             match self.kept.iter().find(holds) {
                 None => return Found::No,
-                // Only what was read ahead is worth waiting for: another reader's data may be held up.
+                // Waiting is worthwhile only for read-ahead data: another reader's data may be delayed.
                 Some(kept) if !kept.ready && kept.ahead.is_none() => return Found::No,
                 Some(kept) => {
                     found = if kept.ready { found } else { Found::Coming };
@@ -74,7 +74,7 @@ impl ReadBuffer {
         found
     }
 
-    /// A read was served from here; answers the sectors of it that had been read ahead and are used for the first time.
+    /// A read was served from here; returns its sectors that had been read ahead and are used for the first time.
     pub fn used_ahead(&mut self, extent: Extent) -> u64 {
         let mut used = 0;
         for kept in self.kept.iter_mut().filter(|kept| kept.extent.overlaps(extent)) {
@@ -87,7 +87,7 @@ impl ReadBuffer {
         used
     }
 
-    /// Makes room for a read that goes to the flash. None if it passes by.
+    /// Makes room for a read that goes to the flash. None if it bypasses the buffer.
     pub fn expect(&mut self, extent: Extent) -> Option<u64> {
         if extent.sectors() > self.size {
             self.kept.clear();
@@ -128,15 +128,16 @@ impl ReadBuffer {
         Some(Extent { first: self.ahead, end })
     }
 
-    /// Takes room for what is read ahead.
+    /// Takes room for read-ahead data.
     pub fn read_ahead(&mut self, extent: Extent) -> u64 {
         self.ahead = extent.end;
         self.keep(extent, Some(extent.first))
     }
 
-    /// The data that `expect` or `read_ahead` made room for are here, unless a write or a later read took their place.
+    /// The data that `expect` or `read_ahead` made room for have arrived, unless a write or a later read took their
+    /// place.
     pub fn filled(&mut self, id: u64) {
-        // It is among the newest.
+        // The entry is among the newest.
         if let Some(kept) = self.kept.iter_mut().rfind(|kept| kept.id == id) {
             kept.ready = true;
         }
@@ -150,12 +151,12 @@ impl ReadBuffer {
         }
     }
 
-    /// Whether what has this number is here or comes.
+    /// Whether the entry with this number is here or expected.
     pub fn holds(&self, id: u64) -> bool {
         self.kept.iter().any(|kept| kept.id == id)
     }
 
-    /// Where the data of a read that it serves are: by number the sectors.
+    /// Where the data of a read are that the buffer serves: the sectors by number.
     pub fn parts(&self, extent: Extent) -> Vec<(u64, Extent)> {
         extent.found_in(|at| {
             let holds = |kept: &&Kept| kept.extent.first <= at && at < kept.extent.end;
@@ -163,7 +164,7 @@ impl ReadBuffer {
         })
     }
 
-    /// These sectors change.
+    /// Drops sectors that change.
     #[inline]
     pub fn invalidate(&mut self, extent: Extent) {
         if !self.kept.iter().any(|kept| kept.extent.overlaps(extent)) {

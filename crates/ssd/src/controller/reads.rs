@@ -20,7 +20,7 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
         }
     }
 
-    /// Finds the data of a read; false if they are being read ahead and it has to wait.
+    /// Finds the data of a read; returns false if they are being read ahead and the read has to wait.
     pub(super) fn serve(&mut self, slot: u32) -> bool {
         let command = self.commands[slot as usize];
         let extent = command.extent();
@@ -70,7 +70,7 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
         self.wish_out(slot);
     }
 
-    /// Data of a read are here: they cross the link, all that came since they last did.
+    /// Data of a read have arrived: all data since the last transfer cross the link.
     pub(super) fn wish_out(&mut self, slot: u32) {
         let command = &mut self.commands[slot as usize];
         let sectors = command.done - command.asked;
@@ -78,14 +78,14 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
         self.link.wish(Crossing { slot, order: command.order, sectors, way: Way::Out }, self.now);
     }
 
-    /// Hands the next piece of a read, or of a write past the buffer, to the device below.
+    /// Submits the next piece of a read, or of a write that bypasses the buffer, to the device below.
     pub(super) fn send_piece(&mut self, slot: u32) {
         let command = self.commands[slot as usize];
         let first = command.request.first_sector + command.sent;
         let sectors = self.piece_of(first, command.sectors() - command.sent);
         let extent = Extent { first, end: first + sectors };
         if command.request.kind == RequestKind::Write {
-            // Not before: what is read ahead in the meantime is old.
+            // Not before: data read ahead in the meantime are stale.
             self.read_buffer.invalidate(extent);
         }
         let state = &mut self.commands[slot as usize];
@@ -99,7 +99,7 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
         }
     }
 
-    /// A piece of a read is in RAM: the next one, and the link.
+    /// A piece of a read is in RAM: starts the next piece and the transfer over the link.
     pub(super) fn read_goes_on(&mut self, slot: u32, command: &Command) {
         if command.sent < command.sectors() {
             self.send_piece(slot);

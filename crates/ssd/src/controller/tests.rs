@@ -1,5 +1,5 @@
-//! The controller over a device that holds data and records what it is asked, with random times, against what was written
-//! last; and its times, worked by hand over a device of fixed times.
+//! The controller over a device that holds data and records its requests, with random times, compared with a reference
+//! model; and its times, worked out on paper for a device of fixed times.
 
 use super::*;
 use flashwright_block::{Bytes, Rng, Seed, below, chance};
@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 // --- devices below ---
 
-/// Does anything at once, each request in a time of its own: the same for all, or drawn.
+/// Works on all requests in parallel, each in its own time: the same for all, or drawn.
 #[derive(Clone, Debug)]
 struct Below {
     now: u64,
@@ -189,7 +189,7 @@ fn writes_below(drive: &Controller<Below>) -> Vec<(u64, u32)> {
     writes.map(|request| (request.first_sector, request.sectors)).collect()
 }
 
-// --- against the twin ---
+// --- compared with the reference model ---
 
 fn pick<'a>(rng: &mut Rng, from: &[&'a str]) -> &'a str {
     from[usize::try_from(below(rng, from.len() as u64)).unwrap()]
@@ -243,8 +243,8 @@ fn random_request(rng: &mut Rng, span: u64, next: &mut u64) -> Request {
     Request { fua: chance(rng, 0.05), ..request(kind, first, sectors) }
 }
 
-/// Every read is given what was written last before it, whatever is in flight; after a flush flash holds all; what came in
-/// went out; commands end once, in order of time.
+/// Every read returns what was last written before it, whatever is in flight; after a flush, flash holds everything;
+/// buffered bytes are accounted for; commands complete once, in order of time.
 #[test]
 fn a_read_gets_what_was_written_last() {
     let (mut checked, mut hits, mut coming) = (0, [0; 4], 0);
@@ -350,7 +350,7 @@ fn a_clone_goes_on_as_the_original() {
     assert_eq!(drive.figures(), other.figures());
 }
 
-// --- times worked by hand: reads of 100 us, writes of 1000 us below; a sector crosses the link in 10 us ---
+// --- times worked out on paper: reads of 100 us, writes of 1000 us below; a sector crosses the link in 10 us ---
 
 const LINK: &str = "interface-rate = \"51.2 MB/s\"\n";
 
@@ -502,8 +502,8 @@ fn a_read_buffer_keeps_what_was_read_last() {
     assert_eq!(kept.figures().read_buffer_hits, 3);
 }
 
-/// The second read goes on where the first stopped, so 4 to 7 are read beside it. At 240 those serve the third, and 8 to
-/// 11 are read until 340, for which the last read, at 280, waits.
+/// The second read continues where the first ended, so 4 to 7 are read in parallel. At 240 those serve the third, and 8
+/// to 11 are read until 340, for which the last read, at 280, waits.
 #[test]
 fn a_reader_that_goes_on_is_read_ahead_of() {
     let mut ahead = drive(&format!("{LINK}read-buffer = {{ size = \"4 KiB\", prefetch = \"2 KiB\" }}\n"));
@@ -511,7 +511,7 @@ fn a_reader_that_goes_on_is_read_ahead_of() {
     assert_eq!(times(&mut ahead, &requests), [120, 120, 20, 20, 80]);
     let figures = ahead.figures();
     assert_eq!(figures.read_buffer_hits, 3);
-    // The fifth read sends for 12 to 15.
+    // The fifth read causes a read-ahead of 12 to 15.
     assert_eq!((figures.prefetched_bytes, figures.prefetched_used_bytes), (12 * 512, 6 * 512));
 }
 
@@ -522,7 +522,7 @@ fn a_read_finds_what_is_buffered() {
     let mut drive = drive(&format!("{LINK}write-buffer.size = \"4 KiB\"\n"));
     assert_eq!(times(&mut drive, &[write(0, 2), write(2, 2), read(1, 2), read(3, 2)]), [20, 20, 20, 120]);
     let seen: Vec<_> = drive.device().seen.iter().map(|request| (request.kind, request.first_sector)).collect();
-    // In order of arrival, though only the second entry is asked for.
+    // In order of arrival, though only the second entry is requested.
     assert_eq!(seen, [(RequestKind::Write, 0), (RequestKind::Write, 2), (RequestKind::Read, 3)]);
     assert_eq!(drive.figures().write_buffer_read_hits, 1);
 }
@@ -572,7 +572,8 @@ fn what_the_device_below_refuses_is_told_and_the_rest_goes_on() {
 }
 
 /// Eager: the first write is acknowledged from the buffer at 40, and flash then refuses its data. The flush is next to
-/// complete among those that change something, so it reports the loss; the read before it does not. After that all is well.
+/// complete among those that change something, so it reports the loss; the read before it does not. Later commands
+/// succeed.
 #[test]
 fn a_loss_after_the_acknowledgement_is_told_by_the_next_command() {
     let mut drive = drive(&format!("{LINK}write-buffer = {{ size = \"4 KiB\", drain = \"eager\" }}\n"));
@@ -591,7 +592,8 @@ fn a_loss_after_the_acknowledgement_is_told_by_the_next_command() {
     assert_eq!((drive.in_flight(), drive.buffered_bytes()), (0, 0));
 }
 
-/// Reads in sequence have the next sectors read ahead. Where that fails, the read that waits for them goes to the flash.
+/// Sequential reads cause read-ahead of the next sectors. If that fails, the read that waits for them goes to the
+/// flash.
 #[test]
 fn a_read_ahead_that_fails_leaves_reads_to_the_flash() {
     let mut drive = drive("read-buffer = { size = \"16 KiB\", prefetch = \"4 KiB\" }");

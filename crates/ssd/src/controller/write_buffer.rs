@@ -1,11 +1,11 @@
-//! The entries of a write buffer and the room they take. Time is the controller's.
+//! The entries of a write buffer and the room that they take. The controller handles time.
 //!
-//! Entries lie in the order in which they leave. One that is on its way to the flash keeps its room until flash has it,
-//! and takes no more data. Look-ups walk all entries: there are as many as requests fit the buffer, some tens in the
-//! drives that we know.
+//! Entries are in the order in which they leave. An entry on its way to the flash keeps its room until the flash has
+//! it, and takes no more data. Lookups scan all entries: there are as many as requests fit into the buffer, some tens
+//! in the drives that we know.
 //!
-//! Invariants: entries that wait are disjoint in a cache; of a sector in several entries the newest one holds what was
-//! written last, and every older one is stale, so that no read is served from it.
+//! Invariants: entries that wait are disjoint in a cache; if a sector is in several entries, the newest one holds what
+//! was written last, and every older one is stale, so that no read is served from it.
 
 use flashwright_block::{Request, SECTOR_BYTES};
 use flashwright_config::{BufferKind, WriteBufferConfig};
@@ -35,7 +35,7 @@ impl Extent {
     pub fn contains(self, other: Self) -> bool {
         self.first <= other.first && other.end <= self.end
     }
-    /// Its parts, each with the number of what holds it, where `holder` answers that and the sectors for every sector.
+    /// Its parts, each with its holder's number; `holder` returns the number and the extent for a sector.
     pub fn found_in(self, holder: impl Fn(u64) -> Option<(u64, Self)>) -> Vec<(u64, Self)> {
         let mut at = self.first;
         let next = || {
@@ -51,7 +51,7 @@ impl Extent {
     }
 }
 
-/// What was written and is not on flash yet.
+/// Written data that are not on flash yet.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Entry {
     pub id: u64,
@@ -70,7 +70,7 @@ pub(super) struct WriteBuffer {
     /// Sectors.
     size: u64,
     kind: BufferKind,
-    /// Most sectors of a joined entry; 0 joins nothing.
+    /// Largest number of sectors of a merged entry; 0 merges nothing.
     join_max: u64,
     entries: VecDeque<Entry>,
     used: u64,
@@ -82,7 +82,7 @@ pub(super) struct WriteBuffer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Placed {
     pub entry: u64,
-    /// Sectors that took no new room.
+    /// Sectors that needed no new room.
     pub hit: u64,
 }
 
@@ -128,18 +128,19 @@ impl WriteBuffer {
         }
     }
 
-    /// Whether there is room for so many sectors.
+    /// Whether there is room for this many sectors.
     #[inline]
     pub fn has_room(&self, need: u64) -> bool {
         self.used + need <= self.size
     }
-    /// Whether there will be once all that is on its way to the flash is there.
+    /// Whether there will be room once all entries on their way to the flash are written.
     #[inline]
     pub fn will_have_room(&self, need: u64) -> bool {
         self.used - self.flying + need <= self.size
     }
 
-    /// Puts data in, for which there is room. `cut` hears of what leaves older entries without going to the flash.
+    /// Stores data that there is room for. `cut` is called for data that leave older entries without going to the
+    /// flash.
     pub fn place(&mut self, extent: Extent, request: &Request, mut cut: impl FnMut(u64, Extent)) -> Placed {
         let need = self.need(extent);
         assert!(self.has_room(need), "data come when there is room");
@@ -165,7 +166,7 @@ impl WriteBuffer {
                 at += 1;
                 continue;
             }
-            // The new data take over what they cover, at one end of the entry or all of it.
+            // The new data replace what they cover, at one end of the entry or all of it.
             let shared = Extent { first: entry.extent.first.max(extent.first), end: entry.extent.end.min(extent.end) };
             cut(entry.id, shared);
             if extent.contains(entry.extent) {
@@ -227,7 +228,7 @@ impl WriteBuffer {
         true
     }
 
-    /// Where the data of a read are that it covers: by entry the sectors.
+    /// Where the data of a covered read are: the sectors by entry.
     pub fn parts(&self, extent: Extent) -> Vec<(u64, Extent)> {
         extent.found_in(|at| {
             let holds = |entry: &&Entry| !entry.stale && entry.extent.first <= at && at < entry.extent.end;
@@ -246,8 +247,8 @@ impl WriteBuffer {
         self.entries.iter().position(|entry| !entry.flying)
     }
 
-    /// The next entry that has to leave before something else touches these sectors on flash. Those of a FIFO leave in
-    /// order, or an older one could come after a newer.
+    /// The next entry that has to leave before something else touches these sectors on flash. Entries of a FIFO leave
+    /// in order; otherwise an older one could follow a newer one.
     pub fn before(&self, extent: Extent) -> Option<usize> {
         let waits = |entry: &Entry| !entry.flying && entry.extent.overlaps(extent);
         match self.kind {
@@ -262,7 +263,7 @@ impl WriteBuffer {
         self.flying += self.entries[at].extent.sectors();
     }
 
-    /// Flash holds an entry.
+    /// An entry is on flash.
     pub fn landed(&mut self, id: u64) -> Extent {
         let at = self.entries.iter().position(|entry| entry.id == id).expect("an entry stays until flash holds it");
         let entry = self.entries.remove(at).expect("its position was just found");
@@ -271,7 +272,7 @@ impl WriteBuffer {
         entry.extent
     }
 
-    /// What lies wholly in `extent` and has not left is dropped; answers sectors.
+    /// Drops data wholly in `extent` that have not left; returns the number of sectors.
     pub fn drop_within(&mut self, extent: Extent, mut cut: impl FnMut(u64, Extent)) -> u64 {
         let mut dropped = 0;
         self.entries.retain(|entry| {
@@ -286,7 +287,7 @@ impl WriteBuffer {
         dropped
     }
 
-    /// Newer data go to the flash by another way: nothing here may be read in their place.
+    /// Newer data go to the flash without the buffer: nothing here may be read in their place.
     pub fn supersede(&mut self, extent: Extent) {
         for entry in self.entries.iter_mut().filter(|entry| entry.extent.overlaps(extent)) {
             entry.stale = true;

@@ -1,4 +1,4 @@
-//! How a controller carries out writes, trims and flushes, one after the other up to where they have their effect.
+//! Executes writes, trims and flushes, one after the other up to the point where they take effect.
 
 use super::link::{Crossing, Way};
 use super::payloads::Payloads;
@@ -18,8 +18,8 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
         }
     }
 
-    /// Brings the first of the writers as far as it gets; true if the next may follow. A command that is over then
-    /// stands at [`Stage::Syncing`]; others end when the device below is done with them.
+    /// Advances the first writer as far as possible; returns true if the next may follow. A completed command is then
+    /// at [`Stage::Syncing`]; others complete with the device below.
     pub(super) fn advance(&mut self, slot: u32) -> bool {
         let command = self.commands[slot as usize];
         let extent = command.extent();
@@ -82,12 +82,12 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
                 }
                 false
             }
-            // Until the link or the device below is done with it.
+            // Waits for the link or the device below.
             Stage::Crossing | Stage::Syncing => false,
         }
     }
 
-    /// Whether a write passes by a write buffer and is to be durable, so that all in the buffer has to go before it.
+    /// Whether a write bypasses the write buffer and must be durable, so that all buffered data have to go first.
     pub(super) fn forces_all(&self, command: &Command) -> bool {
         let request = &command.request;
         let forced = request.fua && request.kind == RequestKind::Write && self.buffer.size() > 0;
@@ -100,8 +100,7 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
         size > 0 && (extent.sectors() <= size || self.config.write_buffer.oversized == Oversized::Stream)
     }
 
-    /// The part of a buffered write that is to come next: up to the end of its entry, or as much as the buffer takes of one
-    /// that is larger.
+    /// The next part of a buffered write: up to the end of its entry, or as much as the buffer takes of a larger write.
     pub(super) fn part_of(&self, command: &Command) -> Extent {
         let first = command.request.first_sector + command.crossed;
         let left = command.sectors() - command.crossed;
@@ -115,7 +114,7 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
         Extent { first, end: first + sectors }
     }
 
-    /// The next data of a write are to cross the link.
+    /// Queues the next data of a write for the link.
     pub(super) fn wish_in(&mut self, slot: u32) {
         let command = self.commands[slot as usize];
         let sectors = if self.is_buffered(command.extent()) {
@@ -140,7 +139,7 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
         self.commands[slot as usize].crossed += part.sectors();
     }
 
-    /// A part of a write is in the buffer: the next part, durability, or the end.
+    /// A part of a write is in the buffer: continues with the next part, durability, or completion.
     pub(super) fn advance_placed(&mut self, slot: u32) -> bool {
         let command = &mut self.commands[slot as usize];
         let (over, forced) = (command.crossed == command.sectors(), command.request.fua);
@@ -169,7 +168,7 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
         self.settle(slot);
     }
 
-    /// Data of a command are over the link.
+    /// Data of a command have crossed the link.
     pub(super) fn crossed(&mut self, crossing: Crossing) {
         let slot = crossing.slot;
         let command = &mut self.commands[slot as usize];
@@ -192,7 +191,7 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
             self.send_piece(slot);
         }
         if over {
-            // What is left of it needs neither link nor turn.
+            // The rest of it needs neither link nor order.
             self.writers.pop_front();
             self.run_writers();
         } else {
@@ -201,7 +200,7 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
     }
 }
 
-/// An entry of the write buffer gives up sectors, and their bytes.
+/// An entry of the write buffer loses sectors and their bytes.
 #[inline]
 fn cut(payloads: &mut Option<Box<Payloads>>, entry: u64, extent: Extent) {
     if let Some(payloads) = payloads {

@@ -1,4 +1,4 @@
-//! What several test binaries share: small drives by their settings, and a host that drives them.
+//! Shared by several test modules: small drives, and a host that uses them.
 
 #![allow(dead_code)] // each test binary uses a part of it
 
@@ -35,7 +35,7 @@ pub fn one_plane(blocks: u32, pages: u32, logical: u32) -> Vec<String> {
     shape(1, 1, 1, blocks, pages, logical)
 }
 
-/// A drive of the given counts; times that are easy to tell apart in a failure.
+/// A drive of the given counts; times that are easy to distinguish in a failure.
 pub fn shape(channels: u32, dies: u32, planes: u32, blocks: u32, pages: u32, logical: u32) -> Vec<String> {
     vec![
         format!("geometry.channels={channels}"),
@@ -114,7 +114,7 @@ pub fn written_out(log: &[FlashOp]) -> Vec<FlashOp> {
     all
 }
 
-/// Keeps `depth` requests outstanding until `count` are done; answers the completions as they come.
+/// Keeps `depth` requests outstanding until `count` are done; returns the completions in order.
 pub fn closed_loop(
     ssd: &mut Ssd,
     depth: usize,
@@ -141,7 +141,7 @@ pub fn fill(ssd: &mut Ssd, count: u32) {
     }
 }
 
-/// Everything that a drive is, as bytes: two drives with the same bytes go on alike.
+/// The whole state of a drive as bytes: two drives with the same bytes behave alike.
 pub fn state(ssd: &Ssd) -> Vec<u8> {
     postcard::to_stdvec(ssd).unwrap()
 }
@@ -178,7 +178,7 @@ pub fn rng(seed: u64) -> Rng {
     Seed(seed).stream("test")
 }
 
-/// Where every logical page lies.
+/// The place of every logical page.
 pub fn map(ssd: &Ssd) -> Vec<Option<u32>> {
     (0..ssd.logical_pages()).map(|lpn| ssd.scheme().lookup(Lpn(lpn), ssd.flash()).map(|ppn| ppn.0)).collect()
 }

@@ -10,7 +10,7 @@ use rand_core::RngCore;
 struct Column {
     /// The column keeps the draw while the fraction is below this, out of 2^32.
     keep: u32,
-    /// Where it goes otherwise.
+    /// The outcome otherwise.
     other: u32,
 }
 
@@ -50,7 +50,7 @@ impl AliasTable {
         if fraction < column.keep { index } else { column.other as usize }
     }
 
-    /// The probability of each outcome, as the table has it.
+    /// The probability of each outcome according to the table.
     #[cfg(test)]
     pub(crate) fn probabilities(&self) -> Vec<f64> {
         let n = self.columns.len() as f64;

@@ -1,4 +1,4 @@
-//! What programs above a file system share: the keys of the file system, and how a program becomes a source.
+//! Shared by programs above a file system: the keys of the file system, and the source that plays a program.
 
 use super::common::{Common, Plan};
 use super::settings::{Given, KeyInfo, Settings, settings};
@@ -18,9 +18,9 @@ choice! {
 }
 
 choice! {
-    /// What the journal promises.
+    /// The guarantee of the journal.
     pub enum Journal {
-        /// Data goes before the transaction that names it.
+        /// Data are written before the transaction that refers to them.
         Ordered = "ordered",
         /// Only metadata is journaled.
         Writeback = "writeback",
@@ -30,9 +30,9 @@ choice! {
 }
 
 choice! {
-    /// What one write request carries.
+    /// The content of one write request.
     pub enum Unit {
-        /// Blocks that follow each other.
+        /// Consecutive blocks.
         Run = "run",
         /// One block.
         Block = "block",
@@ -42,24 +42,24 @@ choice! {
 settings! {
     /// Keys of the file system and the machine, the same for every program on it.
     pub struct FileSystemKeys {
-        "layout" layout: Layout = "ext3", "How files lie: 12 direct blocks and indirect ones before each 1,024 more, or extents chosen at write-back.";
+        "layout" layout: Layout = "ext3", "Layout of files: 12 direct blocks and an indirect one before each 1,024 more, or extents chosen at write-back.";
         "memory" memory: Bytes = "4GiB", "Memory of the machine, all of it for the page cache.";
-        "request-unit" unit: Unit = "run", "What one write request carries: blocks that follow each other (run), or one block, as ext3 hands them to a block layer that merges.";
+        "request-unit" unit: Unit = "run", "Content of one write request: consecutive blocks (run), or one block, as ext3 passes them to a block layer that merges.";
         "request-max" request_max: Bytes = "512KiB", "The longest request.";
-        "in-flight" in_flight: Option<Count> = "", "Write requests outstanding at most; default 128 with runs, 16384 with blocks.";
-        "journal" journal: Journal = "ordered", "Whether data is written before the transaction that names it.";
+        "in-flight" in_flight: Option<Count> = "", "Largest number of outstanding write requests; default 128 with runs, 16384 with blocks.";
+        "journal" journal: Journal = "ordered", "Whether data are written before the transaction that refers to them.";
         "commit-interval" commit: Nanos = "5s", "Age at which a transaction is committed.";
         "barrier" barrier: Option<YesNo> = "", "Whether commits flush the device's cache; default no with ext3, yes with extents.";
         "atime" atime: Option<YesNo> = "", "Whether a read changes the inode; default yes with ext3, no with extents.";
         "dirty-background" background: Share = "0.05", "Share of memory that may be dirty before write-back begins.";
         "dirty" dirty: Share = "0.1", "Share of memory that may be dirty or under write-back before writers wait.";
-        "flush-interval" flush: Nanos = "5s", "How often old data is looked for.";
-        "flush-age" age: Nanos = "30s", "Age at which data is written back.";
+        "flush-interval" flush: Nanos = "5s", "Interval between two searches for old data.";
+        "flush-age" age: Nanos = "30s", "Age at which data are written back.";
         "read-ahead" read_ahead: Bytes = "128KiB", "The longest read-ahead.";
         "processors" processors: Count = "4", "Processors of the machine.";
-        "call-time" call: Nanos = "1us", "Processor time of a system call beside its data.";
+        "call-time" call: Nanos = "1us", "Processor time of a system call, without copying its data.";
         "page-time" page: Nanos = "2us", "Processor time of copying 4 KiB between program and cache.";
-        "sync-at-end" sync: YesNo = "yes", "Whether what is still dirty is written when the program has ended.";
+        "sync-at-end" sync: YesNo = "yes", "Whether dirty data are written when the program has ended.";
     }
 }
 
@@ -132,7 +132,7 @@ pub(crate) trait Program: Settings {
     /// The program.
     type Application: Application + Send + 'static;
 
-    /// Faults between keys.
+    /// Validation errors that span keys.
     fn check(&self, faults: &mut Vec<Fault>);
 
     /// The program, if the device has room for its files.

@@ -1,4 +1,4 @@
-//! The keys that every workload takes, and what they come to on a drive of a given size.
+//! The keys that every workload takes, and their values on a drive of a given size.
 
 use super::error::Fault;
 use super::generator::{Clock, Generator, Mix, Pattern};
@@ -6,7 +6,7 @@ use super::settings::settings;
 use super::value::{ArrivalKind, Count, Rate, Share};
 use flashwright_block::{Bytes, Request, RequestSource, Rng, SECTOR_BYTES, Seed};
 
-/// What the drive offers.
+/// The size and page size of the drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target {
     /// Logical size in sectors of [`SECTOR_BYTES`].
@@ -15,7 +15,7 @@ pub struct Target {
     pub page_sectors: u32,
 }
 
-/// Who decides when the next request is issued.
+/// What determines when the next request is issued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
     /// The completion of an earlier one: `depth` requests are kept in flight. Arrivals read 0 until issue.
@@ -33,24 +33,24 @@ settings! {
     /// The keys that every workload takes.
     pub struct Common {
         "write" write: Option<Share> = "", "Share of requests that write, 0 to 1; default 1 (less the trims), or the workload's own.";
-        "trim" trim: Share = "0", "Share of requests that trim, 0 to 1; what neither writes nor trims reads.";
+        "trim" trim: Share = "0", "Share of requests that trim, 0 to 1; the rest are reads.";
         "size" size: Option<Bytes> = "", "Size of a request; default the drive's page size, or the workload's own.";
         "align" align: Option<Bytes> = "", "Requests start at multiples of this; default the request size.";
         "range" range: Share = "1", "Share of the logical space in use, from its start, above 0 up to 1.";
-        "depth" depth: Option<Count> = "", "Closed loop with this many requests in flight; default 1 unless the workload has arrivals of its own.";
+        "depth" depth: Option<Count> = "", "Closed loop with this many requests in flight; default 1 unless the workload has its own arrivals.";
         "rate" rate: Option<Rate> = "", "Open loop with this mean rate in requests per second.";
         "arrival" arrival: Option<ArrivalKind> = "", "How an open loop spaces its requests; default poisson, or the workload's own.";
     }
 }
 
-/// What a workload brings of its own where the user says nothing.
+/// A workload's own defaults.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Defaults {
     /// Share of writes.
     pub(crate) write: f64,
     /// Request size; none is the drive's page size.
     pub(crate) size: Option<Bytes>,
-    /// Whether it has arrival times of its own.
+    /// Whether it has its own arrival times.
     pub(crate) open: bool,
 }
 
@@ -61,7 +61,7 @@ impl Default for Defaults {
 }
 
 impl Common {
-    /// Faults that show without knowing the drive.
+    /// Validation errors that do not depend on the drive.
     pub(crate) fn check(&self, defaults: Defaults, faults: &mut Vec<Fault>) {
         if let (Some(depth), Some(_)) = (self.depth, self.rate) {
             faults.push(Fault::new(
@@ -99,12 +99,12 @@ impl Common {
     }
 }
 
-/// A workload laid out on a drive: whole sectors, slots, streams of random numbers.
+/// A workload adapted to a drive: whole sectors, slots, streams of random numbers.
 pub(crate) struct Plan<'a> {
     pub(crate) common: &'a Common,
     pub(crate) defaults: Defaults,
     pub(crate) seed: Seed,
-    /// Requests to give; none is endless.
+    /// Number of requests; none is endless.
     pub(crate) requests: Option<u64>,
     /// Sectors in use, from the start of the drive.
     pub(crate) space_sectors: u64,
@@ -116,7 +116,7 @@ pub(crate) struct Plan<'a> {
     pub(crate) slots: u64,
 }
 
-/// Sectors of a size that a key gave: whole by construction, at most 2^31.
+/// Sectors of a key's size: whole by construction, at most 2^31.
 pub(crate) fn sectors(size: Bytes) -> u64 {
     size.0 / SECTOR_BYTES
 }
@@ -153,12 +153,12 @@ impl<'a> Plan<'a> {
         self.seed.stream("workload.address")
     }
 
-    /// Random numbers for what is laid out once: permutations.
+    /// Random numbers for layouts drawn once: permutations.
     pub(crate) fn layout(&self) -> Rng {
         self.seed.stream("workload.layout")
     }
 
-    /// Slots that a request reaches over: the distance from one request to the next in a sequential run.
+    /// Slots that a request covers, which is the distance to the next request in a sequential run.
     pub(crate) fn slots_per_request(&self) -> u64 {
         u64::from(self.size_sectors).div_ceil(self.align_sectors)
     }

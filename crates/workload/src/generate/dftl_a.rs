@@ -1,7 +1,7 @@
 //! The first synthetic workload of the DFTL paper: mostly random writes, used to sweep the arrival rate.
 //!
-//! The paper (Gupta, Kim and Urgaonkar, ASPLOS 2009, section 5) gives no numbers. Reading: 4 KiB, 80 % writes, 5 %
-//! of requests sequential, the others uniform. Only the shape of curves counts.
+//! The paper (Gupta, Kim and Urgaonkar, ASPLOS 2009, section 5) gives no numbers. Our interpretation: 4 KiB, 80 %
+//! writes, 5 % of requests sequential, the others uniform. Only the shape of curves matters.
 
 use super::common::{Common, Defaults, Plan};
 use super::generator::Pattern;
@@ -42,7 +42,7 @@ pub(crate) fn paper_defaults() -> Defaults {
     Defaults { write: 0.8, size: Some(Bytes(4096)), open: false }
 }
 
-/// Shares that runs of this length cannot make up.
+/// Shares that runs of this length cannot reach.
 pub(crate) fn check_runs(sequential: Share, run: Count, faults: &mut Vec<Fault>) {
     if run.0 < 2 {
         faults.push(Fault::new("run", run.0, "2 requests or more"));

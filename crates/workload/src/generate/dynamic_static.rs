@@ -1,7 +1,7 @@
 //! Dynamic and static pages: after the space was filled once, only the dynamic ones are written again, uniformly.
 //!
-//! A seeded permutation says which is which, without a table: the first `(1 - static) * n` images are dynamic.
-//! Reads go everywhere, writes and trims to dynamic pages; a request draws one number whatever its kind.
+//! A seeded permutation separates them without a table: the first `(1 - static) * n` images are dynamic. Reads go
+//! everywhere, writes and trims to dynamic pages; a request of any kind draws one number.
 
 use super::common::{Common, Plan};
 use super::generator::Pattern;
@@ -16,7 +16,7 @@ settings! {
     /// Settings of `dynamic-static`.
     pub struct DynamicStatic {
         "static" static_share: Share = "0.7", "Share of the space that is never written, below 1.";
-        "streams" streams: Streams = "none", "Streams that requests name: none, or the class (2, for only what is hot is written).";
+        "streams" streams: Streams = "none", "Streams that requests name: none, or the class (always 2, since only hot pages are written).";
     }
 }
 

@@ -1,15 +1,15 @@
-//! What is wrong with a workload's text, all of it at once.
+//! Validation errors of a workload's text, all of them at once.
 
 use std::fmt;
 
-/// One thing wrong with one key (or with the name) of a workload.
+/// One validation error of a key (or of the name) of a workload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// The key as the user wrote it, or `workload` for the name before the colon.
     pub key: String,
-    /// What stands there.
+    /// What was found.
     pub found: String,
-    /// What would have been right.
+    /// What was expected.
     pub allowed: String,
     /// The known name nearest to an unknown one.
     pub nearest: Option<String>,
@@ -20,7 +20,7 @@ impl Fault {
         Self { key: key.to_owned(), found: found.to_string(), allowed: allowed.into(), nearest: None }
     }
 
-    /// Adds the name among `known` that is nearest to what was found, if one is near at all.
+    /// Adds the name among `known` that is most similar to what was found, if one is similar enough.
     pub(crate) fn near<'a>(mut self, found: &str, known: impl IntoIterator<Item = &'a str>) -> Self {
         self.nearest = known
             .into_iter()
@@ -42,12 +42,12 @@ impl fmt::Display for Fault {
     }
 }
 
-/// A workload that cannot be read or cannot run on the drive at hand: one line with every fault in it.
+/// A workload that cannot be parsed or cannot run on the drive: one line with every error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpecError {
     /// The workload as the user wrote it.
     pub spec: String,
-    /// Everything wrong with it, at least one.
+    /// The errors, at least one.
     pub faults: Vec<Fault>,
 }
 

@@ -1,4 +1,4 @@
-//! What the profiles of Filebench share.
+//! Shared by the profiles of Filebench.
 
 use super::Fault;
 use super::value::{Count, Whole, choice};
@@ -6,11 +6,11 @@ use flashwright_block::Seed;
 use flashwright_fs::{Filebench, FilebenchSettings, Misfit, Profile};
 
 choice! {
-    /// How the files come to be that are there at first.
+    /// How the initial files are created.
     pub enum Prepare {
         /// Written before the measured part.
         Written = "written",
-        /// Given blocks without a request.
+        /// Allocated without a request.
         Placed = "placed",
     }
 }
@@ -36,12 +36,12 @@ pub(crate) fn build(
     Ok(program)
 }
 
-/// Files of a directory, as a program counts them.
+/// Files per directory, in the program's numbers.
 pub(crate) fn per_directory(files: Whole) -> u32 {
     u32::try_from(files.0).unwrap_or(u32::MAX)
 }
 
-/// Faults that any profile can have.
+/// Validation errors that any profile can have.
 pub(crate) fn check(threads: Count, files: Count, faults: &mut Vec<Fault>) {
     if threads.0 > 10_000 {
         faults.push(Fault::new("threads", threads.0, "at most 10000"));

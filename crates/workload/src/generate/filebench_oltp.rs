@@ -13,14 +13,14 @@ settings! {
     pub struct OltpKeys {
         "files" files: Count = "10", "Data files.";
         "size" size: Length = "10MiB", "Size of a data file, and of the log.";
-        "per-directory" per_directory: Whole = "1024", "Files of a directory; 0 for all in the root.";
+        "per-directory" per_directory: Whole = "1024", "Files per directory; 0 for all in the root.";
         "threads" threads: Count = "200", "Threads that read.";
         "writers" writers: Count = "10", "Threads that write data; one more writes the log.";
         "io" unit: Length = "2KiB", "Size of a read or write call.";
         "append" append: Length = "256KiB", "Size of a write to the log, up to 1 MiB.";
         "think" think: Nanos = "200us", "Processor time of a reader between two reads.";
-        "duration" duration: Nanos = "60s", "How long the program runs once its files are there.";
-        "prepare" prepare: Prepare = "written", "How files come to be: written before the measured part (written), or given blocks without a request, as on a drive filled before (placed).";
+        "duration" duration: Nanos = "60s", "How long the program runs after its files are created.";
+        "prepare" prepare: Prepare = "written", "How files are created: written before the measured part (written), or allocated without a request, as on a drive filled before (placed).";
     }
 }
 
@@ -42,7 +42,7 @@ impl Program for OltpKeys {
             faults.push(Fault::new(
                 "append",
                 Bytes(self.append.0),
-                "at most 1MiB, the part of the log that is written over",
+                "at most 1MiB, the part of the log that is overwritten",
             ));
         }
         if self.size.0 < self.unit.0 {

@@ -1,4 +1,4 @@
-//! The profile `varmail` of Filebench on a file system: small files made, appended to, made durable, read and deleted.
+//! The profile `varmail` of Filebench on a file system: small files created, appended to, synced, read and deleted.
 
 use super::application::{OnFiles, Program};
 use super::filebench::{self, Prepare};
@@ -14,13 +14,13 @@ settings! {
         "files" files: Count = "1000", "Files of the set.";
         "size" size: Length = "16KiB", "Mean size of a file; sizes are gamma distributed with shape 1.5.";
         "fixed" fixed: YesNo = "no", "Whether every file has the mean size.";
-        "preallocated" preallocated: Share = "0.8", "Share of the files that are there at first.";
-        "per-directory" per_directory: Whole = "0", "Files of a directory; 0 for all in the root.";
+        "preallocated" preallocated: Share = "0.8", "Share of the files that exist at the start.";
+        "per-directory" per_directory: Whole = "0", "Files per directory; 0 for all in the root.";
         "threads" threads: Count = "16", "Threads.";
         "io" unit: Length = "1MiB", "Size of a read or write call.";
-        "append" append: Length = "16KiB", "Largest size of an append; sizes are even from 1 byte up.";
-        "duration" duration: Nanos = "60s", "How long the program runs once its files are there.";
-        "prepare" prepare: Prepare = "written", "How files come to be: written before the measured part (written), or given blocks without a request, as on a drive filled before (placed).";
+        "append" append: Length = "16KiB", "Largest size of an append; sizes are uniform from 1 byte up.";
+        "duration" duration: Nanos = "60s", "How long the program runs after its files are created.";
+        "prepare" prepare: Prepare = "written", "How files are created: written before the measured part (written), or allocated without a request, as on a drive filled before (placed).";
     }
 }
 
@@ -30,7 +30,7 @@ pub type FilebenchVarmail = OnFiles<VarmailKeys>;
 impl Describe for FilebenchVarmail {
     const NAME: &'static str = "filebench-varmail";
     const SUMMARY: &'static str =
-        "Filebench's profile varmail on a file system: small files made, appended to, made durable, read and deleted";
+        "Filebench's profile varmail on a file system: small files created, appended to, synced, read and deleted";
     const INTERACTIVE: bool = true;
 }
 

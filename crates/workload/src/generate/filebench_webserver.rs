@@ -14,13 +14,13 @@ settings! {
         "files" files: Count = "1000", "Files of the set.";
         "size" size: Length = "16KiB", "Mean size of a file; sizes are gamma distributed with shape 1.5.";
         "fixed" fixed: YesNo = "no", "Whether every file has the mean size.";
-        "per-directory" per_directory: Whole = "20", "Files of a directory; 0 for all in the root.";
+        "per-directory" per_directory: Whole = "20", "Files per directory; 0 for all in the root.";
         "threads" threads: Count = "100", "Threads.";
         "io" unit: Length = "1MiB", "Size of a read or write call.";
-        "append" append: Length = "16KiB", "Largest size of an append; sizes are even from 1 byte up.";
-        "log-max" log_max: Length = "256MiB", "Size of the log beyond which it is written over from its start.";
-        "duration" duration: Nanos = "60s", "How long the program runs once its files are there.";
-        "prepare" prepare: Prepare = "written", "How files come to be: written before the measured part (written), or given blocks without a request, as on a drive filled before (placed).";
+        "append" append: Length = "16KiB", "Largest size of an append; sizes are uniform from 1 byte up.";
+        "log-max" log_max: Length = "256MiB", "Size of the log beyond which it is overwritten from its start.";
+        "duration" duration: Nanos = "60s", "How long the program runs after its files are created.";
+        "prepare" prepare: Prepare = "written", "How files are created: written before the measured part (written), or allocated without a request, as on a drive filled before (placed).";
     }
 }
 

@@ -1,24 +1,24 @@
 //! The loop that turns a pattern of addresses into requests.
 //!
-//! Kinds, addresses and arrivals draw from streams of their own: a workload with reads mixed in touches the same
+//! Kinds, addresses and arrivals draw from separate random streams: a workload with reads mixed in touches the same
 //! addresses as the one without, and a faster one is the same in less time.
 
 use super::value::ArrivalKind;
 use flashwright_block::{Nanos, Request, RequestKind, RequestSource, Rng, SourceError, unit_interval};
 use libm::log;
 
-/// Where the next request goes. Called once a request.
+/// Chooses the address of each request. Called once per request.
 pub(crate) trait Pattern: Send {
     /// First sector of the next request.
     fn next(&mut self, kind: RequestKind) -> u64;
-    /// The stream of the request just drawn; 0 names none.
+    /// The placement stream of the request just drawn; 0 for none.
     #[inline]
     fn stream(&self) -> u16 {
         0
     }
 }
 
-/// Draws what a request asks for.
+/// Draws the kind of a request.
 pub(crate) struct Mix {
     rng: Rng,
     /// Below this share a draw is a write,
@@ -32,7 +32,7 @@ impl Mix {
         Mix { rng, write, write_or_trim: write + trim }
     }
 
-    /// The only kind there is, if there is only one.
+    /// The kind, if there is only one.
     fn only(&self) -> Option<RequestKind> {
         if self.write >= 1.0 {
             Some(RequestKind::Write)
@@ -58,19 +58,19 @@ impl Mix {
     }
 }
 
-/// Gives arrival times.
+/// Generates arrival times.
 pub(crate) enum Clock {
-    /// The player sets them at issue; here they read 0.
+    /// The player sets them at issue; until then they are 0.
     Closed,
     /// Exponential gaps.
     Poisson {
         rng: Rng,
         /// Mean gap in nanoseconds.
         gap_ns: f64,
-        /// Time of the last arrival in nanoseconds: exact to one for 104 days.
+        /// Time of the last arrival in nanoseconds: exact to 1 ns for 104 days.
         now_ns: f64,
     },
-    /// Equal gaps: arrival `n` at `n * gap_ns`, so that rounding does not add up.
+    /// Equal gaps: arrival `n` at `n * gap_ns`, so that rounding errors do not accumulate.
     Fixed { gap_ns: f64, arrivals: u64 },
 }
 
@@ -106,7 +106,7 @@ pub(crate) fn exponential(rng: &mut Rng, mean: f64) -> f64 {
     -mean * log(1.0 - unit_interval(rng)) // 1 - u lies in (0, 1]: the logarithm is finite
 }
 
-/// How many of `at_most` requests a source with `remaining` ones may still give; takes them off.
+/// How many of `at_most` requests a source with `remaining` ones may still return; subtracts them.
 #[inline]
 pub(crate) fn take_from(remaining: &mut Option<u64>, at_most: usize) -> usize {
     match remaining {
@@ -138,7 +138,7 @@ impl<P: Pattern> RequestSource for Generator<P> {
     fn fill(&mut self, batch: &mut Vec<Request>, at_most: usize) -> Result<usize, SourceError> {
         let count = take_from(&mut self.remaining, at_most);
         let template = self.template;
-        // Iterators of known length let `extend` write without a check of the capacity for each request.
+        // With iterators of known length, `extend` does not check the capacity for each request.
         match (&mut self.clock, self.mix.only()) {
             (Clock::Closed, Some(kind)) => batch.extend((0..count).map(|_| {
                 let first_sector = self.pattern.next(kind);

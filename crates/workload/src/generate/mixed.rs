@@ -1,4 +1,5 @@
-//! Sequential writes with random reads between them: how the dissertation measures what mixing costs (Hu, section 5.1.3).
+//! Sequential writes with random reads between them: the dissertation's measurement of the cost of mixing (Hu, section
+//! 5.1.3).
 
 use super::common::Plan;
 use super::generator::Pattern;
@@ -13,7 +14,7 @@ settings! {
 
 impl Describe for Mixed {
     const NAME: &'static str = "mixed";
-    const SUMMARY: &'static str = "writes one after the other through the space, reads anywhere between them";
+    const SUMMARY: &'static str = "sequential writes through the space, with random reads between them";
 }
 
 impl Workload for Mixed {

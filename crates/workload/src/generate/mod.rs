@@ -1,9 +1,9 @@
-//! Request generators: seeded, endless or of a given length, in constant memory (one table at most, as long as
-//! the number of chunks).
+//! Request generators: seeded, endless or of a given length, in constant memory (at most one table, with an entry per
+//! chunk).
 //!
-//! A workload is written as `name` or `name:key=value,key=value`; [`WorkloadSpec`] reads it, says how it is paced
-//! and builds the [`RequestSource`]. A generator is one file and one line in
-//! the list below: the parser, [`catalogue`] and the tests that run for all of them grow from that line.
+//! A workload is written as `name` or `name:key=value,key=value`; [`WorkloadSpec`] parses it, determines its pace and
+//! builds the [`RequestSource`]. A generator is one file and one line in the list below: the parser, [`catalogue`] and
+//! the tests of all generators use that list.
 //!
 //! ```
 //! use flashwright_block::{RequestSource, Seed};
@@ -26,8 +26,8 @@
 //!                                                       Clock (arrivals)        ─┘
 //! ```
 //!
-//! Addresses, kinds, arrivals and layout draw from streams of their own, so that a change in one leaves the others
-//! as they were.
+//! Addresses, kinds, arrivals and layout draw from separate random streams, so that a change in one leaves the others
+//! unchanged.
 
 mod alias;
 mod application;
@@ -51,26 +51,26 @@ use common::{Common, Defaults, Plan};
 use flashwright_block::RequestSource;
 use settings::{Given, Settings};
 
-/// What a generator is called and what it is for.
+/// The name and purpose of a generator.
 pub(crate) trait Describe: Settings {
     /// The name before the colon.
     const NAME: &'static str;
     /// One line for the list.
     const SUMMARY: &'static str;
-    /// Whether it reacts to the device. It then takes none of the common keys.
+    /// Whether it reacts to the device. If so, it takes none of the common keys.
     const INTERACTIVE: bool = false;
     /// The key that a value without a key belongs to.
     const BARE: Option<&'static str> = None;
 }
 
-/// What a generator does.
+/// The behaviour of a generator.
 pub(crate) trait Workload {
-    /// Shares, size and pace that it brings of its own.
+    /// Its own defaults of shares, size and pace.
     fn defaults(&self) -> Defaults {
         Defaults::default()
     }
 
-    /// Faults between keys that show without knowing the drive.
+    /// Validation errors that span keys and do not depend on the drive.
     fn check(&self, common: &Common, faults: &mut Vec<Fault>) {
         let _ = (common, faults);
     }
@@ -78,7 +78,7 @@ pub(crate) trait Workload {
     /// The source on the drive that `plan` was laid out for.
     fn source(&self, plan: &Plan<'_>) -> Result<Box<dyn RequestSource + Send>, Fault>;
 
-    /// What reports must call it, where its name alone would promise too much.
+    /// Its label in reports, if its name alone would promise too much.
     fn label(&self) -> Option<String> {
         None
     }
@@ -89,7 +89,7 @@ pub(crate) trait Workload {
         None
     }
 
-    /// What reports must add about it on the drive that `plan` was laid out for.
+    /// A note that reports must add about it on the drive that `plan` was laid out for.
     fn notes(&self, plan: &Plan<'_>) -> Vec<String> {
         let _ = plan;
         Vec::new()

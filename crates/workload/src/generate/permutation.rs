@@ -1,14 +1,14 @@
 //! A seeded permutation of `0..n` that needs no table.
 //!
-//! Odd multiplications, additions and shifted xors are bijections of the `k`-bit numbers; a result outside
-//! `0..n` is sent round again (cycle walking) and, since `2^k < 2n`, comes back after two rounds at most on
-//! average. A few nanoseconds a call; random enough to scatter addresses, not a cipher.
+//! Odd multiplications, additions and shifted xors are bijections of the `k`-bit numbers; a result outside `0..n` is
+//! permuted again (cycle walking), which, since `2^k < 2n`, takes at most two rounds on average. A few nanoseconds per
+//! call; random enough to scatter addresses, but not a cipher.
 
 use flashwright_block::Rng;
 use rand_core::RngCore;
 use serde::{Deserialize, Serialize};
 
-/// An order of `0..n` that looks random.
+/// A pseudorandom order of `0..n`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Permutation {
     n: u64,

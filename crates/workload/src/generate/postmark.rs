@@ -1,4 +1,4 @@
-//! Postmark on a file system: many files made, read, appended to and deleted.
+//! Postmark on a file system: many files created, read, appended to and deleted.
 
 use super::application::{OnFiles, Program};
 use super::settings::settings;
@@ -10,7 +10,7 @@ use flashwright_fs::{Misfit, PostmarkSettings};
 settings! {
     /// Settings of `postmark`; defaults are the program's.
     pub struct PostmarkKeys {
-        "files" files: Whole = "500", "Files made at first; later there are at most twice as many.";
+        "files" files: Whole = "500", "Files created at the start; later there are at most twice as many.";
         "subdirectories" subdirectories: Whole = "0", "Directories that files are spread over; 0 for none.";
         "transactions" transactions: Whole = "500", "Transactions: each a read or an append, then a creation or a deletion.";
         "size" size: Option<Length> = "", "Size of every file; instead of size-low and size-high.";
@@ -18,9 +18,9 @@ settings! {
         "size-high" high: Option<Length> = "", "Size of the largest file; default 10kB.";
         "read-block" read: Length = "512B", "Size of a read call.";
         "write-block" write: Length = "512B", "Size of a write call.";
-        "bias-read" bias_read: Whole = "5", "Chances in ten that a transaction reads rather than appends, 0 to 10.";
-        "bias-create" bias_create: Whole = "5", "Chances in ten that a transaction creates rather than deletes, 0 to 10.";
-        "seed" seed: Option<Whole> = "", "Seed of the program's random numbers; default that of the run.";
+        "bias-read" bias_read: Whole = "5", "Probability, in tenths, that a transaction reads rather than appends, 0 to 10.";
+        "bias-create" bias_create: Whole = "5", "Probability, in tenths, that a transaction creates rather than deletes, 0 to 10.";
+        "seed" seed: Option<Whole> = "", "Seed of the program's random numbers; default the seed of the run.";
     }
 }
 
@@ -30,7 +30,7 @@ pub type Postmark = OnFiles<PostmarkKeys>;
 impl Describe for Postmark {
     const NAME: &'static str = "postmark";
     const SUMMARY: &'static str =
-        "Postmark on a file system: files made, read, appended to and deleted, as by a mail server";
+        "Postmark on a file system: files created, read, appended to and deleted, as by a mail server";
     const INTERACTIVE: bool = true;
 }
 
@@ -49,14 +49,18 @@ impl Program for PostmarkKeys {
     fn check(&self, faults: &mut Vec<Fault>) {
         let (low, high) = self.sizes();
         if self.size.is_some() && (self.low.is_some() || self.high.is_some()) {
-            faults.push(Fault::new("size", "size with size-low or size-high", "one size, or the range"));
+            faults.push(Fault::new(
+                "size",
+                "size with size-low or size-high",
+                "either size, or size-low and size-high",
+            ));
         }
         if low > high {
             faults.push(Fault::new("size-low", Bytes(low), format!("at most size-high, {}", Bytes(high))));
         }
         for (key, bias) in [("bias-read", self.bias_read), ("bias-create", self.bias_create)] {
             if bias.0 > 10 {
-                faults.push(Fault::new(key, bias.0, "chances in ten, 0 to 10"));
+                faults.push(Fault::new(key, bias.0, "a probability in tenths, 0 to 10"));
             }
         }
         for (key, number) in [("files", self.files), ("subdirectories", self.subdirectories)] {

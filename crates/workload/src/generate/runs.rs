@@ -1,22 +1,22 @@
 //! Sequential runs among random requests.
 //!
-//! A request either continues the last one or starts somewhere else; one that starts is the head of a run with
-//! probability `q`, and runs have geometric lengths of mean `L` (head included). A head brings `L - 1` continuing
-//! requests, so the share of those is `s = q (L - 1) / (1 + q (L - 1))`; `s` and `L` give `q`.
+//! A request either continues the last one or starts elsewhere; one that starts is the head of a run with probability
+//! `q`, and runs have geometric lengths of mean `L` (head included). A head has `L - 1` continuing requests, so the
+//! share of those is `s = q (L - 1) / (1 + q (L - 1))`; `s` and `L` give `q`.
 
 use flashwright_block::{Rng, chance};
 
 pub(crate) struct Runs {
-    /// Probability that a request that starts somewhere is the head of a run.
+    /// Probability that a request that starts elsewhere is the head of a run.
     head: f64,
-    /// Probability that a run goes on after a request that continued it.
+    /// Probability that a run continues after a continuing request.
     go_on: f64,
     in_run: bool,
 }
 
 impl Runs {
-    /// Runs of mean length `mean`, 2 or more, such that `share` of all requests continue one. None when runs that
-    /// short cannot make up that share.
+    /// Runs of mean length `mean`, 2 or more, such that `share` of all requests continue one. None if runs that short
+    /// cannot reach that share.
     pub(crate) fn new(share: f64, mean: f64) -> Option<Self> {
         if share <= 0.0 {
             return Some(Runs { head: 0.0, go_on: 0.0, in_run: false });

@@ -1,4 +1,4 @@
-//! Keys of a workload: declared once, with type, default and help; reading, writing and the list grow from that.
+//! Keys of a workload: declared once, with type, default and help; parsing, writing and the list follow from that.
 
 use super::error::Fault;
 use super::value::Value;
@@ -6,13 +6,13 @@ use super::value::Value;
 /// A key that a workload takes, for help and reference pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyInfo {
-    /// As written before the `=`.
+    /// Its name, as written before the `=`.
     pub name: &'static str,
-    /// The value when the key is not given; none where the help says what happens then.
+    /// The default value; none if the help describes the default.
     pub default: Option<&'static str>,
-    /// What values it takes.
+    /// The accepted values.
     pub allowed: String,
-    /// What it does, with its unit.
+    /// Its meaning, with its unit.
     pub help: &'static str,
 }
 
@@ -23,7 +23,7 @@ pub(crate) struct Given<'a> {
 }
 
 impl<'a> Given<'a> {
-    /// Splits `text` at its commas; an item without `=` belongs to the key `bare`, where the workload has one.
+    /// Splits `text` at its commas; an item without `=` belongs to the key `bare`, if the workload has one.
     pub(crate) fn split(text: &'a str, bare: Option<&'static str>) -> Self {
         let mut given = Given { pairs: Vec::new(), faults: Vec::new() };
         for item in text.split(',').map(str::trim) {
@@ -51,7 +51,7 @@ impl<'a> Given<'a> {
         Given { pairs: Vec::new(), faults: Vec::new() }
     }
 
-    /// The value of `key`, or its default; notes a fault when it cannot be read.
+    /// The value of `key`, or its default; records an error if it cannot be parsed.
     pub(crate) fn take<T: Value>(&mut self, key: &str, default: &str) -> T {
         let read_default = || T::read(default).expect("each key's default is one of its own values");
         let Some(at) = self.pairs.iter().position(|(name, _)| *name == key) else { return read_default() };
@@ -63,7 +63,7 @@ impl<'a> Given<'a> {
         })
     }
 
-    /// Notes a fault for every key that nobody took.
+    /// Records an error for every unknown key.
     pub(crate) fn finish(&mut self, keys: &[KeyInfo]) {
         for (key, _) in self.pairs.drain(..) {
             let names: Vec<&str> = keys.iter().map(|key| key.name).collect();
@@ -73,7 +73,7 @@ impl<'a> Given<'a> {
     }
 }
 
-/// A set of keys read into typed fields.
+/// A set of keys, parsed into typed fields.
 pub(crate) trait Settings: Sized {
     /// The keys in the order of the canonical text.
     fn keys() -> Vec<KeyInfo>;

@@ -14,13 +14,13 @@ use std::str::FromStr;
 pub struct WorkloadInfo {
     /// The name before the colon.
     pub name: &'static str,
-    /// What it does, in one line.
+    /// One-line description.
     pub summary: &'static str,
     /// The key that a value without a key belongs to (`stand-in:financial1`).
     pub bare_key: Option<&'static str>,
-    /// The generator's own keys, then those that all take that do not react to the device.
+    /// The generator's own keys, then the common keys unless it reacts to the device.
     pub keys: Vec<KeyInfo>,
-    /// Whether it reacts to the device: it paces itself, and ends by itself.
+    /// Whether it reacts to the device; it then sets its own pace and end.
     pub interactive: bool,
 }
 
@@ -32,8 +32,8 @@ pub fn catalogue() -> Vec<WorkloadInfo> {
     all
 }
 
-/// A workload, read and checked. Its text form is canonical: own keys before common ones, each in the order of
-/// [`catalogue`], defaults left out; reading it gives the same workload.
+/// A parsed and validated workload. Its text form is canonical: own keys before common ones, each in the order of
+/// [`catalogue`], defaults left out; parsing it gives the same workload.
 ///
 /// ```
 /// # use flashwright_workload::generate::WorkloadSpec;
@@ -53,7 +53,7 @@ impl WorkloadSpec {
     /// Reads a workload: `name` or `name:key=value,key=value`.
     ///
     /// # Errors
-    /// [`SpecError`] with every fault found.
+    /// [`SpecError`] with every error.
     pub fn parse(text: &str) -> Result<Self, SpecError> {
         let fail = |faults| SpecError { spec: text.to_owned(), faults };
         let (name, rest) = text.split_once(':').map_or((text, None), |(name, rest)| (name, Some(rest)));
@@ -92,7 +92,7 @@ impl WorkloadSpec {
         self.common.pace(self.kind.workload().defaults())
     }
 
-    /// What the user wrote of its pace, such as `depth=8`; none where that was left to the workload.
+    /// The pace that the user wrote, such as `depth=8`; none if it was left to the workload.
     ///
     /// ```
     /// # use flashwright_workload::generate::WorkloadSpec;
@@ -116,14 +116,14 @@ impl WorkloadSpec {
         Kind::is_interactive(self.name())
     }
 
-    /// What reports must call this workload where its name would promise too much: stand-ins say that they are.
+    /// The label of this workload in reports, if its name would promise too much: stand-ins are labelled.
     #[must_use]
     pub fn label(&self) -> Option<String> {
         self.kind.workload().label()
     }
 
-    /// The source of requests on `target`: endless unless `requests` says how many. One that reacts to the device ends by
-    /// itself.
+    /// The source of requests on `target`: endless unless `requests` gives a number. One that reacts to the device ends
+    /// by itself.
     ///
     /// # Errors
     /// [`SpecError`] when the workload does not fit the target.
@@ -138,15 +138,15 @@ impl WorkloadSpec {
             .map_err(|fault| SpecError { spec: self.to_string(), faults: vec![fault] })
     }
 
-    /// For stand-ins: the requests after which the published statistics hold on `target`, that is the length of
-    /// the trace scaled as its footprint is. None for all others, and where the workload does not fit.
+    /// For stand-ins: the requests after which the published statistics hold on `target`, which is the length of the
+    /// trace, scaled like its footprint. None for other workloads, and if the workload does not fit.
     #[must_use]
     pub fn natural_requests(&self, target: &Target) -> Option<u64> {
         let plan = self.plan(target, Seed(0), None).ok()?;
         self.kind.workload().natural_requests(&plan)
     }
 
-    /// What reports must say of this workload on `target`, such as a footprint that was scaled down to fit.
+    /// A note that reports must give about this workload on `target`, such as a footprint that was scaled down to fit.
     #[must_use]
     pub fn notes(&self, target: &Target) -> Vec<String> {
         self.plan(target, Seed(0), None).map_or_else(|_| Vec::new(), |plan| self.kind.workload().notes(&plan))

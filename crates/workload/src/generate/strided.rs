@@ -1,4 +1,4 @@
-//! Equal steps over the space, each pass one request further in, until every place had its turn.
+//! Equal steps over the space; each pass is shifted by one request, until every place is covered.
 //!
 //! With places 0..10 and a step of 4: 0 4 8, 1 5 9, 2 6, 3 7, then from the start.
 

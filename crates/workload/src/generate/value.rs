@@ -2,15 +2,15 @@
 
 use flashwright_block::{Bytes, Nanos, SECTOR_BYTES};
 
-/// A value that a key can take. Reading what [`Value::text`] wrote gives the value back.
+/// A value that a key can take. Parsing the text of [`Value::text`] gives the same value.
 pub(crate) trait Value: Sized + PartialEq {
-    /// What is allowed, for messages and help.
+    /// The allowed values, for messages and help.
     fn allowed() -> String;
     /// The value that `text` names, or none if it is not allowed.
     fn read(text: &str) -> Option<Self>;
-    /// The canonical text; empty where the value is absent.
+    /// The canonical text; empty if the value is absent.
     fn text(&self) -> String;
-    /// The names to choose from, where the value is a choice.
+    /// The names to choose from, if the value is a choice.
     fn names() -> &'static [&'static str] {
         &[]
     }
@@ -123,7 +123,7 @@ impl Value for Nanos {
         "a time with its unit, such as 5s or 2us".into()
     }
     fn read(text: &str) -> Option<Self> {
-        // Two hundred years: what is added to it stays within 64 bits.
+        // Two hundred years: sums with other times stay within 64 bits.
         text.parse().ok().filter(|time: &Nanos| time.0 < u64::MAX / 4)
     }
     fn text(&self) -> String {
@@ -184,7 +184,7 @@ choice! {
 }
 
 choice! {
-    /// What streams requests name for placement.
+    /// The streams that requests name for placement.
     pub enum Streams {
         /// None.
         None = "none",
@@ -206,9 +206,9 @@ choice! {
 choice! {
     /// Yes or no.
     pub enum YesNo {
-        /// It is so.
+        /// Yes.
         Yes = "yes" | "true",
-        /// It is not.
+        /// No.
         No = "no" | "false",
     }
 }

@@ -1,8 +1,8 @@
-//! Zipf's law over chunks of the space, told as "X % of accesses go to the hottest Y % of the space".
+//! Zipf's law over chunks of the space, specified as "X % of accesses go to the hottest Y % of the space".
 //!
-//! Chunk `i` (from 1, hottest first) has weight `i^-alpha`; within a chunk every place is equally likely. X and Y
-//! fix alpha: `share(alpha) = sum over i <= Y n of i^-alpha / sum over i <= n of i^-alpha` rises with alpha, and
-//! bisection finds it. An alias table, 8 bytes a chunk, makes a draw constant time.
+//! Chunk `i` (from 1, hottest first) has weight `i^-alpha`; within a chunk every place is equally likely. X and Y fix
+//! alpha: `share(alpha) = sum over i <= Y n of i^-alpha / sum over i <= n of i^-alpha` rises with alpha, and bisection
+//! finds it. An alias table, 8 bytes per chunk, makes draws constant time.
 
 use super::alias::AliasTable;
 use super::common::{Common, Plan, sectors};
@@ -85,7 +85,7 @@ impl Workload for Zipf {
 
 struct Chunks {
     rng: Rng,
-    /// The stream of each chunk; empty where requests name none. Then that of the last request.
+    /// The placement stream of each chunk; empty if requests name none. Then that of the last request.
     streams: Vec<u16>,
     stream: u16,
     /// Draws the chunk: the permutation is in the order of its weights.

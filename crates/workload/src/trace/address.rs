@@ -7,7 +7,7 @@
 //! | `dense` | the n-th page touched first is page n of the drive; a request over pages that are not neighbours there becomes several | about 20 B a page touched |
 //!
 //! `dense` suits studies of write amplification: holes that a trace never touches would hold no data. A trim does not
-//! touch: what it covers of untouched pages is left out.
+//! touch pages: the untouched pages that it covers are left out.
 
 use flashwright_block::{Bytes, Passes, Request, RequestKind, RequestSource, SECTOR_BYTES, SourceError};
 use std::collections::HashMap;
@@ -59,7 +59,7 @@ impl std::str::FromStr for AddressMap {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MapError {
-    /// No map has that name.
+    /// The name is unknown.
     #[error("there is no address map {found:?}; known: wrap, reject, dense")]
     Unknown {
         /// As the user wrote it.
@@ -119,10 +119,10 @@ impl From<MapError> for SourceError {
     }
 }
 
-/// What a map did so far.
+/// The counts of a map so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct MapReport {
-    /// Requests taken in.
+    /// Requests mapped.
     pub requests: u64,
     /// Requests moved because they lay past the end of the drive (`wrap`).
     pub wrapped: u64,
@@ -169,7 +169,7 @@ impl<S: RequestSource> Mapped<S> {
         Ok(Mapped { inner, map, device_sectors, taken, ready, next: 0, failure: None, dense, report })
     }
 
-    /// What the map did so far.
+    /// The counts so far.
     #[must_use]
     pub fn report(&self) -> MapReport {
         self.report
@@ -181,7 +181,7 @@ impl<S: RequestSource> Mapped<S> {
         &self.inner
     }
 
-    /// The source inside, for good.
+    /// Unwraps the inner source.
     #[must_use]
     pub fn into_inner(self) -> S {
         self.inner
@@ -234,7 +234,7 @@ impl<S: RequestSource> Mapped<S> {
         Ok(())
     }
 
-    /// Takes requests from inside and maps them; a failure is kept until what precedes it has been handed out.
+    /// Takes requests from the inner source and maps them; an error is kept until the requests before it were returned.
     fn refill(&mut self, at_most: usize) {
         self.ready.clear();
         self.next = 0;
@@ -277,7 +277,7 @@ impl<S: RequestSource> RequestSource for Mapped<S> {
         Ok(count)
     }
 
-    /// Splits make more requests of fewer, so only a map that never splits knows.
+    /// Splitting increases the number of requests, so only a map that never splits knows.
     fn remaining(&self) -> Option<u64> {
         let ready = (self.ready.len() - self.next) as u64;
         let inner = if self.map == AddressMap::Reject { self.inner.remaining() } else { None };
@@ -288,7 +288,7 @@ impl<S: RequestSource> RequestSource for Mapped<S> {
         self.inner.progress()
     }
 
-    /// Pages keep their places, and requests are counted anew.
+    /// Pages keep their places, and the request count restarts.
     fn start_over(&mut self, passes: Passes) -> Result<bool, SourceError> {
         let starts = self.inner.start_over(passes)?;
         if starts {
@@ -347,7 +347,7 @@ impl Dense {
     }
 }
 
-/// Spreads page numbers by one multiplication; they come from files of our user, not from an adversary.
+/// Spreads page numbers by one multiplication; they come from the user's files, not from an adversary.
 #[derive(Default)]
 pub(crate) struct PageHasher(u64);
 

@@ -1,4 +1,5 @@
-//! Writes traces: beside the target first, then in its place, so that nothing half-written is ever found there.
+//! Writes traces: first to a temporary file next to the target, which then replaces it, so that the target is never
+//! half-written.
 
 use super::devices;
 use super::error::TraceError;
@@ -11,7 +12,7 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// What a Flashwright trace says of itself; other formats have no place for it.
+/// The description in a Flashwright trace; other formats have no place for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TraceLabel {
     /// What it is, such as `recorded: pgbench on ext4` or `stand-in: Financial1`.
@@ -22,7 +23,7 @@ pub struct TraceLabel {
     pub origin: String,
 }
 
-/// What a conversion did, and what the new format could not hold.
+/// The result of a conversion, and what the new format could not hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct ConvertReport {
     /// Requests written.
@@ -31,13 +32,13 @@ pub struct ConvertReport {
     pub dropped_trims: u64,
     /// Flushes left out because the format has none.
     pub dropped_flushes: u64,
-    /// Arrivals cut down because the format's times are coarser.
+    /// Arrivals rounded down because the format's times are coarser.
     pub rounded_times: u64,
     /// Writes whose force-unit-access was lost.
     pub lost_fua: u64,
     /// Requests whose process or stream was lost.
     pub lost_process: u64,
-    /// What was met while reading.
+    /// The counts of the reader.
     pub read: TraceStats,
 }
 
@@ -70,9 +71,9 @@ impl TraceWriter {
         if target.is_dir() {
             return Err(TraceError::Directory { path: target.to_owned() });
         }
-        // The file that is written takes the target's place: a pipe or a device must not lose its own.
+        // The written file replaces the target, which must not happen to a pipe or a device.
         if target.exists() && !target.is_file() {
-            return Err(fail(std::io::Error::other("no plain file; name a file to write")));
+            return Err(fail(std::io::Error::other("not a regular file; name a file to write")));
         }
         let real = fs::canonicalize(target).unwrap_or_else(|_| target.to_owned());
         let path = partial_path(&real).map_err(fail)?;
@@ -96,7 +97,7 @@ impl TraceWriter {
     /// Appends a request. Arrivals must not decrease.
     ///
     /// # Errors
-    /// [`TraceError`] if the disk refuses, or the request is out of order.
+    /// [`TraceError`] if writing fails, or the request is out of order.
     pub fn write(&mut self, request: &Request) -> Result<(), TraceError> {
         if request.arrival < self.last {
             let what = format!("arrives at {}, before its predecessor at {}", request.arrival, self.last);
@@ -121,10 +122,10 @@ impl TraceWriter {
         }
     }
 
-    /// Completes the file and puts it in its place.
+    /// Completes the file and renames it to the target.
     ///
     /// # Errors
-    /// [`TraceError`] if the disk refuses, or nothing was written.
+    /// [`TraceError`] if writing fails, or nothing was written.
     pub fn finish(mut self) -> Result<ConvertReport, TraceError> {
         if self.report.written == 0 {
             let (trims, flushes) = (self.report.dropped_trims, self.report.dropped_flushes);
@@ -140,14 +141,14 @@ impl TraceWriter {
     }
 }
 
-/// The file beside the target; gone when this is dropped, unless it was renamed.
+/// The temporary file next to the target; dropping this removes it, unless it was renamed.
 struct Partial {
     path: PathBuf,
 }
 
 impl Drop for Partial {
     fn drop(&mut self) {
-        // After the rename there is nothing to remove, which is no failure.
+        // After the rename there is nothing to remove, which is not an error.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -164,11 +165,11 @@ fn partial_path(target: &Path) -> std::io::Result<PathBuf> {
 
 /// Reads `from` as `options` say and writes it to `to` in the format called `format`.
 ///
-/// The devices of the trace become one address space, laid out as `options` say. A Flashwright trace keeps their
-/// names and spans, and `label`; empty parts of it are taken from the trace read.
+/// The devices of the trace become one address space, laid out as `options` say. A Flashwright trace keeps their names
+/// and spans, and `label`; empty parts of it are taken from the input trace.
 ///
 /// # Errors
-/// [`TraceError`]; `to` is then as it was.
+/// [`TraceError`]; `to` is then unchanged.
 pub fn convert(
     from: impl AsRef<Path>,
     to: impl AsRef<Path>,

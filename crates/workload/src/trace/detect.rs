@@ -1,15 +1,15 @@
-//! Which format a trace is in: told from its content, never from its name.
+//! Detects the format of a trace from its content, never from its name.
 
 use super::error::TraceError;
 use super::formats::{self, Format};
 use super::input::Input;
 use std::path::Path;
 
-/// How much of a file is looked at.
+/// Bytes of a file that are examined.
 const HEAD_BYTES: usize = 1 << 16;
-/// How many lines of it are tried.
+/// Lines of it that are tried.
 const HEAD_LINES: usize = 400;
-/// How much of an unknown file is shown.
+/// Bytes of an unknown file that are shown.
 const SHOWN_BYTES: usize = 60;
 
 /// Whether a format fits the beginning of a file.
@@ -19,7 +19,7 @@ pub(crate) enum Verdict {
     No,
     /// It fits, and so may another.
     Maybe,
-    /// It fits, and nothing else means the same thing.
+    /// It fits, and no other format can.
     Fits,
 }
 
@@ -53,22 +53,22 @@ impl<'a> Head<'a> {
             .take(HEAD_LINES)
     }
 
-    /// Whether the first line begins with `text`, blanks before it aside.
+    /// Whether the first line begins with `text`, after leading blanks.
     pub(crate) fn begins(&self, text: &[u8]) -> bool {
         self.bytes.trim_ascii_start().starts_with(text)
     }
 }
 
-/// The format of the trace at `path`, told from its content.
+/// The format of the trace at `path`, detected from its content.
 ///
 /// # Errors
-/// [`TraceError::UnknownContent`] if none fits, [`TraceError::Ambiguous`] if several do, and whatever opening and
-/// reading the file may meet.
+/// [`TraceError::UnknownContent`] if none fits, [`TraceError::Ambiguous`] if several do, and any error of opening and
+/// reading the file.
 pub fn detect(path: impl AsRef<Path>) -> Result<&'static Format, TraceError> {
     detect_in(&mut Input::open(path.as_ref())?)
 }
 
-/// The format named, or the one that the content tells.
+/// The named format, or the one detected from the content.
 pub(crate) fn choose(input: &mut Input, name: Option<&str>) -> Result<&'static Format, TraceError> {
     match name {
         Some(name) => formats::find(name),

@@ -1,4 +1,4 @@
-//! Where the devices of a trace lie in the one address space that comes out.
+//! The layout of a trace's devices in the single address space of its requests.
 
 use super::error::TraceError;
 use super::formats::{Format, Setup};
@@ -13,7 +13,7 @@ const ALIGN_SECTORS: u64 = 8;
 /// Records decoded at once.
 pub(crate) const BATCH: usize = 4096;
 
-/// One device that was met.
+/// One device of the trace.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     taken: bool,
@@ -28,14 +28,14 @@ struct Place {
 pub(crate) struct Places {
     path: PathBuf,
     filter: DeviceFilter,
-    /// The devices laid out end to end; `None` where all lie at 0.
+    /// The devices laid out end to end; `None` if all start at 0.
     plan: Option<Vec<DeviceSpan>>,
     /// By index of the device table.
     places: Vec<Place>,
 }
 
 impl Places {
-    /// Lays the devices out as `options` say; `known` is what the file itself says of them.
+    /// Lays out the devices as set in `options`; `known` is the file's own information.
     pub(crate) fn new(
         path: &Path,
         options: &TraceOptions,
@@ -53,7 +53,7 @@ impl Places {
         Ok(Places { path: path.to_owned(), filter, plan, places: Vec::new() })
     }
 
-    /// Where `record` lies, or `None` if its device is filtered out.
+    /// The position of `record`, or `None` if its device is filtered out.
     #[inline]
     pub(crate) fn place(&mut self, record: &Record, names: &DeviceTable) -> Result<Option<u64>, TraceError> {
         let at = record.device as usize;
@@ -78,11 +78,12 @@ impl Places {
     #[cold]
     fn beyond(&self, at: usize, end: u64, names: &DeviceTable) -> Result<Option<u64>, TraceError> {
         let (name, span) = (&names.names()[at], self.places[at].span);
-        let what = format!("device {name} reaches sector {end}, past the {span} sectors laid out for it; give it more");
+        let what =
+            format!("device {name} reaches sector {end}, beyond the {span} sectors of its span; give it a larger span");
         Err(TraceError::Layout { path: self.path.clone(), what })
     }
 
-    /// Gives the devices that are new in `names` their places.
+    /// Assigns places to new devices in `names`.
     #[cold]
     fn meet(&mut self, names: &DeviceTable) -> Result<(), TraceError> {
         for name in &names.names()[self.places.len()..] {
@@ -93,7 +94,7 @@ impl Places {
                 Some(Some(device)) => (device.base_sector, device.sectors),
                 Some(None) if !taken => (0, 0),
                 Some(None) => {
-                    let what = format!("no span is given for device {name}; give one, or none for any device");
+                    let what = format!("no span is given for device {name}; give spans for all devices or for none");
                     return Err(TraceError::Layout { path: self.path.clone(), what });
                 }
             };
@@ -102,7 +103,7 @@ impl Places {
         Ok(())
     }
 
-    /// The devices: as laid out, or as met so far.
+    /// The devices: as laid out, or as seen so far.
     pub(crate) fn devices(&self, names: &DeviceTable) -> Vec<DeviceSpan> {
         if let Some(plan) = &self.plan {
             return plan.clone();
@@ -133,7 +134,7 @@ fn given(span: &DeviceSpan) -> KnownDevice {
     KnownDevice { name: span.name.clone(), span_sectors: span.sectors, requests: 0 }
 }
 
-/// Puts the devices that `filter` takes end to end.
+/// Places the devices that `filter` selects end to end.
 fn concatenate(path: &Path, devices: Vec<KnownDevice>, filter: &DeviceFilter) -> Result<Vec<DeviceSpan>, TraceError> {
     check_wanted(path, &devices, filter)?;
     let mut base = 0u64;
@@ -153,7 +154,7 @@ fn concatenate(path: &Path, devices: Vec<KnownDevice>, filter: &DeviceFilter) ->
 /// Devices shown in an error, at most.
 const SHOWN_DEVICES: usize = 20;
 
-/// A name that no device has is a slip of the pen, not a wish for fewer requests.
+/// A name that no device has is a typing error, not a request for fewer requests.
 fn check_wanted(path: &Path, devices: &[KnownDevice], filter: &DeviceFilter) -> Result<(), TraceError> {
     let DeviceFilter::Only(wanted) = filter else { return Ok(()) };
     for name in wanted {
@@ -197,7 +198,7 @@ pub(crate) fn scan(path: &Path, format: &Format, setup: &Setup) -> Result<Vec<Kn
     Ok(devices)
 }
 
-/// Text with its numbers by value: `disk2` before `disk10`.
+/// Sort key of a text with numbers by value: `disk2` before `disk10`.
 fn natural(a: &str, b: &str) -> Ordering {
     let (mut left, mut right) = (a, b);
     while let (Some(l), Some(r)) = (left.chars().next(), right.chars().next()) {

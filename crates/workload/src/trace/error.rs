@@ -1,15 +1,15 @@
-//! What can be wrong with a trace, said so that the user can mend it: where, what was found, what to try.
+//! Errors of traces, which tell the user where the problem is, what was found and what to try.
 
 use flashwright_block::SourceError;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What went wrong while a trace was opened, read, mapped or written.
+/// An error of opening, reading, mapping or writing a trace.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TraceError {
-    /// One field of one line is not what the format says.
+    /// A field of a line does not match the format.
     #[error("{path}:{line}: field {field}: found {found:?}, expected {expected}", path = .path.display())]
     Field {
         /// The file.
@@ -18,12 +18,12 @@ pub enum TraceError {
         line: u64,
         /// Name of the field in the format.
         field: &'static str,
-        /// The text as it stands in the file, shortened if long.
+        /// The text in the file, shortened if long.
         found: String,
-        /// What would have been right.
+        /// What was expected.
         expected: &'static str,
     },
-    /// One record of a binary trace is not what the format says.
+    /// A record of a binary trace does not match the format.
     #[error("{path}: record {record}: {what}", path = .path.display())]
     Record {
         /// The file.
@@ -33,7 +33,7 @@ pub enum TraceError {
         /// What was found and what was expected.
         what: String,
     },
-    /// The file ends in the middle of something.
+    /// The file is truncated.
     #[error("{path}: the file is cut short: it ends in the middle of {what}; copy or download it again", path = .path.display())]
     Truncated {
         /// The file.
@@ -48,17 +48,17 @@ pub enum TraceError {
         path: PathBuf,
         /// Name of the compression.
         compression: &'static str,
-        /// What the decompressor said.
+        /// The error of the decompressor.
         source: Arc<io::Error>,
     },
-    /// The operating system refused.
+    /// An operating-system error.
     #[error("{path}: cannot {action}: {source}", path = .path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// What was tried.
+        /// The attempted action.
         action: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: Arc<io::Error>,
     },
     /// The path names a directory.
@@ -67,13 +67,13 @@ pub enum TraceError {
         /// The path.
         path: PathBuf,
     },
-    /// There is nothing in the file.
+    /// The file is empty.
     #[error("{path}: the file is empty", path = .path.display())]
     Empty {
         /// The file.
         path: PathBuf,
     },
-    /// No format knows the content.
+    /// No format matches the content.
     #[error("{path}: in no known format (tried {tried}); it begins with {begins:?}. Name the format with --format if it is one of these", path = .path.display())]
     UnknownContent {
         /// The file.
@@ -83,15 +83,15 @@ pub enum TraceError {
         /// The first bytes, printable.
         begins: String,
     },
-    /// Several formats fit the content and nothing tells them apart.
-    #[error("{path}: could be {could_be}: say which with --format", path = .path.display())]
+    /// Several formats fit the content and can't be distinguished.
+    #[error("{path}: could be {could_be}: choose one with --format", path = .path.display())]
     Ambiguous {
         /// The file.
         path: PathBuf,
         /// Names of the formats that fit.
         could_be: String,
     },
-    /// No format has that name.
+    /// The format name is unknown.
     #[error("there is no trace format {name:?}{hint}; known: {known}")]
     UnknownFormat {
         /// As the user wrote it.
@@ -109,15 +109,15 @@ pub enum TraceError {
         /// Names of the formats that can be written.
         writable: String,
     },
-    /// The file was read to its end and gave no request.
+    /// The file has no request.
     #[error("{path}: no request in the whole trace: {why}", path = .path.display())]
     NothingMatched {
         /// The file.
         path: PathBuf,
-        /// What was there instead.
+        /// What was found instead.
         why: String,
     },
-    /// The devices of the trace cannot be laid out as asked.
+    /// The devices of the trace cannot be laid out as requested.
     #[error("{path}: {what}", path = .path.display())]
     Layout {
         /// The file.
@@ -125,25 +125,25 @@ pub enum TraceError {
         /// What does not fit, and what to try.
         what: String,
     },
-    /// An option has a value that makes no sense.
+    /// An option has an invalid value.
     #[error("trace option {option}: found {found}, expected {expected}")]
     Option {
         /// Name of the option.
         option: &'static str,
         /// The value given.
         found: String,
-        /// What would have been right.
+        /// What was expected.
         expected: &'static str,
     },
 }
 
 impl TraceError {
-    /// An operating-system failure, with what was being done.
+    /// An operating-system error, with the attempted action.
     pub(crate) fn io(path: &Path, action: &'static str, source: io::Error) -> Self {
         TraceError::Io { path: path.to_owned(), action, source: Arc::new(source) }
     }
 
-    /// A fault in record `record` of a binary trace.
+    /// An error in record `record` of a binary trace.
     pub(crate) fn record(path: &Path, record: u64, what: impl Into<String>) -> Self {
         TraceError::Record { path: path.to_owned(), record, what: what.into() }
     }

@@ -9,7 +9,7 @@ use std::io::{self, Seek, SeekFrom, Write};
 pub(crate) const MAGIC: [u8; 8] = *b"\x89FWT\r\n\x1a\n";
 /// The version that is written.
 const VERSION: u32 = 2;
-/// The first version, in which some bytes are in no checksum; it is read as it ever was.
+/// The first version, in which some bytes are not covered by a checksum; it can still be read.
 const FIRST_VERSION: u32 = 1;
 const PROLOGUE_BYTES: usize = 28;
 /// The prologue up to its checksum.
@@ -19,9 +19,9 @@ const COUNT_AT: u64 = 16;
 /// The count of a file that was never finished.
 const UNFINISHED: u64 = u64::MAX;
 const HEADER_MAX_BYTES: usize = 1 << 24;
-/// Requests in a chunk, at most.
+/// Largest number of requests in a chunk.
 const CHUNK: usize = 65_536;
-/// Bytes of a request in the columns, at most: varints of 64, 64, 32, 32 and 32 bits and the kind.
+/// Largest number of bytes of a request in the columns: varints of 64, 64, 32, 32 and 32 bits and the kind.
 const ROW_MAX_BYTES: usize = 10 + 10 + 5 + 1 + 5 + 5;
 const LEVEL: i32 = 7;
 const FUA: u8 = 4;
@@ -34,14 +34,14 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes were cut"))
 }
 
-/// CRC of bytes that follow on what the checksum `chain` stands for.
+/// CRC of bytes that follow those covered by the checksum `chain`.
 fn chained(chain: u32, parts: &[&[u8]]) -> u32 {
     let mut hasher = crc32fast::Hasher::new_with_initial(chain);
     parts.iter().for_each(|part| hasher.update(part));
     hasher.finalize()
 }
 
-/// How chunks are checked: each alone in the first version, since then each on top of all that stands before it.
+/// How chunks are checked: independently in version 1, later chained with everything before them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Check {
     Alone,
@@ -49,7 +49,7 @@ pub(crate) enum Check {
 }
 
 impl Check {
-    /// Whether `crc` is that of a chunk's head and content, or of the footer; goes on to the next.
+    /// Whether `crc` matches a chunk's head and content, or the footer; advances the chain.
     fn passes(&mut self, head: &[u8], packed: &[u8], crc: u32) -> bool {
         match self {
             Self::Alone => crc32fast::hash(if packed.is_empty() { head } else { packed }) == crc,
@@ -61,17 +61,13 @@ impl Check {
     }
 }
 
-/// Reads prologue and header; tells also how to check what follows.
+/// Reads prologue and header; also returns how to check the rest.
 pub(crate) fn read_header(input: &mut Input) -> Result<(About, Check), TraceError> {
     let path = input.path().to_owned();
     let cut = || TraceError::Truncated { path: path.clone(), what: "the header" };
     let prologue = input.take(PROLOGUE_BYTES, "the header")?.ok_or_else(cut)?;
     if !prologue.starts_with(&MAGIC) {
-        return Err(TraceError::record(
-            &path,
-            0,
-            "this is no .fwt file, or a damaged one: its first eight bytes differ",
-        ));
+        return Err(TraceError::record(&path, 0, "not a .fwt file, or damaged: its first eight bytes differ"));
     }
     let prologue: [u8; PROLOGUE_BYTES] = prologue.try_into().expect("so many were taken");
     let (version, length) = (u32_at(&prologue, 8), u32_at(&prologue, 12) as usize);
@@ -94,7 +90,7 @@ pub(crate) fn read_header(input: &mut Input) -> Result<(About, Check), TraceErro
         return Err(TraceError::record(&path, 0, what));
     }
     if requests == UNFINISHED {
-        return Err(TraceError::Truncated { path, what: "writing: its writer never finished it" });
+        return Err(TraceError::Truncated { path, what: "writing: it was never finished" });
     }
     let mut about = parse_header(&String::from_utf8_lossy(header));
     about.requests = Some(requests);
@@ -241,7 +237,7 @@ fn unpack(raw: &[u8], count: usize, rows: &mut Vec<Request>) -> Option<()> {
         row.arrival = Nanos(arrival);
     }
     for row in rows.iter_mut() {
-        // For now the distance from the previous end; lengths come next.
+        // First the distance from the previous end; the lengths follow.
         row.first_sector = column.zigzag()? as u64;
     }
     let mut end = 0u64;
@@ -316,7 +312,7 @@ pub(crate) struct FwtWriter {
     /// The prologue up to its checksum, and the checksum of the header.
     prologue: [u8; PROLOGUE_CHECKED],
     header: u32,
-    /// The checksum of all that is written of header and chunks.
+    /// The checksum of the header and all chunks written so far.
     chain: u32,
 }
 

@@ -1,4 +1,4 @@
-//! What is in a trace: the figures that papers print of theirs.
+//! Summary of a trace: the figures that papers give of theirs.
 
 use super::address::PageHasher;
 use super::error::TraceError;
@@ -9,13 +9,13 @@ use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 use std::path::Path;
 
-/// A summary of a trace. Memory while it is made is proportional to the distinct pages that the trace touches,
-/// about 1 B a page where they lie together and up to 50 B where they lie alone.
+/// A summary of a trace. Computing it takes memory proportional to the distinct pages that the trace touches, about 1 B
+/// per page if they are adjacent and up to 50 B if they are isolated.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct TraceInfo {
     /// Name of the format.
     pub format: String,
-    /// What a Flashwright trace calls itself.
+    /// The label of a Flashwright trace.
     pub label: String,
     /// Free text of a Flashwright trace.
     pub note: String,
@@ -53,9 +53,9 @@ pub struct TraceInfo {
     pub pages: u64,
     /// Distinct 4 KiB pages written.
     pub pages_written: u64,
-    /// Of those, written at least twice (updated at least once).
+    /// Pages written at least twice (updated at least once).
     pub pages_written_twice: u64,
-    /// Of those, written at least three times (updated more than once).
+    /// Pages written at least three times (updated more than once).
     pub pages_written_thrice: u64,
     /// Share of written pages that are written at least twice, in percent.
     pub pages_written_twice_percent: f64,
@@ -67,17 +67,17 @@ pub struct TraceInfo {
     pub end_byte: u64,
     /// The devices, with requests and span.
     pub devices: Vec<DeviceSpan>,
-    /// What was met besides requests.
+    /// The counts of the reader.
     pub stats: TraceStats,
 }
 
 /// Pages are counted in this size.
 const PAGE_SECTORS: u64 = 4096 / SECTOR_BYTES;
-/// Requests read at once.
+/// Requests read per batch.
 const BATCH: usize = 4096;
 
 impl TraceInfo {
-    /// Reads the whole trace at `path` and sums it up. Devices are always laid end to end here.
+    /// Reads the whole trace at `path` and summarises it. Devices are always laid end to end here.
     ///
     /// # Errors
     /// As [`TraceReader::open`] and [`TraceReader::read`].
@@ -86,7 +86,7 @@ impl TraceInfo {
         Self::read(&mut TraceReader::open(path, &options)?)
     }
 
-    /// Sums up what is still to come of `reader`.
+    /// Summarises the rest of `reader`.
     ///
     /// # Errors
     /// As [`TraceReader::read`].

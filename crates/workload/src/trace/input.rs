@@ -1,4 +1,4 @@
-//! Bytes of a trace file, decompressed in a stream, in one large buffer that lines are cut from.
+//! The decompressed byte stream of a trace file, in one large buffer that lines are slices of.
 //!
 //! ```text
 //! file ─► (gzip | bzip2 | zstd | xz)? ─► buf: [ done | start .. end | free ]   lines and records are slices of it
@@ -14,18 +14,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const BUFFER_BYTES: usize = 1 << 20;
 /// A "line" longer than this is not text.
 const LINE_MAX_BYTES: usize = 8 << 20;
-/// Bytes of the compressed file read at once.
+/// Bytes of the compressed file per read.
 const COMPRESSED_BYTES: usize = 1 << 17;
 
 const GZIP: &[u8] = &[0x1f, 0x8b];
-/// Then a digit, and the first bytes of a block or of the end.
+/// A digit and the first bytes of a block or of the end follow.
 const BZIP2: &[u8] = b"BZh";
 const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 const XZ: &[u8] = &[0xfd, b'7', b'z', b'X', b'Z', 0];
-/// UTF-8's byte order mark, which some programs put before the text that they export.
+/// UTF-8's byte order mark, which some programs put before exported text.
 const MARK: &[u8] = &[0xef, 0xbb, 0xbf];
 
-/// The file, counting what is read of it for progress.
+/// The file, with a count of read bytes for progress.
 struct Counted {
     file: File,
     read_bytes: Arc<AtomicU64>,
@@ -56,7 +56,7 @@ pub(crate) struct Input {
 }
 
 impl Input {
-    /// Opens a file, plain or compressed; its first bytes tell which. A byte order mark is skipped.
+    /// Opens a file, plain or compressed, as its first bytes show. A byte order mark is skipped.
     pub(crate) fn open(path: &Path) -> Result<Self, TraceError> {
         let fail = |source| TraceError::io(path, "open the trace", source);
         let mut file = File::open(path).map_err(fail)?;
@@ -102,7 +102,7 @@ impl Input {
         self.regular
     }
 
-    /// Share of the file that has been read, where its size is known.
+    /// Share of the file that has been read, if its size is known.
     #[allow(clippy::cast_precision_loss)] // a share, for display
     pub(crate) fn progress(&self) -> Option<f64> {
         let unread = if self.compression.is_none() { (self.end - self.start) as u64 } else { 0 };
@@ -110,7 +110,7 @@ impl Input {
         (self.file_bytes > 0).then(|| (read as f64 / self.file_bytes as f64).min(1.0))
     }
 
-    /// The first `at_most` bytes (fewer if the file is shorter) and whether they are all there is. Takes nothing.
+    /// The first `at_most` bytes (fewer if the file is shorter) and whether they are the whole file. Consumes nothing.
     pub(crate) fn head(&mut self, at_most: usize) -> Result<(&[u8], bool), TraceError> {
         while self.end - self.start < at_most && !self.ended {
             self.refill("the trace")?;
@@ -135,7 +135,7 @@ impl Input {
                 return Ok(self.last_line());
             }
             if searched > LINE_MAX_BYTES {
-                return Err(TraceError::record(&self.path, 1, "a line of more than 8 MiB; this is no text trace"));
+                return Err(TraceError::record(&self.path, 1, "a line of more than 8 MiB; this is not a text trace"));
             }
             self.refill("a line")?;
         }
@@ -163,7 +163,7 @@ impl Input {
         Ok(Some(&self.buf[first..self.start]))
     }
 
-    /// Reads more behind what is there, moving or growing the buffer if it is full.
+    /// Reads more bytes after the existing ones, moving or growing the buffer if it is full.
     #[cold]
     fn refill(&mut self, what: &'static str) -> Result<(), TraceError> {
         self.buf.copy_within(self.start..self.end, 0);
@@ -199,7 +199,7 @@ fn without_return(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-/// Three letters alone could begin a text.
+/// Three letters alone could also begin a text.
 fn is_bzip2(magic: &[u8]) -> bool {
     let rest = magic.strip_prefix(BZIP2).filter(|rest| rest.first().is_some_and(u8::is_ascii_digit));
     rest.is_some_and(|rest| matches!(rest.get(1..3), Some(&[0x31, 0x41] | &[0x17, 0x72])))

@@ -1,8 +1,9 @@
 //! Traces of real machines: readers, writers, address mapping and a summary.
 //!
 //! A trace is a file, plain or compressed with gzip, bzip2, zstd or xz, in one of the formats of [`formats()`].
-//! Compression and format are told from the content. [`TraceReader`] streams it as [`flashwright_block::Request`]s in constant
-//! memory; [`Mapped`] fits its addresses to a drive; [`TraceInfo`] sums it up; [`convert`] writes it anew.
+//! Compression and format are detected from the content. [`TraceReader`] streams it as [`flashwright_block::Request`]s
+//! in constant memory; [`Mapped`] fits its addresses to a drive; [`TraceInfo`] summarises it; [`convert`] writes it in
+//! another format.
 //!
 //! ```
 //! use flashwright_block::RequestSource;

@@ -1,9 +1,9 @@
 //! How a trace is to be read.
 
-/// How a trace is to be read. The default reads every device, lays them end to end and stops at the first bad line.
+/// How to read a trace. The default reads every device, lays them end to end and stops at the first bad line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceOptions {
-    /// Name of the format to insist on; told from the content if `None`.
+    /// Name of the required format; detected from the content if `None`.
     pub format: Option<String>,
     /// Count and skip lines that cannot be read instead of stopping at the first.
     pub skip_bad_lines: bool,
@@ -37,7 +37,7 @@ pub enum DeviceFilter {
     /// All of them.
     #[default]
     All,
-    /// Those of these names, as `trace info` shows them: `"3"` for an ASU, `"proxy.0"` for an MSR disk.
+    /// Devices with these names, as `trace info` shows them: `"3"` for an ASU, `"proxy.0"` for an MSR disk.
     Only(Vec<String>),
 }
 
@@ -45,7 +45,7 @@ impl DeviceFilter {
     pub(crate) fn takes(&self, name: &str) -> bool {
         match self {
             DeviceFilter::All => true,
-            // MSR disks may be written as they stand in the file, "proxy,0".
+            // MSR disks may also be written as in the file, "proxy,0".
             DeviceFilter::Only(names) => names.iter().any(|wanted| wanted == name || wanted.replace(',', ".") == name),
         }
     }
@@ -54,31 +54,31 @@ impl DeviceFilter {
 /// How the address spaces of several devices become one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Layout {
-    /// One behind the other, in order of their names (numbers by value), each as long as its highest address says,
-    /// rounded up to 4 KiB. Unless spans are given or the file knows them, this takes a first pass over the file.
+    /// End to end, in order of their names (numbers by value), each up to its highest address, rounded up to 4 KiB.
+    /// Unless spans are given or stored in the file, this takes a first pass over the file.
     #[default]
     Concatenate,
     /// All from address 0, as if they were one device. One pass.
     Overlay,
 }
 
-/// A device of a trace, its place in the address space that requests come out with, and its size.
+/// A device of a trace, its place in the common address space, and its size.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct DeviceSpan {
     /// Its name in the trace.
     pub name: String,
-    /// Where its sector 0 lies. Ignored in [`TraceOptions::spans`].
+    /// The place of its sector 0. Ignored in [`TraceOptions::spans`].
     pub base_sector: u64,
-    /// Its length in 512 B sectors: what it is laid out with, or the highest address met so far.
+    /// Its length in 512 B sectors: its span, or the highest address seen so far.
     pub sectors: u64,
-    /// Its requests in the whole trace where known, else those read so far. Ignored in [`TraceOptions::spans`].
+    /// Its requests in the whole trace if known, else those read so far. Ignored in [`TraceOptions::spans`].
     pub requests: u64,
 }
 
-/// What a reader met so far.
+/// The counts of a reader so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct TraceStats {
-    /// Requests handed out.
+    /// Requests returned.
     pub requests: u64,
     /// Lines that could not be read and were skipped.
     pub bad_lines: u64,

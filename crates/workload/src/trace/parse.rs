@@ -1,8 +1,8 @@
-//! Fields, integers and decimals straight from bytes: no allocation, no floats, nothing that can panic.
+//! Parses fields, integers and decimals from bytes: no allocation, no floats, no panics.
 
 use super::record::SECTOR;
 
-/// A field that is not what the format says; the caller adds file and line.
+/// A field that does not match the format; the caller adds file and line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct BadField {
     pub(crate) field: &'static str,
@@ -10,10 +10,10 @@ pub(crate) struct BadField {
     pub(crate) expected: &'static str,
 }
 
-/// The error is boxed so that the good path returns in registers.
+/// The error is boxed so that success returns in registers.
 pub(crate) type Parsed<T> = Result<T, Box<BadField>>;
 
-/// Text of a field shown in an error, at most.
+/// Longest text of a field that is shown in an error.
 const SHOWN_BYTES: usize = 60;
 
 /// The error for `found` in `field`.
@@ -62,7 +62,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// What has not been split yet.
+    /// The rest that has not been split yet.
     pub(crate) fn rest(&self) -> &'a [u8] {
         self.rest.unwrap_or(b"")
     }
@@ -177,7 +177,7 @@ const POWERS: [u64; 20] = {
     powers
 };
 
-/// A decimal number of units of `10^unit_digits` ns, as whole nanoseconds: exact, digits below 1 ns are cut off.
+/// A decimal number of units of `10^unit_digits` ns, as whole nanoseconds: exact, digits below 1 ns are dropped.
 #[inline]
 pub(crate) fn decimal_time(field: &'static str, text: &[u8], unit_digits: usize) -> Parsed<u64> {
     match decimal(text, unit_digits) {
@@ -242,7 +242,7 @@ pub(crate) fn byte_range(offset: u64, length: u64) -> Option<(u64, u32)> {
     Some((first, u32::try_from(end - first).ok()?))
 }
 
-/// The sectors of a request whose offset and length stand in bytes.
+/// The sectors of a request whose offset and length are in bytes.
 #[inline]
 pub(crate) fn bytes(offset: &[u8], length: &[u8]) -> Parsed<(u64, u32)> {
     let at = whole("offset", offset)?;

@@ -21,8 +21,8 @@ use std::path::{Path, PathBuf};
 
 /// A trace as a stream of requests.
 ///
-/// Arrivals start at 0 and never decrease; what stands out of order in the file is moved up to its predecessor's
-/// time and counted. A trace without any request is an error, never an empty stream.
+/// Arrivals start at 0 and never decrease; an out-of-order request gets its predecessor's time and is counted. A trace
+/// without any request is an error, never an empty stream.
 pub struct TraceReader {
     path: PathBuf,
     format: &'static Format,
@@ -48,7 +48,7 @@ impl TraceReader {
     ///
     /// # Errors
     /// [`TraceError`] if the file cannot be read, is in no known format, or the options do not fit it. With
-    /// [`super::Layout::Concatenate`] the first pass reports whatever is malformed anywhere in the file.
+    /// [`super::Layout::Concatenate`] the first pass reports malformed input anywhere in the file.
     pub fn open(path: impl AsRef<Path>, options: &TraceOptions) -> Result<Self, TraceError> {
         let path = path.as_ref();
         let clock = Clock::new(options.time_scale)?;
@@ -94,13 +94,13 @@ impl TraceReader {
         self.format
     }
 
-    /// What a Flashwright trace calls itself, such as `recorded: pgbench on ext4`; empty for other formats.
+    /// The label of a Flashwright trace, such as `recorded: pgbench on ext4`; empty for other formats.
     #[must_use]
     pub fn label(&self) -> &str {
         &self.about.label
     }
 
-    /// Free text that a Flashwright trace carries; empty for other formats.
+    /// Free text of a Flashwright trace; empty for other formats.
     #[must_use]
     pub fn note(&self) -> &str {
         &self.about.note
@@ -112,13 +112,13 @@ impl TraceReader {
         if self.about.origin.is_empty() { self.format.name() } else { &self.about.origin }
     }
 
-    /// The devices that are read: all, once they are laid out end to end; else those met so far.
+    /// The devices that are read: all if they are laid out end to end, else those seen so far.
     #[must_use]
     pub fn devices(&self) -> Vec<DeviceSpan> {
         self.places.devices(&self.names)
     }
 
-    /// What was met so far besides requests.
+    /// The counts so far.
     #[must_use]
     pub fn stats(&self) -> TraceStats {
         TraceStats {
@@ -132,16 +132,16 @@ impl TraceReader {
         }
     }
 
-    /// Appends up to `at_most` requests and says how many; 0 at the end.
+    /// Appends up to `at_most` requests and returns their number; 0 at the end.
     ///
     /// # Errors
-    /// [`TraceError`] where the trace is malformed or ends too early; what stands before the fault is handed out
-    /// first. The same error comes again if the call is repeated.
+    /// [`TraceError`] if the trace is malformed or ends too early; requests before the error are returned first.
+    /// Repeating the call returns the same error.
     pub fn read(&mut self, batch: &mut Vec<Request>, at_most: usize) -> Result<usize, TraceError> {
         self.read_each(at_most, |request, _| batch.push(request))
     }
 
-    /// Like [`TraceReader::read`], handing each request with its device's number (in order of first appearance).
+    /// Like [`TraceReader::read`], with the device number of each request (in order of first appearance).
     pub(crate) fn read_each(
         &mut self,
         at_most: usize,
@@ -183,14 +183,15 @@ impl TraceReader {
         }
     }
 
-    /// Nothing after `error` is handed out.
+    /// Nothing after `error` is returned.
     fn fail(&mut self, error: TraceError) {
         self.records.clear();
         self.next = 0;
         self.failure = Some(error);
     }
 
-    /// Decodes the next batch; false if there is none or `count` requests are to be handed out before an error.
+    /// Decodes the next batch; returns false if there is none, or if `count` requests have to be returned before an
+    /// error.
     fn refill(&mut self, count: usize) -> Result<bool, TraceError> {
         if let Some(error) = &self.failure {
             return if count > 0 { Ok(false) } else { Err(error.clone()) };
@@ -275,7 +276,7 @@ impl Clock {
             Some(since) if since >= self.last => self.last = since,
             _ => self.out_of_order += 1,
         }
-        #[allow(clippy::float_cmp)] // 1 is exactly what the default says
+        #[allow(clippy::float_cmp)] // exactly 1, the default
         if self.scale == 1.0 { Nanos(self.last) } else { Nanos((self.last as f64 * self.scale) as u64) }
     }
 }
@@ -298,7 +299,7 @@ impl Window {
         Window { size, heap: BinaryHeap::with_capacity(size + BATCH), seen: 0 }
     }
 
-    /// Takes the records in and gives those out that no later one can precede; all of them if `flush`.
+    /// Adds records and returns those that no later one can precede; all of them if `flush`.
     fn pass(&mut self, records: &mut Vec<Record>, flush: bool) {
         for record in records.drain(..) {
             self.heap.push(Reverse(Waiting { seen: self.seen, record }));

@@ -1,4 +1,4 @@
-//! What decoders hand to the reader: records with the device and the time as the trace has them.
+//! The output of decoders: records with the device and the time of the trace.
 
 use super::error::TraceError;
 use super::input::Input;
@@ -9,10 +9,10 @@ use std::io::{self, Write};
 
 pub(crate) const SECTOR: u64 = SECTOR_BYTES;
 
-/// One request as it stands in the trace: its own clock, its own device's addresses.
+/// One request with the clock and device addresses of the trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Record {
-    /// Nanoseconds from the trace's own zero.
+    /// Nanoseconds on the trace's clock.
     pub(crate) time: u64,
     pub(crate) first_sector: u64,
     /// Index into the [`DeviceTable`].
@@ -35,13 +35,13 @@ const NONE: u32 = u32::MAX;
 pub(crate) struct DeviceTable {
     names: Vec<String>,
     small: Vec<u32>,
-    // Without random keys, so that reading a trace takes the same steps every time.
+    // Without random keys, so that reading a trace is deterministic.
     by_name: HashMap<Vec<u8>, u32, BuildHasherDefault<DefaultHasher>>,
     last: (Vec<u8>, u32),
 }
 
 impl DeviceTable {
-    /// The device called by `number`.
+    /// The device numbered `number`.
     #[inline]
     pub(crate) fn number(&mut self, number: u64) -> u32 {
         match usize::try_from(number).ok().and_then(|at| self.small.get(at)) {
@@ -54,7 +54,7 @@ impl DeviceTable {
     fn new_number(&mut self, number: u64) -> u32 {
         let mut digits = [0u8; DIGITS_MAX];
         let mut rest = digits.as_mut_slice();
-        // A slice of 20 bytes takes any number; larger ones are not worth an allocation each time.
+        // A slice of 20 bytes holds any number, which avoids an allocation each time.
         let _ = write!(rest, "{number}");
         let unused = rest.len();
         let index = self.name(&digits[..DIGITS_MAX - unused]);
@@ -103,7 +103,7 @@ impl DeviceTable {
 /// Bad lines that are shown in full.
 const SHOWN_BAD_LINES: usize = 5;
 
-/// What a decoder met besides requests.
+/// The counts of a decoder.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
     /// Lines that could not be read and were skipped on request.
@@ -125,7 +125,7 @@ impl Tally {
     }
 }
 
-/// Where a parser puts what it found.
+/// The output of a parser.
 pub(crate) struct Sink<'a> {
     pub(crate) records: &'a mut Vec<Record>,
     pub(crate) devices: &'a mut DeviceTable,
@@ -133,7 +133,7 @@ pub(crate) struct Sink<'a> {
 }
 
 impl Sink<'_> {
-    /// Takes a request; one of no length (flushes aside) is counted instead.
+    /// Adds a request; a request of length zero (except flushes) is only counted.
     #[inline]
     pub(crate) fn push(&mut self, record: Record) {
         if record.sectors == 0 && record.kind != RequestKind::Flush {
@@ -143,14 +143,14 @@ impl Sink<'_> {
         }
     }
 
-    /// Counts something that is no request.
+    /// Counts an event that is not a request.
     #[inline]
     pub(crate) fn ignore(&mut self) {
         self.tally.ignored += 1;
     }
 }
 
-/// What is known of a device without reading the whole trace.
+/// Information on a device that is known without reading the whole trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct KnownDevice {
     pub(crate) name: String,
@@ -163,16 +163,16 @@ pub(crate) trait Decode: Send {
     /// Appends at least one and about `at_most` records; leaves `out` as it is at the end of the trace.
     fn fill(&mut self, out: &mut Sink<'_>, at_most: usize) -> Result<(), TraceError>;
 
-    /// Where the decoder stands in its file.
+    /// The decoder's position in its file.
     fn input(&self) -> &Input;
 
-    /// What the file says of itself: label, note, devices, requests.
+    /// The file's description: label, note, devices, requests.
     fn about(&self) -> About {
         About::default()
     }
 }
 
-/// What a self-describing trace says of itself.
+/// The description in a self-describing trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct About {
     pub(crate) label: String,
@@ -183,24 +183,24 @@ pub(crate) struct About {
     pub(crate) devices: Option<Vec<KnownDevice>>,
 }
 
-/// What a format could not hold of a request.
+/// What a format could not hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Held {
-    /// The request is written (flags and process may be lost, as the format's limits say).
+    /// The request is written (flags and process may be lost, depending on the format).
     Written,
-    /// The format has no word for this kind of request.
+    /// The format can't hold this kind of request.
     Dropped,
 }
 
 /// Turns requests into bytes.
 pub(crate) trait Encode: Send {
-    /// What stands before the first request.
+    /// The text before the first request.
     fn begin(&mut self, about: &About, out: &mut Output) -> io::Result<()>;
 
     /// One request.
     fn request(&mut self, request: &flashwright_block::Request, out: &mut Output) -> io::Result<Held>;
 
-    /// What stands after the last request.
+    /// The text after the last request.
     fn finish(&mut self, out: &mut Output) -> io::Result<()>;
 }
 

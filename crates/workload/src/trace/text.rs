@@ -1,4 +1,5 @@
-//! What all line formats share: cut lines, parse, skip or refuse bad ones, and recognise a format by its parser.
+//! Shared by all line formats: splits lines, parses them, skips or refuses bad ones, and recognises a format by its
+//! parser.
 
 use super::detect::{Head, Verdict};
 use super::error::TraceError;
@@ -7,7 +8,7 @@ use super::input::Input;
 use super::parse::Parsed;
 use super::record::{Decode, DeviceTable, Sink, Tally};
 
-/// Reads one line of a format; whatever it remembers between lines is in `self`.
+/// Parses one line of a format; state between lines is in `self`.
 pub(crate) trait ParseLine: Default + Send + 'static {
     /// Pushes the requests of `line` (without its end) into `out`.
     fn line(&mut self, line: &[u8], out: &mut Sink<'_>) -> Parsed<()>;
@@ -54,7 +55,7 @@ impl<P: ParseLine> Decode for Text<P> {
     }
 }
 
-/// Fits if the parser takes more than half of the first lines and finds a request in them.
+/// Fits if the parser accepts more than half of the first lines and finds a request in them.
 pub(crate) fn sniff<P: ParseLine>(head: &Head<'_>) -> Verdict {
     let (mut good, mut bad) = (0usize, 0usize);
     let mut parser = P::default();

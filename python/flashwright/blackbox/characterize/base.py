@@ -31,10 +31,10 @@ KIB = 1 << 10
 REQUEST_BYTES = 64 * KIB
 # Outstanding there: the text does not say; 32 is what SATA drives take at once.
 DEPTH = 32
-# A play is cut in pieces of so many requests, 1 GiB of 64 KiB ones: clocks and limits are looked at between them, and
+# A play is cut into pieces of this many requests, 1 GiB of 64 KiB ones: clocks and limits are checked between them, and
 # the queue runs empty once in 500 times its length.
 _PIECE_REQUESTS = 1 << 14
-# The first requests of a timed play say how many the rest of its time takes: so many times the queue.
+# The first requests of a timed play determine how many fill the rest of its time: this many times the queue.
 _FIRST = 16
 
 
@@ -68,16 +68,22 @@ class Settings:
     def __post_init__(self) -> None:
         if self.fills is not None and not 2 <= self.fills <= 100:
             raise WorkloadError(
-                f"--fills: found {self.fills}, expected 2 to 100", "the paper has 6"
+                f"fills: found {self.fills}, expected 2 to 100",
+                "the paper has 6",
+                parameters=["fills"],
             )
         if self.ranges is not None and not all(0 < share <= 1 for share in self.ranges):
             found = ", ".join(f"{share:g}" for share in self.ranges)
             raise WorkloadError(
-                f"--range: found {found}, expected shares above 0 and up to 1", "such as 0.1"
+                f"ranges: found {found}, expected shares above 0 and up to 1",
+                "such as 0.1",
+                parameters=["ranges"],
             )
         if self.variant not in ("client", "enterprise"):
             raise WorkloadError(
-                f"--variant: found {self.variant!r}, expected client or enterprise", ""
+                f"variant: found {self.variant!r}, expected client or enterprise",
+                "",
+                parameters=["variant"],
             )
 
 
@@ -105,7 +111,7 @@ class Bench(Context):
     settings : Settings
         What was said about the experiments.
     estimate : Estimate
-        Of the experiment under way; `progress` is told shares of its requests.
+        Of the experiment under way; `progress` receives shares of its requests.
     purges : bool
         Whether the target took every purge so far.
     """
@@ -145,7 +151,7 @@ class Bench(Context):
         size_bytes: int,
         depth: int,
     ) -> Times:
-        """Play requests of one size in a closed loop and tell the progress.
+        """Play requests of one size in a closed loop and report progress.
 
         Parameters
         ----------
@@ -190,7 +196,7 @@ class Bench(Context):
         Parameters
         ----------
         draw : callable
-            Makes so many requests: kinds and offsets.
+            Makes this many requests: kinds and offsets.
         size_bytes, depth : int
             Of each, and how many are outstanding.
         seconds : float
@@ -226,7 +232,7 @@ class Bench(Context):
         )
 
     def did(self, requests: int) -> None:
-        """Tell the progress of so many more requests."""
+        """Report the progress of this many more requests."""
         self._done += requests
         self.progress(min(self._done / max(self.estimate.requests, 1), 1.0))
 

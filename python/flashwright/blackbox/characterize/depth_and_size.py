@@ -103,8 +103,8 @@ class DepthAndSize:
 
     NAME: ClassVar[str] = "depth-and-size"
     ABOUT: ClassVar[str] = (
-        "Random reads on a drive written in order, and random writes on a purged one, of 1 to 256 KiB, 1 to 64 "
-        "outstanding: bandwidth, response and the best pair (Hu 2012, section 4.2.6)."
+        "Random reads of a sequentially written drive and random writes to a purged one, 1 to 256 KiB, 1 to 64 "
+        "outstanding: bandwidth, response time and the best combination (Hu 2012, section 4.2.6)."
     )
 
     def estimate(self, bench: Bench) -> Estimate:

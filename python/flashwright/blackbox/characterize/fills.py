@@ -30,11 +30,11 @@ __all__ = ["RANGES", "Curve", "Fills", "FillsResult", "knee", "mapping"]
 RANGES = (0.1, 0.5, 0.7, 0.9, 1.0)
 _QUICK_RANGES = (0.1, 0.5, 1.0)
 _FILLS, _FILLS_QUICK = 6, 3
-# Bandwidth is looked at per 1 % of a capacity.
+# Bandwidth is computed per 1 % of a capacity.
 _WINDOWS = 100
 # Requests whose times are kept at once: 256 GiB of writes, some 250 MB of memory.
 _KEPT = 1 << 22
-# A response is slow above so many medians of the undisturbed drive: ours, for what Figure 4.3 shows as high.
+# A response is slow above this many medians of the undisturbed drive: ours, for what Figure 4.3 shows as high.
 _SLOW = 5.0
 # Flat is 90 % of the peak or more, and a drive that loses to cleaning falls to 70 % or less: ours;
 # the dissertation's drives fell to 30 % and less.
@@ -137,7 +137,7 @@ class Fills:
     NAME: ClassVar[str] = "fills"
     ABOUT: ClassVar[str] = (
         "Random writes of 64 KiB, 32 outstanding, within 10 to 100 % of the address space, the drive purged before "
-        "each: bandwidth and response by data written (Hu 2012, section 4.2.2)."
+        "each range: bandwidth and response time over data written (Hu 2012, section 4.2.2)."
     )
 
     def estimate(self, bench: Bench) -> Estimate:
@@ -294,7 +294,7 @@ def mapping(curves: Sequence[Curve], in_order_bytes_per_s: float) -> tuple[str, 
     if rho.min() >= _FLAT:
         random = whole.peak_bytes_per_s * whole.rho
         times = in_order_bytes_per_s / random
-        flat = f"{levels} % of the peak at the end; in order {times:.1f} times as fast"
+        flat = f"{levels} % of the peak at the end; sequential writes {times:.1f} times as fast"
         return (
             ("log-block", flat)
             if times >= 2
@@ -302,7 +302,7 @@ def mapping(curves: Sequence[Curve], in_order_bytes_per_s: float) -> tuple[str, 
         )
     falls = bool(np.all(np.diff(rho) <= _NOISE))
     if whole.rho <= _FALLEN and falls and _KNEES[0] <= whole.knee <= _KNEES[1]:
-        return "page", f"falls from {whole.knee:.2f} capacities on, to {levels} % of the peak"
+        return "page", f"falls after {whole.knee:.2f} capacities, to {levels} % of the peak"
     return "inconclusive", f"{levels} % of the peak at the end" + (
-        "" if np.isnan(whole.knee) else f"; falls from {whole.knee:.2f} capacities on"
+        "" if np.isnan(whole.knee) else f"; falls after {whole.knee:.2f} capacities"
     )

@@ -219,7 +219,7 @@ class Characterization:
             ]
             for part in self.parts
         ]
-        head = ["experiment", "what it does", "ended", "read", "written"]
+        head = ["experiment", "description", "ended", "read", "written"]
         return html_table(head, rows, self.target, "; ".join(self.notes))
 
 

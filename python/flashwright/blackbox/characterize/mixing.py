@@ -69,8 +69,8 @@ class Mixing:
 
     NAME: ClassVar[str] = "mixing"
     ABOUT: ClassVar[str] = (
-        "Writes of 4 KiB in order with 0 to 100 % random reads of 4 KiB among them, 64 outstanding, on a drive written "
-        "in order: bandwidth by the share (Hu 2012, section 5.1.3)."
+        "Sequential writes of 4 KiB mixed with 0 to 100 % random reads of 4 KiB, 64 outstanding, on a sequentially "
+        "written drive: bandwidth over the share (Hu 2012, section 5.1.3)."
     )
 
     def estimate(self, bench: Bench) -> Estimate:

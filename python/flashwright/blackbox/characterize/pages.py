@@ -306,8 +306,8 @@ def _fills(result: FillsResult, columns: Columns) -> list[Chart]:
     bandwidth = Chart(
         "fills-bandwidth",
         "Bandwidth of random writes",
-        "By the part of the address space that they go to, per 1 % of a capacity. A page-mapped drive falls once it is "
-        "full, the further the more of it is in use (Figures 4.1 and 4.4 of Hu's dissertation).",
+        "By the share of the address space that is written, per 1 % of a capacity. A page-mapped drive slows down "
+        "once it is full, and the more so the more of it is in use (Figures 4.1 and 4.4 of Hu's dissertation).",
         views=[
             _view("MB/s", written, axis("bandwidth [MB/s]", "number", zero=True),
                   series("rate", [curve.bandwidth_bytes_per_s / 1e6 for curve in curves])),
@@ -372,8 +372,9 @@ def _reads(result: UnpredictabilityResult, columns: Columns) -> list[Chart]:
         Chart(
             "reads-density",
             "Responses of reads, by phase",
-            "A phase is a capacity of data written. Predictable reads look the same in all three; cleaning moves them "
-            "to the right and spreads them (Figures 4.6 to 4.9 of Hu's dissertation). Up to the 99.9th percentile.",
+            "A phase is one capacity of data written. Predictable response times look the same in all three; "
+            "cleaning shifts them to the right and spreads them (Figures 4.6 to 4.9 of Hu's dissertation). Up to the "
+            "99.9th percentile.",
             views=density,
             table=_table(result),
         ),
@@ -424,7 +425,8 @@ def _grids(result: DepthAndSizeResult, columns: Columns) -> list[Chart]:
             Chart(
                 f"grid-{what}",
                 "Bandwidth" if what == "bandwidth" else "Mean response",
-                f"A line a request size. Least response with 90 % of the highest bandwidth: {best} (Figures 4.10 "
+                f"One line per request size. Shortest response with 90 % of the highest bandwidth: {best} (Figures "
+                "4.10 "
                 "to 4.12 of Hu's dissertation: 64 KiB x 8).",
                 views=views,
                 table=_table(result) if what == "bandwidth" else None,
@@ -440,8 +442,8 @@ def _mixing(result: MixingResult, columns: Columns) -> list[Chart]:
     bandwidth = Chart(
         "mixing",
         "Bandwidth by the share of writes",
-        f"Writes of {kib(result.request_bytes)} in order, random reads, {result.depth} outstanding (Figure 5.3 of Hu's "
-        "dissertation: least at half).",
+        f"Sequential writes of {kib(result.request_bytes)} mixed with random reads, {result.depth} outstanding "
+        "(Figure 5.3 of Hu's dissertation: minimum at half).",
         views=[
             _view("", share, axis("bandwidth [MB/s]", "number", zero=True), [
                 _line(columns, "both together", 0, x, "mixing.rate", result.bandwidth_bytes_per_s / 1e6, points=True),
@@ -481,9 +483,11 @@ def _rounds(result: SteadyStateResult, columns: Columns) -> Chart:
     return Chart(
         "rounds",
         f"Rounds, {result.variant}",
-        f"Of the last five: {told}. The table has the last round: requests a second by share of reads and size.",
+        f"Last five rounds: {told}. The table shows the last round: requests per second by share of reads and size.",
         views=[
-            _view("", axis("round", "index"), axis("requests a second", "count", zero=True), series)
+            _view(
+                "", axis("round", "index"), axis("requests per second", "count", zero=True), series
+            )
         ],
         table=_table(result),
     )

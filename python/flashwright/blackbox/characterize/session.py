@@ -45,7 +45,7 @@ __all__ = [
     "plan",
 ]
 
-# A short look at how fast a drive takes requests: so many of each kind and size.
+# A short test of how fast a drive takes requests: this many of each kind and size.
 _LOOK_REQUESTS = 512
 _LOOK_SIZES = (4 * KIB, REQUEST_BYTES)
 PACE_BYTES = _LOOK_REQUESTS * sum(_LOOK_SIZES)
@@ -163,7 +163,7 @@ def measure_pace(target: Target, seed: int = 1) -> Pace:
             if times.duration_ns == 0:
                 raise TargetError(
                     f"{target.name}: found a drive on which no time passes, expected a timed one",
-                    "--set timing.model=parallel",
+                    "set timing.model to parallel",
                 )
         a_byte = max(took[1] - took[0], 0.0) / (_LOOK_SIZES[1] - _LOOK_SIZES[0])
         found[kind] = (max(took[0] - a_byte * _LOOK_SIZES[0], 0.0), a_byte)
@@ -195,7 +195,7 @@ def characterize(
     mode : {"quick", "full"}, optional
         How much is asked of the drive.
     seed : int, optional
-        Of all that is random.
+        Random seed.
     settings : Settings, optional
         What else can be said.
     time_limit_s : float, optional
@@ -247,7 +247,8 @@ def _characterize(
     if not target.writes_allowed:
         raise TargetError(
             f"{target.name}: found a target whose data is kept, expected one that may be written",
-            "--destroys-data, if nothing on it is needed; --plan says what would be written",
+            "destroys_data=True lets it be written, if nothing on it is needed",
+            parameters=["destroys_data"],
         )
     target.watch = Deadline(time_limit_s)
     bench = Bench(target, mode, seed, settings=settings)
@@ -271,10 +272,12 @@ def _characterize(
         target.watch = None
     if not bench.purges:
         gathered.notes.append(
-            "the target does not take discards: it could not be purged, so earlier data and wear show"
+            "the device does not support discards, so it could not be purged: earlier data and wear affect the results"
         )
     elif target.real_time:
-        gathered.notes.append("purged by discarding all of it; a secure erase may leave it newer")
+        gathered.notes.append(
+            "purged by discarding everything; a secure erase may restore it more completely"
+        )
     found = Characterization(
         target=target.name,
         kind=target.kind,

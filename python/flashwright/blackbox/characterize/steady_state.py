@@ -148,8 +148,9 @@ class SteadyState:
 
     NAME: ClassVar[str] = "steady-state"
     ABOUT: ClassVar[str] = (
-        "Two capacities of writes of 128 KiB in order, then up to 25 rounds of random requests, 7 shares of reads by 8 "
-        "sizes, until 4 KiB writes are steady over five (SNIA SSS PTS). The write cache is left as it is."
+        "Two capacities of sequential 128 KiB writes, then up to 25 rounds of random requests, 7 shares of reads by "
+        "8 sizes, until 4 KiB writes are steady over five rounds (SNIA SSS PTS). The setting of the write cache is "
+        "not changed."
     )
 
     def estimate(self, bench: Bench) -> Estimate:
@@ -158,7 +159,7 @@ class SteadyState:
         range_bytes = _range(bench)
         volumes = [_volume(range_bytes, size) for _, size in cells]
         limit = _seconds(bench)
-        # Bound by time on large drives: at 500 MB/s and 50,000 requests a second.
+        # Bound by time on large drives: at 500 MB/s and 50,000 requests per second.
         counts = [
             min(v // size, int(limit * min(50_000, 500e6 / size)))
             for v, (_, size) in zip(volumes, cells, strict=True)

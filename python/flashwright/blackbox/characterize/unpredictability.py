@@ -32,7 +32,7 @@ _BINS = 200
 # Windows a capacity, for the curve over time.
 _WINDOWS = 100
 _READ, _WRITE = 0, 1
-# The density is smoothed over so many bins, 1 % of the axis: ours. With it a smooth density of 10,000 reads or more
+# The density is smoothed over this many bins, 1 % of the axis: ours. With it a smooth density of 10,000 reads or more
 # has one peak, and one of 1,000 has up to five by chance.
 _SMOOTH_BINS = 2.0
 # A peak stands out by so much of the highest: ours.
@@ -123,8 +123,8 @@ class Unpredictability:
 
     NAME: ClassVar[str] = "unpredictability"
     ABOUT: ClassVar[str] = (
-        "Random reads and writes of 64 KiB, 1:1, 32 outstanding, within 10 to 100 % of the address space, until three "
-        "capacities are written: responses of reads per capacity (Hu 2012, section 4.2.5)."
+        "Random reads and writes of 64 KiB, 1:1, 32 outstanding, within 10 to 100 % of the address space, until "
+        "three capacities have been written: response times of reads per capacity (Hu 2012, section 4.2.5)."
     )
 
     def estimate(self, bench: Bench) -> Estimate:

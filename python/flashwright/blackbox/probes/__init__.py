@@ -1,4 +1,4 @@
-"""Probes: questions to a drive that nobody can open, and what its answers in time tell.
+"""Probes: questions to a closed drive, and what its response times show.
 
 A probe is a file here and a line in the list below. It works on a :class:`flashwright.Target` alone.
 """

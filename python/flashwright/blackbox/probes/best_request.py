@@ -16,7 +16,7 @@ from flashwright.drive.findings import Finding, Mark, Plot, Series, unknown
 
 __all__ = ["BestRequest"]
 
-# Bandwidths of repeated runs differ by less than this on a drive at rest (ours); a grid in which nothing differs by
+# Bandwidths of repeated runs differ by less than this on an idle drive (ours); a grid in which nothing differs by
 # more has no best point.
 _FLAT = 1.05
 
@@ -26,7 +26,8 @@ class BestRequest:
 
     NAME: ClassVar[str] = "best-request"
     ABOUT: ClassVar[str] = (
-        "Random reads and writes over sizes and queue depths: the least response time at 90 % of the peak (Hu 2012, "
+        "Random reads and writes over sizes and queue depths: the shortest response time at 90 % of the peak "
+        "bandwidth (Hu 2012, "
         "section 4.2.6)."
     )
     PARAMETERS: ClassVar[tuple[str, ...]] = ("best-request",)
@@ -72,7 +73,7 @@ def _finding(grids: tuple[Grid, ...]) -> Finding:
         size,
         "B",
         confidence=_sureness(grids),
-        why=f"least response at 90 % of the highest bandwidth: {pairs}",
+        why=f"shortest response at 90 % of the highest bandwidth: {pairs}",
         plots=plots,
         figures={"best_size_bytes": size, "best_depth_requests": depth} | _depths(grids),
     )
@@ -113,7 +114,7 @@ def _plot(grid: Grid) -> Plot:
         for size, row in zip(grid.size_bytes.tolist(), grid.bandwidth_bytes_per_s, strict=True)
     )
     return Plot(
-        f"Random {grid.kind}s: bandwidth by queue depth, a line a size",
+        f"Random {grid.kind}s: bandwidth by queue depth, one line per size",
         "requests outstanding [requests]",
         "bandwidth [B/s]",
         series,

@@ -57,7 +57,7 @@ class _Runs:
 
 
 class BufferKind:
-    """Long runs of writes in turns at two places, and at places of their own.
+    """Long runs of writes alternating between two places, and at separate places.
 
     Source: Kim 2011, section 4.3; algorithms 8.6, last sentence. The paper writes X, others, and X again, and looks at
     the last write. A buffer that empties in the background has room for it now and then either way. So X, Y, X, Y, ...
@@ -67,8 +67,8 @@ class BufferKind:
 
     NAME: ClassVar[str] = "buffer-kind"
     ABOUT: ClassVar[str] = (
-        "Whether the write buffer replaces what is written again (a cache) or writes all of it in order (a buffer): "
-        "does it fill up when two places are written in turns (Kim 2011, section 4.3)?"
+        "Whether the write buffer replaces data that is written again (a cache) or writes everything out in order (a "
+        "buffer): does it fill up when two places are written alternately (Kim 2011, section 4.3)?"
     )
     PARAMETERS: ClassVar[tuple[str, ...]] = ("buffer-kind",)
 
@@ -149,8 +149,8 @@ def _ask(target: Target, size: int, writes: int, trials: int, rng: np.random.Gen
 def _decide(runs: _Runs, rng: np.random.Generator) -> Finding:
     x = np.arange(runs.writes, dtype=float)
     series = (
-        Series("places of their own", x, runs.distinct_ns),
-        Series("two places in turns", x, runs.turns_ns),
+        Series("separate places", x, runs.distinct_ns),
+        Series("two places alternately", x, runs.turns_ns),
     )
     title = f"Writes of {kib(runs.size_bytes)} without a flush"
     plots = (Plot(title, "write of the run", "latency [ns]", series, (), False, True),)
@@ -163,20 +163,21 @@ def _decide(runs: _Runs, rng: np.random.Generator) -> Finding:
     fifo = float(np.mean(turns > _WAITS))
     cache = float(np.mean((turns < _FREE) & (others > _OTHERS_WAIT)))
     seen = (
-        f"of {runs.writes:,} writes of {kib(runs.size_bytes)} in turns at two places the last take {level:.3g} times "
-        f"as long as the first, at places of their own {other:.3g} times"
+        f"of {runs.writes:,} writes of {kib(runs.size_bytes)} alternating between two places, the last take "
+        f"{level:.3g} times "
+        f"as long as the first, at separate places {other:.3g} times"
     )
     if max(fifo, cache) < 0.9:
         reason = (
-            "flash keeps up with them, so nothing shows"
+            "flash keeps up, so the buffer does not show"
             if other < _OTHERS_WAIT
             else "no rule applies"
         )
         return unknown("buffer-kind", f"{seen}: {reason}", "", plots, **figures)
     if cache > fifo:
-        value, why = "cache", f"{seen}: what is written again is replaced in RAM"
+        value, why = "cache", f"{seen}: data written again is replaced in RAM"
     else:
-        value, why = "buffer", f"{seen}: all of it goes to flash in order"
+        value, why = "buffer", f"{seen}: all data goes to flash in order"
     return Finding(
         "buffer-kind", "found", value, "", None, None, max(fifo, cache), why, plots, figures
     )

@@ -211,7 +211,7 @@ _AGREEING = 0.5
 _BATCHES, _BATCHES_MOST = 50, 150
 # Where random writes run at a tenth of the fill, merges govern from the first batches on.
 _MERGED = 0.1
-# Stalls in a row by which the end of the spare space is told from chance.
+# Consecutive stalls that distinguish the end of the spare space from chance.
 _ONSET = 6
 
 
@@ -220,8 +220,8 @@ class Cleaning:
 
     NAME: ClassVar[str] = "cleaning"
     ABOUT: ClassVar[str] = (
-        "bytes between the stalls of random writes in steady state and how long these are (SSDcheck's cleaning "
-        "interval), and the spare space that is used up before the first (Hu 2012, Section 4.2.2)"
+        "bytes between the stalls of random writes in steady state, the length of a stall (SSDcheck's cleaning "
+        "interval), and the spare space used up before the first stall (Hu 2012, Section 4.2.2)"
     )
     PARAMETERS: ClassVar[tuple[str, ...]] = ("cleaning-interval", "cleaning-stall", "spare-space")
     # The rest of the drive keeps its data, of which nobody knows how much it leaves to clean.
@@ -422,7 +422,7 @@ def _steady(context: Context, size: int, base: _Base) -> list[Finding]:
     seen_text = f"{count} of {latencies.size} random writes of {kib(size)} took over {base.stall_ns / 1e6:.3g} ms"
     steady, alike = _agreeing(segments, interval), _agreeing(middles, stall)
     if steady < _AGREEING:
-        why = f"{seen_text}, but now often, now rarely: {steady:.0%} of {_SEGMENTS} parts are near the mean"
+        why = f"{seen_text}, but irregularly: {steady:.0%} of {_SEGMENTS} parts are near the mean"
         return [
             unknown("cleaning-interval", why + ".", "B", (plot,), **figures),
             unknown("cleaning-stall", why + ".", "ns", (plot,), **figures),

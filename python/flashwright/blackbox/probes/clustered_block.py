@@ -36,7 +36,7 @@ _KIB, _MIB = 1 << 10, 1 << 20
 # A window of synced writes in order: 4 times the largest clustered block of Kim 2011 (Figure 5 ends at 128 MiB).
 _WINDOW = 512 * _MIB
 _WINDOW_MOST = 4 << 30
-# Periods in the window that decides: few enough for blocks of 128 MiB, enough to tell pages of 4 KiB apart (ours).
+# Periods in the window that decides: few enough for blocks of 128 MiB, enough to distinguish pages of 4 KiB (ours).
 _PERIODS = 16
 # Sizes of writes, KiB, where the clustered page is not known: those first that most pages divide, which are clusters of
 # channels and dies by ones, twos, fours, fives and eights of the pages on the market (4, 5, 6, 9 and 25 times powers of
@@ -70,7 +70,7 @@ _SIZES_USUAL = 8
 _SIZES_QUICK = 10
 # Where the page is not known: blocks hold sixteens of pages of 2 KiB or more.
 _BLOCK_STEP = 32 * _KIB
-# Intervals are alike within half a per cent, as far as 16 periods tell.
+# Intervals agree within half a per cent, as far as 16 periods show.
 _ALIKE = 0.005
 # Random writes are as fast as those in order within this share (algorithm 8.2, eps).
 _EPS = 0.05
@@ -82,7 +82,7 @@ _REPEATS = 5
 
 @dataclass(frozen=True, eq=False)
 class _Interval:
-    """What writing in order told: the size, how many windows agree on it, and the last window."""
+    """What sequential writing found: the size, how many windows agree on it, and the last window."""
 
     size_bytes: int
     agree: int
@@ -154,7 +154,7 @@ class ClusteredBlock:
             plot = walk.plot(None)
             why = (
                 "writes in order meet no long ones that recur evenly and alike at all sizes: erasing is hidden, what "
-                "is erased together is too large for this target, or the clustered page is not what it was taken for"
+                "is erased together is too large for this target, or the clustered page is not what it seemed to be"
             )
             return [unknown("clustered-block", why, "B", plots=(plot,) if plot else ())]
         ratios = []
@@ -319,7 +319,7 @@ def _multiple(ratio: float) -> bool:
 
 
 def _whole(size_bytes: float, page_bytes: int) -> int:
-    """The nearest multiple of the page; 0 where that is too far off to tell which."""
+    """The nearest multiple of the page; 0 if none is near enough."""
     pages = round(size_bytes / page_bytes)
     return pages * page_bytes if abs(size_bytes / page_bytes - pages) <= 0.3 else 0
 
@@ -374,15 +374,15 @@ def _decide(interval: _Interval, ratios: list[_Ratio], walk: Plot | None) -> Fin
     at = [ratio for ratio in ratios if ratio.size_bytes >= size]
     agrees = all(ratio.converged for ratio in at) and all(ratio.below for ratio in smaller)
     share = interval.agree / interval.windows
-    seen = f"{interval.agree} of {interval.windows} windows of writes in order meet a long write every {kib(size)}"
+    seen = f"{interval.agree} of {interval.windows} windows of writes in order show a long write every {kib(size)}"
     text = ", ".join(f"{ratio.mean:.2f} at {kib(ratio.size_bytes)}" for ratio in ratios)
     if agrees:
-        why = f"{seen}; random writes reach sequential ones there and not below ({text} of them)"
+        why = f"{seen}; random writes are as fast as sequential ones at that size and not below ({text} of them)"
     else:
         # Ours: what recurs is what is erased; random writes also feel spare space, logs and how units take turns.
         share *= 0.9
         why = (
-            f"{seen}; random writes do not show the same border ({text} of sequential ones), which spare space and "
+            f"{seen}; random writes do not show the same size ({text} of sequential ones), which spare space and "
             "logs may hide: the interval decides"
         )
     x = np.array([ratio.size_bytes for ratio in ratios], np.float64)

@@ -218,8 +218,8 @@ class ClusteredPage:
 
     NAME: ClassVar[str] = "clustered-page"
     ABOUT: ClassVar[str] = (
-        "What the drive writes as one: drops of the write latency at multiples of a size (Kim 2011, Procedure 1), "
-        "decided by writes that miss the size by one block at either end."
+        "What the drive writes as one: write latency drops at multiples of a size (Kim 2011, Procedure 1), confirmed "
+        "by writes that are one block short of the size at either end."
     )
     PARAMETERS: ClassVar[tuple[str, ...]] = ("clustered-page",)
 
@@ -407,7 +407,7 @@ class _Search:
         proposed = [period for sweep in self.sweeps for period in sweep.periods()]
         seen = (
             f" The latency does drop at multiples of some sizes, such as {kib(proposed[0])}, as if writes were cut "
-            "there, but what they lack is not read first."
+            "there, but the missing part is not read first."
             if proposed
             else ""
         )

@@ -54,7 +54,7 @@ _FITS = 0.5
 # On one unit the second read waits for all of the first but the link and the firmware. Where those are the narrow
 # place, any two reads wait as well, but the rest of a read, which is longer, is free.
 _WAITS = 0.8
-# A read that takes less than this share of the usual is one from a cache; so many, as a share, may be chance.
+# A read that takes less than this share of the usual is one from a cache; this share of them may be chance.
 _CACHED = 0.8
 _STRAY = 0.02
 # Reads that empty a cache: small enough to stay in it.
@@ -64,12 +64,12 @@ _CLEANER_DEPTH = 32
 
 @dataclass(frozen=True, eq=False)
 class Sharing:
-    """What pairs of random places tell.
+    """What pairs of random places show.
 
     Attributes
     ----------
     units : int or None
-        Groups of places that wait for each other; None where nothing can be told.
+        Groups of places that wait for each other; None where the probe cannot tell.
     confidence : float
         Share of the places of a second trial that wait for their own group the longest, less the chance that a unit
         holds none of the places.
@@ -150,7 +150,7 @@ class Pairs:
     rng : numpy Generator
         Draws the places.
     place_bytes, places : int
-        The region is so many places of this size from address 0 on; each lies on one unit.
+        The region consists of this many places of this size from address 0 on; each lies on one unit.
     budget_bytes : int
         What may be read in order to empty a read cache.
     """
@@ -190,7 +190,9 @@ class Pairs:
         while count:
             first = self._trial(count)
             if first is None:
-                return _blind("a read cache takes too much reading to empty again and again", count)
+                return _blind(
+                    "emptying the read cache again and again takes too much reading", count
+                )
             if count >= _PER_UNIT * first.units and first.clear():
                 if first.units == 1 and self._overtaken() < _OFTEN:
                     why = (
@@ -202,7 +204,7 @@ class Pairs:
                     return self._told(first, again)
             lost = first.fits() < _FITS
             count = 0 if lost or count >= limit else min(2 * count, limit)
-        return _blind("the waits of random places for each other give no clear groups twice")
+        return _blind("the waits between random places gave no clear groups in two attempts")
 
     def _told(self, first: _Trial, again: _Trial) -> Sharing:
         units, count = first.units, first.label.size

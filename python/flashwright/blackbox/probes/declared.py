@@ -245,13 +245,13 @@ def _namespace(disk: str, program: str) -> dict[str, Declared]:
 
     found = shutil.which(program)
     if found is None:
-        return nothing(f"the program {program} is not installed, so the namespace was not asked")
+        return nothing(f"the program {program} is not installed, so the namespace was not queried")
     command = [found, "id-ns", f"/dev/{disk}", "-o", "json"]
     try:
         done = subprocess.run(command, capture_output=True, timeout=_NVME_SECONDS, check=False)
         identity = json.loads(done.stdout)
     except (OSError, subprocess.TimeoutExpired, ValueError):
-        return nothing("the namespace gave no answer (it may need to be asked as root)")
+        return nothing("the namespace gave no answer (querying it may need root)")
     try:
         return _sizes(identity, source)
     except (KeyError, IndexError, TypeError, ValueError):
@@ -315,7 +315,7 @@ def _compared(value: Declared, finding: Finding, rule: Literal["same", "divides"
         return said("not comparable", f"is not declared{why}")
     size = kib(value.value)
     if finding.verdict != "found" or not isinstance(finding.value, int | float):
-        why = "there is none" if finding.verdict == "absent" else "nothing can be told"
+        why = "there is none" if finding.verdict == "absent" else "cannot tell"
         return said("not comparable", f"is {size}; of the {thing} {why}")
     inferred = int(finding.value)
     if inferred == value.value:
@@ -344,19 +344,19 @@ def doubts(values: Mapping[str, Declared]) -> list[str]:
     Examples
     --------
     >>> doubts({"device": Declared("device", "vda", "", "/sys/block/vda")})
-    ['vda is a virtio disk: what lies below it, and what is cached there, is not seen.']
+    ['vda is a virtio disk: what lies below it, and is cached there, is not visible.']
     """
     warnings = []
     device = str(values["device"].value) if "device" in values else ""
     for pattern, what in _VIRTUAL_NAMES:
         if re.fullmatch(pattern, device):
             warnings.append(
-                f"{device} is {what}: what lies below it, and what is cached there, is not seen."
+                f"{device} is {what}: what lies below it, and is cached there, is not visible."
             )
     model = values.get("model")
     if model is not None and _VIRTUAL_MODELS.search(str(model.value)):
         warnings.append(f"The model is {model.value}: a virtual disk.")
     rotational = values.get("rotational")
     if rotational is not None and rotational.value == 1:
-        warnings.append("The kernel takes it for a rotating disk (queue/rotational is 1).")
+        warnings.append("The kernel reports a rotating disk (queue/rotational is 1).")
     return warnings

@@ -66,7 +66,7 @@ def is_above(
     sample : callable
         Gets a count, answers that many measurements.
     threshold : float
-        What the mean is held against.
+        What the mean is compared with.
     most : int
         Most measurements.
     errors : float, optional
@@ -96,9 +96,9 @@ class Edge:
     Attributes
     ----------
     inside, outside : int
-        The last size of the one side and the first of the other, as near as could be told, bytes.
+        The last size of one side and the first of the other, as near as could be found, bytes.
     confidence : float
-        Share of resamplings of measurements taken afterwards that tell the two apart; 0 if halving got stuck.
+        Share of resamplings of measurements taken afterwards that distinguish the two; 0 if halving got stuck.
     """
 
     inside: int

@@ -34,13 +34,13 @@ _FILLED = 0.9
 class Flush:
     """Flushes of nothing, and of a nearly full buffer after pauses.
 
-    Source: SSDcheck (Kim et al., MICRO 2018) tells buffers that write back in the background from those that wait, by
-    bursts; the flush as the measure is ours.
+    Source: SSDcheck (Kim et al., MICRO 2018) separates buffers that write back in the background from those that wait
+    by bursts; the flush as the measure is ours.
     """
 
     NAME: ClassVar[str] = "flush"
     ABOUT: ClassVar[str] = (
-        "Whether the write buffer empties by itself, what a flush of nothing costs, and whether a flush waits for "
+        "Whether the write buffer empties by itself, how long an empty flush takes, and whether a flush waits for "
         "flash (after SSDcheck, MICRO 2018)."
     )
     PARAMETERS: ClassVar[tuple[str, ...]] = ("write-buffer-drain", "flush-time", "flush-honoured")
@@ -76,7 +76,7 @@ class Flush:
         )
         known = context.known.get("write-buffer")
         if known is not None and known.verdict == "absent":
-            why = "no write buffer: what is acknowledged is on flash"
+            why = "no write buffer: acknowledged data is on flash"
             rest = [
                 Finding(name, "absent", None, "", None, None, known.confidence, why)
                 for name in ("write-buffer-drain", "flush-honoured")
@@ -92,7 +92,7 @@ class Flush:
         wrote, at_once = _after(target, burst, 0.0, trials, rng)
         honoured = _honoured(at_once, wrote, nothing, known, burst, rng)
         if chance_above(at_once, nothing) > 0.001:
-            why = "a flush takes no longer for what is in the buffer, so it tells nothing of it"
+            why = "a flush takes no longer when the buffer holds data, so it shows nothing about the buffer"
             return [unknown("write-buffer-drain", why), time, honoured]
         typical = center(at_once)[0]
         pauses = [share * typical for share in _PAUSES]
@@ -146,8 +146,8 @@ def _honoured(
     # A quarter: parts of pages and cleaning strike one more than the other; what does not wait takes next to nothing.
     long_enough = float(np.mean(draws - none >= needed / 4)) if needed else float(waits)
     seen = (
-        f"a flush right after a write of {kib(burst)} takes {level / 1000:,.0f} us, one of nothing "
-        f"{none / 1000:,.0f} us"
+        f"a flush right after a write of {kib(burst)} takes {level / 1000:,.0f} us, an empty flush {none / 1000:,.0f} "
+        "us"
     )
     if waits and long_enough > 0.9:
         why = seen
@@ -159,7 +159,9 @@ def _honoured(
         )
         value, confidence = "no", 0.99
     else:
-        why = f"{seen}, and programming takes about {needed / 1000:,.0f} us: too near to each other"
+        why = (
+            f"{seen}, and programming takes about {needed / 1000:,.0f} us: too close to distinguish"
+        )
         return unknown("flush-honoured", why, "", (), **figures)
     return Finding("flush-honoured", "found", value, "", None, None, confidence, why, (), figures)
 
@@ -173,7 +175,7 @@ def _drain(
 ) -> Finding:
     """Whether the flush after the longest pause still has the work that it has without one.
 
-    Cleaning makes single flushes many times as long and none shorter, so the first quarter of the times tells what is
+    Cleaning makes single flushes many times as long and none shorter, so the first quarter of the times shows what is
     always there.
     """
     none = float(np.median(nothing))
@@ -194,8 +196,8 @@ def _drain(
     plots = (Plot(f"Flushes after writes of {kib(burst)} and a pause", *labels, series, marks),)
     emptied, kept = float(np.mean(left < _EMPTIED)), float(np.mean(left > _KEPT))
     seen = (
-        f"after {pauses[-1] / 1e9:.3g} s of pause a flush of {kib(burst)} takes {max(figures['left_share'], 0):.0%} of "
-        "what it takes at once"
+        f"after {pauses[-1] / 1e9:.3g} s of pause a flush of {kib(burst)} takes {max(figures['left_share'], 0):.0%} "
+        "of the time it takes at once"
     )
     if max(emptied, kept) < 0.9:
         why = f"{seen}: neither all nor nothing"
@@ -204,7 +206,7 @@ def _drain(
         figures["half_gone_ns"] = halves[0] if halves else pauses[-1]
         value, why = "eager", f"{seen}: it empties by itself"
     else:
-        value, why = "lazy", f"{seen}: it keeps what it has until asked"
+        value, why = "lazy", f"{seen}: it keeps its data until a flush"
     return Finding(
         "write-buffer-drain",
         "found",

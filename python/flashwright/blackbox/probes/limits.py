@@ -1,4 +1,4 @@
-"""What a session that may not write, or that sees a part of a drive only, can't tell."""
+"""What a session cannot find if it may not write, or sees only part of a drive."""
 
 from __future__ import annotations
 
@@ -12,27 +12,28 @@ from flashwright.blackbox.target import Target
 
 __all__ = ["PART_TEXT", "READS_TEXT", "doubts_of_reads", "limits", "rest_of"]
 
-# Places looked at for data, and how long each is.
+# Places that are checked for data, and the length of each.
 _PLACES, _PLACE_BYTES = 256, 4096
 # Probes that read stay within the first 4 GiB.
 _REGION_BYTES = 4 << 30
-# More of them without data than this, as a share, and what reads tell is nothing about flash.
+# More of them without data than this, as a share, and reads show nothing about flash.
 _EMPTY = 0.1
 # A partition that leaves less than this share of its disk is all of it.
 _REST = 0.01
 
 READS_TEXT = (
-    "Reads alone: nothing is written, so the clustered page, mapping, clustered block, stripe, write buffer, flushes, "
-    "cleaning and the best request are not told, and the drive is as it was found: what other programs do to it, and "
-    "data that was discarded, show in the times."
+    "Reads only: nothing is written, so the clustered page, mapping, clustered block, stripe, write buffer, flushes, "
+    "cleaning and the best request cannot be found. The drive is measured as it is: requests of other programs and "
+    "discarded data affect the times."
 )
-"""What reads alone can't tell."""
+"""What reads alone cannot find."""
 PART_TEXT = (
-    "Only {what}: the rest of the drive keeps its data, so spare space and cleaning are not told, and no twin is made; "
+    "Only {what}: the rest of the drive keeps its data, so spare space and cleaning cannot be found and no twin is "
+    "made; "
     "units and buffers are those of the whole drive. Addresses count from the start of the part: if the drive's pages "
     "do not begin there, sizes that are found by alignment may be missed."
 )
-"""What a part of a drive can't tell; a sentence takes the place of ``{what}``."""
+"""What cannot be found on part of a drive; a sentence replaces ``{what}``."""
 
 
 def rest_of(target: Target) -> str | None:
@@ -63,7 +64,7 @@ def _partition(target: Target) -> Partition | None:
 
 
 def limits(target: Target) -> tuple[str, ...]:
-    """What can't be told of a target as it is open, a sentence each; empty for all of a drive that may be written.
+    """What cannot be found on a target as opened, one sentence each; empty for a whole drive that may be written.
 
     Parameters
     ----------
@@ -75,7 +76,7 @@ def limits(target: Target) -> tuple[str, ...]:
     >>> from flashwright.blackbox.target import Target
     >>> with Target("sim:default", read_only=True) as drive:
     ...     limits(drive)[0].split(":")[0]
-    'Reads alone'
+    'Reads only'
     """
     found = [READS_TEXT] if target.read_only else []
     part = rest_of(target)
@@ -84,13 +85,13 @@ def limits(target: Target) -> tuple[str, ...]:
     beside = _partition(target)
     if beside is not None and beside.mounted:
         found.append(
-            f"{beside.mounted[0]} of the same disk is mounted on {beside.mounted[1]}: its requests disturb the times."
+            f"{beside.mounted[0]} of the same disk is mounted on {beside.mounted[1]}: its requests affect the times."
         )
     return tuple(found)
 
 
 def doubts_of_reads(target: Target) -> list[str]:
-    """Why reads of a target that is not written first may tell nothing about flash.
+    """Why reads of a target that is not written first may show nothing about flash.
 
     Data that was never written, or that was discarded, reads as zeros and is read from no flash: 256 places are looked
     at.
@@ -119,6 +120,6 @@ def doubts_of_reads(target: Target) -> list[str]:
     if empty <= _EMPTY * places.size:
         return []
     return [
-        f"{empty} of {places.size} places that were looked at hold zeros only, as what was never written or was "
-        "discarded does: reads of those do not reach flash."
+        f"{empty} of {places.size} places that were read hold only zeros, like data that was never written or was "
+        "discarded: such reads do not reach flash."
     ]

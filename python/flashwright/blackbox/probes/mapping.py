@@ -225,7 +225,7 @@ class Mapping:
     PARAMETERS: ClassVar[tuple[str, ...]] = ("mapping",)
 
     def cost(self, context: Context) -> Cost:
-        """Half a capacity, and at most so many capacities for each share."""
+        """Half a capacity, and at most this many capacities for each share."""
         capacity = context.target.capacity_bytes
         part = capacity // 2
         curves = int(len(_SHARES[context.mode]) * _FILLS[context.mode] * capacity)
@@ -337,11 +337,11 @@ def _decide(context: Context, part: _Part, curves: list[Curve]) -> Finding:
         else "only logs that are used up and merged cost that much"
     )
     agreement = {
-        policy: "the curves over data written say the same (algorithm of Hu 2012, Section 4.2.3)",
-        None: "the curves over data written leave it open",
+        policy: "the curves over data written agree (algorithm of Hu 2012, Section 4.2.3)",
+        None: "the curves over data written are inconclusive",
     }.get(
         order,
-        f"the curves over data written look like {order}, which the test on an empty drive outweighs",
+        f"the curves over data written look like {order}, but the test on an empty drive outweighs them",
     )
     if order is not None and order != policy:
         share *= 0.9

@@ -66,12 +66,12 @@ A_STEP = 0.1
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """Latencies of writes of 1, 2, 3 ... clustered pages, and what they tell."""
+    """Latencies of writes of 1, 2, 3 ... clustered pages, and what they show."""
 
     latency_ns: Array
     """By pages, by repeats."""
     period: int | None
-    """After so many pages the curve repeats, one step higher; 1 if each page costs the same."""
+    """After this many pages the curve repeats, one step higher; 1 if each page costs the same."""
     step_share: float
     """That step without what is linear in the pages, as a share of the latency of one page."""
     agree: float
@@ -88,7 +88,7 @@ class Steps:
 
 @dataclass(frozen=True, eq=False)
 class Conflicts:
-    """How long pairs of reads take by their distance, and what that tells."""
+    """How long pairs of reads take by their distance, and what that shows."""
 
     grain: Literal["page", "block"]
     grain_bytes: int

@@ -114,7 +114,7 @@ def _kind(context: Context) -> Finding:
     )
     why = (
         f"A read of {kib(int(sizes[0]))} takes {small_ns / 1e3:.0f} us, one of 64 KiB {_flatness(curves['read']):.2f} "
-        f"times as long, and {_DEPTH} reads at a time come at {rate / 1e6:,.0f} MB/s: nothing speaks against flash."
+        f"times as long, and {_DEPTH} reads at a time come at {rate / 1e6:,.0f} MB/s: consistent with flash."
     )
     return Finding(
         "kind-of-device",
@@ -153,14 +153,14 @@ def _reasons(
             f"{kib(int(sizes[3]))} hardly more, as with a virtual disk or a cache before the drive."
         )
     if small_ns < _LATENCY_MIN_NS:
-        reasons.append(f"Reads take {small_ns:.0f} ns, which is memory and no drive.")
+        reasons.append(f"Reads take {small_ns:.0f} ns, which is memory, not a drive.")
     if rate_bytes_per_s > _RATE_MAX:
         reasons.append(
-            f"Reads come at {rate_bytes_per_s / 1e9:.0f} GB/s, more than any interface of a drive carries."
+            f"Reads come at {rate_bytes_per_s / 1e9:.0f} GB/s, more than any drive interface carries."
         )
     if small_ns > _LATENCY_MAX_NS:
         reasons.append(
-            f"Small random reads take {small_ns / 1e6:.1f} ms, as long as the arm of a rotating disk."
+            f"Small random reads take {small_ns / 1e6:.1f} ms, as long as a seek of a rotating disk."
         )
     return reasons
 

@@ -1,4 +1,4 @@
-"""Whether a drive reads ahead of a reader that goes on where it stopped, and how far."""
+"""Whether a drive reads ahead of a reader that continues where it stopped, and how far."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Prefetch"]
 
 Array = npt.NDArray[np.float64]
 
-# Reads in order before the timed one. Two is the least that tells a direction; drives that want more get more.
+# Reads in order before the timed one. Two is the least that shows a direction; drives that need more get more.
 _WALKS = (2, 4, 16)
 _SMALLEST = 4096
 # The farthest that is looked for. Ours: four times what Linux reads ahead at most by itself (128 KiB), twice over.
@@ -40,7 +40,7 @@ class Prefetch:
 
     NAME: ClassVar[str] = "prefetch"
     ABOUT: ClassVar[str] = (
-        "Whether the drive reads ahead of a sequential reader, and how far: is a read faster when it goes on where "
+        "Whether the drive reads ahead of a sequential reader, and how far: is a read faster when it continues where "
         "others stopped (Kim 2011, section 4.3)?"
     )
     PARAMETERS: ClassVar[tuple[str, ...]] = ("prefetch", "prefetch-size")
@@ -48,7 +48,7 @@ class Prefetch:
 
     def cost(self, context: Context) -> Cost:
         """About what it will ask of the drive."""
-        # Two arms of each, about five ends that are told apart, and again where the first look is not clear.
+        # Two arms of each, about five ends to distinguish, and again where the first result is unclear.
         trials = 2 * _TRIALS[context.mode] * 2 * len(_WALKS) * 5
         least = max(_SMALLEST, context.size("read-buffer-least") or 0)
         written = reach(context.target) if not context.target.read_only else 0
@@ -115,7 +115,7 @@ class Prefetch:
         )
         gain = 1 - float(np.median(again_on) / np.median(again_off))
         if confidence < 0.9:
-            why = f"reads {kib(end)} ahead were faster once, by {gain:.0%} when asked again"
+            why = f"reads {kib(end)} ahead were faster once, by {gain:.0%} when measured again"
             return [unknown("prefetch", why, "", plot), unknown("prefetch-size", why, "B")]
         why = (
             f"after {walk} reads in order, one that ends {kib(end)} ahead is {gain:.0%} faster than after reads "
@@ -149,7 +149,7 @@ class Prefetch:
         outside = -(-outside // step) * step
         edge = find_edge(sample, inside, outside, step, lambda size: most(context, 16 * size), rng)
         if edge.confidence < 0.9:
-            why = f"between {kib(edge.inside)} and {kib(edge.outside)} repeats do not settle on one side"
+            why = f"between {kib(edge.inside)} and {kib(edge.outside)} repeated measurements are inconclusive"
             return unknown("prefetch-size", why, "B", (), least_bytes=float(edge.inside))
         return _far(edge, walk)
 
@@ -211,7 +211,7 @@ def _trial(
 
 
 def _far(edge: Edge, walk: int) -> Finding:
-    why = f"after {walk} reads in order, what lies up to {kib(edge.inside)} ahead comes from RAM, beyond it does not"
+    why = f"after {walk} reads in order, data up to {kib(edge.inside)} ahead comes from RAM, data beyond it does not"
     low, high = float(edge.inside), float(edge.outside)
     return Finding("prefetch-size", "found", edge.inside, "B", low, high, edge.confidence, why)
 
@@ -228,4 +228,4 @@ def _plot(
     )
     marks = (Mark(float(best[1]), f"{kib(best[1])} ahead"),) if best else ()
     labels = "end of the read, ahead of the reader [B]", "latency [ns]"
-    return (Plot("Reads that go on where others stopped", *labels, series, marks, True, True),)
+    return (Plot("Reads that continue where others stopped", *labels, series, marks, True, True),)

@@ -27,7 +27,7 @@ _SMALLEST = 4096
 # A gain of 10 % is a buffer (algorithms 8.3, step 3); half of it is the border to none.
 _GAIN = 0.1
 
-# Sizes of which the times are not clear are asked again: so much more at most on drives drawn at random.
+# Sizes with unclear times are measured again: at most this much more on randomly drawn drives.
 _AGAIN = {"quick": 5.0, "full": 4.0}
 
 
@@ -41,7 +41,8 @@ class ReadBuffer:
 
     NAME: ClassVar[str] = "read-buffer"
     ABOUT: ClassVar[str] = (
-        "The size of the RAM that keeps what was read: up to which size is a read faster when it is repeated at once "
+        "The size of the RAM that keeps data that was read: up to what size is a read faster when it is repeated "
+        "immediately "
         "(Kim 2011, section 4.2.5)?"
     )
     PARAMETERS: ClassVar[tuple[str, ...]] = ("read-buffer", "read-buffer-least")
@@ -141,7 +142,7 @@ class ReadBuffer:
                 )
             )
         elif low.confidence < 0.9:
-            why = f"between {kib(low.outside)} and {kib(low.inside)} repeats do not settle on one side"
+            why = f"between {kib(low.outside)} and {kib(low.inside)} repeated measurements are inconclusive"
             findings.append(unknown("read-buffer-least", why, "B", plots))
         else:
             findings.append(
@@ -204,7 +205,7 @@ class ReadBuffer:
             return [unknown(parameter, why, "B", plots) for parameter in self.PARAMETERS]
         why = (
             f"a repeated read gains less than {max(worst, 0.001):.1%} at any size from {kib(sizes[0])} to "
-            f"{kib(sizes[-1])}; a buffer would spare the time that flash takes"
+            f"{kib(sizes[-1])}; a buffer would save the time that flash takes"
         )
         # One-sided: the chance that a gain of 10 % hides at some size.
         distance = float(np.min((_GAIN - levels) / np.maximum(errors, 1e-9)))
@@ -289,7 +290,7 @@ def _size(
         why = f"repeated reads gain up to {kib(top.inside)}, the largest tried: it is larger than that"
         return unknown("read-buffer", why, "B", plots, least_bytes=float(top.inside))
     if top.confidence < 0.9 or abs(top.outside - top.inside) > step:
-        why = f"between {kib(top.inside)} and {kib(top.outside)} repeats do not settle on one side"
+        why = f"between {kib(top.inside)} and {kib(top.outside)} repeated measurements are inconclusive"
         return unknown(
             "read-buffer",
             why,

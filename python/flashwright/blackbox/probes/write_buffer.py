@@ -31,7 +31,7 @@ _STEP = 0.05
 # Where the border to what does not fit lies above the line, if the step is large. Ours: far enough that a few repeats
 # settle it at 5 % of noise, and below what programming adds on all but the fastest flash.
 _BORDER = 0.07
-# Sizes that a line is laid through before what follows is held against it.
+# Sizes that a line is laid through before what follows is compared with it.
 _LEAST_SIZES = 5
 
 
@@ -69,7 +69,7 @@ class WriteBuffer:
 
     NAME: ClassVar[str] = "write-buffer"
     ABOUT: ClassVar[str] = (
-        "The size of the RAM that acknowledges writes before flash has them: up to which size is a write to an "
+        "The size of the RAM that acknowledges writes before they reach flash: up to what size is a write to an "
         "emptied buffer as fast as the link (Kim 2011, section 4.2.6)?"
     )
     PARAMETERS: ClassVar[tuple[str, ...]] = ("write-buffer",)
@@ -293,7 +293,7 @@ def _signs(
     least = 0.1 * float(np.median(empty_ns[smallest]))
     if more > least and chance_above(later, nothing_ns) < 0.001:
         signs.append(
-            f"a flush after a small write takes {more / 1000:,.0f} us longer than one of nothing"
+            f"a flush after a small write takes {more / 1000:,.0f} us longer than an empty one"
         )
     if np.median(empty_ns[smallest]) < 0.8 * np.median(fresh_ns):
         # Programming a page takes longer than reading it in all flash there is (algorithms, section 6.1).

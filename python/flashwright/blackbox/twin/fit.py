@@ -10,48 +10,48 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TypeAlias
+from dataclasses import replace
 
 import numpy as np
 
-from flashwright.blackbox.target import Deadline, OutOfTimeError, Target
-from flashwright.blackbox.twin.calibration import Calibration, Measured, play
+from flashwright.blackbox.target import Deadline, OutOfTimeError
+from flashwright.blackbox.twin.calibration import Calibration, Measured
+from flashwright.blackbox.twin.descent import _ENOUGH, Descent, Played
 from flashwright.blackbox.twin.model import (
-    HUBER,
-    Array,
     Drive,
     Fit,
     Model,
     Residual,
     gaps_between,
     layouts_of,
-    moved,
     name_of,
-    robust,
 )
-from flashwright.blackbox.twin.patterns import Pattern, number, word
+from flashwright.blackbox.twin.patterns import number, word
 from flashwright.drive.findings import Finding
-from flashwright.errors import FlashwrightError, TargetError
+from flashwright.errors import TargetError
 
 __all__ = ["fitted"]
 
+
 KIB, MIB = 1 << 10, 1 << 20
 
-# Beside overwriting, where cleaning strikes by chance, a level of the clean drive says so many times as much.
-_PRECISION = 3.0
+
 # Log-block schemes with pages at home in their block (algorithms.md, sections 2.4, 2.5, 2.7); the superblock scheme
 # (2.6) also reads spare areas to find a page.
 _ALIKE = ("bast", "fast", "last")
+
+
 # Spare space of drives, from consumer to enterprise ones.
 _SPARES = (0.05, 0.07, 0.09, 0.12, 0.15, 0.19, 0.24, 0.3)
+
+
 # Pages of a block that chips have had, for drives of which the clustered block is not known.
 _BLOCK_PAGES = (32, 64, 128, 256, 512)
+
+
 # Buffers to try where none was found and none was found absent; from the smallest that holds a request of a common size
 # to what a drive's RAM has to spare.
 _BUFFERS = (128 * KIB, MIB, 8 * MIB, 64 * MIB)
-# A fit as good as this is one: what is left is how medians of some hundred latencies vary.
-_ENOUGH = 0.004
 
 
 def fitted(
@@ -102,167 +102,17 @@ def fitted(
 
 # Numbers by stage: what the patterns show. All are logarithms in the descent.
 _READS = ("read_ns", "transfer_ns", "rate", "read_overhead_ns", "noise")
+
+
 _ALL = (*_READS, "program_ns", "write_overhead_ns", "erase_ns", "spare")
+
+
 # What cleaning takes.
 _COSTS = ("erase_ns", "program_ns", "transfer_ns", "read_ns")
-# Of a difference quotient, and the longest step, in logarithms.
-_STEP = 0.04
-# What shows only where a drive cleans, by chance or in whole blocks, needs longer ones.
-_STEPS = {"erase_ns": 0.15, "spare": 0.12}
-_REACH = 0.7
 
 
-# What was measured of a drive, and the same of a model.
-_Played: TypeAlias = tuple[Sequence[Measured], tuple[Measured, ...]]
-
-
-@dataclass(frozen=True)
-class _Best:
-    """What stands if time is up."""
-
-    model: Model
-    rank: int
-    """Of the step that it comes from."""
-    error: float
-    played: list[_Played]
-
-
-class _Search:
-    def __init__(
-        self,
-        info: Drive,
-        findings: Mapping[str, Finding],
-        calibration: Calibration,
-        seed: int,
-        progress: Callable[[float], None],
-        deadline: Deadline,
-    ) -> None:
-        self.deadline = deadline
-        self.most = 0
-        self.best: _Best | None = None
-        self.info, self.findings, self.calibration = info, findings, calibration
-        self.seed, self.progress = seed, progress
-        self.tried: list[tuple[str, float]] = []
-        self.evaluations = 0
-        clean = calibration.stage("clean")
-        self.clean, self.used = clean, calibration.stage("used")
-        writes = [at for at, m in enumerate(clean) if m.pattern.reads < 1]
-        self.reads = clean[: writes[0]] if writes else clean
-
-    # --- playing and comparing ---
-
-    def play(self, model: Model, wanted: Sequence[Measured]) -> tuple[Measured, ...] | None:
-        """The same patterns on a candidate; None if it can't be built or can't take them."""
-        self.deadline()
-        self.evaluations += 1
-        chosen: list[Pattern] = [m.pattern for m in wanted]
-        try:
-            ssd = model.ssd("candidate", "", self.calibration.capacity_bytes)
-            with Target(ssd, seed=self.seed) as target:
-                target.watch = self.deadline
-                return play(
-                    target,
-                    chosen,
-                    capacity_bytes=self.calibration.capacity_bytes,
-                    block_bytes=self.calibration.block_bytes,
-                )
-        except OutOfTimeError:
-            raise
-        except FlashwrightError:
-            return None
-
-    def residuals(self, model: Model, wanted: Sequence[Measured]) -> Array:
-        """Weighted logarithms of ratios, in a fixed order."""
-        parts = []
-        played: list[_Played] = []
-        both = len({m.pattern.stage for m in wanted}) == 2
-        for stage in ("clean", "used"):
-            of_stage = [m for m in wanted if m.pattern.stage == stage]
-            if of_stage:
-                found = self.play(model, of_stage)
-                if found is not None:
-                    played.append((of_stage, found))
-                factor = _PRECISION if both and stage == "clean" else 1.0
-                gaps = gaps_between(of_stage, found)
-                parts.append(np.array([factor * weight * gap for *_, weight, gap in gaps]))
-        residuals = np.concatenate(parts)
-        if sum(len(of_stage) for of_stage, _ in played) == len(wanted):
-            self.remember(model, wanted, played, robust(residuals))
-        return residuals
-
-    def remember(
-        self,
-        model: Model,
-        wanted: Sequence[Measured],
-        played: list[_Played],
-        error: float,
-    ) -> None:
-        """Keep the model that stands if time is up: one of a later step, or a better one of the same."""
-        steps = (self.reads, self.clean, self.used, (*self.clean, *self.used))
-        rank = next(at for at, step in enumerate(steps) if [*step] == [*wanted])
-        if self.best is None or (-rank, error) < (-self.best.rank, self.best.error):
-            self.best = _Best(model, rank, error, played)
-
-    def error(self, model: Model, wanted: Sequence[Measured]) -> float:
-        """One figure of the residuals."""
-        return robust(self.residuals(model, wanted))
-
-    # --- numbers ---
-
-    def descend(
-        self, model: Model, names: Sequence[str], wanted: Sequence[Measured], rounds: int
-    ) -> tuple[Model, float]:
-        """Damped Gauss-Newton over the logarithms of some numbers."""
-        if model.scheme == "superblock":
-            names = (*names, "look_up_ns")
-        at = self.residuals(model, wanted)
-        error = robust(at)
-        damping = 0.01
-        jacobian: Array | None = None
-        fresh = False
-        for _ in range(rounds):
-            if error < _ENOUGH:
-                break
-            if jacobian is None:
-                columns = [
-                    (self.residuals(moved(model, {name: step}), wanted) - at) / step
-                    for name, step in ((name, _STEPS.get(name, _STEP)) for name in names)
-                ]
-                jacobian, fresh = np.stack(columns, 1), True
-            weights = np.minimum(1.0, HUBER / np.maximum(np.abs(at), 1e-12))
-            left = jacobian.T @ (weights[:, None] * jacobian)
-            right = -jacobian.T @ (weights * at)
-            scale = np.diag(left) + 1e-3
-            # A slope that was only carried on is measured anew before the step is shortened for long.
-            for _ in range(4 if fresh else 1):
-                step = np.linalg.solve(left + damping * np.diag(scale), right)
-                # Each by itself: a number that nothing shows must not hold up the others.
-                step = np.clip(step, -_REACH, _REACH)
-                trial = moved(model, dict(zip(names, step.tolist(), strict=True)))
-                there = self.residuals(trial, wanted)
-                if robust(there) < error:
-                    break
-                damping = max(damping, 0.01) * 8
-            else:
-                if fresh:
-                    break
-                jacobian = None
-                continue
-            gain = error - robust(there)
-            # Broyden's update: what the step showed of the slopes.
-            jacobian += np.outer(there - at - jacobian @ step, step) / max(
-                float(step @ step), 1e-12
-            )
-            model, at, error = trial, there, robust(there)
-            damping = max(damping / 4, 1e-3)
-            if fresh and gain < 0.01 * error:
-                break
-            if gain < 0.1 * error:
-                jacobian = None
-            fresh = False
-        return model, error
-
-    # --- the steps ---
+class _Search(Descent):
+    """Tries structures, and of each the numbers that fit best."""
 
     def run(self) -> Fit:
         try:
@@ -306,7 +156,7 @@ class _Search:
         model, error = self.scan(model, "spare", self.used)
         self.tried.append((name_of(model), error))
         self.progress(1.0)
-        played: list[_Played] = []
+        played: list[Played] = []
         for wanted in (self.clean, self.used):
             found = self.play(model, wanted)
             if found is None:
@@ -519,18 +369,8 @@ class _Search:
         best, _ = self.descend(best, ("erase_ns", "spare"), self.used, 5)
         return best
 
-    def scan(self, model: Model, name: str, wanted: Sequence[Measured]) -> tuple[Model, float]:
-        """Halves the steps of one number around the best: for what moves in whole blocks and has no slope."""
-        best, error = model, self.error(model, wanted)
-        for width in (0.12, 0.06, 0.03):
-            for trial in [moved(best, {name: step}) for step in (-width, width)]:
-                there = self.error(trial, wanted)
-                if there < error:
-                    best, error = trial, there
-        return best, error
-
     def result(
-        self, model: Model, error: float, played: Sequence[_Played], stopped: str = ""
+        self, model: Model, error: float, played: Sequence[Played], stopped: str = ""
     ) -> Fit:
         about = (
             f"Twin of {self.info.name}: structure as probed, numbers fitted to {len(self.calibration.measured)}"

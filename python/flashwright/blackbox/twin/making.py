@@ -19,7 +19,7 @@ from flashwright.run.ssd import Ssd
 __all__ = ["FIT_LIMIT_S", "Twin", "twin_of"]
 
 FIT_LIMIT_S = 300.0
-"""A fit takes no longer than this, seconds, unless it is told."""
+"""Default time limit of a fit, seconds."""
 
 
 class Probed(Protocol):
@@ -37,7 +37,7 @@ class Probed(Protocol):
 
     @property
     def limits(self) -> Sequence[str]:
-        """What could not be told."""
+        """What could not be found."""
         ...
 
     @property
@@ -90,7 +90,7 @@ def twin_of(
     target : Target, Ssd or str
         The drive that was probed, as :func:`probe` takes it; everything on it is lost.
     result : ProbeResult
-        What the probes found; what they could not tell is tried.
+        What the probes found; the fit tries what they could not find.
     progress : callable, optional
         Told the step's name, and how much is done of how much in all.
     time_limit : float, optional
@@ -109,7 +109,7 @@ def twin_of(
         If the target is too small, may not be written, is a part of a drive, may be no drive of flash, or nothing that
         can be modelled behaves like it.
     OutOfTimeError
-        If the time limit came before there was a model.
+        If the time limit was reached before there was a model.
     """
     with opened(target) as drive:
         return _twin_of(drive, result, progress, Deadline(time_limit), fit_limit)
@@ -125,12 +125,14 @@ def _twin_of(
     if result.doubts and all(finding.verdict == "unknown" for finding in result.findings.values()):
         raise TargetError(
             f"{target.name}: found no drive to model: {result.doubts[0]}",
-            "--despite-doubts takes it for one; --no-twin saves a profile without a model",
+            "despite_doubts=True takes it for one; a profile can be saved without a model (twin=False)",
+            parameters=["despite_doubts", "twin"],
         )
     if target.read_only or result.limits:
         raise TargetError(
             f"{target.name}: found reads alone or a part of a drive, expected all of a drive to model",
-            "--no-twin saves a profile without a model",
+            "a profile can be saved without a model (twin=False)",
+            parameters=["twin"],
         )
     findings = reconcile(result.findings, target.capacity_bytes)
 

@@ -73,7 +73,7 @@ class Pattern:
     hot_share, hot_range : float, optional
         This share of the random requests goes to the first `hot_range` of the capacity.
     overwrites : float, optional
-        If above 0, the number of requests is so many capacities' worth of data.
+        If above 0, the number of requests is this many capacities of data.
     seed : int, optional
         Of the requests.
     """

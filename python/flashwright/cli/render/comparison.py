@@ -129,7 +129,7 @@ def _side_by_side(results: Sequence[RunResult], columns: Sequence[_Figure]) -> T
 
 
 def _alike(results: Sequence[RunResult]) -> list[list[str]]:
-    """Labels of runs that no setting told apart, such as those of a scheme that uses no victim policy."""
+    """Labels of runs that no setting distinguishes, such as those of a scheme that uses no victim policy."""
     by_digest: dict[str, list[str]] = {}
     for result in results:
         by_digest.setdefault(str(result.json["digest"]), []).append(result.label)
@@ -144,8 +144,8 @@ def _ram_note(runs: Sequence[Mapping[str, Any]]) -> str | None:
     if not any(dftl["ram"] == "0 B" and dftl["cmt-entries"] == 0 for dftl in of_dftl):
         return None
     return (
-        "table RAM: where ftl.dftl.ram is 0 B, DFTL's cache takes what FAST's tables would (log blocks by "
-        "ftl.dftl.log-share), and its directory comes on top; other schemes take what their tables need"
+        "table RAM: with ftl.dftl.ram = 0 B, DFTL's cache takes as much as FAST's tables would (log blocks by "
+        "ftl.dftl.log-share), plus its directory; other schemes take what their tables need"
     )
 
 
@@ -164,7 +164,7 @@ def show_comparison(results: Sequence[RunResult], title: str, *, table_ram: bool
     if table_ram and (note := _ram_note(runs)):
         out.print(note)
     for labels in _alike(results):
-        out.print(f"alike in every request and in the end: {'; '.join(labels)}")
+        out.print(f"identical in every request and in the final state: {'; '.join(labels)}")
     for result in results:
         if result.json["note"]:
             out.print(f"{result.label}: {result.json['note']}")
@@ -173,7 +173,7 @@ def show_comparison(results: Sequence[RunResult], title: str, *, table_ram: bool
         out.print(
             f"verify: {wrong:,} VIOLATIONS"
             if wrong
-            else "verify: every read and the final states are right"
+            else "verify: every read and the final states are correct"
         )
 
 

@@ -2,9 +2,29 @@
 
 from __future__ import annotations
 
+import functools
+import re
 import sys
+from collections.abc import Sequence
 
-__all__ = ["fault", "note"]
+from flashwright.errors import FlashwrightError
+
+__all__ = ["as_typed", "fault", "note", "typed"]
+
+_TYPED = {
+    "audit_every": "--audit",
+    "device": "--block-device",
+    "document": "--from-json",
+    "folder": "--write-to",
+    "ranges": "--range",
+    "settings": "--set",
+    "targets": "--target",
+    "wanted": "CLAIM",
+    "workers": "--jobs",
+}
+"""What is typed for the parameters of calls whose names the command line does not take over."""
+
+_NAMES = re.compile(r"[\w.-]+((, | and )[\w.-]+)*")
 
 
 def fault(message: str, hint: str = "") -> None:
@@ -18,3 +38,79 @@ def fault(message: str, hint: str = "") -> None:
 def note(message: str) -> None:
     """Say something that is no error."""
     print(f"note: {message}", file=sys.stderr)
+
+
+def as_typed(error: FlashwrightError) -> tuple[str, str]:
+    """Message and hint of an error, with the options of the command line for the parameters of the call.
+
+    A parameter of ``error.parameters`` is replaced where the message begins with it and where its value is said
+    (``name=value``). Errors of the core list none: there a line that begins with the name of an option is about that.
+
+    Parameters
+    ----------
+    error : FlashwrightError
+        As a call of the library raised it.
+
+    Returns
+    -------
+    tuple of str
+        The message and the hint.
+
+    Examples
+    --------
+    >>> from flashwright.errors import WorkloadError
+    >>> as_typed(WorkloadError("audit_every: found it alone", "add verify=True", parameters=["audit_every", "verify"]))
+    ('--audit: found it alone', 'add --verify')
+    >>> as_typed(WorkloadError("warmup: found 9, expected 8", ""))
+    ('--warmup: found 9, expected 8', '')
+    """
+    names = error.parameters
+    lines = [_with_typed_head(line, names) for line in str(error).splitlines()]
+    return _with_typed_values("\n".join(lines), names), _with_typed_values(error.hint, names)
+
+
+def _with_typed_head(line: str, names: Sequence[str]) -> str:
+    """The line with options for the parameters that it says something about."""
+    head, colon, rest = line.partition(": ")
+    if not names:
+        known = rest.startswith("found ") and f"--{head}" in _options()
+        return f"--{line}" if known else line
+    for name in names:
+        if rest.startswith(f"{name}: "):
+            # The name of the call stands before it, which nobody typed.
+            return typed(name) + rest.removeprefix(name)
+        if _NAMES.fullmatch(head):
+            head = re.sub(rf"\b{name}\b", typed(name), head)
+    return head + colon + rest
+
+
+def _with_typed_values(text: str, names: Sequence[str]) -> str:
+    """The text with options for the parameters that it says the values of: ``name=value``, or ``name=`` alone."""
+    for name in names:
+
+        def of(found: re.Match[str], option: str = typed(name)) -> str:
+            value = found[1] or found[2] or ""
+            if value == "False":
+                return option.replace("--", "--no-", 1)
+            return option if value in ("", "True") else f"{option} {value}"
+
+        text = re.sub(rf"(?<![\w.:,-]){name}=(?:\"([^\"]*)\"|(\w[\w.]*))?", of, text)
+    return text
+
+
+def typed(name: str) -> str:
+    """What is typed for a parameter of a call.
+
+    Examples
+    --------
+    >>> typed("time_scale"), typed("settings")
+    ('--time-scale', '--set')
+    """
+    return _TYPED.get(name, f"--{name.replace('_', '-')}")
+
+
+@functools.cache
+def _options() -> frozenset[str]:
+    from flashwright.cli.help import PANELS
+
+    return frozenset(option for options in PANELS.values() for option in options)

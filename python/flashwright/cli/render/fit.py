@@ -88,7 +88,7 @@ class Table:
         self._rows.append(cells)
 
     def lines(self, width: int) -> list[str]:
-        """The lines of the table in so many columns of a terminal."""
+        """The lines of the table in this many columns of a terminal."""
         return [text.plain for text in self._texts(width)]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -196,7 +196,7 @@ class Grid:
         self._rows = list(rows)
 
     def lines(self, width: int) -> list[str]:
-        """The lines in so many columns of a terminal."""
+        """The lines in this many columns of a terminal."""
         return [text.plain for text in self._texts(width)]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:

@@ -46,7 +46,7 @@ class _Console(Console):
 
 
 def console() -> Console:
-    """Standard output as it is now.
+    """The current standard output.
 
     It is as wide as the terminal, or as ``COLUMNS`` says; piped without that, as wide as any table needs.
     """
@@ -430,14 +430,14 @@ def _foot(result: RunResult) -> RenderableType:
                 "verify",
                 f"{units.count(wrong)} VIOLATIONS"
                 if wrong
-                else "every read and the final state are right",
+                else "every read and the final state are correct",
             )
         )
     cost = j["run"]
     speed = cost["requests_per_cpu_s"]
     text = f"{units.seconds(cost['cpu_s'])} of processor time"
     if speed is not None:
-        text += f", {units.count(speed)} requests a second"
+        text += f", {units.count(speed)} requests per second"
     if cost["peak_rss_bytes"] is not None:
         text += f", {units.size(cost['peak_rss_bytes'])} of memory at most"
     rows.extend([("simulator", text), ("digest", str(j["digest"]))])

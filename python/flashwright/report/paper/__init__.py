@@ -34,11 +34,13 @@ def check_figures(folder: Path) -> None:
     MissingPackageError
         If Matplotlib is not installed.
     OutputError
-        If the folder can't be made or written to.
+        If the folder can't be created or written to.
     """
     if importlib.util.find_spec("matplotlib") is None:
         raise MissingPackageError(
-            "--figures: Matplotlib is not installed", "pip install flashwright[plots]"
+            "figures: Matplotlib is not installed",
+            "pip install flashwright[plots]",
+            parameters=["figures"],
         )
     if folder.exists() and not folder.is_dir():
         raise OutputError(f"{folder}: is a file; expected a folder", "give the name of a folder")
@@ -46,7 +48,7 @@ def check_figures(folder: Path) -> None:
         folder.mkdir(exist_ok=True)
     except OSError as error:
         why = (error.strerror or str(error)).lower()
-        raise OutputError(f"{folder}: the folder can't be made: {why}") from None
+        raise OutputError(f"{folder}: the folder can't be created: {why}") from None
     if not os.access(folder, os.W_OK | os.X_OK):
         raise OutputError(f"{folder}: permission denied")
 

@@ -42,7 +42,7 @@ def not_drawn(runs: Sequence[RunView], drawn: set[int]) -> tuple[str, ...]:
     return tuple(run.label for i, run in enumerate(runs) if i not in drawn)
 
 
-_NO_BLOCKS = "Nothing is known of single blocks."
+_NO_BLOCKS = "There is no data on single blocks."
 
 
 def block_charts(
@@ -102,7 +102,7 @@ def _block_histogram(
         "series": lines,
     }
     header = ["Run", "Blocks", "Least", "Median", "Mean", "Largest", "Standard deviation"]
-    maps = "" if len(runs) <= RUNS_WITH_MAPS_MAX else " Maps are left out of so many runs."
+    maps = "" if len(runs) <= RUNS_WITH_MAPS_MAX else " Maps are omitted for this many runs."
     wide = f" A bar is {text.count(width)} wide." if width > 1 else ""
     when = "so far" if key == "erases" else "at the end of the run"
     return Chart(
@@ -149,7 +149,7 @@ def _block_map(
     each = (
         f"Each cell is the mean of {joined} neighbouring blocks"
         if joined > 1
-        else "One cell a block"
+        else "One cell per block"
     )
     parts = "planes of a die on top of each other, " if planes > 1 else ""
     caption = (

@@ -35,8 +35,8 @@ def closeups(runs: Sequence[RunView], columns: Columns) -> list[Section]:
 
 
 _CAPTION = (
-    "Service time, and on top of it the time a request waited in the queue; together its response "
-    "time. A triangle marks a request that set off erases. Numbered from 0 where measuring begins."
+    "Service time and, stacked on it, the time in the queue; together they are the response time. A triangle marks a "
+    "request that caused erases. Numbers count from 0 at the start of measuring."
 )
 
 

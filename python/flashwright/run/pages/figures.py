@@ -1,4 +1,4 @@
-"""The charts of a report; what a chart is stands in `charts`."""
+"""The charts of a report; `charts` defines what a chart is."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DISTRIBUTION_POINTS_MAX = 1600
 DISTRIBUTION_POINTS_MAX_PER_RUN = 500
 PARTITION_POINTS_MAX = 400
 
-NO_WINDOWS = "No time series was kept of this run."
+NO_WINDOWS = "This run kept no time series."
 CAUSES = ("host", "gc", "merge", "translation", "padding", "wear")
 CAUSE_COLOURS = (6, 1, 5, 0, 2, 3)
 
@@ -451,7 +451,7 @@ def _preconditioning(runs: Sequence[RunView], columns: Columns) -> list[Chart]:
 def _busy(runs: Sequence[RunView], columns: Columns) -> Chart:
     title = "How busy dies and channels were"
     if not any(is_timed(run) for run in runs):
-        return Chart("busy", title, "", missing=f"{NO_TIME}, so nothing was ever busy.")
+        return Chart("busy", title, "", missing=f"{NO_TIME}, so there are no busy times.")
     views = []
     rows = []
     drawn = set()
@@ -472,7 +472,7 @@ def _busy(runs: Sequence[RunView], columns: Columns) -> Chart:
             views.append({"name": key, "x": axis(one, "index"), "y": y, "series": bars})
     if not views:
         return Chart("busy", title, "", missing="Busy times were not kept.")
-    caption = "Share of the drive's time in which each die or channel was at work. Numbered from 0."
+    caption = "Share of the drive's time in which each die or channel was busy. Numbered from 0."
     if any(dig(run.json, "config.timing.model") == "serial" for run in runs):
         caption += " The serial model knows only the drive as a whole: one operation at a time."
     table = Table(["Series", "Count", "Least", "Mean", "Largest"], rows)

@@ -1,4 +1,4 @@
-"""Erases and valid pages of all blocks over a run, as maps that can be wound through."""
+"""Erases and valid pages of all blocks over a run, as maps to step through."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _KINDS = (
 
 
 def films(runs: Sequence[RunView], columns: Columns) -> list[Section]:
-    """One section with two maps for each run that was looked at over time; none otherwise."""
+    """One section with two maps for each run with snapshots over time; none otherwise."""
     found = [(i, run.snapshots) for i, run in enumerate(runs) if run.snapshots is not None]
     if not found or len(found) > RUNS_MAX:
         return []
@@ -94,7 +94,7 @@ def _film(
     each = f"the mean of {joined} neighbouring blocks" if joined > 1 else "a block"
     caption = (
         f"{about}, from the start of measuring to the end of the run; a cell is {each}. One scale for all moments. "
-        "The slider or the arrow keys on it choose the moment, for all maps of this section."
+        "The slider, or the arrow keys on it, selects the moment for all maps of this section."
     )
     return Chart(
         f"film-{key}-{i}",

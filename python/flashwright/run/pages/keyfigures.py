@@ -103,7 +103,7 @@ KEY_FIGURES = (
         "wear.erases_per_block.max",
         text.count,
         "lower",
-        "Erases so far of the block that was erased most.",
+        "Erases so far of the most erased block.",
     ),
 )
 

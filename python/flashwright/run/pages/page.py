@@ -115,7 +115,7 @@ def write_report(path: Path, runs: Sequence[RunView], title: str) -> None:
 
 
 def _told(runs: Sequence[RunView], parts: Sequence[Section]) -> list[Section]:
-    """The sections; of replays only what their devices told, since an empty chart would say that nothing happened."""
+    """The sections; for replays only what devices reveal, since an empty chart would say that nothing happened."""
     if any(dig(run.json, "target") is None for run in runs):
         return list(parts)
     shown = (
@@ -157,7 +157,7 @@ def _facts(runs: Sequence[RunView]) -> list[tuple[str, str]]:
 def _badges(run: RunView) -> list[Badge]:
     badges = []
     if "stand-in" in str(dig(run.json, "workload") or "").lower():
-        why = "The workload is made up in the likeness of a trace; it is not that trace."
+        why = "The workload is synthetic, modelled on a trace; it is not that trace."
         badges.append(Badge("warn", "stand-in workload", why))
     ended = dig(run.json, "ended")
     if ended == "interrupted":
@@ -171,7 +171,7 @@ def _badges(run: RunView) -> list[Badge]:
         badges.append(Badge("bad", "worn out", why))
     left_out = sum((dig(run.json, "left_out") or {}).values())
     if left_out:
-        why = "Writes, trims and flushes are not played without consent; the figures are of reads alone."
+        why = "Writes, trims and flushes are not played without consent; the figures cover reads only."
         badges.append(Badge("warn", f"reads only: {text.count(left_out)} requests left out", why))
     if dig(run.json, "precondition.steady") is False:
         why = "Preconditioning gave up before the drive was in a steady state."
@@ -183,10 +183,10 @@ def _badges(run: RunView) -> list[Badge]:
         why = "The verify mode found contradictions in the drive's state: do not trust the figures."
         badges.append(Badge("bad", f"verify: {text.count(found)} violation{s}", why))
     elif dig(run.json, "verify.enabled"):
-        why = "Every read was checked and the state audited; nothing was wrong."
+        why = "Every read was checked and the state audited; there was no violation."
         badges.append(Badge("good", "verified", why))
     elif dig(run.json, "target") is None:
-        badges.append(Badge("plain", "not verified", "The run was made without its verify mode."))
+        badges.append(Badge("plain", "not verified", "The run was made without verify mode."))
     return badges
 
 

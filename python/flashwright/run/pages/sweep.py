@@ -246,8 +246,8 @@ def _name(varied: Mapping[str, object], others: Sequence[str], automatic: str | 
 
 def _caption(lines: Sequence[_Line]) -> str:
     if any(line.level for line in lines):
-        return "Dotted: a run for which this setting makes no difference, or finds its value itself; played once."
-    return "A point a run."
+        return "Dotted: a run that this setting does not affect, or that finds the value itself; played once."
+    return "One point per run."
 
 
 def _table(

@@ -3,7 +3,7 @@
 //! New entries start in the larger list; its oldest drops to the second list, and victims are the oldest of the second.
 //! A hit in either list makes the entry the most recent of the larger one. FlashSim's sizes are 6,552 and 1,640 entries.
 //!
-//! Every step O(1). State: 12 bytes an entry.
+//! Every step takes O(1). State: 12 bytes per entry.
 
 use super::{MapCacheContext, MapCachePolicy, SlotLists, share_of};
 use schemars::JsonSchema;
@@ -100,8 +100,8 @@ impl MapCachePolicy for FlashsimTwoList {
 mod tests {
     use super::*;
 
-    /// 5 entries, 3 of them on the larger list. 0 1 2 fill it; 3 drops 0, 4 drops 1: larger [2, 3, 4], second [0, 1].
-    /// A hit on 0 brings it back and drops 2: larger [3, 4, 0], second [1, 2]; the victim is 1.
+    /// 5 entries, 3 of them on the larger list. 0 1 2 fill it; 3 moves 0 to the second list, 4 moves 1: larger [2, 3,
+    /// 4], second [0, 1]. A hit on 0 brings it back and moves 2: larger [3, 4, 0], second [1, 2]; the victim is 1.
     #[test]
     fn hits_come_back_to_the_larger_list() {
         let settings = FlashsimTwoListSettings { larger: 0.6 };

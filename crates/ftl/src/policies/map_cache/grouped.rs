@@ -1,4 +1,4 @@
-//! Groups of entries of one translation page leave together (GC-ARM's mapping table; Hu 2012, 3.2.1).
+//! Evicts all entries of one translation page together (GC-ARM's mapping table; Hu 2012, 3.2.1).
 //!
 //! ```text
 //!   an entry is clean? ── yes ─► the clean entry used longest ago leaves, free of charge
@@ -6,14 +6,15 @@
 //!   the group with most entries is written back whole (one read, one program) and leaves
 //! ```
 //!
-//! Among groups of equal size the one touched longest ago goes; a change by cleaning is a touch. The text says that the
-//! group "is destaged as the victim", so its entries leave; with `keep-clean` they stay as clean ones, and the oldest of
-//! these makes room. An entry that is written counts as used then; entries written together, in the order in which they
-//! were dirtied.
+//! Among groups of equal size the least recently touched one leaves; a change by cleaning counts as a touch. The paper
+//! states that the group "is destaged as the victim", so its entries leave; with `keep-clean` they stay as clean
+//! entries, and the oldest of these makes room. Writing an entry counts as a use; entries written together count in the
+//! order in which they became dirty.
 //!
-//! A group leaves only when every entry is dirty, so its dirty entries are what is counted: then nothing shrinks but to
-//! nothing, and a list of groups for each size is in order of touches. Every step O(1), amortised. State: 20 bytes an
-//! entry, 20 bytes a translation page, 12 bytes an entry of one translation page.
+//! A group leaves only when every cached entry is dirty, so the size of a group is its number of dirty entries. A group
+//! then never shrinks except to nothing, and the list of groups of each size stays in order of touches. Every step
+//! takes amortised O(1). State: 20 bytes per entry, 20 bytes per translation page, 12 bytes per entry of one
+//! translation page.
 
 use super::{MapCacheContext, MapCachePolicy, SlotLists};
 use schemars::JsonSchema;
@@ -30,22 +31,22 @@ pub struct GroupedSettings {
 /// A translation page.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Group {
-    /// Its dirty entries.
+    /// The number of its dirty entries.
     dirty: u32,
-    /// The slot of the one dirtied last.
+    /// The slot of the entry that became dirty last.
     newest: u32,
 }
 
 /// `ftl.dftl.replacement = "grouped"`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Grouped {
-    /// Clean entries by last use; dirty ones on a list of their own, in no order.
+    /// Clean entries by last use; dirty ones on a separate unordered list.
     entries: SlotLists,
-    /// By slot: the translation page, and for a dirty entry the one of its page dirtied before it.
+    /// By slot: the translation page, and for a dirty entry the entry of the same page that became dirty before it.
     page: Vec<u32>,
     before: Vec<u32>,
     groups: Vec<Group>,
-    /// Translation pages with dirty entries, on the list of their number less 1, by last touch.
+    /// Translation pages with n dirty entries on list n - 1, by last touch.
     sizes: SlotLists,
     /// The largest number of dirty entries of a page.
     largest: u32,
@@ -57,7 +58,8 @@ const DIRTY: u32 = 1;
 
 impl MapCachePolicy for Grouped {
     const NAME: &'static str = "grouped";
-    const ABOUT: &'static str = "a clean entry, else the largest group of a translation page, whole (Hu 2012, 3.2.1)";
+    const ABOUT: &'static str =
+        "a clean entry, else the largest group of entries of one translation page (Hu 2012, 3.2.1)";
     const GROUPS: bool = true;
     type Settings = GroupedSettings;
 
@@ -166,15 +168,15 @@ mod tests {
         used: u64,
     }
 
-    /// Entries in a list, every question answered by a look at all.
+    /// Reference model: entries in a list, searched in full for every question.
     #[derive(Default)]
-    struct Twin {
+    struct Reference {
         entries: Vec<Option<Entry>>,
         touched: Vec<u64>,
         now: u64,
     }
 
-    impl Twin {
+    impl Reference {
         fn touch(&mut self, page: u32) -> u64 {
             self.now += 1;
             self.touched[page as usize] = self.now;
@@ -198,73 +200,74 @@ mod tests {
         usize::try_from(below(rng, end as u64)).unwrap()
     }
 
-    /// Random loads, uses, changes, write-backs of groups and departures: the same victim and group as the twin at every
-    /// step, in full caches and in ones with room.
+    /// Random loads, uses, changes, write-backs of groups and departures: the same victim and group as the reference
+    /// model at every step, in full caches and in caches with room.
     #[test]
-    fn a_twin_names_the_same_victims() {
+    fn the_reference_model_names_the_same_victims() {
         const PAGES: usize = 7;
         for seed in 0..40 {
             let mut rng = Seed(seed).stream("grouped");
             let slots = 1 + draw(&mut rng, 30);
             let context = MapCacheContext { entries: u32::try_from(slots).unwrap(), entries_per_page: 64 };
             let mut policy = Grouped::new(&GroupedSettings::default(), context);
-            let mut twin = Twin { entries: vec![None; slots], touched: vec![0; PAGES], now: 0 };
+            let mut reference = Reference { entries: vec![None; slots], touched: vec![0; PAGES], now: 0 };
             let (mut without_clean, mut written) = (0, 0);
             for _ in 0..3000 {
                 let at = draw(&mut rng, slots);
                 let slot = u32::try_from(at).unwrap();
-                match (twin.entries[at], draw(&mut rng, 8)) {
+                match (reference.entries[at], draw(&mut rng, 8)) {
                     (None, _) => {
                         let page = u32::try_from(draw(&mut rng, PAGES)).unwrap();
                         policy.loaded(slot, || page);
-                        let used = twin.touch(page);
-                        twin.entries[at] = Some(Entry { page, dirty: false, used });
+                        let used = reference.touch(page);
+                        reference.entries[at] = Some(Entry { page, dirty: false, used });
                     }
                     (Some(entry), 0..=1) => {
                         policy.touched(slot);
-                        let used = twin.touch(entry.page);
-                        twin.entries[at] = Some(Entry { used, ..entry });
+                        let used = reference.touch(entry.page);
+                        reference.entries[at] = Some(Entry { used, ..entry });
                     }
                     (Some(entry), 2..=6) if !entry.dirty => {
                         policy.dirtied(slot);
-                        twin.touch(entry.page);
-                        twin.entries[at] = Some(Entry { dirty: true, ..entry });
+                        reference.touch(entry.page);
+                        reference.entries[at] = Some(Entry { dirty: true, ..entry });
                     }
-                    (Some(_), 7) if twin.oldest_clean().is_none() => {
-                        let page = twin.largest().unwrap();
+                    (Some(_), 7) if reference.oldest_clean().is_none() => {
+                        let page = reference.largest().unwrap();
                         assert_eq!(policy.largest_group(), Some(page));
                         let mut group = policy.group(page);
                         group.sort_unstable();
-                        let of_page = |slot: &u32| twin.entries[*slot as usize].is_some_and(|entry| entry.page == page);
+                        let of_page =
+                            |slot: &u32| reference.entries[*slot as usize].is_some_and(|entry| entry.page == page);
                         let held = (0..u32::try_from(slots).unwrap()).filter(of_page).collect::<Vec<_>>();
                         assert_eq!(group, held);
                         for at in 0..slots {
-                            if let Some(entry) = twin.entries[at].filter(|entry| entry.page == page) {
+                            if let Some(entry) = reference.entries[at].filter(|entry| entry.page == page) {
                                 policy.cleaned(u32::try_from(at).unwrap());
-                                twin.now += 1;
-                                twin.entries[at] = Some(Entry { dirty: false, used: twin.now, ..entry });
+                                reference.now += 1;
+                                reference.entries[at] = Some(Entry { dirty: false, used: reference.now, ..entry });
                             }
                         }
                         written += 1;
                     }
                     (Some(entry), 7) if !entry.dirty => {
                         policy.removed(slot);
-                        twin.entries[at] = None;
+                        reference.entries[at] = None;
                     }
                     _ => {}
                 }
-                assert_eq!(policy.largest_group(), twin.largest());
-                assert_eq!(policy.has_clean(), Some(twin.oldest_clean().is_some()));
-                match (twin.oldest_clean(), twin.largest()) {
+                assert_eq!(policy.largest_group(), reference.largest());
+                assert_eq!(policy.has_clean(), Some(reference.oldest_clean().is_some()));
+                match (reference.oldest_clean(), reference.largest()) {
                     (Some(clean), _) => assert_eq!(policy.victim(), Some(clean)),
                     (None, Some(page)) => {
                         without_clean += 1;
                         let victim = policy.victim().unwrap() as usize;
-                        assert_eq!(twin.entries[victim].map(|entry| entry.page), Some(page));
+                        assert_eq!(reference.entries[victim].map(|entry| entry.page), Some(page));
                     }
                     (None, None) => assert_eq!(policy.victim(), None),
                 }
-                assert_eq!(policy.entries() as usize, twin.entries.iter().flatten().count());
+                assert_eq!(policy.entries() as usize, reference.entries.iter().flatten().count());
             }
             assert!(without_clean > 0 && written > 0, "seed {seed} never came to a cache of dirty entries");
         }

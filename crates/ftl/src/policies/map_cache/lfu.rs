@@ -1,14 +1,14 @@
 //! LFU: the entry with the fewest uses since it was loaded, the least recent among equals. Gupta 2009, section 3.2, names
 //! it as an alternative.
 //!
-//! Uses are counted up to 255; entries used more often are told apart by recency alone. A hit O(1); the victim is found
-//! by a look at one list per count, nearly always the first. State: 12 bytes an entry.
+//! Uses are counted up to 255; entries used more often are ordered by recency alone. A hit takes O(1); the victim is
+//! found by searching one list per count, nearly always the first. State: 12 bytes per entry.
 
 use super::{MapCacheContext, MapCachePolicy, SlotLists};
 use crate::registry::NoSettings;
 use serde::{Deserialize, Serialize};
 
-/// Counts that are told apart. List `n` holds the entries used `n + 1` times.
+/// The number of distinct counts. List `n` holds the entries used `n + 1` times.
 const COUNTS: u32 = 255;
 
 /// `ftl.dftl.replacement = "lfu"`.

@@ -22,7 +22,7 @@ pub struct SlotLists {
 }
 
 impl SlotLists {
-    /// So many empty lists, with memory for so many slots.
+    /// This many empty lists, with memory for this many slots.
     #[must_use]
     pub fn new(lists: u32, slots: u32) -> Self {
         let mut nodes = Vec::with_capacity(lists as usize + slots as usize);
@@ -63,7 +63,7 @@ impl SlotLists {
         (self.len(list) > 0).then(|| self.nodes[list as usize].newer - self.len.len() as u32)
     }
 
-    /// The slot that is the next oldest of its list after this one; its node is asked for.
+    /// The next younger slot of its list; prefetches its node.
     #[inline(always)]
     #[allow(clippy::cast_possible_truncation)] // lists are counted in 32 bits
     #[must_use]
@@ -81,7 +81,7 @@ impl SlotLists {
         self.nodes[list as usize].older.checked_sub(self.len.len() as u32)
     }
 
-    /// The slot that is the next most recent of its list before this one.
+    /// The next older slot of its list.
     #[inline(always)]
     #[allow(clippy::cast_possible_truncation)] // lists are counted in 32 bits
     #[must_use]
@@ -89,13 +89,13 @@ impl SlotLists {
         self.nodes[self.node_of(slot)].older.checked_sub(self.len.len() as u32)
     }
 
-    /// Warms the simulating machine's cache for a move of a slot.
+    /// Warms the CPU cache for a move of a slot.
     #[inline(always)]
     pub fn expect(&self, slot: u32) {
         prefetch(&self.nodes, self.node_of(slot));
     }
 
-    /// Puts a slot that is on no list at the recent end of one. Slots beyond those planned for make more memory.
+    /// Puts a slot that is on no list at the recent end of one. Grows if there are more slots than planned.
     #[inline(always)]
     #[allow(clippy::cast_possible_truncation)] // slots are counted in 32 bits
     pub fn push(&mut self, list: u32, slot: u32) {

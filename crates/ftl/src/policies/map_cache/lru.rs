@@ -1,6 +1,6 @@
-//! LRU: the entry whose last use lies furthest back. What the C++ FlashSim does.
+//! LRU: the least recently used entry, as in the C++ FlashSim.
 //!
-//! Every step O(1). State: 12 bytes an entry.
+//! Every step takes O(1). State: 12 bytes per entry.
 
 use super::{MapCacheContext, MapCachePolicy, SlotLists};
 use crate::registry::NoSettings;
@@ -12,7 +12,7 @@ pub struct Lru(SlotLists);
 
 impl MapCachePolicy for Lru {
     const NAME: &'static str = "lru";
-    const ABOUT: &'static str = "the entry used longest ago (as in the C++ FlashSim)";
+    const ABOUT: &'static str = "the least recently used entry (as in the C++ FlashSim)";
     type Settings = NoSettings;
 
     fn new(_: &NoSettings, context: MapCacheContext) -> Self {
@@ -51,7 +51,7 @@ impl MapCachePolicy for Lru {
 mod tests {
     use super::*;
 
-    /// Slots 0, 1, 2 in turn, then 0 again: from the oldest on 1, 2, 0.
+    /// Slots 0, 1, 2 one after the other, then 0 again: from the oldest on 1, 2, 0.
     #[test]
     fn a_use_makes_recent() {
         let mut lru = Lru::new(&NoSettings {}, MapCacheContext { entries: 3, entries_per_page: 8 });

@@ -1,5 +1,5 @@
-//! Which entry of a cached mapping table makes room for another. A policy is one file here and one line in the list
-//! below.
+//! Replacement policies of the cached mapping table: which entry is evicted. A policy is one file here and one line in
+//! the list below.
 //!
 //! A cache numbers its slots; an entry keeps its slot while it is cached. Policies know slots, not pages.
 
@@ -10,22 +10,22 @@ use serde::{Deserialize, Serialize};
 mod lists;
 pub use lists::SlotLists;
 
-/// What a policy is built for.
+/// The parameters of the cache that a policy is built for.
 #[derive(Clone, Copy, Debug)]
 pub struct MapCacheContext {
     /// Entries that the cache holds.
     pub entries: u32,
-    /// Entries on a page of the table.
+    /// Entries per translation page.
     pub entries_per_page: u32,
 }
 
-/// Chooses the entry that leaves.
+/// Chooses the entry to evict.
 pub trait MapCachePolicy: Sized {
-    /// What users write to choose it.
+    /// The name that users choose it by.
     const NAME: &'static str;
-    /// What it does, in a line, with its source.
+    /// One-line description, with its source.
     const ABOUT: &'static str;
-    /// Its own settings.
+    /// Its settings.
     type Settings: Clone
         + std::fmt::Debug
         + Default
@@ -39,7 +39,7 @@ pub trait MapCachePolicy: Sized {
     fn new(settings: &Self::Settings, context: MapCacheContext) -> Self;
     /// An entry was loaded into a slot.
     fn inserted(&mut self, slot: u32);
-    /// An entry was loaded into a slot; `page` tells the page of the table that it belongs to.
+    /// An entry was loaded into a slot; `page` returns its translation page.
     #[inline(always)]
     fn loaded(&mut self, slot: u32, page: impl FnOnce() -> u32) {
         let _ = page;
@@ -47,60 +47,60 @@ pub trait MapCachePolicy: Sized {
     }
     /// The entry of a slot was looked up and found.
     fn touched(&mut self, slot: u32);
-    /// The entry of a slot became newer than its page of the table.
+    /// The entry of a slot became dirty.
     #[inline(always)]
     fn dirtied(&mut self, slot: u32) {
         let _ = slot;
     }
-    /// The entry of a slot was written to its page of the table. Called only where [`MapCachePolicy::GROUPS`], in the
-    /// order in which the entries of the page were dirtied.
+    /// The entry of a slot was written to its translation page. Called only with [`MapCachePolicy::GROUPS`], in the
+    /// order in which the entries of the page became dirty.
     #[inline(always)]
     fn cleaned(&mut self, slot: u32) {
         let _ = slot;
     }
-    /// Whether it knows which entries are dirty and which page of the table they belong to.
+    /// Whether it tracks which entries are dirty and which translation page they belong to.
     const GROUPS: bool = false;
-    /// Whether all entries of a page of the table leave when one of them has to be written.
+    /// Whether all entries of a translation page leave when one of them has to be written.
     #[inline]
     fn leaves_whole(&self) -> bool {
         false
     }
-    /// Whether an entry is held that could leave without a write, where it knows.
+    /// Whether there is an entry that could leave without a write, if the policy tracks this.
     #[inline]
     fn has_clean(&self) -> Option<bool> {
         None
     }
-    /// The page of the table with most entries cached, where it knows.
+    /// The translation page with the most cached entries, if the policy tracks this.
     #[inline]
     fn largest_group(&self) -> Option<u32> {
         None
     }
-    /// The slots of the dirty entries of a page of the table, the one dirtied last first; asked for only where
+    /// The slots of the dirty entries of a translation page, the one that became dirty last first; called only with
     /// [`MapCachePolicy::GROUPS`].
     fn group(&self, page: u32) -> Vec<u32> {
         let _ = page;
         Vec::new()
     }
-    /// The cache may hold another number of entries from now on; what no longer fits is removed right after.
+    /// The cache size changed; entries that no longer fit are removed right after.
     fn resized(&mut self, entries: u32) {
         let _ = entries;
     }
     /// The entry of a slot left the cache.
     fn removed(&mut self, slot: u32);
-    /// The slot whose entry is to leave next; none if the cache is empty.
+    /// The slot whose entry leaves next; none if the cache is empty.
     fn victim(&self) -> Option<u32>;
-    /// The slot that will probably leave after that one, if that is known at no cost; a hint only.
+    /// The slot that will probably leave after it, if that is known at no cost; only a hint.
     #[inline]
     fn likely_after(&self, slot: u32) -> Option<u32> {
         let _ = slot;
         None
     }
-    /// Warms the simulating machine's cache for a use of a slot.
+    /// Warms the CPU cache for a use of a slot.
     #[inline]
     fn expect(&self, slot: u32) {
         let _ = slot;
     }
-    /// How many slots it knows; the audit holds this against the entries cached.
+    /// The number of slots it knows; the audit compares this with the number of cached entries.
     fn entries(&self) -> u32;
 }
 

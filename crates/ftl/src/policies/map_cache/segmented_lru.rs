@@ -7,7 +7,7 @@
 //!            protected
 //! ```
 //!
-//! Every step O(1). State: 12 bytes an entry.
+//! Every step takes O(1). State: 12 bytes per entry.
 
 use super::{MapCacheContext, MapCachePolicy, SlotLists, share_of};
 use schemars::JsonSchema;

@@ -1,5 +1,5 @@
-//! Container marking (Hu, Haas, Eleftheriou, IBM Research, section III.C, Table I): a block bears a marker from 1 to 2L that
-//! says how often its data change, and a page goes to the block of its marker.
+//! Container marking (Hu, Haas, Eleftheriou, IBM Research, section III.C, Table I): a block has a marker from 1 to 2L
+//! that reflects how often its data change, and a page goes to the block of its marker.
 //!
 //! ```text
 //!   never written        m = L
@@ -7,27 +7,28 @@
 //!   moved by cleaning    m = m' - 1 with probability p(u), else m'
 //! ```
 //!
-//! Markers stay within 1 and 2L, which Table I leaves out. u is the exported share of the physical pages, fixed. Host writes
-//! and moves share the frontier of a marker. Stream m - 1 is marker m: `wear.free-block = "graded"` gives worn blocks to low
-//! markers. The victims are those of `gc.victim = "container-marking"`; any other will do. State: 1 byte a block, the flash's.
+//! Markers stay within 1 and 2L, which Table I does not state. u is the exported share of the physical pages, which is
+//! fixed. Host writes and moved pages share the frontier of a marker. Stream m - 1 is marker m:
+//! `wear.free-block = "graded"` gives worn blocks to low markers. The matching victim policy is
+//! `gc.victim = "container-marking"`; any other works too. State: 1 byte per block, kept by the flash.
 
 use super::{HostWrite, PlacementContext, PlacementPolicy, Relocation};
 use flashwright_block::{Rng, chance};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How likely a page moved by cleaning goes down by one marker.
+/// The probability that a page moved by cleaning goes down by one marker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Demotion {
-    /// By Table I, a step for each range of utilisation.
+    /// By Table I, constant in each range of utilisation.
     #[default]
     Table,
-    /// By Table I, straight lines between the middles of its ranges.
+    /// By Table I, interpolated linearly between the middles of its ranges.
     Interpolated,
-    /// Each page (the report's comparison without probability).
+    /// Always (the report's comparison without probability).
     Always,
-    /// No page.
+    /// Never.
     Never,
 }
 
@@ -35,10 +36,10 @@ pub enum Demotion {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ContainerMarkingSettings {
-    /// L: half the markers, 1 to 32. The report uses 8.
+    /// L, half the number of markers, 1 to 32. The report uses 8.
     #[schemars(range(min = 1, max = 32))]
     pub levels: u8,
-    /// How likely a page moved by cleaning goes down by one marker.
+    /// The probability that a page moved by cleaning goes down by one marker.
     pub demotion: Demotion,
 }
 
@@ -59,7 +60,7 @@ pub struct ContainerMarking {
 
 /// Table I: p(u) from the last utilisation on up to this one.
 const TABLE: [(f64, f64); 5] = [(0.55, 1.0), (0.65, 0.8), (0.75, 0.5), (0.85, 0.167), (1.0, 0.125)];
-/// The middles of the ranges that `interpolated` joins; the first range counts as if it began at 0.45.
+/// The middles of the ranges that `interpolated` connects; the first range counts as if it began at 0.45.
 const MIDDLES: [f64; 5] = [0.5, 0.6, 0.7, 0.8, 0.9];
 
 /// The probability of Table I at a utilisation from 0 to 1.

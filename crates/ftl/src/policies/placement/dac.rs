@@ -1,5 +1,5 @@
-//! DAC, dynamic data clustering (Chiang, Lee and Chang, 1999): regions from cold to hot, a page climbs when it is written
-//! again soon and sinks when cleaning finds it old.
+//! DAC, dynamic data clustering (Chiang, Lee and Chang, 1999): regions from cold to hot; a page moves to a hotter
+//! region when it is rewritten soon, and to a colder one when cleaning finds it old.
 //!
 //! ```text
 //!   never written               region 1, the coldest
@@ -7,10 +7,10 @@
 //!   moved from region i         i - 1 if its last write is more than demote-age ago, else i
 //! ```
 //!
-//! Ages are in host page writes. Half the logical pages as both ages is ours: the paper's were not at hand. `unconditional` is
-//! the simplified form of public code, which ignores ages; it is container marking without probability, started at the bottom.
-//! The paper pairs DAC with a cost-benefit of its own; any victim will do. State: 8 bytes a logical page, none if
-//! unconditional.
+//! Ages are in host page writes. We chose half the logical pages for both ages, because the paper's values were not
+//! available. `unconditional` is the simplified form in public code, which ignores ages; it equals container marking
+//! without probability, starting at the lowest marker. The paper pairs DAC with its own cost-benefit variant; any
+//! victim policy works. State: 8 bytes per logical page, none if unconditional.
 
 use super::{HostWrite, PlacementContext, PlacementPolicy, Relocation};
 use schemars::JsonSchema;
@@ -23,11 +23,13 @@ pub struct DacSettings {
     /// Regions, 1 to 64.
     #[schemars(range(min = 1, max = 64))]
     pub regions: u8,
-    /// Host page writes since its last write below which a page that is written again climbs; 0 for half the logical pages.
+    /// A page that is rewritten fewer host page writes than this after its last write moves to the next hotter region;
+    /// 0 for half the logical pages.
     pub promote_age: u64,
-    /// Host page writes since its last write above which a page that cleaning moves sinks; 0 for half the logical pages.
+    /// A page that cleaning moves more host page writes than this after its last write moves to the next colder region;
+    /// 0 for half the logical pages.
     pub demote_age: u64,
-    /// Whether pages climb and sink at any age.
+    /// Whether pages move between regions at any age.
     pub unconditional: bool,
 }
 
@@ -43,14 +45,14 @@ pub struct Dac {
     regions: u8,
     promote_age: u64,
     demote_age: u64,
-    /// The clock at the last write of each logical page; empty if ages don't count.
+    /// The clock at the last write of each logical page; empty if ages don't matter.
     written: Vec<u64>,
 }
 
 impl PlacementPolicy for Dac {
     const NAME: &'static str = "dac";
     const ABOUT: &'static str =
-        "regions from cold to hot: up when written again soon, down when moved old (DAC, Chiang 1999)";
+        "regions from cold to hot: up when rewritten soon, down when moved at an old age (DAC, Chiang 1999)";
     type Settings = DacSettings;
 
     fn new(settings: &DacSettings, context: PlacementContext) -> Self {

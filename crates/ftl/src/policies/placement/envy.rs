@@ -1,14 +1,16 @@
-//! Locality gathering (eNVy, Wu and Zwaenepoel, ASPLOS 1994): partitions in a line from hot to cold, between which cleaning
-//! moves pages until each costs the same.
+//! Locality gathering (eNVy, Wu and Zwaenepoel, ASPLOS 1994): partitions from hot to cold, between which cleaning moves
+//! pages until each partition costs the same.
 //!
 //! A page is written to the partition that holds its old copy; one that was never written goes to the partition of its
 //! number, each having the same number of pages. When a block of partition p is cleaned, the cost of p is
-//! `c = rate * v / (n - v)`: rate is its share of the last 64 cleans, v the valid of n pages in the mean of its own among
-//! those. If c is above the mean over all partitions, an eighth of the victim's valid pages, those longest unwritten, goes to
-//! the next colder partition, and an eighth, those written last, to the next hotter one; else all stay.
+//! `c = rate * v / (n - v)`: rate is its share of the last 64 cleans, and v the mean number of valid pages, of n, in
+//! its own victims among them. If c is above the mean of all partitions, the eighth of the victim's valid pages that
+//! was written longest ago goes to the next colder partition, and the eighth written last to the next hotter one; else
+//! all stay.
 //!
-//! Details are a reading: the paper was not at hand. That a block's pages were written in their order in it is what tells
-//! old from new. Its cleaning, FIFO in each partition, is `gc.victim = "partition-fifo"`. State: 64 cleans.
+//! The details are our interpretation, because the paper was not available. The order of pages in a block stands for
+//! the order in which they were written. The paper's cleaning, FIFO in each partition, is
+//! `gc.victim = "partition-fifo"`. State: 64 cleans.
 
 use super::{HostWrite, PlacementContext, PlacementPolicy, Relocation};
 use flashwright_nand::BlockId;
@@ -18,7 +20,7 @@ use std::collections::VecDeque;
 
 /// Cleans that the averages span.
 const CLEANS: usize = 64;
-/// One page in so many goes each way.
+/// One of this many pages moves in each direction.
 const PART: u32 = 8;
 
 /// Settings of `placement.policy = "envy"`.
@@ -44,7 +46,7 @@ pub struct Envy {
     pages_per_block: u32,
     /// The last cleans: partition and valid pages.
     cleans: VecDeque<(u8, u32)>,
-    /// The victim at hand, its pages still to come, their number, and how many of them go each way.
+    /// The current victim, its remaining pages, their initial number, and how many of them move in each direction.
     victim: BlockId,
     left: u32,
     valid: u32,
@@ -52,7 +54,7 @@ pub struct Envy {
 }
 
 impl Envy {
-    /// Notes a clean and says how many pages are to go each way.
+    /// Records a clean and returns how many pages move in each direction.
     fn clean(&mut self, partition: u8, valid: u32) -> u32 {
         if self.cleans.len() == CLEANS {
             self.cleans.pop_front();
@@ -64,7 +66,7 @@ impl Envy {
             (*cleans, *pages) = (*cleans + 1, *pages + valid);
         }
         let cost = |[cleans, pages]: [u32; 2]| {
-            // Without an invalid page the cost has no bound; one page stands for none.
+            // Without an invalid page the cost would be infinite; 0 counts as 1.
             let invalid = (cleans * self.pages_per_block).saturating_sub(pages).max(1);
             f64::from(cleans) * f64::from(pages) / f64::from(invalid)
         };
@@ -76,7 +78,7 @@ impl Envy {
 impl PlacementPolicy for Envy {
     const NAME: &'static str = "envy";
     const ABOUT: &'static str =
-        "partitions from hot to cold that even out their cost of cleaning (eNVy, Wu and Zwaenepoel 1994)";
+        "partitions from hot to cold that balance their cleaning cost (eNVy, Wu and Zwaenepoel 1994)";
     type Settings = EnvySettings;
 
     fn new(settings: &EnvySettings, context: PlacementContext) -> Self {

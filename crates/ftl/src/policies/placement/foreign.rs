@@ -1,16 +1,16 @@
-//! The seam for placement policies from outside ([`crate::policies::foreign`]).
+//! The adapter for placement policies from outside ([`crate::policies::foreign`]).
 //!
-//! A foreign policy is asked once for all pages of a run that the host writes, and once for all pages that a clean moves;
-//! the seam notices that a run or a block begins, and hands out the answers page by page.
+//! A foreign policy is called once for all pages of a run that the host writes, and once for all pages that a clean
+//! moves. The adapter detects the start of a run or block, and returns the answers page by page.
 
 use super::{HostWrite, PlacementContext, Relocation};
 use crate::policies::foreign::FaultCell;
 use flashwright_nand::Lpn;
 use std::sync::Arc;
 
-/// Makes the policy of a drive.
+/// Builds the policy of a drive.
 pub trait MakePlacement {
-    /// What messages call it.
+    /// Its name in messages.
     fn name(&self) -> &str;
     /// Streams that it uses, at least 1.
     fn streams(&self) -> u8;
@@ -18,12 +18,12 @@ pub trait MakePlacement {
     fn make(&self, context: PlacementContext) -> Box<dyn PlacePages>;
 }
 
-/// Pages that the host writes together.
+/// A run of pages that the host writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostRun {
     /// The first of them.
     pub first: Lpn,
-    /// How many.
+    /// The number of pages.
     pub pages: u32,
     /// The stream that the workload names; 0 where it names none.
     pub stream: u32,
@@ -34,7 +34,7 @@ pub struct HostRun {
 /// Pages that a clean moves out of a block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MovedPages {
-    /// Which, in the order in which they lie.
+    /// The pages, in the order of their places in the block.
     pub lpns: Vec<u32>,
     /// The stream for which the block was opened.
     pub stream: u8,
@@ -42,19 +42,19 @@ pub struct MovedPages {
     pub now: u64,
 }
 
-/// Names the stream of each page.
+/// Chooses the stream of each page.
 pub trait PlacePages: std::fmt::Debug + Send + Sync {
-    /// Puts one stream for each page of a run into `streams`, or one for all; it is empty before.
+    /// Writes one stream for each page of a run into `streams`, or one for all; `streams` is empty before the call.
     ///
     /// # Errors
-    /// Why it can't.
+    /// The reason why it can't.
     fn host(&mut self, run: &HostRun, streams: &mut Vec<i64>) -> Result<(), String>;
-    /// As [`PlacePages::host`] for pages that cleaning moves; may be asked twice for the same.
+    /// As [`PlacePages::host`], for pages that cleaning moves; may be called twice for the same pages.
     ///
     /// # Errors
-    /// Why it can't.
+    /// The reason why it can't.
     fn moved(&mut self, pages: &MovedPages, streams: &mut Vec<i64>) -> Result<(), String>;
-    /// One that goes on as this one would.
+    /// A copy that continues as this one would.
     fn again(&self) -> Box<dyn PlacePages>;
 }
 
@@ -64,16 +64,16 @@ impl Clone for Box<dyn PlacePages> {
     }
 }
 
-/// Answers that wait for their pages.
+/// Answers that are still to be used.
 #[derive(Clone, Debug, Default)]
 struct Answers {
     streams: Vec<i64>,
-    /// The one for the next page.
+    /// The index of the next page's answer.
     next: usize,
 }
 
 impl Answers {
-    /// The next answer; the only one stands for all.
+    /// The next answer; a single answer applies to all pages.
     fn take(&mut self) -> i64 {
         let stream = self.streams[if self.streams.len() == 1 { 0 } else { self.next }];
         self.next += 1;
@@ -81,7 +81,7 @@ impl Answers {
     }
 }
 
-/// A foreign placement policy at work. Its methods are a call away, so that native ones do not pay for them.
+/// A foreign placement policy in use. Its methods are not inlined, so that native policies do not pay for them.
 #[derive(Clone, Debug)]
 pub struct ForeignPlacement {
     policy: Box<dyn PlacePages>,
@@ -90,7 +90,7 @@ pub struct ForeignPlacement {
     fault: FaultCell,
     run: Option<HostRun>,
     host: Answers,
-    /// The places of the pages that are being moved, and the pages.
+    /// The pages that are being moved, physical and logical.
     from: Vec<u32>,
     moving: MovedPages,
     moved: Answers,

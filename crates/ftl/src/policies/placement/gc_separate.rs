@@ -1,7 +1,7 @@
 //! Two frontiers: host writes in one block, pages moved by cleaning in another.
 //!
-//! What survived a clean is likely to stay, so the two kinds part by themselves. Amplification falls with skew and
-//! changes little under uniform writes.
+//! Pages that survive a clean are likely to stay valid, so hot and cold pages separate by themselves. Amplification
+//! falls with skew and changes little under uniform writes.
 
 use super::{HostWrite, PlacementContext, PlacementPolicy, Relocation};
 use crate::registry::NoSettings;
@@ -14,7 +14,7 @@ pub struct GcSeparate;
 impl PlacementPolicy for GcSeparate {
     const NAME: &'static str = "gc-separate";
     const ABOUT: &'static str =
-        "host writes and cleaning each their own frontier (double write frontier; Van Houdt 2014)";
+        "separate frontiers for host writes and cleaning (double write frontier; Van Houdt 2014)";
     type Settings = NoSettings;
 
     fn new(_: &NoSettings, _: PlacementContext) -> Self {

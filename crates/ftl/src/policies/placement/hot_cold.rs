@@ -1,29 +1,29 @@
-//! Two classes of pages, hot and cold, each with a frontier; a detector tells them apart.
+//! Two classes of pages, hot and cold, each with a frontier; a detector classifies them.
 //!
-//! * `count`: a page is hot if it was written at least `hot-count` times of late, as a counting Bloom filter has it (Hsieh,
-//!   Kuo and Chang, ACM TOS 2006): `hashes` counters of 0 to 15 for each page; a write adds 1 to each, the least of them
-//!   counts; after `decay-writes` host page writes all counters are halved.
+//! * `count`: a page is hot if it was written at least `hot-count` times recently, according to a counting Bloom filter
+//!   (Hsieh, Kuo and Chang, ACM TOS 2006): `hashes` counters of 0 to 15 for each page; a write adds 1 to each, and the
+//!   smallest is the page's count; after `decay-writes` host page writes all counters are halved.
 //! * `recent`: hot if it was written within the last `recent-writes` host page writes (LAST, Lee et al. 2008).
 //! * `size`: hot if it comes in a run of at most `size-pages` pages (small writes are hot, as in LAST).
-//! * `oracle`: hot if the workload says so, by a stream of 2 or more: what separation can give at best.
+//! * `oracle`: hot if the workload marks it so, with a stream of 2 or more: the best that separation can achieve.
 //!
-//! `gc-class` says whether a page that cleaning moves stays in its class or counts as cold. Defaults are ours. State: a byte a
-//! counter (`count`), 8 bytes a logical page (`recent`), else none.
+//! `gc-class` sets whether a page that cleaning moves stays in its class or becomes cold. The defaults are ours. State:
+//! a byte per counter (`count`), 8 bytes per logical page (`recent`), else none.
 
 use super::{HostWrite, PlacementContext, PlacementPolicy, Relocation};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What tells hot pages from cold ones: see the module.
+/// How hot pages are detected: see the module.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Detector {
-    /// Writes of late, counted in a Bloom filter.
+    /// Recent writes, counted in a Bloom filter.
     #[default]
     Count,
     /// Time since the last write.
     Recent,
-    /// Length of the run.
+    /// Length of the run that the page is part of.
     Size,
     /// The stream that the workload names.
     Oracle,
@@ -33,9 +33,9 @@ pub enum Detector {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum GcClass {
-    /// The one it has.
+    /// The class it has.
     Keep,
-    /// Cold: what survives a clean is likely to stay.
+    /// Cold: a page that survives a clean is likely to stay valid.
     #[default]
     Cold,
 }
@@ -44,24 +44,24 @@ pub enum GcClass {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct HotColdSettings {
-    /// What tells hot pages from cold ones.
+    /// How hot pages are detected.
     pub detector: Detector,
     /// The class of a page that cleaning moves.
     pub gc_class: GcClass,
-    /// `count`: writes from which a page is hot, 1 to 15.
+    /// `count`: number of writes from which on a page is hot, 1 to 15.
     #[schemars(range(min = 1, max = 15))]
     pub hot_count: u8,
-    /// `count`: counters of the filter; 0 for twice the logical pages.
+    /// `count`: counters of the filter; 0 for twice the number of logical pages.
     #[schemars(range(max = 1_073_741_824))]
     pub counters: u32,
-    /// `count`: counters of a page, 1 to 8.
+    /// `count`: counters that each page uses, 1 to 8.
     #[schemars(range(min = 1, max = 8))]
     pub hashes: u8,
-    /// `count`: host page writes after which all counters are halved; 0 for as many as there are logical pages.
+    /// `count`: host page writes after which all counters are halved; 0 for the number of logical pages.
     pub decay_writes: u64,
     /// `recent`: host page writes within which a page must have been written; 0 for a tenth of the logical pages.
     pub recent_writes: u64,
-    /// `size`: pages of a run up to which it is hot.
+    /// `size`: longest run, in pages, that counts as hot.
     pub size_pages: u32,
 }
 
@@ -103,7 +103,7 @@ fn counter_of(lpn: u32, nth: u8, counters: usize) -> usize {
 }
 
 impl HotCold {
-    /// Counts a write and says whether the page is hot.
+    /// Counts a write and returns whether the page is hot.
     fn count(&mut self, write: HostWrite) -> bool {
         if write.now() >= self.decay_at {
             self.counters.iter_mut().for_each(|counter| *counter /= 2);
@@ -123,7 +123,7 @@ impl HotCold {
 impl PlacementPolicy for HotCold {
     const NAME: &'static str = "hot-cold";
     const ABOUT: &'static str =
-        "hot and cold pages each their own frontier, told apart by a detector (Hsieh 2006; LAST 2008)";
+        "separate frontiers for hot and cold pages, which a detector classifies (Hsieh 2006; LAST 2008)";
     type Settings = HotColdSettings;
 
     fn new(settings: &HotColdSettings, context: PlacementContext) -> Self {

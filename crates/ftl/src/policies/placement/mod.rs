@@ -1,7 +1,7 @@
-//! Which write frontier a page goes to. A policy is one file here and one line in the list below.
+//! Placement policies: which write frontier a page goes to. A policy is one file here and one line in the list below.
 //!
-//! A frontier is an open block per plane and stream. Streams are numbered from 0; a policy says how many it needs
-//! and names one for each page written by the host or moved by cleaning.
+//! A frontier is an open block per plane and stream. Streams are numbered from 0; a policy states how many it needs and
+//! chooses one for each page that the host writes or cleaning moves.
 
 mod foreign;
 
@@ -12,7 +12,7 @@ use flashwright_nand::{Lpn, Ppn};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a policy is built for.
+/// The parameters of the drive that a policy is built for.
 #[derive(Clone, Debug)]
 pub struct PlacementContext {
     /// Pages that the drive offers to the host.
@@ -23,22 +23,22 @@ pub struct PlacementContext {
     pub pages_per_block: u32,
     /// Blocks of the flash.
     pub blocks: u32,
-    /// A stream of its own.
+    /// Its own random stream.
     pub rng: Rng,
 }
 
 /// A page that the host writes.
 #[derive(Clone, Copy)]
 pub struct HostWrite<'a> {
-    /// Which page.
+    /// The page.
     pub lpn: Lpn,
-    /// Where its old copy lies.
+    /// Its old copy.
     pub old: Option<Ppn>,
-    /// The stream that the workload names; 0 where it names none.
+    /// The stream that the workload names; 0 if it names none.
     pub stream: u32,
-    /// Pages of the run that it is part of: a host request, or what leaves the RAM at once.
+    /// Pages of the run that it is part of: a host request, or pages that leave the RAM together.
     pub run_pages: u32,
-    /// The flash, for looking.
+    /// The flash, read-only.
     pub flash: &'a Flash,
 }
 
@@ -60,11 +60,11 @@ impl HostWrite<'_> {
 /// A page that cleaning moves.
 #[derive(Clone, Copy)]
 pub struct Relocation<'a> {
-    /// Which page.
+    /// The page.
     pub lpn: Lpn,
-    /// Where it lies now.
+    /// Its current place.
     pub from: Ppn,
-    /// The flash, for looking.
+    /// The flash, read-only.
     pub flash: &'a Flash,
 }
 
@@ -83,13 +83,13 @@ impl Relocation<'_> {
     }
 }
 
-/// Names the frontier of each page.
+/// Chooses the frontier of each page.
 pub trait PlacementPolicy: Sized {
-    /// What users write to choose it.
+    /// The name that users choose it by.
     const NAME: &'static str;
-    /// What it does, in a line, with its source.
+    /// One-line description, with its source.
     const ABOUT: &'static str;
-    /// Its own settings.
+    /// Its settings.
     type Settings: Clone
         + std::fmt::Debug
         + Default
@@ -101,7 +101,7 @@ pub trait PlacementPolicy: Sized {
 
     /// Builds it.
     fn new(settings: &Self::Settings, context: PlacementContext) -> Self;
-    /// Streams in use, at least 1.
+    /// Number of streams, at least 1.
     fn streams(&self) -> u8;
     /// The stream of a page that the host writes.
     fn host(&mut self, write: HostWrite) -> u8;
@@ -128,8 +128,8 @@ macro_rules! placements {
             }
             /// See [`PlacementPolicy::host`].
             ///
-            /// One frontier is settled on the spot; all others are a call away, for together they would fill the registers
-            /// of every write.
+            /// The single frontier is handled inline; all other policies are out of line, because inlined they would
+            /// take up the registers of every write.
             #[inline(always)]
             pub fn host(&mut self, write: HostWrite) -> u8 {
                 if let Placement::Single(policy) = self { policy.host(write) } else { self.host_called(write) }

@@ -1,7 +1,7 @@
-//! Streams that the workload names: each has its frontier, and cleaning keeps a page in its own (multi-stream drives; Kang
-//! et al., HotStorage 2014).
+//! Streams that the workload names: each has its own frontier, and cleaning keeps a page in its stream (multi-stream
+//! drives; Kang et al., HotStorage 2014).
 //!
-//! Number 0 takes what names no stream, and what names one beyond the last. No state.
+//! Stream 0 takes writes that name no stream, or one beyond the last. No state.
 
 use super::{HostWrite, PlacementContext, PlacementPolicy, Relocation};
 use schemars::JsonSchema;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct MultiStreamSettings {
-    /// Frontiers, number 0 included: 1 to 64.
+    /// Number of frontiers, including that of stream 0: 1 to 64.
     #[schemars(range(min = 1, max = 64))]
     pub streams: u8,
 }

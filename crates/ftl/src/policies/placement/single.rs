@@ -1,4 +1,4 @@
-//! One frontier: what the host writes and what cleaning moves share a block.
+//! One frontier: host writes and pages moved by cleaning share a block.
 
 use super::{HostWrite, PlacementContext, PlacementPolicy, Relocation};
 use crate::registry::NoSettings;

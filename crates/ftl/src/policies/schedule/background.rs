@@ -1,4 +1,4 @@
-//! Background: an idle die cleans, from one mark of free blocks up to another.
+//! Background: idle dies clean, from one mark of free blocks up to another.
 
 use super::{Moment, Occasion, ScheduleContext, SchedulePolicy, mark_problem};
 use schemars::JsonSchema;
@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
 pub struct BackgroundSettings {
-    /// A plane starts to clean in idle time when it has fewer free blocks than this.
+    /// A plane with fewer free blocks than this starts to clean in idle time.
     pub start_blocks: u32,
-    /// It stops when it has so many.
+    /// It stops once it has this many free blocks.
     pub stop_blocks: u32,
-    /// Steps that an idle die makes before it looks for work of the host again.
+    /// Steps that an idle die performs before it checks for host operations again.
     #[schemars(range(min = 1))]
     pub steps: u32,
 }
@@ -27,7 +27,7 @@ impl Default for BackgroundSettings {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Background {
     settings: BackgroundSettings,
-    /// Whether the plane is on its way from the first mark to the second.
+    /// Whether the plane has started and not yet stopped.
     cleans: bool,
 }
 

@@ -1,5 +1,5 @@
-//! Foreground: a write that finds its plane short of free blocks waits for whole victims to be cleaned; nothing is
-//! cleaned at any other time.
+//! Foreground: a write that finds its plane short of free blocks waits until whole victims are cleaned; nothing is
+//! cleaned at other times.
 
 use super::{Moment, ScheduleContext, SchedulePolicy};
 use crate::registry::NoSettings;

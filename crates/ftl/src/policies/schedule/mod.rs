@@ -1,70 +1,70 @@
-//! When cleaning works (`gc.schedule`). A schedule is one file here and one line in the list below.
+//! When cleaning runs (`gc.schedule`). A schedule is one file here and one line in the list below.
 //!
-//! Cleaning is work in steps ([`crate::Ftl::clean`]): a page copied, a page of the map written, a block erased. A schedule
-//! says how many steps a plane makes at a moment; the cleaner knows what they are. One instance serves one plane.
+//! Cleaning is work in steps ([`crate::Ftl::clean`]): one page copied, one page of the map written, or one block erased. A
+//! schedule decides how many steps a plane performs at a given moment. One instance serves one plane.
 //!
-//! A write that finds its plane short of free blocks is served at once by whole victims, whatever the schedule says, since it
-//! can't go on before. That makes `gc.free-blocks-min` the hard mark of every schedule.
+//! A write that needs room in a plane short of free blocks cleans whole victims at once, under every schedule, because it
+//! cannot continue otherwise. So `gc.free-blocks-min` is the hard mark of every schedule.
 //!
-//! | schedule | a plane cleans | the host waits for |
+//! | schedule | when a plane cleans | what a host request waits for |
 //! | --- | --- | --- |
 //! | `foreground` | when a write lacks room | whole victims |
-//! | `background` | when its die is idle, from one mark of free blocks to another | the step under way |
-//! | `preemptive` | below a mark, step after step, host operations in between | the step under way |
-//! | `rate-limited` | below a mark, so many steps a host page that both flow evenly | its share of steps |
-//! | `throttled` | as `preemptive`, and acknowledges writes later the fewer free blocks there are | that delay |
+//! | `background` | while its die is idle, from one mark of free blocks up to another | the step in progress |
+//! | `preemptive` | below a mark, step by step, with host operations in between | the step in progress |
+//! | `rate-limited` | below a mark, as many steps per host page as keep cleaning level with writing | its share of the steps |
+//! | `throttled` | like `preemptive`; acknowledges writes later the fewer free blocks are left | that delay |
 
 use crate::registry::policies;
 use flashwright_block::Nanos;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What happens when a schedule is asked.
+/// The occasion on which a schedule is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Occasion {
-    /// The host has written so many pages to the plane since the schedule was asked last.
+    /// The host has written this many pages to the plane since the last call.
     Written(u32),
-    /// The steps that the plane made last have ended; operations of the host that came meanwhile are queued.
+    /// The plane's last steps have ended; host operations that arrived meanwhile are queued.
     Ended,
-    /// The die of the plane has nothing to do.
+    /// The plane's die is idle.
     Idle,
 }
 
-/// What a schedule goes by.
+/// The state that a schedule bases its decision on.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment {
-    /// What happens.
+    /// The occasion.
     pub occasion: Occasion,
     /// Free blocks of the plane.
     pub free_blocks: u32,
-    /// Pages that the plane's current victim has to have copied; of the last one while there is none.
+    /// Valid pages of the plane's current victim when it was chosen; of the previous one if there is none.
     pub copies: u32,
 }
 
-/// What a schedule is built for.
+/// The context of a schedule.
 #[derive(Clone, Copy, Debug)]
 pub struct ScheduleContext {
-    /// While a plane has no more free blocks than this, it opens none for a write.
+    /// A plane opens a block for a write only while it has more free blocks than this.
     pub free_blocks_min: u32,
     /// Pages of a block.
     pub pages_per_block: u32,
-    /// Blocks of a plane beyond those that its share of the host's data fills and its frontiers hold: more are never free.
+    /// The most free blocks that a full plane can have: its blocks less those of its share of the data and its frontiers.
     pub spare_blocks: u32,
 }
 
-/// Says how many steps of cleaning a plane makes.
+/// Decides how many cleaning steps a plane performs.
 pub trait SchedulePolicy: Sized {
     /// What users write to choose it.
     const NAME: &'static str;
     /// What it does, in a line.
     const ABOUT: &'static str;
-    /// Whether it is asked at all; if not, only writes that lack room clean.
+    /// Whether it is consulted at all; if not, only writes that lack room clean.
     const ASKED: bool = true;
-    /// Whether it works only as time passes, so that it needs a timing model.
+    /// Whether its decisions depend on time, so that it needs a timing model.
     const NEEDS_TIME: bool = false;
-    /// Whether it is asked when a die has nothing to do.
+    /// Whether it is consulted when a die is idle.
     const USES_IDLE_TIME: bool = false;
-    /// Whether it is asked no [`Occasion::Written`] while steps are under way in the plane.
+    /// Whether [`Occasion::Written`] is left out while the plane has steps in progress.
     const ONE_AT_A_TIME: bool = false;
     /// Its own settings.
     type Settings: Clone
@@ -78,14 +78,14 @@ pub trait SchedulePolicy: Sized {
 
     /// Builds it for one plane.
     fn new(settings: &Self::Settings, context: ScheduleContext) -> Self;
-    /// What is wrong with its settings: the key below `gc.` and what to change, one line for each problem.
+    /// Validation errors of its settings: the key below its table and what to change, one line each.
     fn problems(settings: &Self::Settings, context: &ScheduleContext) -> Vec<String> {
         let _ = (settings, context);
         Vec::new()
     }
-    /// Steps that the plane makes now.
+    /// The steps that the plane performs now.
     fn steps(&mut self, moment: &Moment) -> u32;
-    /// What a write to the plane lasts at least.
+    /// The minimum duration of a write to the plane.
     #[inline]
     fn delay(&self, free_blocks: u32) -> Nanos {
         let _ = free_blocks;
@@ -122,7 +122,7 @@ macro_rules! schedules {
             pub fn one_at_a_time(self) -> bool {
                 match self { $(ScheduleName::$policy => $policy::ONE_AT_A_TIME,)+ }
             }
-            /// See [`SchedulePolicy::problems`]; with whole keys.
+            /// See [`SchedulePolicy::problems`]; with full keys.
             #[must_use]
             pub fn problems(self, settings: &ScheduleSettings, context: &ScheduleContext) -> Vec<String> {
                 let of_policy = match self { $(ScheduleName::$policy => $policy::problems(&settings.$module, context),)+ };
@@ -161,18 +161,18 @@ impl Default for ScheduleName {
     }
 }
 
-/// What is wrong with a mark below which a plane cleans ahead of need.
+/// The validation error of a mark below which a plane cleans ahead of need.
 fn mark_problem(key: &str, mark: u32, context: &ScheduleContext) -> Option<String> {
     let ScheduleContext { free_blocks_min, spare_blocks, .. } = *context;
     if mark <= free_blocks_min {
         return Some(format!(
-            "{key}: found {mark}, expected more free blocks than gc.free-blocks-min = {free_blocks_min}, at which writes wait"
+            "{key}: found {mark}, expected more than gc.free-blocks-min = {free_blocks_min}, at which writes wait for whole victims"
         ));
     }
     (mark > spare_blocks).then(|| {
         format!(
-            "{key}: found {mark}, but a plane of this drive never has more than {spare_blocks} free blocks once it is full; \
-             expected at most that, or a lower capacity.utilization"
+            "{key}: found {mark}, but a full plane of this drive has at most {spare_blocks} free blocks; expected no more, or a \
+             lower capacity.utilization"
         )
     })
 }
@@ -184,7 +184,7 @@ mod tests {
     pub(super) const CONTEXT: ScheduleContext =
         ScheduleContext { free_blocks_min: 2, pages_per_block: 64, spare_blocks: 20 };
 
-    /// Steps that a schedule answers on an occasion for each of these numbers of free blocks.
+    /// The steps that a schedule requests on an occasion, for each number of free blocks.
     pub(super) fn steps<const N: usize>(
         policy: &mut impl SchedulePolicy,
         occasion: Occasion,

@@ -1,4 +1,4 @@
-//! Preemptive: below a mark a plane cleans step after step, and the host's operations pass between two of them.
+//! Preemptive: below a mark a plane cleans step by step, and host operations run between the steps.
 
 use super::{Moment, ScheduleContext, SchedulePolicy, mark_problem};
 use schemars::JsonSchema;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub struct PreemptiveSettings {
     /// A plane cleans while it has fewer free blocks than this.
     pub start_blocks: u32,
-    /// Steps that it makes before operations of the host pass.
+    /// Steps that it performs before host operations get their turn.
     #[schemars(range(min = 1))]
     pub steps: u32,
 }
@@ -28,7 +28,7 @@ pub struct Preemptive(PreemptiveSettings);
 impl SchedulePolicy for Preemptive {
     const NAME: &'static str = "preemptive";
     const ABOUT: &'static str =
-        "below a mark of free blocks, host operations pass between steps (Lee et al., ISPASS 2011)";
+        "below a mark of free blocks, with host operations between the steps (Lee et al., ISPASS 2011)";
     const NEEDS_TIME: bool = true;
     const ONE_AT_A_TIME: bool = true;
     type Settings = PreemptiveSettings;

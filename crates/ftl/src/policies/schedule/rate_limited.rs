@@ -1,8 +1,8 @@
-//! Rate-limited: for each page of the host a plane makes so many steps that cleaning and writing flow evenly.
+//! Rate-limited: each host page pays for a number of cleaning steps, so that cleaning keeps level with writing.
 //!
-//! A victim of v valid pages among b gives b - v pages for v copies and one erase. So (v + 1) / (b - v) steps a host page
-//! gain as many pages as the host writes. A plane that fell below its mark makes more, in inverse proportion to the free
-//! blocks left above `gc.free-blocks-min`, so that it does not run out before the victim is done.
+//! A victim with v valid pages out of b yields b - v pages for v copies and one erase. So (v + 1) / (b - v) steps per host page
+//! free as many pages as the host writes. The further a plane falls below its mark, the more steps it performs: in inverse
+//! proportion to the free blocks left above `gc.free-blocks-min`, so that it does not run out before the victim is done.
 
 use super::{Moment, Occasion, ScheduleContext, SchedulePolicy, mark_problem};
 use schemars::JsonSchema;
@@ -28,13 +28,14 @@ pub struct RateLimited {
     start_blocks: u32,
     free_blocks_min: u32,
     pages_per_block: u32,
-    /// Steps that are due, in parts of a step: a host page may owe less than one.
+    /// Steps due, with a fraction: a host page may pay for less than one step.
     due: f64,
 }
 
 impl SchedulePolicy for RateLimited {
     const NAME: &'static str = "rate-limited";
-    const ABOUT: &'static str = "so many steps a host page, from the victim's valid pages, that writes flow evenly";
+    const ABOUT: &'static str =
+        "as many steps per host page, from the victim's valid pages, as keep cleaning level with writing";
     type Settings = RateLimitedSettings;
 
     fn new(settings: &RateLimitedSettings, context: ScheduleContext) -> Self {
@@ -51,7 +52,7 @@ impl SchedulePolicy for RateLimited {
     }
 
     #[inline]
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // whole steps of a few host pages
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // the steps of a few host pages
     fn steps(&mut self, moment: &Moment) -> u32 {
         let Occasion::Written(pages) = moment.occasion else { return 0 };
         if moment.free_blocks >= self.start_blocks {

@@ -1,5 +1,5 @@
-//! Throttled: cleaning as under `preemptive`, and a write is acknowledged later the fewer free blocks its plane has, so that
-//! a host that writes as fast as it may slows down before cleaning has to stop it.
+//! Throttled: cleans like `preemptive`, and acknowledges a write later the fewer free blocks its plane has, so that a host
+//! that writes as fast as it can slows down before it has to wait for whole victims.
 
 use super::{Moment, ScheduleContext, SchedulePolicy, mark_problem};
 use flashwright_block::Nanos;
@@ -12,11 +12,11 @@ use serde::{Deserialize, Serialize};
 pub struct ThrottledSettings {
     /// A plane cleans, and delays writes, while it has fewer free blocks than this.
     pub start_blocks: u32,
-    /// Steps that it makes before operations of the host pass.
+    /// Steps that it performs before host operations get their turn.
     #[schemars(range(min = 1))]
     pub steps: u32,
-    /// What a write lasts at least when its plane has no more than `gc.free-blocks-min` free blocks; proportionally less with
-    /// more of them, nothing at the mark.
+    /// The minimum duration of a write to a plane that is down to `gc.free-blocks-min` free blocks. It falls linearly to 0 at
+    /// the mark.
     pub delay_max: Nanos,
 }
 
@@ -35,7 +35,7 @@ pub struct Throttled {
 
 impl SchedulePolicy for Throttled {
     const NAME: &'static str = "throttled";
-    const ABOUT: &'static str = "as preemptive, and writes are delayed as free blocks dwindle";
+    const ABOUT: &'static str = "like preemptive, and delays writes as free blocks run out";
     const NEEDS_TIME: bool = true;
     const ONE_AT_A_TIME: bool = true;
     type Settings = ThrottledSettings;
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_delay_grows_as_free_blocks_dwindle() {
+    fn the_delay_grows_as_free_blocks_run_out() {
         let settings = ThrottledSettings { delay_max: Nanos(1000), ..ThrottledSettings::default() };
         let policy = Throttled::new(&settings, CONTEXT);
         assert_eq!([7, 6, 5, 4, 3, 2, 1].map(|free| policy.delay(free).0), [0, 0, 250, 500, 750, 1000, 1000]);

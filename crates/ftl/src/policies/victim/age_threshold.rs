@@ -1,9 +1,10 @@
 //! Age threshold: the block with the fewest valid pages among those sealed long enough ago; among all if there is none
 //! (Menon and Stockmeyer, 1998, for log-structured arrays: young blocks are still losing pages).
 //!
-//! Age is counted in host page writes since the seal. A tenth of the logical pages as the threshold is ours: the paper
-//! was not at hand. Blocks ripen in the order of their seals, from one greedy order to another, so that a pick costs
-//! what greedy's does, and O(1) for each block that has ripened since the last. State: twice greedy's, 17 bytes a block.
+//! Age is counted in host page writes since the seal. We chose a tenth of the logical pages as the threshold, because
+//! the paper was not available. Blocks reach the age in the order of their seals and then move from one greedy order to
+//! another. So a pick costs as much as greedy's, plus O(1) for each block that has reached the age since the last pick.
+//! State: twice greedy's, 17 bytes per block.
 
 use super::{Greedy, PlaneView, VictimContext, VictimPolicy};
 use crate::registry::NoSettings;
@@ -15,7 +16,8 @@ use std::collections::VecDeque;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct AgeThresholdSettings {
-    /// Host page writes since its seal beyond which a block is ripe; 0 for a tenth of the logical pages.
+    /// Host page writes that must pass after a block is sealed before it can be chosen; 0 for a tenth of the logical
+    /// pages.
     pub age: u64,
 }
 
@@ -28,8 +30,8 @@ pub struct AgeThreshold {
     /// The number under which a block was sealed, from 1; 0 for one that is not sealed.
     sealed_as: Vec<u64>,
     last_seal: u64,
-    /// Blocks that are not ripe by the host writes at their seal, with their seal numbers; those whose number has changed
-    /// are passed over.
+    /// Blocks that are too young, by the host writes at their seal, with their seal numbers; those whose number has
+    /// changed are skipped.
     ripening: VecDeque<(u64, u64, u32)>,
     age: u64,
 }

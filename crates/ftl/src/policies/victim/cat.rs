@@ -1,15 +1,16 @@
 //! CAT, cost-age-times (Chiang and Chang, 1999): cheap, old and little worn blocks first.
 //!
-//! The block with the least `f / (1 - f) * (erases + 1) / g(age)` goes first: f is the valid share of its pages, age the host
-//! page writes since its last change, a program or an invalidation, and g(age) = age / age-step + 1, rounded down: a step
-//! transform, as the paper has one; its steps were not at hand, and the default step of 1 is g(age) = age + 1. A block
-//! without valid pages goes before all others. Scores are compared exactly; ties go to the block changed first, then to the
-//! one sealed first (to this one at once where nothing is valid).
+//! The block with the smallest `f / (1 - f) * (erases + 1) / g(age)` is chosen. f is the valid share of its pages; age
+//! is the number of host page writes since its last change, a program or an invalidation. g(age) = age / age-step + 1,
+//! rounded down, is a step transform like the paper's, whose steps were not available; the default step of 1 gives
+//! g(age) = age + 1. A block without valid pages goes before all others. Scores are compared exactly; ties go to the
+//! block changed first, then to the one sealed first (directly to that one if nothing is valid).
 //!
-//! Blocks lie on lists by wear class and valid pages, from the oldest change on. A class is one number of erases below 16, then
-//! an eighth of an octave. Within a class of one number the head of a list is its best; elsewhere it bounds the others, and
-//! the list is followed while that bound beats the best so far. Pick: O(classes in use x pages of a block), and the blocks so
-//! followed; seal and invalidation: O(1), O(log n) if nothing stays valid. State: 40 bytes a block, 8 for each list.
+//! Blocks are on lists by wear class and valid pages, from the oldest change on. Below 16 erases a class is one number
+//! of erases, above it an eighth of an octave. In a class of one number the head of a list is its best block. In other
+//! classes the head gives a bound, and the list is followed while the bound beats the best so far. Pick: O(classes in
+//! use x pages of a block), and the blocks so followed; seal and invalidation: O(1), O(log n) if nothing stays valid.
+//! State: 40 bytes a block, 8 for each list.
 
 use super::{PlaneView, VictimContext, VictimPolicy};
 use schemars::JsonSchema;
@@ -37,7 +38,7 @@ impl Default for CatSettings {
 /// A block on the list of its wear class and its count of valid pages.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Node {
-    /// Under which number it was sealed, from 1; 0 for a block that is not sealed.
+    /// Its seal number, from 1; 0 for a block that is not sealed.
     seal: u64,
     /// The host writes at its last change.
     changed: u64,
@@ -51,7 +52,7 @@ struct Node {
 /// The lists of a wear class.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Row {
-    /// Least and greatest number of erases.
+    /// Smallest and largest number of erases.
     erases: [u32; 2],
     blocks: u32,
     /// First and last of each list, by valid pages.
@@ -71,7 +72,7 @@ pub struct Cat {
     age_step: u64,
 }
 
-/// Benefit over cost, to be made as large as can be, then the tie rule: (change, seal), smaller first.
+/// Benefit over cost, larger first, then the tie rule: (change, seal), smaller first.
 #[derive(Clone, Copy)]
 struct Score {
     benefit: u128,
@@ -88,7 +89,7 @@ impl Score {
     }
 }
 
-/// The class of a number of erases: its least and greatest member.
+/// The class of a number of erases: its smallest and largest member.
 fn class(erases: u32) -> [u32; 2] {
     let width = if erases < 16 { 1 } else { 1 << (erases.ilog2() - 3) };
     let least = erases / width * width;
@@ -127,7 +128,7 @@ impl Cat {
         }
     }
 
-    /// The row of a wear class; one that is in use no more is taken for a new class.
+    /// The row of a wear class; an unused row is reused for a new class.
     fn row_for(&mut self, erases: u32) -> u32 {
         let class = class(erases);
         let at = self.rows.iter().position(|row| row.erases == class);
@@ -139,7 +140,7 @@ impl Cat {
         u32::try_from(at).expect("a few hundred classes")
     }
 
-    /// A block's score as if it had been erased so often.
+    /// A block's score as if it had been erased this often.
     fn score(&self, node: Node, erases: u32, now: u64) -> Score {
         let steps = (now - node.changed) / self.age_step + 1;
         Score {
@@ -153,7 +154,7 @@ impl Cat {
 impl VictimPolicy for Cat {
     const NAME: &'static str = "cat";
     const ABOUT: &'static str =
-        "least f/(1 - f) * erases/age, f the valid share (cost-age-times; Chiang and Chang 1999)";
+        "smallest f/(1 - f) * erases/age, f the valid share (cost-age-times; Chiang and Chang 1999)";
     type Settings = CatSettings;
 
     fn new(settings: &CatSettings, context: VictimContext) -> Self {
@@ -215,7 +216,7 @@ impl VictimPolicy for Cat {
                     if least == greatest && node.changed != changed_first {
                         break; // the head, or one changed with it, is the best
                     }
-                    // No block from here on can do better than this.
+                    // No block from here on can have a better score than this.
                     let bound = Score { tie: (node.changed, 0), ..self.score(node, least, now) };
                     if best.is_some_and(|(best, _)| !bound.beats(best)) {
                         break;

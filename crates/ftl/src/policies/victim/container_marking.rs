@@ -1,18 +1,19 @@
-//! The victim of container marking (Hu, Haas, Eleftheriou, IBM Research, section III.C): the fewest valid pages, weighted
-//! by SEP, in a window of the oldest blocks of each marker.
+//! The victim policy of container marking (Hu, Haas, Eleftheriou, IBM Research, section III.C): the fewest valid pages,
+//! weighted by SEP, in a window of the oldest blocks of each marker.
 //!
-//! Sealed blocks lie on one list per marker (stream) in seal order. The report has one window of s = 100 "oldest" blocks and
-//! does not say how the lists share it; three readings:
+//! Sealed blocks lie on one list per marker (stream) in seal order. The report has one window of the s = 100 "oldest"
+//! blocks and does not state how the lists share it; there are three interpretations:
 //!
-//! * `per-list`: the s / 2L oldest of each list, rounded up (7 of 16 lists). By itself this stalls, once the heads of the
-//!   lists are static and full; so after each clean the blocks that were looked at, not taken and at least `rotate-share`
-//!   valid go to the tail of their list (ours).
+//! * `per-list`: the s / 2L oldest of each list, rounded up (7 of 16 lists). Alone, this stalls once static, fully
+//!   valid blocks are at the heads of the lists. So after each clean the blocks that were examined but not taken, and
+//!   have at least the share `rotate-share` of valid pages, go to the tail of their list (our addition).
 //! * `each-list`: the s oldest of each list.
 //! * `global`: the s oldest of all.
 //!
-//! SEP (equations 1 and 2) takes `v - beta * w`: w is what a block's cycles left exceed their mean by, if that is more than
-//! `cycles-threshold`, or, for a marker below L - 1, if it is more than 0. `sep-alternate` (ours) lets a clean that SEP
-//! alone has chosen be followed by one without it, so that moves for wear can't stop reclaiming.
+//! SEP (equations 1 and 2) takes `v - beta * w`: w is the number by which a block's remaining cycles exceed their mean,
+//! if it is more than `cycles-threshold`, or, for a marker below L - 1, if it is more than 0. With `sep-alternate` (our
+//! addition), a clean chosen only because of SEP is followed by one without SEP, so that moves for wear can't stop
+//! reclaiming.
 //!
 //! Markers are streams counted from 1; L is half the streams. Seal: O(1); pick: O(window). State: 20 bytes a block.
 
@@ -26,16 +27,16 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Window {
-    /// An equal part of the window for each list.
+    /// Each list gets an equal part of the window.
     #[default]
     PerList,
-    /// The whole window for each list.
+    /// Each list gets a whole window.
     EachList,
-    /// The oldest blocks whatever their list.
+    /// The window holds the oldest blocks of all lists.
     Global,
 }
 
-/// Which blocks of the window go to the tail of their list when another was taken.
+/// Which blocks of the window go to the tail of their list when another block is taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rotate {
@@ -54,19 +55,19 @@ pub enum Rotate {
 pub struct ContainerMarkingSettings {
     /// How the lists share the window.
     pub window: Window,
-    /// Blocks of the window, the s of the report: 1 to the blocks of a plane.
+    /// Blocks in the window (s in the report): 1 to the number of blocks of a plane.
     pub window_blocks: u32,
-    /// Which blocks of the window go to the tail of their list when another was taken.
+    /// Which blocks of the window go to the tail of their list when another block is taken.
     pub rotate: Rotate,
     /// Share of a block's pages that must be valid for `rotate = "share"`, 0 to 1.
     #[schemars(range(min = 0.0, max = 1.0), extend("x-expected" = "a share of a block's pages, {range}"))]
     pub rotate_share: f64,
-    /// Valid pages that a cycle weighs under SEP; 0 turns it off, and so does `wear.pe-cycles-max = 0`.
+    /// Weight of a cycle in valid pages under SEP; 0 turns SEP off, and so does `wear.pe-cycles-max = 0`.
     #[schemars(range(min = 0.0, max = 1e6), extend("x-expected" = "valid pages a cycle, {range}"))]
     pub beta: f64,
-    /// Cycles above the mean from which a block is young whatever its marker.
+    /// Remaining cycles above the mean from which on a block counts as young, whatever its marker.
     pub cycles_threshold: u32,
-    /// Whether a clean that only SEP has chosen is followed by one without it.
+    /// Whether a clean chosen only because of SEP is followed by one without SEP.
     pub sep_alternate: bool,
 }
 
@@ -87,24 +88,24 @@ impl Default for ContainerMarkingSettings {
 /// `gc.victim = "container-marking"`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ContainerMarking {
-    /// One list per marker, or one of all.
+    /// One list per marker, or one list for all.
     lists: SlotLists,
     list_count: u32,
     /// Blocks of a list in the window.
     per_list: u32,
     sealed_as: Vec<u64>,
     last_seal: u64,
-    /// The least number of valid pages with which a block rotates.
+    /// Smallest number of valid pages with which a block rotates.
     rotates_from: u32,
     sep: Sep,
     sep_alternate: bool,
     /// Markers below this one make a young block's data aged: L - 1.
     aged_below: u32,
-    /// The victim named last, the blocks that rotate once it is taken, and whether SEP alone has chosen it.
+    /// The last chosen victim, the blocks that rotate once it is taken, and whether only SEP led to the choice.
     picked: Option<u32>,
     rotating: Vec<u32>,
     by_sep: bool,
-    /// The next clean is without SEP.
+    /// Whether the next clean is without SEP.
     plain_next: bool,
 }
 

@@ -1,15 +1,16 @@
-//! Cost-benefit: old blocks with much to gain (Kawaguchi, Nishioka and Motoda, USENIX 1995; the analysis that Gupta 2009
-//! adapts for DFTL).
+//! Cost-benefit: old blocks with many invalid pages (Kawaguchi, Nishioka and Motoda, USENIX 1995; the analysis that
+//! Gupta 2009 adapts for DFTL).
 //!
-//! A block's score is `(1 - f) * age / 2f`: f is the valid share of its pages, age the host writes since its last change,
-//! a program or an invalidation. A read and a write for every valid page make the 2. The highest score goes first; a block
-//! without valid pages before all others. Scores are compared exactly, as whole numbers.
+//! A block's score is `(1 - f) * age / 2f`: f is the valid share of its pages; age is the number of host writes since
+//! its last change, a program or an invalidation. The factor 2 stands for a read and a write of every valid page. The
+//! block with the highest score is chosen; a block without valid pages goes before all others. Scores are compared
+//! exactly, as whole numbers.
 //!
-//! Among blocks with equally many valid pages the one changed first scores highest, and changes come in the order of time:
-//! so the blocks lie on one list per count, from the oldest change on, and a pick looks at the head of each: first in
-//! floating point, then exactly at those within its error of the best. A change of order waits until a pick needs it, or
-//! some tens of others: many at once have their memory asked for ahead. Seal: O(1), O(log n) for an invalidation that
-//! leaves nothing valid; pick: O(pages of a block), and O(ties). State: 24 bytes a block.
+//! Among blocks with equally many valid pages the one changed first has the highest score, and changes come in order of
+//! time. So there is one list of blocks per count, from the oldest change on, and a pick compares the heads: first in
+//! floating point, then exactly those within the rounding error of the best. Changes of order are deferred until a pick
+//! needs them or some tens are pending, so that their memory can be prefetched together. Seal: O(1), O(log n) for an
+//! invalidation that leaves nothing valid; pick: O(pages of a block), and O(ties). State: 24 bytes a block.
 
 use super::{PlaneView, VictimContext, VictimPolicy};
 use crate::registry::NoSettings;
@@ -19,11 +20,11 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 const NONE: u32 = u32::MAX;
-/// Changes that wait at most.
+/// Largest number of deferred changes.
 const PENDING_MAX: usize = 64;
-/// How many changes ahead of the one at hand memory is asked for.
+/// How many changes ahead memory is prefetched.
 const AHEAD: usize = 6;
-/// More than the relative error of a score in floating point, which is three roundings.
+/// An upper bound on the relative error of a score in floating point, which has three roundings.
 const ERROR: f64 = 1e-12;
 
 /// When a block changed last, in host writes, and its valid pages then: 48 and 16 bits.
@@ -53,19 +54,19 @@ pub struct CostBenefit {
     states: Vec<State>,
     /// The blocks before and after a block on its list.
     links: Vec<[u32; 2]>,
-    /// Under which number a block was sealed last, from 1.
+    /// The last seal number of each block, from 1.
     seals: Vec<u64>,
     /// First and last of each list, by valid pages.
     lists: Vec<[u32; 2]>,
     /// When the first of each list changed last; infinite for an empty one.
     oldest: Vec<f64>,
-    /// `(1 - f) / f` by valid pages; 0 for none, which is on no list.
+    /// `(1 - f) / f` by valid pages; 0 for no valid pages, because such blocks are on no list.
     weights: Vec<f64>,
     /// Invalidations whose blocks have not changed place yet.
     pending: Vec<(u32, State)>,
     /// Blocks without valid pages by seal number; those whose number has changed are passed over.
     dead: BinaryHeap<Reverse<(u64, u32)>>,
-    /// The host writes at the last pick, for a guess at the next one.
+    /// The host writes at the last pick, to estimate the next one.
     picked_at: f64,
     last_seal: u64,
     sealed: u32,
@@ -113,7 +114,7 @@ impl CostBenefit {
         }
     }
 
-    /// Lets the blocks of pending invalidations change places, in the order of time.
+    /// Moves the blocks of pending invalidations to their new places, in order of time.
     fn settle(&mut self) {
         let pending = std::mem::take(&mut self.pending);
         for (at, (block, state)) in pending.iter().enumerate() {
@@ -131,7 +132,7 @@ impl CostBenefit {
         self.pending.clear();
     }
 
-    /// The block of a list with the highest score: the one changed first, the one sealed first among equals.
+    /// The block of a list with the highest score: the one changed first, among equals the one sealed first.
     fn head(&self, first: u32) -> Option<u32> {
         let changed = self.states.get(first as usize)?.changed();
         let mut best = first;
@@ -145,14 +146,14 @@ impl CostBenefit {
         Some(best)
     }
 
-    /// The highest score of all lists, nearly.
+    /// The highest score of all lists, up to the rounding error.
     fn highest(&self, now: f64) -> f64 {
         const LANES: usize = 8;
         let mut best = [f64::NEG_INFINITY; LANES];
         let scores = |weights: &[f64], oldest: &[f64], best: &mut [f64]| {
             for ((weight, oldest), best) in weights.iter().zip(oldest).zip(best) {
                 let score = weight * (now - oldest);
-                // What is not a number, an empty list of weight 0, is not greater.
+                // NaN, from an empty list of weight 0, is never greater.
                 *best = if score > *best { score } else { *best };
             }
         };
@@ -225,7 +226,7 @@ impl VictimPolicy for CostBenefit {
         let now = view.now() as f64;
         self.picked_at = now;
         let highest = self.highest(now);
-        // Where nothing has aged, or only full blocks have, all are compared.
+        // If no block has aged, or only fully valid ones have, all are compared.
         let least = if highest > 0.0 { highest * (1.0 - ERROR) } else { f64::NEG_INFINITY };
         let pages = u128::try_from(self.lists.len()).expect("a count fits") - 1;
         // Benefit over cost without the factor 2: (pages - valid) * age over valid, with the seal number for ties.
@@ -318,7 +319,8 @@ mod tests {
         assert_eq!(order, [1, 4, 3, 5, 0, 2]);
     }
 
-    /// Blocks 1 and 0 were sealed in this order and have the same score; 2 dies and goes before both.
+    /// Blocks 1 and 0 were sealed in this order and have the same score; block 2 loses its last valid page and goes
+    /// before both.
     #[test]
     fn ties_go_to_the_block_sealed_first_and_dead_blocks_before_all() {
         let (mut flash, mut policy) = setup(3);
@@ -337,7 +339,7 @@ mod tests {
         assert_eq!(order, [2, 1, 0]);
     }
 
-    /// Random seals, invalidations and cleans, some of them many at the same time: every pick is the one of a search
+    /// Random seals, invalidations and cleans, some of them many at the same time: every pick equals that of a search
     /// through all sealed blocks by the definition.
     #[test]
     fn every_pick_is_that_of_a_full_search() {

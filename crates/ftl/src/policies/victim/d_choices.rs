@@ -1,9 +1,9 @@
 //! d choices: the block with the fewest valid pages of d drawn at random (Van Houdt, SIGMETRICS 2013; Li, Lee and Lui,
 //! SIGMETRICS 2013).
 //!
-//! With replacement, as the analysis has it, d = 1 is random cleaning; without, d = all blocks is greedy. MQSim draws
-//! log2 of a plane's blocks (its RGA), SimpleSSD 3; the default of 10 is ours. Ties go to the block sealed first.
-//! Pick: O(d). State: 16 bytes a block.
+//! With replacement, as in the analysis, d = 1 is random cleaning; without it, d = all blocks is greedy. MQSim draws
+//! log2 of a plane's blocks (its RGA), SimpleSSD 3; the default of 10 is ours. Ties go to the block sealed first. Pick:
+//! O(d). State: 16 bytes per block.
 
 use super::{PlaneView, VictimContext, VictimPolicy, blocks_problem};
 use flashwright_block::{Rng, below};
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct DChoicesSettings {
-    /// Blocks drawn: 1 to the blocks of a plane.
+    /// Number of blocks drawn (d): 1 to the number of blocks of a plane.
     pub d: u32,
     /// Whether a block may be drawn twice.
     pub with_replacement: bool,
@@ -29,7 +29,7 @@ impl Default for DChoicesSettings {
 /// `gc.victim = "d-choices"`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct DChoices {
-    /// The sealed blocks in no particular order, and where each is.
+    /// The sealed blocks in no particular order, and the index of each.
     sealed: Vec<u32>,
     position: Vec<u32>,
     sealed_as: Vec<u64>,
@@ -80,7 +80,7 @@ impl VictimPolicy for DChoices {
         };
         let mut best: Option<(u32, u64, u32)> = None;
         for drawn in 0..draws {
-            // Without replacement what was drawn lies at the front.
+            // Without replacement the drawn blocks are moved to the front.
             let from = if self.with_replacement { 0 } else { drawn };
             let at = from + u32::try_from(below(&mut self.rng, u64::from(sealed - from))).expect("below 32 bits");
             let block = self.sealed[at as usize];

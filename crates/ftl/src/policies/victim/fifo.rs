@@ -1,8 +1,7 @@
 //! FIFO: the block sealed first, however many valid pages it has.
 //!
-//! Its write amplification under uniform random writes has a closed form, which the theory tests hold it against
-//! (`algorithms`: a/(a + W(-a e^-a)), a = 1/utilisation; Menon 1995, Desnoyers 2012). Pick: O(1). State: 8 bytes a
-//! block.
+//! Its write amplification under uniform random writes has a closed form, which the theory tests compare it with
+//! (`a/(a + W(-a e^-a))`, a = 1/utilisation; Menon 1995, Desnoyers 2012). Pick: O(1). State: 8 bytes a block.
 
 use super::{PlaneView, VictimContext, VictimPolicy};
 use crate::registry::NoSettings;

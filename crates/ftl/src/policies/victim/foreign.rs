@@ -1,15 +1,15 @@
-//! The seam for victim policies from outside ([`crate::policies::foreign`]).
+//! The adapter for victim policies from outside ([`crate::policies::foreign`]).
 //!
-//! The seam keeps a table of the sealed blocks, so that a policy is called for nothing but a choice: an invalidation
-//! stores two numbers, a seal five, a clean finds its block among the sealed ones. 33 bytes a block.
+//! The adapter keeps a table of the sealed blocks, so that a policy is called only to choose: an invalidation stores
+//! two numbers, a seal five, and a clean removes its block from the table. State: 33 bytes per block.
 
 use super::{PlaneView, VictimContext};
 use crate::policies::foreign::FaultCell;
 use std::sync::Arc;
 
-/// Makes a policy for each unit.
+/// Builds a policy for each unit.
 pub trait MakeVictim {
-    /// What messages call it.
+    /// Its name in messages.
     fn name(&self) -> &str;
     /// The policy of a unit.
     fn make(&self, unit: u32, context: VictimContext) -> Box<dyn PickVictim>;
@@ -17,12 +17,13 @@ pub trait MakeVictim {
 
 /// Chooses among the sealed blocks of one unit.
 pub trait PickVictim: std::fmt::Debug + Send + Sync {
-    /// Names one of `blocks`, of which there is at least one. It may take the box away, and must put it back.
+    /// Chooses one of `blocks`, of which there is at least one. It may move the table out of its box, and must put it
+    /// back.
     ///
     /// # Errors
-    /// Why it can't.
+    /// The reason why it can't.
     fn pick(&mut self, blocks: &mut Box<SealedBlocks>) -> Result<i64, String>;
-    /// One that goes on as this one would.
+    /// A copy that continues as this one would.
     fn again(&self) -> Box<dyn PickVictim>;
 }
 
@@ -42,7 +43,7 @@ pub struct SealedBlocks {
     /// The clock of ages: host page writes so far.
     pub now: u64,
     order: Vec<u32>,
-    /// By block, sealed or not.
+    /// State by block, sealed or not.
     valid: Vec<u32>,
     changed: Vec<u64>,
     sealed_at: Vec<u64>,
@@ -73,7 +74,7 @@ impl SealedBlocks {
     pub fn blocks(&self) -> &[u32] {
         &self.order
     }
-    /// Blocks of the unit, in whatever state.
+    /// All blocks of the unit, in any state.
     #[must_use]
     pub fn blocks_in_unit(&self) -> usize {
         self.valid.len()
@@ -82,7 +83,7 @@ impl SealedBlocks {
     pub fn valid(&self) -> impl Iterator<Item = u32> {
         self.order.iter().map(|block| self.valid[*block as usize])
     }
-    /// Host page writes since the last change of each: its last program, or a page that turned invalid.
+    /// Host page writes since the last change of each: its last program, or a page that became invalid.
     pub fn ages(&self) -> impl Iterator<Item = u64> {
         self.order.iter().map(|block| self.now - self.changed[*block as usize])
     }
@@ -94,7 +95,7 @@ impl SealedBlocks {
     pub fn erases(&self) -> impl Iterator<Item = u32> {
         self.order.iter().map(|block| self.erases[*block as usize])
     }
-    /// The stream of placement for which each was opened.
+    /// The placement stream for which each was opened.
     pub fn streams(&self) -> impl Iterator<Item = u8> {
         self.order.iter().map(|block| self.streams[*block as usize])
     }
@@ -104,7 +105,7 @@ impl SealedBlocks {
     }
 }
 
-/// A foreign victim policy at work in a unit. Its methods are a call away, so that native ones do not pay for them.
+/// A foreign victim policy in use. Its methods are not inlined, so that native policies do not pay for them.
 #[derive(Clone, Debug)]
 pub struct ForeignVictim {
     policy: Box<dyn PickVictim>,
@@ -113,7 +114,7 @@ pub struct ForeignVictim {
     fault: FaultCell,
     /// The block picked last, if all of its pages were valid.
     full: Option<u32>,
-    /// Blocks cleaned one after the other that had no old page.
+    /// Blocks without an invalid page that were cleaned in a row.
     fruitless: u32,
 }
 
@@ -141,7 +142,7 @@ impl ForeignVictim {
         blocks.order.push(block);
     }
 
-    /// An open block's numbers are set anew when it is sealed.
+    /// An open block's numbers are set when it is sealed.
     #[inline(never)]
     pub(super) fn invalidated(&mut self, block: u32, pages_valid: u32, view: PlaneView) {
         self.blocks.valid[block as usize] = pages_valid;
@@ -208,7 +209,7 @@ impl ForeignVictim {
         )
     }
 
-    /// Going round all blocks twice without a gain, though there is one, leads nowhere.
+    /// The policy chose twice as many blocks as there are without a gain, although others would gain something.
     fn of_use(&self, block: u32) -> Result<u32, String> {
         let blocks = &self.blocks;
         let rounds = 2 * u32::try_from(blocks.blocks_in_unit()).expect("blocks are counted in 32 bits");

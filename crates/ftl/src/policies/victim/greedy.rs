@@ -4,11 +4,11 @@
 //!
 //! Nearly all invalidations hit blocks that are far from being the next victim, so only blocks below a threshold of
 //! valid pages are kept in order, in a heap by (valid pages, seal order). An invalidation above the threshold costs one
-//! comparison. Entries are never changed: a block that loses a page gets a new one, and old ones are passed over. When
-//! the heap runs dry the threshold is set anew, so that at least one block in 64 lies below it, which takes a look at
-//! every block; so it is when old entries pile up. Both can only come after a number of cleans or invalidations in
-//! proportion to the blocks, so a pick costs O(log blocks) and an invalidation O(1), amortised.
-//! State: 8 bytes a block, and the heap.
+//! comparison. Entries are never changed: a block that loses a page gets a new entry, and stale entries are skipped.
+//! When the heap is empty or too many entries are stale, the threshold is reset so that at least one block in 64 lies
+//! below it, which takes a scan of all blocks. This can happen only after a number of cleans or invalidations
+//! proportional to the number of blocks, so a pick costs amortised O(log blocks) and an invalidation amortised O(1).
+//! State: 8 bytes per block, and the heap.
 
 use super::{PlaneView, VictimContext, VictimPolicy};
 use crate::registry::NoSettings;
@@ -16,10 +16,10 @@ use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// A block as it was at some time: valid pages and seal number in one number, and the block.
+/// A block's state when the entry was made: valid pages and seal number in one number, and the block.
 type Entry = Reverse<(u64, u32)>;
 
-/// Bits of a seal number; enough for 2^48 blocks filled. A block has fewer than 2^16 pages.
+/// Bits of a seal number; enough to seal 2^48 blocks. A block has fewer than 2^16 pages.
 const SEAL_BITS: u32 = 48;
 
 #[inline(always)]
@@ -30,14 +30,14 @@ fn entry(pages_valid: u32, seal: u64, block: u32) -> Entry {
 /// `gc.victim = "greedy"`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Greedy {
-    /// The number under which a block was sealed, from 1; 0 for one that is not sealed.
+    /// The seal number of each block, from 1; 0 for one that is not sealed.
     sealed_as: Vec<u64>,
     last_seal: u64,
     sealed: u32,
     /// Sealed blocks with fewer valid pages than this are in the heap.
     threshold: u32,
     heap: BinaryHeap<Entry>,
-    /// With more entries than this the threshold is set anew.
+    /// With more entries than this the threshold is reset.
     entries_max: usize,
     pages_per_block: u32,
 }
@@ -80,7 +80,7 @@ impl VictimPolicy for Greedy {
     fn removed(&mut self, block: u32) {
         self.sealed_as[block as usize] = 0;
         self.sealed -= 1;
-        // So that the top is the likely next victim.
+        // The top is then the likely next victim.
         while self.heap.peek().is_some_and(|Reverse((_, top))| self.sealed_as[*top as usize] == 0) {
             self.heap.pop();
         }
@@ -125,7 +125,7 @@ impl Greedy {
         }
     }
 
-    /// Sets the threshold to the lowest with one block in 64 below it, and fills the heap accordingly.
+    /// Sets the threshold to the lowest that has one block in 64 below it, and refills the heap.
     fn set_threshold(&mut self, view: PlaneView) {
         let sealed = || (0u32..).zip(&self.sealed_as).filter(|(_, seal)| **seal != 0);
         let mut blocks_with = vec![0u32; self.pages_per_block as usize + 1];

@@ -1,8 +1,8 @@
-//! Which sealed block to clean. A policy is one file here and one line in the list below.
+//! Victim policies: which sealed block to clean. A policy is one file here and one line in the list below.
 //!
-//! One instance serves one plane and knows its blocks by their number within the plane. Blocks
-//! come in by [`VictimPolicy::sealed`] when their last page is programmed and leave by [`VictimPolicy::removed`].
-//! Ties go to the block sealed first unless a policy says otherwise.
+//! One instance serves one plane and identifies its blocks by their number within the plane. Blocks enter by
+//! [`VictimPolicy::sealed`] when their last page is programmed and leave by [`VictimPolicy::removed`]. Ties go to the
+//! block sealed first unless a policy states otherwise.
 
 use crate::registry::policies;
 use crate::{Flash, Listed};
@@ -16,22 +16,22 @@ mod sep;
 #[cfg(test)]
 mod tests;
 
-/// What a policy is built for.
+/// The parameters of the plane that a policy is built for.
 #[derive(Clone, Debug)]
 pub struct VictimContext {
     /// Blocks of the plane.
     pub blocks: u32,
     /// Pages of a block.
     pub pages_per_block: u32,
-    /// Streams of placement, each with a frontier.
+    /// Placement streams, each with a frontier.
     pub streams: u8,
     /// Pages that the drive offers to the host.
     pub logical_pages: u32,
-    /// A stream of its own.
+    /// Its own random stream.
     pub rng: Rng,
 }
 
-/// The blocks of one plane, for looking.
+/// The blocks of one plane, read-only.
 #[derive(Clone, Copy)]
 pub struct PlaneView<'a> {
     flash: &'a Flash,
@@ -55,12 +55,12 @@ impl<'a> PlaneView<'a> {
     pub fn erases(&self, block: u32) -> u32 {
         self.flash.nand().erases(self.id(block))
     }
-    /// How often a block may still be erased; none without a limit.
+    /// Remaining erases of a block; none without a limit.
     #[must_use]
     pub fn cycles_left(&self, block: u32) -> Option<u32> {
         self.flash.nand().cycles_left(self.id(block))
     }
-    /// The stream of placement for which a block was opened.
+    /// The placement stream for which a block was opened.
     #[inline]
     #[must_use]
     pub fn stream_of(&self, block: u32) -> u8 {
@@ -83,7 +83,7 @@ impl<'a> PlaneView<'a> {
     pub fn owners(&self, block: u32) -> impl Iterator<Item = Lpn> {
         self.flash.valid_pages(self.id(block)).filter_map(|ppn| self.flash.nand().spare(ppn))
     }
-    /// What a block that is not sealed is.
+    /// The state of a block that is not sealed.
     #[cold]
     fn unsealed_state(&self, block: u32) -> &'static str {
         let nand = self.flash.nand();
@@ -101,14 +101,14 @@ impl<'a> PlaneView<'a> {
 
 /// Chooses victims among the sealed blocks of one plane.
 pub trait VictimPolicy: Sized {
-    /// What users write to choose it.
+    /// The name that users choose it by.
     const NAME: &'static str;
-    /// What it does, in a line, with its source.
+    /// One-line description, with its source.
     const ABOUT: &'static str;
-    /// Whether it always names a block with the fewest valid pages, so that a full victim means that none has any
-    /// invalid page.
+    /// Whether it always chooses a block with the fewest valid pages, so that a fully valid victim means that no block
+    /// has an invalid page.
     const PICKS_FEWEST: bool = false;
-    /// Its own settings.
+    /// Its settings.
     type Settings: Clone
         + std::fmt::Debug
         + Default
@@ -120,7 +120,7 @@ pub trait VictimPolicy: Sized {
 
     /// Builds it for one plane.
     fn new(settings: &Self::Settings, context: VictimContext) -> Self;
-    /// What is wrong with its settings for such a plane, if anything: the setting's name, what was found and what is
+    /// The validation error of its settings for such a plane, if any: the setting's name, what was found and what is
     /// expected.
     fn problem(settings: &Self::Settings, context: &VictimContext) -> Option<String> {
         let _ = (settings, context);
@@ -128,25 +128,25 @@ pub trait VictimPolicy: Sized {
     }
     /// A block was filled and may be cleaned from now on.
     fn sealed(&mut self, block: u32, view: PlaneView);
-    /// A page of a block became invalid; `pages_valid` are left. The block may be an open one: then nothing is due.
+    /// A page of a block became invalid; `pages_valid` are left. The block may be open: then the policy ignores it.
     #[inline(always)]
     fn invalidated(&mut self, block: u32, pages_valid: u32, view: PlaneView) {
         let _ = (block, pages_valid, view);
     }
-    /// A block is being cleaned or retired, and is no candidate any more.
+    /// A block is being cleaned or retired, and is no longer a candidate.
     fn removed(&mut self, block: u32);
-    /// Names the next victim; touches nothing but its own generator. None if no block is sealed.
+    /// Chooses the next victim; changes nothing but its own generator. None if no block is sealed.
     fn pick(&mut self, view: PlaneView) -> Option<u32>;
-    /// The block that the next pick will probably name, if that is known at no cost; a hint only.
+    /// The block that the next pick will probably choose, if that is known at no cost; only a hint.
     #[inline]
     fn likely_next(&self) -> Option<u32> {
         None
     }
-    /// How many blocks it knows; the audit holds this against the sealed blocks.
+    /// The number of blocks it knows; the audit compares this with the sealed blocks.
     fn candidates(&self) -> u32;
 }
 
-/// What `gc.victim` takes: the name of a policy, or `"default"`.
+/// Value of `gc.victim`: the name of a policy, or `"default"`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum VictimChoice {
     /// The policy that the translation layer's own source uses.
@@ -159,10 +159,10 @@ pub enum VictimChoice {
 impl VictimChoice {
     const SCHEMES: &'static str = "default";
 
-    /// The catalogue entry of the choice that is no policy.
+    /// The catalogue entry of `"default"`.
     #[must_use]
     pub fn listed_default() -> Listed {
-        let about = "what the translation layer's own source uses; greedy where it names none";
+        let about = "the policy of the translation layer's own source; greedy if it names none";
         Listed { key: "gc.victim", name: Self::SCHEMES, about }
     }
 }
@@ -204,7 +204,7 @@ macro_rules! victims {
         }
 
         impl VictimChoice {
-            /// What users may write.
+            /// The accepted values.
             const NAMES: &[&str] = &[$($policy::NAME,)+ VictimChoice::SCHEMES];
         }
 
@@ -230,7 +230,7 @@ macro_rules! victims {
             }
             /// See [`VictimPolicy::invalidated`].
             ///
-            /// Greedy's is inlined, the others' are a call away.
+            /// Greedy's is inlined, the others' are not.
             #[inline(always)]
             pub fn invalidated(&mut self, block: u32, pages_valid: u32, view: PlaneView) {
                 if let Victim::Greedy(policy) = self {
@@ -311,7 +311,7 @@ pub use foreign::{ForeignVictim, MakeVictim, PickVictim, SealedBlocks};
 pub use random::RandomSettings;
 pub use windowed_greedy::WindowedGreedySettings;
 
-/// What is wrong with a window or a number of choices that a plane has no blocks for.
+/// The validation error of a window or a number of choices larger than a plane.
 fn blocks_problem(name: &str, found: u32, context: &VictimContext) -> Option<String> {
     (found == 0 || found > context.blocks)
         .then(|| format!("{name}: found {found}, expected 1 to {}, the blocks of a plane", context.blocks))

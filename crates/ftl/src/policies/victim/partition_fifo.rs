@@ -1,11 +1,12 @@
-//! FIFO inside partitions of equal size: the block sealed first of the stream that has most blocks (the cleaning of eNVy,
-//! Wu and Zwaenepoel, ASPLOS 1994, as the container-marking report, section V, describes it).
+//! FIFO within partitions of equal size: the block sealed first of the stream with the most blocks (the cleaning of
+//! eNVy, Wu and Zwaenepoel, ASPLOS 1994, as the container-marking report, section V, describes it).
 //!
-//! A stream that takes a block beyond its share gives up its oldest, so that streams keep the same number of blocks
-//! whatever is written to them, and each comes to a utilisation of its own. A stream whose sealed blocks hold less than a
-//! block's worth of invalid pages is passed over, for going round it would gain nothing; if all do, the one with most
-//! invalid pages is cleaned (ours). Companion of `placement.policy = "envy"`; with one stream it is FIFO. Ties between streams
-//! go to the block sealed first. Seal and invalidation: O(1); pick: O(streams). State: 24 bytes a block.
+//! A stream that takes a block beyond its share gives up its oldest one, so that streams keep the same number of blocks
+//! whatever is written to them, and each reaches its own utilisation. A stream whose sealed blocks hold less than a
+//! block's worth of invalid pages is skipped, because cleaning all of it would gain nothing; if this holds for all
+//! streams, the one with the most invalid pages is cleaned (our addition). Companion of `placement.policy = "envy"`;
+//! with one stream it is FIFO. Ties between streams go to the block sealed first. Seal and invalidation: O(1); pick:
+//! O(streams). State: 24 bytes a block.
 
 use super::{PlaneView, VictimContext, VictimPolicy};
 use crate::SlotLists;
@@ -18,10 +19,10 @@ use std::cmp::Reverse;
 pub struct PartitionFifo {
     /// The sealed blocks of each stream.
     lists: SlotLists,
-    /// The number under which a block was sealed, from 1; 0 for one that is not sealed.
+    /// The seal number of each block, from 1; 0 for one that is not sealed.
     sealed_as: Vec<u64>,
     last_seal: u64,
-    /// Valid pages of the sealed blocks, and invalid ones by stream.
+    /// Valid pages by sealed block, and invalid pages by stream.
     valid: Vec<u32>,
     invalid: Vec<u64>,
     pages_per_block: u32,
@@ -44,7 +45,8 @@ impl PartitionFifo {
 
 impl VictimPolicy for PartitionFifo {
     const NAME: &'static str = "partition-fifo";
-    const ABOUT: &'static str = "the block sealed first of the stream with most blocks (eNVy, Wu and Zwaenepoel 1994)";
+    const ABOUT: &'static str =
+        "the block sealed first of the stream with the most blocks (eNVy, Wu and Zwaenepoel 1994)";
     type Settings = NoSettings;
 
     fn new(_: &NoSettings, context: VictimContext) -> Self {

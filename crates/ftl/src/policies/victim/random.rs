@@ -1,7 +1,8 @@
-//! Random: any sealed block, each with the same chance. The worst bound that still makes sense.
+//! Random: any sealed block with equal probability. The worst policy that still makes sense.
 //!
 //! `invalid-min` makes it MQSim's RANDOM_P (1: not a block without an invalid page) and RANDOM_PP (more: MQSim takes a
-//! fraction of the over-provisioning). If no block has that many, it is any with at least one, then any.
+//! fraction of the over-provisioning). If no block has that many, it chooses any block with at least one, else any
+//! block.
 //!
 //! Pick: O(1); O(1) for an invalidation. State: 8 bytes a block, and 1.
 
@@ -16,18 +17,18 @@ const NONE: u32 = u32::MAX;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct RandomSettings {
-    /// Invalid pages that a victim must have: 0 to the pages of a block.
+    /// Invalid pages that a victim must have: 0 to the number of pages of a block.
     pub invalid_min: u32,
 }
 
 /// `gc.victim = "random"`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Random {
-    /// Sealed blocks with `invalid_min` invalid pages, those with some, those with none.
+    /// Sealed blocks with at least `invalid_min` invalid pages, those with fewer, those with none.
     sealed: [Vec<u32>; 3],
     class: Vec<u8>,
     position: Vec<u32>,
-    /// Blocks with so many valid pages or fewer are of the first class.
+    /// Blocks with this many valid pages or fewer are in the first class.
     valid_max: u32,
     pages_per_block: u32,
     rng: Rng,
@@ -54,7 +55,7 @@ impl Random {
 impl VictimPolicy for Random {
     const NAME: &'static str = "random";
     const ABOUT: &'static str =
-        "any sealed block with the same chance (d-choices with d = 1; Van Houdt, SIGMETRICS 2013)";
+        "any sealed block with equal probability (d-choices with d = 1; Van Houdt, SIGMETRICS 2013)";
     type Settings = RandomSettings;
 
     fn new(settings: &RandomSettings, context: VictimContext) -> Self {

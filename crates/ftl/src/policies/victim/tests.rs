@@ -1,5 +1,5 @@
-//! All victim policies: the table of six blocks that shows how they differ, random events against plain scans of everything,
-//! and the limits at which one policy becomes another.
+//! Tests of all victim policies: the table of six blocks that shows how they differ, random events compared with a
+//! reference model, and the limits at which one policy becomes another.
 
 use super::*;
 use crate::{Cause, OpKind};
@@ -97,10 +97,10 @@ fn the_table_of_six_blocks() {
             assert_eq!(found, expected, "{name:?} with blocks numbered {ids:?}");
         }
     }
-    // Each block has a marker of its own, so that only SEP tells a window of 7 of each list from one of 100.
+    // Each block has its own marker, so that only SEP distinguishes a window of 7 of each list from one of 100.
     settings.container_marking.beta = 0.0;
     assert_eq!(taken(VictimName::ContainerMarking, &settings, false, [0, 1, 2, 3, 4, 5]), "aecbfd");
-    // SEP with the age of data: d has been there for 5 seals, b for 4.
+    // SEP with the age of data: d was sealed 5 seals ago, b 4.
     settings.windowed_greedy.window = 6;
     settings.windowed_greedy.beta = 0.1;
     assert_eq!(taken(VictimName::WindowedGreedy, &settings, false, [0, 1, 2, 3, 4, 5]), "daecbf");
@@ -110,7 +110,7 @@ fn the_table_of_six_blocks() {
     assert_eq!(taken(VictimName::WindowedGreedy, &settings, false, [0, 1, 2, 3, 4, 5]), "daecbf");
 }
 
-/// What is known of a sealed block.
+/// The state of a sealed block.
 #[derive(Clone, Copy)]
 struct Sealed {
     block: u32,
@@ -119,17 +119,17 @@ struct Sealed {
     changed: u64,
 }
 
-/// The sealed blocks in the order of their seals, and what a policy remembers.
-struct Twin {
+/// Reference model: the sealed blocks in the order of their seals, and the memory of a policy.
+struct Reference {
     sealed: Vec<Sealed>,
     last_seal: u64,
-    /// Container marking: the order of the lists where it is not that of the seals.
+    /// Container marking: the order of the lists if it differs from that of the seals.
     lists: Vec<Vec<u32>>,
     plain_next: bool,
 }
 
-impl Twin {
-    /// The victim by looking at everything; none where chance decides.
+impl Reference {
+    /// The victim found by a search through all blocks; none if the choice is random.
     fn pick(&mut self, name: VictimName, settings: &VictimSettings, streams: u8, flash: &Flash) -> Option<u32> {
         let (view, now) = (view(flash), flash.host_writes());
         let fewest = |among: &mut dyn Iterator<Item = &Sealed>| {
@@ -158,9 +158,9 @@ impl Twin {
                 };
                 let best = self.sealed.iter().map(score).fold(f64::NEG_INFINITY, f64::max);
                 if name == VictimName::CostBenefit && best == 0.0 {
-                    return None; // all are full or changed just now: the order of changes decides
+                    return None; // all are fully valid or just changed: the order of changes decides
                 }
-                // Scores that differ in the last digits are one score.
+                // Scores that differ only in the last digits count as equal.
                 let equal = |sealed: &&Sealed| {
                     let score = score(sealed);
                     score == best || (best.is_finite() && (score - best).abs() <= 1e-12 * best.abs())
@@ -232,7 +232,7 @@ impl Twin {
     }
 }
 
-/// Random events on 40 blocks; answers the victims. Block x has the number `ids[x]`, events are drawn for x.
+/// Random events on 40 blocks; returns the victims. Block x has the number `ids[x]`, events are drawn for x.
 #[allow(clippy::too_many_lines)]
 fn events(name: VictimName, settings: &VictimSettings, streams: u8, seed: u64, ids: &[u32]) -> Vec<u32> {
     let blocks = u32::try_from(ids.len()).unwrap();
@@ -245,7 +245,7 @@ fn events(name: VictimName, settings: &VictimSettings, streams: u8, seed: u64, i
     let mut policy = name.build(settings, context(blocks, streams));
     let one_list = settings.container_marking.window == Window::Global;
     let lists = vec![Vec::new(); if one_list { 1 } else { usize::from(streams) }];
-    let mut twin = Twin { sealed: Vec::new(), last_seal: 0, lists, plain_next: false };
+    let mut reference = Reference { sealed: Vec::new(), last_seal: 0, lists, plain_next: false };
     let mut free: Vec<u32> = (0..blocks).collect();
     let mut victims = Vec::new();
     let label = |id: u32| u32::try_from(ids.iter().position(|known| *known == id).unwrap()).unwrap();
@@ -265,16 +265,17 @@ fn events(name: VictimName, settings: &VictimSettings, streams: u8, seed: u64, i
                     }
                 }
                 policy.sealed(id, view(&flash));
-                twin.last_seal += 1;
+                reference.last_seal += 1;
                 let now = flash.host_writes();
-                twin.sealed.push(Sealed { block: id, seal: twin.last_seal, time: now, changed: now });
-                twin.lists[if one_list { 0 } else { usize::from(stream) }].push(id);
+                reference.sealed.push(Sealed { block: id, seal: reference.last_seal, time: now, changed: now });
+                reference.lists[if one_list { 0 } else { usize::from(stream) }].push(id);
             }
-            4..14 if !twin.sealed.is_empty() => {
+            4..14 if !reference.sealed.is_empty() => {
                 // Half of the losses fall on a few blocks, so that some run empty.
-                let among = if chance(&mut rng, 0.5) { twin.sealed.len().div_ceil(6) } else { twin.sealed.len() };
+                let among =
+                    if chance(&mut rng, 0.5) { reference.sealed.len().div_ceil(6) } else { reference.sealed.len() };
                 let at = draw(&mut rng, among);
-                let id = twin.sealed[at].block;
+                let id = reference.sealed[at].block;
                 for _ in 0..1 + draw(&mut rng, 12) {
                     let pages: Vec<Ppn> = flash.valid_pages(BlockId(id)).collect();
                     if pages.is_empty() {
@@ -282,23 +283,24 @@ fn events(name: VictimName, settings: &VictimSettings, streams: u8, seed: u64, i
                     }
                     let (_, left) = flash.invalidate(pages[draw(&mut rng, pages.len())]);
                     policy.invalidated(id, left, view(&flash));
-                    twin.sealed[at].changed = flash.host_writes();
+                    reference.sealed[at].changed = flash.host_writes();
                 }
             }
             14..17 => (0..draw(&mut rng, 30)).for_each(|_| flash.host_writes_page(Lpn(0))),
-            17..20 if !twin.sealed.is_empty() => {
-                // Now and then a block is taken that the policy did not name.
-                let other = chance(&mut rng, 0.1).then(|| twin.sealed[draw(&mut rng, twin.sealed.len())].block);
+            17..20 if !reference.sealed.is_empty() => {
+                // Sometimes a block is taken that the policy did not choose.
+                let other =
+                    chance(&mut rng, 0.1).then(|| reference.sealed[draw(&mut rng, reference.sealed.len())].block);
                 let id = other.unwrap_or_else(|| {
                     let found = policy.pick(view(&flash)).unwrap();
-                    let expected = twin.pick(name, settings, streams, &flash);
+                    let expected = reference.pick(name, settings, streams, &flash);
                     assert!(expected.is_none_or(|expected| expected == found), "{name:?}, seed {seed}, step {step}");
                     victims.push(label(found));
                     found
                 });
-                let at = twin.sealed.iter().position(|sealed| sealed.block == id);
-                let sealed = twin.sealed.remove(at.expect("the victim is a sealed block"));
-                twin.lists.iter_mut().for_each(|list| list.retain(|block| *block != sealed.block));
+                let at = reference.sealed.iter().position(|sealed| sealed.block == id);
+                let sealed = reference.sealed.remove(at.expect("the victim is a sealed block"));
+                reference.lists.iter_mut().for_each(|list| list.retain(|block| *block != sealed.block));
                 policy.removed(id);
                 flash.invalidate_block(BlockId(id));
                 flash.erase(BlockId(id), Cause::Gc);
@@ -306,7 +308,7 @@ fn events(name: VictimName, settings: &VictimSettings, streams: u8, seed: u64, i
             }
             _ => {}
         }
-        assert_eq!(policy.candidates() as usize, twin.sealed.len(), "{name:?}, seed {seed}, step {step}");
+        assert_eq!(policy.candidates() as usize, reference.sealed.len(), "{name:?}, seed {seed}, step {step}");
     }
     assert!(victims.len() > 500 && flash.counters().total(OpKind::Erase) > 500, "{} victims", victims.len());
     victims
@@ -349,7 +351,7 @@ fn every_policy_agrees_with_a_scan_and_no_block_number_matters() {
     }
 }
 
-/// One policy's victims as another's: on the same events, for as long as they agree, so to the end.
+/// Two policies choose the same victims: both see the same events as long as they agree, so to the end.
 #[test]
 fn limits_are_other_policies() {
     let ids: Vec<u32> = (0..40).collect();
@@ -378,12 +380,13 @@ fn limits_are_other_policies() {
         let windowed = run(VictimName::WindowedGreedy, &s, 1);
         assert_eq!(run(VictimName::ContainerMarking, &s, 1), windowed, "one marker, no SEP");
         s.container_marking.window = Window::Global;
-        // Streams are drawn, so the events are others; the markers still play no part.
+        // Streams are drawn, so the events differ; the markers still have no effect.
         assert_eq!(run(VictimName::ContainerMarking, &s, 4), run(VictimName::WindowedGreedy, &s, 4), "a global window");
     }
 }
 
-/// A rule about invalid pages holds while any block meets it; then one with some; full ones only when there is nothing else.
+/// The required number of invalid pages applies while any block meets it; then any block with invalid pages is chosen;
+/// fully valid ones only if there is nothing else.
 #[test]
 fn random_with_rules_keeps_them() {
     for (invalid_min, expected) in [(1, "abcdef"), (25, "abce"), (40, "ae"), (44, "a")] {

@@ -2,10 +2,11 @@
 //! counterpart of the container-marking report, section IV.A, with s = 100).
 //!
 //! s = 1 is FIFO, a window of all blocks is greedy. With `beta` above 0 and a limit of cycles, blocks count
-//! `v - beta * w` valid pages by SEP, whose condition on the marker is replaced by the age of the data: the seals since the
-//! block's own, above `age-threshold` (section IV.A; the threshold is not given there).
+//! `v - beta * w` valid pages by SEP, with the age of the data in place of the condition on the marker: the seals since
+//! the block's own, above `age-threshold` (section IV.A; the threshold is not given there).
 //!
-//! The window is an array, refilled from a queue. Seal: O(1); pick: O(s). State: 8 bytes a block, 16 a sealed one.
+//! The window is an array, refilled from a queue. Seal: O(1); pick: O(s). State: 8 bytes per block, 16 per sealed
+//! block.
 
 use super::sep::Sep;
 use super::{PlaneView, VictimContext, VictimPolicy, blocks_problem};
@@ -17,14 +18,15 @@ use std::collections::VecDeque;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct WindowedGreedySettings {
-    /// Blocks of the window, the s of the report: 1 to the blocks of a plane.
+    /// Blocks in the window (s in the report): 1 to the number of blocks of a plane.
     pub window: u32,
-    /// Valid pages that a cycle weighs under SEP; 0 turns it off, and so does `wear.pe-cycles-max = 0`.
+    /// Weight of a cycle in valid pages under SEP; 0 turns SEP off, and so does `wear.pe-cycles-max = 0`.
     #[schemars(range(min = 0.0, max = 1e6), extend("x-expected" = "valid pages a cycle, {range}"))]
     pub beta: f64,
-    /// Cycles above the mean from which a block is young whatever its age.
+    /// Remaining cycles above the mean from which on a block counts as young, whatever the age of its data.
     pub cycles_threshold: u32,
-    /// Seals of the plane since a block's own after which its data are aged; 0 for as many as the plane has blocks.
+    /// Number of blocks of the plane that must be sealed after a block before its data count as aged; 0 for the number
+    /// of blocks of the plane.
     pub age_threshold: u64,
 }
 
@@ -37,7 +39,7 @@ impl Default for WindowedGreedySettings {
 /// `gc.victim = "windowed-greedy"`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct WindowedGreedy {
-    /// The number under which a block was sealed, from 1; 0 for one that is not sealed.
+    /// The seal number of each block, from 1; 0 for one that is not sealed.
     sealed_as: Vec<u64>,
     last_seal: u64,
     sealed: u32,
@@ -46,7 +48,7 @@ pub struct WindowedGreedy {
     /// The seal number of the last block that entered the window.
     window_end: u64,
     window_len: usize,
-    /// All later ones with their seal numbers; those whose number has changed are passed over.
+    /// All later blocks with their seal numbers; those whose number has changed are skipped.
     later: VecDeque<(u64, u32)>,
     sep: Sep,
     age_threshold: u64,

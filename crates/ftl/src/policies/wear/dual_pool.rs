@@ -1,6 +1,6 @@
 //! Dual-pool (Chang, SAC 2007): blocks belong to a hot or a cold pool; cold data are moved into the most worn hot block.
 //!
-//! EC is what a block was erased, EEC what it was since it last changed pool. After cleaning, in this order:
+//! EC is the number of erases of a block, EEC the number since it last changed pool. After cleaning, in this order:
 //!
 //! ```text
 //!   dirty swap        max EC(hot) - min EC(cold) > TH     data of that cold block into the worn one, which is erased first;
@@ -9,13 +9,14 @@
 //!   hot-pool resize   max EC(hot) - min EC(hot) > 2 TH    the least worn hot block joins the cold pool
 //! ```
 //!
-//! Readings: blocks start half and half by id within the plane, the lower half hot. The rules are tested once after each
-//! cleaning, not after each erase within it, at most one swap a time. Only a sealed block has data to move and an open one
-//! can't take any, so both are left out of the swap's extremes. What the worn block still holds goes to a free block first.
+//! Our interpretation: the lower half of the plane's blocks, by id, starts hot, the other half cold. The rules are
+//! checked once after each cleaning, not after each erase within it, with at most one swap. Only a sealed block has
+//! data to move, and an open one can't take any; the extremes of the swap leave out all others. Data that the worn
+//! block still holds go to a free block first.
 //!
-//! Cost: a swap copies the valid pages of the cold block, and of the worn one where it is not free, and takes one erase or
-//! two. Four orders of blocks, O(log blocks) for each erase and change; the few open and free blocks are stepped over.
-//! State: 5 bytes a block and 32 for its places.
+//! Cost: a swap copies the valid pages of the cold block, and those of the worn one unless it is free, and takes one or
+//! two erases. Four orders of blocks cost O(log blocks) for each erase and change; the few open and free blocks are
+//! skipped. State: 5 bytes per block and 32 for its entries in the orders.
 
 use super::{BlockUse, Ledger, Recycle, WearContext, WearPolicy, WearView};
 use schemars::JsonSchema;
@@ -26,10 +27,10 @@ use std::collections::BTreeSet;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
 pub struct DualPoolSettings {
-    /// TH, in erases.
+    /// Threshold (TH), in erases.
     #[schemars(range(min = 1), extend("x-expected" = "{min} erase or more"))]
     pub threshold: u32,
-    /// Whether a resize sets EEC to 0 as a swap does.
+    /// Whether a resize resets EEC to 0, as a swap does.
     pub reset_on_resize: bool,
 }
 
@@ -55,7 +56,7 @@ pub struct DualPool {
     threshold: u32,
     reset_on_resize: bool,
     pools: [Pool; 2],
-    /// By block: the pool, EC and EEC under which it is kept; none once it is retired.
+    /// By block: its pool, EC and EEC; none once it is retired.
     kept: Vec<Option<(u8, u32, u32)>>,
     /// A swap whose worn block is being emptied: (cold, worn).
     pending: Option<(u32, u32)>,
@@ -65,7 +66,8 @@ pub struct DualPool {
 
 impl WearPolicy for DualPool {
     const NAME: &'static str = "dual-pool";
-    const ABOUT: &'static str = "hot and cold pool of blocks, cold data into the most worn hot block (Chang, SAC 2007)";
+    const ABOUT: &'static str =
+        "hot and cold pools of blocks; cold data move into the most worn hot block (Chang, SAC 2007)";
     type Settings = DualPoolSettings;
 
     fn new(settings: &DualPoolSettings, context: WearContext) -> Self {
@@ -152,7 +154,7 @@ impl DualPool {
         Recycle { block: cold, into: Some(worn) }
     }
 
-    /// The two rules that move no data.
+    /// The two resize rules, which move no data.
     fn resize(&mut self) {
         if let Some((most, cold)) = self.pools[COLD].by_recent.last().copied()
             && let Some((least, hot)) = self.pools[HOT].by_recent.first().copied()
@@ -211,14 +213,14 @@ mod tests {
         let mut bench = bench(50, &[100, 60, 10, 30]);
         set_recent(&mut bench, [20, 5, 1, 2]);
         let swap = [Recycle { block: 0, into: None }, Recycle { block: 2, into: Some(0) }];
-        // The bench seals what it erases, so A is emptied, and then taken out of the pool's hands to take C's data.
+        // The bench seals blocks that it erases, so A is emptied first, and then taken from the pool to take C's data.
         assert_eq!(policy_round(&mut bench), swap);
         assert_eq!(kept(&mut bench), [(COLD, 101, 0), (HOT, 60, 5), (HOT, 11, 0), (COLD, 30, 2)]);
         assert_eq!(policy_round(&mut bench), [], "60 - 30 is no more than 50");
         assert_eq!(kept(&mut bench), [(COLD, 101, 0), (HOT, 60, 5), (HOT, 11, 0), (COLD, 30, 2)]);
     }
 
-    /// As [`Bench::round`], but a block that was recycled stays free.
+    /// As [`Bench::round`], but a recycled block stays free.
     fn policy_round(bench: &mut Bench) -> Vec<Recycle> {
         let mut done = Vec::new();
         while let Some(next) = bench.next(done.len() as u32) {
@@ -241,7 +243,7 @@ mod tests {
 
     #[test]
     fn pools_are_resized_without_moving_data() {
-        // Cold C was erased more than TH times since it came, hot B hardly: they change pools.
+        // Cold C was erased more than TH times since it joined its pool, hot B hardly: they change pools.
         let mut cold = bench(50, &[60, 60, 60, 60]);
         set_recent(&mut cold, [20, 5, 56, 2]);
         assert_eq!(policy_round(&mut cold), []);
@@ -249,7 +251,8 @@ mod tests {
             kept(&mut cold).iter().map(|kept| (kept.0, kept.2)).collect::<Vec<_>>(),
             [(HOT, 20), (COLD, 5), (HOT, 56), (COLD, 2)]
         );
-        // The hot pool spans more than 2 TH: its least worn block turns cold. The cold ones are worn, so nothing swaps.
+        // The hot pool spans more than 2 TH: its least worn block becomes cold. The cold ones are worn, so there is no
+        // swap.
         let mut hot = bench(50, &[120, 19, 100, 100]);
         set_recent(&mut hot, [0; 4]);
         assert_eq!(policy_round(&mut hot), []);

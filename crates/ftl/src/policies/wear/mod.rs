@@ -1,23 +1,23 @@
-//! Wear levelling: which block gives its data away so that it wears with the others. A policy is one file here and one
-//! line in the list below.
+//! Wear levelling policies: which block's data are moved so that all blocks wear evenly. A policy is one file here and
+//! one line in the list below.
 //!
-//! One instance serves one plane, as victim policies do, and knows its blocks by their number within the
-//! plane. It is told of every erase; once cleaning has made room for a write it is asked what to *recycle*: the scheme moves
-//! the block's valid pages to a free block of their own, erases it, and counts both under cause wear. It may also have a
-//! victim *passed over*.
+//! One instance serves one plane, as for victim policies, and identifies its blocks by their number within the plane.
+//! It is notified of every erase. Once cleaning has made room for a write, it is asked what to *recycle*: the scheme
+//! moves the block's valid pages to a free block of their own, erases it, and counts both under cause wear. It may also
+//! *pass over* (skip) a victim.
 //!
-//! **Cost.** The [`Ledger`] keeps the states of blocks and orders them by wear: O(log blocks) for each opening, seal and
-//! erase, and O(1) to ask for the ends of an order; nothing looks at the whole drive. 5 bytes a block, and some 12 for its
-//! place in an order. A drive without a policy has none of it.
+//! **Cost.** The [`Ledger`] keeps the states of blocks and orders them by wear: O(log blocks) for each opening, seal
+//! and erase, and O(1) to read the ends of an order; nothing scans the whole drive. It takes 5 bytes per block, and
+//! some 12 for its entry in an order. A drive without a policy has no ledger.
 //!
-//! **Progress.** A recycling takes one free block and gives one back, and as many pages are valid in sealed blocks as
-//! before, so what cleaning can gain stays what it was: pages that were old are now not programmed. It runs only once there
-//! is room for the write at hand and while the pool has a block; where it costs more (DFTL's translation pages) the scheme
-//! asks for so many more free blocks. Recyclings of one round are counted, at most as many as the plane has blocks, and a
-//! round comes only after a clean that a host write needed. So wear levelling can neither use up space nor run forever.
-//! Passing over a victim never puts a fully valid one in its place.
+//! **Progress.** A recycling takes one free block and returns one, and sealed blocks hold as many valid pages as
+//! before. So cleaning can gain as much as before: invalid pages have become unprogrammed ones. A recycling runs only
+//! after there is room for the current write and while the pool has a block; a scheme that needs more (DFTL's
+//! translation pages) requires more free blocks. A round has at most as many recyclings as the plane has blocks, and
+//! follows only after a clean that a host write needed. So wear levelling can neither use up space nor run forever.
+//! Passing over a victim never replaces it by a fully valid one.
 //!
-//! A block whose budget is spent when its recycled data arrive retires with them, as it would have with others.
+//! A block whose erase budget is used up when it takes recycled data retires with them, as with any other data.
 
 use crate::policies::victim::PlaneView;
 use crate::registry::policies;
@@ -26,27 +26,27 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a policy is built for.
+/// The parameters of the plane that a policy is built for.
 #[derive(Clone, Debug)]
 pub struct WearContext {
     /// Blocks of the plane, bad ones included.
     pub blocks: u32,
-    /// Those that are not bad from the start.
+    /// Blocks that are not bad from the factory.
     pub good: Vec<u32>,
-    /// A stream of its own.
+    /// Its own random stream.
     pub rng: Rng,
 }
 
-/// What is to be recycled.
+/// A recycling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recycle {
-    /// A sealed block, or a free one, which is just erased.
+    /// The block to recycle: a sealed block, or a free one, which is only erased.
     pub block: u32,
-    /// The free block that takes the valid pages; none for the one that the pool gives.
+    /// The free block that takes the valid pages; none for the next one from the pool.
     pub into: Option<u32>,
 }
 
-/// What a block is used for.
+/// The use of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BlockUse {
     /// Erased, in the pool.
@@ -59,13 +59,13 @@ pub enum BlockUse {
     Gone,
 }
 
-/// The blocks of a plane by use and wear. Wear is what [`flashwright_nand::Nand::wear_rank`] says: erases, or, where budgets
-/// differ, what was spent beyond the block with the largest budget.
+/// The blocks of a plane by use and wear. Wear is [`flashwright_nand::Nand::wear_rank`]: the erases, or, if budgets
+/// differ, how many fewer erases are left than the largest budget.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Ledger {
     uses: Vec<BlockUse>,
     wear: Vec<u32>,
-    /// By wear, how many blocks have it that are not gone: few keys where wear is even.
+    /// Number of blocks in use, by wear; few keys if wear is even.
     live: BTreeMap<u32, u32>,
     /// (wear, block).
     sealed: BTreeSet<(u32, u32)>,
@@ -84,19 +84,19 @@ impl Ledger {
         }
     }
 
-    /// What a block is used for.
+    /// The use of a block.
     #[inline]
     #[must_use]
     pub fn used_as(&self, block: u32) -> BlockUse {
         self.uses[block as usize]
     }
-    /// How worn a block is.
+    /// The wear of a block.
     #[inline]
     #[must_use]
     pub fn wear(&self, block: u32) -> u32 {
         self.wear[block as usize]
     }
-    /// The wear of the most worn block that is not gone.
+    /// The wear of the most worn block in use.
     #[must_use]
     pub fn wear_max(&self) -> Option<u32> {
         self.live.last_key_value().map(|(wear, _)| *wear)
@@ -131,7 +131,7 @@ impl Ledger {
         }
     }
 
-    /// One block less has this wear.
+    /// Removes one block from the count of this wear.
     fn forget(&mut self, wear: u32) {
         let count = self.live.get_mut(&wear).expect("the wear of a block in use");
         *count -= 1;
@@ -148,16 +148,16 @@ impl Ledger {
     }
 }
 
-/// The blocks of one plane with their wear, for looking.
+/// The blocks of one plane with their wear, read-only.
 #[derive(Clone, Copy)]
 pub struct WearView<'a> {
-    /// Uses and orders.
+    /// Their uses and orders.
     pub blocks: &'a Ledger,
     plane: PlaneView<'a>,
 }
 
 impl WearView<'_> {
-    /// What a block may still be erased, over the mean of the drive's blocks; none without a limit.
+    /// Remaining erases of a block divided by the mean of the drive's blocks; none without a limit.
     #[must_use]
     pub fn life_left(&self, block: u32) -> Option<f64> {
         let mean = self.plane.cycles_left_mean()?;
@@ -170,15 +170,15 @@ impl WearView<'_> {
     }
 }
 
-/// Says which blocks give their data away.
+/// Chooses the blocks whose data are moved.
 pub trait WearPolicy: Sized {
-    /// What users write to choose it.
+    /// The name that users choose it by.
     const NAME: &'static str;
-    /// What it does, in a line, with its source.
+    /// One-line description, with its source.
     const ABOUT: &'static str;
-    /// Whether it means nothing on a drive without `wear.pe-cycles-max`.
+    /// Whether it needs `wear.pe-cycles-max`.
     const NEEDS_LIMIT: bool = false;
-    /// Its own settings.
+    /// Its settings.
     type Settings: Clone
         + std::fmt::Debug
         + Default
@@ -192,13 +192,13 @@ pub trait WearPolicy: Sized {
     fn new(settings: &Self::Settings, context: WearContext) -> Self;
     /// A block was erased, for whatever cause, and is free.
     fn erased(&mut self, block: u32, view: WearView);
-    /// A block is out of use for good.
+    /// A block was retired.
     fn retired(&mut self, block: u32) {
         let _ = block;
     }
-    /// What to recycle next; asked after cleaning until it names nothing. `nth` counts what was recycled since.
+    /// The next recycling; called after cleaning until it returns none. `nth` counts the recyclings since the clean.
     fn recycle(&mut self, nth: u32, view: WearView) -> Option<Recycle>;
-    /// Whether a victim that the victim policy named is passed over this time.
+    /// Whether to pass over the victim that the victim policy chose.
     fn passes_over(&mut self, victim: u32, view: WearView) -> bool {
         let _ = (victim, view);
         false
@@ -260,7 +260,7 @@ pub(crate) struct Leveler {
 }
 
 impl Leveler {
-    /// For a plane whose blocks `good` are free and as worn as `wear` says.
+    /// For a plane whose blocks `good` are free and have the wear `wear`.
     pub fn new(name: WearName, settings: &WearPolicySettings, context: WearContext, wear: impl Fn(u32) -> u32) -> Self {
         let mut ledger = Ledger::new(context.blocks);
         for block in context.good.iter().copied() {
@@ -270,11 +270,11 @@ impl Leveler {
         Self { policy: name.build(settings, context), ledger }
     }
 
-    /// What the blocks are used for.
+    /// The uses of the blocks.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
     }
-    /// Blocks of a use, counted one by one, for audits.
+    /// Number of blocks with a use, recounted for audits.
     pub fn count(&self, used_as: BlockUse) -> usize {
         self.ledger.uses.iter().filter(|known| **known == used_as).count()
     }
@@ -313,14 +313,14 @@ mod tests {
     use flashwright_block::{Bytes, Seed};
     use flashwright_nand::{BlockId, Geometry, Nand, ProgramOrder, WearLimit};
 
-    /// A plane of blocks without pages of interest: what policies see of it.
+    /// A plane for tests of policies; page contents play no role.
     pub struct Bench {
         pub leveler: Leveler,
         flash: Flash,
     }
 
     impl Bench {
-        /// All blocks sealed, erased so often.
+        /// All blocks sealed, each with the given number of erases.
         pub fn new(name: WearName, settings: &WearPolicySettings, erases: &[u32], limit: WearLimit) -> Self {
             let blocks = u32::try_from(erases.len()).unwrap();
             let nand = Nand::new(Geometry::new(1, 1, 1, blocks, 4, Bytes(4096)), ProgramOrder::Ascending, limit, &[]);
@@ -342,7 +342,7 @@ mod tests {
             self.leveler.erased(block, wear, PlaneView::new(&self.flash, BlockId(0)));
         }
 
-        /// What the policy wants recycled after a clean, each carried out.
+        /// The recyclings that the policy wants after a clean; each is carried out.
         pub fn round(&mut self) -> Vec<Recycle> {
             let mut done = Vec::new();
             while let Some(next) = self.next(done.len() as u32) {
@@ -358,7 +358,7 @@ mod tests {
             done
         }
 
-        /// What the policy wants recycled next; nothing is carried out.
+        /// The next recycling that the policy wants; nothing is carried out.
         pub fn next(&mut self, nth: u32) -> Option<Recycle> {
             self.leveler.recycle(nth, PlaneView::new(&self.flash, BlockId(0)))
         }

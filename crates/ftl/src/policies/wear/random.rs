@@ -1,8 +1,8 @@
-//! A random sealed block is recycled every so many erases, or with that probability at each erase (the rule known as
+//! A random sealed block is recycled after every N erases, or at each erase with probability 1/N (the rule known as
 //! ban-random).
 //!
 //! Cost: the copies of one block and one erase for every `every` erases; write amplification rises by at most
-//! 1/`every`. Asking is O(1): with nearly all blocks sealed, a number or two is drawn. State: the generator.
+//! 1/`every`. A decision takes O(1): with nearly all blocks sealed, one or two numbers are drawn. State: the generator.
 
 use super::{BlockUse, Recycle, WearContext, WearPolicy, WearView};
 use flashwright_block::{Rng, below};
@@ -13,10 +13,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
 pub struct RandomSettings {
-    /// tau: erases of a plane from one recycling to the next, those of recyclings included.
+    /// Erases of a plane from one recycling to the next (tau), including those of recyclings.
     #[schemars(range(min = 1), extend("x-expected" = "{min} erase or more"))]
     pub every: u32,
-    /// Whether each erase sets off a recycling with probability 1/`every` instead of each `every`-th doing so.
+    /// Whether each erase causes a recycling with probability 1/`every`, instead of every `every`-th erase.
     pub probabilistic: bool,
 }
 
@@ -48,7 +48,7 @@ const DRAWS_MAX: u32 = 64;
 
 impl WearPolicy for Random {
     const NAME: &'static str = "random";
-    const ABOUT: &'static str = "a random block every so many erases, or with a probability (ban-random)";
+    const ABOUT: &'static str = "recycles a random block every N erases, or with a probability (ban-random)";
     type Settings = RandomSettings;
 
     fn new(settings: &RandomSettings, context: WearContext) -> Self {

@@ -1,16 +1,17 @@
 //! Rate limit and migration (Agrawal et al., USENIX ATC 2008, section 3.5; the DiskSim SSD extension).
 //!
-//! A victim whose remaining life is below a share X of the drive's mean is passed over with probability
-//! 1 - (remaining / mean) / X, so that it is erased the less the more it is worn. A block that falls below a further share
-//! takes the data of a cold block when it is erased, and rests under them.
+//! A victim whose remaining life is below a share X of the drive's mean is passed over with probability 1 - (remaining
+//! / mean) / X, so that the more worn a block is, the less often it is erased. A block that falls below a lower share
+//! takes the data of a cold block when it is erased, and then wears no further for a while.
 //!
-//! Readings: the victim policy then names the next one, at most eight times a clean; a block that was passed over comes
-//! back as if sealed anew, which is the end of the queue for FIFO and of its equals for greedy. The cold block is the least
-//! worn sealed one. The shares are of the mean over all blocks of the drive, as the paper has it; the migration share is
-//! ours.
+//! Our interpretation: the victim policy then chooses the next one, at most eight times per clean. A block that was
+//! passed over counts as newly sealed, which puts it at the end of the queue for FIFO and after its equals for greedy.
+//! The cold block is the least worn sealed one. The shares refer to the mean over all blocks of the drive, as in the
+//! paper; the migration share is ours.
 //!
-//! Cost: passing over costs no flash operation but worse victims; a migration the copies of one block and an erase, at most
-//! one a clean. Asking is O(1), passing over two changes of the victim policy's order. State: none beside the ledger.
+//! Cost: passing over costs no flash operation but leads to worse victims; a migration costs the copies of one block
+//! and an erase, at most once per clean. A decision takes O(1), passing over two changes of the victim policy's order.
+//! State: none beyond the ledger.
 
 use super::{BlockUse, Recycle, WearContext, WearPolicy, WearView};
 use flashwright_block::{Rng, chance};
@@ -21,10 +22,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
 pub struct RateLimitSettings {
-    /// X: the share of the mean remaining life below which a victim may be passed over.
+    /// Share of the mean remaining life below which a victim may be skipped (X).
     #[schemars(range(max = 1.0), extend("exclusiveMinimum" = 0.0), extend("x-expected" = "a share of the mean remaining life, {range}"))]
     pub skip_below: f64,
-    /// The share below which a block takes cold data; 0 for never.
+    /// Share of the mean remaining life below which a block takes cold data; 0 for never.
     #[schemars(range(min = 0.0, max = 1.0), extend("x-expected" = "a share of the mean remaining life, {range}"))]
     pub migrate_below: f64,
 }
@@ -40,7 +41,7 @@ impl Default for RateLimitSettings {
 pub struct RateLimit {
     skip_below: f64,
     migrate_below: f64,
-    /// The last block that was erased and is to take cold data.
+    /// The last erased block that should take cold data.
     worn: Option<u32>,
     rng: Rng,
 }
@@ -48,7 +49,7 @@ pub struct RateLimit {
 impl WearPolicy for RateLimit {
     const NAME: &'static str = "rate-limit";
     const ABOUT: &'static str =
-        "worn victims are passed over with a probability, still more worn ones take cold data (Agrawal, ATC 2008)";
+        "worn victims are skipped with a probability, even more worn blocks take cold data (Agrawal, ATC 2008)";
     const NEEDS_LIMIT: bool = true;
     type Settings = RateLimitSettings;
 
@@ -81,7 +82,7 @@ mod tests {
     use crate::policies::wear::{Recycle, WearName, WearPolicySettings};
     use flashwright_nand::WearLimit;
 
-    /// Budgets of 100: 40 erases on each of nine blocks, and 64 on the last leave 57.6 in the mean and 36 to that one.
+    /// Budgets of 100: 40 erases on each of nine blocks and 64 on the last leave 57.6 on average and 36 for the last.
     fn bench() -> Bench {
         let mut erases = [40; 10];
         erases[9] = 64;

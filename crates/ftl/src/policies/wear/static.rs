@@ -1,7 +1,8 @@
 //! Static wear levelling with a block erasing table (SW leveler; Chang, Hsieh and Kuo, DAC 2007).
 //!
-//! A flag for each set of 2^k consecutive blocks of the plane says whether one of them was erased since the table was
-//! cleared. Where erases (`ecnt`) gather on few sets (`fcnt`), the sets without a flag are recycled in turn:
+//! A flag for each set of 2^k consecutive blocks of the plane records whether one of them was erased since the table
+//! was cleared. If erases (`ecnt`) concentrate on few sets (`fcnt`), the sets without a flag are recycled one after the
+//! other:
 //!
 //! ```text
 //!   while fcnt > 0 and ecnt / fcnt >= T:
@@ -9,12 +10,12 @@
 //!       recycle the next set without a flag, cyclically; its flag is set
 //! ```
 //!
-//! Written from general knowledge of the paper. Readings: it runs after cleaning, not inside it; open blocks of a set are
-//! left alone; a set of free blocks alone is erased, unless `skip-free` only sets its flag; a set of which nothing can be
-//! erased gets its flag all the same, so that the loop ends.
+//! Written from general knowledge of the paper. Our interpretation: it runs after cleaning, not during it; open blocks
+//! of a set are left alone; a set of only free blocks is erased, unless `skip-free` only sets its flag; a set in which
+//! nothing can be erased gets its flag anyway, so that the loop ends.
 //!
-//! Cost: the copies of each block recycled and its erase. Asking is O(1), and the search for a set without a flag passes
-//! each set once between two clearings. State: a byte a set (a bit in a drive).
+//! Cost: the copies and the erase of each recycled block. A decision takes O(1), and the search for a set without a
+//! flag visits each set once between two clearings. State: a byte per set (a bit in a drive).
 
 use super::{BlockUse, Recycle, WearContext, WearPolicy, WearView};
 use flashwright_block::{Rng, below};
@@ -25,13 +26,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
 pub struct StaticSettings {
-    /// T: erases per flag set from which on sets are recycled.
+    /// Erases per flagged set from which on sets are recycled (T).
     #[schemars(range(min = 2), extend("x-expected" = "{min} erases a set or more"))]
     pub threshold: u32,
-    /// k: a set has 2^k blocks.
+    /// A set has 2^k blocks (k).
     #[schemars(range(min = 0, max = 16))]
     pub set_bits: u32,
-    /// Whether a set of free blocks gets its flag without an erase.
+    /// Whether a set of only free blocks gets its flag without an erase.
     pub skip_free: bool,
 }
 
@@ -46,7 +47,7 @@ impl Default for StaticSettings {
 struct Progress {
     next_block: u32,
     end: u32,
-    /// Whether it had free blocks alone that are to be erased.
+    /// Whether it has only free blocks, which are to be erased.
     erases_free: bool,
 }
 
@@ -60,7 +61,7 @@ pub struct Static {
     flags: Vec<bool>,
     erases: u64,
     flags_set: u64,
-    /// The set from which the search goes on.
+    /// The set where the search continues.
     index: u32,
     at: Option<Progress>,
     rng: Rng,
@@ -69,7 +70,7 @@ pub struct Static {
 impl WearPolicy for Static {
     const NAME: &'static str = "static";
     const ABOUT: &'static str =
-        "recycles sets of blocks that were not erased for long, by a table of flags (SW leveler; Chang, DAC 2007)";
+        "recycles sets of blocks that have not been erased for long, by a table of flags (SW leveler; Chang, DAC 2007)";
     type Settings = StaticSettings;
 
     fn new(settings: &StaticSettings, context: WearContext) -> Self {
@@ -127,7 +128,7 @@ impl Static {
         self.index = if self.index as usize + 1 == self.flags.len() { 0 } else { self.index + 1 };
     }
 
-    /// The next block of the set at hand; at its end the set has its flag.
+    /// The next block of the current set; at its end the set gets its flag.
     fn next_of_set(&mut self, view: WearView) -> Option<u32> {
         let Progress { next_block, end, erases_free } = self.at?;
         for block in next_block..end {

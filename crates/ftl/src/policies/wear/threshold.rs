@@ -1,9 +1,9 @@
-//! A threshold on the gap of wear: where the most worn block is too far ahead, the data of the least worn sealed block go
+//! A threshold on the gap of wear: if the most worn block is too far ahead, the data of the least worn sealed block go
 //! into the most worn free block.
 //!
-//! Once after each cleaning, so a recycling costs at most one block's copies and one erase a clean. The gap is taken to
-//! the least worn *sealed* block, since only that can be recycled; and nothing moves into a block that is no more worn.
-//! Cost of asking: O(1). State: none beside the ledger.
+//! It runs once after each cleaning, so it costs at most one block's copies and one erase per clean. The gap is
+//! measured to the least worn *sealed* block, because only that can be recycled; and nothing moves into a block that is
+//! not more worn. A decision takes O(1). State: none beyond the ledger.
 
 use super::{Recycle, WearContext, WearPolicy, WearView};
 use schemars::JsonSchema;
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ThresholdSettings {
-    /// Erases by which the most worn block may be ahead of the least worn.
+    /// Number of erases by which the most worn block may exceed the least worn.
     #[schemars(range(min = 1), extend("x-expected" = "{min} erase or more"))]
     pub gap: u32,
 }
@@ -33,7 +33,7 @@ pub struct Threshold {
 impl WearPolicy for Threshold {
     const NAME: &'static str = "threshold";
     const ABOUT: &'static str =
-        "gap of erases above a threshold: data of the least worn block into the most worn free one (ec-gap)";
+        "above a gap in erases, moves data of the least worn block into the most worn free one (ec-gap)";
     type Settings = ThresholdSettings;
 
     fn new(settings: &ThresholdSettings, _: WearContext) -> Self {
@@ -64,7 +64,7 @@ mod tests {
         bench.erase(1);
         assert_eq!(bench.round(), [Recycle { block: 0, into: Some(1) }]);
         assert_eq!(bench.round(), [], "no block is free");
-        // 3 8 3 4 now; 2 is the young one of the free ones, 3 the worn one.
+        // 3 8 3 4 now; of the free blocks, 2 is the least worn and 3 the most worn.
         bench.erase(2);
         bench.erase(3);
         assert_eq!(bench.round(), [], "3, 8: a gap of 5");

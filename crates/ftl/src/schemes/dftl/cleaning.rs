@@ -1,24 +1,23 @@
 //! Cleaning of data and translation blocks (Gupta 2009, section 3.3).
 //!
-//! A clean of data copies the valid pages to the open data block. Entries that are cached are changed there and nothing
-//! on flash (lazy copying); the others are grouped by translation page, each of which is read, changed and written once
-//! (batch update). A clean of translation pages copies them and changes the directory.
+//! A clean of data copies the valid pages to the open data block. Cached entries are changed only in the cache (lazy
+//! copying); the others are grouped by translation page, and each of these is read, changed and written once (batch
+//! update). A clean of translation pages copies them and changes the directory.
 //!
-//! **Space.** A data clean may open a block for data and one for translation pages and gain only one, and the translation
-//! pages that it writes may be more than the pages that it gains. It turns data pages that are old into translation pages
-//! that are old, which a clean of a translation block gets back without any loss: both together always gain. So a clean
-//! starts with enough free blocks for all that it may open, and goes on until they are there again; while they are not,
-//! a victim that loses room is passed over for the translation block with the fewest valid pages, and only where no
-//! translation page is old, for the data block with the fewest. Nothing here calls itself, and cleans without a gain are
-//! counted.
+//! **Space.** A data clean may open one block for data and one for translation pages but gain only one, and it may
+//! write more translation pages than it gains pages. It becomes invalid data pages into invalid translation pages,
+//! which a clean of a translation block regains without any loss: both together always gain. So a clean starts with
+//! enough free blocks for all that it may open, and cleaning continues until these are free again. Until then, a victim
+//! that loses room is skipped for the translation block with the fewest valid pages, or, if no translation page is
+//! invalid, for the data block with the fewest. Nothing here is recursive, and cleans without a gain are counted.
 //!
-//! **Steps.** While a clean rests, RAM knows of the entries that it has changed, and the translation pages of these are still
-//! to be written: once each, when all pages are copied, unless an eviction or another plane's clean writes one before. The
-//! blocks that the rest of the clean may open are one for each stream, translation pages included; with fewer free blocks
-//! it does not rest.
+//! **Steps.** While a clean is paused, RAM knows the entries that it has changed, but their translation pages are still
+//! to be written: once each, after all pages are copied, unless an eviction or another plane's clean writes one
+//! earlier. The rest of the clean may open one block for each stream, including that of translation pages; with fewer
+//! free blocks it does not pause.
 //!
-//! **Wear levelling.** A recycling of data writes translation pages too, at most a block of them, and their old copies are
-//! got back as above. So it runs once in the making of room, before a block is opened, and only while that leaves the
+//! **Wear levelling.** A recycling of data also writes translation pages, at most a block of them, and their old copies
+//! are regained as above. So it runs once while room is made, before a block is opened, and only if it leaves the
 //! reserve free.
 
 use super::mapping::{Mapping, NONE};
@@ -31,14 +30,14 @@ use crate::policies::victim::PlaneView;
 use crate::{Cause, Flash, OutOfSpace};
 use flashwright_nand::{BlockId, Lpn, Ppn, prefetch};
 
-/// What a clean of a block would take.
+/// The cost of cleaning a block.
 #[derive(Clone, Copy, Debug)]
 struct Cost {
-    /// Pages of the block that would be free afterwards, less all pages written.
+    /// Pages of the block that would be free afterwards, minus all pages written.
     gain: i64,
     /// Blocks that it would open.
     blocks: usize,
-    /// Pages of the block that hold nothing current.
+    /// Invalid pages of the block.
     invalid: u32,
 }
 
@@ -51,13 +50,13 @@ pub(super) struct Listed {
 }
 
 impl Listed {
-    /// Begins a list, empty, of so many translation pages at most.
+    /// Begins an empty list of at most this many translation pages.
     fn begin(&mut self, pages: usize) {
         self.list = self.list.wrapping_add(1);
         self.last.resize(pages, self.list.wrapping_sub(1));
     }
 
-    /// Puts a translation page on the list; answers whether it was not there.
+    /// Puts a translation page on the list; returns true if it was not there.
     #[inline(always)]
     fn insert(&mut self, page: u32) -> bool {
         let last = &mut self.last[page as usize];
@@ -69,7 +68,7 @@ impl Listed {
     }
 }
 
-/// What cleaning changes of the scheme.
+/// The parts of the scheme that cleaning changes.
 pub(super) struct Moves<'a> {
     map: &'a mut Mapping,
     placement: &'a mut Placement,
@@ -78,7 +77,7 @@ pub(super) struct Moves<'a> {
     /// The stream of translation pages.
     translation: usize,
     free_blocks_min: usize,
-    /// Whether translation pages are listed as their entries change.
+    /// Whether to list translation pages as their entries change.
     lists: bool,
 }
 
@@ -89,7 +88,7 @@ impl Dftl {
         (planes, Moves { map, placement, figures, listed, translation: *translation, free_blocks_min, lists: false })
     }
 
-    /// Gets room for a page in a turn: see [`Planes::make_room`].
+    /// Makes room for a page in a plane: see [`Planes::make_room`].
     #[inline(never)]
     pub(super) fn make_room(
         &mut self,
@@ -125,7 +124,7 @@ impl PageMapped for Moves<'_> {
     ) -> Option<(BlockId, Cause)> {
         let free = plane.pool.len();
         let scarce = free < reserve;
-        // Where no write waits, every clean has to gain something.
+        // If no write waits, every clean has to gain something.
         let gains = scarce || effort.voluntary;
         let full_is_hopeless = plane.victim.picks_fewest();
         let view = PlaneView::new(flash, plane.first_block);
@@ -139,7 +138,7 @@ impl PageMapped for Moves<'_> {
                 if cost.blocks <= free && !(gains && cost.gain <= 0) && !(full_is_hopeless && cost.invalid == 0) {
                     return Some((block, self.cause(block, flash)));
                 }
-                // What it would lose does not change while room is made.
+                // Its cost does not change while room is made.
                 effort.passed_over = Some(block);
             }
         }
@@ -157,7 +156,7 @@ impl PageMapped for Moves<'_> {
         }
     }
 
-    /// A cached entry is changed in the cache alone, another one on its translation page.
+    /// A cached entry is changed only in the cache, any other on its translation page.
     #[inline]
     fn moved(&mut self, owners: &[u32], first: u32, pending: &mut Vec<u32>) {
         let lists = self.lists;
@@ -191,8 +190,9 @@ impl PageMapped for Moves<'_> {
         self.figures.gc_updates += owners.len() as u64 - cached;
     }
 
-    /// In the plane where the translation page lies if that one takes it without a clean, else in the victim's, which has
-    /// kept room for all of them. So they don't gather where cleaning is.
+    /// Writes it in the plane of the old translation page if that plane can take it without a clean, else in the
+    /// victim's plane, which has kept room for all of them. So translation pages don't collect in the plane being
+    /// cleaned.
     #[inline]
     fn write_map_page(&mut self, page: u32, at: usize, cause: Cause, planes: &mut [Plane], flash: &mut Flash) {
         let stream = stream_id(self.translation);
@@ -222,7 +222,7 @@ impl PageMapped for Moves<'_> {
         2 * (flash.geometry().blocks_per_plane() + flash.geometry().pages_per_block())
     }
 
-    /// Translation pages may cost what a victim gains: only what the plane has free after all tells.
+    /// Translation pages may cost as much as a victim gains: only the plane's free space at the end is conclusive.
     fn weigh(effort: &mut Effort, _: u32, plane: &Plane, flash: &Flash) {
         let pages = plane.free_pages(flash);
         effort.fruitless = if pages > effort.best { 0 } else { effort.fruitless + 1 };
@@ -237,13 +237,13 @@ impl Moves<'_> {
         flash.nand().spares(block)[0] as usize >= self.map.table.len()
     }
 
-    /// What a clean of a block counts as.
+    /// The cause that a clean of a block counts under.
     fn cause(&self, block: BlockId, flash: &Flash) -> Cause {
         if self.is_translation(block, flash) { Cause::GcTranslation } else { Cause::Gc }
     }
 
-    /// The victim that gets a plane out of need: the translation block with the fewest valid pages if any of them is old,
-    /// else the data block with the fewest.
+    /// The victim for a plane short of space: the translation block with the fewest valid pages if it has an invalid
+    /// one, else the data block with the fewest.
     #[cold]
     fn rescue(&mut self, plane: &mut Plane, voluntary: bool, flash: &mut Flash) -> Option<BlockId> {
         let pages = flash.geometry().pages_per_block();
@@ -253,7 +253,7 @@ impl Moves<'_> {
         if let Some(block) = translation.min_by_key(|block| (flash.pages_valid(*block), *block)).filter(holds_old) {
             return Some(block);
         }
-        // The open translation block holds old pages, perhaps: it gives up its room to be cleaned.
+        // The open translation block may hold invalid pages: it gives up its room to be cleaned.
         let frontier = plane.frontiers[self.translation];
         if frontier.room() > 0 && !voluntary {
             let block = flash.geometry().block_of(Ppn(frontier.next));
@@ -269,8 +269,8 @@ impl Moves<'_> {
         data.min_by_key(|block| flash.pages_valid(*block)).filter(holds_old)
     }
 
-    /// Lists the valid pages of a block by the stream that they go to, and the translation pages that a clean of it
-    /// writes; answers what that takes.
+    /// Lists the valid pages of a block by destination stream, and the translation pages that a clean of it writes;
+    /// returns its cost.
     fn survey(
         &mut self,
         plane: &Plane,
@@ -305,7 +305,7 @@ impl Moves<'_> {
     }
 }
 
-// Functions of their own, so that the compiler knows that their arguments don't overlap.
+// Separate functions, so that the compiler knows that their arguments don't alias.
 
 /// Lists the valid pages of a data block by the stream that the placement policy names.
 #[inline(never)]

@@ -1,5 +1,5 @@
-//! Where logical pages lie, as far as flash and RAM know: the content of the translation pages, the directory that finds
-//! them, and the cache of entries with its dirty ones.
+//! The translation state on flash and in RAM: the content of the translation pages, the directory of these pages, and
+//! the cache with its clean and dirty entries.
 //!
 //! ```text
 //!   table[lpn]: what the translation page on flash says, or the slot of the cached entry:
@@ -9,9 +9,10 @@
 //!                 dirty ── its dirty entries in the cache
 //! ```
 //!
-//! What a translation page says of a dirty entry is kept nowhere: nothing asks for it before the entry is stored.
-//! 4 bytes a logical page, 12 bytes an entry cached. Nothing here touches the flash: the table is read after a read of the
-//! translation page, and entries become clean just before its new copy is programmed.
+//! The stale value of a dirty entry on its translation page is not kept, because nothing needs it before the entry is
+//! stored. It takes 4 bytes per logical page and 12 bytes per cached entry. Nothing here accesses the flash: callers
+//! read the table after a read of the translation page, and entries become clean just before its new copy is
+//! programmed.
 
 use crate::policies::map_cache::MapCache;
 use crate::{Flash, Violation};
@@ -23,7 +24,8 @@ pub(super) const NONE: u32 = u32::MAX;
 /// The epoch of an entry that agrees with its translation page. Those of translation pages begin above it.
 const CLEAN: u32 = 0;
 
-/// In the table: the rest is a slot. Physical page numbers lie below, and so many pages is the most that the scheme takes.
+/// Flag in the table: the other bits are a slot. Physical page numbers lie below it, which limits the number of pages
+/// of a drive.
 pub(super) const CACHED: u32 = 1 << 31;
 
 /// A cached entry.
@@ -91,7 +93,7 @@ impl Mapping {
         if slot < NONE ^ CACHED { slot } else { NONE }
     }
 
-    /// Where `lpn` lies: the cached entry if there is one, else what its translation page says.
+    /// The physical page of `lpn`: the cached entry if there is one, else the entry on its translation page.
     #[inline(always)]
     pub fn resolve(&self, lpn: u32) -> u32 {
         match self.slot_of(lpn) {
@@ -107,7 +109,7 @@ impl Mapping {
         epoch == self.directory[self.page_of(lpn) as usize].epoch
     }
 
-    /// Loads the entry of `lpn` from its translation page into a slot that holds nothing.
+    /// Loads the entry of `lpn` from its translation page into an empty slot.
     #[inline(always)]
     pub fn fill(&mut self, slot: u32, lpn: u32) {
         let stored = std::mem::replace(&mut self.table[lpn as usize], CACHED | slot);
@@ -129,7 +131,7 @@ impl Mapping {
         self.table[lpn as usize] = ppn;
     }
 
-    /// Changes a cached entry, which is dirty from now on.
+    /// Changes a cached entry, which becomes dirty.
     #[inline(always)]
     pub fn change(&mut self, slot: u32, ppn: u32) {
         let entry = &mut self.slots[slot as usize];
@@ -149,7 +151,7 @@ impl Mapping {
         self.directory[self.entries_per_page.of(entry.lpn) as usize].dirty -= 1;
     }
 
-    /// Stores all dirty entries of a translation page, and says how many they were.
+    /// Stores all dirty entries of a translation page and returns their number.
     #[inline]
     pub fn store_all(&mut self, page: u32) -> u32 {
         if self.policy.groups() {
@@ -164,7 +166,7 @@ impl Mapping {
         count
     }
 
-    /// The epochs of a translation page are used up: they begin again, and none of its entries may bear an old one.
+    /// The epochs of a translation page are used up: they restart, and none of its entries may keep an old one.
     #[cold]
     fn begin_epochs_again(&mut self, page: u32) {
         self.directory[page as usize].epoch = CLEAN + 1;
@@ -175,7 +177,7 @@ impl Mapping {
         }
     }
 
-    /// Warms the simulating machine's cache for the next eviction and the one after it.
+    /// Warms the CPU cache for the next eviction and the one after it.
     #[inline(always)]
     pub fn expect_eviction(&self) {
         if let Some(slot) = self.policy.victim() {
@@ -186,8 +188,8 @@ impl Mapping {
         }
     }
 
-    /// Appends what contradicts: cache and table inverse, dirty entries counted right, every translation page valid and
-    /// where the directory says.
+    /// Appends contradictions. Checks that cache and table are inverse, dirty entries are counted right, and every
+    /// translation page is valid and at its place in the directory.
     pub fn audit(&self, flash: &Flash, violations: &mut Vec<Violation>) {
         let mut report = |text: String| violations.push(Violation(text));
         let mut cached = 0usize;
@@ -230,8 +232,8 @@ mod tests {
     use super::*;
     use crate::policies::map_cache::{MapCacheContext, MapCacheName, MapCacheSettings};
 
-    /// Two translation pages of 4 entries; those of page 0 are stored together at the last epoch, so that epochs begin
-    /// again, and none of its entries is taken for dirty.
+    /// Two translation pages of 4 entries; those of page 0 are stored together at the last epoch, so that epochs
+    /// restart; none of its entries may then count as dirty.
     #[test]
     fn epochs_begin_again() {
         let context = MapCacheContext { entries: 8, entries_per_page: 4 };

@@ -1,4 +1,4 @@
-//! What users choose about the demand-based scheme, and the sizes that follow.
+//! Settings of the demand-based scheme, and the sizes derived from them.
 
 use crate::policies::map_cache::{MapCacheName, MapCacheSettings};
 use flashwright_block::Bytes;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// Bytes of RAM that an entry of the cached mapping table takes: a logical and a physical page number.
 pub(super) const CACHED_ENTRY_BYTES: u64 = 8;
-/// Bytes of an entry in the tables of FAST, by which the paper sizes the cache.
+/// Bytes of an entry in FAST's tables, which the paper derives the cache size from.
 const FAST_ENTRY_BYTES: u64 = 4;
 
 /// Whether an eviction and the load that it makes room for may share a read of one translation page.
@@ -21,7 +21,7 @@ pub enum SamePageRead {
     Shared,
 }
 
-/// Which setting fixed the size of the cached mapping table.
+/// The setting that fixed the size of the cached mapping table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum SizeKey {
     Entries,
@@ -32,22 +32,24 @@ pub(super) enum SizeKey {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct DftlSettings {
-    /// Entries of the cached mapping table; 0 leaves it to `ram`.
+    /// Entries of the cached mapping table; 0 leaves the size to `ram`.
     pub cmt_entries: u32,
-    /// RAM of the cached mapping table at 8 B an entry. `"0 B"` gives it what FAST would need for its tables over the
-    /// logical space (Gupta 2009, 5.1): 4 B a block, and 4 B a page of its log blocks. The directory is not deducted.
+    /// RAM of the cached mapping table at 8 B per entry. `"0 B"` takes the RAM that FAST would need for its tables over
+    /// the logical space (Gupta 2009, 5.1): 4 B per block, and 4 B per page of its log blocks. The directory is not
+    /// deducted.
     pub ram: Bytes,
-    /// Log blocks that FAST would have, as a share of the logical blocks, 0 to 1; for the size by FAST's need.
+    /// Log blocks that FAST would have, as a share of the logical blocks, 0 to 1; used to compute the size from FAST's
+    /// need.
     #[schemars(range(min = 0.0, max = 1.0), extend("x-expected" = "a share of the logical blocks, {range}"))]
     pub log_share: f64,
-    /// Whether a dirty eviction writes all dirty entries of its translation page, which become clean (Gupta 2009, 3.2),
-    /// or only its own (the C FlashSim).
+    /// Whether evicting a dirty entry writes all dirty entries of its translation page, which become clean (Gupta 2009,
+    /// 3.2), or only that entry (the C FlashSim).
     pub batch_on_evict: bool,
     /// Whether an eviction and the load after it may share a read.
     pub same_page_read: SamePageRead,
     /// Which entry is evicted.
     pub replacement: MapCacheName,
-    /// Settings of the replacement policies, each in a table of its name.
+    /// Settings of the replacement policies, each in a table named after it.
     #[serde(flatten)]
     pub replacements: MapCacheSettings,
 }
@@ -67,7 +69,7 @@ impl Default for DftlSettings {
 }
 
 impl DftlSettings {
-    /// Entries of the cached mapping table: as set, by the RAM, or by FAST's need; never more than logical pages.
+    /// Entries of the cached mapping table: as set, from the RAM, or from FAST's need; never more than logical pages.
     pub(super) fn entries(&self, logical_pages: u32, pages_per_block: u32) -> u32 {
         let entries = match (self.cmt_entries, self.ram) {
             (0, Bytes(0)) => self.fast_bytes(logical_pages, pages_per_block) / CACHED_ENTRY_BYTES,

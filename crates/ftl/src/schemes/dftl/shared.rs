@@ -1,9 +1,10 @@
-//! What managers of RAM ask of the scheme: the cached table as it stands, another size for it, and blocks written whole.
+//! The interface of the scheme for RAM managers: the state of the cached table, changes of its size, and writes of
+//! whole blocks.
 //!
-//! **A block** (Hu 2012, section 3.2.2). Its entries are loaded with one read of each translation page, before its pages
-//! are read for padding or written. The run takes an erased block of its own, which is then sealed, and its entries turn
-//! dirty in the cache. A cache that can't hold the entries beside each other keeps those too many in RAM until the run is
-//! written, and then writes the translation page through: one program, with the read made before.
+//! **A block** (Hu 2012, section 3.2.2). Its entries are loaded with one read of each translation page, before its
+//! pages are read for padding or written. The run takes an erased block of its own, which is then sealed, and its
+//! entries become dirty in the cache. If the cache can't hold all of the entries, the excess ones stay in RAM until the
+//! run is written; then the translation page is written through with one program, using the earlier read.
 
 use super::mapping::{Mapping, NONE};
 use super::settings::SizeKey;
@@ -19,13 +20,13 @@ impl Mapping {
         (self.slots.len() - self.free.len()) as u32
     }
 
-    /// A slot that holds nothing, to be filled next.
+    /// An empty slot, to be filled next.
     #[inline(always)]
     pub fn spare_slot(&mut self) -> u32 {
         self.free.pop().unwrap_or(self.slots.len() as u32)
     }
 
-    /// Drops the clean entry of a slot, which is free then. Answers whose entry it was.
+    /// Drops the clean entry of a slot, which is then free. Returns the entry's logical page.
     #[inline(always)]
     pub fn release(&mut self, slot: u32) -> u32 {
         self.drop_entry(slot);
@@ -33,7 +34,7 @@ impl Mapping {
         self.slots[slot as usize].lpn
     }
 
-    /// Tells the replacement policy that the dirty entries of a translation page are clean from now on.
+    /// Notifies the replacement policy that the dirty entries of a translation page became clean.
     pub fn tell_cleaned(&mut self, page: u32) {
         self.policy.group(page).into_iter().rev().for_each(|slot| self.policy.cleaned(slot));
     }
@@ -87,8 +88,8 @@ impl ServesRam for Dftl {
 }
 
 impl Dftl {
-    /// Makes an entry leave the cache, or with a policy of groups all that have to leave with it. Answers the mark of a read
-    /// that serves the load of an entry of `wanted` as well.
+    /// Evicts an entry, or, with a policy of groups, all entries that have to leave with it. Returns the mark of a read
+    /// that also serves the load of an entry of `wanted`.
     #[inline(always)]
     pub(super) fn evict(&mut self, wanted: u32, flash: &mut Flash) -> Result<Option<u32>, OutOfSpace> {
         let mut slot = self.map.policy.victim().expect("a full cache has a victim");
@@ -119,9 +120,11 @@ impl Dftl {
         }
     }
 
-    /// Writes all dirty entries of a translation page, one of them in `slot`; they leave if the policy has them leave whole.
+    /// Writes all dirty entries of a translation page, one of them in `slot`; they leave if the policy evicts whole
+    /// groups.
     fn evict_group(&mut self, slot: u32, page: u32, wanted: u32, flash: &mut Flash) -> Result<Option<u32>, OutOfSpace> {
-        // Cleaning for the write finds no entry of the page clean, for that one would have left first; so it adds none.
+        // No entry of the page is clean, because a clean one would have left first; so cleaning for the write adds no
+        // dirty ones.
         let group = self.map.policy.group(page);
         let shared = self.write_back(slot, wanted, flash)?;
         if self.map.policy.leaves_whole() {
@@ -131,7 +134,7 @@ impl Dftl {
         Ok(shared)
     }
 
-    /// How the cache stands.
+    /// The state of the cache.
     pub(super) fn view(&self) -> MapCacheView {
         MapCacheView {
             capacity: self.map.capacity,
@@ -149,8 +152,8 @@ impl Dftl {
         }
     }
 
-    /// Gives the cache another size. Entries that no longer fit leave, at the cost of any eviction; on a drive at its end
-    /// that can't write them they stay.
+    /// Changes the size of the cache. Entries that no longer fit are evicted at the usual cost; on a drive at the end
+    /// of its life that can't write them they stay.
     pub(super) fn resize(&mut self, entries: u32, flash: &mut Flash) {
         self.map.capacity = entries.clamp(1, self.map.table.len() as u32);
         self.map.policy.resized(self.map.capacity);
@@ -158,7 +161,7 @@ impl Dftl {
     }
 
     /// Looks up pages in ascending order and loads the entries that the cache lacks, with one read of each translation
-    /// page. Entries that would push out those of pages in `keep` come on top.
+    /// page. Entries that would evict those of pages in `keep` are added beyond the size.
     pub(super) fn load_block(&mut self, lpns: impl Iterator<Item = Lpn>, keep: &Range<u32>, flash: &mut Flash) {
         let mut read_of = NONE;
         for lpn in lpns {
@@ -195,7 +198,7 @@ impl Dftl {
         if !(own || own_group) {
             return self.evict(NONE, flash).is_ok();
         }
-        // All clean entries are the run's, perhaps: then the largest group goes, if it is another one.
+        // All clean entries may belong to the run: then the largest group is evicted, unless it is the run's.
         let of_run = |slot: u32| run.contains(&self.map.slots[slot as usize].lpn);
         let another =
             |group: &u32| whole && own && *group != page && !self.map.policy.group(*group).into_iter().any(of_run);
@@ -204,7 +207,7 @@ impl Dftl {
         self.evict_group(slot, group, NONE, flash).is_ok()
     }
 
-    /// Drops the old copies of pages whose entries are cached, which then say that there is none.
+    /// Drops the old copies of pages whose entries are cached; these entries then map nothing.
     pub(super) fn drop_cached_copies(&mut self, lpns: &[u32], flash: &mut Flash) {
         for slot in lpns.iter().map(|lpn| self.map.slot_of(*lpn)).collect::<Vec<_>>() {
             if slot != NONE {
@@ -224,9 +227,9 @@ impl Dftl {
         }
     }
 
-    /// Writes pages of one logical block into an erase block of their own; like any write where none is to be had.
+    /// Writes pages of one logical block into an erase block of their own, or like any write if no block is available.
     pub(super) fn write_own_block(&mut self, lpns: &[u32], flash: &mut Flash) -> Result<(), OutOfSpace> {
-        // What was looked up with its block is cached as a rule, and not looked up again.
+        // Entries that were looked up with their block are usually cached, and not looked up again.
         let missing: Vec<u32> = lpns.iter().copied().filter(|lpn| self.map.slot_of(*lpn) == NONE).collect();
         if let [first, .., last] | [first @ last] = *lpns {
             self.load_block(missing.into_iter().map(Lpn), &(first..last + 1), flash);
@@ -258,8 +261,8 @@ impl Dftl {
         Ok(())
     }
 
-    /// Writes the dirty entries of a translation page, which was read before, and lets go those of a run until the cache is
-    /// full no more. A drive at its end that can't write keeps them.
+    /// Writes the dirty entries of a translation page that was read before, and drops those of a run until the cache is
+    /// no longer overfull. A drive at the end of its life that can't write keeps them.
     fn write_through(&mut self, page: u32, lpns: &[u32], flash: &mut Flash) {
         let Ok(plane) = self.plane_with_room(None, stream_id(self.translation), flash) else { return };
         self.figures.evict_updates += u64::from(self.map.store_all(page));

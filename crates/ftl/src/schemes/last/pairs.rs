@@ -3,10 +3,11 @@
 use flashwright_nand::prefetch;
 use serde::{Deserialize, Serialize};
 
-/// How many pages each random log has of each logical block: open addressing with linear probing, at most half full.
+/// The number of pages that each random log has of each logical block: open addressing with linear probing, at most
+/// half full.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct PairCounts {
-    /// Log and logical block in one number, and how many; [`UNUSED`] where there is no entry.
+    /// Log and logical block in one number, and the number of pages; [`UNUSED`] if there is no entry.
     table: Vec<(u64, u32)>,
     shift: u32,
     pub len: usize,
@@ -37,7 +38,7 @@ impl PairCounts {
         (mixed >> self.shift) as usize
     }
 
-    /// The place of a key, or the unused one where it would go.
+    /// The slot of a key, or the unused slot where it would go.
     #[inline(always)]
     fn find(&self, key: u64) -> usize {
         let mut at = self.start(key);
@@ -47,7 +48,7 @@ impl PairCounts {
         at
     }
 
-    /// Warms the simulating machine's cache for a count.
+    /// Warms the CPU cache for a count.
     #[inline(always)]
     pub fn expect(&self, log: u32, lbn: u32) {
         prefetch(&self.table, self.start(Self::key(log, lbn)));
@@ -57,7 +58,7 @@ impl PairCounts {
         self.table[self.find(Self::key(log, lbn))].1
     }
 
-    /// Counts a page; answers whether it is the first.
+    /// Counts a page; returns whether it is the first.
     #[inline]
     pub fn add(&mut self, log: u32, lbn: u32) -> bool {
         let at = self.find(Self::key(log, lbn));
@@ -69,7 +70,7 @@ impl PairCounts {
         first
     }
 
-    /// Counts a page less; answers whether it was the last.
+    /// Counts one page less; returns whether it was the last.
     #[inline]
     pub fn remove(&mut self, log: u32, lbn: u32) -> bool {
         let mut hole = self.find(Self::key(log, lbn));

@@ -1,4 +1,4 @@
-//! The pages written at random most recently, by which a write counts as hot.
+//! The pages most recently written at random: a write to one of them is hot.
 
 use super::ORDER;
 use crate::Violation;
@@ -6,7 +6,7 @@ use crate::merge::{LogMap, Queues};
 use flashwright_nand::{Lpn, Ppn};
 use serde::{Deserialize, Serialize};
 
-/// The pages written at random most recently, each once.
+/// The pages most recently written at random, each once.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Recent {
     /// From logical page to place.
@@ -22,7 +22,7 @@ impl Recent {
         Self { places: LogMap::new(limit), lpns: Vec::new(), order: Queues::new(limit, 1), limit }
     }
 
-    /// Notes a write and answers whether the page was among them.
+    /// Records a write and returns whether the page was among them.
     #[inline]
     pub fn note(&mut self, lpn: Lpn) -> bool {
         if self.limit == 0 {

@@ -79,7 +79,7 @@ fn draw(rng: &mut Rng, bound: u32) -> u32 {
     u32::try_from(below(rng, u64::from(bound))).unwrap()
 }
 
-/// Pages written in turn leave the oldest hot log dead, as long as the others hold them all.
+/// Pages written cyclically leave the oldest hot log without valid pages, as long as the others hold them all.
 #[test]
 fn a_small_hot_set_costs_no_copies() {
     let mut bench = fresh(logs(9, 1)); // 4 hot logs
@@ -88,19 +88,20 @@ fn a_small_hot_set_costs_no_copies() {
         bench.write(turn % hot * 9 % 320, 1).unwrap();
     }
     assert_eq!(bench.merge_copies(), 0);
-    // The cold logs took each page once, and what follows is hot.
+    // The cold logs took each page once; all later writes are hot.
     assert_eq!(bench.last.figures.written, [u64::from(hot), u64::from(99 * hot), 0]);
     let reclaims = bench.extra("reclaims_blocks");
     assert_eq!(reclaims, bench.extra("reclaims_dead_blocks"));
     assert_eq!(bench.last.figures.merges.full, 0);
     bench.audit("at the end");
-    // Of 30 pages the last three logs hold 24: the oldest is not dead when its turn comes.
+    // Of 30 pages the last three logs hold 24: the oldest log still has valid pages when its turn comes.
     let mut wide = fresh(logs(9, 1));
     (0..50 * 30).for_each(|turn| wide.write(turn % 30 * 9 % 320, 1).unwrap());
     assert!(wide.last.figures.merges.full > 0);
 }
 
-/// A write that finds a dead log costs its erase; one that does not merges as many blocks as the log has pages of.
+/// A write that finds a log without valid pages costs its erase; otherwise it merges as many blocks as the log has
+/// pages of.
 #[test]
 fn dead_logs_go_first_and_copy_nothing() {
     let mut bench = fresh(logs(6, 1));
@@ -129,7 +130,7 @@ fn dead_logs_go_first_and_copy_nothing() {
     bench.audit("at the end");
 }
 
-/// Streams of their own logs do not disturb each other: all merges are switches. One more than there are logs do.
+/// Streams with a log each do not disturb each other: all merges are switches. With one more stream than logs they do.
 #[test]
 fn as_many_streams_as_sequential_logs_only_switch() {
     for (streams, logs_enough) in [(3, true), (4, false)] {

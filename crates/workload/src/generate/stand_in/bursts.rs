@@ -1,15 +1,15 @@
 //! Arrivals with bursts.
 //!
-//! With probability `b` a request comes close behind the last one (a gap uniform up to 1.5 ms) and is of its kind;
-//! otherwise after an exponential gap of mean `m`, of a kind drawn anew. Kinds keep their shares, since a copied kind
-//! has the distribution of the one it copies. `b` and `m` follow from the mean gap and from the published share of
-//! writes within 1.5 ms of the last write, `b + (1 - b) (1 - exp(-1.5 w / m))` for a share of writes `w`.
+//! With probability `b` a request closely follows the last one (a uniform gap up to 1.5 ms) and has the same kind;
+//! otherwise it comes after an exponential gap of mean `m`, with a newly drawn kind. Kinds keep their shares, since a
+//! copied kind has the distribution of the one it copies. `b` and `m` follow from the mean gap and from the published
+//! share of writes within 1.5 ms of the last write, `b + (1 - b) (1 - exp(-1.5 w / m))` for a share of writes `w`.
 
 use crate::generate::generator::exponential;
 use flashwright_block::{Rng, chance, unit_interval};
 use libm::expm1;
 
-/// What counts as close behind, milliseconds.
+/// The largest gap that counts as close, in milliseconds.
 pub(crate) const CLOSE_MS: f64 = 1.5;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -21,8 +21,8 @@ pub(crate) struct Bursts {
 }
 
 impl Bursts {
-    /// Gaps of mean `gap_ms` with `close` of the writes close behind another; plain Poisson where that has no
-    /// solution because so many come close by chance.
+    /// Gaps of mean `gap_ms` with the share `close` of the writes close behind another; plain Poisson if there is no
+    /// solution, because more than that come close by chance.
     pub(crate) fn new(gap_ms: f64, close: Option<f64>, write: f64) -> Self {
         let far = |burst: f64| (gap_ms - burst * CLOSE_MS / 2.0) / (1.0 - burst);
         let share = |burst: f64| burst + (1.0 - burst) * -expm1(-CLOSE_MS * write / far(burst));

@@ -1,9 +1,10 @@
-//! Stand-ins for traces that cannot be shipped: synthetic, calibrated to what papers and publishers say of them.
+//! Stand-ins for traces that cannot be shipped: synthetic, calibrated to the statistics that papers and publishers
+//! give.
 //!
-//! A stand-in has the trace's share of writes, mean sizes of reads and writes, rate (with bursts where a source
-//! tells of them), share of sequential requests, number of distinct addresses, and share of addresses updated more
-//! than once. It has nothing else of the trace: no order of phases, no hours of the day, no correlation between
-//! requests beyond runs and bursts. Reports call it a stand-in, always ([`Workload::label`]).
+//! A stand-in has the trace's share of writes, mean sizes of reads and writes, rate (with bursts if a source reports
+//! them), share of sequential requests, number of distinct addresses, and share of addresses updated more than once. It
+//! shares nothing else with the trace: no order of phases, no time of day, no correlation between requests beyond runs
+//! and bursts. Reports always call it a stand-in ([`Workload::label`]).
 //!
 //! The space is compact: the footprint lies at the start of the drive, whose rest stays untouched. On a drive that
 //! is smaller the footprint shrinks to fit, and with it the number of requests after which the statistics hold
@@ -30,8 +31,8 @@ use table::{Footprint, HOT_ASSUMED, ROWS, RUN_MEAN, Row, Trace, Variant, row, ti
 settings! {
     /// Settings of `stand-in`.
     pub struct StandIn {
-        "trace" trace: Option<Trace> = "", "The trace stood in for; stands without its key, as in stand-in:financial1.";
-        "variant" variant: Option<Variant> = "", "Whose statistics; default the whole trace's, or the DFTL paper's where nobody tells of the whole.";
+        "trace" trace: Option<Trace> = "", "The trace that it replaces; written without its key, as in stand-in:financial1.";
+        "variant" variant: Option<Variant> = "", "Source of the statistics; default the whole trace, or the DFTL paper if there are none for the whole trace.";
     }
 }
 
@@ -88,7 +89,7 @@ impl Workload for StandIn {
     fn natural_requests(&self, plan: &Plan<'_>) -> Option<u64> {
         let row = self.row()?;
         if matches!(row.footprint, Footprint::Assumed(_)) {
-            return None; // nothing published depends on the length
+            return None; // no published figure depends on the length
         }
         Some((row.requests * Layout::new(row, plan).scale).round().max(1.0) as u64)
     }
@@ -110,7 +111,7 @@ impl Workload for StandIn {
     }
 }
 
-/// The footprint on the drive at hand.
+/// The footprint on the drive.
 struct Layout {
     /// Sectors from slot to slot.
     grain_sectors: u64,
@@ -128,7 +129,7 @@ impl Layout {
     }
 }
 
-/// Arrivals: those of the trace, possibly stretched, or what the common keys ask for.
+/// Arrivals: those of the trace, possibly scaled, or those of the common keys.
 enum Arrivals {
     Plain(Clock),
     /// Nanoseconds so far, and nanoseconds for each millisecond of the trace.
@@ -175,7 +176,7 @@ impl Source {
             return Err(Fault::new("size", found, "a size that fits the part of the drive in use"));
         }
         let layout = Layout::new(row, plan);
-        // Where updates are published, writes cover the footprint; elsewhere all requests do.
+        // If updates are published, writes cover the footprint; otherwise all requests do.
         let walkers = if row.updated.is_some() { write + trim } else { 1.0 };
         let visits = row.requests * layout.scale * (1.0 - row.sequential);
         let demand = Demand {
@@ -243,7 +244,7 @@ impl Source {
             self.last.end_sector()
         } else {
             let slot = self.places.draw(&mut self.addresses, self.reads_walk || !reads);
-            // The last places have no room for the largest requests: these start a little earlier.
+            // The last places have no room for the largest requests, which therefore start a little earlier.
             (slot * self.grain_sectors).min(room / self.grain_sectors * self.grain_sectors)
         };
         self.started = true;

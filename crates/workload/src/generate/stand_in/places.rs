@@ -1,12 +1,12 @@
 //! Where the requests of a stand-in start.
 //!
-//! Published are the number of distinct addresses and the share of them that is updated more than once. Both at
-//! once rule out one popularity law for all: Zipf's law over the whole footprint, run for the length of a trace,
+//! The published figures are the number of distinct addresses and the share of them that is updated more than once.
+//! Together they rule out a single popularity law: Zipf's law over the whole footprint, run for the length of a trace,
 //! either leaves much of it untouched or updates nearly all of it. So the footprint has two parts:
 //!
 //! - a **popular** part, a share `h` of the slots, drawn by Zipf's law over chunks of 64 slots, uniformly within;
-//! - the **rest**, walked through in random order: each slot written once in the length of the trace. Where the
-//!   footprint has addresses that are only read, these come behind, and reads go to all of the rest alike.
+//! - the **rest**, walked through in random order: each slot written once in the length of the trace. If the footprint
+//!   has addresses that are only read, these follow, and reads go to all of the rest uniformly.
 //!
 //! ```text
 //!   index:  0 ........ h n | h n ............................ | ...... n   popular first
@@ -14,8 +14,8 @@
 //!   slot:   chunks of 64 indexes, scattered over the space by a permutation
 //! ```
 //!
-//! `h` is solved such that, after as many writes as the trace has, the published share of written slots has
-//! three writes or more. Scaling footprint and length together leaves all this as it was.
+//! `h` is solved such that, after as many writes as the trace has, the published share of written slots has three
+//! writes or more. Scaling footprint and length together does not change this.
 
 use crate::generate::alias::AliasTable;
 use crate::generate::permutation::Permutation;
@@ -26,11 +26,11 @@ use libm::{exp, pow};
 /// Slots of a chunk: 256 KiB of 4 KiB slots.
 const CHUNK: u64 = 64;
 
-/// What the layout is solved for.
+/// The inputs of the layout.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Demand {
     pub(crate) slots: u64,
-    /// Share of the slots that walkers use at all, above 0 up to 1.
+    /// Share of the slots that walkers use, above 0 up to 1.
     pub(crate) walkable: f64,
     /// Requests (of kinds that walk the rest) that start outside runs, in the length of the trace.
     pub(crate) visits: f64,
@@ -51,7 +51,7 @@ pub(crate) struct Places {
     table: AliasTable,
     /// From chunk of indexes to chunk of slots.
     scatter: Permutation,
-    /// The order of the walk, and how far it has come.
+    /// The order of the walk, and its position.
     order: Permutation,
     walked: u64,
     /// Slots to walk over, those behind the popular ones.

@@ -1,8 +1,8 @@
 //! Request sizes with a given mean.
 //!
 //! Sources publish means, not distributions. A stand-in takes the shape of its kind of application and tilts it,
-//! `weight * exp(t * size)`, with the `t` that gives the published mean: of all distributions with that mean the
-//! one nearest to the shape (in relative entropy).
+//! `weight * exp(t * size)`, with the `t` that gives the published mean: among all distributions with that mean, this
+//! is the one closest to the shape (in relative entropy).
 
 use super::table::Shape;
 use crate::generate::alias::AliasTable;

@@ -11,8 +11,8 @@
 //! - **other**: Financial, Cello99 and TPC-H as published elsewhere (size, reads, rate; for the last two the share of
 //!   writes close behind another).
 //!
-//! What no source gives is ours and says so: shapes of size distributions, popularity exponents, lengths of runs,
-//! the spacing of start addresses, the footprints of Cello99 and TPC-H. Kilobytes are read as KiB.
+//! Values that no source gives are ours and marked so: shapes of size distributions, popularity exponents, lengths of
+//! runs, the spacing of start addresses, the footprints of Cello99 and TPC-H. Kilobytes are read as KiB.
 
 use crate::generate::value::choice;
 
@@ -41,7 +41,7 @@ choice! {
 }
 
 choice! {
-    /// Whose statistics.
+    /// The source of the statistics.
     pub enum Variant {
         /// The whole trace.
         Whole = "whole",
@@ -103,14 +103,14 @@ pub(crate) struct Row {
     pub(crate) write_kib: f64,
     /// Mean time between requests, milliseconds.
     pub(crate) gap_ms: f64,
-    /// Share of writes within 1.5 ms of the write before; none where no source tells: arrivals are then Poisson.
+    /// Share of writes within 1.5 ms of the write before; none if no source gives it: arrivals are then Poisson.
     pub(crate) close_writes: Option<f64>,
-    /// Share of requests that start where the one before ended; 0 where no source tells.
+    /// Share of requests that start where the one before ended; 0 if no source gives it.
     pub(crate) sequential: f64,
     pub(crate) footprint: Footprint,
     /// Distance between start addresses outside runs, 4 KiB pages. Ours.
     pub(crate) grain_pages: u64,
-    /// Share of the footprint that is written at all, the rest is only read; matters where `updated` is given. Ours.
+    /// Share of the footprint that is written, the rest is only read; matters if `updated` is given. Ours.
     pub(crate) written: f64,
     /// Share of written addresses that are written three times or more ("updated more than once").
     pub(crate) updated: Option<f64>,
@@ -122,7 +122,7 @@ pub(crate) struct Row {
 /// Mean requests in a sequential run. Ours.
 pub(crate) const RUN_MEAN: f64 = 4.0;
 
-/// Share of the footprint that is popular where no source tells of updates. Ours.
+/// Share of the footprint that is popular if no source reports updates. Ours.
 pub(crate) const HOT_ASSUMED: f64 = 0.2;
 
 /// The row of a trace that others are written as changes of.

@@ -1,6 +1,6 @@
 //! Alibaba block traces: `device_id,opcode,offset,length,timestamp`, bytes and microseconds, opcode R or W.
 //!
-//! Each device is an address space of its own. A header line with these names is skipped.
+//! Each device has its own address space. A header line with these names is skipped.
 
 use super::Format;
 use crate::trace::parse::{Fields, Parsed, bad, bytes, whole, whole_time};

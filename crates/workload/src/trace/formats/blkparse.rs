@@ -1,9 +1,9 @@
 //! Text of `blkparse` in its default format: `maj,min cpu sequence seconds pid action RWBS sector + sectors [name]`.
 //!
-//! A request arrives when it is queued, so `Q` events are taken. `D` (issued to the driver) and `C` (completed)
-//! tell service times of the traced machine's own drive and are ignored with all other events and the summary.
-//! In RWBS, `R`, `W` and `D` say read, write and discard; an `F` before them is a flush of its own that goes
-//! first, an `F` after `W` is force-unit-access.
+//! A request arrives when it is queued, so `Q` events are taken. `D` (issued to the driver) and `C` (completed) give
+//! service times of the traced machine's own drive and are ignored, like all other events and the summary. In RWBS,
+//! `R`, `W` and `D` mean read, write and discard; an `F` before them is a separate flush that goes first, an `F` after
+//! `W` is force-unit-access.
 
 use super::Format;
 use crate::trace::detect::{Head, Verdict};
@@ -99,7 +99,7 @@ fn queued(mut event: Event<'_>, out: &mut Sink<'_>) -> Parsed<()> {
     if flush_first {
         out.push(Record { kind: RequestKind::Flush, ..base });
     }
-    // A flush without data has no address: what follows is the process name.
+    // A flush without data has no address: the process name follows.
     let data = Words(event.rest.0).optional().filter(|word| !word.starts_with(b"["));
     match (kind, data) {
         (Some(kind), Some(_)) => {

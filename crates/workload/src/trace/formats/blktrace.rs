@@ -5,7 +5,7 @@
 //!        magic  sequence time sector bytes action pid device cpu error pdu_len pdu ...
 //! ```
 //!
-//! Either byte order: the magic number, 0x65617400 and the version in its last byte, tells which. The low half of
+//! Either byte order: the magic number, 0x65617400 and the version in its last byte, determines it. The low half of
 //! `action` is the event (1 = queued), the high half are flags. Queue events are the requests, as for `blkparse`.
 
 use super::{Format, Setup};
@@ -168,7 +168,7 @@ impl Blktrace {
         if fixed.has(FLUSH) {
             out.push(Record { kind: RequestKind::Flush, ..base });
         }
-        // A flush that carries no data is written as a write of nothing.
+        // A flush without data is stored as a write of length zero.
         if kind != RequestKind::Flush && !(fixed.has(FLUSH) && sectors == 0) {
             let fua = kind == RequestKind::Write && fixed.has(FUA);
             out.push(Record { first_sector, sectors, kind, fua, ..base });

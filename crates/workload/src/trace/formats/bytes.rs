@@ -1,6 +1,6 @@
-//! ASCII columns in bytes: `ms device offset bytes operation`, in which cuts of the MSR traces circulate.
+//! ASCII columns in bytes: `ms device offset bytes operation`, in which excerpts of the MSR traces circulate.
 //!
-//! Looks like its three siblings; `columns` has what tells them apart.
+//! Looks like three other formats; `columns` distinguishes them.
 
 use super::Format;
 use super::columns::Columns;

@@ -7,10 +7,10 @@
 //! | mqsim | ns | 512 B sector | sectors | 1 = read, 0 = write |
 //! | bytes | ms | byte | bytes | 1 = read, 0 = write |
 //!
-//! What content can decide: byte addresses and lengths are all multiples of 512, and sectors practically never
-//! are; times that would put minutes between requests if they were milliseconds are nanoseconds; flags above 1
-//! are DiskSim's; lengths that are all multiples of 8 and differ are sectors, since pages in multiples of 8 only
-//! would be a trace of nothing below 32 KiB. Where none of this holds, the user must say.
+//! What the content can decide: byte addresses and lengths are all multiples of 512, and sectors practically never are;
+//! times that would put minutes between requests if they were milliseconds are nanoseconds; flags above 1 are
+//! DiskSim's; lengths that are all multiples of 8 but not all equal are sectors, because pages only in multiples of 8
+//! would be a trace without requests below 32 KiB. If none of this applies, the user must choose.
 
 use crate::trace::detect::{Head, Verdict};
 use crate::trace::parse::{Parsed, Words, bad, decimal_time, sector, sectors, whole, whole_time};
@@ -28,9 +28,9 @@ pub(super) enum Columns {
 
 /// Sectors of the pages that `flashsim` counts in.
 const PAGE_SECTORS: u64 = 8;
-/// Fewer lines than this decide nothing that rests on chance.
+/// With fewer lines than this, statistical rules decide nothing.
 const LINES_MIN: usize = 16;
-/// Mean distance of whole-numbered times above which they are no milliseconds (10 s between requests).
+/// Mean distance of whole-numbered times above which they are not milliseconds (10 s between requests).
 const NS_STEP_MIN: u64 = 10_000;
 
 impl Columns {
@@ -71,7 +71,7 @@ impl Columns {
         }
     }
 
-    /// Whether this one fits, told apart from the other three.
+    /// Whether this format fits, as opposed to the other three.
     pub(super) fn sniff(self, head: &Head<'_>) -> Verdict {
         let Some(sample) = Sample::of(head) else { return Verdict::No };
         let candidates = sample.candidates();
@@ -83,7 +83,7 @@ impl Columns {
     }
 }
 
-/// What the first lines have in common.
+/// Common properties of the first lines.
 struct Sample {
     lines: usize,
     fractions: bool,
@@ -95,7 +95,7 @@ struct Sample {
 }
 
 impl Sample {
-    /// None if the lines are not five numbers each, a bad one here and there aside.
+    /// None if the lines are not five numbers each, apart from occasional bad ones.
     fn of(head: &Head<'_>) -> Option<Sample> {
         let mut sample = Sample {
             lines: 0,

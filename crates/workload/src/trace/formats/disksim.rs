@@ -1,6 +1,6 @@
 //! DiskSim ASCII: `ms device sector sectors flags`, bit 0 of the flags set for reads.
 //!
-//! Looks like its three siblings; `columns` has what tells them apart. Written times keep six decimals.
+//! Looks like three other formats; `columns` distinguishes them. Written times keep six decimals.
 
 use super::columns::Columns;
 use super::{Format, Writing};

@@ -1,9 +1,9 @@
 //! Microsoft enterprise traces (SNIA): the text of Event Tracing for Windows, padded and comma-separated.
 //!
 //! A header section between `BeginHeader` and `EndHeader` lists each event's columns by name; `DiskRead` and
-//! `DiskWrite` rows are requests, every other event is ignored and counted (`DiskFlush` too, whose rows do not
-//! keep to their own header). `TimeStamp` is the completion in us, so the issue is `TimeStamp - ElapsedTime`;
-//! rows stand in order of completion, and the reader restores issue order within a window.
+//! `DiskWrite` rows are requests, every other event is ignored and counted (`DiskFlush` too, whose rows do not match
+//! their own header). `TimeStamp` is the completion in us, so the issue time is `TimeStamp - ElapsedTime`; rows are in
+//! order of completion, and the reader restores issue order within a window.
 
 use super::Format;
 use crate::trace::detect::{Head, Verdict};
@@ -25,12 +25,12 @@ fn sniff(head: &Head<'_>) -> Verdict {
     if head.begins(b"BeginHeader") { Verdict::Fits } else { Verdict::No }
 }
 
-/// A request issued before the trace began gets a time below zero: the trace's own zero stands this far up.
+/// A request issued before the trace began would get a negative time, so all times are shifted up by this much.
 const ZERO_NS: u64 = 1 << 60;
-/// Columns looked for in a row, at most.
+/// Largest number of columns searched in a row.
 const COLUMNS_MAX: usize = 64;
 
-/// Where the fields of an event stand.
+/// The positions of an event's fields.
 #[derive(Clone, Copy, Debug)]
 struct Columns {
     time: usize,

@@ -1,10 +1,10 @@
 //! fio I/O logs (`write_iolog`, `read_iolog`), versions 2 and 3.
 //!
-//! Version 2 is `file action [offset length]` and keeps no times: requests arrive at once, save for `wait` lines,
-//! whose microseconds count from the previous `wait`, as fio's manual says. Version 3 is `us file action [offset
-//! length]`: microseconds are what fio writes and replays, though milliseconds have been said. `add`, `open` and
-//! `close` name files, each a device of its own; `sync` and `datasync` are flushes. Written as version 3, all
-//! requests on one file called `trace`; times are cut down to microseconds.
+//! Version 2 is `file action [offset length]` and has no times: requests arrive at once, except for `wait` lines, whose
+//! microseconds count from the previous `wait`, according to fio's manual. Version 3 is
+//! `us file action [offset length]`: fio writes and replays microseconds, although milliseconds have been documented.
+//! `add`, `open` and `close` name files, each of which is a device; `sync` and `datasync` are flushes. Written as
+//! version 3, all requests on one file called `trace`; times are rounded down to microseconds.
 
 use super::{Format, Writing};
 use crate::trace::detect::{Head, Verdict};
@@ -38,7 +38,7 @@ fn sniff(head: &Head<'_>) -> Verdict {
 #[derive(Default)]
 struct Fio {
     version: Version,
-    /// Where the waits of version 2 have got to.
+    /// The current time from the waits of version 2.
     waited_ns: u64,
 }
 
@@ -109,7 +109,7 @@ impl Fio {
     }
 }
 
-/// Writes version 3; fio wants a file closed, at a time of its own.
+/// Writes version 3; fio requires a final `close` with its own time.
 #[derive(Default)]
 struct FioLog {
     last_us: u64,

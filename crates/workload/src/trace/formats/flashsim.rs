@@ -1,6 +1,6 @@
 //! FlashSim ASCII: `ms device sector pages operation`, addresses in 512 B sectors, lengths in 4 KiB pages.
 //!
-//! Looks like its three siblings; `columns` has what tells them apart.
+//! Looks like three other formats; `columns` distinguishes them.
 
 use super::Format;
 use super::columns::Columns;

@@ -1,4 +1,4 @@
-//! Our own format, `.fwt`: columns in compressed chunks, with a label, and whole or plainly not whole.
+//! Our own format, `.fwt`: columns in compressed chunks, with a label and detection of incomplete files.
 //!
 //! All numbers little-endian; a varint is LEB128, a zigzag the signed number `n` as varint of `2n` or `-2n - 1`.
 //!
@@ -12,18 +12,18 @@
 //! footer     u32 0, u64 requests, u32 chained CRC of those 12 B; nothing follows
 //! ```
 //!
-//! A chained CRC goes on from the one before it, the first from that of the header alone. So it covers all header and
-//! chunks up to here, and chunks that were swapped or come from another file do not pass. The prologue and its CRC stay
-//! as they are in later versions, so that a damaged file is told from one of another version.
+//! A chained CRC continues from the previous one, the first from that of the header. So it covers the header and all
+//! chunks so far, and swapped or foreign chunks fail the check. The prologue and its CRC stay the same in later
+//! versions, so that a damaged file can be distinguished from one of another version.
 //!
-//! In version 1 each CRC stands for itself: that of the prologue covers the header, that of a chunk what is packed, that of
-//! the footer its 12 B. Such files are read as before.
+//! In version 1 the CRCs are independent: that of the prologue covers the header, that of a chunk its packed bytes,
+//! that of the footer its 12 B. Such files can still be read.
 //!
 //! A chunk unpacks to seven columns, one after the other, each with one entry a request: arrival (varint, from the
-//! previous), first sector (zigzag, from the previous request's end), sectors (varint), kind (1 B: bits 0-1 kind,
-//! bit 2 force-unit-access), process (zigzag, from the previous), stream (zigzag, from the previous). "Previous" is
-//! all zero at a chunk's start, so chunks stand alone. `requests` in the prologue is 2^64 - 1 until the file is
-//! finished: with that and the footer a half-written or shortened file is never taken for a whole one.
+//! previous), first sector (zigzag, from the previous request's end), sectors (varint), kind (1 B: bits 0-1 kind, bit 2
+//! force-unit-access), process (zigzag, from the previous), stream (zigzag, from the previous). "Previous" is all zero
+//! at a chunk's start, so chunks stand alone. `requests` in the prologue is 2^64 - 1 until the file is finished: with
+//! this and the footer, a half-written or truncated file is never mistaken for a complete one.
 //!
 //! Devices share one address space, in header order, each as long as its span.
 
@@ -43,7 +43,7 @@ pub(super) static FORMAT: Format = Format {
     reorder_window: 0,
 };
 
-/// Also a file whose first bytes are damaged is one of this format, and [`open`] says what is wrong with it.
+/// A file whose first bytes are damaged still counts as this format; [`open`] reports the damage.
 fn sniff(head: &Head<'_>) -> Verdict {
     let same = head.bytes().iter().zip(&fwt::MAGIC).filter(|(found, expected)| found == expected).count();
     if same > fwt::MAGIC.len() / 2 { Verdict::Fits } else { Verdict::No }
@@ -56,7 +56,7 @@ fn open(mut input: Input, _: &Setup) -> Result<Box<dyn Decode>, TraceError> {
     Ok(Box::new(Fwt { input, check, about, ends, rows: Vec::new(), next: 0, chunk: 0, seen: 0, ended: false }))
 }
 
-/// Where each device's addresses end; none where that is past 2^64 B.
+/// The end of each device's addresses; none if that is past 2^64 B.
 fn ends(about: &About) -> Option<Vec<u64>> {
     let mut end = 0u64;
     let devices = about.devices.iter().flatten();

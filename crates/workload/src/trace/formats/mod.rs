@@ -5,7 +5,7 @@ use super::error::TraceError;
 use super::input::Input;
 use super::record::{Decode, Encode};
 
-/// What a decoder is told besides its input.
+/// Options of a decoder.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Setup {
     pub(crate) skip_bad_lines: bool,
@@ -15,13 +15,13 @@ pub(crate) struct Setup {
 pub(crate) struct Writing {
     /// A fresh encoder.
     pub(crate) encoder: fn() -> Box<dyn Encode>,
-    /// Arrivals are cut down to multiples of this many nanoseconds.
+    /// Arrivals are rounded down to multiples of this many nanoseconds.
     pub(crate) time_step_ns: u64,
     /// What else is lost, in words; empty if nothing is.
     pub(crate) loses: &'static str,
 }
 
-/// Makes a decoder that reads the input from its beginning.
+/// Creates a decoder that reads the input from its beginning.
 pub(crate) type Open = fn(Input, &Setup) -> Result<Box<dyn Decode>, TraceError>;
 
 /// A trace format: how to recognise it, read it and, for some, write it.
@@ -31,7 +31,7 @@ pub struct Format {
     pub(crate) sniff: fn(&Head<'_>) -> Verdict,
     pub(crate) open: Open,
     pub(crate) writing: Option<Writing>,
-    /// Requests among which issue order is restored; 0 where the file is in issue order.
+    /// Number of requests among which issue order is restored; 0 if the file is in issue order.
     pub(crate) reorder_window: usize,
 }
 
@@ -109,7 +109,7 @@ pub fn all() -> &'static [&'static Format] {
 /// The format called `name`.
 ///
 /// # Errors
-/// [`TraceError::UnknownFormat`], with the nearest name if one is near.
+/// [`TraceError::UnknownFormat`], with the most similar name if there is one.
 pub fn find(name: &str) -> Result<&'static Format, TraceError> {
     if let Some(format) = FORMATS.iter().find(|format| format.name.eq_ignore_ascii_case(name)) {
         return Ok(format);

@@ -1,6 +1,6 @@
 //! MQSim ASCII: `ns device sector sectors operation`, all addresses and lengths in 512 B sectors.
 //!
-//! Looks like its three siblings; `columns` has what tells them apart.
+//! Looks like three other formats; `columns` distinguishes them.
 
 use super::Format;
 use super::columns::Columns;

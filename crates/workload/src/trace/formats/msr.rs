@@ -38,7 +38,7 @@ impl ParseLine for Msr {
         let before = fields.rest();
         fields.next("Hostname")?;
         fields.next("DiskNumber")?;
-        // "host,disk" as it stands in the line is the device's key.
+        // The text "host,disk" of the line is the device's key.
         let name = &before[..before.len() - fields.rest().len()];
         let name = name.strip_suffix(b",").unwrap_or(name);
         let kind = match fields.next("Type")? {

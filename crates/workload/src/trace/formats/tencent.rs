@@ -1,6 +1,6 @@
 //! Tencent CBS traces: `Timestamp,Offset,Size,IOType,VolumeID`, seconds, 512 B sectors, type 0 read and 1 write.
 //!
-//! Each volume is an address space of its own.
+//! Each volume has its own address space.
 
 use super::Format;
 use crate::trace::parse::{Fields, Parsed, bad, decimal_time, sector, sectors, whole};

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from flashwright_experiments.hu_2012 import drives_judges
+from flashwright_experiments.hu_2012 import (
+    drives_judge,
+    drives_requests_judges,
+    drives_space_judges,
+)
 
 from flashwright.papers import Answer, Found, Verdict, claim
 
@@ -29,19 +33,20 @@ def h1(found: Found) -> Answer:
 @claim("H2", needs=("hu-2012/drive-fills", "hu-2012/drive-spare"))
 def h2(found: Found) -> Answer:
     """Bandwidth over data written."""
-    return drives_judges.fall(found)
+    return drives_space_judges.fall(found)
 
 
 @claim("H3", needs="hu-2012/drive-lives")
 def h3(found: Found) -> Answer:
     """Residual lifetime."""
-    return drives_judges.lifetimes(found)
+    return drives_space_judges.lifetimes(found)
 
 
 @claim("H4", needs="hu-2012/drive-reads")
 def h4(found: Found) -> Answer:
     """Reads among writes."""
-    drives = tuple(drives_judges.PUBLISHED)
-    return drives_judges.both(
-        drives_judges.stable(found, drives), drives_judges.unpredictable(found, drives)
+    drives = tuple(drives_judge.PUBLISHED)
+    return drives_space_judges.both(
+        drives_requests_judges.stable(found, drives),
+        drives_requests_judges.unpredictable(found, drives),
     )

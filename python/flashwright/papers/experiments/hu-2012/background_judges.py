@@ -7,7 +7,7 @@ from typing import Any
 
 from flashwright.papers import Answer, Found, Line, Plot, Verdict, claim
 
-from . import drives_judges
+from . import drives_judge
 
 Row = Mapping[str, Any]
 
@@ -200,4 +200,4 @@ def d1_9(found: Found) -> Answer:
 @claim("D1.10", needs=("drive-fills", "drive-spare"))
 def d1_10(found: Found) -> Answer:
     """The lowest level, as D4.2 has it."""
-    return drives_judges.lowest(found)
+    return drives_judge.lowest(found)

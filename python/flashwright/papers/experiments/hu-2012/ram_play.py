@@ -28,7 +28,7 @@ WINDOW = 500  # requests a window of figure 3.3
 
 FINANCIAL_1, FINANCIAL_2, EXCHANGE = "Financial 1", "Financial 2", "Exchange"
 BUILD, MSN, TPC_E = "Build", "MSN", "TPC-E"
-TOLD = "TPC-E as told"
+TOLD = "TPC-E as described"
 HEAD_1, HEAD_MSN = "first 10,000 requests of Financial 1", "first 149,999 requests of MSN"
 
 # What is played, and requests before measuring and measured.
@@ -158,7 +158,7 @@ def _row(run: RunResult, scheme: str) -> dict[str, Any]:
 
 
 def tell(path: Path, blocks: int, requests: int) -> None:
-    """Write the TPC-E trace as the dissertation tells of it: 308 requests a second of 12 KiB, 16.1 % of them writes.
+    """Write the TPC-E trace as the dissertation tells of it: 308 requests per second of 12 KiB, 16.1 % of them writes.
 
     A block takes 42 writes of 3 pages in random order, then the next block has its turn: 126 of 128 pages, none
     twice. Reads go anywhere. Only the words of section 3.3.2 and the row of table 2.2 went into this.

@@ -1,8 +1,8 @@
-//! Page mapping against a twin of plain lists and scans.
+//! Page mapping compared with a reference model of plain lists and scans.
 //!
-//! The twin keeps what each flash page holds and where each logical page lies, and answers every question by looking at
-//! all blocks: which is free, which was sealed first, which holds the fewest valid pages. Under greedy and FIFO cleaning
-//! nothing is left to chance, so every page must lie on the same flash page in both, and every block wear alike.
+//! The reference model keeps the content of each flash page and the place of each logical page, and scans all blocks
+//! for every question: which is free, which was sealed first, which holds the fewest valid pages. Greedy and FIFO
+//! cleaning are deterministic, so every page must be on the same flash page in both, and every block must wear alike.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // helpers of tests count as library code
 
@@ -24,7 +24,7 @@ struct Block {
     open: bool,
 }
 
-struct Twin {
+struct Reference {
     geometry: Geometry,
     gc: GcSettings,
     placement: PlacementConfig,
@@ -41,7 +41,7 @@ struct Twin {
     recycled: u64,
 }
 
-impl Twin {
+impl Reference {
     fn new(
         geometry: Geometry,
         logical: u32,
@@ -96,7 +96,7 @@ impl Twin {
                 turn
             }
         };
-        // A plane that holds nothing but valid pages is passed over.
+        // A plane that holds only valid pages is skipped.
         let mut in_turn = self.order.clone();
         in_turn.rotate_left(turn);
         let plane = in_turn
@@ -107,7 +107,7 @@ impl Twin {
         self.append(plane, 0, lpn);
     }
 
-    /// Cleans until the host's frontier has room; no once cleaning has gone round all blocks twice in vain.
+    /// Cleans until the host's frontier has room; returns false after twice as many cleans as blocks without a gain.
     fn makes_room(&mut self, plane: usize) -> bool {
         let (mut in_vain, mut cleaned) = (0, false);
         while self.frontiers[plane][0].is_none() {
@@ -117,7 +117,7 @@ impl Twin {
                 let victim = self.victim(plane);
                 let full = self.valid(victim).len() == self.np();
                 in_vain += u32::from(full);
-                // If the emptiest block is full, all are.
+                // If the block with the fewest valid pages is fully valid, all are.
                 if full && self.gc.victim == VictimName::Greedy.into() {
                     return false;
                 }
@@ -134,7 +134,8 @@ impl Twin {
         true
     }
 
-    /// Where the gap of erases is above the threshold, the least worn full block gives its pages to the most worn free one.
+    /// If the gap of erases is above the threshold, the pages of the least worn full block move to the most worn free
+    /// one.
     fn level_wear(&mut self, plane: usize) {
         let erases = |block: &usize| self.blocks[*block].erases;
         let most = self.blocks_of(plane).map(|block| erases(&block)).max().unwrap();
@@ -230,7 +231,7 @@ fn pick<T: Copy>(rng: &mut Rng, from: &[T]) -> T {
 }
 
 #[test]
-fn page_mapping_agrees_with_its_naive_twin() {
+fn page_mapping_agrees_with_the_reference_model() {
     let (mut writes, mut copies, mut recycled) = (0u64, 0, 0);
     for seed in 0..160 {
         let mut rng = Seed(seed).stream("test");
@@ -280,7 +281,7 @@ fn page_mapping_agrees_with_its_naive_twin() {
         let mut flash = Flash::new(nand, logical, false, true);
         assert_eq!(SchemeName::Page.problems(&context, &flash), Vec::<String>::new());
         let mut scheme = SchemeName::Page.build(&context, &mut flash);
-        let mut twin = Twin::new(geometry, logical, &gc, &placement, &wear);
+        let mut reference = Reference::new(geometry, logical, &gc, &placement, &wear);
         let hot = pick(rng, &[0.0, 0.8]);
         let steps = 12 * u64::from(geometry.pages()).min(3_000);
         for step in 0..steps {
@@ -289,31 +290,35 @@ fn page_mapping_agrees_with_its_naive_twin() {
             if chance(rng, 0.02) {
                 flash.host_trims_page(Lpn(lpn));
                 scheme.trim(LpnRun { first: Lpn(lpn), pages: 1, stream: 0 }, &mut flash);
-                twin.lies[lpn as usize] = None;
+                reference.lies[lpn as usize] = None;
             } else {
                 flash.host_writes_page(Lpn(lpn));
                 scheme.write(LpnRun { first: Lpn(lpn), pages: 1, stream: 0 }, &mut flash).unwrap();
-                twin.write(lpn);
+                reference.write(lpn);
                 writes += 1;
             }
             let at = |lpn: u32| {
                 let ppn = scheme.lookup(Lpn(lpn), &flash)?;
                 Some((geometry.block_of(ppn).index(), geometry.page_in_block(ppn) as usize))
             };
-            assert_eq!(at(lpn), twin.lies[lpn as usize], "seed {seed}, step {step}: lpn {lpn}; {gc:?} {placement:?}");
+            assert_eq!(
+                at(lpn),
+                reference.lies[lpn as usize],
+                "seed {seed}, step {step}: lpn {lpn}; {gc:?} {placement:?}"
+            );
             if step % 64 == 0 || step + 1 == steps {
                 for lpn in 0..logical {
-                    assert_eq!(at(lpn), twin.lies[lpn as usize], "seed {seed}, step {step}: lpn {lpn}");
+                    assert_eq!(at(lpn), reference.lies[lpn as usize], "seed {seed}, step {step}: lpn {lpn}");
                 }
             }
         }
         for block in 0..geometry.blocks() {
-            assert_eq!(flash.nand().erases(BlockId(block)), twin.blocks[block as usize].erases, "seed {seed}");
+            assert_eq!(flash.nand().erases(BlockId(block)), reference.blocks[block as usize].erases, "seed {seed}");
         }
         let programs = flash.counters().total(OpKind::Program);
-        assert_eq!(programs, flash.host_writes() + twin.copies, "seed {seed}: write amplification");
-        copies += twin.copies;
-        recycled += twin.recycled;
+        assert_eq!(programs, flash.host_writes() + reference.copies, "seed {seed}: write amplification");
+        copies += reference.copies;
+        recycled += reference.recycled;
     }
     println!("{writes} writes, {copies} copies, {recycled} blocks recycled for wear");
     assert!(recycled > 1_000, "hardly any wear levelling");

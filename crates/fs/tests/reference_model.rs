@@ -1,11 +1,11 @@
-//! The file system against a twin that knows only what programs made dirty, where files lie, and what the device was
-//! asked.
+//! The file system compared with a reference model that knows only which pages programs made dirty, the places of
+//! files, and the requests of the device.
 //!
-//! The twin counts a version of each page, up by one whenever it is made dirty. A write request carries to each of its
-//! blocks the version of the page that lies there, and the block holds it once the request is done. Then: when an fsync
-//! ends, each page of the file holds at least the version from before the call; after the final sync each page of each
-//! file holds its newest; a page is read only while the device holds its newest version. All in small memory on a small
-//! device, so that throttling, eviction, full journals and waits for freed blocks are common.
+//! The reference model counts a version of each page, increased by one whenever the page becomes dirty. A write request
+//! carries the current version of each of its pages, and the block holds it once the request is done. Then: when an
+//! fsync ends, each page of the file holds at least the version from before the call; after the final sync each page of
+//! each file holds its newest; a page is read only while the device holds its newest version. All in small memory on a
+//! small device, so that throttling, eviction, full journals and waits for freed blocks are common.
 
 #![allow(clippy::unwrap_used)] // helpers of tests fail by panicking
 
@@ -22,7 +22,7 @@ type Content = (u32, u32, u64);
 #[derive(Default)]
 struct Books {
     listened: usize,
-    /// Counted on over a file's deletion, so that an older file's block is never taken for a newer one's.
+    /// The count continues over a file's deletion, so that an older file's block is never mistaken for a newer one's.
     versions: BTreeMap<(u32, u32), u64>,
     blocks: BTreeMap<u64, Content>,
     /// By first block and number of requests before it.
@@ -112,7 +112,7 @@ struct Chaos {
     books: Rc<RefCell<Books>>,
     rng: Rng,
     calls: Vec<VecDeque<Call>>,
-    /// An fsync under way: the file and what it has to hold.
+    /// An fsync in progress: the file and the versions that it has to hold.
     syncing: Vec<Option<(u32, BTreeMap<u32, u64>)>>,
     live: Vec<bool>,
     left: u32,
@@ -276,7 +276,7 @@ fn what_is_durable_lies_where_the_file_does() {
     assert!(fsyncs > 500 && pages > 20_000 && reads > 20_000 && throttled > 500 && dropped > 50, "{totals:?}");
 }
 
-/// One seed, one run, request by request.
+/// The same seed gives the same run, request by request.
 #[test]
 fn the_same_seed_gives_the_same_run() {
     let settings = || Settings { memory: Bytes(2 << 20), ..Settings::default() };

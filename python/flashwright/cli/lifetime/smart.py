@@ -1,20 +1,22 @@
-"""How long a drive lasts by its own account: ``flashwright lifetime --smart``."""
+"""How long a drive lasts by its own account: ``flashwright lifetime smart``."""
 
 from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
 from flashwright._core import __version__
-from flashwright.cli.outputs import OutputOptions
+from flashwright.cli.outputs import Json
 from flashwright.cli.render import errors, page, put_json, units
 from flashwright.life import lifetime as life
-from flashwright.life import smart
 from flashwright.life.pages import decimal
+from flashwright.life.smart import HOURS_A_YEAR, Smart, SmartError, read
+from flashwright.support.files import check_writable
 
-__all__ = ["from_smart", "in_years"]
+__all__ = ["from_smart", "in_years", "smart"]
 
 
 def in_years(years: float) -> str:
@@ -26,9 +28,30 @@ def in_years(years: float) -> str:
     )
 
 
-def from_smart(path: Path, endurance: str | None, output: OutputOptions) -> int:
+def smart(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="Output of `smartctl -j -a` or `nvme smart-log -o json`; - is standard input.",
+        ),
+    ],
+    endurance: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="The drive's rating (TBW), such as 600TB.")
+    ] = None,
+    json: Json = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no table.")] = False,
+) -> int:
+    """Say from SMART data how long a drive in use still lasts, at the rate at which it has been written."""
+    return from_smart(file, endurance, json, quiet=quiet)
+
+
+def from_smart(path: Path, endurance: str | None, json: Path | None, *, quiet: bool) -> int:
     """Say how long a drive lasts by its SMART data, and give the exit status."""
-    rating = None if endurance is None else life.parse_size(endurance, "--endurance")
+    to_stdout = json == Path("-")
+    if json is not None and not to_stdout:
+        check_writable(json)
+    rating = None if endurance is None else life.parse_size(endurance, "endurance")
     found = _read(path)
     in_range = found.years_left_range
     document = {
@@ -51,35 +74,33 @@ def from_smart(path: Path, endurance: str | None, output: OutputOptions) -> int:
         "years_to_rating": None if rating is None else found.years_to(rating),
         "missing": [{"field": name, "run": command} for name, command in found.missing],
     }
-    put_json(document, output.json)
-    if not output.silent:
+    put_json(document, json)
+    if not (quiet or to_stdout):
         page.console().print(page.grid(_smart_rows(found, rating)))
-    if not output.quiet:
+    if not quiet:
         for name, command in found.missing:
             errors.note(
-                f"{name}: not in the file; `{command}` as root prints it where the drive tells it"
+                f"{name}: not in the file; `{command}` as root prints it if the drive reports it"
             )
     return 0
 
 
-def _read(path: Path) -> smart.Smart:
+def _read(path: Path) -> Smart:
     if path != Path("-"):
-        return smart.read(path)
+        return read(path)
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
         file.write(typer.get_binary_stream("stdin").read())
         file.flush()
         try:
-            return smart.read(Path(file.name))
-        except smart.SmartError as error:
-            raise smart.SmartError(
-                str(error).replace(file.name, "standard input"), error.hint
-            ) from None
+            return read(Path(file.name))
+        except SmartError as error:
+            raise SmartError(str(error).replace(file.name, "standard input"), error.hint) from None
 
 
-def _smart_rows(found: smart.Smart, rating: float | None) -> list[tuple[str, str]]:
+def _smart_rows(found: Smart, rating: float | None) -> list[tuple[str, str]]:
     rows = [("drive", found.model or f"a drive over {found.protocol}")]
     if found.power_on_hours is not None:
-        years = found.power_on_hours / smart.HOURS_A_YEAR
+        years = found.power_on_hours / HOURS_A_YEAR
         rows.append(
             ("power-on time", f"{units.count(found.power_on_hours)} hours, {years:.2f} years")
         )
@@ -100,7 +121,7 @@ def _smart_rows(found: smart.Smart, rating: float | None) -> list[tuple[str, str
         rows.append(
             (
                 "to the rating",
-                "not to be told"
+                "cannot be computed"
                 if years_to is None
                 else f"{in_years(years_to)} until {decimal(rating)}",
             )
@@ -108,7 +129,7 @@ def _smart_rows(found: smart.Smart, rating: float | None) -> list[tuple[str, str
     return rows
 
 
-def _life_left(found: smart.Smart) -> list[tuple[str, str]]:
+def _life_left(found: Smart) -> list[tuple[str, str]]:
     in_range = found.years_left_range
     if in_range is None:
         return []
@@ -122,6 +143,6 @@ def _life_left(found: smart.Smart) -> list[tuple[str, str]]:
         (
             "life left",
             f"{in_years(found.years_left)} of power-on time at this rate "
-            f"({low:.1f} to {upper}: wear is told in whole %)",
+            f"({low:.1f} to {upper}: wear is reported in whole %)",
         )
     ]

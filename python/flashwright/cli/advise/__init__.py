@@ -1,0 +1,111 @@
+"""``flashwright advise``: how much space to reserve for a workload on a drive, and what its host should do."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from flashwright.blackbox.hosting import host_advice
+from flashwright.blackbox.profile import Profile
+from flashwright.cli.advise.hosts import host_alone_advice, read_profile
+from flashwright.cli.advise.options import BothOptions, HostOptions, SpaceOptions
+from flashwright.cli.advise.spaces import by_runs
+from flashwright.cli.help import Command
+from flashwright.cli.oldform import OLD_FORM, Group, OldCommand
+from flashwright.cli.options import LeftOut, RunOptions, add_options
+from flashwright.cli.outputs import OutputOptions, ResultOptions
+from flashwright.cli.render import errors
+from flashwright.errors import WorkloadError
+from flashwright.run.ssd import Ssd
+
+__all__ = ["app"]
+
+_Device = Annotated[
+    str,
+    typer.Argument(
+        metavar="DEVICE",
+        help="A bundled drive (`flashwright devices`), a TOML file, or a profile of a probed drive.",
+    ),
+]
+
+
+# One run of many is not looked at closely.
+_RunOptions = Annotated[RunOptions, LeftOut("closeup", "snapshots")]
+
+
+app = typer.Typer(
+    cls=Group,
+    help="Recommend how much spare space a workload needs, or how to set up a drive's host.",
+    rich_markup_mode=None,
+    add_completion=False,
+)
+
+
+@app.command("space", cls=Command)
+@add_options
+def space(
+    device: _Device,
+    run: _RunOptions,
+    output: ResultOptions,
+    about_host: BothOptions,
+    asked: SpaceOptions,
+) -> int:
+    """Say how much spare space a workload needs: what it costs, where it turns steep, the least that meets a target.
+
+    With --host, and for a profile of a probed drive, say too what its host should do with that space.
+    """
+    return by_runs(device, run, output, about_host, asked)
+
+
+@app.command("host", cls=Command)
+@add_options
+def host(
+    device: _Device,
+    about_host: HostOptions,
+    output: ResultOptions,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="Change a setting of a drive that is no profile. Repeatable.",
+        ),
+    ] = None,
+) -> int:
+    """Say what a drive's host should do: requests, queue, scheduler, layout. Nothing is played."""
+    output.check()
+    about_host.check()
+    profile = read_profile(device)
+    if profile is not None and settings:
+        raise WorkloadError("--set: found with a profile, expected only with a drive", "")
+    known = profile or Profile.described(Ssd.find(device).with_settings(settings or ()))
+    return host_alone_advice(host_advice(known, device=about_host.disk()), about_host, output)
+
+
+@app.command(OLD_FORM, cls=OldCommand, hidden=True)
+@add_options
+def old(
+    device: _Device,
+    run: RunOptions,
+    output: OutputOptions,
+    about_host: BothOptions,
+    asked: SpaceOptions,
+) -> int:
+    """Say what both commands say, as before there were two."""
+    for option in run.given(["closeup", "snapshots"]):
+        raise WorkloadError(f"{option}: found with advise, expected with simulate", "")
+    profile = read_profile(device)
+    host_alone = (
+        profile is not None
+        and about_host.wanted(profile)
+        and not any([asked.targets, asked.utilizations, asked.write_rate, asked.cycles, asked.jobs])
+        and not run.given()
+    )
+    if not output.quiet:
+        command = "host" if host_alone else "space"
+        errors.note(f"`advise DEVICE` is an old form; write `flashwright advise {command} DEVICE`")
+    if profile is not None and host_alone:
+        output.check()
+        return host_alone_advice(host_advice(profile, device=about_host.disk()), about_host, output)
+    return by_runs(device, run, output, about_host, asked)

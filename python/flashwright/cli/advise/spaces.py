@@ -1,0 +1,148 @@
+"""``flashwright advise space``: reservations are played, and the least that meets the targets is found."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from flashwright._core import __version__
+from flashwright.blackbox.hostadvice import HostAdvice
+from flashwright.blackbox.hostfiles import prepare
+from flashwright.blackbox.hosting import host_advice
+from flashwright.blackbox.profile import Profile
+from flashwright.cli.advise.hosts import read_profile, show_host, write
+from flashwright.cli.advise.options import BothOptions, SpaceOptions
+from flashwright.cli.advise.tables import show, unmet
+from flashwright.cli.options import DEFAULT_TRACE, RunOptions
+from flashwright.cli.outputs import ResultOptions
+from flashwright.cli.render import Shown, errors, put_json, put_page
+from flashwright.errors import ConfigError
+from flashwright.life import lifetime
+from flashwright.life.advise import UTILIZATIONS, Advice, Target
+from flashwright.life.advise import advise as find
+from flashwright.run.ssd import Ssd
+from flashwright.support.bars import Bar
+from flashwright.support.core import _core
+from flashwright.support.progress import Progress
+from flashwright.traces.workloads import Workload
+
+__all__ = ["by_runs"]
+
+
+def by_runs(
+    device: str,
+    run: RunOptions,
+    output: ResultOptions,
+    about_host: BothOptions,
+    asked: SpaceOptions,
+) -> int:
+    """Play reservations, show what was found, and give the exit status."""
+    output.check()
+    profile = read_profile(device)
+    host_wanted, disk = about_host.wanted(profile), about_host.disk()
+    jobs, cycles, seeds, write_rate = asked.jobs, asked.cycles, asked.seeds, asked.write_rate
+    if jobs is not None and not 1 <= jobs <= 256:
+        raise ConfigError(f"--jobs: found {jobs}, expected 1 to 256", "")
+    if cycles is not None and cycles < 1:
+        raise ConfigError(f"--cycles: found {cycles}, expected 1 or more", "")
+    targets = [Target.parse(text) for text in asked.targets or []]
+    notes = []
+    if run.workload is None and run.trace is None:
+        notes.append(f"neither --trace nor --workload: playing {DEFAULT_TRACE}")
+    if seeds < 1:
+        raise ConfigError(f"--seeds: found {seeds}, expected 1 or more", "")
+    ssd, source, settings = run.drive(device).settling(), run.source(), run.settings()
+    known = Profile.described(ssd) if profile is None else replace(profile, twin=_plain(ssd))
+    if host_wanted and about_host.write_to is not None:
+        # Before the runs, so that none is in vain.
+        prepare(host_advice(known, device=disk), about_host.write_to, force=about_host.force)
+    rate = None
+    if write_rate is not None:
+        rate = lifetime.parse_rate(write_rate, _core.config_check(ssd.toml)[0], "write_rate")
+    if ssd.config["capacity"]["logical"] != "0 B":
+        notes.append("capacity.logical is left out of the runs: utilization says the size")
+    if not output.quiet:
+        for note in notes:
+            errors.note(note)
+    with Bar(output.bar, "advise", "runs/s") as bar:
+        found = find(
+            ssd,
+            source,
+            utilizations=_utilizations(asked.utilizations),
+            targets=targets,
+            settings=settings,
+            cycles=cycles,
+            write_rate=rate,
+            seeds=seeds,
+            jobs=jobs or os.cpu_count() or 1,
+            progress=lambda done, total: bar.update(Progress("measured", done, total, None, 0)),
+        )
+    hosted = host_advice(known, found, device=disk) if host_wanted else None
+    document = _document(found, run, source.spec if isinstance(source, Workload) else source.path)
+    document["notes"] = notes
+    document["host_advice"] = None if hosted is None else hosted.document()
+    written = write(hosted, about_host)
+    put_json(document, output.json)
+    if found.points:
+        put_page(lambda: _page(found, document, hosted), output)
+        if not output.silent:
+            show(found, document)
+    if hosted is not None and not output.silent:
+        show_host(hosted)
+    if not output.quiet:
+        for path in written:
+            errors.note(f"wrote {path}")
+        for u, why in found.failures.items():
+            errors.note(f"utilization {u:g} left out: {why.splitlines()[0]}")
+    if not found.finished:
+        errors.note(f"interrupted; {len(found.points)} runs were finished")
+        return 130
+    if targets and found.recommended is None:
+        errors.fault(unmet(found))
+        return 1
+    return 1 if any(point.result.violations for point in found.points) else 0
+
+
+def _plain(ssd: Ssd) -> Ssd:
+    return replace(ssd, preconditioning=None)
+
+
+def _utilizations(text: str | None) -> list[float]:
+    if text is None:
+        return list(UTILIZATIONS)
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise ConfigError(
+            f"--utilizations: found {text!r}, expected shares above 0 and below 1",
+            "such as 0.6,0.7,0.8",
+        ) from None
+
+
+def _document(found: Advice, run: RunOptions, workload: str) -> dict[str, Any]:
+    return {
+        "version": __version__,
+        "config": found.points[0].result.json["config"] if found.points else None,
+        "workload": found.points[0].result.json["workload"] if found.points else workload,
+        "precondition": run.precondition or "auto",
+        "seed": run.seed,
+        "targets": [target.text for target in found.targets],
+        "points": [point.figures() for point in found.points],
+        "knee": None if found.knee is None else found.knee.figures(),
+        "knee_rule": "write amplification farthest below the chord, both axes scaled to 0-1 (Kneedle)",
+        "recommended": None if found.recommended is None else found.recommended.figures(),
+        "nearest": [
+            {"target": target.text, "value": value, "utilization": at}
+            for target, value, at in found.nearest
+        ],
+        "undecided": [point.utilization for point in found.undecided],
+        "failures": {f"{u:g}": why for u, why in found.failures.items()},
+    }
+
+
+def _page(found: Advice, document: Mapping[str, Any], hosted: HostAdvice | None) -> Shown:
+    from flashwright.blackbox.hostpages import advice_page
+
+    return advice_page(found, document, hosted)

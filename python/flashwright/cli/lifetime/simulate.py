@@ -1,0 +1,304 @@
+"""``flashwright lifetime simulate`` and ``forecast``: played to the end of life, or until its end can be told."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from flashwright._core import __version__
+from flashwright.cli.lifetime.smart import in_years
+from flashwright.cli.options import (
+    DEFAULT_TRACE,
+    LeftOut,
+    RunOptions,
+    add_options,
+    check_snapshots,
+    refuse_passing,
+)
+from flashwright.cli.outputs import ResultOptions, SavingOptions
+from flashwright.cli.render import errors, page, put_json, put_page, units
+from flashwright.errors import WorkloadError
+from flashwright.life import lifetime as life
+from flashwright.life.pages import decimal
+from flashwright.run.results import RunResult
+from flashwright.run.run import Run, RunInterrupted
+from flashwright.run.ssd import Ssd
+from flashwright.support.bars import Bar
+from flashwright.support.core import _core
+
+__all__ = ["by_forecast", "forecast", "simulate", "to_the_end"]
+
+# The drive's end ends the run, and nobody knows beforehand which request that is.
+_RunOptions = Annotated[RunOptions, LeftOut("requests", "closeup")]
+_Device = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[DEVICE]", help="A bundled drive (`flashwright devices`) or a TOML file."
+    ),
+]
+_Cycles = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N", help="Erases that a block takes; by default DEVICE's wear.pe-cycles-max."
+    ),
+]
+_WriteRate = Annotated[
+    str | None,
+    typer.Option(
+        metavar="RATE", help="For years: 20MB/s, 2TB/day or 0.5dwpd (drive writes a day)."
+    ),
+]
+
+
+@add_options
+def simulate(
+    run: _RunOptions,
+    output: ResultOptions,
+    saving: SavingOptions,
+    device: _Device = None,
+    cycles: _Cycles = None,
+    write_rate: _WriteRate = None,
+) -> int:
+    """Play a workload until the drive can't be written any more, and say what it took."""
+    return to_the_end(run, output, saving, device, cycles, write_rate)
+
+
+@add_options
+def forecast(
+    run: _RunOptions,
+    output: ResultOptions,
+    device: Annotated[
+        str,
+        typer.Argument(
+            metavar="DEVICE", help="A bundled drive (`flashwright devices`) or a TOML file."
+        ),
+    ],
+    cycles: _Cycles = None,
+    write_rate: _WriteRate = None,
+    measure_share: Annotated[
+        float,
+        typer.Option(metavar="SHARE", help="Share of the erase budget to play at least."),
+    ] = 0.1,
+    against_full: Annotated[
+        bool, typer.Option("--against-full", help="Play on to the end and say the error.")
+    ] = False,
+) -> int:
+    """Play a workload until cleaning is steady, and extrapolate to the end of the drive's life."""
+    return by_forecast(run, output, device, cycles, write_rate, measure_share, against_full)
+
+
+def to_the_end(
+    run: RunOptions,
+    output: ResultOptions,
+    saving: SavingOptions,
+    device: str | None,
+    cycles: int | None,
+    write_rate: str | None,
+) -> int:
+    """Play a drive to its end, and give the exit status."""
+    saving.check()
+    output.check(saving.checkpoint)
+    _check_rate(write_rate)
+    made = _begin(run, output, saving, device, cycles)
+    return _to_the_end(made, output, _rate(write_rate, made), saving)
+
+
+def by_forecast(
+    run: RunOptions,
+    output: ResultOptions,
+    device: str | None,
+    cycles: int | None,
+    write_rate: str | None,
+    share: float,
+    against_full: bool,
+) -> int:
+    """Play a part of a drive's life and extrapolate, and give the exit status."""
+    output.check()
+    _check_rate(write_rate)
+    if not 0 <= share < 1:
+        raise WorkloadError(f"--measure-share: found {share}, expected 0 to below 1", "")
+    made = _begin(run, output, SavingOptions(), device, cycles)
+    return _fast_forward(made, output, _rate(write_rate, made), share, against_full)
+
+
+def _check_rate(text: str | None) -> None:
+    """Refuse what is no rate before a drive is made."""
+    if text is not None:
+        life.parse_rate(text, 1.0, "write_rate")
+
+
+def _rate(text: str | None, made: Run) -> float | None:
+    """Bytes a second of what the host writes."""
+    if text is None:
+        return None
+    return life.parse_rate(text, _core.config_check(made.toml)[0], "write_rate")
+
+
+def _begin(
+    run: RunOptions,
+    output: ResultOptions,
+    saving: SavingOptions,
+    device: str | None,
+    cycles: int | None,
+) -> Run:
+    if saving.resume is not None:
+        made = saving.load([*run.given(), *([] if cycles is None else ["--cycles"])], device)
+        if Ssd(made.toml).config["wear"]["pe-cycles-max"] == 0:
+            raise WorkloadError(
+                f"{saving.resume}: the saved run's drive has no limit of erases, "
+                "expected one of `flashwright lifetime`",
+                "",
+            )
+        return made
+    if device is None:
+        raise WorkloadError(
+            "DEVICE: found nothing, expected a drive",
+            "such as `flashwright lifetime simulate default --cycles 3000`",
+        )
+    check_snapshots(run, output)
+    ssd = run.drive(device)
+    if cycles is not None:
+        ssd = ssd.with_({"wear.pe-cycles-max": cycles})
+    source = run.source()
+    refuse_passing(source, saving)
+    made = life.begin(ssd, source, run.settings())
+    if run.workload is None and run.trace is None and not output.quiet:
+        errors.note(f"neither --trace nor --workload: playing {DEFAULT_TRACE}, again and again")
+    return made
+
+
+def _to_the_end(
+    made: Run,
+    output: ResultOptions,
+    rate: float | None,
+    saving: SavingOptions,
+) -> int:
+    interrupted = False
+    try:
+        with Bar(output.bar, "life", "erases/s") as bar:
+            result = life.play_to_end(
+                made,
+                progress=bar.update,
+                stop_after=saving.stop_after,
+                checkpoint=saving.checkpoint,
+                checkpoint_every=saving.checkpoint_every,
+            )
+    except RunInterrupted as stop:
+        interrupted = True
+        if stop.result is None:
+            errors.note("interrupted before anything was measured")
+            return 130
+        result = stop.result
+    end = life.Endurance.of(result)
+    ended = result.json["ended"] == "worn-out"
+    used = _used(result, end)
+    document = {
+        "version": __version__,
+        "method": "simulated",
+        "ended": result.json["ended"],
+        "budget_used": used,
+        **life.figures(end, rate),
+        "run": result.json,
+    }
+    put_json(document, output.json)
+    put_page(lambda: result, output)
+    if not output.silent:
+        head = "until its end" if ended else f"so far ({units.share(used)} of its erases)"
+        _show(result, end, rate, [("written", head)])
+    if interrupted:
+        errors.note("interrupted; the figures cover what was finished")
+        return 130
+    return 1 if result.violations else 0
+
+
+def _used(result: RunResult, end: life.Endurance) -> float:
+    """Share of the erase budget that is used up."""
+    return float(result.erases_per_block.mean()) / end.cycles
+
+
+def _show(
+    result: RunResult,
+    end: life.Endurance,
+    rate: float | None,
+    head: list[tuple[str, str]],
+) -> None:
+    wear = result.json["wear"]["erases_per_block"]
+    rows = [
+        ("drive", f"{result.json['config']['name']}, {end.cycles:,} erases a block"),
+        ("workload", result.json["workload"]),
+        *head,
+        ("data endurance", f"{decimal(end.host_bytes)} of host writes"),
+        ("drive writes", units.number(end.drive_writes, 1)),
+        ("endurance efficiency", units.number(end.efficiency)),
+        ("write amplification", units.number(result.write_amplification)),
+        (
+            "erases per block",
+            f"{units.count(wear['min'])} to {units.count(wear['max'])}, mean {units.number(wear['mean'], 1)}, "
+            f"stdev {units.number(wear['stdev'], 1)}; {units.count(result.json['wear']['blocks_worn_out'])} worn out",
+        ),
+    ]
+    if rate is not None:
+        rows.append(("life", f"{in_years(end.years(rate))} at {decimal(rate)}/s"))
+    page.console().print(page.grid(rows))
+
+
+def _fast_forward(
+    made: Run, output: ResultOptions, rate: float | None, share: float, against_full: bool
+) -> int:
+    quiet = output.bar
+    try:
+        with Bar(quiet, "life", "erases/s") as bar:
+            found = life.forecast(made, progress=bar.update, share_min=share)
+        result = made.result()
+        assert result is not None
+        full = None
+        if against_full:
+            with Bar(quiet, "to the end", "erases/s") as bar:
+                full = life.Endurance.of(life.play_to_end(made, progress=bar.update))
+    except KeyboardInterrupt:
+        errors.note("interrupted before there was a forecast")
+        return 130
+    if found is None:
+        errors.note(
+            "the drive came to its end before its cleaning was steady: this is no extrapolation"
+        )
+    end = life.Endurance.of(result, None if found is None else found.host_pages)
+    error = None if full is None else end.host_pages / full.host_pages - 1
+    document = {
+        "version": __version__,
+        "method": "simulated" if found is None else "extrapolated",
+        **life.figures(end, rate),
+        "forecast": None if found is None else asdict(found),
+        "full": None if full is None else life.figures(full, rate),
+        "error": error,
+        "run": result.json,
+    }
+    put_json(document, output.json)
+    put_page(lambda: result, output)
+    if not output.silent:
+        head = []
+        if found is not None:
+            steady = "steady" if found.steady else "NOT steady"
+            head = [
+                (
+                    "extrapolated",
+                    f"from {units.share(found.share)} of its erases; cleaning {steady}",
+                ),
+                (
+                    "by",
+                    f"write amplification {units.number(found.write_amplification)}, erases' stdev "
+                    f"{units.number(found.spread, 2)}, its square growing as their mean to the "
+                    f"{units.number(found.growth, 2)}: {units.number(found.unused, 1)} erases a block unused",
+                ),
+            ]
+        if full is not None and error is not None:
+            head.append(
+                (
+                    "played to the end",
+                    f"{decimal(full.host_bytes)}: the forecast is off by {error * 100:+.1f} %",
+                )
+            )
+        _show(result, end, rate, head)
+    return 0

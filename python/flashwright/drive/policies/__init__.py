@@ -1,0 +1,58 @@
+"""Policies written in Python that run inside the native simulator: one class, handed to the run.
+
+A victim policy says which block is cleaned, a placement policy which stream a page goes to, a buffer policy what
+leaves the drive's RAM. Each takes the place of the one that the drive's configuration names; all else stays native. The
+drive's tables come as NumPy arrays, so a choice among hundreds of blocks is a few array operations.
+
+Examples
+--------
+>>> from flashwright import Ssd
+>>> from flashwright.drive.policies import VictimPolicy
+>>> class Greedy(VictimPolicy):
+...     def pick(self, unit):
+...         return unit.blocks[unit.valid.argmin()]
+>>> ssd = Ssd.named("default").with_(blocks_per_plane=64).precondition("random")
+>>> own = ssd.play("uniform", requests=20_000, policies=[Greedy])
+>>> native = ssd.with_(victim="greedy").play("uniform", requests=20_000)
+>>> own.json["digest"] == native.json["digest"]
+True
+>>> own.json["config"]["gc"]["victim"]
+'python:Greedy'
+"""
+
+from __future__ import annotations
+
+from flashwright._core import Buffer, Unit
+
+# The core asks for `_told` here.
+from flashwright.drive.policies.handing import _told as _told
+from flashwright.drive.policies.handing import expect_policies, handed, load, name_of
+from flashwright.drive.policies.kinds import (
+    BufferPolicy,
+    DriveInfo,
+    Given,
+    PlacementPolicy,
+    Policy,
+    RamInfo,
+    Streams,
+    UnitInfo,
+    VictimPolicy,
+)
+
+__all__ = [
+    "Buffer",
+    "BufferPolicy",
+    "DriveInfo",
+    "Given",
+    "PlacementPolicy",
+    "Policy",
+    "RamInfo",
+    "Streams",
+    "Unit",
+    "UnitInfo",
+    "VictimPolicy",
+    "expect_policies",
+    "handed",
+    "load",
+    "name_of",
+]

@@ -1,0 +1,277 @@
+"""Policies from files, and how policies are handed to the core."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import importlib.util
+import inspect
+import json
+import math
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from flashwright.errors import PolicyError
+from flashwright.support.arguments import checked
+
+if TYPE_CHECKING:
+    pass
+from flashwright.drive.policies.kinds import (
+    BufferPolicy,
+    Given,
+    PlacementPolicy,
+    Policy,
+    VictimPolicy,
+)
+
+__all__ = ["expect_policies", "handed", "load", "name_of"]
+
+_KINDS = (VictimPolicy, PlacementPolicy, BufferPolicy)
+
+
+_EXPECTED = "expected a class or an object of VictimPolicy, PlacementPolicy or BufferPolicy"
+
+
+@checked()
+def load(text: str) -> type[Policy]:
+    """The class that ``FILE.py:CLASS`` names. The file is run.
+
+    Parameters
+    ----------
+    text : str
+        The path of a Python file, a colon, and the name of a class in it.
+
+    Returns
+    -------
+    type
+        The class.
+
+    Raises
+    ------
+    PolicyError
+        If there is no such file or class, or the file can't be run.
+
+    Examples
+    --------
+    >>> load("mine.py:Greedy")
+    Traceback (most recent call last):
+    ...
+    flashwright.errors.PolicyError: mine.py: no such file or directory
+    """
+    path, colon, name = text.rpartition(":")
+    if not colon or not path or not name:
+        raise PolicyError(
+            f"policy: found {text!r}, expected FILE.py:CLASS",
+            "such as mine.py:CostBenefit",
+            parameters=["policy"],
+        )
+    module = _module(Path(path))
+    found = getattr(module, name, None)
+    if not (isinstance(found, type) and issubclass(found, Policy)):
+        known = [
+            each
+            for each, value in vars(module).items()
+            if isinstance(value, type)
+            and issubclass(value, Policy)
+            and value.__module__ == module.__name__
+        ]
+        raise PolicyError(
+            f"{path}: found no policy {name}, expected {' or '.join(known) or 'a class of a policy'}"
+        )
+    return found
+
+
+def _module(path: Path) -> ModuleType:
+    try:
+        path.read_bytes()
+    except OSError as error:
+        raise PolicyError(f"{path}: {(error.strerror or str(error)).lower()}", "") from None
+    name = f"flashwright_policy_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise PolicyError(f"{path}: found no Python file, expected one that ends in .py")
+    module = importlib.util.module_from_spec(spec)
+    # What looks for a class's source looks here.
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[name]
+        raise PolicyError(f"{path}: {_told(error)}") from error
+    return module
+
+
+def name_of(policy: Given) -> str:
+    """What results and messages call a policy.
+
+    Examples
+    --------
+    >>> name_of(VictimPolicy)
+    'python:VictimPolicy'
+    """
+    return f"python:{_class(policy).__name__}"
+
+
+def expect_policies(policies: Sequence[Given]) -> None:
+    """Refuse what is no policy, and two for the same thing.
+
+    Raises
+    ------
+    PolicyError
+        With the first that does not fit.
+
+    Examples
+    --------
+    >>> expect_policies([PlacementPolicy])
+    Traceback (most recent call last):
+    ...
+    flashwright.errors.PolicyError: python:PlacementPolicy: found no method host, expected one
+    """
+    if not isinstance(policies, Sequence):
+        raise PolicyError(
+            f"policies: found {policies!r} by itself, expected a list",
+            "such as policies=[CostBenefit]",
+        )
+    known: dict[str, Given] = {}
+    for policy in policies:
+        if not (
+            isinstance(policy, _KINDS) or (isinstance(policy, type) and issubclass(policy, _KINDS))
+        ):
+            raise PolicyError(f"policies: found {policy!r}, {_EXPECTED}")
+        _check(policy)
+        if policy.key in known:
+            raise PolicyError(
+                f"policies: found {name_of(known[policy.key])} and {name_of(policy)}, expected one for {policy.key}"
+            )
+        known[policy.key] = policy
+
+
+def _class(policy: Given) -> type[Policy]:
+    return policy if isinstance(policy, type) else type(policy)
+
+
+def _check(policy: Given) -> None:
+    made = _class(policy)
+    base = next(kind for kind in _KINDS if issubclass(made, kind))
+    if getattr(made, made._asks) is getattr(base, made._asks):
+        raise PolicyError(f"{name_of(policy)}: found no method {made._asks}, expected one")
+    streams = getattr(policy, "streams", 1)
+    if isinstance(streams, bool) or not isinstance(streams, int) or not 1 <= streams <= 64:
+        raise PolicyError(f"{name_of(policy)}: streams: found {streams!r}, expected 1 to 64")
+    by = getattr(policy, "by", "block")
+    if by not in ("block", "page"):
+        raise PolicyError(f"{name_of(policy)}: by: found {by!r}, expected 'block' or 'page'")
+    if by == "page" and getattr(policy, "padding", False):
+        raise PolicyError(
+            f"{name_of(policy)}: padding: found with by = 'page', expected by = 'block'"
+        )
+
+
+@dataclass(frozen=True)
+class _Handed:
+    """A policy as the core takes it."""
+
+    key: str
+    name: str
+    make: Callable[[int, dict[str, int]], Policy]
+    about: str
+    streams: int
+    moves: bool
+    by_block: bool
+    keeps_reads: bool
+    reads_are_uses: bool
+    padding: bool
+
+
+def handed(policies: Sequence[Given]) -> list[_Handed]:
+    """The policies of a run as the core takes them."""
+    expect_policies(policies)
+    return [
+        _Handed(
+            key=policy.key,
+            name=name_of(policy),
+            make=_maker(policy),
+            about=json.dumps(_about(policy)),
+            streams=getattr(policy, "streams", 1),
+            moves=getattr(_class(policy), "moved", None) is not PlacementPolicy.moved,
+            by_block=getattr(policy, "by", "block") == "block",
+            keeps_reads=bool(getattr(policy, "keeps_reads", False)),
+            reads_are_uses=bool(getattr(policy, "reads_are_uses", False)),
+            padding=bool(getattr(policy, "padding", False)),
+        )
+        for policy in policies
+    ]
+
+
+def _maker(policy: Given) -> Callable[[int, dict[str, int]], Policy]:
+    def make(seed: int, about: dict[str, int]) -> Policy:
+        instance: Any = policy() if isinstance(policy, type) else copy.deepcopy(policy)
+        import numpy as np
+
+        instance.rng = np.random.default_rng(seed)
+        instance.begin(policy._info(**about))
+        made: Policy = instance
+        return made
+
+    return make
+
+
+def _about(policy: Given) -> dict[str, object]:
+    """What a result tells of a policy, so that a reader knows what ran."""
+    made = _class(policy)
+    file, digest = _source(made)
+    settings = {} if isinstance(policy, type) else vars(policy)
+    plain = (bool, int, float, str, type(None))
+    return {
+        "key": policy.key,
+        "name": name_of(policy),
+        "module": made.__module__,
+        "class": made.__qualname__,
+        "file": file,
+        "source_sha256": digest,
+        "settings": {
+            key: value if isinstance(value, plain) and _is_json(value) else _as_text(value)
+            for key, value in settings.items()
+        },
+    }
+
+
+def _is_json(value: object) -> bool:
+    """Whether JSON has a plain value: it has no infinity."""
+    return not isinstance(value, float) or math.isfinite(value)
+
+
+def _as_text(value: object) -> str:
+    return str(value) if isinstance(value, float) else f"<{type(value).__name__}>"
+
+
+def _source(made: type) -> tuple[str | None, str | None]:
+    """The name of the file that holds a class, and the digest of it; of the class's own text where there is no file."""
+    try:
+        path = Path(inspect.getsourcefile(made) or "")
+        if path.is_file():
+            return path.name, hashlib.sha256(path.read_bytes()).hexdigest()
+        return None, hashlib.sha256(inspect.getsource(made).encode()).hexdigest()
+    except (OSError, TypeError):
+        return None, None
+
+
+_LIBRARIES = ("site-packages", "<frozen", str(Path(__file__).parents[2]))
+
+
+def _told(error: BaseException) -> str:
+    """What was raised, and where in the user's file, in a line."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if not any(part in frame.filename for part in _LIBRARIES)]
+    lines = str(error).splitlines()
+    what = type(error).__name__ + (f": {lines[0]}" if lines else "")
+    if isinstance(error, SyntaxError) and error.lineno is not None:
+        return f"{what} (line {error.lineno})"
+    for frame in (own or list(frames))[-1:]:
+        what += f" ({Path(frame.filename).name}, line {frame.lineno})"
+    return what
