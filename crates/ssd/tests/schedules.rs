@@ -167,7 +167,7 @@ fn what_does_not_go_with_a_schedule_is_refused() {
     let low = refusal(&["gc.schedule=throttled", "gc.throttled.start-blocks=2"]);
     assert!(low.contains("gc.throttled.start-blocks: found 2, expected more than"), "{low}");
     let high = refusal(&["gc.schedule=rate-limited", "gc.rate-limited.start-blocks=9"]);
-    assert!(high.contains("gc.rate-limited.start-blocks: found 9, but a plane"), "{high}");
+    assert!(high.contains("gc.rate-limited.start-blocks: found 9, but a full plane"), "{high}");
     let marks = refusal(&["gc.schedule=background", "gc.background.start-blocks=5", "gc.background.stop-blocks=4"]);
     assert!(marks.contains("gc.background.stop-blocks: found 4"), "{marks}");
     assert!(Config::default().with_settings(&["gc.schedule=\"sometimes\""]).is_err());
