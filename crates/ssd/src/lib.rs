@@ -10,7 +10,7 @@
 mod budgets;
 mod controller;
 mod data;
-mod engine;
+pub mod engine;
 mod ssd;
 
 pub use controller::{Controller, ControllerFigures};

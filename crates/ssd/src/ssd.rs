@@ -1,7 +1,7 @@
 //! The drive behind the block-device seam.
 
 use crate::data::RequestData;
-use crate::engine::{BusyTimes, Parallel};
+use crate::engine::{BusyTimes, Observer as _, ObserverOfDrive, OrderOfDrive, Parallel, Serial, Work};
 use flashwright_block::{
     Ahead, BlockDevice, Bounds, Bytes, Completion, DeviceInfo, DriverQueue, HoldsData, IoError, Nanos, Request,
     RequestKind, SECTOR_BYTES, Seed, Tag, Waiting, below,
@@ -9,7 +9,8 @@ use flashwright_block::{
 use flashwright_config::{Config, ConfigError, DriveConfig, PartialPages, QueueDepth, SettingError, TimingModel};
 use flashwright_ftl::schemes::{Reserve, SchemeContext};
 use flashwright_ftl::{
-    FaultCell, Flash, Foreign, Ftl, Keeps, LpnRun, OpKind, OutOfSpace, Scheme, SchemeFigures, SchemeName, Violation,
+    FaultCell, Flash, Foreign, Ftl, Keeps, LpnRun, OP_KINDS, OpKind, OutOfSpace, Scheme, SchemeFigures, SchemeName,
+    Violation,
 };
 use flashwright_nand::{BlockId, Geometry, Lpn, Nand};
 use flashwright_ram::{MakeManager, Ram, RamDrive, RamFigures};
@@ -46,7 +47,6 @@ pub struct Ssd {
     clock: Clock,
     now: u64,
     tag: u64,
-    busy: u64,
     /// Requests that have ended and wait to be fetched.
     ready: VecDeque<Flight>,
     /// Why requests in flight or ready have failed, by their tags.
@@ -108,14 +108,10 @@ struct Outcome {
 #[allow(clippy::large_enum_variant)] // one a drive
 enum Clock {
     None,
-    /// Time of one operation by [`OpKind`], and when the drive is free.
     Serial {
-        alone: [u64; 4],
-        /// Time that the RAM adds to a request.
-        latency: u64,
-        /// What a read of pages without data lasts at least, before that.
+        engine: Serial<ObserverOfDrive>,
+        /// What a read of pages without data lasts at least.
         unmapped_read: u64,
-        free_at: u64,
     },
     Parallel(ParallelClock),
 }
@@ -123,7 +119,7 @@ enum Clock {
 /// The engine with the requests in flight and the driver's queue before it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct ParallelClock {
-    engine: Parallel,
+    engine: Parallel<OrderOfDrive, ObserverOfDrive>,
     flights: Vec<Flight>,
     /// Places of requests in flight, and the requests that wait for one.
     queue: DriverQueue,
@@ -197,7 +193,12 @@ impl Ssd {
         let (geometry, logical_pages, order) = (config.layout(), config.logical_pages(), config.geometry.program_order);
         let limit = crate::budgets::limit(&config.wear, geometry.blocks(), seed);
         let nand = Nand::new(geometry, order, limit, &factory_bad(config, &geometry, seed));
-        let logging = config.timing.model == TimingModel::Parallel;
+        let (die_order, observer) = (OrderOfDrive::default(), ObserverOfDrive::default());
+        let logging = match config.timing.model {
+            TimingModel::None => false,
+            TimingModel::Serial => observer.listens(),
+            TimingModel::Parallel => true,
+        };
         let mut flash = Flash::new(nand, logical_pages, logging, keeps);
         let context = SchemeContext {
             logical_pages,
@@ -258,7 +259,7 @@ impl Ssd {
         })?;
         let sectors_per_page = geometry.page_size().0 / SECTOR_BYTES;
         Ok(Self {
-            clock: Clock::new(config, &geometry, ram.is_some()),
+            clock: Clock::new(config, &geometry, ram.is_some(), die_order, observer),
             config: config.clone(),
             cautions,
             reserve,
@@ -271,7 +272,6 @@ impl Ssd {
             page_shift: sectors_per_page.is_power_of_two().then(|| sectors_per_page.trailing_zeros()),
             now: 0,
             tag: 0,
-            busy: 0,
             ready: VecDeque::new(),
             failed: Vec::new(),
             policy_fault: (!policies.is_empty()).then(|| policies.ftl.fault.clone()),
@@ -359,7 +359,7 @@ impl Ssd {
     pub fn busy_times(&self) -> BusyTimes {
         match &self.clock {
             Clock::None => BusyTimes::default(),
-            Clock::Serial { .. } => BusyTimes { dies: vec![Nanos(self.busy)], channels: Vec::new() },
+            Clock::Serial { engine, .. } => BusyTimes { dies: vec![engine.busy()], channels: Vec::new() },
             Clock::Parallel(clock) => clock.engine.busy(),
         }
     }
@@ -560,24 +560,18 @@ impl Ssd {
             self.failed.push((Tag(tag), error));
         }
         let after = self.flash.counters().totals();
-        let mut did = [0; 4];
+        let mut did = [0; OP_KINDS];
         for kind in 0..did.len() {
             did[kind] = after[kind] - before[kind];
         }
         let (mut start, mut end) = (start, start);
         let reads_unmapped = self.flash.counters().reads_unmapped > unmapped_before;
-        if let Clock::Serial { alone, latency, unmapped_read, free_at } = &mut self.clock {
-            let time_of = |from: &[u64; 4], to: &[u64; 4]| -> u64 {
-                (0..4).map(|kind| (to[kind] - from[kind]) * alone[kind]).sum()
-            };
-            let awaited = self.flash.background().map_or(after, |(_, totals)| totals);
-            let work = time_of(&before, &after);
+        if let Clock::Serial { engine, unmapped_read } = &mut self.clock {
+            let log = self.flash.log();
+            let (background_at, awaited) = self.flash.background().unwrap_or((log.len(), after));
+            let work = Work { totals: [before, awaited, after], log, background_at };
             let least = if reads_unmapped { *unmapped_read } else { 0 };
-            let service = *latency + time_of(&before, &awaited).max(least);
-            start = start.max(*free_at);
-            end = start + service;
-            *free_at = end + time_of(&awaited, &after);
-            self.busy += work;
+            (start, end) = engine.serve(start, least, tag, work, self.flash.geometry());
         }
         let (flash_ops, erases) = (saturating_u32(did.iter().sum()), saturating_u32(did[OpKind::Erase as usize]));
         Outcome { start: Nanos(start), end: Nanos(end), flash_ops, erases, reads_unmapped }
@@ -833,20 +827,23 @@ impl ParallelClock {
 }
 
 impl Clock {
-    fn new(config: &DriveConfig, geometry: &Geometry, has_ram: bool) -> Self {
+    fn new(
+        config: &DriveConfig,
+        geometry: &Geometry,
+        has_ram: bool,
+        order: OrderOfDrive,
+        observer: ObserverOfDrive,
+    ) -> Self {
         let timing = &config.timing;
         let times = config.times();
         let latency = if has_ram { config.ram.latency.0 } else { 0 };
         match timing.model {
             TimingModel::None => Self::None,
-            TimingModel::Serial => Self::Serial {
-                alone: [OpKind::Read, OpKind::Program, OpKind::Erase, OpKind::OobRead].map(|kind| times.alone(kind)),
-                latency,
-                unmapped_read: timing.unmapped_read.0,
-                free_at: 0,
-            },
+            TimingModel::Serial => {
+                Self::Serial { engine: Serial::new(&times, latency, observer), unmapped_read: timing.unmapped_read.0 }
+            }
             TimingModel::Parallel => Self::Parallel(ParallelClock {
-                engine: Parallel::new(geometry, times, latency),
+                engine: Parallel::new(geometry, times, latency, order, observer),
                 flights: Vec::new(),
                 queue: DriverQueue::new(config.host.queue_depth.requests()),
                 unmapped_read: timing.unmapped_read.0,
