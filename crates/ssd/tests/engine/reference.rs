@@ -238,9 +238,9 @@ impl<'a> Reference<'a> {
         let (die, sequence) = (die_of(op.ppn.0), self.last_of_entry.len());
         // An operation of an earlier request counts if it is on the same die.
         let awaited = (op.after > 0)
-            .then(|| sequence.checked_sub(usize::from(op.after)).and_then(|awaited| self.last_of_entry[awaited]))
+            .then(|| sequence.checked_sub(op.after as usize).and_then(|awaited| self.last_of_entry[awaited]))
             .flatten()
-            .filter(|awaited| usize::from(op.after) <= at || self.operations[*awaited].die == die);
+            .filter(|awaited| op.after as usize <= at || self.operations[*awaited].die == die);
         for part in 0..(2 * op.copies).max(1) {
             let copies = op.copies > 0;
             let kind = if copies && part % 2 == 0 { OpKind::Read } else { op.kind };

@@ -22,7 +22,7 @@ pub(super) struct Pending {
     pub block: u32,
     /// How many operations of its request lie between it and the one that it waits for, on the same die, plus 1; 0 if
     /// there is none.
-    pub behind: u16,
+    pub behind: u32,
 }
 
 impl Pending {

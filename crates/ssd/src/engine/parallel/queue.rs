@@ -158,10 +158,10 @@ impl Cells {
         // What was issued before needs no cell: on the same die the queue serves, on others nothing may wait for it.
         for at in 1..ops.len() {
             let op = &ops[at];
-            if op.after == 0 || usize::from(op.after) > at {
+            if op.after == 0 || op.after as usize > at {
                 continue;
             }
-            let before = at - usize::from(op.after);
+            let before = at - op.after as usize;
             if geometry.die_of(ops[before].ppn) == geometry.die_of(op.ppn) {
                 continue;
             }
@@ -197,7 +197,7 @@ impl Cells {
     /// cell, even if that operation has one for other dies: it was not counted among the cell's waiters.
     #[inline(always)]
     pub fn of(&self, at: usize, ops: &[FlashOp], geometry: &Geometry) -> (u32, u32) {
-        let before = at.checked_sub(usize::from(ops[at].after)).unwrap_or(at);
+        let before = at.checked_sub(ops[at].after as usize).unwrap_or(at);
         let same_die = geometry.die_of(ops[before].ppn) == geometry.die_of(ops[at].ppn);
         (if same_die { NONE } else { self.of[before] }, self.of[at])
     }
