@@ -92,7 +92,7 @@ fn random_ops(rng: &mut Rng, geometry: &Geometry) -> Vec<FlashOp> {
                 ppn: Ppn(draw(rng, geometry.dies()) * per_die + draw(rng, 3) * pages + page),
                 kind,
                 cause: if chance(rng, 0.5) { CAUSE[0] } else { *pick(rng, &CAUSE) },
-                after: u32::try_from(after).unwrap(),
+                after,
                 copies,
             }
         })
