@@ -208,7 +208,7 @@ def test_processes_that_can_not_start_are_said(
     monkeypatch.setattr(sys, "path", [])
     with pytest.raises(SweepError, match="5 processes died before their first point"):
         compute([double(1)], Store(tmp_path), workers=1)
-    with pytest.raises(SweepError, match="jobs: found 0"):
+    with pytest.raises(SweepError, match="workers: found 0"):
         compute([double(1)], Store(tmp_path), workers=0)
 
 

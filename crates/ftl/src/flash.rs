@@ -17,7 +17,7 @@ pub struct FlashOp {
     /// Its cause.
     pub cause: Cause,
     /// The distance in the log back to the entry whose end this one must await; 0 for none.
-    pub after: u16,
+    pub after: u32,
     /// 0 for a single operation. Else the entry stands for this many page copies, each a read and then a program, one
     /// after the other on the die of `ppn`; `kind` is then [`OpKind::Program`].
     pub copies: u32,
@@ -52,7 +52,7 @@ pub struct Flash {
     #[serde(skip)]
     log: Vec<FlashOp>,
     #[serde(skip)]
-    next_after: u16,
+    next_after: u32,
     /// The position in the log where background work begins, which the request does not wait for, and the totals of the
     /// counters there.
     #[serde(skip)]
@@ -423,7 +423,7 @@ impl Flash {
 
     /// Makes the next operation wait for the end of the one `distance` operations before it.
     #[inline]
-    pub fn next_waits_for(&mut self, distance: u16) {
+    pub fn next_waits_for(&mut self, distance: u32) {
         self.next_after = distance;
     }
 
@@ -434,13 +434,11 @@ impl Flash {
         u32::try_from(self.log.len()).expect("a request's operations fit 32 bits")
     }
 
-    /// Makes the next operation wait for the end of the marked one; mark 0 for none. If the marked one is more than
-    /// 65,535 operations back, it waits for the one at that distance instead.
+    /// Makes the next operation wait for the end of the marked one; mark 0 for none.
     #[inline(always)]
     pub fn next_waits_for_mark(&mut self, mark: u32) {
         if mark > 0 {
-            let distance = self.log.len() + 1 - mark as usize;
-            self.next_after = u16::try_from(distance).unwrap_or(u16::MAX);
+            self.next_after = self.mark() + 1 - mark;
         }
     }
 

@@ -19,7 +19,7 @@ fn flash(logging: bool) -> Flash {
     flash
 }
 
-fn log(flash: &Flash) -> Vec<(u32, OpKind, u16)> {
+fn log(flash: &Flash) -> Vec<(u32, OpKind, u32)> {
     flash.log().iter().map(|op| (op.ppn.0, op.kind, op.after)).collect()
 }
 
@@ -76,6 +76,20 @@ fn a_dependency_named_by_the_scheme_holds_for_one_operation() {
     use OpKind::{Erase, OobRead, Program, Read};
     assert_eq!(log(&flash), [(0, Read, 0), (1, OobRead, 0), (16, Program, 2), (28, Erase, 0)]);
     assert_eq!(flash.counters().get(Erase, Cause::Merge), 1);
+}
+
+/// A request of a large transfer can lie further back than 16 bits count.
+#[test]
+fn a_dependency_holds_however_far_back_it_lies() {
+    let mut flash = flash(true);
+    flash.read_internal(Ppn(0), Cause::Translation);
+    let mark = flash.mark();
+    for _ in 0..70_000 {
+        flash.read_oob(Ppn(1), Cause::Host);
+    }
+    flash.next_waits_for_mark(mark);
+    flash.program(Ppn(16), Lpn(9), Cause::Host);
+    assert_eq!(flash.log().last().unwrap().after, 70_001);
 }
 
 #[test]

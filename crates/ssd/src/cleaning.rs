@@ -126,11 +126,9 @@ impl Ssd {
         }
         match &mut self.clock {
             Clock::None => {}
-            Clock::Serial { alone, free_at, .. } => {
+            Clock::Serial { engine, .. } => {
                 let after = self.flash.counters().totals();
-                let time: u64 = (0..4).map(|kind| (after[kind] - before[kind]) * alone[kind]).sum();
-                *free_at = (*free_at).max(at) + time;
-                self.busy += time;
+                engine.work(at, [&before, &after], self.flash.log(), self.flash.geometry());
             }
             Clock::Parallel(clock) => {
                 let slot = clock.engine.issue(at, 0, self.flash.log(), self.flash.geometry());
@@ -191,7 +189,8 @@ impl Ssd {
         while worked {
             worked = false;
             for plane in (0..planes).map(PlaneId) {
-                let Clock::Serial { free_at, .. } = self.clock else { return };
+                let Clock::Serial { engine, .. } = &self.clock else { return };
+                let free_at = engine.free_at();
                 if free_at >= start {
                     return;
                 }

@@ -11,7 +11,7 @@ mod budgets;
 mod cleaning;
 mod controller;
 mod data;
-mod engine;
+pub mod engine;
 mod ssd;
 
 pub use controller::{Controller, ControllerFigures};

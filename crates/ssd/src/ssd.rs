@@ -2,7 +2,7 @@
 
 use crate::cleaning::AheadOfNeed;
 use crate::data::RequestData;
-use crate::engine::{BusyTimes, Parallel};
+use crate::engine::{BusyTimes, Observer as _, ObserverOfDrive, OrderOfDrive, Parallel, Serial, Work};
 use flashwright_block::{
     Ahead, BlockDevice, Bounds, Bytes, Completion, DeviceInfo, DriverQueue, HoldsData, IoError, Nanos, Request,
     RequestKind, SECTOR_BYTES, Seed, Tag, Waiting, below,
@@ -10,7 +10,8 @@ use flashwright_block::{
 use flashwright_config::{Config, ConfigError, DriveConfig, PartialPages, QueueDepth, SettingError, TimingModel};
 use flashwright_ftl::schemes::{Reserve, SchemeContext};
 use flashwright_ftl::{
-    FaultCell, Flash, Foreign, Ftl, Keeps, LpnRun, OpKind, OutOfSpace, Scheme, SchemeFigures, SchemeName, Violation,
+    FaultCell, Flash, Foreign, Ftl, Keeps, LpnRun, OP_KINDS, OpKind, OutOfSpace, Scheme, SchemeFigures, SchemeName,
+    Violation,
 };
 use flashwright_nand::{BlockId, Geometry, Lpn, Nand};
 use flashwright_ram::{MakeManager, Ram, RamDrive, RamFigures};
@@ -47,7 +48,6 @@ pub struct Ssd {
     pub(crate) clock: Clock,
     now: u64,
     tag: u64,
-    pub(crate) busy: u64,
     /// Cleaning ahead of need, if the schedule has any.
     pub(crate) ahead: Option<Box<AheadOfNeed>>,
     /// Requests that have ended and wait to be fetched.
@@ -113,14 +113,10 @@ struct Outcome {
 #[allow(clippy::large_enum_variant)] // one a drive
 pub(crate) enum Clock {
     None,
-    /// Time of one operation by [`OpKind`], and when the drive is free.
     Serial {
-        alone: [u64; 4],
-        /// Time that the RAM adds to a request.
-        latency: u64,
-        /// What a read of pages without data lasts at least, before that.
+        engine: Serial<ObserverOfDrive>,
+        /// What a read of pages without data lasts at least.
         unmapped_read: u64,
-        free_at: u64,
     },
     Parallel(ParallelClock),
 }
@@ -128,7 +124,7 @@ pub(crate) enum Clock {
 /// The engine with the requests in flight and the driver's queue before it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ParallelClock {
-    pub(crate) engine: Parallel,
+    pub(crate) engine: Parallel<OrderOfDrive, ObserverOfDrive>,
     flights: Vec<Flight>,
     /// Places of requests in flight, and the requests that wait for one.
     queue: DriverQueue,
@@ -207,7 +203,12 @@ impl Ssd {
         let (geometry, logical_pages, order) = (config.layout(), config.logical_pages(), config.geometry.program_order);
         let limit = crate::budgets::limit(&config.wear, geometry.blocks(), seed);
         let nand = Nand::new(geometry, order, limit, &factory_bad(config, &geometry, seed));
-        let logging = config.timing.model == TimingModel::Parallel;
+        let (die_order, observer) = (OrderOfDrive::default(), ObserverOfDrive::default());
+        let logging = match config.timing.model {
+            TimingModel::None => false,
+            TimingModel::Serial => observer.listens(),
+            TimingModel::Parallel => true,
+        };
         let mut flash = Flash::new(nand, logical_pages, logging, keeps);
         let context = SchemeContext {
             logical_pages,
@@ -269,7 +270,7 @@ impl Ssd {
         })?;
         let sectors_per_page = geometry.page_size().0 / SECTOR_BYTES;
         Ok(Self {
-            clock: Clock::new(config, &geometry, ram.is_some()),
+            clock: Clock::new(config, &geometry, ram.is_some(), die_order, observer),
             config: config.clone(),
             cautions,
             reserve,
@@ -282,7 +283,6 @@ impl Ssd {
             page_shift: sectors_per_page.is_power_of_two().then(|| sectors_per_page.trailing_zeros()),
             now: 0,
             tag: 0,
-            busy: 0,
             ahead: AheadOfNeed::new(config, geometry.planes()),
             ready: VecDeque::new(),
             failed: Vec::new(),
@@ -371,7 +371,7 @@ impl Ssd {
     pub fn busy_times(&self) -> BusyTimes {
         match &self.clock {
             Clock::None => BusyTimes::default(),
-            Clock::Serial { .. } => BusyTimes { dies: vec![Nanos(self.busy)], channels: Vec::new() },
+            Clock::Serial { engine, .. } => BusyTimes { dies: vec![engine.busy()], channels: Vec::new() },
             Clock::Parallel(clock) => clock.engine.busy(),
         }
     }
@@ -575,24 +575,18 @@ impl Ssd {
             self.failed.push((Tag(tag), error));
         }
         let after = self.flash.counters().totals();
-        let mut did = [0; 4];
+        let mut did = [0; OP_KINDS];
         for kind in 0..did.len() {
             did[kind] = after[kind] - before[kind];
         }
         let (mut start, mut end) = (start, start);
         let reads_unmapped = self.flash.counters().reads_unmapped > unmapped_before;
-        if let Clock::Serial { alone, latency, unmapped_read, free_at } = &mut self.clock {
-            let time_of = |from: &[u64; 4], to: &[u64; 4]| -> u64 {
-                (0..4).map(|kind| (to[kind] - from[kind]) * alone[kind]).sum()
-            };
-            let awaited = self.flash.background().map_or(after, |(_, totals)| totals);
-            let work = time_of(&before, &after);
+        if let Clock::Serial { engine, unmapped_read } = &mut self.clock {
+            let log = self.flash.log();
+            let (background_at, awaited) = self.flash.background().unwrap_or((log.len(), after));
+            let work = Work { totals: [before, awaited, after], log, background_at };
             let least = if reads_unmapped { *unmapped_read } else { 0 };
-            let service = *latency + time_of(&before, &awaited).max(least);
-            start = start.max(*free_at);
-            end = start + service;
-            *free_at = end + time_of(&awaited, &after);
-            self.busy += work;
+            (start, end) = engine.serve(start, least, tag, work, self.flash.geometry());
         }
         let (flash_ops, erases) = (saturating_u32(did.iter().sum()), saturating_u32(did[OpKind::Erase as usize]));
         let delay = if self.ahead.is_some() { self.note_written() } else { 0 };
@@ -865,20 +859,23 @@ impl ParallelClock {
 }
 
 impl Clock {
-    fn new(config: &DriveConfig, geometry: &Geometry, has_ram: bool) -> Self {
+    fn new(
+        config: &DriveConfig,
+        geometry: &Geometry,
+        has_ram: bool,
+        order: OrderOfDrive,
+        observer: ObserverOfDrive,
+    ) -> Self {
         let timing = &config.timing;
         let times = config.times();
         let latency = if has_ram { config.ram.latency.0 } else { 0 };
         match timing.model {
             TimingModel::None => Self::None,
-            TimingModel::Serial => Self::Serial {
-                alone: [OpKind::Read, OpKind::Program, OpKind::Erase, OpKind::OobRead].map(|kind| times.alone(kind)),
-                latency,
-                unmapped_read: timing.unmapped_read.0,
-                free_at: 0,
-            },
+            TimingModel::Serial => {
+                Self::Serial { engine: Serial::new(&times, latency, observer), unmapped_read: timing.unmapped_read.0 }
+            }
             TimingModel::Parallel => Self::Parallel(ParallelClock {
-                engine: Parallel::new(geometry, times, latency),
+                engine: Parallel::new(geometry, times, latency, order, observer),
                 flights: Vec::new(),
                 queue: DriverQueue::new(config.host.queue_depth.requests()),
                 unmapped_read: timing.unmapped_read.0,

@@ -118,7 +118,7 @@ def panel_of(option: str) -> str:
     Examples
     --------
     >>> panel_of("--trace"), panel_of("--unheard-of")
-    ('What is played', 'More')
+    ('Workload', 'More')
     """
     return next((panel for panel, options in PANELS.items() if option in options), _OTHERS)
 

@@ -1,11 +1,55 @@
-//! When things happen. The translation layer decides what; an engine lays the operations out in time.
+//! Timing engines. The translation layer decides what happens; an engine decides when.
+//!
+//! - [`Parallel`]: channels and dies work side by side (`timing.model = "parallel"`).
+//! - [`Serial`]: one operation at a time (`timing.model = "serial"`).
+//!
+//! Under `timing.model = "none"` no time passes, so there is no engine.
+//!
+//! Three seams, each with a default that costs nothing:
+//!
+//! - [`OpClass`]: on whose behalf an operation runs.
+//! - [`DieOrder`]: which operation a die takes next. [`Fifo`] is the default.
+//! - [`Observer`]: receives the start and end of each operation. `()` is the default.
+//!
+//! ```
+//! use flashwright_block::Bytes;
+//! use flashwright_config::Times;
+//! use flashwright_ftl::{Cause, FlashOp, OpKind};
+//! use flashwright_nand::{Geometry, Ppn};
+//! use flashwright_ssd::engine::{EndedOp, Fifo, OpClass, Parallel};
+//!
+//! // One die: 50 ns to read, 200 ns to program, 700 ns to erase; 100 ns to transfer a page.
+//! let geometry = Geometry::new(1, 1, 1, 4, 4, Bytes(4096));
+//! let times = Times { command: 0, pipelined: true, array: [50, 200, 700, 50], transfer: [100, 100, 0, 10] };
+//! let mut engine = Parallel::new(&geometry, times, 0, Fifo, Vec::<EndedOp>::new());
+//! let copies = FlashOp { ppn: Ppn(4), kind: OpKind::Program, cause: Cause::Gc, after: 0, copies: 2 };
+//! let request = engine.issue(1000, 0, &[copies], &geometry);
+//! // A copy reads (50 + 100) and programs (100 + 200).
+//! assert_eq!(engine.next_completion(u64::MAX), Some((request, 1900)));
+//! let ends: Vec<u64> = engine.observer.iter().map(|op| op.end.0).collect();
+//! assert_eq!(ends, [1150, 1450, 1600, 1900]);
+//! assert!(engine.observer.iter().all(|op| op.class == OpClass::Cleaning));
+//! ```
 
+mod class;
+mod observer;
+mod order;
 mod parallel;
+mod serial;
 
-pub(crate) use parallel::Parallel;
+pub use class::OpClass;
+pub use observer::{EndedOp, Observer};
+pub use order::{Candidate, Choice, DieOrder, Fifo};
+pub use parallel::{Parallel, Ready};
+pub use serial::{NO_REQUEST, Serial, Work};
 
 use flashwright_block::Nanos;
 use serde::{Deserialize, Serialize};
+
+/// The order in which the dies of a simulated drive take operations.
+pub(crate) type OrderOfDrive = Fifo;
+/// The observer of operations in a simulated drive.
+pub(crate) type ObserverOfDrive = ();
 
 /// How long each part of the flash was busy.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -99,8 +99,8 @@ pub fn written_out(log: &[FlashOp]) -> Vec<FlashOp> {
     let mut last_of_entry = Vec::new();
     let mut all: Vec<FlashOp> = Vec::new();
     for (entry, op) in log.iter().enumerate() {
-        let awaited = (op.after > 0).then(|| last_of_entry[entry - usize::from(op.after)]);
-        let after = awaited.map_or(0, |awaited: usize| u16::try_from(all.len() - awaited).unwrap());
+        let awaited = (op.after > 0).then(|| last_of_entry[entry - op.after as usize]);
+        let after = awaited.map_or(0, |awaited: usize| u32::try_from(all.len() - awaited).unwrap());
         let single = FlashOp { copies: 0, after, ..*op };
         if op.copies == 0 {
             all.push(single);

@@ -1,248 +1,24 @@
-//! The parallel engine against a twin that is too simple to be wrong, and against what queueing theory says of any engine.
+//! The engines against a reference model that is too simple to be wrong, and against what queueing theory says of any
+//! engine.
 //!
-//! The twin walks from moment to moment over plain lists and looks at everything each time. It is written from the rules:
-//!
-//! * A die serves its operations in order of issue, one at a time from its first phase to its last. An operation that
-//!   depends on another's end waits at the head of its queue.
-//! * Pipelined, the bus is held for commands and transfers only; otherwise for the whole operation.
-//! * A free bus goes to the die that has been ready for it longest, ties to the operation issued earlier.
-//! * The drive takes so many requests at once; the others wait and are taken in order as places get free.
-//!
-//! Both are fed with the same operations, which a second drive that takes everything at once has logged.
+//! Here whole drives are compared: both are fed with the same operations, which a second drive that takes everything at
+//! once has logged. `orders.rs` compares engines without a drive: other orders, and the end of each operation.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout)] // helpers of tests count as library code
+mod orders;
+mod reference;
+mod serial;
 
 use crate::common::*;
 use flashwright_block::{BlockDevice, Nanos, Request, RequestKind, Rng, Seed, chance};
-use flashwright_ftl::{FlashOp, OpKind};
+use flashwright_ftl::OpKind;
 use flashwright_ssd::{DriveConfig, Rate, Ssd};
-use std::collections::{BTreeMap, VecDeque};
-
-// --- the twin ---
-
-/// A stretch of an operation: on the bus or on the die alone.
-#[derive(Clone, Copy, Debug)]
-enum Phase {
-    Bus(u64),
-    Array(u64),
-}
-
-struct Operation {
-    request: usize,
-    die: usize,
-    phases: VecDeque<Phase>,
-    /// Its place in the list of all operations, where it depends on one.
-    depends_on: Option<usize>,
-    end: Option<u64>,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Doing {
-    Nothing,
-    /// Ready for the bus since then.
-    WaitingForBus {
-        operation: usize,
-        since: u64,
-    },
-    Busy {
-        operation: usize,
-        until: u64,
-    },
-}
-
-struct Twin<'a> {
-    config: &'a DriveConfig,
-    requests: &'a [(u64, Vec<FlashOp>)],
-    pages_per_die: u32,
-    operations: Vec<Operation>,
-    queues: Vec<VecDeque<usize>>,
-    doing: Vec<Doing>,
-    took_die: Vec<u64>,
-    die_busy: Vec<u64>,
-    bus_until: Vec<u64>,
-    bus_busy: Vec<u64>,
-    /// The next request to be taken, in order; when each was taken and when it ended.
-    next: usize,
-    start: Vec<Option<u64>>,
-    end: Vec<Option<u64>>,
-}
-
-impl<'a> Twin<'a> {
-    fn new(config: &'a DriveConfig, requests: &'a [(u64, Vec<FlashOp>)]) -> Self {
-        let g = &config.geometry;
-        let (channels, dies) = (g.channels as usize, (g.channels * g.dies_per_channel) as usize);
-        Self {
-            config,
-            requests,
-            pages_per_die: g.planes_per_die * g.blocks_per_plane * g.pages_per_block,
-            operations: Vec::new(),
-            queues: vec![VecDeque::new(); dies],
-            doing: vec![Doing::Nothing; dies],
-            took_die: vec![0; dies],
-            die_busy: vec![0; dies],
-            bus_until: vec![0; channels],
-            bus_busy: vec![0; channels],
-            next: 0,
-            start: vec![None; requests.len()],
-            end: vec![None; requests.len()],
-        }
-    }
-
-    fn phases(&self, kind: OpKind) -> VecDeque<Phase> {
-        let t = &self.config.timing;
-        let spare = self.config.geometry.spare_size.0;
-        let page = self.config.geometry.page_size.0 + if t.transfer_spare { spare } else { 0 };
-        let (command, page, spare) = (t.command.0, t.bus_rate.transfer(page).0, t.bus_rate.transfer(spare).0);
-        let (array, transfer) = match kind {
-            OpKind::Read => (t.read.0, page),
-            OpKind::Program => (t.program.0, page),
-            OpKind::Erase => (t.erase.0, 0),
-            OpKind::OobRead => (t.oob_read.0, spare),
-        };
-        let all = match kind {
-            _ if !t.pipelined => vec![Phase::Bus(command + array + transfer)],
-            OpKind::Program => vec![Phase::Bus(command + transfer), Phase::Array(array)],
-            OpKind::Erase => vec![Phase::Bus(command), Phase::Array(array)],
-            OpKind::Read | OpKind::OobRead => vec![Phase::Bus(command), Phase::Array(array), Phase::Bus(transfer)],
-        };
-        // A command that takes no time needs no bus.
-        let silent = t.pipelined && kind != OpKind::Program && command == 0;
-        all.into_iter().skip(usize::from(silent)).collect()
-    }
-
-    fn channel(&self, die: usize) -> usize {
-        die / self.config.geometry.dies_per_channel as usize
-    }
-
-    fn run(mut self) -> Self {
-        let mut now = 0;
-        loop {
-            // Whatever can happen at this moment happens; buses are given away once nothing else is left to happen.
-            while self.phases_end(now)
-                || self.requests_end(now)
-                || self.requests_are_taken(now)
-                || self.dies_take_operations(now)
-                || self.buses_are_given(now)
-            {}
-            let phase_ends = self.doing.iter().filter_map(|doing| match doing {
-                Doing::Busy { until, .. } => Some(*until),
-                _ => None,
-            });
-            let arrivals = self.requests[self.next..].iter().map(|(arrival, _)| *arrival).take(1);
-            let moments = phase_ends.chain(self.bus_until.iter().copied()).chain(arrivals);
-            match moments.filter(|moment| *moment > now).min() {
-                Some(moment) => now = moment,
-                None => return self,
-            }
-        }
-    }
-
-    fn phases_end(&mut self, now: u64) -> bool {
-        let mut happened = false;
-        for die in 0..self.doing.len() {
-            if let Doing::Busy { operation, until } = self.doing[die]
-                && until == now
-            {
-                self.enter_next_phase(die, operation, now);
-                happened = true;
-            }
-        }
-        happened
-    }
-
-    fn enter_next_phase(&mut self, die: usize, operation: usize, now: u64) {
-        self.doing[die] = match self.operations[operation].phases.front().copied() {
-            Some(Phase::Bus(_)) => Doing::WaitingForBus { operation, since: now },
-            Some(Phase::Array(span)) => {
-                self.operations[operation].phases.pop_front();
-                Doing::Busy { operation, until: now + span }
-            }
-            None => {
-                self.operations[operation].end = Some(now);
-                self.die_busy[die] += now - self.took_die[die];
-                Doing::Nothing
-            }
-        };
-    }
-
-    fn requests_end(&mut self, now: u64) -> bool {
-        let mut happened = false;
-        for request in 0..self.next {
-            let mine = || self.operations.iter().filter(|operation| operation.request == request);
-            if self.end[request].is_none() && mine().all(|operation| operation.end.is_some()) {
-                self.end[request] = Some(now);
-                happened = true;
-            }
-        }
-        happened
-    }
-
-    fn requests_are_taken(&mut self, now: u64) -> bool {
-        let outstanding = (0..self.next).filter(|request| self.end[*request].is_none()).count();
-        let Some((arrival, ops)) = self.requests.get(self.next) else { return false };
-        if *arrival > now || outstanding >= self.config.host.queue_depth.requests() as usize {
-            return false;
-        }
-        let first = self.operations.len();
-        for (at, op) in ops.iter().enumerate() {
-            let die = (op.ppn.0 / self.pages_per_die) as usize;
-            self.queues[die].push_back(first + at);
-            self.operations.push(Operation {
-                request: self.next,
-                die,
-                phases: self.phases(op.kind),
-                depends_on: (op.after > 0).then(|| first + at - usize::from(op.after)),
-                end: None,
-            });
-        }
-        self.start[self.next] = Some(now);
-        self.next += 1;
-        true
-    }
-
-    fn dies_take_operations(&mut self, now: u64) -> bool {
-        let mut happened = false;
-        for die in 0..self.doing.len() {
-            if let (Doing::Nothing, Some(operation)) = (self.doing[die], self.queues[die].front().copied()) {
-                let awaited = self.operations[operation].depends_on;
-                if awaited.is_none_or(|awaited| self.operations[awaited].end.is_some()) {
-                    self.queues[die].pop_front();
-                    self.took_die[die] = now;
-                    self.enter_next_phase(die, operation, now);
-                    happened = true;
-                }
-            }
-        }
-        happened
-    }
-
-    fn buses_are_given(&mut self, now: u64) -> bool {
-        for channel in 0..self.bus_until.len() {
-            let waiting =
-                (0..self.doing.len()).filter(|die| self.channel(*die) == channel).filter_map(|die| {
-                    match self.doing[die] {
-                        Doing::WaitingForBus { operation, since } => Some((since, operation)),
-                        _ => None,
-                    }
-                });
-            if self.bus_until[channel] <= now
-                && let Some((_, operation)) = waiting.min()
-            {
-                let Some(Phase::Bus(span)) = self.operations[operation].phases.pop_front() else { unreachable!() };
-                self.doing[self.operations[operation].die] = Doing::Busy { operation, until: now + span };
-                self.bus_until[channel] = now + span;
-                self.bus_busy[channel] += span;
-                return true;
-            }
-        }
-        false
-    }
-}
+use reference::{Order, Reference};
+use std::collections::BTreeMap;
 
 // --- both side by side ---
 
 /// Times that are multiples of 50 us, so that ties abound, or odd ones.
-fn random_config(rng: &mut Rng) -> DriveConfig {
+pub fn random_config(rng: &mut Rng) -> DriveConfig {
     let (channels, dies, planes) = (1 + draw(rng, 3), 1 + draw(rng, 3), 1 + draw(rng, 2));
     let (blocks, np) = (6 + draw(rng, 8), *pick(rng, &[2, 3, 4, 7]));
     let logical = channels * dies * planes * (blocks - 4) * np * 9 / 10;
@@ -305,7 +81,7 @@ fn random_requests(rng: &mut Rng, ssd: &Ssd, count: usize) -> Vec<Request> {
 }
 
 #[test]
-fn the_engine_agrees_with_its_naive_twin() {
+fn the_drive_agrees_with_the_reference_model() {
     let (mut drives, mut operations, mut across) = (0, 0, 0);
     for seed in 0..400 {
         let mut rng = rng(seed);
@@ -319,9 +95,9 @@ fn the_engine_agrees_with_its_naive_twin() {
         let mut logged = Vec::new();
         for request in &requests {
             logger.submit(*request).unwrap();
-            logged.push((request.arrival.0, written_out(logger.flash().log())));
+            logged.push((request.arrival.0, logger.flash().log().to_vec()));
         }
-        let twin = Twin::new(&config, &logged).run();
+        let reference = Reference::new(&config, &logged, Order::OfIssue).run();
         let mut found = BTreeMap::new();
         for request in &requests {
             ssd.submit(*request).unwrap();
@@ -330,23 +106,27 @@ fn the_engine_agrees_with_its_naive_twin() {
             found.insert(completion.tag.0, (completion.start.0, completion.end.0));
         }
         for (at, request) in requests.iter().enumerate() {
-            let expected = (twin.start[at].unwrap(), twin.end[at].unwrap());
+            let expected = (reference.start[at].unwrap(), reference.end[at].unwrap());
             assert_eq!(
                 found[&(at as u64)],
                 expected,
-                "seed {seed}, request {at} ({request:?}): start and end against the twin's; {:?}",
+                "seed {seed}, request {at} ({request:?}): start and end against the reference model's; {:?}",
                 config.timing
             );
         }
         let busy = ssd.busy_times();
-        assert_eq!(busy.dies.iter().map(|time| time.0).collect::<Vec<_>>(), twin.die_busy, "seed {seed}: dies");
-        assert_eq!(busy.channels.iter().map(|time| time.0).collect::<Vec<_>>(), twin.bus_busy, "seed {seed}: buses");
+        assert_eq!(busy.dies.iter().map(|time| time.0).collect::<Vec<_>>(), reference.die_busy, "seed {seed}: dies");
+        assert_eq!(
+            busy.channels.iter().map(|time| time.0).collect::<Vec<_>>(),
+            reference.bus_busy,
+            "seed {seed}: buses"
+        );
         drives += 1;
-        operations += twin.operations.len();
-        across += twin
+        operations += reference.operations.len();
+        across += reference
             .operations
             .iter()
-            .filter(|op| op.depends_on.is_some_and(|awaited| twin.operations[awaited].die != op.die))
+            .filter(|op| op.depends_on.is_some_and(|awaited| reference.operations[awaited].die != op.die))
             .count();
     }
     println!("{drives} drives, {operations} operations, {across} of them waiting for another die's");

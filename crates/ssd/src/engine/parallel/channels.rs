@@ -1,0 +1,61 @@
+//! Which die gets the bus of its channel.
+
+use super::queue::NEVER;
+use serde::{Deserialize, Serialize};
+
+/// What a die wants of its bus.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct Want {
+    /// Since when, or [`NEVER`].
+    pub ready: u64,
+    /// Sequence number of the entry that wants it.
+    pub head: u64,
+    /// Time from the grant to the end of that entry, if the bus is free whenever it is wanted.
+    pub rest: u64,
+    /// Operations or copies left of that entry.
+    pub left: u32,
+    /// The phase for which the bus is wanted.
+    pub phase: u8,
+}
+
+impl Want {
+    pub const NOTHING: Want = Want { ready: NEVER, head: NEVER, rest: 0, left: 0, phase: 0 };
+}
+
+/// A bus, and what its dies want of it.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct Channel {
+    pub free_at: u64,
+    pub busy: u64,
+    /// The next grant: time and die.
+    pub grant_at: u64,
+    pub grant_die: u32,
+    /// When the next die after that one wants the bus.
+    pub rival_at: u64,
+    /// The earliest time at which an entry being served can end.
+    pub ends_at: u64,
+}
+
+impl Channel {
+    pub const FREE: Channel =
+        Channel { free_at: 0, busy: 0, grant_at: NEVER, grant_die: 0, rival_at: NEVER, ends_at: NEVER };
+
+    /// Chooses the die that gets the bus next, of those from `first` on that want it: the one ready longest, ties to the
+    /// earlier operation.
+    #[inline(always)]
+    pub fn choose(&mut self, first: usize, wants: &[Want]) {
+        let (mut ready, mut head, mut chosen, mut rival_at, mut ends_at) = (NEVER, NEVER, 0, NEVER, NEVER);
+        for (at, want) in wants.iter().enumerate() {
+            // Without a branch: which die is first is a coin toss.
+            let better = (want.ready < ready) | ((want.ready == ready) & (want.head < head));
+            rival_at = rival_at.min(want.ready.max(ready));
+            ready = ready.min(want.ready);
+            head = if better { want.head } else { head };
+            chosen = if better { at } else { chosen };
+            ends_at = ends_at.min(want.ready.max(self.free_at).saturating_add(want.rest));
+        }
+        self.grant_at = if ready == NEVER { NEVER } else { ready.max(self.free_at) };
+        self.grant_die = u32::try_from(first + chosen).expect("dies are counted in 32 bits");
+        (self.rival_at, self.ends_at) = (rival_at, ends_at);
+    }
+}

@@ -1,0 +1,434 @@
+//! Channels and dies work side by side (`timing.model = "parallel"`).
+//!
+//! A die serves its operations one at a time, each from its first phase to its last, in the order that a
+//! [`DieOrder`] gives; under [`Fifo`] that is the order of issue, and an operation that depends on
+//! another die's waits at the head of its queue. The phases of an operation:
+//!
+//! ```text
+//!   read      [bus: command]  die: t_R      bus: page out
+//!   program   bus: command and page in      die: t_PROG
+//!   erase     [bus: command]  die: t_BERS
+//! ```
+//!
+//! Pipelined, the bus is held only in the phases named so; otherwise for the whole operation (container-marking
+//! report, section III.D). A bus goes to the die that has been ready for it longest, ties to the earlier operation.
+//!
+//! A die's next wish for the bus is known as soon as its last one was granted, so the only events are bus grants
+//! and completions. Three things make them cheap, and none changes a result:
+//!
+//! - A run of copies within a die is one entry of its queue.
+//! - Channels meet only where a completion brings a new request. No entry of a queue can end before its remaining
+//!   phases have passed, so up to the earliest such end a channel may run ahead of the others
+//!   ([`Parallel::horizon`]): a run goes on, whole copies at once, while no other die of its channel wants the bus.
+//! - What a grant brings is read from a table of phases: interleaved dies would make every such decision a coin
+//!   toss for the simulating machine.
+//!
+//! An order that reorders gives up the first: see `reorder.rs`. An observer gives up whole copies at once.
+//!
+//! # What suspension has to change
+//!
+//! Here an end is final once it is known: [`Parallel::finish`] is called at the last grant with an end in the future, and from
+//! there the die's next operation, the cells, the request's completion and the observer all take it as given. To suspend a
+//! program or an erase, that must become an event at the end of the array's time:
+//!
+//! - A program's or erase's last grant notes its end in the die, and `finish` runs when time gets there, as decisions do
+//!   under an order that reorders. Until then a suspension may move the end: by what is read meanwhile, and the times to
+//!   suspend and to resume.
+//! - [`Want::rest`] still bounds the end from below, so the horizon holds: a suspension only makes ends later.
+//! - The die keeps the suspended entry beside `current`, and gives it back once the reads are done.
+
+mod channels;
+mod pending;
+mod phases;
+mod queue;
+mod reorder;
+#[cfg(test)]
+mod tests;
+
+pub use pending::Ready;
+
+use super::{BusyTimes, DieOrder, Fifo, Observer, OpClass};
+use channels::{Channel, Want};
+use flashwright_block::Nanos;
+use flashwright_config::Times;
+use flashwright_ftl::{FlashOp, OpKind};
+use flashwright_nand::Geometry;
+use phases::{COPY, Cycle, Phases};
+use queue::{Cells, Die, KINDS, NEVER, NONE, Queued, SLOT_MAX, Slot, What, done_key};
+use reorder::Desk;
+use serde::{Deserialize, Serialize};
+
+/// The engine. `O` says which operation a die takes next, `W` hears when each ended.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Parallel<O = Fifo, W = ()> {
+    phases: Phases,
+    /// Time between the last operation of a request and its end.
+    latency: u64,
+    dies_per_channel: usize,
+    dies: Vec<Die>,
+    channel_of: Vec<u32>,
+    wants: Vec<Want>,
+    channels: Vec<Channel>,
+    slots: Vec<Slot>,
+    slots_free: Vec<u32>,
+    cells: Cells,
+    /// Completions to come, the first last: see [`done_key`]. Only what was granted and has not ended is here, at most about
+    /// one a die, so a sorted list beats a heap.
+    done: Vec<u128>,
+    sequence: u64,
+    order: O,
+    /// What waits for the dies, under an order that reorders.
+    desk: Desk,
+    /// By die, when the last part of a run ended that was told; empty unless someone listens.
+    told: Vec<u64>,
+    /// What hears of ends.
+    pub observer: W,
+}
+
+impl<O: DieOrder, W: Observer> Parallel<O, W> {
+    /// An engine at rest. `latency` nanoseconds pass between the last operation of a request and its end.
+    #[must_use]
+    pub fn new(geometry: &Geometry, times: Times, latency: u64, order: O, observer: W) -> Self {
+        let (channels, dies) = (geometry.channels() as usize, geometry.dies() as usize);
+        Self {
+            phases: Phases::new(&times),
+            latency,
+            dies_per_channel: geometry.dies_per_channel() as usize,
+            dies: vec![Die { idle: true, blocked_on: NONE, ..Die::default() }; dies],
+            channel_of: (0..geometry.dies()).map(|die| die / geometry.dies_per_channel()).collect(),
+            wants: vec![Want::NOTHING; dies],
+            channels: vec![Channel::FREE; channels],
+            slots: Vec::new(),
+            slots_free: Vec::new(),
+            cells: Cells::default(),
+            done: Vec::new(),
+            sequence: 0,
+            desk: if order.reorders() { Desk::new(geometry) } else { Desk::default() },
+            told: if observer.listens() { vec![0; dies] } else { Vec::new() },
+            order,
+            observer,
+        }
+    }
+
+    /// Issues the operations of one request at `now` and names the slot under which it will complete, `least` later at the
+    /// earliest. All times are in nanoseconds.
+    ///
+    /// # Panics
+    /// If more requests are in flight than slots can be told apart: some 16 million.
+    pub fn issue(&mut self, now: u64, least: u64, ops: &[FlashOp], geometry: &Geometry) -> u32 {
+        let fresh = Slot {
+            left: u32::try_from(ops.len()).expect("a request's operations fit 32 bits"),
+            end: now + least,
+            sequence: self.sequence,
+        };
+        let slot = match self.slots_free.pop() {
+            Some(slot) => {
+                self.slots[slot as usize] = fresh;
+                slot
+            }
+            None => self.new_slot(fresh),
+        };
+        if ops.is_empty() {
+            self.sequence += 1;
+            self.complete(slot, now + least);
+            return slot;
+        }
+        self.cells.make(ops, geometry);
+        if self.order.reorders() {
+            self.issue_to_desk(now, slot, ops, geometry);
+            return slot;
+        }
+        for (at, op) in ops.iter().enumerate() {
+            let die = geometry.die_of(op.ppn).index();
+            let kind = if op.copies > 0 { COPY } else { op.kind as u8 };
+            let mut queued = Queued {
+                sequence: self.sequence,
+                slot,
+                waits_for: NONE,
+                sets: NONE,
+                left: op.copies.max(1),
+                // Under this order only an observer looks at more.
+                what: if self.observer.listens() {
+                    What::new(kind, OpClass::of(op), 0, op.ppn)
+                } else {
+                    What::only(kind)
+                },
+            };
+            if !self.cells.none() {
+                (queued.waits_for, queued.sets) = self.cells.of(at, ops, geometry);
+            }
+            self.sequence += 1;
+            let state = &mut self.dies[die];
+            if !state.idle {
+                state.queue.push_back(queued);
+                continue;
+            }
+            state.idle = false;
+            state.current = queued;
+            if self.start(die, now) {
+                self.begin(die, now);
+            }
+            self.choose(self.channel_of[die] as usize);
+        }
+        slot
+    }
+
+    #[cold]
+    fn new_slot(&mut self, fresh: Slot) -> u32 {
+        self.slots.push(fresh);
+        let slot = u32::try_from(self.slots.len() - 1).expect("slots in flight fit 32 bits");
+        assert!(slot <= SLOT_MAX, "at most {SLOT_MAX} requests are in flight");
+        slot
+    }
+
+    /// The next completion not after `until`: slot and end. Grants on the way are made, in order of time but for runs.
+    ///
+    /// Under an order that reorders, what dies and buses do at `until` itself waits for the next call: a request that is
+    /// issued at `until` still has its say.
+    pub fn next_completion(&mut self, until: u64) -> Option<(u32, u64)> {
+        loop {
+            let first_done = self.done.last().map_or(NEVER, |key| (*key >> 64) as u64);
+            let (channel, at) = self.next_grant();
+            if self.order.reorders()
+                && let Some(decision) = self.next_decision(at).filter(|decision| *decision < first_done)
+            {
+                if decision >= until {
+                    return None;
+                }
+                self.decide(decision);
+                continue;
+            }
+            // At the same time a completion comes before a grant: what it brings may want the bus as well.
+            if first_done <= at {
+                if first_done > until || first_done == NEVER {
+                    return None;
+                }
+                let key = self.done.pop().expect("looked at before");
+                let slot = key as u32 & SLOT_MAX;
+                self.slots_free.push(slot);
+                return Some((slot, first_done));
+            }
+            if at > until || (self.order.reorders() && at == until) {
+                return None;
+            }
+            if self.wants[self.channels[channel].grant_die as usize].left == 1 {
+                self.grant(channel, 0);
+            } else {
+                self.run_channels(until.min(first_done - 1).min(self.horizon().saturating_sub(1)).max(at));
+            }
+        }
+    }
+
+    /// Makes the grants of every channel up to and including `until`, one channel after the other.
+    #[inline(always)]
+    fn run_channels(&mut self, until: u64) {
+        for channel in 0..self.channels.len() {
+            while self.channels[channel].grant_at <= until {
+                self.grant(channel, until);
+            }
+        }
+    }
+
+    /// The channel that grants next, and when.
+    #[inline(always)]
+    fn next_grant(&self) -> (usize, u64) {
+        let (mut chosen, mut at) = (0, NEVER);
+        for (channel, bus) in self.channels.iter().enumerate() {
+            // Without a branch: which channel is first is a coin toss.
+            chosen = if bus.grant_at < at { channel } else { chosen };
+            at = at.min(bus.grant_at);
+        }
+        (chosen, at)
+    }
+
+    /// The earliest time at which an entry being served can end; until then channels know nothing of each other. What
+    /// ends then may wake an entry that wants a bus at that very time.
+    #[inline(always)]
+    fn horizon(&self) -> u64 {
+        self.channels.iter().fold(NEVER, |horizon, channel| horizon.min(channel.ends_at))
+    }
+
+    /// Takes the next entry of a die's queue and works out when it wants the bus; entries that need no bus are finished
+    /// on the way.
+    #[inline]
+    fn begin(&mut self, die: usize, floor: u64) {
+        if self.order.reorders() {
+            self.leave(die);
+            return;
+        }
+        loop {
+            let state = &mut self.dies[die];
+            let Some(entry) = state.queue.pop_front() else {
+                state.idle = true;
+                self.wants[die] = Want::NOTHING;
+                return;
+            };
+            state.idle = false;
+            state.current = entry;
+            if !self.start(die, floor) {
+                return;
+            }
+        }
+    }
+
+    /// Starts the current entry of a die; true if it is already over.
+    #[inline(always)]
+    fn start(&mut self, die: usize, floor: u64) -> bool {
+        let state = &mut self.dies[die];
+        let entry = state.current;
+        let mut start = state.free_at.max(floor);
+        if entry.waits_for != NONE {
+            let end = self.cells.end(entry.waits_for);
+            if end == NEVER {
+                state.blocked_on = entry.waits_for;
+                self.wants[die] = Want::NOTHING;
+                return false;
+            }
+            start = start.max(end);
+        }
+        state.started = start;
+        if entry.what.kind() == OpKind::Erase as u8
+            && let Some(time) = self.phases.silent_erase
+        {
+            self.finish(die, start + time);
+            return true;
+        }
+        let (phase, lead) = self.phases.first[usize::from(entry.what.kind())];
+        let rest = self.phases.table[usize::from(phase)].rest + u64::from(entry.left - 1) * self.phases.copy.time;
+        self.wants[die] = Want { ready: start + lead, head: entry.sequence, rest, left: entry.left, phase };
+        false
+    }
+
+    /// Gives the bus of `channel` to the die that was chosen. A run goes on until `until` as long as no other die of its
+    /// channel wants the bus; of its copies, those that fit in pass at once.
+    #[inline(always)]
+    fn grant(&mut self, channel: usize, until: u64) {
+        let bus = &mut self.channels[channel];
+        let (die, at) = (bus.grant_die as usize, bus.grant_at);
+        let want = &mut self.wants[die];
+        let Cycle { time, held } = self.phases.copy;
+        let alone_until = until.min(bus.rival_at.saturating_sub(1));
+        if !self.observer.listens() && want.left > 1 && alone_until >= at + time && at == want.ready && time > 0 {
+            let phase = &self.phases.table[usize::from(want.phase)];
+            let copies = ((alone_until - at) / time).min(u64::from(want.left - 1));
+            want.ready += copies * time;
+            want.rest -= copies * time;
+            bus.free_at = want.ready - phase.gap;
+            bus.busy += copies * held;
+            want.left -= u32::try_from(copies).expect("no more than are left");
+            self.choose(channel);
+            return;
+        }
+        let mut at = at;
+        loop {
+            let phase = &self.phases.table[usize::from(want.phase)];
+            let end = at + phase.held + phase.after;
+            bus.free_at = at + phase.held;
+            bus.busy += phase.held;
+            want.left -= phase.completes;
+            if want.left == 0 {
+                self.finish(die, end);
+                self.begin(die, 0);
+                break;
+            }
+            if self.observer.listens()
+                && let Some(kind) = Phases::ends_in_copy(want.phase)
+            {
+                let state = &self.dies[die];
+                // A copy that has ended is no longer among those left.
+                let copy = state.current.left - want.left + u32::from(kind == OpKind::Read);
+                let sequence = self.slots[state.current.slot as usize].sequence;
+                let start = std::mem::replace(&mut self.told[die], end).max(state.started);
+                self.observer.ended(state.current.ended(sequence, copy, kind, die, start, end));
+            }
+            want.phase = phase.next;
+            want.ready = end + phase.lead;
+            want.rest -= phase.held + phase.after + phase.lead;
+            if want.ready > alone_until {
+                break;
+            }
+            at = want.ready;
+        }
+        self.choose(channel);
+    }
+
+    /// The current entry of a die leaves it at `end`.
+    #[inline(always)]
+    fn finish(&mut self, die: usize, end: u64) {
+        let state = &mut self.dies[die];
+        let entry = state.current;
+        state.busy += end - state.started;
+        state.free_at = end;
+        if self.observer.listens() {
+            let (copy, kind, start) = match entry.what.kind() {
+                COPY => (entry.left, OpKind::Program, self.told[die]),
+                kind => (entry.what.copy(), KINDS[usize::from(kind)], self.dies[die].started),
+            };
+            let sequence = self.slots[entry.slot as usize].sequence;
+            self.observer.ended(entry.ended(sequence, copy, kind, die, start, end));
+        }
+        if entry.waits_for != NONE {
+            self.cells.release(entry.waits_for);
+        }
+        if entry.sets != NONE {
+            self.cells.set(entry.sets, end);
+            self.wake(entry.sets, end);
+        }
+        let slot = &mut self.slots[entry.slot as usize];
+        slot.end = slot.end.max(end);
+        slot.left -= 1;
+        if slot.left == 0 {
+            let end = slot.end;
+            self.complete(entry.slot, end);
+        }
+    }
+
+    /// Lets the dies go on that wait for `cell`.
+    #[cold]
+    fn wake(&mut self, cell: u32, end: u64) {
+        if self.order.reorders() {
+            self.reconsider(end);
+            return;
+        }
+        for die in 0..self.dies.len() {
+            if self.dies[die].blocked_on == cell {
+                self.dies[die].blocked_on = NONE;
+                if self.start(die, 0) {
+                    self.begin(die, 0);
+                }
+                self.choose(self.channel_of[die] as usize);
+            }
+        }
+    }
+
+    fn complete(&mut self, slot: u32, end: u64) {
+        let key = done_key(end + self.latency, self.slots[slot as usize].sequence, slot);
+        let mut at = self.done.len();
+        while at > 0 && self.done[at - 1] < key {
+            at -= 1;
+        }
+        self.done.insert(at, key);
+    }
+
+    /// Chooses the die that gets the bus of `channel` next.
+    #[inline(always)]
+    fn choose(&mut self, channel: usize) {
+        let first = channel * self.dies_per_channel;
+        self.channels[channel].choose(first, &self.wants[first..first + self.dies_per_channel]);
+    }
+
+    /// Whether nothing is queued or in progress on a die at `at`, which must not lie before the last completion.
+    #[must_use]
+    pub fn is_idle(&self, die: usize, at: u64) -> bool {
+        self.dies[die].idle && self.dies[die].free_at <= at && !self.desk.has_work(die)
+    }
+
+    /// How long dies and channels were busy, up to the last grant.
+    #[must_use]
+    pub fn busy(&self) -> BusyTimes {
+        BusyTimes {
+            dies: self.dies.iter().map(|die| Nanos(die.busy)).collect(),
+            channels: self.channels.iter().map(|channel| Nanos(channel.busy)).collect(),
+        }
+    }
+}

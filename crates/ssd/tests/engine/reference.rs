@@ -1,0 +1,318 @@
+//! A model of channels and dies that walks from moment to moment over plain lists and looks at everything each time. It is
+//! written from the rules:
+//!
+//! * A die serves its operations one at a time from first phase to last; of a run of copies each is a read, then a
+//!   program.
+//! * In order of issue, one that depends on another's end waits at the head of its queue.
+//! * In another order, a die that is free takes any operation whose predecessor has ended and that overtakes none which
+//!   it must follow.
+//! * Pipelined, the bus is held for commands and transfers only; otherwise for the whole operation.
+//! * A free bus goes to the die that has been ready for it longest, ties to the operation issued earlier.
+//! * The drive takes so many requests at once; the others wait and are taken in order as places get free.
+
+use flashwright_ftl::{FlashOp, OpKind};
+use flashwright_ssd::DriveConfig;
+use flashwright_ssd::engine::OpClass;
+use std::collections::VecDeque;
+use std::ops::Range;
+
+/// A stretch of an operation: on the bus or on the die alone.
+#[derive(Clone, Copy, Debug)]
+enum Phase {
+    Bus(u64),
+    Array(u64),
+}
+
+pub struct Operation {
+    pub request: usize,
+    /// Position in the log of its request, and number of the copy, from 1; 0 if it is none.
+    pub entry: u32,
+    pub copy: u32,
+    pub kind: OpKind,
+    pub class: OpClass,
+    /// Entries issued before it; each request without operations counts as one.
+    pub sequence: u64,
+    pub die: usize,
+    block: u32,
+    /// None for the read of a copy.
+    pub page: Option<u32>,
+    phases: VecDeque<Phase>,
+    /// Its place in the list of all operations, where it depends on one.
+    pub depends_on: Option<usize>,
+    pub start: Option<u64>,
+    pub end: Option<u64>,
+}
+
+impl Operation {
+    /// Whether it may not overtake `earlier`, which waits for the same die.
+    fn must_follow(&self, earlier: &Operation) -> bool {
+        let any_page = self.page.is_none() || earlier.page.is_none();
+        let same_block = self.block == earlier.block;
+        let is = |op: &Operation, kind| op.kind == kind;
+        if is(self, OpKind::Erase) || is(earlier, OpKind::Erase) {
+            return same_block || any_page;
+        }
+        if is(self, OpKind::Program) {
+            return is(earlier, OpKind::Program) && same_block;
+        }
+        is(earlier, OpKind::Program) && (self.page.is_none() || self.page == earlier.page)
+    }
+}
+
+/// Chooses by position: of a die, what may be taken, oldest first.
+pub type Chooser = Box<dyn FnMut(usize, &[&Operation]) -> usize>;
+
+pub enum Order {
+    OfIssue,
+    By(Chooser),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Doing {
+    Nothing,
+    /// Ready for the bus since then.
+    WaitingForBus {
+        operation: usize,
+        since: u64,
+    },
+    Busy {
+        operation: usize,
+        until: u64,
+    },
+}
+
+pub struct Reference<'a> {
+    config: &'a DriveConfig,
+    requests: &'a [(u64, Vec<FlashOp>)],
+    order: Order,
+    pub operations: Vec<Operation>,
+    /// By sequence, the last operation of an entry.
+    last_of_entry: Vec<Option<usize>>,
+    operations_of: Vec<Range<usize>>,
+    queues: Vec<Vec<usize>>,
+    doing: Vec<Doing>,
+    pub die_busy: Vec<u64>,
+    bus_until: Vec<u64>,
+    pub bus_busy: Vec<u64>,
+    /// The next request to be taken, in order; when each was taken and when it ended.
+    next: usize,
+    pub start: Vec<Option<u64>>,
+    pub end: Vec<Option<u64>>,
+}
+
+impl<'a> Reference<'a> {
+    pub fn new(config: &'a DriveConfig, requests: &'a [(u64, Vec<FlashOp>)], order: Order) -> Self {
+        let g = &config.geometry;
+        let (channels, dies) = (g.channels as usize, (g.channels * g.dies_per_channel) as usize);
+        Self {
+            config,
+            requests,
+            order,
+            operations: Vec::new(),
+            last_of_entry: Vec::new(),
+            operations_of: Vec::new(),
+            queues: vec![Vec::new(); dies],
+            doing: vec![Doing::Nothing; dies],
+            die_busy: vec![0; dies],
+            bus_until: vec![0; channels],
+            bus_busy: vec![0; channels],
+            next: 0,
+            start: vec![None; requests.len()],
+            end: vec![None; requests.len()],
+        }
+    }
+
+    fn phases(&self, kind: OpKind) -> VecDeque<Phase> {
+        let t = &self.config.timing;
+        let spare = self.config.geometry.spare_size.0;
+        let page = self.config.geometry.page_size.0 + if t.transfer_spare { spare } else { 0 };
+        let (command, page, spare) = (t.command.0, t.bus_rate.transfer(page).0, t.bus_rate.transfer(spare).0);
+        let (array, transfer) = match kind {
+            OpKind::Read => (t.read.0, page),
+            OpKind::Program => (t.program.0, page),
+            OpKind::Erase => (t.erase.0, 0),
+            OpKind::OobRead => (t.oob_read.0, spare),
+        };
+        let all = match kind {
+            _ if !t.pipelined => vec![Phase::Bus(command + array + transfer)],
+            OpKind::Program => vec![Phase::Bus(command + transfer), Phase::Array(array)],
+            OpKind::Erase => vec![Phase::Bus(command), Phase::Array(array)],
+            OpKind::Read | OpKind::OobRead => vec![Phase::Bus(command), Phase::Array(array), Phase::Bus(transfer)],
+        };
+        // A command that takes no time needs no bus.
+        let silent = t.pipelined && kind != OpKind::Program && command == 0;
+        all.into_iter().skip(usize::from(silent)).collect()
+    }
+
+    fn channel(&self, die: usize) -> usize {
+        die / self.config.geometry.dies_per_channel as usize
+    }
+
+    pub fn run(mut self) -> Self {
+        let mut now = 0;
+        loop {
+            // Whatever can happen at this moment happens; buses are given away once nothing else is left to happen.
+            while self.phases_end(now)
+                || self.requests_end(now)
+                || self.requests_are_taken(now)
+                || self.dies_take_operations(now)
+                || self.buses_are_given(now)
+            {}
+            let phase_ends = self.doing.iter().filter_map(|doing| match doing {
+                Doing::Busy { until, .. } => Some(*until),
+                _ => None,
+            });
+            let arrivals = self.requests[self.next..].iter().map(|(arrival, _)| *arrival).take(1);
+            let moments = phase_ends.chain(self.bus_until.iter().copied()).chain(arrivals);
+            match moments.filter(|moment| *moment > now).min() {
+                Some(moment) => now = moment,
+                None => return self,
+            }
+        }
+    }
+
+    fn phases_end(&mut self, now: u64) -> bool {
+        let mut happened = false;
+        for die in 0..self.doing.len() {
+            if let Doing::Busy { operation, until } = self.doing[die]
+                && until == now
+            {
+                self.enter_next_phase(die, operation, now);
+                happened = true;
+            }
+        }
+        happened
+    }
+
+    fn enter_next_phase(&mut self, die: usize, operation: usize, now: u64) {
+        self.doing[die] = match self.operations[operation].phases.front().copied() {
+            Some(Phase::Bus(_)) => Doing::WaitingForBus { operation, since: now },
+            Some(Phase::Array(span)) => {
+                self.operations[operation].phases.pop_front();
+                Doing::Busy { operation, until: now + span }
+            }
+            None => {
+                let operation = &mut self.operations[operation];
+                operation.end = Some(now);
+                self.die_busy[die] += now - operation.start.unwrap();
+                Doing::Nothing
+            }
+        };
+    }
+
+    fn requests_end(&mut self, now: u64) -> bool {
+        let mut happened = false;
+        for request in 0..self.next {
+            if self.end[request].is_none()
+                && self.operations[self.operations_of[request].clone()].iter().all(|op| op.end.is_some())
+            {
+                self.end[request] = Some(now);
+                happened = true;
+            }
+        }
+        happened
+    }
+
+    fn requests_are_taken(&mut self, now: u64) -> bool {
+        let outstanding = (0..self.next).filter(|request| self.end[*request].is_none()).count();
+        let Some((arrival, ops)) = self.requests.get(self.next) else { return false };
+        if *arrival > now || outstanding >= self.config.host.queue_depth.requests() as usize {
+            return false;
+        }
+        let first = self.operations.len();
+        for (at, op) in ops.iter().enumerate() {
+            self.issue(at, op);
+        }
+        if ops.is_empty() {
+            self.last_of_entry.push(None);
+        }
+        self.operations_of.push(first..self.operations.len());
+        self.start[self.next] = Some(now);
+        self.next += 1;
+        true
+    }
+
+    fn issue(&mut self, at: usize, op: &FlashOp) {
+        let g = &self.config.geometry;
+        let die_of = |page: u32| (page / g.pages_per_block / g.blocks_per_plane / g.planes_per_die) as usize;
+        let (die, sequence) = (die_of(op.ppn.0), self.last_of_entry.len());
+        // An operation of an earlier request counts if it is on the same die.
+        let awaited = (op.after > 0)
+            .then(|| sequence.checked_sub(op.after as usize).and_then(|awaited| self.last_of_entry[awaited]))
+            .flatten()
+            .filter(|awaited| op.after as usize <= at || self.operations[*awaited].die == die);
+        for part in 0..(2 * op.copies).max(1) {
+            let copies = op.copies > 0;
+            let kind = if copies && part % 2 == 0 { OpKind::Read } else { op.kind };
+            self.queues[die].push(self.operations.len());
+            self.operations.push(Operation {
+                request: self.next,
+                entry: u32::try_from(at).unwrap(),
+                copy: if copies { part / 2 + 1 } else { 0 },
+                kind,
+                class: OpClass::of(op),
+                sequence: sequence as u64,
+                die,
+                block: op.ppn.0 / self.config.geometry.pages_per_block,
+                page: (!copies || part % 2 == 1).then_some(op.ppn.0 + part / 2),
+                phases: self.phases(kind),
+                depends_on: if part == 0 { awaited } else { Some(self.operations.len() - 1) },
+                start: None,
+                end: None,
+            });
+        }
+        self.last_of_entry.push(Some(self.operations.len() - 1));
+    }
+
+    fn dies_take_operations(&mut self, now: u64) -> bool {
+        let mut happened = false;
+        for die in 0..self.doing.len() {
+            if matches!(self.doing[die], Doing::Nothing)
+                && let Some(at) = self.chosen(die)
+            {
+                let operation = self.queues[die].remove(at);
+                self.operations[operation].start = Some(now);
+                self.enter_next_phase(die, operation, now);
+                happened = true;
+            }
+        }
+        happened
+    }
+
+    /// The position in its queue of what a free die takes.
+    fn chosen(&mut self, die: usize) -> Option<usize> {
+        let queue: Vec<&Operation> = self.queues[die].iter().map(|operation| &self.operations[*operation]).collect();
+        let awaits_nothing =
+            |op: &Operation| op.depends_on.is_none_or(|awaited| self.operations[awaited].end.is_some());
+        let Order::By(choose) = &mut self.order else {
+            return (!queue.is_empty() && awaits_nothing(queue[0])).then_some(0);
+        };
+        let free: Vec<usize> = (0..queue.len())
+            .filter(|at| awaits_nothing(queue[*at]) && !queue[..*at].iter().any(|op| queue[*at].must_follow(op)))
+            .collect();
+        let candidates: Vec<&Operation> = free.iter().map(|at| queue[*at]).collect();
+        (!free.is_empty()).then(|| free[choose(die, &candidates)])
+    }
+
+    fn buses_are_given(&mut self, now: u64) -> bool {
+        for channel in 0..self.bus_until.len() {
+            let waiting =
+                (0..self.doing.len()).filter(|die| self.channel(*die) == channel).filter_map(|die| {
+                    match self.doing[die] {
+                        Doing::WaitingForBus { operation, since } => Some((since, operation)),
+                        _ => None,
+                    }
+                });
+            if self.bus_until[channel] <= now
+                && let Some((_, operation)) = waiting.min()
+            {
+                let Some(Phase::Bus(span)) = self.operations[operation].phases.pop_front() else { unreachable!() };
+                self.doing[self.operations[operation].die] = Doing::Busy { operation, until: now + span };
+                self.bus_until[channel] = now + span;
+                self.bus_busy[channel] += span;
+                return true;
+            }
+        }
+        false
+    }
+}
