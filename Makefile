@@ -47,8 +47,8 @@ test-long: build ## What takes long: theory at full size, ten million requests a
 	$(BIN)/python -m pytest -n 2 -m long
 
 # cargo fmt doesn't see modules that macros declare, so rustfmt is given every file.
-# Import rules and links of the documentation belong here too, a line each.
-check: build ## Formatting, lints, types and reference pages
+# One line for each check.
+check: build $(VENV)/docs ## Formatting, lints, types, reference pages and links
 	rustfmt --check --edition 2024 $$(git ls-files '*.rs')
 	$(CARGO) clippy --workspace --all-targets --quiet -- -D warnings
 	$(BIN)/ruff format --check --quiet
