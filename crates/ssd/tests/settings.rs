@@ -17,6 +17,9 @@ fn in_force(key: &Key) -> Vec<String> {
     match parts[..] {
         ["ftl", "dftl", policy, _] => vec!["ftl.scheme=dftl".into(), format!("ftl.dftl.replacement={policy}")],
         ["ftl", scheme, _] => vec![format!("ftl.scheme={scheme}"), "capacity.utilization=0.6".into()],
+        ["gc", schedule @ ("background" | "preemptive" | "rate-limited" | "throttled"), _] => {
+            vec![format!("gc.schedule={schedule}")]
+        }
         ["gc", policy, _] => vec![format!("gc.victim={policy}"), "wear.pe-cycles-max=1000000".into()],
         ["placement", "hot-cold", _] => set(&["placement.policy=hot-cold", "placement.hot-cold.decay-writes=1000000"]),
         ["placement", policy, _] => vec![format!("placement.policy={policy}"), "capacity.utilization=0.5".into()],

@@ -44,16 +44,13 @@ impl SchedulePolicy for Background {
 
     fn problems(settings: &BackgroundSettings, context: &ScheduleContext) -> Vec<String> {
         let BackgroundSettings { start_blocks, stop_blocks, .. } = *settings;
-        let mut problems = Vec::new();
-        problems.extend(mark_problem("start-blocks", start_blocks, context));
-        if stop_blocks < start_blocks {
-            problems.push(format!(
-                "stop-blocks: found {stop_blocks}, expected gc.background.start-blocks = {start_blocks} or more"
-            ));
-        } else {
-            problems.extend(mark_problem("stop-blocks", stop_blocks, context).filter(|_| stop_blocks > start_blocks));
-        }
-        problems
+        let problem = mark_problem("start-blocks", start_blocks, context).or_else(|| match stop_blocks {
+            below if below < start_blocks => Some(format!(
+                "stop-blocks: found {below}, expected gc.background.start-blocks = {start_blocks} or more"
+            )),
+            mark => mark_problem("stop-blocks", mark, context),
+        });
+        problem.into_iter().collect()
     }
 
     #[inline]
