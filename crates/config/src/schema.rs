@@ -182,6 +182,19 @@ pub enum TimingModel {
     Parallel,
 }
 
+/// Which waiting die gets a free bus.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum BusOrder {
+    /// The die that has waited longest.
+    #[default]
+    FirstCome,
+    /// A die that waits to send the command of a read or an erase, so that its array starts to work; then first come.
+    CommandsFirst,
+    /// A die that waits to transfer a page, so that it becomes free; then first come.
+    DataFirst,
+}
+
 /// `[timing]`: durations and parallelism.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
@@ -203,6 +216,8 @@ pub struct TimingConfig {
     /// Bus cycles of a command, before its operation.
     #[schemars(extend("x-maximum" = "10 s"))]
     pub command: Nanos,
+    /// Which waiting die gets a free bus. Makes a difference only if commands take time.
+    pub bus_order: BusOrder,
     /// Transfer rate of a channel, or `"none"` if transfers take no time or are included in the array times.
     pub bus_rate: Rate,
     /// Whether the spare area is transferred with the page.
@@ -225,6 +240,7 @@ impl Default for TimingConfig {
             erase: Nanos(3_000_000),
             oob_read: Nanos(50_000),
             command: Nanos(0),
+            bus_order: BusOrder::FirstCome,
             bus_rate: Rate(Some(200_000_000)),
             transfer_spare: false,
             pipelined: true,

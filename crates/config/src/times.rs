@@ -1,6 +1,6 @@
 //! The duration of each operation: the times of `[timing]` with transfers computed.
 
-use crate::schema::Config;
+use crate::schema::{BusOrder, Config};
 use flashwright_ftl::{OP_KINDS, OpKind};
 use serde::{Deserialize, Serialize};
 
@@ -11,6 +11,8 @@ pub struct Times {
     pub command: u64,
     /// Whether an operation occupies its channel only during transfers.
     pub pipelined: bool,
+    /// Which waiting die gets a free bus.
+    pub bus_order: BusOrder,
     /// Array times, by [`OpKind`].
     pub array: [u64; OP_KINDS],
     /// Transfers on the bus, by [`OpKind`].
@@ -35,6 +37,7 @@ impl Times {
         let times = Self {
             command: timing.command.0,
             pipelined: timing.pipelined,
+            bus_order: timing.bus_order,
             array: [array(timing.read.0)?, array(timing.program.0)?, timing.erase.0, array(timing.oob_read.0)?],
             transfer: [page, page, 0, spare],
         };

@@ -17,7 +17,7 @@ mod ssd;
 pub use controller::{Controller, ControllerFigures};
 pub use engine::BusyTimes;
 pub use flashwright_config::{
-    BufferKind, Capacity, Config, ConfigError, ControllerConfig, Device, Drain, DriveConfig, GeometryConfig,
+    BufferKind, BusOrder, Capacity, Config, ConfigError, ControllerConfig, Device, Drain, DriveConfig, GeometryConfig,
     HostConfig, Interface, Oversized, PartialPages, QueueDepth, Rate, ReadBufferConfig, SettingError, TimingConfig,
     TimingModel, WriteBufferConfig, bundled, bundled_devices, keys,
 };

@@ -13,14 +13,20 @@
 //!
 //! ```
 //! use flashwright_block::Bytes;
-//! use flashwright_config::Times;
+//! use flashwright_config::{BusOrder, Times};
 //! use flashwright_ftl::{Cause, FlashOp, OpKind};
 //! use flashwright_nand::{Geometry, Ppn};
 //! use flashwright_ssd::engine::{EndedOp, Fifo, OpClass, Parallel};
 //!
 //! // One die: 50 ns to read, 200 ns to program, 700 ns to erase; 100 ns to transfer a page.
 //! let geometry = Geometry::new(1, 1, 1, 4, 4, Bytes(4096));
-//! let times = Times { command: 0, pipelined: true, array: [50, 200, 700, 50], transfer: [100, 100, 0, 10] };
+//! let times = Times {
+//!     command: 0,
+//!     pipelined: true,
+//!     bus_order: BusOrder::FirstCome,
+//!     array: [50, 200, 700, 50],
+//!     transfer: [100, 100, 0, 10],
+//! };
 //! let mut engine = Parallel::new(&geometry, times, 0, Fifo, Vec::<EndedOp>::new());
 //! let copies = FlashOp { ppn: Ppn(4), kind: OpKind::Program, cause: Cause::Gc, after: 0, copies: 2 };
 //! let request = engine.issue(1000, 0, &[copies], &geometry);

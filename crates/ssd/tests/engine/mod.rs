@@ -41,6 +41,7 @@ pub fn random_config(rng: &mut Rng) -> DriveConfig {
         format!("timing.bus-rate={:?}", pick(rng, rates)),
         format!("timing.transfer-spare={}", !round && chance(rng, 0.5)),
         format!("timing.pipelined={}", chance(rng, 0.6)),
+        format!("timing.bus-order={}", pick(rng, &["first-come", "commands-first", "data-first"])),
         format!("host.queue-depth={}", pick(rng, &[1, 2, 5, 30])),
         format!("host.partial-pages={:?}", pick(rng, &["whole", "read-modify-write"])),
         format!("placement.allocation={:?}", pick(rng, &["dynamic", "static"])),
@@ -306,4 +307,30 @@ fn one_die_is_serial() {
 fn transfers_round_up() {
     assert_eq!(Rate(Some(3)).transfer(1).0, 333_333_334);
     assert_eq!(Rate(Some(200_000_000)).transfer(4096).0, 20_480);
+}
+
+/// Random reads of 4 KiB, 256 in flight, on 8 channels of 4 dies: 50 us on the array, 20.48 us on the bus, commands of 0.32 us. A
+/// command that waits for a transfer leaves its die idle. An independent event model gave 245,000, 235,000 and 331,000 reads per
+/// second; its queues are not known in detail, so 7 % are allowed.
+#[test]
+fn commands_first_keeps_dies_busy() {
+    let reads_per_s = |order: &str| {
+        let mut settings = shape(8, 4, 1, 64, 64, 8 * 4 * 64 * 64 * 7 / 10);
+        settings.extend([
+            "timing.bus-rate=\"200 MB/s\"".to_owned(),
+            "timing.command=\"320 ns\"".to_owned(),
+            format!("timing.bus-order={order}"),
+            "host.queue-depth=256".to_owned(),
+        ]);
+        let mut ssd = Ssd::new(&config(&settings), Seed(1), false).unwrap();
+        fill(&mut ssd, u32::MAX);
+        let (mut rng, logical, count) = (rng(5), ssd.logical_pages(), 20_000);
+        let done = closed_loop(&mut ssd, 256, count, |ssd| pages(ssd, RequestKind::Read, draw(&mut rng, logical), 1));
+        count as f64 * 1e9 / done.last().unwrap().end.0 as f64
+    };
+    let found = ["first-come", "data-first", "commands-first"].map(reads_per_s);
+    println!("reads per second: {found:.0?}");
+    for (found, expected) in found.into_iter().zip([245_000.0, 235_000.0, 331_000.0]) {
+        assert!((found / expected - 1.0).abs() < 0.07, "{found}, expected {expected}");
+    }
 }

@@ -7,12 +7,13 @@
 //! * In another order, a die that is free takes any operation whose predecessor has ended and that overtakes none which
 //!   it must follow.
 //! * Pipelined, the bus is held for commands and transfers only; otherwise for the whole operation.
-//! * A free bus goes to the die that has been ready for it longest, ties to the operation issued earlier.
+//! * A free bus goes to the die that has been ready for it longest, ties to the operation issued earlier. With another bus
+//!   order, dies that wait to send a command alone come first, or last.
 //! * The drive takes so many requests at once; the others wait and are taken in order as places get free.
 
 use flashwright_ftl::{FlashOp, OpKind};
-use flashwright_ssd::DriveConfig;
 use flashwright_ssd::engine::OpClass;
+use flashwright_ssd::{BusOrder, DriveConfig};
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -20,6 +21,7 @@ use std::ops::Range;
 #[derive(Clone, Copy, Debug)]
 enum Phase {
     Bus(u64),
+    Command(u64),
     Array(u64),
 }
 
@@ -136,8 +138,8 @@ impl<'a> Reference<'a> {
         let all = match kind {
             _ if !t.pipelined => vec![Phase::Bus(command + array + transfer)],
             OpKind::Program => vec![Phase::Bus(command + transfer), Phase::Array(array)],
-            OpKind::Erase => vec![Phase::Bus(command), Phase::Array(array)],
-            OpKind::Read | OpKind::OobRead => vec![Phase::Bus(command), Phase::Array(array), Phase::Bus(transfer)],
+            OpKind::Erase => vec![Phase::Command(command), Phase::Array(array)],
+            OpKind::Read | OpKind::OobRead => vec![Phase::Command(command), Phase::Array(array), Phase::Bus(transfer)],
         };
         // A command that takes no time needs no bus.
         let silent = t.pipelined && kind != OpKind::Program && command == 0;
@@ -186,7 +188,7 @@ impl<'a> Reference<'a> {
 
     fn enter_next_phase(&mut self, die: usize, operation: usize, now: u64) {
         self.doing[die] = match self.operations[operation].phases.front().copied() {
-            Some(Phase::Bus(_)) => Doing::WaitingForBus { operation, since: now },
+            Some(Phase::Bus(_) | Phase::Command(_)) => Doing::WaitingForBus { operation, since: now },
             Some(Phase::Array(span)) => {
                 self.operations[operation].phases.pop_front();
                 Doing::Busy { operation, until: now + span }
@@ -299,14 +301,25 @@ impl<'a> Reference<'a> {
             let waiting =
                 (0..self.doing.len()).filter(|die| self.channel(*die) == channel).filter_map(|die| {
                     match self.doing[die] {
-                        Doing::WaitingForBus { operation, since } => Some((since, operation)),
+                        Doing::WaitingForBus { operation, since } => {
+                            let command = matches!(self.operations[operation].phases[0], Phase::Command(_));
+                            let later = match self.config.timing.bus_order {
+                                BusOrder::FirstCome => false,
+                                BusOrder::CommandsFirst => !command,
+                                BusOrder::DataFirst => command,
+                            };
+                            Some((later, since, operation))
+                        }
                         _ => None,
                     }
                 });
             if self.bus_until[channel] <= now
-                && let Some((_, operation)) = waiting.min()
+                && let Some((.., operation)) = waiting.min()
             {
-                let Some(Phase::Bus(span)) = self.operations[operation].phases.pop_front() else { unreachable!() };
+                let Some(Phase::Bus(span) | Phase::Command(span)) = self.operations[operation].phases.pop_front()
+                else {
+                    unreachable!()
+                };
                 self.doing[self.operations[operation].die] = Doing::Busy { operation, until: now + span };
                 self.bus_until[channel] = now + span;
                 self.bus_busy[channel] += span;

@@ -58,4 +58,20 @@ impl Channel {
         self.grant_die = u32::try_from(first + chosen).expect("dies are counted in 32 bits");
         (self.rival_at, self.ends_at) = (rival_at, ends_at);
     }
+
+    /// As [`Channel::choose`], but of the dies that are ready when the bus is free, those that want it for a `preferred`
+    /// phase come first; one bit per phase.
+    #[inline(never)]
+    pub fn choose_preferred(&mut self, first: usize, wants: &[Want], preferred: u16) {
+        self.choose(first, wants);
+        let waiting = wants.iter().enumerate().filter(|(_, want)| want.ready <= self.grant_at && want.ready != NEVER);
+        let Some((chosen, _)) =
+            waiting.min_by_key(|(_, want)| (preferred >> want.phase & 1 == 0, want.ready, want.head))
+        else {
+            return;
+        };
+        self.grant_die = u32::try_from(first + chosen).expect("dies are counted in 32 bits");
+        let rivals = wants.iter().enumerate().filter(|(at, _)| *at != chosen);
+        self.rival_at = rivals.map(|(_, want)| want.ready).min().unwrap_or(NEVER);
+    }
 }

@@ -11,7 +11,8 @@
 //! ```
 //!
 //! Pipelined, the bus is held only in the phases named so; otherwise for the whole operation (container-marking
-//! report, section III.D). A bus goes to the die that has been ready for it longest, ties to the earlier operation.
+//! report, section III.D). A bus goes to the die that has been ready for it longest, ties to the earlier operation, unless
+//! `timing.bus-order` prefers commands or data.
 //!
 //! A die's next wish for the bus is known as soon as its last one was granted, so the only events are bus grants
 //! and completions. Three things make them cheap, and none changes a result:
@@ -183,8 +184,8 @@ impl<O: DieOrder, W: Observer> Parallel<O, W> {
 
     /// The next completion not after `until`: slot and end. Grants on the way are made, in order of time but for runs.
     ///
-    /// Under an order that reorders, what dies and buses do at `until` itself waits for the next call: a request that is
-    /// issued at `until` still has its say.
+    /// If dies or buses have preferences, what they do at `until` itself waits for the next call: a request that is issued at
+    /// `until` may go first.
     pub fn next_completion(&mut self, until: u64) -> Option<(u32, u64)> {
         loop {
             let first_done = self.done.last().map_or(NEVER, |key| (*key >> 64) as u64);
@@ -208,12 +209,15 @@ impl<O: DieOrder, W: Observer> Parallel<O, W> {
                 self.slots_free.push(slot);
                 return Some((slot, first_done));
             }
-            if at > until || (self.order.reorders() && at == until) {
+            // A request that is issued at `until` may have operations that go first.
+            let preference = self.order.reorders() || self.phases.preferred != 0;
+            if at > until || (preference && at == until) {
                 return None;
             }
             if self.wants[self.channels[channel].grant_die as usize].left == 1 {
                 self.grant(channel, 0);
             } else {
+                let until = if preference { until - 1 } else { until };
                 self.run_channels(until.min(first_done - 1).min(self.horizon().saturating_sub(1)).max(at));
             }
         }
@@ -414,7 +418,11 @@ impl<O: DieOrder, W: Observer> Parallel<O, W> {
     #[inline(always)]
     fn choose(&mut self, channel: usize) {
         let first = channel * self.dies_per_channel;
-        self.channels[channel].choose(first, &self.wants[first..first + self.dies_per_channel]);
+        let wants = &self.wants[first..first + self.dies_per_channel];
+        match self.phases.preferred {
+            0 => self.channels[channel].choose(first, wants),
+            preferred => self.channels[channel].choose_preferred(first, wants, preferred),
+        }
     }
 
     /// Whether nothing is queued or in progress on a die at `at`, which must not lie before the last completion.

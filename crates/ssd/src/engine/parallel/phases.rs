@@ -1,6 +1,6 @@
 //! What each grant of the bus brings, as a table.
 
-use flashwright_config::Times;
+use flashwright_config::{BusOrder, Times};
 use flashwright_ftl::{OP_KINDS, OpKind};
 use serde::{Deserialize, Serialize};
 
@@ -37,6 +37,12 @@ const COPY_READ_OUT: u8 = 2 * COPY + 1;
 /// A copy takes the phases of a read (its own, since it goes on) and then this one.
 const COPY_PROGRAM: u8 = 2 * ENTRY_KINDS as u8;
 
+/// The phases that send a command alone, one bit each: of both kinds of read, of the read of a copy, and of an erase.
+const COMMANDS: u16 = 1 << (2 * OpKind::Read as u8)
+    | 1 << (2 * OpKind::OobRead as u8)
+    | 1 << (2 * COPY)
+    | 1 << (2 * OpKind::Erase as u8 + 1);
+
 /// What grants bring, and how each kind of entry begins.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Phases {
@@ -45,6 +51,8 @@ pub(super) struct Phases {
     pub first: [(u8, u64); ENTRY_KINDS],
     /// The time of an erase that needs no bus at all.
     pub silent_erase: Option<u64>,
+    /// The phases that get the bus before others, one bit each; 0 if it goes to the die that has waited longest.
+    pub preferred: u16,
     pub copy: Cycle,
 }
 
@@ -83,7 +91,14 @@ impl Phases {
             table[at].rest = Self::rest(&table, at);
         }
         let silent_erase = silent.then_some(times.array[OpKind::Erase as usize]);
-        Self { table, first, silent_erase, copy }
+        let preferred = match times.bus_order {
+            BusOrder::FirstCome => 0,
+            // An operation that holds the bus throughout has no command apart.
+            _ if !times.pipelined => 0,
+            BusOrder::CommandsFirst => COMMANDS,
+            BusOrder::DataFirst => !COMMANDS,
+        };
+        Self { table, first, silent_erase, preferred, copy }
     }
 
     /// Goes once round the phases of a copy, noting the gap before each.

@@ -2,6 +2,7 @@
 
 use super::*;
 use flashwright_block::Bytes;
+use flashwright_config::BusOrder;
 use flashwright_ftl::Cause;
 use flashwright_nand::Ppn;
 
@@ -14,7 +15,13 @@ use flashwright_nand::Ppn;
 #[test]
 fn waiters_on_the_same_die_and_on_another() {
     let geometry = Geometry::new(1, 2, 1, 4, 4, Bytes(4096));
-    let times = Times { command: 0, pipelined: true, array: [50, 200, 700, 50], transfer: [100, 100, 0, 10] };
+    let times = Times {
+        command: 0,
+        pipelined: true,
+        bus_order: BusOrder::FirstCome,
+        array: [50, 200, 700, 50],
+        transfer: [100, 100, 0, 10],
+    };
     let mut engine = Parallel::new(&geometry, times, 0, Fifo, ());
     let op = |ppn, kind, after| FlashOp { ppn: Ppn(ppn), kind, cause: Cause::Host, after, copies: 0 };
     let ops = [op(0, OpKind::Read, 0), op(1, OpKind::Program, 1), op(16, OpKind::Program, 2)];
