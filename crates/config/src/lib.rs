@@ -20,6 +20,8 @@ pub use check::DriveConfig;
 pub use controller::{BufferKind, ControllerConfig, Drain, Interface, Oversized, ReadBufferConfig, WriteBufferConfig};
 pub use devices::{Device, bundled, bundled_devices};
 pub use problems::{ConfigError, SettingError};
-pub use schema::{BusOrder, Capacity, Config, GeometryConfig, HostConfig, PartialPages, TimingConfig, TimingModel};
+pub use schema::{
+    BusOrder, Capacity, Config, DieOrderName, GeometryConfig, HostConfig, PartialPages, TimingConfig, TimingModel,
+};
 pub use times::Times;
 pub use values::{QueueDepth, Rate};

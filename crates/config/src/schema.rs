@@ -182,6 +182,17 @@ pub enum TimingModel {
     Parallel,
 }
 
+/// Which of its waiting operations a die takes next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum DieOrderName {
+    /// In order of issue.
+    #[default]
+    Fifo,
+    /// Reads of the host and of its mapping, then its writes, then cleaning and wear levelling.
+    ByClass,
+}
+
 /// Which waiting die gets a free bus.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -216,6 +227,11 @@ pub struct TimingConfig {
     /// Bus cycles of a command, before its operation.
     #[schemars(extend("x-maximum" = "10 s"))]
     pub command: Nanos,
+    /// Which of its waiting operations a die takes next; needs `timing.model = "parallel"`.
+    pub die_order: DieOrderName,
+    /// With `timing.die-order = "by-class"`: how many operations may pass the oldest one of a die before it goes.
+    #[schemars(range(min = 1))]
+    pub passed_max: u32,
     /// Which waiting die gets a free bus. Makes a difference only if commands take time.
     pub bus_order: BusOrder,
     /// Transfer rate of a channel, or `"none"` if transfers take no time or are included in the array times.
@@ -240,6 +256,8 @@ impl Default for TimingConfig {
             erase: Nanos(3_000_000),
             oob_read: Nanos(50_000),
             command: Nanos(0),
+            die_order: DieOrderName::Fifo,
+            passed_max: 32,
             bus_order: BusOrder::FirstCome,
             bus_rate: Rate(Some(200_000_000)),
             transfer_spare: false,

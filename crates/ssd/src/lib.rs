@@ -17,9 +17,9 @@ mod ssd;
 pub use controller::{Controller, ControllerFigures};
 pub use engine::BusyTimes;
 pub use flashwright_config::{
-    BufferKind, BusOrder, Capacity, Config, ConfigError, ControllerConfig, Device, Drain, DriveConfig, GeometryConfig,
-    HostConfig, Interface, Oversized, PartialPages, QueueDepth, Rate, ReadBufferConfig, SettingError, TimingConfig,
-    TimingModel, WriteBufferConfig, bundled, bundled_devices, keys,
+    BufferKind, BusOrder, Capacity, Config, ConfigError, ControllerConfig, Device, DieOrderName, Drain, DriveConfig,
+    GeometryConfig, HostConfig, Interface, Oversized, PartialPages, QueueDepth, Rate, ReadBufferConfig, SettingError,
+    TimingConfig, TimingModel, WriteBufferConfig, bundled, bundled_devices, keys,
 };
 pub use flashwright_ftl::Keeps;
 pub use flashwright_ram::{

@@ -7,7 +7,9 @@ use flashwright_block::{
     Ahead, BlockDevice, Bounds, Bytes, Completion, DeviceInfo, DriverQueue, HoldsData, IoError, Nanos, Request,
     RequestKind, SECTOR_BYTES, Seed, Tag, Waiting, below,
 };
-use flashwright_config::{Config, ConfigError, DriveConfig, PartialPages, QueueDepth, SettingError, TimingModel};
+use flashwright_config::{
+    Config, ConfigError, DieOrderName, DriveConfig, PartialPages, QueueDepth, SettingError, TimingModel,
+};
 use flashwright_ftl::schemes::{Reserve, SchemeContext};
 use flashwright_ftl::{
     FaultCell, Flash, Foreign, Ftl, Keeps, LpnRun, OP_KINDS, OpKind, OutOfSpace, Scheme, SchemeFigures, SchemeName,
@@ -203,7 +205,7 @@ impl Ssd {
         let (geometry, logical_pages, order) = (config.layout(), config.logical_pages(), config.geometry.program_order);
         let limit = crate::budgets::limit(&config.wear, geometry.blocks(), seed);
         let nand = Nand::new(geometry, order, limit, &factory_bad(config, &geometry, seed));
-        let (die_order, observer) = (OrderOfDrive::default(), ObserverOfDrive::default());
+        let (die_order, observer) = (OrderOfDrive::new(config), ObserverOfDrive::default());
         let logging = match config.timing.model {
             TimingModel::None => false,
             TimingModel::Serial => observer.listens(),
@@ -251,6 +253,13 @@ impl Ssd {
             });
         }
         problems.extend(AheadOfNeed::problems(config));
+        if config.timing.die_order != DieOrderName::Fifo && config.timing.model != TimingModel::Parallel {
+            problems.push(SettingError {
+                key: "timing.die-order".to_owned(),
+                what: "found \"by-class\", expected timing.model = \"parallel\" with it: elsewhere no operation waits for a die"
+                    .to_owned(),
+            });
+        }
         problems.extend(policies.problems(config));
         if !problems.is_empty() {
             return Err(fail(problems).into());

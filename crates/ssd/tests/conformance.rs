@@ -143,6 +143,9 @@ impl Case {
             format!("geometry.program-order={:?}", order_name(self.order)),
             format!("timing.model={:?}", self.timing),
         ];
+        if self.timing == "parallel" && self.schedule != ScheduleName::Foreground {
+            settings.push("timing.die-order=by-class".to_owned());
+        }
         settings.extend(self.ram.map(|ram| format!("ram.manager={:?}", ram.listed().name)));
         settings.extend(SMALL.map(str::to_owned));
         let needs = self.ram.iter().flat_map(|ram| ram.needs());
@@ -383,6 +386,7 @@ fn odds_and_ends(rng: &mut Rng) -> Vec<String> {
         format!("host.queue-depth={}", pick(rng, &[1, 3, 32])),
         format!("timing.pipelined={}", pick(rng, &[true, false])),
         format!("timing.command={:?}", pick(rng, &["0 ns", "200 ns"])),
+        format!("timing.bus-order={:?}", pick(rng, &["first-come", "commands-first", "data-first"])),
     ]
 }
 

@@ -25,8 +25,12 @@ fn percentile(times: &mut [u64], share: f64) -> u64 {
 
 /// Uniform single pages on eight dies, 30 % reads, one every `gap`.
 fn play(name: ScheduleName, blocks: u32, gap: u64, count: u64) -> Shown {
+    play_with(name, &[], blocks, gap, count)
+}
+
+fn play_with(name: ScheduleName, more: &[&str], blocks: u32, gap: u64, count: u64) -> Shown {
     let shape = shape(4, 2, 1, blocks, 32, 8 * blocks * 32 * 8 / 10);
-    let mut ssd = Ssd::new(&config(&[shape, scheduled(name, &[])].concat()), Seed(1), true).unwrap();
+    let mut ssd = Ssd::new(&config(&[shape, scheduled(name, more)].concat()), Seed(1), true).unwrap();
     let logical = ssd.logical_pages();
     fill(&mut ssd, u32::MAX);
     let mut rng = rng(7);

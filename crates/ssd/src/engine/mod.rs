@@ -45,15 +45,46 @@ mod serial;
 
 pub use class::OpClass;
 pub use observer::{EndedOp, Observer};
-pub use order::{Candidate, Choice, DieOrder, Fifo};
+pub use order::{ByClass, Candidate, Choice, DieOrder, Fifo};
 pub use parallel::{Parallel, Ready};
 pub use serial::{NO_REQUEST, Serial, Work};
 
 use flashwright_block::Nanos;
+use flashwright_config::{DieOrderName, DriveConfig};
 use serde::{Deserialize, Serialize};
 
-/// The order in which the dies of a simulated drive take operations.
-pub(crate) type OrderOfDrive = Fifo;
+/// The order in which the dies of a simulated drive take operations, as `timing.die-order` says.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum OrderOfDrive {
+    Fifo(Fifo),
+    ByClass(ByClass),
+}
+
+impl OrderOfDrive {
+    pub fn new(config: &DriveConfig) -> Self {
+        match config.timing.die_order {
+            DieOrderName::Fifo => Self::Fifo(Fifo),
+            DieOrderName::ByClass => {
+                Self::ByClass(ByClass::new(config.timing.passed_max, config.layout().dies() as usize))
+            }
+        }
+    }
+}
+
+impl DieOrder for OrderOfDrive {
+    #[inline(always)]
+    fn reorders(&self) -> bool {
+        matches!(self, Self::ByClass(_))
+    }
+    #[inline]
+    fn next(&mut self, die: usize, ready: &Ready<'_>) -> Choice {
+        match self {
+            Self::Fifo(order) => order.next(die, ready),
+            Self::ByClass(order) => order.next(die, ready),
+        }
+    }
+}
+
 /// The observer of operations in a simulated drive.
 pub(crate) type ObserverOfDrive = ();
 

@@ -8,7 +8,7 @@ use flashwright_block::{Bytes, Rng, chance};
 use flashwright_ftl::{FlashOp, OpKind};
 use flashwright_nand::{Geometry, Ppn};
 use flashwright_ssd::DriveConfig;
-use flashwright_ssd::engine::{Choice, DieOrder, EndedOp, Fifo, Observer, OpClass, Parallel, Ready};
+use flashwright_ssd::engine::{ByClass, Choice, DieOrder, EndedOp, Fifo, Observer, OpClass, Parallel, Ready};
 use std::collections::BTreeMap;
 
 // --- orders, each written twice ---
@@ -238,9 +238,24 @@ fn every_operation_ends_when_the_reference_model_says() {
     assert!(operations > 40_000 && copies > 10_000 && across > 3_000, "{operations}, {copies}, {across}: too easy");
 }
 
+fn naive_by_class(passed_max: u32, dies: usize) -> Order {
+    let mut passed = vec![0; dies];
+    let rank = |op: &Operation| match op.class {
+        OpClass::HostRead | OpClass::Mapping => 0,
+        OpClass::HostWrite => 1,
+        OpClass::Cleaning | OpClass::WearLevelling => 2,
+    };
+    Order::By(Box::new(move |die, all: &[&Operation]| {
+        let best = (0..all.len()).min_by_key(|at| (rank(all[*at]), *at)).unwrap();
+        let at = if passed[die] < passed_max { best } else { 0 };
+        passed[die] = if at == 0 { 0 } else { passed[die] + 1 };
+        at
+    }))
+}
+
 #[test]
 fn other_orders_agree_with_the_reference_model() {
-    let mut overtaken = [0; 3];
+    let mut overtaken = [0; 4];
     for seed in 1000..1250 {
         let case = Case::random(seed);
         let dies = case.config.layout().dies() as usize;
@@ -249,6 +264,8 @@ fn other_orders_agree_with_the_reference_model() {
         overtaken[0] += case.compare("host reads first", reads_first, naive_host_reads_first(limit, dies)).1;
         overtaken[1] += case.compare("scrambled", Scrambled, naive_scrambled()).1;
         overtaken[2] += case.compare("oldest", Oldest, Order::By(Box::new(|_, _| 0))).1;
+        let by_class = ByClass::new(1 + limit, dies);
+        overtaken[3] += case.compare("by class", by_class, naive_by_class(1 + limit, dies)).1;
     }
     println!("{overtaken:?} operations went past an older one");
     assert!(overtaken.iter().all(|count| *count > 1_000), "{overtaken:?}: too easy");

@@ -3,8 +3,10 @@
 //! An order is a file here and a line in [`engine`](super). It states a preference and nothing else: which operations may
 //! be taken at all is the engine's rule, and [`Ready`] shows no others.
 
+mod by_class;
 mod fifo;
 
+pub use by_class::ByClass;
 pub use fifo::Fifo;
 
 use super::{OpClass, Ready};
