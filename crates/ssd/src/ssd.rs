@@ -2,7 +2,7 @@
 
 use crate::cleaning::AheadOfNeed;
 use crate::data::RequestData;
-use crate::engine::{BusyTimes, Observer as _, ObserverOfDrive, OrderOfDrive, Parallel, Serial, Work};
+use crate::engine::{BusyTimes, Observer as _, ObserverOfDrive, ParallelOfDrive, Serial, Work};
 use flashwright_block::{
     Ahead, BlockDevice, Bounds, Bytes, Completion, DeviceInfo, DriverQueue, HoldsData, IoError, Nanos, Request,
     RequestKind, SECTOR_BYTES, Seed, Tag, Waiting, below,
@@ -126,7 +126,7 @@ pub(crate) enum Clock {
 /// The engine with the requests in flight and the driver's queue before it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ParallelClock {
-    pub(crate) engine: Parallel<OrderOfDrive, ObserverOfDrive>,
+    pub(crate) engine: ParallelOfDrive,
     flights: Vec<Flight>,
     /// Places of requests in flight, and the requests that wait for one.
     queue: DriverQueue,
@@ -205,7 +205,7 @@ impl Ssd {
         let (geometry, logical_pages, order) = (config.layout(), config.logical_pages(), config.geometry.program_order);
         let limit = crate::budgets::limit(&config.wear, geometry.blocks(), seed);
         let nand = Nand::new(geometry, order, limit, &factory_bad(config, &geometry, seed));
-        let (die_order, observer) = (OrderOfDrive::new(config), ObserverOfDrive::default());
+        let observer = ObserverOfDrive::default();
         let logging = match config.timing.model {
             TimingModel::None => false,
             TimingModel::Serial => observer.listens(),
@@ -279,7 +279,7 @@ impl Ssd {
         })?;
         let sectors_per_page = geometry.page_size().0 / SECTOR_BYTES;
         Ok(Self {
-            clock: Clock::new(config, &geometry, ram.is_some(), die_order, observer),
+            clock: Clock::new(config, &geometry, ram.is_some(), observer),
             config: config.clone(),
             cautions,
             reserve,
@@ -868,13 +868,7 @@ impl ParallelClock {
 }
 
 impl Clock {
-    fn new(
-        config: &DriveConfig,
-        geometry: &Geometry,
-        has_ram: bool,
-        order: OrderOfDrive,
-        observer: ObserverOfDrive,
-    ) -> Self {
+    fn new(config: &DriveConfig, geometry: &Geometry, has_ram: bool, observer: ObserverOfDrive) -> Self {
         let timing = &config.timing;
         let times = config.times();
         let latency = if has_ram { config.ram.latency.0 } else { 0 };
@@ -884,7 +878,7 @@ impl Clock {
                 Self::Serial { engine: Serial::new(&times, latency, observer), unmapped_read: timing.unmapped_read.0 }
             }
             TimingModel::Parallel => Self::Parallel(ParallelClock {
-                engine: Parallel::new(geometry, times, latency, order, observer),
+                engine: ParallelOfDrive::new(config, geometry, latency, observer),
                 flights: Vec::new(),
                 queue: DriverQueue::new(config.host.queue_depth.requests()),
                 unmapped_read: timing.unmapped_read.0,

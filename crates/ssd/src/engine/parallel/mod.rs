@@ -209,18 +209,23 @@ impl<O: DieOrder, W: Observer> Parallel<O, W> {
                 self.slots_free.push(slot);
                 return Some((slot, first_done));
             }
-            // A request that is issued at `until` may have operations that go first.
-            let preference = self.order.reorders() || self.phases.preferred != 0;
-            if at > until || (preference && at == until) {
+            // With preferences, a request that is issued at `until` may have operations that go first.
+            if at > until || at == until && self.has_preferences() {
                 return None;
             }
             if self.wants[self.channels[channel].grant_die as usize].left == 1 {
                 self.grant(channel, 0);
             } else {
-                let until = if preference { until - 1 } else { until };
+                let until = if self.has_preferences() { until - 1 } else { until };
                 self.run_channels(until.min(first_done - 1).min(self.horizon().saturating_sub(1)).max(at));
             }
         }
+    }
+
+    /// Whether a die or a bus may prefer a later operation to an earlier one.
+    #[inline(always)]
+    fn has_preferences(&self) -> bool {
+        self.order.reorders() || self.phases.preferred != 0
     }
 
     /// Makes the grants of every channel up to and including `until`, one channel after the other.
