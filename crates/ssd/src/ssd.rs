@@ -205,6 +205,7 @@ impl Ssd {
         let (geometry, logical_pages, order) = (config.layout(), config.logical_pages(), config.geometry.program_order);
         let limit = crate::budgets::limit(&config.wear, geometry.blocks(), seed);
         let nand = Nand::new(geometry, order, limit, &factory_bad(config, &geometry, seed));
+        #[allow(clippy::let_unit_value)] // an observer that observes is no unit
         let observer = ObserverOfDrive::default();
         let logging = match config.timing.model {
             TimingModel::None => false,
