@@ -144,7 +144,7 @@ def settings() -> str:
         keys = [key for key in known["keys"] if key["path"].rpartition(".")[0] == name]
         if not keys:
             continue
-        title = f"`[{name}]`" if name else "Uppermost keys"
+        title = f"`[{name}]`" if name else "Top-level keys"
         page += f"- [{title}](#{_heading_anchor(title)})\n"
         text = f"\n## {title}\n\n"
         if name in abouts:
