@@ -266,8 +266,8 @@ mod tests {
             "ssd.toml: capacity.utilization: found 1.2, expected a number above 0 and below 1 (logical over physical size)\n\
              ssd.toml: gc.victim: found \"gredy\", expected greedy, fifo, random, cost-benefit, \
              windowed-greedy, d-choices, cat, age-threshold, partition-fifo, container-marking, default; did you mean \"greedy\"?\n\
-             ssd.toml: timing.bus-rat: unknown key; did you mean bus-rate? (known here: bus-rate, command, erase, model, \
-             oob-read, pipelined, program, read, transfer-spare, unmapped-read)\n\
+             ssd.toml: timing.bus-rat: unknown key; did you mean bus-rate? (known here: bus-order, bus-rate, command, \
+             die-order, erase, model, oob-read, passed-max, pipelined, program, read, transfer-spare, unmapped-read)\n\
              ssd.toml: timing.program: found 600, expected a time with its unit, such as \"200 us\"",
         );
     }
