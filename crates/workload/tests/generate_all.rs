@@ -157,6 +157,16 @@ fn tiny_drives_work_or_say_why_not() {
     }
 }
 
+/// A stand-in whose alignment exceeds the part of the drive in use.
+#[test]
+fn a_slot_larger_than_the_part_in_use_stays_within_it() {
+    let drive = Target { logical_sectors: 1370, page_sectors: 1 };
+    let spec: WorkloadSpec = "stand-in:websearch1,write=0.5,trim=0.1,align=40KiB,range=0.0464".parse().unwrap();
+    let mut batch = Vec::new();
+    spec.source(&drive, Seed(0), Some(300)).unwrap().fill(&mut batch, 300).unwrap();
+    assert!(batch.iter().all(|request| request.end_sector() <= 64), "{batch:?}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 

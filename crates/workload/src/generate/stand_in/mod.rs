@@ -205,7 +205,8 @@ impl Source {
         Ok(Source {
             places,
             grain_sectors: layout.grain_sectors,
-            end: (layout.slots * layout.grain_sectors).max(largest),
+            // One slot may be larger than the part of the drive in use.
+            end: (layout.slots * layout.grain_sectors).min(plan.space_sectors).max(largest),
             read_sizes,
             write_sizes,
             runs: Runs::new(row.sequential, RUN_MEAN).ok_or_else(|| {
