@@ -1,5 +1,6 @@
 //! Validates a whole drive once: settings that pass become a [`DriveConfig`].
 
+use crate::chips::{BlockLayout, Superblock};
 use crate::keys;
 use crate::problems::{ConfigError, Problems, SettingError};
 use crate::read::lookup;
@@ -27,15 +28,27 @@ use std::ops::Deref;
 pub struct DriveConfig {
     written: Config,
     layout: Geometry,
+    block_layout: BlockLayout,
     logical_pages: u32,
     times: Times,
 }
 
 impl DriveConfig {
-    /// The flash as the translation layer sees it: clustered chips count as one die.
+    /// The flash as the translation layer sees it: clustered chips count as one die, the blocks of a superblock as one, and
+    /// a mapping unit as a page.
     #[must_use]
     pub fn layout(&self) -> Geometry {
         self.layout
+    }
+    /// How the pages of such a block lie on the dies.
+    #[must_use]
+    pub fn block_layout(&self) -> BlockLayout {
+        self.block_layout
+    }
+    /// Dies of a channel of [`Self::layout`] that share a package.
+    #[must_use]
+    pub fn dies_per_way(&self) -> u32 {
+        if self.geometry.superblock == Superblock::Drive { 1 } else { self.geometry.clustered().dies_per_way }
     }
     /// Pages that the host sees.
     #[must_use]
@@ -90,16 +103,23 @@ impl Config {
             return Err(problems);
         }
         let seen = self.geometry.clustered();
+        let block_layout = BlockLayout::of(&self);
+        let pages = block_layout.pages_per_block(&seen).and_then(|pages| u32::try_from(pages).ok());
+        let (channels, dies_per_channel, planes_per_die) = match seen.superblock {
+            Superblock::Block => (seen.channels, seen.dies_per_channel, seen.planes_per_die),
+            Superblock::Die => (seen.channels, seen.dies_per_channel, 1),
+            Superblock::Drive => (1, 1, 1),
+        };
         let layout = Geometry::new(
-            seen.channels,
-            seen.dies_per_channel,
-            seen.planes_per_die,
+            channels,
+            dies_per_channel,
+            planes_per_die,
             seen.blocks_per_plane,
-            seen.pages_per_block,
-            seen.page_size,
+            pages.expect("the pages of a block were checked"),
+            Bytes(seen.page_size.0 / u64::from(block_layout.per_page)),
         );
         let times = Times::of(&self).expect("the ranges of times, rates and sizes keep their products within 64 bits");
-        Ok(DriveConfig { logical_pages: logical_pages(&self, &layout), layout, times, written: self })
+        Ok(DriveConfig { logical_pages: logical_pages(&self, &layout), layout, block_layout, times, written: self })
     }
 
     /// Values out of range and rules that span several keys. A key that breaks such a rule is reported once, without
@@ -107,6 +127,7 @@ impl Config {
     pub(crate) fn problems(&self) -> Vec<SettingError> {
         let mut problems = Problems::default();
         self.geometry_problems(&mut problems);
+        self.chips_problems(&mut problems);
         self.wear_problems(&mut problems);
         self.controller.problems(&mut problems);
         for problem in self.host.stack.problems(u64::MAX) {
@@ -194,12 +215,13 @@ impl Config {
         let (clusters, _) = self.clusters();
         // Five factors of 32 bits may exceed 128 bits. Saturation is harmless: such a product is far beyond the limit
         // anyway.
-        factors.iter().fold(1u128, |product, factor| product.saturating_mul(u128::from(*factor))) / clusters
+        let units = u128::from(g.units_per_page());
+        factors.iter().fold(units, |product, factor| product.saturating_mul(u128::from(*factor))) / clusters
     }
 
     fn capacity_problems(&self, problems: &mut Problems) {
         let (_, clustered_page) = self.clusters();
-        let physical = self.pages().saturating_mul(clustered_page);
+        let physical = self.pages().saturating_mul(clustered_page) / u128::from(self.geometry.units_per_page().max(1));
         let logical = self.capacity.logical;
         problems.unless(
             logical.0 == 0 || u128::from(logical.0) < physical,

@@ -7,6 +7,7 @@
 //! ```
 
 mod check;
+mod chips;
 mod controller;
 mod devices;
 pub mod keys;
@@ -17,6 +18,7 @@ mod times;
 mod values;
 
 pub use check::DriveConfig;
+pub use chips::{BlockLayout, ChipsConfig, PageTimes, Programming, Superblock, Suspends};
 pub use controller::{BufferKind, ControllerConfig, Drain, Interface, Oversized, ReadBufferConfig, WriteBufferConfig};
 pub use devices::{Device, bundled, bundled_devices};
 pub use problems::{ConfigError, SettingError};

@@ -3,6 +3,7 @@
 //! The only schema: kebab-case keys, values with units, defaults visible in `impl Default`. `read` parses it, `check`
 //! validates it, and `ssd` derives from it what the code runs on.
 
+use crate::chips::{ChipsConfig, Superblock};
 use crate::controller::ControllerConfig;
 use crate::values::{QueueDepth, Rate};
 use flashwright_block::{Bytes, Nanos};
@@ -27,6 +28,8 @@ pub struct Config {
     pub capacity: Capacity,
     /// Durations and parallelism.
     pub timing: TimingConfig,
+    /// Commands of the dies beyond a page at a time.
+    pub chips: ChipsConfig,
     /// The translation layer.
     pub ftl: FtlSettings,
     /// The RAM before the translation layer.
@@ -94,6 +97,18 @@ pub struct GeometryConfig {
     /// Dies of a channel that work as one; divides `dies-per-channel`.
     #[schemars(range(min = 1, max = 64))]
     pub cluster_dies: u32,
+    /// Which blocks the translation layer treats as one.
+    pub superblock: Superblock,
+    /// The piece of a page that has an entry of its own in the map; divides `page-size`. `"0 B"`: the whole page.
+    #[schemars(extend("x-maximum" = "16 MiB", "x-multiple-of" = "512 B", "x-expected" = "a multiple of 512 B, at most {max}"))]
+    pub mapping_unit: Bytes,
+    /// Of so many dies, one holds parity over the others, in turn; divides the number of dies. 0: no parity. Needs
+    /// `geometry.superblock = "drive"`.
+    #[schemars(range(min = 0, max = 4_096))]
+    pub parity_dies: u32,
+    /// Pages that share a cell: 1 (all pages alike), 2, 3 or 4.
+    #[schemars(range(min = 1, max = 4))]
+    pub bits_per_cell: u32,
 }
 
 impl GeometryConfig {
@@ -148,6 +163,10 @@ impl Default for GeometryConfig {
             program_order: ProgramOrder::Ascending,
             cluster_channels: 1,
             cluster_dies: 1,
+            superblock: Superblock::Block,
+            mapping_unit: Bytes(0),
+            parity_dies: 0,
+            bits_per_cell: 1,
         }
     }
 }

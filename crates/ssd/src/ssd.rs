@@ -215,7 +215,7 @@ impl Ssd {
         let mut flash = Flash::new(nand, logical_pages, logging, keeps);
         let context = SchemeContext {
             logical_pages,
-            dies_per_way: config.geometry.clustered().dies_per_way,
+            dies_per_way: config.dies_per_way(),
             ftl: &config.ftl,
             gc: &config.gc,
             placement: &config.placement,
