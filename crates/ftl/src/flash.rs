@@ -49,6 +49,8 @@ pub struct Flash {
     /// Host page writes so far: the clock by which schemes and policies count age.
     host_writes: u64,
     logging: bool,
+    /// Whether copies are logged one by one, each as a read and a program.
+    copies_apart: bool,
     #[serde(skip)]
     log: Vec<FlashOp>,
     #[serde(skip)]
@@ -81,6 +83,7 @@ impl Flash {
             counters: Counters::default(),
             host_writes: 0,
             logging,
+            copies_apart: false,
             log: Vec::new(),
             next_after: 0,
             background: None,
@@ -513,12 +516,17 @@ impl Flash {
         }
     }
 
+    /// From now on logs every copy as a read and a program, so that the log names the page that was read.
+    pub fn log_copies_apart(&mut self) {
+        self.copies_apart = true;
+    }
+
     /// Logs copies to consecutive pages from `to` on: as runs within a die, else one by one.
     fn note_copies(&mut self, from: &[u32], to: Ppn, cause: Cause) {
         let die = self.geometry().die_of(to);
         let mut open_run = false;
         for (from, to) in from.iter().map(|ppn| Ppn(*ppn)).zip((to.0..).map(Ppn)) {
-            if self.geometry().die_of(from) != die {
+            if self.copies_apart || self.geometry().die_of(from) != die {
                 self.note(from, OpKind::Read, cause);
                 self.next_after = 1;
                 self.note(to, OpKind::Program, cause);

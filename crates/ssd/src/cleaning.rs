@@ -6,6 +6,7 @@
 //! whenever a request or a step ends. Under `serial`, steps extend the time for which the drive is busy after a write, and gaps
 //! between requests are idle time.
 
+use crate::engine::Awaits;
 use crate::ssd::{Clock, Flight, Ssd};
 use flashwright_config::{Config, SettingError, TimingModel};
 use flashwright_ftl::{Ftl, Occasion, Progress, SchemeName};
@@ -131,7 +132,7 @@ impl Ssd {
                 engine.work(at, [&before, &after], self.flash.log(), self.flash.geometry());
             }
             Clock::Parallel(clock) => {
-                let slot = clock.engine.issue(at, 0, self.flash.log(), self.flash.geometry());
+                let slot = clock.engine.issue(at, 0, self.flash.log(), Awaits::Work, &self.flash);
                 clock.takes_off(slot, Flight::background());
                 let ahead = self.ahead.as_mut().expect("a schedule is asked");
                 let slot = slot as usize;

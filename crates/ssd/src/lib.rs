@@ -17,8 +17,8 @@ mod ssd;
 pub use controller::{Controller, ControllerFigures};
 pub use engine::BusyTimes;
 pub use flashwright_config::{
-    BufferKind, BusOrder, Capacity, Config, ConfigError, ControllerConfig, Device, DieOrderName, Drain, DriveConfig,
-    GeometryConfig, HostConfig, Interface, Oversized, PartialPages, QueueDepth, Rate, ReadBufferConfig, SettingError,
+    BlockLayout, BufferKind, BusOrder, Capacity, ChipsConfig, Config, ConfigError, ControllerConfig, Device, DieOrderName, Drain, DriveConfig,
+    GeometryConfig, HostConfig, Interface, Oversized, PageTimes, PartialPages, Programming, QueueDepth, Rate, ReadBufferConfig, SettingError, Superblock, Suspends,
     TimingConfig, TimingModel, WriteBufferConfig, bundled, bundled_devices, keys,
 };
 pub use flashwright_ftl::Keeps;

@@ -2,7 +2,7 @@
 
 use crate::cleaning::AheadOfNeed;
 use crate::data::RequestData;
-use crate::engine::{BusyTimes, Observer as _, ObserverOfDrive, ParallelOfDrive, Serial, Work};
+use crate::engine::{Awaits, BusyTimes, ChipFigures, Observer as _, ObserverOfDrive, ParallelOfDrive, Serial, Work};
 use flashwright_block::{
     Ahead, BlockDevice, Bounds, Bytes, Completion, DeviceInfo, DriverQueue, HoldsData, IoError, Nanos, Request,
     RequestKind, SECTOR_BYTES, Seed, Tag, Waiting, below,
@@ -261,6 +261,7 @@ impl Ssd {
                     .to_owned(),
             });
         }
+        problems.extend(chip_problems(config, u32::from(context.streams(&flash))));
         problems.extend(policies.problems(config));
         if !problems.is_empty() {
             return Err(fail(problems).into());
@@ -279,8 +280,14 @@ impl Ssd {
             fail(problems.into_iter().map(|what| SettingError { key: String::new(), what }).collect())
         })?;
         let sectors_per_page = geometry.page_size().0 / SECTOR_BYTES;
+        let clock = Clock::new(config, &geometry, ram.is_some(), observer);
+        if let Clock::Parallel(clock) = &clock
+            && clock.engine.wants_copies_apart()
+        {
+            flash.log_copies_apart();
+        }
         Ok(Self {
-            clock: Clock::new(config, &geometry, ram.is_some(), observer),
+            clock,
             config: config.clone(),
             cautions,
             reserve,
@@ -383,6 +390,14 @@ impl Ssd {
             Clock::None => BusyTimes::default(),
             Clock::Serial { engine, .. } => BusyTimes { dies: vec![engine.busy()], channels: Vec::new() },
             Clock::Parallel(clock) => clock.engine.busy(),
+        }
+    }
+    /// What the chips did since the start; none unless `[chips]` or superblocks ask for their commands.
+    #[must_use]
+    pub fn chip_figures(&self) -> Option<ChipFigures> {
+        match &self.clock {
+            Clock::Parallel(clock) => clock.engine.chip_figures(),
+            _ => None,
         }
     }
     /// Requests submitted and not yet completed.
@@ -633,14 +648,14 @@ impl Ssd {
             self.ready.push_back(flight);
             return;
         };
-        let (log, geometry) = (self.flash.log(), self.flash.geometry());
+        let log = self.flash.log();
         let (awaited, background) = log.split_at(self.flash.background().map_or(log.len(), |(at, _)| at));
         let least = if reads_unmapped { clock.unmapped_read } else { delay };
-        let slot = clock.engine.issue(start.0, least, awaited, geometry);
+        let slot = clock.engine.issue(start.0, least, awaited, Awaits::Request, &self.flash);
         clock.takes_off(slot, flight);
         clock.queue.take(request.kind, 1);
         if !background.is_empty() {
-            let slot = clock.engine.issue(start.0, 0, background, geometry);
+            let slot = clock.engine.issue(start.0, 0, background, Awaits::Work, &self.flash);
             clock.takes_off(slot, Flight::background());
         }
         if self.ahead.is_some() {
@@ -886,6 +901,63 @@ impl Clock {
             }),
         }
     }
+}
+
+/// What chips with commands of their own need beside them.
+fn chip_problems(config: &DriveConfig, streams: u32) -> Vec<SettingError> {
+    if !config.commands_chips() {
+        return Vec::new();
+    }
+    let mut problems = Vec::new();
+    let mut refuse = |key: &str, what: String| problems.push(SettingError { key: key.to_owned(), what });
+    let timing = &config.timing;
+    if timing.model == TimingModel::Serial {
+        let what = "found \"serial\", expected \"parallel\" (or \"none\") with settings of [chips], geometry.superblock or \
+                    geometry.mapping-unit: one operation at a time has no such commands";
+        refuse("timing.model", what.to_owned());
+    }
+    if !timing.pipelined {
+        let what = "found false, expected true with settings of [chips], geometry.superblock or geometry.mapping-unit: a \
+                    command holds its channel only for transfers";
+        refuse("timing.pipelined", what.to_owned());
+    }
+    let unit = config.block_layout().unit();
+    if unit == 1 {
+        return problems;
+    }
+    let scheme = config.ftl.scheme;
+    if !scheme.asks_policies() {
+        let takers: Vec<&str> =
+            SchemeName::ALL.iter().filter(|scheme| scheme.asks_policies()).map(|scheme| scheme.listed().name).collect();
+        refuse(
+            "ftl.scheme",
+            format!(
+                "found {:?}, expected {} where one command programs {unit} mapping units: it fills blocks page by page",
+                scheme.listed().name,
+                takers.join(" or ")
+            ),
+        );
+    }
+    if config.ram.manager.is_some() {
+        let what = "found a RAM manager, expected \"none\" where one command programs several mapping units; \
+                    chips.write-ram is the RAM of such a drive";
+        refuse("ram.manager", what.to_owned());
+    }
+    let layout = config.layout();
+    let needed = u64::from(streams + 2) * u64::from(layout.planes()) * u64::from(unit) * layout.page_size().0;
+    if config.chips.write_ram.0 < needed {
+        refuse(
+            "chips.write-ram",
+            format!(
+                "found {}, expected at least {}: each open block of {} planes collects {}, one for each stream and for the map",
+                config.chips.write_ram,
+                Bytes(needed),
+                layout.planes(),
+                Bytes(u64::from(unit) * layout.page_size().0)
+            ),
+        );
+    }
+    problems
 }
 
 /// A count for a column of 32 bits.

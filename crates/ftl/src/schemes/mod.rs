@@ -53,7 +53,8 @@ impl SchemeContext<'_> {
     }
 
     /// Streams of the chosen placement policy.
-    pub(crate) fn streams(&self, flash: &Flash) -> u8 {
+    #[must_use]
+    pub fn streams(&self, flash: &Flash) -> u8 {
         match self.foreign_placement() {
             Some(maker) => maker.streams(),
             None => self.placement(flash).streams(),

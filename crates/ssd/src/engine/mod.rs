@@ -1,6 +1,7 @@
 //! Timing engines. The translation layer decides what happens; an engine decides when.
 //!
 //! - [`Parallel`]: channels and dies work side by side (`timing.model = "parallel"`).
+//! - [`Chips`]: the same, for chips with commands beyond a page at a time (`[chips]` and superblocks).
 //! - [`Serial`]: one operation at a time (`timing.model = "serial"`).
 //!
 //! Under `timing.model = "none"` no time passes, so there is no engine.
@@ -37,12 +38,14 @@
 //! assert!(engine.observer.iter().all(|op| op.class == OpClass::Cleaning));
 //! ```
 
+mod chips;
 mod class;
 mod observer;
 mod order;
 mod parallel;
 mod serial;
 
+pub use chips::{Awaits, ChipFigures, Chips};
 pub use class::OpClass;
 pub use observer::{EndedOp, Observer};
 pub use order::{ByClass, Candidate, Choice, DieOrder, Fifo};
@@ -51,7 +54,7 @@ pub use serial::{NO_REQUEST, Serial, Work};
 
 use flashwright_block::Nanos;
 use flashwright_config::{DieOrderName, DriveConfig};
-use flashwright_ftl::FlashOp;
+use flashwright_ftl::{Flash, FlashOp};
 use flashwright_nand::Geometry;
 use serde::{Deserialize, Serialize};
 
@@ -65,10 +68,14 @@ pub(crate) type ObserverOfDrive = ();
 pub(crate) enum ParallelOfDrive {
     Fifo(Parallel<Fifo, ObserverOfDrive>),
     ByClass(Parallel<ByClass, ObserverOfDrive>),
+    Chips(Box<Chips>),
 }
 
 impl ParallelOfDrive {
     pub fn new(config: &DriveConfig, geometry: &Geometry, latency: u64, observer: ObserverOfDrive) -> Self {
+        if config.commands_chips() {
+            return Self::Chips(Box::new(Chips::new(config, latency)));
+        }
         let times = config.times();
         match config.timing.die_order {
             DieOrderName::Fifo => Self::Fifo(Parallel::new(geometry, times, latency, Fifo, observer)),
@@ -78,12 +85,17 @@ impl ParallelOfDrive {
             }
         }
     }
-    /// See [`Parallel::issue`].
+    /// Whether it wants copies logged one by one.
+    pub fn wants_copies_apart(&self) -> bool {
+        matches!(self, Self::Chips(_))
+    }
+    /// Issues operations of the log of `flash`. See [`Parallel::issue`], and [`Chips::issue`] for who awaits them.
     #[inline(always)]
-    pub fn issue(&mut self, now: u64, least: u64, ops: &[FlashOp], geometry: &Geometry) -> u32 {
+    pub fn issue(&mut self, now: u64, least: u64, ops: &[FlashOp], awaits: Awaits, flash: &Flash) -> u32 {
         match self {
-            Self::Fifo(engine) => engine.issue(now, least, ops, geometry),
-            Self::ByClass(engine) => engine.issue(now, least, ops, geometry),
+            Self::Fifo(engine) => engine.issue(now, least, ops, flash.geometry()),
+            Self::ByClass(engine) => engine.issue(now, least, ops, flash.geometry()),
+            Self::Chips(engine) => engine.issue(now, least, ops, awaits, flash.geometry(), |_| false),
         }
     }
     /// See [`Parallel::next_completion`].
@@ -92,6 +104,7 @@ impl ParallelOfDrive {
         match self {
             Self::Fifo(engine) => engine.next_completion(until),
             Self::ByClass(engine) => engine.next_completion(until),
+            Self::Chips(engine) => engine.next_completion(until),
         }
     }
     /// See [`Parallel::is_idle`].
@@ -99,6 +112,7 @@ impl ParallelOfDrive {
         match self {
             Self::Fifo(engine) => engine.is_idle(die, at),
             Self::ByClass(engine) => engine.is_idle(die, at),
+            Self::Chips(engine) => engine.is_idle(die),
         }
     }
     /// See [`Parallel::busy`].
@@ -106,6 +120,14 @@ impl ParallelOfDrive {
         match self {
             Self::Fifo(engine) => engine.busy(),
             Self::ByClass(engine) => engine.busy(),
+            Self::Chips(engine) => engine.busy(),
+        }
+    }
+    /// What the chips did, if the engine knows.
+    pub fn chip_figures(&self) -> Option<ChipFigures> {
+        match self {
+            Self::Fifo(_) | Self::ByClass(_) => None,
+            Self::Chips(engine) => Some(engine.figures()),
         }
     }
 }

@@ -4,6 +4,7 @@
 //! Here whole drives are compared: both are fed with the same operations, which a second drive that takes everything at
 //! once has logged. `orders.rs` compares engines without a drive: other orders, and the end of each operation.
 
+mod chips;
 mod orders;
 mod reference;
 mod serial;

@@ -238,7 +238,7 @@ fn every_operation_ends_when_the_reference_model_says() {
     assert!(operations > 40_000 && copies > 10_000 && across > 3_000, "{operations}, {copies}, {across}: too easy");
 }
 
-fn naive_by_class(passed_max: u32, dies: usize) -> Order {
+pub fn naive_by_class(passed_max: u32, dies: usize) -> Order {
     let mut passed = vec![0; dies];
     let rank = |op: &Operation| match op.class {
         OpClass::HostRead | OpClass::Mapping => 0,

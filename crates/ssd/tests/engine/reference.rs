@@ -9,11 +9,14 @@
 //! * Pipelined, the bus is held for commands and transfers only; otherwise for the whole operation.
 //! * A free bus goes to the die that has been ready for it longest, ties to the operation issued earlier. With another bus
 //!   order, dies that wait to send a command alone come first, or last.
+//! * A die suspends a program or an erase whose array works, where the chip can, if a read of the host may be taken: not
+//!   before it has run its least time, not more often than allowed, not if its end comes sooner than the suspension. Then it
+//!   serves such reads, up to as many as may pass an operation, and resumes.
 //! * The drive takes so many requests at once; the others wait and are taken in order as places get free.
 
 use flashwright_ftl::{FlashOp, OpKind};
 use flashwright_ssd::engine::OpClass;
-use flashwright_ssd::{BusOrder, DriveConfig};
+use flashwright_ssd::{BusOrder, DriveConfig, Suspends};
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -43,9 +46,14 @@ pub struct Operation {
     pub depends_on: Option<usize>,
     pub start: Option<u64>,
     pub end: Option<u64>,
+    pub suspensions: u32,
 }
 
 impl Operation {
+    fn is_read_of_host(&self) -> bool {
+        matches!(self.class, OpClass::HostRead | OpClass::Mapping) && matches!(self.kind, OpKind::Read | OpKind::OobRead)
+    }
+
     /// Whether it may not overtake `earlier`, which waits for the same die.
     fn must_follow(&self, earlier: &Operation) -> bool {
         let any_page = self.page.is_none() || earlier.page.is_none();
@@ -81,6 +89,23 @@ enum Doing {
         operation: usize,
         until: u64,
     },
+    /// Its array works.
+    Array {
+        operation: usize,
+        from: u64,
+        until: u64,
+    },
+    Suspending {
+        until: u64,
+    },
+}
+
+/// An operation that a die has suspended.
+#[derive(Clone, Copy, Debug)]
+struct Suspended {
+    operation: usize,
+    left: u64,
+    served: u32,
 }
 
 pub struct Reference<'a> {
@@ -93,6 +118,7 @@ pub struct Reference<'a> {
     operations_of: Vec<Range<usize>>,
     queues: Vec<Vec<usize>>,
     doing: Vec<Doing>,
+    suspended: Vec<Option<Suspended>>,
     pub die_busy: Vec<u64>,
     bus_until: Vec<u64>,
     pub bus_busy: Vec<u64>,
@@ -115,6 +141,7 @@ impl<'a> Reference<'a> {
             operations_of: Vec::new(),
             queues: vec![Vec::new(); dies],
             doing: vec![Doing::Nothing; dies],
+            suspended: vec![None; dies],
             die_busy: vec![0; dies],
             bus_until: vec![0; channels],
             bus_busy: vec![0; channels],
@@ -157,13 +184,17 @@ impl<'a> Reference<'a> {
             while self.phases_end(now)
                 || self.requests_end(now)
                 || self.requests_are_taken(now)
+                || self.dies_suspend(now)
                 || self.dies_take_operations(now)
                 || self.buses_are_given(now)
             {}
-            let phase_ends = self.doing.iter().filter_map(|doing| match doing {
-                Doing::Busy { until, .. } => Some(*until),
-                _ => None,
+            let least = self.config.chips.run_least.0;
+            let phase_ends = self.doing.iter().flat_map(|doing| match doing {
+                Doing::Busy { until, .. } | Doing::Suspending { until } => [Some(*until), None],
+                Doing::Array { from, until, .. } => [Some(*until), Some(*from + least)],
+                _ => [None, None],
             });
+            let phase_ends = phase_ends.flatten();
             let arrivals = self.requests[self.next..].iter().map(|(arrival, _)| *arrival).take(1);
             let moments = phase_ends.chain(self.bus_until.iter().copied()).chain(arrivals);
             match moments.filter(|moment| *moment > now).min() {
@@ -176,11 +207,16 @@ impl<'a> Reference<'a> {
     fn phases_end(&mut self, now: u64) -> bool {
         let mut happened = false;
         for die in 0..self.doing.len() {
-            if let Doing::Busy { operation, until } = self.doing[die]
-                && until == now
-            {
-                self.enter_next_phase(die, operation, now);
-                happened = true;
+            match self.doing[die] {
+                Doing::Busy { operation, until } | Doing::Array { operation, until, .. } if until == now => {
+                    self.enter_next_phase(die, operation, now);
+                    happened = true;
+                }
+                Doing::Suspending { until } if until == now => {
+                    self.doing[die] = Doing::Nothing;
+                    happened = true;
+                }
+                _ => {}
             }
         }
         happened
@@ -191,12 +227,14 @@ impl<'a> Reference<'a> {
             Some(Phase::Bus(_) | Phase::Command(_)) => Doing::WaitingForBus { operation, since: now },
             Some(Phase::Array(span)) => {
                 self.operations[operation].phases.pop_front();
-                Doing::Busy { operation, until: now + span }
+                Doing::Array { operation, from: now, until: now + span }
             }
             None => {
                 let operation = &mut self.operations[operation];
                 operation.end = Some(now);
-                self.die_busy[die] += now - operation.start.unwrap();
+                if self.suspended[die].is_none() {
+                    self.die_busy[die] += now - operation.start.unwrap();
+                }
                 Doing::Nothing
             }
         };
@@ -261,14 +299,86 @@ impl<'a> Reference<'a> {
                 depends_on: if part == 0 { awaited } else { Some(self.operations.len() - 1) },
                 start: None,
                 end: None,
+                suspensions: 0,
             });
         }
         self.last_of_entry.push(Some(self.operations.len() - 1));
     }
 
+    /// The position in its queue of the oldest read of the host that a die may take, if no program of that rank comes first.
+    fn waiting_read(&mut self, die: usize) -> Option<usize> {
+        let now_programs = self.doing[die];
+        let in_die = [
+            self.suspended[die].map(|suspended| suspended.operation),
+            match now_programs {
+                Doing::Array { operation, .. } => Some(operation),
+                _ => None,
+            },
+        ];
+        let free = self.free(die);
+        let first = free.into_iter().find(|at| {
+            let op = &self.operations[self.queues[die][*at]];
+            matches!(op.class, OpClass::HostRead | OpClass::Mapping)
+                && !in_die.iter().flatten().any(|other| op.must_follow(&self.operations[*other]))
+        })?;
+        self.operations[self.queues[die][first]].is_read_of_host().then_some(first)
+    }
+
+    fn dies_suspend(&mut self, now: u64) -> bool {
+        let chips = &self.config.chips;
+        let (suspends, least, time, most) =
+            (chips.suspends, chips.run_least.0, chips.suspend.0, chips.suspensions_max);
+        let mut happened = false;
+        for die in 0..self.doing.len() {
+            let Doing::Array { operation, from, until } = self.doing[die] else { continue };
+            let may = match self.operations[operation].kind {
+                OpKind::Program => suspends == Suspends::ProgramsAndErases,
+                OpKind::Erase => suspends != Suspends::Nothing,
+                _ => false,
+            };
+            let soon = until <= now + time;
+            if may
+                && !soon
+                && now >= from + least
+                && self.operations[operation].suspensions < most
+                && self.waiting_read(die).is_some()
+            {
+                self.operations[operation].suspensions += 1;
+                self.suspended[die] = Some(Suspended { operation, left: until - now, served: 0 });
+                self.doing[die] = Doing::Suspending { until: now + time };
+                happened = true;
+            }
+        }
+        happened
+    }
+
+    /// A die in a suspension takes a read, or resumes.
+    fn goes_on(&mut self, die: usize, suspended: Suspended, now: u64) {
+        let read = self.waiting_read(die).filter(|_| suspended.served < self.config.timing.passed_max);
+        match read {
+            Some(at) => {
+                self.suspended[die] = Some(Suspended { served: suspended.served + 1, ..suspended });
+                let operation = self.queues[die].remove(at);
+                self.operations[operation].start = Some(now);
+                self.enter_next_phase(die, operation, now);
+            }
+            None => {
+                let Suspended { operation, left, .. } = suspended;
+                let from = now + self.config.chips.resume.0;
+                self.suspended[die] = None;
+                self.doing[die] = Doing::Array { operation, from, until: from + left };
+            }
+        }
+    }
+
     fn dies_take_operations(&mut self, now: u64) -> bool {
         let mut happened = false;
         for die in 0..self.doing.len() {
+            if let (Doing::Nothing, Some(suspended)) = (self.doing[die], self.suspended[die]) {
+                self.goes_on(die, suspended, now);
+                happened = true;
+                continue;
+            }
             if matches!(self.doing[die], Doing::Nothing)
                 && let Some(at) = self.chosen(die)
             {
@@ -289,11 +399,15 @@ impl<'a> Reference<'a> {
         let Order::By(choose) = &mut self.order else {
             return (!queue.is_empty() && awaits_nothing(queue[0])).then_some(0);
         };
-        let free: Vec<usize> = (0..queue.len())
-            .filter(|at| awaits_nothing(queue[*at]) && !queue[..*at].iter().any(|op| queue[*at].must_follow(op)))
-            .collect();
+        let free = free_of(&queue, awaits_nothing);
         let candidates: Vec<&Operation> = free.iter().map(|at| queue[*at]).collect();
         (!free.is_empty()).then(|| free[choose(die, &candidates)])
+    }
+
+    /// The positions in its queue of what a die may take.
+    fn free(&self, die: usize) -> Vec<usize> {
+        let queue: Vec<&Operation> = self.queues[die].iter().map(|operation| &self.operations[*operation]).collect();
+        free_of(&queue, |op| op.depends_on.is_none_or(|awaited| self.operations[awaited].end.is_some()))
     }
 
     fn buses_are_given(&mut self, now: u64) -> bool {
@@ -328,4 +442,9 @@ impl<'a> Reference<'a> {
         }
         false
     }
+}
+
+fn free_of(queue: &[&Operation], awaits_nothing: impl Fn(&Operation) -> bool) -> Vec<usize> {
+    let follows = |at: usize| queue[..at].iter().any(|op| queue[at].must_follow(op));
+    (0..queue.len()).filter(|at| awaits_nothing(queue[*at]) && !follows(*at)).collect()
 }

@@ -1,0 +1,215 @@
+//! Chips with commands beyond a page at a time: several planes and pages of a cell at once, two passes, suspension, cached
+//! commands, copyback, parity, and RAM that collects what is programmed together.
+//!
+//! [`Parallel`](super::Parallel) knows three operations with one time each, which lets it work ahead. Here every command has times
+//! of its own, and its end may move while it runs, so the engine goes from event to event. At the same time, commands end first,
+//! then requests complete and bring others, then dies decide, then buses are granted.
+//!
+//! ```text
+//!   FlashOp ─► command ──waits for──► ready ──die decides──► command ─► data in ─► array ─► data out ─► ended
+//!              (reads of the same row of planes join;                                ▲  │ a read of the host
+//!               programs collect until their unit is full)                   resume └──▼ suspends it
+//! ```
+//!
+//! A command waits for what the log says, and on its die
+//!
+//! - a program for the one before it in its block, and for the block's erase;
+//! - an erase for all reads and programs of its block;
+//! - a read for the program of its page, unless RAM still holds the page.
+//!
+//! What runs on a die at a time is one command, but for a program whose data cross the bus while the array programs the one
+//! before, and a read that senses while the one before crosses the bus.
+
+mod bus;
+mod command;
+mod die;
+mod events;
+mod issue;
+mod places;
+mod ram;
+mod run;
+mod times;
+
+use super::BusyTimes;
+use bus::Bus;
+pub use issue::Awaits;
+use command::{Commands, NONE};
+use die::{Die, InBlock};
+use events::{Event, Events, What};
+use flashwright_block::Nanos;
+use flashwright_config::{DieOrderName, DriveConfig};
+use places::Places;
+use ram::WriteRam;
+use serde::{Deserialize, Serialize};
+use times::ChipTimes;
+
+/// A request in the engine.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+struct Slot {
+    /// Commands that it waits for, and 1 if it waits for RAM.
+    left: u32,
+    end: u64,
+    sequence: u64,
+}
+
+/// What the chips did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChipFigures {
+    /// Reads of the array; several pages at once count as one.
+    pub array_reads: u64,
+    /// Programs of the array, without those of parity; each of two passes counts.
+    pub array_programs: u64,
+    /// Programs of parity.
+    pub parity_programs: u64,
+    /// Erases of the array, on each die of a block.
+    pub array_erases: u64,
+    /// Pages copied within a plane.
+    pub copybacks: u64,
+    /// Mapping units that crossed a bus.
+    pub units_transferred: u64,
+    /// Programs suspended.
+    pub programs_suspended: u64,
+    /// Erases suspended.
+    pub erases_suspended: u64,
+    /// Reads answered from RAM before their data were programmed.
+    pub ram_reads: u64,
+    /// Programs whose data crossed the bus while the array was busy.
+    pub cached_programs: u64,
+    /// Reads that sensed while the page before crossed the bus.
+    pub cached_reads: u64,
+}
+
+/// The engine.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Chips {
+    times: ChipTimes,
+    places: Places,
+    by_class: bool,
+    passed_max: u32,
+    /// Time between the last command of a request and its end.
+    latency: u64,
+    dies: Vec<Die>,
+    buses: Vec<Bus>,
+    commands: Commands,
+    events: Events,
+    slots: Vec<Slot>,
+    slots_free: Vec<u32>,
+    /// Of every block on each of its dies.
+    in_block: Vec<InBlock>,
+    /// For each block, the program that collects pages, or [`NONE`].
+    collecting: Vec<u32>,
+    /// One bit a page: whether the unit that begins with it is in RAM.
+    in_ram: Vec<u64>,
+    ram: WriteRam,
+    /// Issue order of commands, and of requests.
+    sequence: u64,
+    requests: u64,
+    figures: ChipFigures,
+    /// For the operations of a request, their commands; kept for its memory.
+    #[serde(skip)]
+    of_ops: Vec<u32>,
+}
+
+impl Chips {
+    /// An engine at rest. `latency` nanoseconds pass between the last command of a request and its end.
+    #[must_use]
+    pub fn new(config: &DriveConfig, latency: u64) -> Self {
+        let (places, layout) = (Places::new(config), config.layout());
+        let (blocks, dies) = (layout.blocks() as usize, places.dies() as usize);
+        let ram = config.chips.write_ram.0 / layout.page_size().0;
+        Self {
+            times: ChipTimes::new(config),
+            by_class: config.timing.die_order == DieOrderName::ByClass,
+            passed_max: config.timing.passed_max,
+            latency,
+            dies: vec![Die::default(); dies],
+            buses: vec![Bus::default(); config.geometry.channels as usize],
+            commands: Commands::default(),
+            events: Events::default(),
+            slots: Vec::new(),
+            slots_free: Vec::new(),
+            in_block: vec![InBlock::NOTHING; blocks * places.dies_of_block() as usize],
+            collecting: vec![NONE; blocks],
+            in_ram: vec![0; (layout.pages() as usize).div_ceil(64)],
+            ram: WriteRam::new(ram),
+            sequence: 0,
+            requests: 0,
+            figures: ChipFigures::default(),
+            of_ops: Vec::new(),
+            places,
+        }
+    }
+
+    /// The next completion not after `until`: slot and end.
+    ///
+    /// What dies and buses do at `until` itself waits for the next call: a request that is issued at `until` may go first.
+    pub fn next_completion(&mut self, until: u64) -> Option<(u32, u64)> {
+        while let Some(event) = self.events.first() {
+            let at = event.at();
+            if at > until || at == until && event.what().decides() {
+                return None;
+            }
+            self.events.pop();
+            match event.what() {
+                What::Ended => self.stage_over(event, at),
+                What::Completed => {
+                    let slot = event.id();
+                    self.slots_free.push(slot);
+                    return Some((slot, at));
+                }
+                What::Decides => self.decide(event.id() as usize, at),
+                What::Grants => self.grant(event.id() as usize, at),
+            }
+        }
+        None
+    }
+
+    fn new_slot(&mut self, least: u64) -> u32 {
+        let fresh = Slot { left: 0, end: least, sequence: self.requests };
+        self.requests += 1;
+        if let Some(slot) = self.slots_free.pop() {
+            self.slots[slot as usize] = fresh;
+            return slot;
+        }
+        self.slots.push(fresh);
+        u32::try_from(self.slots.len() - 1).expect("slots in flight fit 32 bits")
+    }
+
+    /// Something that a request waits for came at `at`.
+    #[inline(always)]
+    fn request_got(&mut self, slot: u32, at: u64) {
+        let state = &mut self.slots[slot as usize];
+        state.left -= 1;
+        state.end = state.end.max(at);
+        if state.left == 0 {
+            self.complete(slot);
+        }
+    }
+
+    fn complete(&mut self, slot: u32) {
+        let Slot { end, sequence, .. } = self.slots[slot as usize];
+        self.events.push(Event::completed(end + self.latency, sequence, slot));
+    }
+
+    /// Whether nothing is queued or in progress on a die of the layout at `at`, which must not lie before the last completion.
+    #[must_use]
+    pub fn is_idle(&self, die: usize) -> bool {
+        let mut dies = if self.places.dies_of_block() > 1 { self.dies.iter() } else { self.dies[die..=die].iter() };
+        dies.all(|die| die.issued == 0)
+    }
+
+    /// How long dies and channels were busy, up to the last event.
+    #[must_use]
+    pub fn busy(&self) -> BusyTimes {
+        BusyTimes {
+            dies: self.dies.iter().map(|die| Nanos(die.busy)).collect(),
+            channels: self.buses.iter().map(|bus| Nanos(bus.busy)).collect(),
+        }
+    }
+
+    /// What the chips did so far.
+    #[must_use]
+    pub fn figures(&self) -> ChipFigures {
+        self.figures
+    }
+}
