@@ -256,10 +256,11 @@ fn reserved_blocks(run: &Simulation) -> Option<Warning> {
     Some(warning("reserved-blocks", text, Some(format!("{more}, or fewer planes, or a lower capacity.utilization"))))
 }
 
-/// The parallel engine has no multi-plane operations.
+/// Without superblocks there are no multi-plane operations.
 fn planes_in_turn(run: &Simulation) -> Option<Warning> {
     let (config, geometry) = (run.ssd().config(), &run.ssd().config().geometry);
-    if geometry.planes_per_die == 1 || config.timing.model != TimingModel::Parallel {
+    let alone = config.block_layout().planes == 1;
+    if geometry.planes_per_die == 1 || config.timing.model != TimingModel::Parallel || !alone {
         return None;
     }
     let text = format!(
@@ -268,7 +269,8 @@ fn planes_in_turn(run: &Simulation) -> Option<Warning> {
     );
     let dies = geometry.dies_per_channel * geometry.planes_per_die;
     let mend = format!(
-        "planes as dies, as in the bundled drives: --set geometry.planes-per-die=1 --set geometry.dies-per-channel={dies}"
+        "multi-plane commands: --set geometry.superblock=die; or planes as dies: --set geometry.planes-per-die=1 --set \
+         geometry.dies-per-channel={dies}"
     );
     Some(warning("planes-in-turn", text, (dies <= 64).then_some(mend)))
 }

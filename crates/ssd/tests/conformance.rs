@@ -31,6 +31,53 @@ const ROUNDS: &str = "FLASHWRIGHT_ROUNDS";
 const COMPANIONS: [(VictimName, PlacementName); 2] =
     [(VictimName::ContainerMarking, PlacementName::ContainerMarking), (VictimName::PartitionFifo, PlacementName::Envy)];
 
+/// Drives whose chips do more than a page at a time, each under a name that stands for a timing model, and whether every scheme
+/// takes it.
+const CHIPS: [(&str, bool, &[&str]); 4] = [
+    (
+        "suspending",
+        true,
+        &["timing.die-order=by-class", "chips.suspends=programs-and-erases", "chips.run-least=30 us", "timing.passed-max=3"],
+    ),
+    ("copying-back", true, &["chips.copyback=true", "chips.cache-program=true", "chips.cache-read=true"]),
+    (
+        "superblocks",
+        false,
+        &[
+            "geometry.superblock=drive",
+            "geometry.pages-per-block=6",
+            "geometry.blocks-per-plane=24",
+            "geometry.bits-per-cell=3",
+            "chips.programming=one-shot",
+            "chips.read-times=40 us, 50 us, 70 us",
+            "chips.suspends=programs-and-erases",
+            "chips.cache-program=true",
+            "chips.write-ram=3 MiB",
+            "timing.die-order=by-class",
+            "capacity.logical=0 B",
+            "capacity.utilization=0.5",
+        ],
+    ),
+    (
+        "two-pass",
+        false,
+        &[
+            "geometry.superblock=die",
+            "geometry.mapping-unit=512 B",
+            "geometry.pages-per-block=6",
+            "geometry.blocks-per-plane=24",
+            "geometry.bits-per-cell=2",
+            "chips.programming=two-pass",
+            "chips.first-pass=90 us",
+            "chips.suspends=erases",
+            "chips.cache-read=true",
+            "chips.write-ram=3 MiB",
+            "capacity.logical=0 B",
+            "capacity.utilization=0.5",
+        ],
+    ),
+];
+
 /// Schemes that merge log blocks: neither victim nor placement policies mean anything to them.
 fn has_log_blocks(scheme: SchemeName) -> bool {
     use SchemeName::{Bast, Block, Fast, Last, Replacement, Superblock};
@@ -74,6 +121,9 @@ impl Case {
                         timing,
                     };
                     cases.push(plain);
+                    if timing == "parallel" && has_log_blocks(scheme) {
+                        schedules.extend(Self::with_chips(&plain));
+                    }
                     cases.extend(ManagerName::ALL.iter().map(|ram| Self { ram: Some(*ram), ..plain }));
                     if has_log_blocks(scheme) {
                         continue;
@@ -100,6 +150,9 @@ impl Case {
                             ..plain
                         }));
                     }
+                    if timing == "parallel" {
+                        schedules.extend(Self::with_chips(&plain));
+                    }
                     if scheme.levels_wear() {
                         cases.extend(WearName::ALL.iter().map(|wear| Self { wear: Some(*wear), ..plain }));
                     }
@@ -108,6 +161,13 @@ impl Case {
         }
         cases.extend(schedules);
         cases
+    }
+
+    /// A case on each of the [`CHIPS`] that its scheme takes, under every schedule that it follows.
+    fn with_chips(plain: &Self) -> Vec<Self> {
+        let chips = CHIPS.iter().filter(|(_, all, _)| *all || !has_log_blocks(plain.scheme));
+        let schedules = if plain.scheme.cleans_in_steps() { ScheduleName::ALL } else { &ScheduleName::ALL[..1] };
+        chips.flat_map(|(timing, ..)| schedules.iter().map(|schedule| Self { timing, schedule: *schedule, ..*plain })).collect()
     }
 
     /// The cases without RAM before the translation layer.
@@ -141,8 +201,11 @@ impl Case {
             format!("placement.policy={:?}", self.placement.listed().name),
             format!("gc.schedule={:?}", self.schedule.listed().name),
             format!("geometry.program-order={:?}", order_name(self.order)),
-            format!("timing.model={:?}", self.timing),
         ];
+        match CHIPS.iter().find(|(name, ..)| *name == self.timing) {
+            None => settings.push(format!("timing.model={:?}", self.timing)),
+            Some((.., chips)) => settings.extend(chips.iter().map(|setting| (*setting).to_owned())),
+        }
         if self.timing == "parallel" && self.schedule != ScheduleName::Foreground {
             settings.push("timing.die-order=by-class".to_owned());
         }
@@ -175,7 +238,10 @@ impl Case {
 
     /// The configuration of this case over a shape.
     fn over(self, shape: &[String], more: &[String]) -> DriveConfig {
-        config(&[shape, &self.settings(), more].concat())
+        // What odds and ends may not draw for these chips.
+        let chips = CHIPS.iter().any(|(name, ..)| *name == self.timing);
+        let pipelined = chips.then(|| "timing.pipelined=true".to_owned());
+        config(&[shape, &self.settings(), more, pipelined.as_slice()].concat())
     }
 
     /// A drive of this case: the first shape from `from` on, going round, that the scheme takes.

@@ -125,3 +125,199 @@ fn orders_and_suspensions_agree_with_the_reference_model() {
     println!("{operations} operations, {suspended} suspensions");
     assert!(operations > 100_000 && suspended > 4_000, "{operations}, {suspended}: too easy");
 }
+
+// --- worked by hand ---
+
+/// One channel of two dies with 6-page blocks of 4 KiB, 100 us a transfer, 50 us to read, 200 us to program, 700 us to erase.
+fn chip(settings: &[&str]) -> DriveConfig {
+    let base = [
+        "geometry.channels=1",
+        "geometry.dies-per-channel=2",
+        "geometry.blocks-per-plane=8",
+        "geometry.pages-per-block=6",
+        "timing.read=50 us",
+        "timing.program=200 us",
+        "timing.erase=700 us",
+        "timing.bus-rate=40.96 MB/s",
+    ];
+    config(&[&base, settings].concat())
+}
+
+/// Issues lists of operations at their times and answers when each was done, in microseconds.
+fn ends(config: &DriveConfig, requests: &[(u64, &[FlashOp])]) -> Vec<f64> {
+    let requests: Requests = requests.iter().map(|(at, ops)| (at * 1_000, ops.to_vec())).collect();
+    play(config, &requests).0.into_iter().map(|end| end as f64 / 1_000.0).collect()
+}
+
+use OpKind::{Erase, Program, Read};
+
+fn cleaning(kind: OpKind, page: u32) -> FlashOp {
+    FlashOp { cause: Cause::Gc, ..op(kind, page) }
+}
+
+/// The erase of block 0 starts at 0. A read of block 1 comes at 100: the die suspends until 120, senses until 170, transfers
+/// until 270, and resumes: 30 us, and the 600 us that were left.
+#[test]
+fn a_read_suspends_an_erase() {
+    let waits = chip(&[]);
+    let (erase, read) = ([cleaning(Erase, 0)], [op(Read, 6)]);
+    assert_eq!(ends(&chip(&["chips.cache-read=true"]), &[(0, &erase), (100, &read)]), [700.0, 850.0]);
+    let settings = ["chips.suspends=erases", "chips.suspend=20 us", "chips.resume=30 us"];
+    let suspends = chip(&settings);
+    assert_eq!(ends(&suspends, &[(0, &erase), (100, &read)]), [900.0, 270.0]);
+    // Two reads in one suspension; the second comes while the first is served.
+    assert_eq!(ends(&suspends, &[(0, &erase), (100, &read), (200, &read)]), [1_050.0, 270.0, 420.0]);
+    // 15 us before its end a suspension of 20 us does not pay.
+    assert_eq!(ends(&suspends, &[(0, &erase), (685, &read)]), [700.0, 850.0]);
+    // It must have run 300 us; and a second read, at 500, finds its one suspension spent.
+    let once = chip(&[&settings[..], &["chips.run-least=300 us", "chips.suspensions-max=1"]].concat());
+    assert_eq!(ends(&once, &[(0, &erase), (100, &read), (500, &read)]), [900.0, 470.0, 1_050.0]);
+    // Cleaning's own reads suspend nothing.
+    assert_eq!(ends(&suspends, &[(0, &erase), (100, &[cleaning(Read, 6)])]), [700.0, 850.0]);
+    assert_eq!(waits.chips.suspends, flashwright_ssd::Suspends::Nothing);
+}
+
+/// A program that loads from 0 to 100 is suspended at 150 with 150 us left.
+#[test]
+fn a_read_suspends_a_program_where_the_chip_can() {
+    let settings = ["chips.suspend=20 us", "chips.resume=30 us"];
+    let list: [(u64, &[FlashOp]); 2] = [(0, &[op(Program, 0)]), (150, &[op(Read, 6)])];
+    let of = |suspends: &str| ends(&chip(&[&settings[..], &[suspends]].concat()), &list);
+    assert_eq!(of("chips.suspends=erases"), [300.0, 450.0]);
+    assert_eq!(of("chips.suspends=programs-and-erases"), [320.0 + 30.0 + 150.0, 320.0]);
+}
+
+/// The planes of a die: two pages load one after the other and are programmed together; read together, they leave one after
+/// the other; an erase of both blocks takes one erase.
+#[test]
+fn planes_work_together() {
+    let one = ["geometry.planes-per-die=2", "chips.write-ram=64 KiB"];
+    let two = ["geometry.planes-per-die=2", "chips.write-ram=64 KiB", "geometry.superblock=die"];
+    // One plane after the other: blocks 0 and 8 are the first of planes 0 and 1.
+    let apart: [(u64, &[FlashOp]); 1] = [(0, &[cleaning(Program, 0), cleaning(Program, 48)])];
+    let as_work = |config: &DriveConfig, ops: &[FlashOp]| {
+        let mut engine = Chips::new(config, 0);
+        engine.issue(0, 0, ops, Awaits::Work, &config.layout(), |_| false);
+        engine.next_completion(u64::MAX).unwrap().1 as f64 / 1_000.0
+    };
+    assert_eq!(as_work(&chip(&one), apart[0].1), 600.0);
+    let both = chip(&two);
+    assert_eq!(as_work(&both, &[cleaning(Program, 0), cleaning(Program, 1)]), 400.0);
+    assert_eq!(as_work(&both, &[cleaning(Read, 0), cleaning(Read, 1)]), 250.0);
+    assert_eq!(as_work(&both, &[cleaning(Read, 1), cleaning(Read, 2)]), 300.0, "different rows");
+    assert_eq!(as_work(&both, &[cleaning(Erase, 0)]), 700.0);
+}
+
+/// Programs of one die: the second loads while the first is programmed (100 to 300), so its array starts at 300.
+#[test]
+fn data_cross_the_bus_during_a_program() {
+    let list: [(u64, &[FlashOp]); 1] = [(0, &[op(Program, 0), op(Program, 1), op(Program, 2)])];
+    assert_eq!(ends(&chip(&["chips.cache-read=true"]), &list), [900.0]);
+    assert_eq!(ends(&chip(&["chips.cache-program=true"]), &list), [700.0]);
+}
+
+/// Reads of one die: the second senses (50 to 100) while the first crosses the bus (50 to 150).
+#[test]
+fn a_die_senses_while_a_page_leaves() {
+    let list: [(u64, &[FlashOp]); 1] = [(0, &[op(Read, 0), op(Read, 1), op(Read, 2)])];
+    assert_eq!(ends(&chip(&["chips.cache-program=true"]), &list), [450.0]);
+    assert_eq!(ends(&chip(&["chips.cache-read=true"]), &list), [350.0]);
+}
+
+/// A copy within a plane takes a read and a program, and no transfer.
+#[test]
+fn copyback_needs_no_bus() {
+    let moves = |to| [cleaning(Read, 0), FlashOp { after: 1, ..cleaning(Program, to) }];
+    let (within, across) = (moves(6), moves(48));
+    let config = chip(&["chips.copyback=true"]);
+    assert_eq!(ends(&config, &[(0, &within)]), [250.0]);
+    assert_eq!(ends(&config, &[(0, &across)]), [450.0], "to the other die");
+    // A read of the copied page waits for it.
+    assert_eq!(ends(&config, &[(0, &within), (10, &[op(Read, 6)])]), [250.0, 400.0]);
+}
+
+/// Two bits a cell: page 0 is the lower of its word line, page 1 the upper.
+#[test]
+fn pages_of_a_cell_have_their_own_times() {
+    let config = chip(&["geometry.bits-per-cell=2", "chips.read-times=40 us, 70 us", "chips.program-times=100 us, 900 us"]);
+    assert_eq!(ends(&config, &[(0, &[op(Program, 0)]), (500, &[op(Read, 0)])]), [200.0, 640.0]);
+    assert_eq!(ends(&config, &[(0, &[op(Program, 1)]), (2_000, &[op(Read, 1)])]), [1_000.0, 2_170.0]);
+}
+
+/// A word line of three pages is programmed at once: three transfers and one program. RAM takes the pages, so the host does not
+/// wait, and answers reads of them until the program ends at 500.
+#[test]
+fn a_word_line_is_programmed_in_one_shot() {
+    let config = chip(&[
+        "geometry.bits-per-cell=3", "chips.programming=one-shot", "chips.write-ram=64 KiB", "chips.read-times=40 us, 50 us, 60 us",
+    ]);
+    let line = [op(Program, 0), op(Program, 1), op(Program, 2)];
+    let read = [op(Read, 2)];
+    assert_eq!(ends(&config, &[(0, &line), (499, &read), (500, &read)]), [0.0, 499.0, 660.0]);
+    // Two of three pages wait for the third.
+    assert_eq!(ends(&config, &[(0, &line[..2]), (5_000, &[op(Read, 0)])]), [0.0, 5_000.0]);
+}
+
+/// Two word lines of a block in two passes of 60 and 200 us: coarse 0, coarse 1, exact 0, exact 1, each with two transfers.
+#[test]
+fn the_second_pass_follows_the_next_word_line() {
+    let config = chip(&[
+        "geometry.bits-per-cell=2", "chips.programming=two-pass", "chips.first-pass=60 us", "chips.write-ram=64 KiB",
+        "geometry.pages-per-block=4",
+    ]);
+    let line = |first| [op(Program, first), op(Program, first + 1)];
+    // The first pass of line 0 ends at 260; exact 0 at 260 + 260 + 400 = 920; exact 1 at 1,320.
+    let (lines, reads) = ([line(0), line(2)].concat(), [[op(Read, 0)], [op(Read, 2)]]);
+    let list: [(u64, &[FlashOp]); 5] =
+        [(0, &lines), (919, &reads[0]), (919, &reads[1]), (1_319, &reads[1]), (1_320, &reads[0])];
+    assert_eq!(ends(&config, &list), [0.0, 919.0, 919.0, 1_319.0, 1_470.0]);
+}
+
+/// Two dies, one of them with parity in turn: the page of row 0 goes to die 0 and its parity to die 1, over the same bus.
+#[test]
+fn parity_takes_a_program_on_another_die() {
+    let config = chip(&["geometry.superblock=drive", "geometry.parity-dies=2"]);
+    assert_eq!(config.layout().pages_per_block(), 6);
+    let (_, mut engine) = play(&config, &vec![(0, vec![op(Program, 0), op(Program, 1)])]);
+    assert_eq!(engine.next_completion(u64::MAX), None);
+    // Each die programs a page and a parity, one after the other: 2 x 300, and the bus delays die 1 by 100.
+    assert_eq!(engine.busy().dies.iter().map(|busy| busy.0 / 1_000).collect::<Vec<_>>(), [600, 700]);
+    let figures = engine.figures();
+    assert_eq!((figures.array_programs, figures.parity_programs), (2, 2));
+}
+
+/// RAM for two pages and no more than one program at a time: the third write waits until the first page is on flash.
+#[test]
+fn a_write_waits_for_room_in_ram() {
+    let config = chip(&["chips.write-ram=8 KiB"]);
+    let writes: Vec<[FlashOp; 1]> = (0..4).map(|page| [op(Program, page)]).collect();
+    let list: Vec<(u64, &[FlashOp])> = writes.iter().map(|ops| (0, &ops[..])).collect();
+    assert_eq!(ends(&config, &list), [0.0, 0.0, 300.0, 600.0]);
+}
+
+/// Everything that a drive of today's kind does at once, over a long random stream: nothing is lost, and what a read waits for
+/// is never more than the longest chain of what its die may do first.
+#[test]
+fn a_drive_of_today_keeps_what_was_written() {
+    use flashwright_block::{BlockDevice, RequestKind, Seed};
+    use flashwright_ssd::Ssd;
+    let config = chip(&[
+        "geometry.channels=4", "geometry.planes-per-die=2", "geometry.blocks-per-plane=40", "geometry.pages-per-block=12",
+        "geometry.mapping-unit=1 KiB", "geometry.superblock=drive", "geometry.bits-per-cell=3", "geometry.parity-dies=4",
+        "chips.programming=one-shot", "chips.suspends=programs-and-erases", "chips.write-ram=1 MiB",
+        "timing.die-order=by-class", "gc.schedule=rate-limited", "gc.free-blocks-min=2", "capacity.utilization=0.7",
+    ]);
+    let mut ssd = Ssd::new(&config, Seed(5), true).unwrap();
+    let (mut rng, logical) = (rng(5), ssd.logical_pages());
+    closed_loop(&mut ssd, 16, 120_000, |ssd| {
+        let kind = if chance(&mut rng, 0.7) { RequestKind::Write } else { RequestKind::Read };
+        let first = draw(&mut rng, logical);
+        pages(ssd, kind, first, 1 + draw(&mut rng, 6.min(logical - first)))
+    });
+    assert_eq!(ssd.audit(), []);
+    let figures = ssd.chip_figures().unwrap();
+    assert!(figures.programs_suspended > 1_000 && figures.ram_reads > 100, "{figures:?}");
+    // A group of three units has a parity.
+    assert_eq!(figures.parity_programs, figures.array_programs / 3, "{figures:?}");
+    assert!(ssd.now().0 > 0);
+}

@@ -67,6 +67,8 @@ pub(super) struct Command {
     pub reads_in: u32,
     /// Erases of that block that had been issued before it.
     pub generation: u32,
+    /// The same of the block that it programs.
+    pub place_generation: u32,
     /// The first page that it programs, or [`NONE`] for parity.
     pub first: u32,
     /// The program of the same block and die issued before it, or of an erase the erase before; [`NONE`] or out of date if
@@ -99,6 +101,7 @@ impl Command {
         place: NONE,
         reads_in: NONE,
         generation: 0,
+        place_generation: 0,
         first: NONE,
         before: NONE,
         host_pages: 0,

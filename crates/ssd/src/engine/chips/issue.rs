@@ -203,6 +203,11 @@ impl Chips {
         now: u64,
     ) -> u32 {
         let mut id = self.collecting[place.block as usize];
+        if id != NONE && self.commands[id].first != place.unit_first {
+            // The rest of that unit was programmed without time passing.
+            self.drop_collected(place.block, now);
+            id = NONE;
+        }
         if id == NONE {
             let first = place.unit_first;
             id = self.add(Command { kind: Kind::Program, group, die: place.die, first, ..Command::NOTHING });
@@ -285,7 +290,7 @@ impl Chips {
         command.array += array;
         command.data = if copies { 0 } else { data };
         (command.place, command.before, command.first) = (place, before, unit.first);
-        command.generation = generation;
+        command.place_generation = generation;
         (command.host_pages, command.is_last) = (if is_last { unit.host_pages } else { 0 }, is_last);
         if unit.slot != NONE {
             command.slot = unit.slot;
@@ -355,6 +360,8 @@ impl Chips {
             return;
         }
         self.commands[id].is_dropped = true;
+        let first = self.commands[id].first;
+        self.in_ram[first as usize / 64] &= !(1 << (first % 64));
         self.issued(id, now);
     }
 }

@@ -326,14 +326,14 @@ impl Chips {
     }
 
     fn ended(&mut self, id: u32, now: u64) {
-        let Command { kind, die, place, first, is_last, generation, host_pages, slot, on_end, .. } = self.commands[id];
+        let Command { kind, die, place, first, is_last, place_generation, host_pages, slot, on_end, .. } = self.commands[id];
         if matches!(kind, Kind::Program | Kind::Copyback) {
             let state = &mut self.in_block[place as usize];
             if state.program == id {
                 state.program = NONE;
             }
             // A block that was erased since may collect another unit there.
-            if is_last && first != NONE && state.generation == generation {
+            if is_last && first != NONE && state.generation == place_generation {
                 self.in_ram[first as usize / 64] &= !(1 << (first % 64));
             }
         }
