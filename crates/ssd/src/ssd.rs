@@ -917,8 +917,8 @@ fn chip_problems(config: &DriveConfig, streams: u32) -> Vec<SettingError> {
         refuse("timing.model", what.to_owned());
     }
     if !timing.pipelined {
-        let what = "found false, expected true with settings of [chips], geometry.superblock or geometry.mapping-unit: a \
-                    command holds its channel only for transfers";
+        let what = "found false, expected true with settings of [chips], geometry.superblock or geometry.mapping-unit: their \
+                    commands hold a channel only for transfers";
         refuse("timing.pipelined", what.to_owned());
     }
     let unit = config.block_layout().unit();

@@ -3,7 +3,7 @@
 use flashwright_ftl::{CAUSES, Cause, FlashOp, OP_KINDS, OpKind};
 use serde::{Deserialize, Serialize};
 
-/// On whose behalf an operation runs. A [`DieOrder`](super::DieOrder) may prefer one class to another.
+/// On whose behalf an operation runs. The order of a die may prefer one class to another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum OpClass {

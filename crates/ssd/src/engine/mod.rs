@@ -1,23 +1,21 @@
 //! Timing engines. The translation layer decides what happens; an engine decides when.
 //!
 //! - [`Parallel`]: channels and dies work side by side (`timing.model = "parallel"`).
-//! - [`Chips`]: the same, for chips with commands beyond a page at a time (`[chips]` and superblocks).
+//! - [`Chips`]: the same, for dies that choose what they do next (`timing.die-order`), and for chips with commands beyond a page at
+//!   a time (`[chips]`, superblocks).
 //! - [`Serial`]: one operation at a time (`timing.model = "serial"`).
 //!
 //! Under `timing.model = "none"` no time passes, so there is no engine.
 //!
-//! Three seams, each with a default that costs nothing:
-//!
-//! - [`OpClass`]: on whose behalf an operation runs.
-//! - [`DieOrder`]: which operation a die takes next. [`Fifo`] is the default.
-//! - [`Observer`]: receives the start and end of each operation. `()` is the default.
+//! [`OpClass`] tells on whose behalf an operation runs. An [`Observer`] receives the start and end of each operation; the default,
+//! `()`, costs nothing.
 //!
 //! ```
 //! use flashwright_block::Bytes;
 //! use flashwright_config::{BusOrder, Times};
 //! use flashwright_ftl::{Cause, FlashOp, OpKind};
 //! use flashwright_nand::{Geometry, Ppn};
-//! use flashwright_ssd::engine::{EndedOp, Fifo, OpClass, Parallel};
+//! use flashwright_ssd::engine::{EndedOp, OpClass, Parallel};
 //!
 //! // One die: 50 ns to read, 200 ns to program, 700 ns to erase; 100 ns to transfer a page.
 //! let geometry = Geometry::new(1, 1, 1, 4, 4, Bytes(4096));
@@ -28,7 +26,7 @@
 //!     array: [50, 200, 700, 50],
 //!     transfer: [100, 100, 0, 10],
 //! };
-//! let mut engine = Parallel::new(&geometry, times, 0, Fifo, Vec::<EndedOp>::new());
+//! let mut engine = Parallel::new(&geometry, times, 0, Vec::<EndedOp>::new());
 //! let copies = FlashOp { ppn: Ppn(4), kind: OpKind::Program, cause: Cause::Gc, after: 0, copies: 2 };
 //! let request = engine.issue(1000, 0, &[copies], &geometry);
 //! // A copy reads (50 + 100) and programs (100 + 200).
@@ -41,15 +39,13 @@
 mod chips;
 mod class;
 mod observer;
-mod order;
 mod parallel;
 mod serial;
 
 pub use chips::{Awaits, ChipFigures, Chips};
 pub use class::OpClass;
 pub use observer::{EndedOp, Observer};
-pub use order::{ByClass, Candidate, Choice, DieOrder, Fifo};
-pub use parallel::{Parallel, Ready};
+pub use parallel::Parallel;
 pub use serial::{NO_REQUEST, Serial, Work};
 
 use flashwright_block::Nanos;
@@ -61,29 +57,20 @@ use serde::{Deserialize, Serialize};
 /// The observer of operations in a simulated drive.
 pub(crate) type ObserverOfDrive = ();
 
-/// The parallel engine of a simulated drive, with the order that `timing.die-order` names. An engine for each order: asking
-/// which one at every operation would cost the default 2 %.
+/// The engine of a simulated drive whose channels and dies work side by side: the fast one where it will do.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[allow(clippy::large_enum_variant)] // one per drive
 pub(crate) enum ParallelOfDrive {
-    Fifo(Parallel<Fifo, ObserverOfDrive>),
-    ByClass(Parallel<ByClass, ObserverOfDrive>),
+    Plain(Parallel<ObserverOfDrive>),
     Chips(Box<Chips>),
 }
 
 impl ParallelOfDrive {
     pub fn new(config: &DriveConfig, geometry: &Geometry, latency: u64, observer: ObserverOfDrive) -> Self {
-        if config.commands_chips() {
+        if config.commands_chips() || config.timing.die_order != DieOrderName::Fifo {
             return Self::Chips(Box::new(Chips::new(config, latency)));
         }
-        let times = config.times();
-        match config.timing.die_order {
-            DieOrderName::Fifo => Self::Fifo(Parallel::new(geometry, times, latency, Fifo, observer)),
-            DieOrderName::ByClass => {
-                let order = ByClass::new(config.timing.passed_max, geometry.dies() as usize);
-                Self::ByClass(Parallel::new(geometry, times, latency, order, observer))
-            }
-        }
+        Self::Plain(Parallel::new(geometry, config.times(), latency, observer))
     }
     /// Whether it wants copies logged one by one.
     pub fn wants_copies_apart(&self) -> bool {
@@ -93,8 +80,7 @@ impl ParallelOfDrive {
     #[inline(always)]
     pub fn issue(&mut self, now: u64, least: u64, ops: &[FlashOp], awaits: Awaits, flash: &Flash) -> u32 {
         match self {
-            Self::Fifo(engine) => engine.issue(now, least, ops, flash.geometry()),
-            Self::ByClass(engine) => engine.issue(now, least, ops, flash.geometry()),
+            Self::Plain(engine) => engine.issue(now, least, ops, flash.geometry()),
             Self::Chips(engine) => engine.issue(now, least, ops, awaits, flash.geometry(), |_| false),
         }
     }
@@ -102,31 +88,28 @@ impl ParallelOfDrive {
     #[inline(always)]
     pub fn next_completion(&mut self, until: u64) -> Option<(u32, u64)> {
         match self {
-            Self::Fifo(engine) => engine.next_completion(until),
-            Self::ByClass(engine) => engine.next_completion(until),
+            Self::Plain(engine) => engine.next_completion(until),
             Self::Chips(engine) => engine.next_completion(until),
         }
     }
     /// See [`Parallel::is_idle`].
     pub fn is_idle(&self, die: usize, at: u64) -> bool {
         match self {
-            Self::Fifo(engine) => engine.is_idle(die, at),
-            Self::ByClass(engine) => engine.is_idle(die, at),
+            Self::Plain(engine) => engine.is_idle(die, at),
             Self::Chips(engine) => engine.is_idle(die),
         }
     }
     /// See [`Parallel::busy`].
     pub fn busy(&self) -> BusyTimes {
         match self {
-            Self::Fifo(engine) => engine.busy(),
-            Self::ByClass(engine) => engine.busy(),
+            Self::Plain(engine) => engine.busy(),
             Self::Chips(engine) => engine.busy(),
         }
     }
     /// What the chips did, if the engine knows.
     pub fn chip_figures(&self) -> Option<ChipFigures> {
         match self {
-            Self::Fifo(_) | Self::ByClass(_) => None,
+            Self::Plain(_) => None,
             Self::Chips(engine) => Some(engine.figures()),
         }
     }

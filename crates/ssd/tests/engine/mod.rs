@@ -2,10 +2,11 @@
 //! engine.
 //!
 //! Here whole drives are compared: both are fed with the same operations, which a second drive that takes everything at
-//! once has logged. `orders.rs` compares engines without a drive: other orders, and the end of each operation.
+//! once has logged. `operations.rs` and `chips.rs` compare engines without a drive:
+//! the end of each operation, other orders, and suspension.
 
 mod chips;
-mod orders;
+mod operations;
 mod reference;
 mod serial;
 

@@ -35,8 +35,6 @@ pub struct Operation {
     pub copy: u32,
     pub kind: OpKind,
     pub class: OpClass,
-    /// Entries issued before it; each request without operations counts as one.
-    pub sequence: u64,
     pub die: usize,
     block: u32,
     /// None for the read of a copy.
@@ -291,7 +289,6 @@ impl<'a> Reference<'a> {
                 copy: if copies { part / 2 + 1 } else { 0 },
                 kind,
                 class: OpClass::of(op),
-                sequence: sequence as u64,
                 die,
                 block: op.ppn.0 / self.config.geometry.pages_per_block,
                 page: (!copies || part % 2 == 1).then_some(op.ppn.0 + part / 2),

@@ -5,7 +5,7 @@ use crate::common::*;
 use flashwright_block::{Bytes, chance};
 use flashwright_ftl::{FlashOp, OP_KINDS, OpKind};
 use flashwright_nand::{Geometry, Ppn};
-use flashwright_ssd::engine::{EndedOp, Fifo, Parallel, Serial, Work};
+use flashwright_ssd::engine::{EndedOp, Parallel, Serial, Work};
 
 /// Operations by kind, with those of runs.
 fn counts(ops: &[FlashOp]) -> [u64; OP_KINDS] {
@@ -25,7 +25,7 @@ fn serial_ends_are_those_of_one_die_that_does_one_request_after_the_other() {
         let (geometry, times) = (Geometry::new(1, 1, 1, 4, 5, Bytes(4096)), random_config(&mut rng).times());
         let mut serial = Serial::new(&times, 0, Vec::<EndedOp>::new());
         let mut unheard = Serial::new(&times, 0, ());
-        let mut parallel = Parallel::new(&geometry, times, 0, Fifo, Vec::<EndedOp>::new());
+        let mut parallel = Parallel::new(&geometry, times, 0, Vec::<EndedOp>::new());
         let (mut free_at, mut arrival) = (0, 0);
         for _ in 0..50 {
             arrival += u64::from(draw(&mut rng, 1_000_000));

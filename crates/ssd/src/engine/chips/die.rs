@@ -95,8 +95,6 @@ pub(super) struct Die {
     pub served: u32,
     /// Until when the die is busy with suspending.
     pub suspends_until: u64,
-    /// How many commands in a row were not the oldest.
-    pub passed: u32,
     /// When it decides next.
     pub decides_at: u64,
     pub busy_since: u64,
@@ -114,7 +112,6 @@ impl Default for Die {
             suspended: None,
             served: 0,
             suspends_until: 0,
-            passed: 0,
             decides_at: u64::MAX,
             busy_since: u64::MAX,
             busy: 0,

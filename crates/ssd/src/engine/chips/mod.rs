@@ -25,6 +25,7 @@ mod command;
 mod die;
 mod events;
 mod issue;
+mod order;
 mod places;
 mod ram;
 mod run;
@@ -37,7 +38,8 @@ use command::{Commands, NONE};
 use die::{Die, InBlock};
 use events::{Event, Events, What};
 use flashwright_block::Nanos;
-use flashwright_config::{DieOrderName, DriveConfig};
+use flashwright_config::DriveConfig;
+use order::Order;
 use places::Places;
 use ram::WriteRam;
 use serde::{Deserialize, Serialize};
@@ -84,7 +86,8 @@ pub struct ChipFigures {
 pub struct Chips {
     times: ChipTimes,
     places: Places,
-    by_class: bool,
+    order: Order,
+    /// Reads in a suspension, at most.
     passed_max: u32,
     /// Time between the last command of a request and its end.
     latency: u64,
@@ -119,7 +122,7 @@ impl Chips {
         let ram = config.chips.write_ram.0 / layout.page_size().0;
         Self {
             times: ChipTimes::new(config),
-            by_class: config.timing.die_order == DieOrderName::ByClass,
+            order: Order::new(config, dies),
             passed_max: config.timing.passed_max,
             latency,
             dies: vec![Die::default(); dies],

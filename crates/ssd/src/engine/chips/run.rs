@@ -79,17 +79,13 @@ impl Chips {
     /// The group whose oldest command the die takes next.
     #[inline(always)]
     fn choice(&self, die: usize) -> Option<Group> {
-        let state = &self.dies[die];
-        if self.by_class && state.passed < self.passed_max {
-            return state.waiting.first_group();
-        }
-        state.waiting.oldest()
+        self.order.next(die, &self.dies[die].waiting)
     }
 
     #[inline(always)]
     fn take(&mut self, die: usize, group: Group) -> u32 {
         let state = &mut self.dies[die];
-        state.passed = if state.waiting.oldest() == Some(group) { 0 } else { state.passed + 1 };
+        self.order.taken(die, group, &state.waiting);
         state.waiting.pop(group).expect("the group was chosen because it has a command")
     }
 
@@ -194,6 +190,12 @@ impl Chips {
         self.commands[id].is_started = true;
         self.commands[id].on_start = NONE;
         self.let_go(on_start, now);
+        if !self.times.pipelined {
+            let held = self.times.command + data + self.commands[id].array;
+            self.active(die, id).0.stage = Stage::DataOut;
+            self.wish(id, false, held, now);
+            return;
+        }
         match (kind, self.times.command) {
             (Kind::Program, command) => self.wish(id, false, command + data, now),
             // A command that takes no time needs no bus.

@@ -9,6 +9,8 @@ const BITS_MAX: usize = 4;
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct ChipTimes {
     pub command: u64,
+    /// Whether a command holds its channel only for transfers.
+    pub pipelined: bool,
     /// Array times, by page of a cell.
     pub read: [u64; BITS_MAX],
     pub program: [u64; BITS_MAX],
@@ -45,6 +47,7 @@ impl ChipTimes {
         let transfer = |bytes| timing.bus_rate.transfer(bytes).0;
         Self {
             command: timing.command.0,
+            pipelined: timing.pipelined,
             read: by_page(&chips.read_times.0, timing.read.0),
             program: by_page(&chips.program_times.0, timing.program.0),
             oob_read: timing.oob_read.0,

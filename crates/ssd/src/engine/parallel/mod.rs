@@ -1,8 +1,7 @@
 //! Channels and dies work side by side (`timing.model = "parallel"`).
 //!
-//! A die serves its operations one at a time, each from its first phase to its last, in the order that a
-//! [`DieOrder`] gives; under [`Fifo`] that is the order of issue, and an operation that depends on
-//! another die's waits at the head of its queue. The phases of an operation:
+//! A die serves its operations one at a time, each from its first phase to its last, in the order of issue; an operation that
+//! depends on another die's waits at the head of its queue. The phases of an operation:
 //!
 //! ```text
 //!   read      [bus: command]  die: t_R      bus: page out
@@ -24,31 +23,15 @@
 //! - What a grant brings is read from a table of phases: interleaved dies would make every such decision a coin
 //!   toss for the simulating machine.
 //!
-//! An order that reorders gives up the first: see `reorder.rs`. An observer gives up whole copies at once.
-//!
-//! # What suspension has to change
-//!
-//! Here an end is final once it is known: [`Parallel::finish`] is called at the last grant with an end in the future, and from
-//! there the die's next operation, the cells, the request's completion and the observer all take it as given. To suspend a
-//! program or an erase, that must become an event at the end of the array's time:
-//!
-//! - A program's or erase's last grant notes its end in the die, and `finish` runs when time gets there, as decisions do
-//!   under an order that reorders. Until then a suspension may move the end: by what is read meanwhile, and the times to
-//!   suspend and to resume.
-//! - [`Want::rest`] still bounds the end from below, so the horizon holds: a suspension only makes ends later.
-//! - The die keeps the suspended entry beside `current`, and gives it back once the reads are done.
+//! An observer gives up whole copies at once.
 
 mod channels;
-mod pending;
 mod phases;
 mod queue;
-mod reorder;
 #[cfg(test)]
 mod tests;
 
-pub use pending::Ready;
-
-use super::{BusyTimes, DieOrder, Fifo, Observer, OpClass};
+use super::{BusyTimes, Observer, OpClass};
 use channels::{Channel, Want};
 use flashwright_block::Nanos;
 use flashwright_config::Times;
@@ -56,12 +39,11 @@ use flashwright_ftl::{FlashOp, OpKind};
 use flashwright_nand::Geometry;
 use phases::{COPY, Cycle, Phases};
 use queue::{Cells, Die, KINDS, NEVER, NONE, Queued, SLOT_MAX, Slot, What, done_key};
-use reorder::Desk;
 use serde::{Deserialize, Serialize};
 
-/// The engine. `O` says which operation a die takes next, `W` hears when each ended.
+/// The engine. `W` hears when each operation ended.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Parallel<O = Fifo, W = ()> {
+pub struct Parallel<W = ()> {
     phases: Phases,
     /// Time between the last operation of a request and its end.
     latency: u64,
@@ -77,19 +59,16 @@ pub struct Parallel<O = Fifo, W = ()> {
     /// one a die, so a sorted list beats a heap.
     done: Vec<u128>,
     sequence: u64,
-    order: O,
-    /// What waits for the dies, under an order that reorders.
-    desk: Desk,
     /// By die, when the last part of a run ended that was told; empty unless someone listens.
     told: Vec<u64>,
     /// What hears of ends.
     pub observer: W,
 }
 
-impl<O: DieOrder, W: Observer> Parallel<O, W> {
+impl<W: Observer> Parallel<W> {
     /// An engine at rest. `latency` nanoseconds pass between the last operation of a request and its end.
     #[must_use]
-    pub fn new(geometry: &Geometry, times: Times, latency: u64, order: O, observer: W) -> Self {
+    pub fn new(geometry: &Geometry, times: Times, latency: u64, observer: W) -> Self {
         let (channels, dies) = (geometry.channels() as usize, geometry.dies() as usize);
         Self {
             phases: Phases::new(&times),
@@ -104,9 +83,7 @@ impl<O: DieOrder, W: Observer> Parallel<O, W> {
             cells: Cells::default(),
             done: Vec::new(),
             sequence: 0,
-            desk: if order.reorders() { Desk::new(geometry) } else { Desk::default() },
             told: if observer.listens() { vec![0; dies] } else { Vec::new() },
-            order,
             observer,
         }
     }
@@ -135,10 +112,6 @@ impl<O: DieOrder, W: Observer> Parallel<O, W> {
             return slot;
         }
         self.cells.make(ops, geometry);
-        if self.order.reorders() {
-            self.issue_to_desk(now, slot, ops, geometry);
-            return slot;
-        }
         for (at, op) in ops.iter().enumerate() {
             let die = geometry.die_of(op.ppn).index();
             let kind = if op.copies > 0 { COPY } else { op.kind as u8 };
@@ -148,7 +121,7 @@ impl<O: DieOrder, W: Observer> Parallel<O, W> {
                 waits_for: NONE,
                 sets: NONE,
                 left: op.copies.max(1),
-                // Under this order only an observer looks at more.
+                // Only an observer looks at more.
                 what: if self.observer.listens() {
                     What::new(kind, OpClass::of(op), 0, op.ppn)
                 } else {
@@ -184,21 +157,12 @@ impl<O: DieOrder, W: Observer> Parallel<O, W> {
 
     /// The next completion not after `until`: slot and end. Grants on the way are made, in order of time but for runs.
     ///
-    /// If dies or buses have preferences, what they do at `until` itself waits for the next call: a request that is issued at
+    /// If buses have preferences, what they do at `until` itself waits for the next call: a request that is issued at
     /// `until` may go first.
     pub fn next_completion(&mut self, until: u64) -> Option<(u32, u64)> {
         loop {
             let first_done = self.done.last().map_or(NEVER, |key| (*key >> 64) as u64);
             let (channel, at) = self.next_grant();
-            if self.order.reorders()
-                && let Some(decision) = self.next_decision(at).filter(|decision| *decision < first_done)
-            {
-                if decision >= until {
-                    return None;
-                }
-                self.decide(decision);
-                continue;
-            }
             // At the same time a completion comes before a grant: what it brings may want the bus as well.
             if first_done <= at {
                 if first_done > until || first_done == NEVER {
@@ -222,10 +186,10 @@ impl<O: DieOrder, W: Observer> Parallel<O, W> {
         }
     }
 
-    /// Whether a die or a bus may prefer a later operation to an earlier one.
+    /// Whether a bus may prefer a later operation to an earlier one.
     #[inline(always)]
     fn has_preferences(&self) -> bool {
-        self.order.reorders() || self.phases.preferred != 0
+        self.phases.preferred != 0
     }
 
     /// Makes the grants of every channel up to and including `until`, one channel after the other.
@@ -261,10 +225,6 @@ impl<O: DieOrder, W: Observer> Parallel<O, W> {
     /// on the way.
     #[inline]
     fn begin(&mut self, die: usize, floor: u64) {
-        if self.order.reorders() {
-            self.leave(die);
-            return;
-        }
         loop {
             let state = &mut self.dies[die];
             let Some(entry) = state.queue.pop_front() else {
@@ -381,7 +341,7 @@ impl<O: DieOrder, W: Observer> Parallel<O, W> {
         }
         if entry.sets != NONE {
             self.cells.set(entry.sets, end);
-            self.wake(entry.sets, end);
+            self.wake(entry.sets);
         }
         let slot = &mut self.slots[entry.slot as usize];
         slot.end = slot.end.max(end);
@@ -394,11 +354,7 @@ impl<O: DieOrder, W: Observer> Parallel<O, W> {
 
     /// Lets the dies go on that wait for `cell`.
     #[cold]
-    fn wake(&mut self, cell: u32, end: u64) {
-        if self.order.reorders() {
-            self.reconsider(end);
-            return;
-        }
+    fn wake(&mut self, cell: u32) {
         for die in 0..self.dies.len() {
             if self.dies[die].blocked_on == cell {
                 self.dies[die].blocked_on = NONE;
@@ -433,7 +389,7 @@ impl<O: DieOrder, W: Observer> Parallel<O, W> {
     /// Whether nothing is queued or in progress on a die at `at`, which must not lie before the last completion.
     #[must_use]
     pub fn is_idle(&self, die: usize, at: u64) -> bool {
-        self.dies[die].idle && self.dies[die].free_at <= at && !self.desk.has_work(die)
+        self.dies[die].idle && self.dies[die].free_at <= at
     }
 
     /// How long dies and channels were busy, up to the last grant.
