@@ -128,6 +128,7 @@ impl Config {
         let mut problems = Problems::default();
         self.geometry_problems(&mut problems);
         self.chips_problems(&mut problems);
+        self.energy_problems(&mut problems);
         self.wear_problems(&mut problems);
         self.controller.problems(&mut problems);
         for problem in self.host.stack.problems(u64::MAX) {

@@ -243,6 +243,7 @@ impl Config {
             || self.chips.write_ram != plain.write_ram
             || !self.chips.read_times.0.is_empty()
             || !self.chips.program_times.0.is_empty()
+            || self.energy.limit_mw > 0.0
     }
 
     pub(crate) fn chips_problems(&self, problems: &mut Problems) {

@@ -10,6 +10,7 @@ mod check;
 mod chips;
 mod controller;
 mod devices;
+mod energy;
 pub mod keys;
 mod problems;
 mod read;
@@ -21,6 +22,7 @@ pub use check::DriveConfig;
 pub use chips::{BlockLayout, ChipsConfig, PageTimes, Programming, Superblock, Suspends};
 pub use controller::{BufferKind, ControllerConfig, Drain, Interface, Oversized, ReadBufferConfig, WriteBufferConfig};
 pub use devices::{Device, bundled, bundled_devices};
+pub use energy::EnergyConfig;
 pub use problems::{ConfigError, SettingError};
 pub use schema::{
     BusOrder, Capacity, Config, DieOrderName, GeometryConfig, HostConfig, PartialPages, TimingConfig, TimingModel,

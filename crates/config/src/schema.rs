@@ -5,6 +5,7 @@
 
 use crate::chips::{ChipsConfig, Superblock};
 use crate::controller::ControllerConfig;
+use crate::energy::EnergyConfig;
 use crate::values::{QueueDepth, Rate};
 use flashwright_block::{Bytes, Nanos};
 use flashwright_ftl::{FtlSettings, GcSettings, PlacementConfig, VictimChoice, WearSettings};
@@ -30,6 +31,8 @@ pub struct Config {
     pub timing: TimingConfig,
     /// Commands of the dies beyond a page at a time.
     pub chips: ChipsConfig,
+    /// Energy and power.
+    pub energy: EnergyConfig,
     /// The translation layer.
     pub ftl: FtlSettings,
     /// The RAM before the translation layer.

@@ -378,8 +378,11 @@ impl Ssd {
     pub fn ram_figures(&self) -> Option<RamFigures> {
         self.ram.as_ref().map(Ram::figures)
     }
-    /// Sets the scheme's and the RAM's own counts to zero, for the end of a warm-up.
+    /// Sets the counts of the scheme, the RAM and the chips to zero, for the end of a warm-up.
     pub fn reset_figures(&mut self) {
+        if let Clock::Parallel(clock) = &mut self.clock {
+            clock.engine.reset_chip_figures();
+        }
         self.scheme.reset_figures();
         self.ram.iter_mut().for_each(Ram::reset_figures);
     }
@@ -392,7 +395,8 @@ impl Ssd {
             Clock::Parallel(clock) => clock.engine.busy(),
         }
     }
-    /// What the chips did since the start; none unless `[chips]` or superblocks ask for their commands.
+    /// What the chips did since the start or the last [`Ssd::reset_figures`]; none where the drive needs no more than a page at a
+    /// time.
     #[must_use]
     pub fn chip_figures(&self) -> Option<ChipFigures> {
         match &self.clock {

@@ -21,7 +21,7 @@ use crate::settle::Settled;
 use crate::warnings::Warning;
 use flashwright_block::RequestKind;
 use flashwright_host::{LayerFigures, Waits};
-use flashwright_ssd::ControllerFigures;
+use flashwright_ssd::{ChipFigures, ControllerFigures};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -94,6 +94,11 @@ pub struct Report {
     pub throughput: Throughput,
     /// Figures of the drive's controller since measuring began. Null without one.
     pub controller: Option<ControllerFigures>,
+    /// What the chips did since measuring began. Null where the drive needs no more than a page at a time (`[chips]`,
+    /// superblocks and `timing.die-order` off), and in a replay.
+    pub chips: Option<ChipFigures>,
+    /// Energy since measuring began. Null without figures in `[energy]`, without time, and in a replay.
+    pub energy: Option<Energy>,
     /// The schedulers before the drive, from the host down.
     pub host_layers: Vec<HostLayer>,
     /// Share of the measured time during which each part of the drive was busy. Counts operations in full that were in

@@ -445,6 +445,28 @@ pub struct RunCost {
     pub peak_rss_bytes: Option<u64>,
 }
 
+/// Energy of a run, in joules: operations of the flash by their figures in `[energy]`, and what the rest of the drive draws all
+/// the time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Energy {
+    /// Reads of the array.
+    pub reads_j: f64,
+    /// Programs of the array, parity included.
+    pub programs_j: f64,
+    /// Erases.
+    pub erases_j: f64,
+    /// Transfers over the channels.
+    pub transfers_j: f64,
+    /// `energy.idle-mw` over the measured time.
+    pub idle_j: f64,
+    /// All of it.
+    pub total_j: f64,
+    /// `total_j` over the measured time, in watts. Null if no time passed.
+    pub mean_w: Option<f64>,
+    /// Millijoules for each megabyte (10^6 bytes) that the host read or wrote. Null if it did neither.
+    pub mj_per_mb: Option<f64>,
+}
+
 /// A policy from outside the simulator that the run used.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PolicyUsed {

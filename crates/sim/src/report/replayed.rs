@@ -97,6 +97,8 @@ impl Replayed<'_> {
             },
             throughput: throughput(tally),
             controller: None,
+            chips: None,
+            energy: None,
             host_layers: self.layers.into_iter().map(host_layer).collect(),
             busy: Busy::default(),
             verify: Verify::default(),

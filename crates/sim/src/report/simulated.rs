@@ -1,11 +1,11 @@
 //! The report of a run on a simulated drive.
 
 use super::{
-    Buffer, Busy, Causes, Drive, Ended, ErasesPerBlock, FlashCounts, Gc, HostCounts, MappingCacheCounts, Measured,
+    Buffer, Busy, Causes, Drive, Ended, Energy, ErasesPerBlock, FlashCounts, Gc, HostCounts, MappingCacheCounts, Measured,
     MergeCounts, Partition, PreconditionReport, Report, SchemeReport, SettlingReport, Verify, Wear, by_name,
     host_layer, ratio, request_counts, run_cost, throughput, times_by_kind,
 };
-use crate::measure::{Closeup, Measurement, RequestColumns, Snapshots, Times, WindowRow, mix};
+use crate::measure::{Closeup, Measurement, RequestColumns, Snapshots, Tally, Times, WindowRow, mix};
 use crate::simulation::Simulation;
 use flashwright_block::{BlockDevice, Nanos};
 use flashwright_ftl::{Cause, Counters, Ftl, MappingCache, Merges, OpKind};
@@ -113,6 +113,8 @@ fn report(simulation: &Simulation, ended: Ended, note: Option<String>, cost: Cos
         lateness_ns: None,
         throughput: throughput(tally),
         controller: simulation.controller(),
+        chips: ssd.chip_figures(),
+        energy: energy(ssd, &counters, tally),
         host_layers: simulation.layers().into_iter().map(host_layer).collect(),
         busy: busy(&ssd.busy_times(), measured),
         verify: Verify { enabled: Some(verified), violations: verified.then_some(violations.len() as u64) },
@@ -130,6 +132,45 @@ fn report(simulation: &Simulation, ended: Ended, note: Option<String>, cost: Cos
         application: None,
         policies: Vec::new(),
     }
+}
+
+/// Without figures of the chips, each operation of the translation layer is one of a die.
+#[allow(clippy::cast_precision_loss)] // counts far below 2^53
+fn energy(ssd: &Ssd, counters: &Counters, tally: &Tally) -> Option<Energy> {
+    let config = &ssd.config().energy;
+    if !config.is_known() || !tally.timed {
+        return None;
+    }
+    let page = ssd.flash().geometry().page_size().0 as f64;
+    let [reads, programs, erases, transferred] = match ssd.chip_figures() {
+        Some(chips) => {
+            let programs = chips.array_programs + chips.parity_programs + chips.copybacks;
+            [chips.array_reads + chips.copybacks, programs, chips.array_erases, chips.units_transferred]
+        }
+        None => {
+            let [reads, programs] = [OpKind::Read, OpKind::Program].map(|kind| counters.total(kind));
+            let read_at_all = reads + counters.total(OpKind::OobRead);
+            [read_at_all, programs, counters.total(OpKind::Erase), reads + programs]
+        }
+    };
+    let seconds = tally.duration_ns() as f64 / 1e9;
+    let joules = |count: u64, each_uj: f64| count as f64 * each_uj * 1e-6;
+    let (reads_j, programs_j) = (joules(reads, config.read_uj), joules(programs, config.program_uj));
+    let erases_j = joules(erases, config.erase_uj);
+    let transfers_j = transferred as f64 * page * config.transfer_pj_per_byte * 1e-12;
+    let idle_j = seconds * config.idle_mw * 1e-3;
+    let total_j = reads_j + programs_j + erases_j + transfers_j + idle_j;
+    let moved = tally.bytes.iter().sum::<u64>() as f64;
+    Some(Energy {
+        reads_j,
+        programs_j,
+        erases_j,
+        transfers_j,
+        idle_j,
+        total_j,
+        mean_w: (seconds > 0.0).then(|| total_j / seconds),
+        mj_per_mb: (moved > 0.0).then(|| total_j * 1e3 / (moved / 1e6)),
+    })
 }
 
 fn blocks(ssd: &Ssd) -> impl Iterator<Item = BlockId> {

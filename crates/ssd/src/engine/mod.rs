@@ -106,6 +106,12 @@ impl ParallelOfDrive {
             Self::Chips(engine) => engine.busy(),
         }
     }
+    /// Sets those figures to zero.
+    pub fn reset_chip_figures(&mut self) {
+        if let Self::Chips(engine) = self {
+            engine.reset_figures();
+        }
+    }
     /// What the chips did, if the engine knows.
     pub fn chip_figures(&self) -> Option<ChipFigures> {
         match self {

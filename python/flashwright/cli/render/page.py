@@ -267,6 +267,10 @@ def _figures(result: RunResult) -> RenderableType:
         rows.append(("controller", _controller(j["controller"])))
     if j["buffer"]["writes"] is not None:
         rows.append(("buffer", _buffer(j["buffer"])))
+    if j["chips"] is not None:
+        rows.append(("chips", _chips(j["chips"])))
+    if (energy := j["energy"]) is not None:
+        rows.append(("energy", _energy(energy)))
     worn = j["wear"]["blocks_worn_out"]
     erases = f"{units.count(wear['min'])} to {units.count(wear['max'])}"
     spread = f"mean {units.number(wear['mean'], 2)}, stdev {units.number(wear['stdev'], 2)}"
@@ -295,6 +299,36 @@ def _controller(figures: Mapping[str, Any]) -> str:
     if figures["turnarounds"]:
         parts.append(f"{units.count(figures['turnarounds'])} turns between reading and writing")
     return "; ".join(parts) or "no buffer was used"
+
+
+def _chips(figures: Mapping[str, Any]) -> str:
+    """What the dies did; commands that were not used are left out."""
+    parts = [
+        f"{units.count(figures['array_reads'])} reads, {units.count(figures['array_programs'])} programs, "
+        f"{units.count(figures['array_erases'])} erases of arrays"
+    ]
+    for key, what in (
+        ("parity_programs", "programs of parity"),
+        ("copybacks", "copybacks"),
+        ("programs_suspended", "suspensions of programs"),
+        ("erases_suspended", "suspensions of erases"),
+        ("cached_programs", "cached programs"),
+        ("cached_reads", "cached reads"),
+        ("ram_reads", "reads from RAM"),
+        ("power_waits", "waits for power"),
+    ):
+        if figures[key]:
+            parts.append(f"{units.count(figures[key])} {what}")
+    return "; ".join(parts)
+
+
+def _energy(energy: Mapping[str, Any]) -> str:
+    parts = [f"{units.number(energy['total_j'])} J"]
+    if energy["mean_w"] is not None:
+        parts.append(f"{units.number(energy['mean_w'])} W on average")
+    if energy["mj_per_mb"] is not None:
+        parts.append(f"{units.number(energy['mj_per_mb'])} mJ for each MB of the host")
+    return ", ".join(parts)
 
 
 def _cleaning(figures: Mapping[str, Any]) -> str:

@@ -77,6 +77,8 @@ pub(super) struct Command {
     /// Pages of the host that leave the RAM when it ends.
     pub host_pages: u32,
     pub suspensions: u32,
+    /// What it draws under a limit, in microwatts.
+    pub power: u64,
     /// Lists of [`Edge`]s: what waits until it starts, and until it ends.
     pub on_start: u32,
     pub on_end: u32,
@@ -106,6 +108,7 @@ impl Command {
         before: NONE,
         host_pages: 0,
         suspensions: 0,
+        power: 0,
         on_start: NONE,
         on_end: NONE,
         epoch: 0,

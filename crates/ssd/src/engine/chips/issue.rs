@@ -159,6 +159,7 @@ impl Chips {
         let sequence = self.next_sequence();
         let read = Command { kind: Kind::Read, group, die: place.die, sequence, array, data, slot, ..Command::NOTHING };
         let id = self.add(read);
+        self.figures.array_reads += 1;
         self.waits_to_read(id, reads_in, place.unit_first);
         self.commands.after_end(waits_for, id);
         self.issued(id, now);
@@ -299,7 +300,7 @@ impl Chips {
         self.figures.units_transferred += if copies { 0 } else { u64::from(unit.pages) };
         match unit.first {
             NONE => self.figures.parity_programs += 1,
-            _ => self.figures.array_programs += 1,
+            _ => self.figures.array_programs += u64::from(!copies),
         }
         self.commands.after_end(erase, id);
         if self.times.cache_program {

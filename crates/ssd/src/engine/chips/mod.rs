@@ -27,6 +27,7 @@ mod events;
 mod issue;
 mod order;
 mod places;
+mod power;
 mod ram;
 mod run;
 mod times;
@@ -41,7 +42,9 @@ use flashwright_block::Nanos;
 use flashwright_config::DriveConfig;
 use order::Order;
 use places::Places;
+use power::Power;
 use ram::WriteRam;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use times::ChipTimes;
 
@@ -55,11 +58,12 @@ struct Slot {
 }
 
 /// What the chips did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Chips")]
 pub struct ChipFigures {
-    /// Reads of the array; several pages at once count as one.
+    /// Reads of the array, without those of copies within a plane; several pages at once count as one.
     pub array_reads: u64,
-    /// Programs of the array, without those of parity; each of two passes counts.
+    /// Programs of the array, without those of parity and of copies within a plane; each of two passes counts.
     pub array_programs: u64,
     /// Programs of parity.
     pub parity_programs: u64,
@@ -79,6 +83,8 @@ pub struct ChipFigures {
     pub cached_programs: u64,
     /// Reads that sensed while the page before crossed the bus.
     pub cached_reads: u64,
+    /// Programs and erases that waited for power.
+    pub power_waits: u64,
 }
 
 /// The engine.
@@ -104,6 +110,7 @@ pub struct Chips {
     /// One bit a page: whether the unit that begins with it is in RAM.
     in_ram: Vec<u64>,
     ram: WriteRam,
+    power: Power,
     /// Issue order of commands, and of requests.
     sequence: u64,
     requests: u64,
@@ -135,6 +142,7 @@ impl Chips {
             collecting: vec![NONE; blocks],
             in_ram: vec![0; (layout.pages() as usize).div_ceil(64)],
             ram: WriteRam::new(ram),
+            power: Power::new(config),
             sequence: 0,
             requests: 0,
             figures: ChipFigures::default(),
@@ -210,7 +218,12 @@ impl Chips {
         }
     }
 
-    /// What the chips did so far.
+    /// Sets the figures to zero.
+    pub fn reset_figures(&mut self) {
+        self.figures = ChipFigures::default();
+    }
+
+    /// What the chips did since the start or the last [`Self::reset_figures`].
     #[must_use]
     pub fn figures(&self) -> ChipFigures {
         self.figures

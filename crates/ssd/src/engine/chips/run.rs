@@ -62,7 +62,9 @@ impl Chips {
         match state.main {
             None if state.suspended.is_some() => self.goes_on_suspended(die, now),
             None => {
-                if let Some(group) = self.choice(die) {
+                if let Some(group) = self.choice(die)
+                    && self.has_power(die, group)
+                {
                     let id = self.take(die, group);
                     self.start(id, false, now);
                 }
@@ -80,6 +82,27 @@ impl Chips {
     #[inline(always)]
     fn choice(&self, die: usize) -> Option<Group> {
         self.order.next(die, &self.dies[die].waiting)
+    }
+
+    /// Whether the oldest command of a group may draw its power; else the die tries again when another command has ended.
+    #[inline(always)]
+    fn has_power(&mut self, die: usize, group: Group) -> bool {
+        !self.power.is_limited() || self.takes_power(die, group)
+    }
+
+    #[cold]
+    fn takes_power(&mut self, die: usize, group: Group) -> bool {
+        let id = self.dies[die].waiting.first(group).expect("the group was chosen because it has a command");
+        let Command { kind, array, .. } = self.commands[id];
+        let power = self.power.of(kind, array);
+        let has = power == 0 || self.power.take(power, die);
+        if has {
+            self.commands[id].power = power;
+        } else if self.commands[id].power == 0 {
+            self.commands[id].power = u64::MAX; // counted
+            self.figures.power_waits += 1;
+        }
+        has
     }
 
     #[inline(always)]
@@ -162,6 +185,9 @@ impl Chips {
                 return;
             }
             self.dies[die].served += 1;
+        }
+        if !self.has_power(die, group) {
+            return;
         }
         self.take(die, group);
         match wanted {
@@ -328,7 +354,13 @@ impl Chips {
     }
 
     fn ended(&mut self, id: u32, now: u64) {
-        let Command { kind, die, place, first, is_last, place_generation, host_pages, slot, on_end, .. } = self.commands[id];
+        let Command { kind, die, place, first, is_last, place_generation, host_pages, slot, on_end, power, .. } =
+            self.commands[id];
+        if power > 0 {
+            for die in self.power.give_back(power) {
+                self.decide_by(die as usize, now);
+            }
+        }
         if matches!(kind, Kind::Program | Kind::Copyback) {
             let state = &mut self.in_block[place as usize];
             if state.program == id {
