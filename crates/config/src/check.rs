@@ -129,6 +129,9 @@ impl Config {
         self.geometry_problems(&mut problems);
         self.chips_problems(&mut problems);
         self.wear_problems(&mut problems);
+        for problem in self.errors.problems(self.geometry.bits_per_cell, self.geometry.page_size) {
+            problems.0.push(SettingError { key: format!("errors.{}", problem.key), what: problem.what });
+        }
         self.controller.problems(&mut problems);
         for problem in self.host.stack.problems(u64::MAX) {
             problems.0.push(SettingError { key: format!("host.{}", problem.key), what: problem.what });
