@@ -129,9 +129,6 @@ impl Config {
         self.geometry_problems(&mut problems);
         self.chips_problems(&mut problems);
         self.wear_problems(&mut problems);
-        for problem in self.errors.problems(self.geometry.bits_per_cell, self.geometry.page_size) {
-            problems.0.push(SettingError { key: format!("errors.{}", problem.key), what: problem.what });
-        }
         self.controller.problems(&mut problems);
         for problem in self.host.stack.problems(u64::MAX) {
             problems.0.push(SettingError { key: format!("host.{}", problem.key), what: problem.what });
@@ -148,6 +145,13 @@ impl Config {
         let wrong = |problem: &SettingError| problem.key.starts_with("geometry") || problem.key == "capacity.logical";
         if !problems.0.iter().any(wrong) {
             self.capacity_problems(&mut problems);
+        }
+        // What blocks survive follows from many keys; a wrong one is enough to say.
+        let wrong = |problem: &SettingError| problem.key.starts_with("geometry") || problem.key.starts_with("errors.");
+        if !problems.0.iter().any(wrong) {
+            for problem in self.errors.problems(self.geometry.bits_per_cell, self.geometry.page_size) {
+                problems.0.push(SettingError { key: format!("errors.{}", problem.key), what: problem.what });
+            }
         }
         problems.0
     }

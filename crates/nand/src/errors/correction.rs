@@ -2,7 +2,7 @@
 //!
 //! The wrong bits of a codeword of `n` bits at error rate `p` are binomial. A page fails if one of its codewords has more
 //! than `t`, so a draw of the errors reduces to one comparison of a random number with the probability of failure. That
-//! is computed exactly, for a grid of rates, when the drive is built; in between it is interpolated.
+//! is computed exactly, for a grid of rates, when the drive is built; in between it is interpolated, which is good to 2 %.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,17 +10,17 @@ use serde::{Deserialize, Serialize};
 /// weeks of its time, and a run never.
 pub(super) const NEVER: f64 = 1.0 / (1u64 << 40) as f64;
 
-/// Points of the grid. The tails span 40 powers of two on either side, so neighbours differ by little.
-const POINTS: usize = 1024;
-
 /// A decoder.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Correction {
     /// The error rate up to which no page fails.
     never: f64,
-    /// Points of the grid in a unit of the rate.
-    scale: f64,
-    /// The probability that a page fails, by error rate, from `never` to where nearly all do.
+    /// The grid: its points are the rates whose lowest bits, so many, are 0. So neighbours lie a small, nearly constant
+    /// ratio apart, and finding them takes no logarithm.
+    low_bits: u32,
+    /// The first point, without these bits.
+    first: u64,
+    /// The probability that a page fails at each point, from `never` to where nearly all do.
     fails: Vec<f64>,
 }
 
@@ -28,14 +28,16 @@ impl Correction {
     /// A decoder of codewords with `bits` bits of which it corrects `correctable`, on pages of so many codewords.
     pub fn new(bits: u32, correctable: u32, codewords: u32) -> Self {
         let exact = |rate: f64| page_fails(bits, correctable, codewords, rate);
-        // Between half and certain failure at a rate of 0.5, since fewer than half the bits are correctable.
-        let never = bisect(|rate| exact(rate) < NEVER);
-        let always = bisect(|rate| exact(rate) < 1.0 - NEVER).max(never * (1.0 + 1e-9) + f64::MIN_POSITIVE);
-        #[allow(clippy::cast_precision_loss)] // a small count
-        let scale = (POINTS - 1) as f64 / (always - never);
-        #[allow(clippy::cast_precision_loss)]
-        let fails = (0..POINTS).map(|point| exact(never + point as f64 / scale)).collect();
-        Self { never, scale, fails }
+        let never = bisect(|rate| exact(rate) < NEVER).max(f64::MIN_POSITIVE);
+        let always = bisect(|rate| exact(rate) < 1.0 - NEVER).max(never);
+        // In its tail the probability grows like a power of the rate, as high as the errors corrected: by a quarter or
+        // less from one point to the next.
+        let points_per_octave = (4 * (correctable + 1)).next_power_of_two();
+        let low_bits = 52 - points_per_octave.trailing_zeros();
+        let first = never.to_bits() >> low_bits;
+        let last = (always.to_bits() >> low_bits) + 1;
+        let fails = (first..=last).map(|point| exact(f64::from_bits(point << low_bits).min(0.5))).collect();
+        Self { never, low_bits, first, fails }
     }
 
     /// The error rate up to which no page fails.
@@ -46,18 +48,20 @@ impl Correction {
 
     /// The probability that a page with this error rate cannot be corrected.
     #[inline]
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)] // an index
+    #[allow(clippy::cast_possible_truncation)] // a machine with 32 bits would need a grid of gigabytes
     pub fn fails(&self, rate: f64) -> f64 {
         if rate <= self.never {
             return 0.0;
         }
-        let at = (rate - self.never) * self.scale;
-        let point = at as usize;
-        if point + 1 >= POINTS {
+        let below = rate.to_bits() >> self.low_bits;
+        let point = (below - self.first) as usize;
+        if point + 1 >= self.fails.len() {
             return 1.0;
         }
+        let at = |point: u64| f64::from_bits(point << self.low_bits);
+        let share = (rate - at(below)) / (at(below + 1) - at(below));
         let (low, high) = (self.fails[point], self.fails[point + 1]);
-        low + (high - low) * (at - point as f64)
+        low + (high - low) * share
     }
 }
 
@@ -158,14 +162,16 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(128) })]
         #[test]
-        fn the_grid_matches_the_whole_sum(bits in 512u32..20_000, share in 0.001f64..0.02, place in 0.0f64..1.0) {
+        fn the_grid_matches_the_whole_sum(bits in 512u32..10_000, share in 0.001f64..0.02, place in 0.0f64..1.0) {
             let correctable = ((f64::from(bits) * share) as u32).max(1);
             let correction = Correction::new(bits, correctable, 1);
-            let rate = correction.never() + place * (POINTS as f64 / correction.scale);
+            let last = f64::from_bits((correction.first + correction.fails.len() as u64 - 1) << correction.low_bits);
+            let rate = correction.never() * 1.01 + place * (last - correction.never() * 1.01);
             let exact = by_summing_all(bits, correctable, rate);
             let found = correction.fails(rate);
-            prop_assert!((found - exact).abs() < 1e-4 && (found / exact - 1.0).abs() < 0.05, "{} {}", found, exact);
+            prop_assert!((found / exact - 1.0).abs() < 0.02, "{} {}", found, exact);
             prop_assert!(by_summing_all(bits, correctable, correction.never()) <= NEVER * 1.01);
         }
 
@@ -173,6 +179,7 @@ mod tests {
         fn more_errors_fail_more_often(rate in 0.0f64..0.02, more in 0.0f64..0.01) {
             let correction = Correction::new(8192, 72, 16);
             prop_assert!(correction.fails(rate) <= correction.fails(rate + more));
+            prop_assert!((0.0..=1.0).contains(&correction.fails(rate)));
         }
     }
 }

@@ -123,6 +123,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
         #[test]
         fn errors_grow_with_wear_age_reads_and_heat(
             cycles in 1u32..20_000, hours in 0.0f64..30_000.0, reads in 0.0f64..20_000.0, more in 1u32..1000, heat in 0.1f64..40.0,

@@ -219,21 +219,15 @@ impl ErrorSettings {
             format!("found {codeword}, expected at most a page = {page}"),
         );
         let bits = self.codeword_bits();
-        unless(
-            self.correctable < bits / 2,
-            "correctable",
-            format!("found {}, expected fewer than half the {bits} bits of errors.codeword", self.correctable),
-        );
-        unless(
-            self.soft_reads == 0 || self.soft_correctable >= self.correctable,
-            "soft-correctable",
-            format!("found {}, expected at least errors.correctable = {}", self.soft_correctable, self.correctable),
-        );
-        unless(
-            self.soft_reads == 0 || self.soft_correctable < bits / 2,
-            "soft-correctable",
-            format!("found {}, expected fewer than half the {bits} bits of errors.codeword", self.soft_correctable),
-        );
+        let half = self.correctable < bits / 2;
+        let fewer = format!("expected fewer than half the {bits} bits of errors.codeword");
+        unless(half, "correctable", format!("found {}, {fewer}", self.correctable));
+        let soft = self.soft_correctable;
+        if self.soft_reads > 0 && half {
+            let least = format!("found {soft}, expected at least errors.correctable = {}", self.correctable);
+            unless(soft >= self.correctable, "soft-correctable", least);
+            unless(soft < bits / 2, "soft-correctable", format!("found {soft}, {fewer}"));
+        }
         if !problems.is_empty() {
             return problems;
         }
@@ -266,9 +260,12 @@ impl ErrorSettings {
                     ),
                 }
             } else {
+                let of = &self.rates;
+                let half = rates.worn(self.pe_cycles_at_start.saturating_add(1)).overlap / 2.0;
+                let (key, found) = if of.fresh >= half { ("rates.fresh", of.fresh) } else { ("rates.wear", of.wear) };
                 ErrorProblem {
-                    key: "rates.fresh",
-                    what: format!("found {}, expected an error rate that a code can correct: {because}", self.rates.fresh),
+                    key,
+                    what: format!("found {found}, expected an error rate that a code can correct: {because}"),
                 }
             });
         }

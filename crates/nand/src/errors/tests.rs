@@ -251,6 +251,7 @@ fn play(errors: &mut Errors, steps: &[(u32, Step)], forget: bool) -> Vec<ReadOut
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(128) })]
     /// The reference model computes every read; the shortcut must not show.
     #[test]
     fn calm_blocks_read_as_if_every_read_were_computed(
