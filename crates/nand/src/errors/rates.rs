@@ -102,8 +102,8 @@ mod tests {
         assert!((found / expected - 1.0).abs() < tolerance, "{found} is not near {expected}");
     }
 
-    /// The values that another simulator prints for the same chip: github.com/jwjeong92/MQSim-JW, which took over the
-    /// published constants independently.
+    /// The values that another simulator prints for the same chip: github.com/jwjeong92/MQSim-JW. They guard against a
+    /// slip in a constant or the formula; both may share a slip of the copy.
     #[test]
     fn the_published_chip_has_the_rates_that_another_implementation_prints() {
         let total = |cycles, hours, reads| rates().at(rates().worn(cycles), hours, reads).at(1.0);

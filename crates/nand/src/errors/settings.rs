@@ -120,7 +120,7 @@ pub struct RateSettings {
 
 impl Default for RateSettings {
     fn default() -> Self {
-        // Kim, Choi, Min: Design tradeoffs for SSD reliability, FAST 2019, table of model parameters, 72-layer TLC.
+        // Their source, and how they were checked: docs/explanation/errors.md.
         Self {
             fresh: 1.48e-3,
             wear: 3.90e-10,

@@ -39,8 +39,8 @@ fn off_is_none_and_a_block_takes_16_bytes() {
     assert_eq!(size_of::<BlockState>(), 16);
 }
 
-/// Park et al. (ASPLOS 2021): no retry for fresh data, about 20 after a year at 2,000 cycles. Ye et al. (ASPLOS 2024):
-/// more than 3 from 3,000 cycles on, for aged data.
+/// Park et al. (ASPLOS 2021) report no retry for fresh data and about 20 after a year at 2,000 cycles; `retry-keep` is
+/// fitted to the latter. Ye et al. (ASPLOS 2024) report more than 3 from 3,000 cycles on, for aged data.
 #[test]
 fn retries_are_those_of_published_chips() {
     assert!(mean_retries(0, 1_000_000_000) < 1e-3);
