@@ -17,6 +17,8 @@ use std::str::FromStr;
 /// # use flashwright_block::Nanos;
 /// assert_eq!("200 us".parse(), Ok(Nanos(200_000)));
 /// assert_eq!("130.9us".parse(), Ok(Nanos(130_900)));
+/// assert_eq!("1.5 h".parse::<Nanos>(), "90 min".parse());
+/// assert_eq!("2 d".parse::<Nanos>(), "48 h".parse());
 /// assert_eq!(Nanos(1_500_000).to_string(), "1.5 ms");
 /// assert!("600".parse::<Nanos>().is_err());
 /// ```
@@ -46,8 +48,15 @@ pub struct UnitError {
     pub expected: &'static str,
 }
 
-const TIMES: [(&str, u64); 5] =
-    [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000), ("min", 60_000_000_000)];
+const TIMES: [(&str, u64); 7] = [
+    ("ns", 1),
+    ("us", 1_000),
+    ("ms", 1_000_000),
+    ("s", 1_000_000_000),
+    ("min", 60_000_000_000),
+    ("h", 3_600_000_000_000),
+    ("d", 86_400_000_000_000),
+];
 const SIZES: [(&str, u64); 7] = [
     ("B", 1),
     ("KiB", 1 << 10),

@@ -147,6 +147,13 @@ impl Config {
         if !problems.0.iter().any(wrong) {
             self.capacity_problems(&mut problems);
         }
+        // What blocks survive follows from many keys; a wrong one is enough to say.
+        let wrong = |problem: &SettingError| problem.key.starts_with("geometry") || problem.key.starts_with("errors.");
+        if !problems.0.iter().any(wrong) {
+            for problem in self.errors.problems(self.geometry.bits_per_cell, self.geometry.page_size) {
+                problems.0.push(SettingError { key: format!("errors.{}", problem.key), what: problem.what });
+            }
+        }
         problems.0
     }
 

@@ -333,6 +333,10 @@ mod tests {
             ("host.ssd-friendly.zones=0", "found 0, expected 1 to 512"),
             ("host.ssd-friendly.reads=0", "found 0, expected at least 1, or its requests would never go"),
             ("host.kyber.read-latency=0 ns", "found 0 ns, expected a time above 0, such as \"2 ms\""),
+            ("errors.temperature=200.0", "found 200, expected degrees Celsius, -40 to 125"),
+            ("errors.age-at-start=4000 d", "found 345600000 s, expected 0 ns to 3650 d"),
+            ("errors.reclaim-share=0.0", "found 0, expected a share of errors.correctable, above 0 and at most 1"),
+            ("errors.rates.fresh=0.6", "found 0.6, expected 0 to 0.5"),
             ("controller.command-limit=1000 B", "found 1000 B, expected a multiple of 512 B, at most 1 TiB"),
         ] {
             let error = Config::default().with_settings(&[setting]).unwrap_err().to_string();
@@ -353,6 +357,21 @@ mod tests {
             "ssd.toml: geometry.cluster-channels: found clustered pages of 24 MiB, expected at most 16 MiB \
              (geometry.page-size x cluster-channels x cluster-dies)"
         );
+    }
+
+    #[test]
+    fn errors_beyond_correction_of_fresh_data_are_refused_where_the_model_is_on() {
+        let flash = "[geometry]\nbits-per-cell = 3\npage-size = \"16 KiB\"\n[errors]\ncorrectable = 20\n";
+        assert!(Config::from_toml(flash, "ssd.toml").is_ok());
+        assert_eq!(
+            message(&format!("{flash}model = \"power-law\"\n")),
+            "ssd.toml: errors.correctable: found 20, expected 27 or more: one block in 100 has 19.6 errors or more in a \
+             codeword of fresh data, which must be within errors.reclaim-share",
+        );
+        let aged = "[errors]\nmodel = \"power-law\"\nage-at-start = \"90 d\"\n";
+        let drive = Config::from_toml(aged, "ssd.toml").unwrap();
+        assert_eq!(drive.errors.age_at_start, "2160 h".parse().unwrap());
+        assert_eq!(Config::from_toml(&drive.to_toml(), "text").unwrap(), drive);
     }
 
     #[test]

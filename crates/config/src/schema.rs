@@ -10,7 +10,7 @@ use crate::values::{QueueDepth, Rate};
 use flashwright_block::{Bytes, Nanos};
 use flashwright_ftl::{FtlSettings, GcSettings, PlacementConfig, VictimChoice, WearSettings};
 use flashwright_host::StackSettings;
-use flashwright_nand::ProgramOrder;
+use flashwright_nand::{ErrorSettings, ProgramOrder};
 use flashwright_ram::RamSettings;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -43,6 +43,8 @@ pub struct Config {
     pub placement: PlacementConfig,
     /// Endurance and wear levelling.
     pub wear: WearSettings,
+    /// Raw bit errors of the cells.
+    pub errors: ErrorSettings,
     /// The host's side: queue and schedulers.
     pub host: HostConfig,
     /// The controller between the drive's interface and its flash.

@@ -25,6 +25,7 @@ fn in_force(key: &Key) -> Vec<String> {
         ["placement", policy, _] => vec![format!("placement.policy={policy}"), "capacity.utilization=0.5".into()],
         ["wear", policy, _] => vec![format!("wear.policy={policy}"), "wear.pe-cycles-max=1000000".into()],
         ["wear", "pe-cycles-spread" | "pe-cycles-weibull"] => set(&["wear.pe-cycles-max=1000000"]),
+        ["errors", ..] => set(&["errors.model=power-law"]),
         ["ram", manager @ ("ap" | "gc-arm"), _] => vec![
             format!("ram.manager={manager}"),
             "ram.size=1 MiB".into(),
