@@ -1,9 +1,24 @@
 //! The erase budget of each block.
 
 use flashwright_block::{Rng, Seed, unit_interval};
+use flashwright_config::DriveConfig;
 use flashwright_ftl::WearSettings;
-use flashwright_nand::WearLimit;
+use flashwright_nand::{BlockId, WearLimit};
 use std::f64::consts::TAU;
+
+/// The budgets of the blocks of a drive: those of `[wear]`, and what its errors leave of them. Errors after the last erase depend
+/// on nothing that the run decides, so where they pass correction is known beforehand.
+pub(crate) fn of_drive(config: &DriveConfig, seed: Seed) -> WearLimit {
+    let blocks = config.layout().blocks();
+    let limit = limit(&config.wear, blocks, seed);
+    let Some(errors) = crate::engine::errors_of(config, seed) else { return limit };
+    let until_worn = (0..blocks).map(|block| errors.erases_left(BlockId(block)));
+    WearLimit::Each(match limit {
+        WearLimit::Unlimited => until_worn.collect(),
+        WearLimit::Same(most) => until_worn.map(|left| left.min(most)).collect(),
+        WearLimit::Each(each) => until_worn.zip(each).map(|(left, most)| left.min(most)).collect(),
+    })
+}
 
 /// The budgets of this many blocks, from their own random stream. A budget is at least 1; the normal distribution is
 /// truncated there, which at a spread of 0.5 changes the mean by less than 1 %.

@@ -203,7 +203,7 @@ impl Ssd {
         let keeps = keeps.into();
         let fail = |problems| ConfigError { source_name: config.name.clone(), problems };
         let (geometry, logical_pages, order) = (config.layout(), config.logical_pages(), config.geometry.program_order);
-        let limit = crate::budgets::limit(&config.wear, geometry.blocks(), seed);
+        let limit = crate::budgets::of_drive(config, seed);
         let nand = Nand::new(geometry, order, limit, &factory_bad(config, &geometry, seed));
         #[allow(clippy::let_unit_value)] // an observer that observes is no unit
         let observer = ObserverOfDrive::default();
@@ -280,7 +280,7 @@ impl Ssd {
             fail(problems.into_iter().map(|what| SettingError { key: String::new(), what }).collect())
         })?;
         let sectors_per_page = geometry.page_size().0 / SECTOR_BYTES;
-        let clock = Clock::new(config, &geometry, ram.is_some(), observer);
+        let clock = Clock::new(config, &geometry, ram.is_some(), seed, observer);
         if let Clock::Parallel(clock) = &clock
             && clock.engine.wants_copies_apart()
         {
@@ -381,7 +381,7 @@ impl Ssd {
     /// Sets the counts of the scheme, the RAM and the chips to zero, for the end of a warm-up.
     pub fn reset_figures(&mut self) {
         if let Clock::Parallel(clock) = &mut self.clock {
-            clock.engine.reset_chip_figures();
+            clock.engine.begin_measuring(self.now);
         }
         self.scheme.reset_figures();
         self.ram.iter_mut().for_each(Ram::reset_figures);
@@ -888,7 +888,7 @@ impl ParallelClock {
 }
 
 impl Clock {
-    fn new(config: &DriveConfig, geometry: &Geometry, has_ram: bool, observer: ObserverOfDrive) -> Self {
+    fn new(config: &DriveConfig, geometry: &Geometry, has_ram: bool, seed: Seed, observer: ObserverOfDrive) -> Self {
         let timing = &config.timing;
         let times = config.times();
         let latency = if has_ram { config.ram.latency.0 } else { 0 };
@@ -898,7 +898,7 @@ impl Clock {
                 Self::Serial { engine: Serial::new(&times, latency, observer), unmapped_read: timing.unmapped_read.0 }
             }
             TimingModel::Parallel => Self::Parallel(ParallelClock {
-                engine: ParallelOfDrive::new(config, geometry, latency, observer),
+                engine: ParallelOfDrive::new(config, geometry, latency, seed, observer),
                 flights: Vec::new(),
                 queue: DriverQueue::new(config.host.queue_depth.requests()),
                 unmapped_read: timing.unmapped_read.0,

@@ -209,6 +209,27 @@ impl Errors {
         worn.overlap * self.variation.of(block.0) * self.worst_page > self.rate_max
     }
 
+    /// How many erases a block survives, from where it stands: one less than the number after which it is worn out, see
+    /// [`Errors::worn_out`]; at least 1.
+    #[must_use]
+    pub fn erases_left(&self, block: BlockId) -> u32 {
+        let now = self.cycles(self.blocks[block.index()]);
+        let factor = self.variation.of(block.0) * self.worst_page;
+        let is_worn = |erases: u32| self.rates.worn(now.saturating_add(erases)).overlap * factor > self.rate_max;
+        let (mut good, mut worn) = (0, 1);
+        while !is_worn(worn) {
+            if worn >= COUNT {
+                return COUNT;
+            }
+            (good, worn) = (worn, worn * 2);
+        }
+        while worn - good > 1 {
+            let middle = good + (worn - good) / 2;
+            if is_worn(middle) { worn = middle } else { good = middle }
+        }
+        good.max(1)
+    }
+
     /// A page is read: page `page_of_cell` of its cells, lowest first; `is_slc` if the block holds one bit a cell. A read
     /// of the array takes `array_ns`. A block that holds no data has no errors.
     #[inline]

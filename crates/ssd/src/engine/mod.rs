@@ -42,16 +42,17 @@ mod observer;
 mod parallel;
 mod serial;
 
+pub(crate) use chips::errors_of;
 pub use chips::{Awaits, ChipFigures, Chips};
 pub use class::OpClass;
 pub use observer::{EndedOp, Observer};
 pub use parallel::Parallel;
 pub use serial::{NO_REQUEST, Serial, Work};
 
-use flashwright_block::Nanos;
+use flashwright_block::{Nanos, Seed};
 use flashwright_config::{DieOrderName, DriveConfig};
 use flashwright_ftl::{Flash, FlashOp};
-use flashwright_nand::Geometry;
+use flashwright_nand::{BlockId, ErrorCounts, Geometry};
 use serde::{Deserialize, Serialize};
 
 /// The observer of operations in a simulated drive.
@@ -66,9 +67,9 @@ pub(crate) enum ParallelOfDrive {
 }
 
 impl ParallelOfDrive {
-    pub fn new(config: &DriveConfig, geometry: &Geometry, latency: u64, observer: ObserverOfDrive) -> Self {
+    pub fn new(config: &DriveConfig, geometry: &Geometry, latency: u64, seed: Seed, observer: ObserverOfDrive) -> Self {
         if config.commands_chips() || config.timing.die_order != DieOrderName::Fifo {
-            return Self::Chips(Box::new(Chips::new(config, latency)));
+            return Self::Chips(Box::new(Chips::new(config, latency, seed)));
         }
         Self::Plain(Parallel::new(geometry, config.times(), latency, observer))
     }
@@ -81,7 +82,7 @@ impl ParallelOfDrive {
     pub fn issue(&mut self, now: u64, least: u64, ops: &[FlashOp], awaits: Awaits, flash: &Flash) -> u32 {
         match self {
             Self::Plain(engine) => engine.issue(now, least, ops, flash.geometry()),
-            Self::Chips(engine) => engine.issue(now, least, ops, awaits, flash.geometry(), |_| false),
+            Self::Chips(engine) => engine.issue(now, least, ops, awaits, flash),
         }
     }
     /// See [`Parallel::next_completion`].
@@ -106,10 +107,25 @@ impl ParallelOfDrive {
             Self::Chips(engine) => engine.busy(),
         }
     }
-    /// Sets those figures to zero.
-    pub fn reset_chip_figures(&mut self) {
+    /// Measuring begins at `now`: the figures of the chips are set to zero, and their data get their age.
+    pub fn begin_measuring(&mut self, now: u64) {
         if let Self::Chips(engine) = self {
             engine.reset_figures();
+            engine.age(now);
+        }
+    }
+    /// What reads met, if errors are modelled.
+    pub fn error_counts(&self) -> Option<&ErrorCounts> {
+        match self {
+            Self::Plain(_) => None,
+            Self::Chips(engine) => engine.error_counts(),
+        }
+    }
+    /// A block whose data should be written again, if there is one.
+    pub fn next_to_rewrite(&mut self) -> Option<BlockId> {
+        match self {
+            Self::Plain(_) => None,
+            Self::Chips(engine) => engine.next_to_rewrite(),
         }
     }
     /// What the chips did, if the engine knows.

@@ -3,9 +3,9 @@
 use super::random_config;
 use super::reference::{Operation, Order, Reference};
 use crate::common::*;
-use flashwright_block::{Rng, chance};
-use flashwright_ftl::{Cause, FlashOp, OpKind};
-use flashwright_nand::{Geometry, Ppn};
+use flashwright_block::{Rng, Seed, chance};
+use flashwright_ftl::{Cause, Flash, FlashOp, OpKind};
+use flashwright_nand::{Geometry, Nand, Ppn, ProgramOrder, WearLimit};
 use flashwright_ssd::engine::{Awaits, Chips, OpClass};
 use flashwright_ssd::{DieOrderName, DriveConfig};
 use std::collections::BTreeMap;
@@ -55,9 +55,15 @@ impl Writer {
     }
 }
 
+/// What the engine asks about blocks: none has been erased, none holds one bit a cell.
+fn flash_of(config: &DriveConfig) -> Flash {
+    let nand = Nand::new(config.layout(), ProgramOrder::Ascending, WearLimit::Unlimited, &[]);
+    Flash::new(nand, config.logical_pages(), true, false)
+}
+
 fn play(config: &DriveConfig, requests: &Requests) -> (Vec<u64>, Chips) {
-    let geometry = config.layout();
-    let mut engine = Chips::new(config, 0);
+    let flash = flash_of(config);
+    let mut engine = Chips::new(config, 0, Seed(1));
     let (mut ends, mut in_slot) = (vec![0; requests.len()], BTreeMap::new());
     let arrivals = requests.iter().map(|(arrival, _)| *arrival).chain([u64::MAX]);
     for (at, until) in arrivals.enumerate() {
@@ -65,7 +71,7 @@ fn play(config: &DriveConfig, requests: &Requests) -> (Vec<u64>, Chips) {
             ends[in_slot[&slot]] = end;
         }
         if let Some((_, ops)) = requests.get(at) {
-            in_slot.insert(engine.issue(until, 0, ops, Awaits::Request, &geometry, |_| false), at);
+            in_slot.insert(engine.issue(until, 0, ops, Awaits::Request, &flash), at);
         }
     }
     (ends, engine)
@@ -210,8 +216,8 @@ fn planes_work_together() {
     // One plane after the other: blocks 0 and 8 are the first of planes 0 and 1.
     let apart: [(u64, &[FlashOp]); 1] = [(0, &[cleaning(Program, 0), cleaning(Program, 48)])];
     let as_work = |config: &DriveConfig, ops: &[FlashOp]| {
-        let mut engine = Chips::new(config, 0);
-        engine.issue(0, 0, ops, Awaits::Work, &config.layout(), |_| false);
+        let mut engine = Chips::new(config, 0, Seed(1));
+        engine.issue(0, 0, ops, Awaits::Work, &flash_of(config));
         engine.next_completion(u64::MAX).unwrap().1 as f64 / 1_000.0
     };
     assert_eq!(as_work(&chip(&one), apart[0].1), 600.0);
@@ -313,7 +319,7 @@ fn a_write_waits_for_room_in_ram() {
 /// is never more than the longest chain of what its die may do first.
 #[test]
 fn a_drive_of_today_keeps_what_was_written() {
-    use flashwright_block::{BlockDevice, RequestKind, Seed};
+    use flashwright_block::{BlockDevice, RequestKind};
     use flashwright_ssd::Ssd;
     let config = chip(&[
         "geometry.channels=4", "geometry.planes-per-die=2", "geometry.blocks-per-plane=40", "geometry.pages-per-block=12",

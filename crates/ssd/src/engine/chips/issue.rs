@@ -4,7 +4,7 @@ use super::command::{Command, Group, Kind, NONE, is_copy_of_cleaning};
 use super::die::InBlock;
 use super::Chips;
 use super::places::Place;
-use flashwright_ftl::{FlashOp, OpKind};
+use flashwright_ftl::{Flash, FlashOp, OpKind};
 use flashwright_nand::{BlockId, Geometry};
 
 /// Who waits for the commands.
@@ -42,9 +42,9 @@ impl Chips {
         least: u64,
         ops: &[FlashOp],
         awaits: Awaits,
-        geometry: &Geometry,
-        is_slc: impl Fn(BlockId) -> bool,
+        flash: &Flash,
     ) -> u32 {
+        let geometry = flash.geometry();
         let slot = self.new_slot(now + least);
         let mut of_ops = std::mem::take(&mut self.of_ops);
         of_ops.clear();
@@ -53,7 +53,7 @@ impl Chips {
         for (at, op) in ops.iter().enumerate() {
             debug_assert!(op.copies == 0, "copies are logged one by one");
             let block = geometry.block_of(op.ppn);
-            let is_slc = is_slc(block);
+            let is_slc = flash.is_slc(block);
             let group = Group::of(op);
             let place = self.places.of(op.ppn, is_slc, geometry);
             let waits_for = at.checked_sub(op.after as usize).filter(|_| op.after > 0).map_or(NONE, |earlier| of_ops[earlier]);
@@ -76,7 +76,7 @@ impl Chips {
                     self.program(group, place, is_slc, waits_for, awaited_by, from, now)
                 }
                 OpKind::Erase => {
-                    self.erase(group, place, waits_for, awaited_by, geometry, now)
+                    self.erase(group, place, waits_for, awaited_by, flash, now)
                 }
             };
             of_ops.push(id);
@@ -148,11 +148,17 @@ impl Chips {
             _ => (self.times.read_of(place.page_of_cell, is_slc), self.times.data),
         };
         self.figures.units_transferred += u64::from(op.kind == OpKind::Read);
+        let (extra_ns, transfers, is_lost) = self.errors_of_read(&place, is_slc, array, now);
+        let (array, data) = (array + extra_ns, data * (1 + transfers));
         if let Some((together, kind, of, id)) = *joined
             && (together, kind, of) == (place.read_together, op.kind, group)
             && waits_for == NONE
         {
             self.commands[id].data += data;
+            self.commands[id].array = self.commands[id].array.max(array);
+            if is_lost {
+                self.rebuild(id, &place, group, slot, now);
+            }
             return id;
         }
         let reads_in = self.place_index(place.block, place.die_in_block);
@@ -163,8 +169,43 @@ impl Chips {
         self.waits_to_read(id, reads_in, place.unit_first);
         self.commands.after_end(waits_for, id);
         self.issued(id, now);
+        if is_lost {
+            self.rebuild(id, &place, group, slot, now);
+        }
         *joined = Some((place.read_together, op.kind, group, id));
         id
+    }
+
+    /// What errors add to the read of a page: time of the array, transfers, and whether it is lost.
+    #[inline(always)]
+    fn errors_of_read(&mut self, place: &Place, is_slc: bool, array: u64, now: u64) -> (u64, u64, bool) {
+        let Some(errors) = &mut self.errors else { return (0, 0, false) };
+        let block = BlockId(place.block);
+        let outcome = errors.read(block, place.page_of_cell, is_slc, now, array);
+        if outcome.reclaim {
+            self.to_rewrite.push(block);
+        }
+        (outcome.extra_ns, u64::from(outcome.transfers), outcome.uncorrectable)
+    }
+
+    /// A page can't be corrected: once its read has ended, the other dies of its parity group are read. Without parity it is lost,
+    /// and only counted.
+    #[cold]
+    fn rebuild(&mut self, failed: u32, place: &Place, group: Group, slot: u32, now: u64) {
+        for (die, die_in_block) in self.places.others_in_group(place) {
+            let sequence = self.next_sequence();
+            let (array, data) = (self.times.read_of(place.page_of_cell, false), self.times.data);
+            let reads_in = self.place_index(place.block, die_in_block);
+            let id = self.add(Command { kind: Kind::Read, group, die, sequence, array, data, slot, ..Command::NOTHING });
+            let state = &mut self.in_block[reads_in as usize];
+            state.reads += 1;
+            (self.commands[id].reads_in, self.commands[id].generation) = (reads_in, state.generation);
+            self.commands.after_end(failed, id);
+            self.figures.rebuilding_reads += 1;
+            self.figures.array_reads += 1;
+            self.figures.units_transferred += 1;
+            self.issued(id, now);
+        }
     }
 
     /// A command reads a page: it waits for an erase of the block that was issued before, and for the page's program.
@@ -213,6 +254,11 @@ impl Chips {
             let first = place.unit_first;
             id = self.add(Command { kind: Kind::Program, group, die: place.die, first, ..Command::NOTHING });
             self.in_ram[place.unit_first as usize / 64] |= 1 << (place.unit_first % 64);
+            if place.row == 0
+                && let Some(errors) = &mut self.errors
+            {
+                errors.programmed(BlockId(place.block), now);
+            }
             self.collecting[place.block as usize] = id;
         }
         self.commands.after_end(waits_for, id);
@@ -318,10 +364,14 @@ impl Chips {
         place: Place,
         waits_for: u32,
         slot: u32,
-        geometry: &Geometry,
+        flash: &Flash,
         now: u64,
     ) -> u32 {
+        let geometry = flash.geometry();
         self.drop_collected(place.block, now);
+        if let Some(errors) = &mut self.errors {
+            errors.erased(BlockId(place.block), flash.nand().erases(BlockId(place.block)));
+        }
         let first = geometry.first_page(BlockId(place.block));
         for page in (first.0..first.0 + geometry.pages_per_block()).step_by(place.unit as usize) {
             self.in_ram[page as usize / 64] &= !(1 << (page % 64));

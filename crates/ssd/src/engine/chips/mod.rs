@@ -38,8 +38,9 @@ pub use issue::Awaits;
 use command::{Commands, NONE};
 use die::{Die, InBlock};
 use events::{Event, Events, What};
-use flashwright_block::Nanos;
+use flashwright_block::{Nanos, Seed};
 use flashwright_config::DriveConfig;
+use flashwright_nand::{BlockId, ErrorCounts, ErrorLayout, Errors};
 use order::Order;
 use places::Places;
 use power::Power;
@@ -85,6 +86,20 @@ pub struct ChipFigures {
     pub cached_reads: u64,
     /// Programs and erases that waited for power.
     pub power_waits: u64,
+    /// Reads of other dies that rebuilt a page from its parity.
+    pub rebuilding_reads: u64,
+}
+
+/// The errors of a drive's blocks, if they are modelled.
+pub(crate) fn errors_of(config: &DriveConfig, seed: Seed) -> Option<Errors> {
+    let layout = config.layout();
+    let of_blocks = ErrorLayout {
+        blocks: layout.blocks(),
+        pages_per_block: layout.pages_per_block(),
+        page: layout.page_size(),
+        bits_per_cell: config.geometry.bits_per_cell,
+    };
+    Errors::new(&config.errors, of_blocks, seed)
 }
 
 /// The engine.
@@ -111,6 +126,9 @@ pub struct Chips {
     in_ram: Vec<u64>,
     ram: WriteRam,
     power: Power,
+    errors: Option<Box<Errors>>,
+    /// Blocks whose errors ask for their data to be written again.
+    to_rewrite: Vec<BlockId>,
     /// Issue order of commands, and of requests.
     sequence: u64,
     requests: u64,
@@ -123,7 +141,7 @@ pub struct Chips {
 impl Chips {
     /// An engine at rest. `latency` nanoseconds pass between the last command of a request and its end.
     #[must_use]
-    pub fn new(config: &DriveConfig, latency: u64) -> Self {
+    pub fn new(config: &DriveConfig, latency: u64, seed: Seed) -> Self {
         let (places, layout) = (Places::new(config), config.layout());
         let (blocks, dies) = (layout.blocks() as usize, places.dies() as usize);
         let ram = config.chips.write_ram.0 / layout.page_size().0;
@@ -143,6 +161,8 @@ impl Chips {
             in_ram: vec![0; (layout.pages() as usize).div_ceil(64)],
             ram: WriteRam::new(ram),
             power: Power::new(config),
+            errors: errors_of(config, seed).map(Box::new),
+            to_rewrite: Vec::new(),
             sequence: 0,
             requests: 0,
             figures: ChipFigures::default(),
@@ -215,6 +235,24 @@ impl Chips {
         BusyTimes {
             dies: self.dies.iter().map(|die| Nanos(die.busy)).collect(),
             channels: self.buses.iter().map(|bus| Nanos(bus.busy)).collect(),
+        }
+    }
+
+    /// What reads met, if errors are modelled.
+    #[must_use]
+    pub fn error_counts(&self) -> Option<&ErrorCounts> {
+        self.errors.as_ref().map(|errors| errors.counts())
+    }
+
+    /// A block whose data should be written again, if there is one.
+    pub fn next_to_rewrite(&mut self) -> Option<BlockId> {
+        self.to_rewrite.pop()
+    }
+
+    /// Measuring begins: data that are held get the age of `errors.age-at-start`.
+    pub fn age(&mut self, now: u64) {
+        if let Some(errors) = &mut self.errors {
+            errors.start(now);
         }
     }
 

@@ -139,7 +139,14 @@ impl Places {
         })
     }
 
-    /// The dies that hold the rest of a page's parity group: what a read that is rebuilt reads.
+    /// The dies, and their numbers among those of the block, that hold the rest of a page's parity group.
+    pub fn others_in_group(&self, place: &Place) -> impl Iterator<Item = (u32, u32)> + use<> {
+        let (places, of, mine) = (*self, self.layout.parity_dies, place.die_in_block);
+        let group = if of == 0 { 0..0 } else { mine / of * of..(mine / of + 1) * of };
+        group.filter(move |other| *other != mine).map(move |other| (places.chip(other), other))
+    }
+
+    /// The die of the chips that is number `die_in_block` of a block.
     pub fn die_of_block(&self, die_in_block: u32, first: Ppn, geometry: &Geometry) -> u32 {
         self.die(die_in_block, first, geometry)
     }
