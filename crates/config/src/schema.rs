@@ -7,7 +7,7 @@ use crate::chips::{ChipsConfig, Superblock};
 use crate::controller::ControllerConfig;
 use crate::values::{QueueDepth, Rate};
 use flashwright_block::{Bytes, Nanos};
-use flashwright_ftl::{FtlSettings, GcSettings, PlacementConfig, VictimChoice, WearSettings};
+use flashwright_ftl::{FtlSettings, GcSettings, PlacementConfig, SlcSettings, VictimChoice, WearSettings};
 use flashwright_host::StackSettings;
 use flashwright_nand::ProgramOrder;
 use flashwright_ram::RamSettings;
@@ -38,6 +38,8 @@ pub struct Config {
     pub gc: GcSettings,
     /// Where the drive places pages.
     pub placement: PlacementConfig,
+    /// The SLC cache.
+    pub slc: SlcSettings,
     /// Endurance and wear levelling.
     pub wear: WearSettings,
     /// The host's side: queue and schedulers.

@@ -13,7 +13,7 @@ use flashwright_config::{
 use flashwright_ftl::schemes::{Reserve, SchemeContext};
 use flashwright_ftl::{
     FaultCell, Flash, Foreign, Ftl, Keeps, LpnRun, OP_KINDS, OpKind, OutOfSpace, Scheme, SchemeFigures, SchemeName,
-    Violation,
+    SlcCacheKind, SlcContext, Violation,
 };
 use flashwright_nand::{BlockId, Geometry, Lpn, Nand};
 use flashwright_ram::{MakeManager, Ram, RamDrive, RamFigures};
@@ -220,6 +220,8 @@ impl Ssd {
             gc: &config.gc,
             placement: &config.placement,
             wear: &config.wear,
+            slc: SlcContext::new(&config.slc, config.geometry.bits_per_cell)
+                .filter(|_| config.ftl.scheme.caches_in_slc()),
             seed,
             foreign: Some(&policies.ftl),
         };
@@ -248,6 +250,18 @@ impl Ssd {
                 what: format!(
                     "found {:?}, but ftl.scheme = {:?} takes only \"none\"; a wear policy works with {}",
                     policy.listed().name,
+                    config.ftl.scheme.listed().name,
+                    names.join(", ")
+                ),
+            });
+        }
+        if config.slc.cache != SlcCacheKind::None && !config.ftl.scheme.caches_in_slc() {
+            let takers = SchemeName::ALL.iter().filter(|scheme| scheme.caches_in_slc());
+            let names: Vec<&str> = takers.map(|scheme| scheme.listed().name).collect();
+            problems.push(SettingError {
+                key: "slc.cache".to_owned(),
+                what: format!(
+                    "found a cache, but ftl.scheme = {:?} takes only \"none\"; an SLC cache works with {}",
                     config.ftl.scheme.listed().name,
                     names.join(", ")
                 ),
