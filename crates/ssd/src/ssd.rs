@@ -129,7 +129,7 @@ pub(crate) struct ParallelClock {
     pub(crate) engine: ParallelOfDrive,
     flights: Vec<Flight>,
     /// Places of requests in flight, and the requests that wait for one.
-    queue: DriverQueue,
+    pub(crate) queue: DriverQueue,
     /// What a read of pages without data lasts at least.
     unmapped_read: u64,
 }
@@ -717,11 +717,19 @@ impl Ssd {
     #[inline(always)]
     fn advance(&mut self, until: u64, land: impl FnOnce(&Flight)) -> bool {
         let (slot, end) = loop {
-            let Clock::Parallel(clock) = &mut self.clock else { return false };
+            let Clock::Parallel(clock) = &self.clock else { return false };
             if clock.queue.taken() == 0 && until == u64::MAX {
                 return false; // the clock stands where the next request comes
             }
-            let Some((slot, end)) = clock.engine.next_completion(until) else { return false };
+            let limit = if self.ahead.is_some() { self.until_folding(until) } else { until };
+            let Clock::Parallel(clock) = &mut self.clock else { return false };
+            let Some((slot, end)) = clock.engine.next_completion(limit) else {
+                if limit == until {
+                    return false;
+                }
+                self.begin_folding(limit);
+                continue;
+            };
             if clock.flights[slot as usize].tag != BACKGROUND {
                 break (slot as usize, end);
             }
@@ -740,7 +748,7 @@ impl Ssd {
             self.admit(end);
         }
         if self.ahead.is_some() {
-            self.use_idle_dies(end);
+            self.request_ended(end);
         }
         true
     }
