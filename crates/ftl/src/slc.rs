@@ -18,7 +18,7 @@
 //! most half a block of copies. A fixed cache has blocks of its own, so folding gains no room for normal data there.
 //!
 //! **Space.** A clean needs room for a block of moved pages when it begins, be it in free blocks or in the frontiers of
-//! moved pages. A dynamic cache leaves it because it takes a block only above `slc.free-blocks-min`; folding then gains
+//! moved pages. A dynamic cache leaves it because it takes a block only above `slc.blocks-kept`; folding then gains
 //! room, as cleaning does. A fixed cache's folding takes room without returning a normal block. So it begins only above
 //! `gc.free-blocks-min`, which counts as 2 at least, and pauses with 2 free blocks: one for its pages, one for the next
 //! clean. A block without erases left never opens in SLC mode: its pages stay where they are, and would take a whole
@@ -67,11 +67,11 @@ pub struct SlcSettings {
     /// Share of a plane's blocks that the cache takes: with `"fixed"` of all its blocks, with `"dynamic"` at most, of
     /// those that hold no normal data (free blocks and the cache's own).
     #[schemars(extend("exclusiveMinimum" = 0.0, "maximum" = 1.0, "x-expected" = "a share of the blocks {range}"))]
-    pub share: f64,
-    /// A dynamic cache takes a free block only while the plane has more than this; fewer than `gc.free-blocks-min`
-    /// count as that.
+    pub block_share: f64,
+    /// Free blocks of a plane that a dynamic cache leaves to cleaning and folding; fewer than `gc.free-blocks-min` count
+    /// as that.
     #[schemars(range(min = 1))]
-    pub free_blocks_min: u32,
+    pub blocks_kept: u32,
     /// Where host writes go while the cache is full: to normal blocks, or to the cache once its oldest block is folded.
     pub when_full: WhenFull,
     /// Whether the drive folds in idle time, until the cache holds only open blocks.
@@ -85,8 +85,8 @@ impl Default for SlcSettings {
     fn default() -> Self {
         Self {
             cache: SlcCacheKind::None,
-            share: 0.05,
-            free_blocks_min: 4,
+            block_share: 0.05,
+            blocks_kept: 4,
             when_full: WhenFull::Direct,
             fold_idle: true,
             fold_after: Nanos(1_000_000_000),
@@ -121,7 +121,7 @@ impl SlcContext {
 
     /// Of a plane with so many good blocks, those that never hold normal data.
     pub(crate) fn own_blocks(&self, good: u64) -> u64 {
-        if self.is_fixed() { share_of(self.settings.share, good) } else { 0 }
+        if self.is_fixed() { share_of(self.settings.block_share, good) } else { 0 }
     }
 
     /// Free blocks above which a plane opens a normal block for a write, and those with which its work may pause.
@@ -132,7 +132,7 @@ impl SlcContext {
     /// Validation errors, one line each. `reserved` blocks of each plane never hold data.
     pub(crate) fn problems(&self, context: &SchemeContext, reserved: u64, flash: &Flash) -> Vec<String> {
         let geometry = flash.geometry();
-        let (share, pages) = (self.settings.share, u64::from(geometry.pages_per_block()));
+        let (share, pages) = (self.settings.block_share, u64::from(geometry.pages_per_block()));
         if self.bits_per_cell < 2 {
             return vec![
                 "slc.cache: found a cache, but cells of geometry.bits-per-cell = 1 hold one bit anyway; expected 2, 3 or \
@@ -159,14 +159,14 @@ impl SlcContext {
         let least = good.iter().copied().min().unwrap_or(0);
         if share_of(share, least) == 0 {
             problems.push(format!(
-                "slc.share: found {share}, less than a block of a plane with {least}; expected {:.3} or more",
+                "slc.block-share: found {share}, less than a block of a plane with {least}; expected {:.3} or more",
                 (1000.0 / least.max(1) as f64).ceil() / 1000.0
             ));
         }
-        if !self.is_fixed() && u64::from(self.settings.free_blocks_min) >= least {
+        if !self.is_fixed() && u64::from(self.settings.blocks_kept) >= least {
             problems.push(format!(
-                "slc.free-blocks-min: found {}, expected less than the {least} blocks of a plane",
-                self.settings.free_blocks_min
+                "slc.blocks-kept: found {}, expected less than the {least} blocks of a plane",
+                self.settings.blocks_kept
             ));
         }
         // What the planes hold if the cache takes `own` blocks of each.
@@ -182,7 +182,7 @@ impl SlcContext {
         if own > 0 && holds(own) < logical && holds(1) >= logical {
             let most = (1..own).rev().find(|own| holds(*own) >= logical).unwrap_or(1);
             problems.push(format!(
-                "slc.share: found {share}, but besides the {own} blocks of the cache and {reserved} for cleaning a plane \
+                "slc.block-share: found {share}, but besides the {own} blocks of the cache and {reserved} for cleaning a plane \
                  of {least} blocks does not hold its share of {logical} logical pages; expected at most {:.4}, or a lower \
                  capacity.utilization",
                 // The next whole block is beyond this.
@@ -255,9 +255,9 @@ impl SlcCache {
         match &self.own {
             Some(own) => !own.is_empty(),
             None => {
-                let kept = free_blocks_min.max(self.settings.free_blocks_min as usize);
+                let kept = free_blocks_min.max(self.settings.blocks_kept as usize);
                 let not_normal = free as u64 + u64::from(self.in_use);
-                free > kept && u64::from(self.in_use) < share_of(self.settings.share, not_normal)
+                free > kept && u64::from(self.in_use) < share_of(self.settings.block_share, not_normal)
             }
         }
     }

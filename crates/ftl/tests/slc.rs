@@ -23,7 +23,7 @@ struct Drive {
 
 /// Blocks of 12 pages, of which 4 exist in SLC mode.
 fn tlc(blocks: u32, logical: u32, cache: SlcCacheKind, share: f64, when_full: WhenFull) -> Drive {
-    let slc = SlcSettings { cache, share, when_full, ..SlcSettings::default() };
+    let slc = SlcSettings { cache, block_share: share, when_full, ..SlcSettings::default() };
     Drive { blocks, pages: 12, bits: 3, logical, slc, wear: WearSettings::default() }
 }
 
@@ -161,7 +161,7 @@ fn a_cache_that_folds_when_it_is_full_folds_at_once() {
 #[test]
 fn the_cliffs_of_published_drives() {
     let cliffs = |bits: u32, share: f64, when_full: WhenFull| {
-        let slc = SlcSettings { cache: SlcCacheKind::Dynamic, share, when_full, ..SlcSettings::default() };
+        let slc = SlcSettings { cache: SlcCacheKind::Dynamic, block_share: share, when_full, ..SlcSettings::default() };
         let (blocks, pages) = (1104, 96);
         let drive = Drive { blocks, pages, bits, logical: 100_000, slc, wear: WearSettings::default() };
         let mut bench = drive.build().unwrap();
@@ -288,12 +288,12 @@ fn caches_that_cannot_work_are_refused_in_a_line() {
     let short = Drive { pages: 3, bits: 4, logical: 40, ..tlc(32, 200, Dynamic, 0.5, WhenFull::Direct) };
     assert!(short.problem().starts_with("slc.cache: found a cache, but geometry.pages-per-block = 3 leaves none"));
     let small = tlc(32, 200, Fixed, 0.01, WhenFull::Direct).problem();
-    assert_eq!(small, "slc.share: found 0.01, less than a block of a plane with 32; expected 0.032 or more");
+    assert_eq!(small, "slc.block-share: found 0.01, less than a block of a plane with 32; expected 0.032 or more");
     // 32 blocks less 2 free and 2 open, and less 24 of the cache: 4 blocks of 12 pages. 200 pages need 17: 11 are left.
     let large = tlc(32, 200, Fixed, 0.75, WhenFull::Direct);
     assert_eq!(
         large.problem(),
-        "slc.share: found 0.75, but besides the 24 blocks of the cache and 4 for cleaning a plane of 32 blocks does not \
+        "slc.block-share: found 0.75, but besides the 24 blocks of the cache and 4 for cleaning a plane of 32 blocks does not \
          hold its share of 200 logical pages; expected at most 0.3593, or a lower capacity.utilization"
     );
     assert!(tlc(32, 200, Fixed, 0.3593, WhenFull::Direct).build().is_ok());
@@ -301,8 +301,8 @@ fn caches_that_cannot_work_are_refused_in_a_line() {
     let full = tlc(32, 340, Dynamic, 0.5, WhenFull::Direct).problem();
     assert!(full.starts_with("capacity: 340 logical pages, but only 336 of 384"), "{full}");
     let mut kept = tlc(32, 200, Dynamic, 0.5, WhenFull::Direct);
-    kept.slc.free_blocks_min = 32;
-    assert_eq!(kept.problem(), "slc.free-blocks-min: found 32, expected less than the 32 blocks of a plane");
+    kept.slc.blocks_kept = 32;
+    assert_eq!(kept.problem(), "slc.blocks-kept: found 32, expected less than the 32 blocks of a plane");
     let mut leveled = tlc(32, 200, Dynamic, 0.5, WhenFull::Direct);
     leveled.wear.policy = Some(WearName::ALL[0]);
     assert!(leveled.problem().starts_with("wear.policy: found \"threshold\", expected \"none\" with an SLC cache"));

@@ -82,8 +82,8 @@ fn cached_drives(cycles: bool) -> impl Strategy<Value = Drive> {
         proptest::sample::select(vec![WhenFull::Direct, WhenFull::Fold]),
     );
     let slc = (kinds, 2..5u32, 0.05..0.3f64, 1..9u32);
-    (drives(cycles), slc).prop_map(|(drive, ((cache, when_full), bits_per_cell, share, free_blocks_min))| {
-        let settings = SlcSettings { cache, share, free_blocks_min, when_full, ..SlcSettings::default() };
+    (drives(cycles), slc).prop_map(|(drive, ((cache, when_full), bits_per_cell, block_share, blocks_kept))| {
+        let settings = SlcSettings { cache, block_share, blocks_kept, when_full, ..SlcSettings::default() };
         let slc = Some(SlcContext { settings, bits_per_cell });
         Drive { scheme: SchemeName::Page, wear: None, slc, ..drive }
     })

@@ -184,7 +184,7 @@ impl Case {
             settings.push(format!("slc.when-full={when_full}"));
             settings.push(format!("geometry.bits-per-cell={bits}"));
             // Small values, so that pauses are long enough and drives large enough.
-            settings.extend(["slc.share=0.2", "slc.free-blocks-min=3", "slc.fold-after=1 ms"].map(str::to_owned));
+            settings.extend(["slc.block-share=0.2", "slc.blocks-kept=3", "slc.fold-after=1 ms"].map(str::to_owned));
         }
         settings.extend(self.ram.map(|ram| format!("ram.manager={:?}", ram.listed().name)));
         settings.extend(SMALL.map(str::to_owned));

@@ -24,7 +24,7 @@ fn in_force(key: &Key) -> Vec<String> {
         ["placement", "hot-cold", _] => set(&["placement.policy=hot-cold", "placement.hot-cold.decay-writes=1000000"]),
         ["placement", policy, _] => vec![format!("placement.policy={policy}"), "capacity.utilization=0.5".into()],
         ["slc", key] => vec![
-            format!("slc.cache={}", if key == "share" { "fixed" } else { "dynamic" }),
+            format!("slc.cache={}", if key == "block-share" { "fixed" } else { "dynamic" }),
             "geometry.bits-per-cell=2".into(),
             "slc.fold-after=1 ms".into(),
         ],

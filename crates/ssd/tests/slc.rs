@@ -13,7 +13,7 @@ fn with(shape: Vec<String>, more: &[&str]) -> Vec<String> {
 /// One plane of 16 blocks with 6 pages, 2 in SLC mode, of which 4 pages have just been written in order; each took 302.4 us, so
 /// that the drive is idle from 1209.6 us on, with two full blocks in its cache.
 fn by_hand(timing: &str, more: &[&str]) -> Ssd {
-    let slc = ["geometry.bits-per-cell=3", "slc.cache=dynamic", "slc.share=0.5", "slc.fold-after=1 ms"];
+    let slc = ["geometry.bits-per-cell=3", "slc.cache=dynamic", "slc.block-share=0.5", "slc.fold-after=1 ms"];
     let timing = format!("timing.model={timing}");
     let settings = with(one_plane(16, 6, 30), &[&slc[..], &[timing.as_str()], more].concat());
     let mut ssd = Ssd::new(&config(&settings), Seed(1), true).unwrap();
@@ -106,7 +106,7 @@ fn a_fill_shows_the_cliff_and_idle_time_restores_the_cache() {
         let slc = [
             "geometry.bits-per-cell=4",
             "slc.cache=dynamic",
-            "slc.share=0.5",
+            "slc.block-share=0.5",
             "slc.when-full=fold",
             "slc.fold-after=10 ms",
             "gc.invalidate=at-program",
@@ -153,17 +153,18 @@ fn refusal(settings: &[&str]) -> String {
 fn what_does_not_go_with_a_cache_is_refused() {
     for scheme in ["dftl", "bast", "fast", "last", "superblock", "replacement", "block"] {
         let scheme = format!("ftl.scheme={scheme}");
-        let said = refusal(&["slc.cache=dynamic", "geometry.bits-per-cell=3", "slc.share=0.5", &scheme]);
+        let said = refusal(&["slc.cache=dynamic", "geometry.bits-per-cell=3", "slc.block-share=0.5", &scheme]);
         assert!(said.contains("slc.cache: found a cache, but ftl.scheme ="), "{said}");
         assert!(said.contains("an SLC cache works with page"), "{said}");
     }
-    let leveled = refusal(&["slc.cache=dynamic", "geometry.bits-per-cell=3", "slc.share=0.5", "wear.policy=threshold"]);
+    let leveled =
+        refusal(&["slc.cache=dynamic", "geometry.bits-per-cell=3", "slc.block-share=0.5", "wear.policy=threshold"]);
     assert!(leveled.contains("wear.policy: found \"threshold\", expected \"none\" with an SLC cache"), "{leveled}");
-    assert!(refusal(&["slc.cache=fixed", "slc.share=0.5"]).contains("geometry.bits-per-cell = 1"));
+    assert!(refusal(&["slc.cache=fixed", "slc.block-share=0.5"]).contains("geometry.bits-per-cell = 1"));
     let said = |setting: &str| Config::default().with_settings(&[setting]).unwrap_err().to_string();
     assert_eq!(
-        said("slc.share=0.0"),
-        "--set: slc.share: found 0, expected a share of the blocks above 0 and at most 1"
+        said("slc.block-share=0.0"),
+        "--set: slc.block-share: found 0, expected a share of the blocks above 0 and at most 1"
     );
     assert_eq!(
         said("slc.cache=dynamical"),
