@@ -8,7 +8,7 @@ use crate::controller::ControllerConfig;
 use crate::energy::EnergyConfig;
 use crate::values::{QueueDepth, Rate};
 use flashwright_block::{Bytes, Nanos};
-use flashwright_ftl::{FtlSettings, GcSettings, PlacementConfig, VictimChoice, WearSettings};
+use flashwright_ftl::{FtlSettings, GcSettings, PlacementConfig, SlcSettings, VictimChoice, WearSettings};
 use flashwright_host::StackSettings;
 use flashwright_nand::{ErrorSettings, ProgramOrder};
 use flashwright_ram::RamSettings;
@@ -41,6 +41,8 @@ pub struct Config {
     pub gc: GcSettings,
     /// Where the drive places pages.
     pub placement: PlacementConfig,
+    /// The SLC cache.
+    pub slc: SlcSettings,
     /// Endurance and wear levelling.
     pub wear: WearSettings,
     /// Raw bit errors of the cells.

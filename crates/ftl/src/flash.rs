@@ -33,6 +33,14 @@ struct Awaited {
     cause: Cause,
 }
 
+/// One bit for each block.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct SlcMarks {
+    /// Pages of a block in SLC mode.
+    pages: u32,
+    marks: Vec<u64>,
+}
+
 /// The flash of a drive, with all state of its pages and blocks.
 ///
 /// Validity belongs to the translation layer, not to the chip; it is kept here because every scheme needs the same
@@ -44,6 +52,8 @@ pub struct Flash {
     pages_valid: Vec<u16>,
     /// The placement stream for which each block was last opened.
     streams: Vec<u8>,
+    /// Which blocks were last opened in SLC mode, if any are.
+    slc: Option<SlcMarks>,
     /// Operations since the start, by kind and cause.
     counters: Counters,
     /// Host page writes so far: the clock by which schemes and policies count age.
@@ -80,6 +90,7 @@ impl Flash {
             valid: vec![0; (pages as usize).div_ceil(64)],
             pages_valid: vec![0; blocks as usize],
             streams: vec![0; blocks as usize],
+            slc: None,
             counters: Counters::default(),
             host_writes: 0,
             logging,
@@ -159,6 +170,28 @@ impl Flash {
     #[inline]
     pub fn set_stream(&mut self, block: BlockId, stream: u8) {
         self.streams[block.index()] = stream;
+    }
+
+    /// Lets blocks be opened in SLC mode, with this many pages each.
+    pub(crate) fn allow_slc(&mut self, pages: u32) {
+        self.slc = Some(SlcMarks { pages, marks: vec![0; (self.geometry().blocks() as usize).div_ceil(64)] });
+    }
+
+    /// Whether `block` was opened in SLC mode: its cells hold one bit, and only its first pages exist. It holds from
+    /// then on until the block is opened again, so that it still does while the block is erased.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_slc(&self, block: BlockId) -> bool {
+        self.slc.as_ref().is_some_and(|slc| slc.marks[block.index() / 64] >> (block.0 % 64) & 1 == 1)
+    }
+
+    /// Records whether `block`, which is erased, is opened in SLC mode.
+    pub(crate) fn set_slc(&mut self, block: BlockId, on: bool) {
+        debug_assert_eq!(self.nand.next_page(block), 0, "an erased block is opened");
+        if let Some(slc) = &mut self.slc {
+            let (word, bit) = (&mut slc.marks[block.index() / 64], 1 << (block.0 % 64));
+            *word = if on { *word | bit } else { *word & !bit };
+        }
     }
 
     /// The valid pages of `block` in page order.
@@ -585,6 +618,16 @@ impl Flash {
             }
             if self.nand.condition(block) == Condition::FactoryBad && self.nand.next_page(block) != 0 {
                 violations.push(Violation(format!("factory-bad block {} was programmed", block.0)));
+            }
+            if let Some(slc) =
+                self.slc.as_ref().filter(|slc| self.is_slc(block) && self.nand.next_page(block) > slc.pages)
+            {
+                violations.push(Violation(format!(
+                    "block {} has {} pages programmed, in SLC mode it has {}",
+                    block.0,
+                    self.nand.next_page(block),
+                    slc.pages
+                )));
             }
             erases += u64::from(self.nand.erases(block));
         }

@@ -28,6 +28,7 @@ use flashwright_block::registry;
 pub mod schemes;
 mod serves_ram;
 mod settings;
+mod slc;
 mod stamps;
 
 pub use allocation::{Allocation, AllocationOrder};
@@ -47,6 +48,7 @@ pub use pool::{BlockPool, FreeBlockOrder};
 pub use schemes::{Scheme, SchemeName, SchemeSettings};
 pub use serves_ram::{MapCacheView, ServesRam, Watch};
 pub use settings::{FtlSettings, GcSettings, InvalidateOrder, PlacementConfig, WearSettings};
+pub use slc::{SlcCacheKind, SlcContext, SlcSettings, WhenFull};
 
 use flashwright_block::Nanos;
 use flashwright_nand::{Lpn, PlaneId, Ppn};
@@ -196,6 +198,13 @@ pub trait Ftl {
     /// Performs the cleaning steps that `gc.schedule` requests in a plane on an occasion. Schemes that merge perform none.
     fn follow_schedule(&mut self, plane: PlaneId, occasion: Occasion, flash: &mut Flash) -> Progress {
         let _ = (plane, occasion, flash);
+        Progress::Nothing
+    }
+
+    /// Makes up to `budget` steps of folding in a plane that no write waits for: of paused work, else of the oldest full
+    /// block of the SLC cache. Where folding lacks free blocks, it cleans. Does nothing once no block is left to fold.
+    fn fold(&mut self, plane: PlaneId, budget: u32, flash: &mut Flash) -> Progress {
+        let _ = (plane, budget, flash);
         Progress::Nothing
     }
 

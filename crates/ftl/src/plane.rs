@@ -15,6 +15,7 @@ use crate::policies::schedule::Schedule;
 use crate::policies::victim::{PlaneView, Victim};
 use crate::policies::wear::{BlockUse, Leveler, Recycle, WearContext};
 use crate::schemes::SchemeContext;
+use crate::slc::SlcCache;
 use crate::{BlockPool, Cause, Flash, Violation};
 use flashwright_nand::{BlockId, Condition, Lpn, PlaneId, Ppn};
 use serde::{Deserialize, Serialize};
@@ -44,6 +45,8 @@ pub(crate) struct Plane {
     pub copies: u32,
     /// Host pages written since the schedule was last consulted, if it is consulted.
     pub written: u32,
+    /// The SLC cache, if there is one. The second half of the frontiers is then the host's.
+    pub slc: Option<Box<SlcCache>>,
 }
 
 /// An open block: the next page to program and one past the last. Both 0 if no block is open.
@@ -60,7 +63,7 @@ impl Frontier {
     }
 }
 
-/// The planes of a drive of erased flash, each with this many streams. Their `last_stream` is not tracked.
+/// The planes of a drive of erased flash, each with this many placement streams. Their `last_stream` is not tracked.
 pub(crate) fn planes(context: &SchemeContext, streams: usize, flash: &Flash) -> Vec<Plane> {
     let geometry = flash.geometry();
     (0..geometry.planes())
@@ -81,10 +84,14 @@ pub(crate) fn planes(context: &SchemeContext, streams: usize, flash: &Flash) -> 
                 rng: context.seed.stream(&format!("wear.policy.{plane}")),
             };
             let leveler = context.wear.policy;
+            let slc = context.slc.map(|slc| {
+                let own = BlockPool::new(context.wear.free_block);
+                Box::new(SlcCache::new(&slc, streams, &mut pool, own, wear, flash))
+            });
             Plane {
                 first_block,
                 pool,
-                frontiers: vec![Frontier::default(); streams],
+                frontiers: vec![Frontier::default(); if slc.is_some() { 2 * streams } else { streams }],
                 victim: context.victim_of(plane, streams_u8, flash),
                 sealed: 0,
                 fewest: None,
@@ -95,6 +102,7 @@ pub(crate) fn planes(context: &SchemeContext, streams: usize, flash: &Flash) -> 
                 schedule: context.gc.schedule.build(&context.gc.schedules, context.schedule_context(streams_u8, flash)),
                 copies: 0,
                 written: 0,
+                slc,
             }
         })
         .collect()
@@ -114,14 +122,48 @@ const PASSED_OVER_MAX: usize = 8;
 impl Plane {
     /// Opens the next free block as the frontier of `stream`.
     pub fn open(&mut self, stream: u8, flash: &mut Flash) {
-        let streams = u8::try_from(self.frontiers.len()).expect("streams are counted in 8 bits");
-        let local = self.pool.pop_for(stream, streams).expect("a clean starts with a free block for its copies");
+        let streams = u8::try_from(self.streams()).expect("streams are counted in 8 bits");
+        let local =
+            self.pool.pop_for(stream % streams, streams).expect("a clean starts with a free block for its copies");
         if let Some(leveler) = &mut self.leveler {
             leveler.opened(local);
         }
-        flash.set_stream(BlockId(self.first_block.0 + local), stream);
-        let first = flash.geometry().first_page(BlockId(self.first_block.0 + local)).0;
-        self.frontiers[usize::from(stream)] = Frontier { next: first, end: first + flash.geometry().pages_per_block() };
+        self.begin(stream, local, false, flash);
+    }
+
+    /// Opens a block of the SLC cache as the host's frontier of a stream.
+    pub fn open_slc(&mut self, stream: u8, flash: &mut Flash) {
+        let streams = u8::try_from(self.streams()).expect("streams are counted in 8 bits");
+        let own = self.slc.as_mut().and_then(|slc| slc.own.as_mut());
+        let local = own.unwrap_or(&mut self.pool).pop_for(stream % streams, streams).expect("the cache takes a block");
+        // Its last pages stay: see `slc`.
+        let can_erase = flash.nand().can_erase(BlockId(self.first_block.0 + local));
+        self.begin(stream, local, can_erase, flash);
+    }
+
+    /// Makes an erased block the frontier of a stream.
+    fn begin(&mut self, stream: u8, local: u32, slc: bool, flash: &mut Flash) {
+        let (block, at) = (BlockId(self.first_block.0 + local), usize::from(stream) % self.streams());
+        let pages = match &mut self.slc {
+            Some(cache) if slc => cache.opens(at),
+            _ => flash.geometry().pages_per_block(),
+        };
+        flash.set_stream(block, u8::try_from(at).expect("streams are counted in 8 bits"));
+        flash.set_slc(block, slc);
+        let first = flash.geometry().first_page(block).0;
+        self.frontiers[usize::from(stream)] = Frontier { next: first, end: first + pages };
+    }
+
+    /// Placement streams. Pages that cleaning moves go to the frontiers of this number.
+    #[inline]
+    fn streams(&self) -> usize {
+        self.frontiers.len() / if self.slc.is_some() { 2 } else { 1 }
+    }
+
+    /// Erased pages in the open blocks of the SLC cache.
+    pub fn slc_room(&self) -> u64 {
+        let open = self.slc.iter().flat_map(|slc| &slc.open).zip(&self.frontiers[self.streams()..]);
+        open.filter(|(open, _)| **open).map(|(_, frontier)| u64::from(frontier.room())).sum()
     }
 
     /// Takes the next page of a frontier with room.
@@ -156,7 +198,7 @@ impl Plane {
 
     #[cold]
     fn nearest_with_room(&self, stream: usize) -> usize {
-        let open = (0..self.frontiers.len()).filter(|other| self.frontiers[*other].room() > 0);
+        let open = (0..self.streams()).filter(|other| self.frontiers[*other].room() > 0);
         open.min_by_key(|other| (stream.abs_diff(*other), *other))
             .expect("a clean starts with a free block for its copies")
     }
@@ -230,11 +272,12 @@ impl Plane {
         self.frontiers[usize::from(stream)].room() > 0
     }
 
-    /// Whether a block may be cleaned: written, not open, not retired, not being cleaned.
+    /// Whether a block may be cleaned: written, not open, not retired, not being cleaned, not in the SLC cache.
     pub fn is_sealed(&self, block: BlockId, flash: &Flash) -> bool {
         let open = |frontier: &Frontier| frontier.room() > 0 && flash.geometry().block_of(Ppn(frontier.next)) == block;
         flash.nand().condition(block) == Condition::Good
             && flash.nand().next_page(block) > 0
+            && !flash.is_slc(block)
             && !self.frontiers.iter().any(open)
             && self.work.as_ref().is_none_or(|work| !work.holds(block))
     }
@@ -258,7 +301,11 @@ impl Plane {
     /// The last page of an open block was programmed: it becomes a candidate, or retires if its budget is spent.
     pub fn seal(&mut self, stream: usize, block: BlockId, flash: &mut Flash) {
         let local = block.0 - self.first_block.0;
-        if flash.nand().can_erase(block) {
+        if flash.is_slc(block)
+            && let Some(slc) = &mut self.slc
+        {
+            slc.seals(stream - self.frontiers.len() / 2, block);
+        } else if flash.nand().can_erase(block) {
             self.sealed += 1;
             self.victim.sealed(local, PlaneView::new(flash, self.first_block));
             if let Some(fewest) = &mut self.fewest {
@@ -361,8 +408,13 @@ impl Plane {
         }
     }
 
-    /// Removes a sealed block from the victim policy, to be cleaned.
+    /// Removes a sealed block from the victim policy, to be cleaned, or a full one from the SLC cache, to be folded.
     pub fn remove(&mut self, block: BlockId, flash: &Flash) {
+        if flash.is_slc(block)
+            && let Some(slc) = &mut self.slc
+        {
+            return slc.takes_to_fold(block);
+        }
         self.victim.removed(block.0 - self.first_block.0);
         if let Some(fewest) = &mut self.fewest {
             fewest.remove(block.0 - self.first_block.0, flash.pages_valid(block));
@@ -381,7 +433,12 @@ impl Plane {
     /// A block that was erased is free again.
     pub fn free(&mut self, block: BlockId, flash: &Flash) {
         let (local, wear) = (block.0 - self.first_block.0, flash.nand().wear_rank(block));
-        self.pool.push(local, wear);
+        let slc = self.slc.as_mut().filter(|_| flash.is_slc(block));
+        let own = slc.and_then(|slc| {
+            slc.in_use -= 1;
+            slc.own.as_mut().filter(|_| flash.nand().can_erase(block))
+        });
+        own.unwrap_or(&mut self.pool).push(local, wear);
         if let Some(leveler) = &mut self.leveler {
             leveler.erased(local, wear, PlaneView::new(flash, self.first_block));
         }
@@ -398,11 +455,12 @@ impl Plane {
         let frontiers = self.frontiers.iter().filter(|frontier| frontier.room() > 0).count();
         let open = frontiers + self.work.as_ref().map_or(0, |work| work.blocks());
         let (retired, bad) = (conditions(Condition::Retired), conditions(Condition::FactoryBad));
-        let accounted = self.pool.len() + open + self.sealed as usize + retired + bad;
+        let in_cache = self.slc.as_ref().map_or(0, |slc| slc.sealed.len() + slc.own_free());
+        let accounted = self.pool.len() + open + self.sealed as usize + in_cache + retired + bad;
         if accounted != blocks as usize {
             violations.push(Violation(format!(
-                "plane {plane}: {} free + {open} open + {} sealed + {retired} retired + {bad} bad are not its {blocks} \
-                 blocks",
+                "plane {plane}: {} free + {open} open + {} sealed + {in_cache} of the SLC cache + {retired} retired + \
+                 {bad} bad are not its {blocks} blocks",
                 self.pool.len(),
                 self.sealed
             )));
@@ -434,7 +492,12 @@ impl Plane {
                 )));
             }
         }
-        for block in self.pool.blocks().into_iter().map(|local| BlockId(self.first_block.0 + local)) {
+        if let Some(slc) = &self.slc {
+            let folding = self.work.as_ref().and_then(|work| work.folding());
+            slc.audit(plane, folding, flash, violations);
+        }
+        let own = self.slc.iter().filter_map(|slc| slc.own.as_ref()).flat_map(BlockPool::blocks);
+        for block in self.pool.blocks().into_iter().chain(own).map(|local| BlockId(self.first_block.0 + local)) {
             if flash.nand().next_page(block) != 0 || flash.pages_valid(block) != 0 {
                 violations.push(Violation(format!("block {} is in the free pool but not erased", block.0)));
             }

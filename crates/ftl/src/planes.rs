@@ -36,7 +36,7 @@ impl Planes {
         Self {
             all: planes(context, streams, flash),
             order: context.placement.order.planes(flash.geometry(), context.dies_per_way),
-            turn: vec![0; streams],
+            turn: vec![0; streams * if context.slc.is_some() { 2 } else { 1 }],
             allocation: context.placement.allocation,
             cleaner,
             asks_schedule: context.gc.schedule.asked(),

@@ -8,6 +8,7 @@ mod log_blocks;
 mod own_blocks;
 mod page_reference;
 mod placement;
+mod slc;
 mod steps;
 mod theory;
 

@@ -57,6 +57,7 @@ fn one(name: SchemeName, victim: VictimName, policy: PlacementName, order: Progr
                 placement: &placement,
                 wear: &wear,
                 seed: Seed(seed),
+                slc: None,
                 foreign: None,
             };
             name.problems(&context, &flash).is_empty().then(|| {

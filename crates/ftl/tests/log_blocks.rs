@@ -59,6 +59,7 @@ impl Shape {
             placement: &PlacementConfig::default(),
             wear: &WearSettings { free_block, ..WearSettings::default() },
             seed: Seed(seed),
+            slc: None,
             foreign: None,
         };
         let problems = ftl.scheme.problems(&context, &flash);

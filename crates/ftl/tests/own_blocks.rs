@@ -49,6 +49,7 @@ fn build(
         placement: &placement,
         wear: &wear,
         seed: Seed(1),
+        slc: None,
         foreign: None,
     };
     if !scheme.problems(&context, &flash).is_empty() {

@@ -275,6 +275,7 @@ fn page_mapping_agrees_with_the_reference_model() {
             placement: &placement,
             wear: &wear,
             seed: Seed(seed),
+            slc: None,
             foreign: None,
         };
         let nand = Nand::new(geometry, ProgramOrder::Ascending, WearLimit::Unlimited, &[]);

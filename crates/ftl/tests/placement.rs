@@ -41,6 +41,7 @@ impl Drive {
             placement: &placement,
             wear: &WearSettings::default(),
             seed: Seed(1),
+            slc: None,
             foreign: None,
         };
         assert_eq!(SchemeName::Page.problems(&context, &flash), Vec::<String>::new());

@@ -6,9 +6,10 @@ use flashwright_block::{Bytes, Seed};
 use flashwright_ftl::schemes::{DftlSettings, SchemeContext};
 use flashwright_ftl::{
     Allocation, Cause, Flash, Ftl, FtlSettings, GcSettings, InvalidateOrder, LpnRun, OpKind, PlacementConfig,
-    PlacementName, Progress, Scheme, SchemeName, SchemeSettings, ServesRam, VictimName, Watch, WearName, WearSettings,
+    PlacementName, Progress, Scheme, SchemeName, SchemeSettings, ServesRam, SlcCacheKind, SlcContext, SlcSettings,
+    VictimName, Watch, WearName, WearSettings, WhenFull,
 };
-use flashwright_nand::{Geometry, Lpn, Nand, ProgramOrder, WearLimit};
+use flashwright_nand::{Geometry, Lpn, Nand, PlaneId, ProgramOrder, WearLimit};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
@@ -26,6 +27,7 @@ struct Drive {
     dies: u32,
     seed: u64,
     cycles: Option<u32>,
+    slc: Option<SlcContext>,
 }
 
 /// An event. Pages are shares of the drive in 1/256.
@@ -36,6 +38,7 @@ enum Event {
     Read(u8, u8),
     Trim(u8, u8),
     Clean(u32),
+    Fold(u32),
     Resize(u8),
     SaveAndLoad,
 }
@@ -66,9 +69,32 @@ fn drives(cycles: bool) -> impl Strategy<Value = Drive> {
                 dies,
                 seed,
                 cycles,
+                slc: None,
             }
         },
     )
+}
+
+/// Page-mapped drives with an SLC cache.
+fn cached_drives(cycles: bool) -> impl Strategy<Value = Drive> {
+    let kinds = (
+        proptest::sample::select(vec![SlcCacheKind::Fixed, SlcCacheKind::Dynamic]),
+        proptest::sample::select(vec![WhenFull::Direct, WhenFull::Fold]),
+    );
+    let slc = (kinds, 2..5u32, 0.05..0.3f64, 1..9u32);
+    (drives(cycles), slc).prop_map(|(drive, ((cache, when_full), bits_per_cell, block_share, blocks_kept))| {
+        let settings = SlcSettings { cache, block_share, blocks_kept, when_full, ..SlcSettings::default() };
+        let slc = Some(SlcContext { settings, bits_per_cell });
+        Drive { scheme: SchemeName::Page, wear: None, slc, ..drive }
+    })
+}
+
+/// Every other clean becomes a fold.
+fn with_folds(events: Vec<Event>) -> impl Iterator<Item = Event> {
+    events.into_iter().enumerate().map(|(nth, event)| match event {
+        Event::Clean(budget) if nth % 2 == 0 => Event::Fold(budget),
+        event => event,
+    })
 }
 
 fn budgets() -> impl Strategy<Value = u32> {
@@ -127,6 +153,7 @@ impl Bench {
             placement: &placement,
             wear: &wear,
             seed: Seed(drive.seed),
+            slc: drive.slc,
             foreign: None,
         };
         // A policy that draws may draw full blocks only, until the write gives up: that is no end of the space.
@@ -211,9 +238,13 @@ impl Bench {
                 self.scheme.trim(run, &mut self.flash);
                 run.iter().for_each(|lpn| _ = self.holds.remove(&lpn.0));
             }
-            Event::Clean(budget) => {
+            Event::Clean(budget) | Event::Fold(budget) => {
                 let before = flash.counters().clone();
-                let progress = scheme.clean(budget, flash);
+                let progress = if matches!(event, Event::Clean(_)) {
+                    scheme.clean(budget, flash)
+                } else {
+                    scheme.fold(PlaneId(budget % flash.geometry().planes()), budget, flash)
+                };
                 let done = flash.counters().since(&before);
                 let steps = done.total(OpKind::Program) + done.total(OpKind::Erase);
                 let told = if let Progress::Worked(steps) = progress { u64::from(steps) } else { 0 };
@@ -283,6 +314,30 @@ proptest! {
         bench.read_all();
     }
 
+    /// The same with an SLC cache, which is folded in steps as well.
+    #[test]
+    fn steps_may_come_at_any_time_beside_an_slc_cache(drive in cached_drives(false), events in events()) {
+        let mut bench = Bench::new(&drive);
+        bench.fill();
+        for (nth, event) in with_folds(events).enumerate() {
+            prop_assert!(bench.happen(event), "event {nth}, {event:?}: out of space");
+            bench.audit();
+        }
+        bench.read_all();
+    }
+
+    /// The end of life with an SLC cache.
+    #[test]
+    fn the_end_may_come_in_the_middle_of_a_fold(drive in cached_drives(true), events in events()) {
+        let mut bench = Bench::new(&drive);
+        bench.fill();
+        for event in with_folds(events) {
+            bench.happen(event);
+            bench.audit();
+        }
+        bench.read_all();
+    }
+
     /// A clean in single steps leaves the drive as one in a single call does, if nothing comes in between.
     #[test]
     fn steps_add_up_to_a_clean(drive in drives(false), events in events(), budget in 1..6u32) {
@@ -332,6 +387,7 @@ fn cleaning_ends_when_nothing_is_to_be_gained() {
                 dies: 2,
                 seed: 1,
                 cycles: None,
+                slc: None,
             };
             let mut bench = Bench::new(&drive);
             bench.fill();

@@ -326,6 +326,7 @@ impl Drive {
             placement,
             wear: &WearSettings::default(),
             seed: Seed(1),
+            slc: None,
             foreign: None,
         };
         let scheme = SchemeName::Page.build(&context, &mut flash);

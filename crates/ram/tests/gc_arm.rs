@@ -284,6 +284,7 @@ fn conflicts_are_explained() {
             placement: &placement,
             wear: &wear,
             seed: Seed(1),
+            slc: None,
             foreign: None,
         };
         let mut scheme = SchemeName::Dftl.build(&context, &mut flash);

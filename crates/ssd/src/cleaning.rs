@@ -5,11 +5,15 @@
 //! they have ended, the schedule is consulted again. A die is idle if nothing is queued or in progress there, which is checked
 //! whenever a request or a step ends. Under `serial`, steps extend the time for which the drive is busy after a write, and gaps
 //! between requests are idle time.
+//!
+//! **Folding.** With `slc.fold-idle` a drive that has been without a request for `slc.fold-after` folds its SLC cache, one step
+//! at a time in each plane (under `serial`, one in the drive), under every schedule. Under `parallel`, time advances up to that
+//! moment first, then the first steps are issued there; the end of a step brings the next until a request comes.
 
 use crate::engine::Awaits;
 use crate::ssd::{Clock, Flight, Ssd};
-use flashwright_config::{Config, SettingError, TimingModel};
-use flashwright_ftl::{Ftl, Occasion, Progress, SchemeName};
+use flashwright_config::{Config, DriveConfig, SettingError, TimingModel};
+use flashwright_ftl::{Flash, Ftl, Occasion, Progress, Scheme, SchemeName, SlcCacheKind};
 use flashwright_nand::PlaneId;
 use serde::{Deserialize, Serialize};
 
@@ -24,21 +28,34 @@ pub(crate) struct AheadOfNeed {
     under_way: Vec<u32>,
     one_at_a_time: bool,
     uses_idle_time: bool,
+    /// Time without a request after which the drive folds its SLC cache, in nanoseconds; none if it doesn't.
+    fold_after: Option<u64>,
+    /// Pages folded in a step: as many as the dies of a block program at once.
+    fold_pages: u32,
+    /// Under `parallel`: when the last request ended, and whether folding has begun since.
+    idle_since: u64,
+    folds: bool,
     /// Planes that the current request wrote to, with the number of its pages.
     #[serde(skip)]
     written: Vec<(PlaneId, u32)>,
 }
 
 impl AheadOfNeed {
-    /// None if the schedule cleans only for writes that lack room.
-    pub fn new(config: &Config, planes: u32) -> Option<Box<Self>> {
-        let schedule = config.gc.schedule;
-        schedule.asked().then(|| {
+    /// None if the schedule cleans only for writes that lack room, and nothing is folded in idle time.
+    pub fn new(config: &DriveConfig, planes: u32) -> Option<Box<Self>> {
+        let layout = config.block_layout();
+        let (schedule, slc) = (config.gc.schedule, &config.slc);
+        let folds = slc.cache != SlcCacheKind::None && slc.fold_idle && config.timing.model != TimingModel::None;
+        (schedule.asked() || folds).then(|| {
             Box::new(Self {
                 plane_of: Vec::new(),
                 under_way: vec![0; planes as usize],
                 one_at_a_time: schedule.one_at_a_time(),
                 uses_idle_time: schedule.uses_idle_time(),
+                fold_after: folds.then_some(slc.fold_after.0),
+                fold_pages: layout.unit() * layout.units_in_row(),
+                idle_since: 0,
+                folds: false,
                 written: Vec::new(),
             })
         })
@@ -88,6 +105,7 @@ impl Ssd {
     #[cold]
     pub(crate) fn clean_after_writes(&mut self, at: u64) {
         let Some(ahead) = &mut self.ahead else { return };
+        ahead.folds = false; // a request came
         let mut written = std::mem::take(&mut ahead.written);
         for (plane, pages) in written.drain(..) {
             let waits =
@@ -120,9 +138,20 @@ impl Ssd {
 
     /// Performs the steps that the schedule requests in a plane. Returns whether there were any.
     fn make_steps(&mut self, plane: PlaneId, occasion: Occasion, at: u64) -> bool {
+        self.work_ahead(plane, at, |scheme, flash| scheme.follow_schedule(plane, occasion, flash))
+    }
+
+    /// Performs a step of folding in a plane. Returns whether there was one.
+    fn fold_step(&mut self, plane: PlaneId, at: u64) -> bool {
+        let pages = self.ahead.as_ref().map_or(1, |ahead| ahead.fold_pages);
+        self.work_ahead(plane, at, |scheme, flash| scheme.fold(plane, pages, flash))
+    }
+
+    /// Performs steps in a plane at `at`, or once its die or, under `serial`, the drive is free.
+    fn work_ahead(&mut self, plane: PlaneId, at: u64, steps: impl FnOnce(&mut Scheme, &mut Flash) -> Progress) -> bool {
         let before = self.flash.counters().totals();
         self.flash.clear_log();
-        if self.scheme.follow_schedule(plane, occasion, &mut self.flash) == Progress::Nothing {
+        if steps(&mut self.scheme, &mut self.flash) == Progress::Nothing {
             return false;
         }
         match &mut self.clock {
@@ -160,6 +189,52 @@ impl Ssd {
             self.make_steps(PlaneId(plane), Occasion::Ended, at);
         }
         self.use_idle_dies(at);
+        self.fold_on(PlaneId(plane), at);
+    }
+
+    /// A request has ended; the driver has handed over the next, if one waits.
+    #[cold]
+    pub(crate) fn request_ended(&mut self, at: u64) {
+        if self.is_idle()
+            && let Some(ahead) = &mut self.ahead
+        {
+            ahead.idle_since = at;
+        }
+        self.use_idle_dies(at);
+    }
+
+    /// Whether there is no request in the drive.
+    fn is_idle(&self) -> bool {
+        matches!(&self.clock, Clock::Parallel(clock) if clock.queue.taken() == 0 && clock.queue.is_empty())
+    }
+
+    /// How far time may advance, `until` at most, before the drive begins to fold.
+    #[cold]
+    pub(crate) fn until_folding(&self, until: u64) -> u64 {
+        match self.ahead.as_deref() {
+            Some(AheadOfNeed { fold_after: Some(after), idle_since, folds: false, .. }) if self.is_idle() => {
+                until.min(idle_since.saturating_add(*after))
+            }
+            _ => until,
+        }
+    }
+
+    /// Begins to fold in every plane that has no steps in progress.
+    #[cold]
+    pub(crate) fn begin_folding(&mut self, at: u64) {
+        if let Some(ahead) = &mut self.ahead {
+            ahead.folds = true;
+        }
+        for plane in (0..self.flash.geometry().planes()).map(PlaneId) {
+            self.fold_on(plane, at);
+        }
+    }
+
+    /// Goes on to fold in a plane, if the drive folds and the plane has no steps in progress.
+    fn fold_on(&mut self, plane: PlaneId, at: u64) {
+        if self.ahead.as_ref().is_some_and(|ahead| ahead.folds && ahead.under_way[plane.index()] == 0) {
+            self.fold_step(plane, at);
+        }
     }
 
     /// Lets idle dies clean if the schedule uses idle time.
@@ -179,23 +254,33 @@ impl Ssd {
         }
     }
 
-    /// Under `serial`, lets the drive clean in the gap before a request that arrives at `start`.
+    /// Under `serial`, lets the drive clean and fold in the gap before a request that arrives at `start`.
     #[cold]
     pub(crate) fn clean_in_gap(&mut self, start: u64) {
-        if self.ahead.as_ref().is_none_or(|ahead| !ahead.uses_idle_time) {
-            return;
+        let (Some(ahead), Clock::Serial { engine, .. }) = (&self.ahead, &self.clock) else { return };
+        let (cleans, folds) =
+            (ahead.uses_idle_time, ahead.fold_after.map(|after| engine.free_at().saturating_add(after)));
+        if cleans {
+            self.fill_gap(0, start, |ssd, plane, at| ssd.make_steps(plane, Occasion::Idle, at));
         }
+        if let Some(from) = folds {
+            self.fill_gap(from, start, Self::fold_step);
+        }
+    }
+
+    /// Lets the planes take turns with steps that begin from `from` on and before `start`, until none has any.
+    fn fill_gap(&mut self, from: u64, start: u64, steps: impl Fn(&mut Self, PlaneId, u64) -> bool) {
         let planes = self.flash.geometry().planes();
         let mut worked = true;
         while worked {
             worked = false;
             for plane in (0..planes).map(PlaneId) {
                 let Clock::Serial { engine, .. } = &self.clock else { return };
-                let free_at = engine.free_at();
-                if free_at >= start {
+                let at = engine.free_at().max(from);
+                if at >= start {
                     return;
                 }
-                worked |= self.make_steps(plane, Occasion::Idle, free_at);
+                worked |= steps(self, plane, at);
             }
         }
     }

@@ -13,7 +13,7 @@ use flashwright_config::{
 use flashwright_ftl::schemes::{Reserve, SchemeContext};
 use flashwright_ftl::{
     FaultCell, Flash, Foreign, Ftl, Keeps, LpnRun, OP_KINDS, OpKind, OutOfSpace, Scheme, SchemeFigures, SchemeName,
-    Violation,
+    SlcCacheKind, SlcContext, Violation,
 };
 use flashwright_nand::{BlockId, Geometry, Lpn, Nand};
 use flashwright_ram::{MakeManager, Ram, RamDrive, RamFigures};
@@ -129,7 +129,7 @@ pub(crate) struct ParallelClock {
     pub(crate) engine: ParallelOfDrive,
     flights: Vec<Flight>,
     /// Places of requests in flight, and the requests that wait for one.
-    queue: DriverQueue,
+    pub(crate) queue: DriverQueue,
     /// What a read of pages without data lasts at least.
     unmapped_read: u64,
 }
@@ -220,6 +220,8 @@ impl Ssd {
             gc: &config.gc,
             placement: &config.placement,
             wear: &config.wear,
+            slc: SlcContext::new(&config.slc, config.geometry.bits_per_cell)
+                .filter(|_| config.ftl.scheme.caches_in_slc()),
             seed,
             foreign: Some(&policies.ftl),
         };
@@ -248,6 +250,18 @@ impl Ssd {
                 what: format!(
                     "found {:?}, but ftl.scheme = {:?} takes only \"none\"; a wear policy works with {}",
                     policy.listed().name,
+                    config.ftl.scheme.listed().name,
+                    names.join(", ")
+                ),
+            });
+        }
+        if config.slc.cache != SlcCacheKind::None && !config.ftl.scheme.caches_in_slc() {
+            let takers = SchemeName::ALL.iter().filter(|scheme| scheme.caches_in_slc());
+            let names: Vec<&str> = takers.map(|scheme| scheme.listed().name).collect();
+            problems.push(SettingError {
+                key: "slc.cache".to_owned(),
+                what: format!(
+                    "found a cache, but ftl.scheme = {:?} takes only \"none\"; an SLC cache works with {}",
                     config.ftl.scheme.listed().name,
                     names.join(", ")
                 ),
@@ -722,11 +736,19 @@ impl Ssd {
     #[inline(always)]
     fn advance(&mut self, until: u64, land: impl FnOnce(&Flight)) -> bool {
         let (slot, end) = loop {
-            let Clock::Parallel(clock) = &mut self.clock else { return false };
+            let Clock::Parallel(clock) = &self.clock else { return false };
             if clock.queue.taken() == 0 && until == u64::MAX {
                 return false; // the clock stands where the next request comes
             }
-            let Some((slot, end)) = clock.engine.next_completion(until) else { return false };
+            let limit = if self.ahead.is_some() { self.until_folding(until) } else { until };
+            let Clock::Parallel(clock) = &mut self.clock else { return false };
+            let Some((slot, end)) = clock.engine.next_completion(limit) else {
+                if limit == until {
+                    return false;
+                }
+                self.begin_folding(limit);
+                continue;
+            };
             if clock.flights[slot as usize].tag != BACKGROUND {
                 break (slot as usize, end);
             }
@@ -745,7 +767,7 @@ impl Ssd {
             self.admit(end);
         }
         if self.ahead.is_some() {
-            self.use_idle_dies(end);
+            self.request_ended(end);
         }
         true
     }
@@ -916,8 +938,8 @@ fn chip_problems(config: &DriveConfig, streams: u32) -> Vec<SettingError> {
     let mut refuse = |key: &str, what: String| problems.push(SettingError { key: key.to_owned(), what });
     let timing = &config.timing;
     if timing.model == TimingModel::Serial {
-        let what = "found \"serial\", expected \"parallel\" (or \"none\") with settings of [chips], geometry.superblock or \
-                    geometry.mapping-unit: one operation at a time has no such commands";
+        let what = "found \"serial\", expected \"parallel\" (or \"none\") with settings of [chips] or [errors], a power limit, \
+                    geometry.superblock or geometry.mapping-unit: one operation at a time has no such commands";
         refuse("timing.model", what.to_owned());
     }
     if !timing.pipelined {
@@ -948,7 +970,9 @@ fn chip_problems(config: &DriveConfig, streams: u32) -> Vec<SettingError> {
         refuse("ram.manager", what.to_owned());
     }
     let layout = config.layout();
-    let needed = u64::from(streams + 2) * u64::from(layout.planes()) * u64::from(unit) * layout.page_size().0;
+    // Of each stream one open block, with an SLC cache two; and one for the map.
+    let streams = if config.slc.cache == SlcCacheKind::None { streams + 1 } else { 2 * streams + 1 };
+    let needed = u64::from(streams + 1) * u64::from(layout.planes()) * u64::from(unit) * layout.page_size().0;
     if config.chips.write_ram.0 < needed {
         refuse(
             "chips.write-ram",

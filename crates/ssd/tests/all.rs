@@ -17,6 +17,7 @@ mod ram;
 mod schedules;
 mod settings;
 mod shared_ram;
+mod slc;
 mod unmapped;
 
 flashwright_testing::every_file_is_declared!();

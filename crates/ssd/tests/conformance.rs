@@ -84,6 +84,18 @@ fn has_log_blocks(scheme: SchemeName) -> bool {
     matches!(scheme, Block | Replacement | Bast | Fast | Last | Superblock)
 }
 
+/// `slc.cache`, `slc.when-full` and `geometry.bits-per-cell`.
+type Slc = (&'static str, &'static str, u32);
+
+/// Every kind of SLC cache.
+const SLC: [Slc; 5] = [
+    ("fixed", "direct", 2),
+    ("dynamic", "direct", 3),
+    ("fixed", "fold", 3),
+    ("dynamic", "fold", 2),
+    ("dynamic", "fold", 4),
+];
+
 /// One point of the product of all lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Case {
@@ -93,6 +105,7 @@ struct Case {
     ram: Option<ManagerName>,
     wear: Option<WearName>,
     schedule: ScheduleName,
+    slc: Option<Slc>,
     order: ProgramOrder,
     timing: &'static str,
 }
@@ -100,9 +113,10 @@ struct Case {
 impl Case {
     /// Schemes with every manager of RAM; those that leave cleaning and placement to policies with every policy by itself, and
     /// each victim policy with another placement policy than the first, so that all meet; and with
-    /// every wear policy where they level wear.
+    /// every wear policy where they level wear; with every SLC cache where they have one, under every schedule and manager
+    /// of RAM.
     fn all() -> Vec<Self> {
-        let (mut cases, mut schedules) = (Vec::new(), Vec::new());
+        let (mut cases, mut schedules, mut caches) = (Vec::new(), Vec::new(), Vec::new());
         for scheme in SchemeName::ALL.iter().copied() {
             for order in [ProgramOrder::Ascending, ProgramOrder::Any] {
                 if scheme.needs_order().is_some_and(|needed| needed != order) {
@@ -117,6 +131,7 @@ impl Case {
                         ram: None,
                         wear: None,
                         schedule: ScheduleName::Foreground,
+                        slc: None,
                         order,
                         timing,
                     };
@@ -153,6 +168,22 @@ impl Case {
                     if timing == "parallel" {
                         schedules.extend(Self::with_chips(&plain));
                     }
+                    if scheme.caches_in_slc() {
+                        let with = |slc: &Slc| Self { slc: Some(*slc), ..plain };
+                        let works = |schedule: &&ScheduleName| timing != "none" || !schedule.needs_time();
+                        caches.extend(SLC.iter().map(with));
+                        let turns = || SLC.iter().map(with).cycle();
+                        let others = ScheduleName::ALL[1..].iter().filter(works);
+                        caches.extend(others.zip(turns()).map(|(schedule, one)| Self { schedule: *schedule, ..one }));
+                        let rams = ManagerName::ALL.iter().copied();
+                        caches.extend(rams.zip(turns()).map(|(ram, one)| Self { ram: Some(ram), ..one }));
+                        let pairs = placements[1..].iter().zip(victims.iter().cycle());
+                        caches.extend(pairs.zip(turns()).map(|((placement, victim), one)| Self {
+                            placement: *placement,
+                            victim: *victim,
+                            ..one
+                        }));
+                    }
                     if scheme.levels_wear() {
                         cases.extend(WearName::ALL.iter().map(|wear| Self { wear: Some(*wear), ..plain }));
                     }
@@ -160,6 +191,7 @@ impl Case {
             }
         }
         cases.extend(schedules);
+        cases.extend(caches);
         cases
     }
 
@@ -167,7 +199,18 @@ impl Case {
     fn with_chips(plain: &Self) -> Vec<Self> {
         let chips = CHIPS.iter().filter(|(_, all, _)| *all || !has_log_blocks(plain.scheme));
         let schedules = if plain.scheme.cleans_in_steps() { ScheduleName::ALL } else { &ScheduleName::ALL[..1] };
-        chips.flat_map(|(timing, ..)| schedules.iter().map(|schedule| Self { timing, schedule: *schedule, ..*plain })).collect()
+        let mut cases: Vec<Self> = chips
+            .flat_map(|(timing, ..)| schedules.iter().map(|schedule| Self { timing, schedule: *schedule, ..*plain }))
+            .collect();
+        if plain.scheme.caches_in_slc() {
+            for (timing, bits_per_cell) in [("superblocks", 3), ("two-pass", 2)] {
+                let slc = SLC.iter().filter(|(.., bits)| *bits == bits_per_cell).cycle();
+                let of = cases.iter().filter(|case| case.timing == timing && case.slc.is_none());
+                let cached: Vec<Self> = of.zip(slc).map(|(case, slc)| Self { slc: Some(*slc), ..*case }).collect();
+                cases.extend(cached);
+            }
+        }
+        cases
     }
 
     /// The cases without RAM before the translation layer.
@@ -182,13 +225,14 @@ impl Case {
 
     fn name(self) -> String {
         format!(
-            "{}/{}/{}/{}/{}/{}/{}/{}",
+            "{}/{}/{}/{}/{}/{}/{}/{}/{}",
             self.scheme.listed().name,
             self.victim.listed().name,
             self.placement.listed().name,
             self.ram.map_or("none", |ram| ram.listed().name),
             self.wear.map_or("none", |wear| wear.listed().name),
             self.schedule.listed().name,
+            self.slc.map_or("none".to_owned(), |(cache, when_full, bits)| format!("{cache}-{when_full}-{bits}")),
             order_name(self.order),
             self.timing
         )
@@ -208,6 +252,13 @@ impl Case {
         }
         if self.timing == "parallel" && self.schedule != ScheduleName::Foreground {
             settings.push("timing.die-order=by-class".to_owned());
+        }
+        if let Some((cache, when_full, bits)) = self.slc {
+            settings.push(format!("slc.cache={cache}"));
+            settings.push(format!("slc.when-full={when_full}"));
+            settings.push(format!("geometry.bits-per-cell={bits}"));
+            // Small values, so that pauses are long enough and drives large enough.
+            settings.extend(["slc.block-share=0.2", "slc.blocks-kept=3", "slc.fold-after=1 ms"].map(str::to_owned));
         }
         settings.extend(self.ram.map(|ram| format!("ram.manager={:?}", ram.listed().name)));
         settings.extend(SMALL.map(str::to_owned));
@@ -461,7 +512,7 @@ fn random_streams() {
     let cases = Case::all();
     let steps = (STEPS / cases.len()).clamp(200, 8_000);
     println!("{} cases of {steps} steps", cases.len());
-    let recycled = std::cell::RefCell::new(BTreeMap::new());
+    let (recycled, folded) = (std::cell::RefCell::new(BTreeMap::new()), std::cell::RefCell::new(BTreeMap::new()));
     for_each_case("random_streams", &cases, |case, seed| {
         // Four streams a case, so that zero weights and odd settings of one do not hide another's states.
         for part in 0..4 {
@@ -470,19 +521,23 @@ fn random_streams() {
             let more = odds_and_ends(&mut rng);
             let shape = usize::try_from(stream).unwrap();
             let drive = case.drive(shape, &more, Seed(stream));
-            let erases = random_stream(drive, Mix::new(stream), steps / 4, &format!("part {part}"));
+            let (erases, folds) = random_stream(drive, Mix::new(stream), steps / 4, &format!("part {part}"));
+            if let Some(slc) = case.slc {
+                *folded.borrow_mut().entry(slc).or_insert(0) += folds;
+            }
             if let Some(wear) = case.wear {
                 *recycled.borrow_mut().entry((case.scheme.listed().name, wear.listed().name)).or_insert(0) += erases;
             }
         }
     });
     let recycled = recycled.into_inner();
-    println!("blocks recycled: {recycled:?}");
+    println!("blocks recycled: {recycled:?}, pages folded: {folded:?}");
+    assert!(folded.into_inner().values().all(|pages| *pages > 0), "an SLC cache that is never folded");
     assert!(recycled.values().all(|erases| *erases > 0), "a wear policy that never acted: {recycled:?}");
 }
 
-/// Returns the erases for wear levelling.
-fn random_stream(mut ssd: Ssd, mut mix: Mix, steps: usize, label: &str) -> u64 {
+/// Returns the erases for wear levelling and the pages folded from the SLC cache.
+fn random_stream(mut ssd: Ssd, mut mix: Mix, steps: usize, label: &str) -> (u64, u64) {
     let (logical, grain) = (ssd.logical_pages(), ssd.sectors_per_page());
     let depth = ssd.config().host.queue_depth.requests() as usize;
     let mut model = Model::new();
@@ -517,7 +572,9 @@ fn random_stream(mut ssd: Ssd, mut mix: Mix, steps: usize, label: &str) -> u64 {
     drain(&mut ssd).unwrap().into_iter().for_each(&mut note);
     assert_eq!(completed.len() as u64, submitted, "{label}: every request completes once");
     model.read_back(&mut ssd, label);
-    ssd.flash().counters().get(OpKind::Erase, Cause::Wear)
+    let folded =
+        ssd.figures().extra.iter().find(|(name, _)| name == "slc_pages_folded").map_or(0, |(_, pages)| *pages as u64);
+    (ssd.flash().counters().get(OpKind::Erase, Cause::Wear), folded)
 }
 
 /// Kind, first page and number of pages of each request.
@@ -969,6 +1026,8 @@ fn the_lists_are_covered() {
         let has = |ram| cases.iter().any(|case| case.scheme == scheme && case.ram == ram);
         assert!(has(None) && ManagerName::ALL.iter().all(|ram| has(Some(*ram))), "{scheme:?}");
     }
+    let has = |slc: &Slc| cases.iter().any(|case| case.scheme == SchemeName::Page && case.slc == Some(*slc));
+    assert!(SLC.iter().all(has), "page mapping has an SLC cache");
     let leveling = SchemeName::ALL.iter().copied().filter(|scheme| scheme.levels_wear());
     for scheme in leveling.clone() {
         let has = |wear| cases.iter().any(|case| case.scheme == scheme && case.wear == Some(wear));

@@ -23,6 +23,11 @@ fn in_force(key: &Key) -> Vec<String> {
         ["gc", policy, _] => vec![format!("gc.victim={policy}"), "wear.pe-cycles-max=1000000".into()],
         ["placement", "hot-cold", _] => set(&["placement.policy=hot-cold", "placement.hot-cold.decay-writes=1000000"]),
         ["placement", policy, _] => vec![format!("placement.policy={policy}"), "capacity.utilization=0.5".into()],
+        ["slc", key] => vec![
+            format!("slc.cache={}", if key == "block-share" { "fixed" } else { "dynamic" }),
+            "geometry.bits-per-cell=2".into(),
+            "slc.fold-after=1 ms".into(),
+        ],
         ["wear", policy, _] => vec![format!("wear.policy={policy}"), "wear.pe-cycles-max=1000000".into()],
         ["wear", "pe-cycles-spread" | "pe-cycles-weibull"] => set(&["wear.pe-cycles-max=1000000"]),
         ["errors", ..] => set(&["errors.model=power-law"]),

@@ -51,6 +51,8 @@ pub(crate) struct Effort {
     pub passed_over: Option<BlockId>,
     /// No write waits: a clean must gain something.
     pub voluntary: bool,
+    /// Only a block of the SLC cache will do.
+    pub folds: bool,
 }
 
 /// What cleaning needs from a page-mapped scheme.
@@ -115,6 +117,9 @@ pub(crate) struct Cleaner {
     pub collections: u64,
     /// Invalid pages of the victims.
     pub victim_pages_invalid: u64,
+    /// Blocks of the SLC cache folded, and the pages that were moved for it.
+    pub blocks_folded: u64,
+    pub pages_folded: u64,
     /// Finished work, kept to reuse its memory.
     #[serde(skip)]
     scratch: Option<Box<Work>>,
@@ -131,6 +136,8 @@ impl Cleaner {
             resting: 0,
             collections: 0,
             victim_pages_invalid: 0,
+            blocks_folded: 0,
+            pages_folded: 0,
             scratch: None,
         }
     }
@@ -153,6 +160,17 @@ impl Cleaner {
             let room = stream.is_some_and(|stream| plane.has_room(stream));
             if room && free >= self.reserve {
                 break Ok(());
+            }
+            if !room && let (Some(slc), Some(stream)) = (&plane.slc, stream) {
+                if slc.takes_block(free, self.free_blocks_min) {
+                    plane.open_slc(stream, flash);
+                    break Ok(());
+                }
+                if slc.folds_when_full() && self.can_fold(plane) {
+                    let mut fold = Effort { folds: true, ..Effort::default() };
+                    self.work(at, u32::MAX, &mut fold, planes, map, flash);
+                    continue;
+                }
             }
             if !room && free > self.free_blocks_min {
                 if plane.recycled.is_some() && !std::mem::replace(&mut leveled, true) {
@@ -199,6 +217,33 @@ impl Cleaner {
             0 => Progress::Nothing,
             budget => self.advance(at, budget, planes, map, flash),
         }
+    }
+
+    /// Whether a plane has a full block in its SLC cache, and the free blocks to fold it.
+    fn can_fold(&self, plane: &Plane) -> bool {
+        let is_folding = plane.work.as_ref().is_some_and(|work| work.folds);
+        plane.slc.as_ref().is_some_and(|slc| {
+            is_folding || !slc.sealed.is_empty() && (slc.folding_frees() || plane.pool.len() > self.free_blocks_min)
+        })
+    }
+
+    /// Makes up to `budget` steps of folding in a plane that no write waits for: of paused work, else of the oldest
+    /// full block of the SLC cache. Cleans first where free blocks are too few to fold.
+    pub fn fold<M: PageMapped>(
+        &mut self,
+        at: usize,
+        budget: u32,
+        planes: &mut [Plane],
+        map: &mut M,
+        flash: &mut Flash,
+    ) -> Progress {
+        let plane = &planes[at];
+        let folds = self.can_fold(plane);
+        if !folds && plane.slc.as_ref().is_none_or(|slc| slc.sealed.is_empty()) {
+            return Progress::Nothing;
+        }
+        let mut effort = Effort { voluntary: true, folds, ..Effort::default() };
+        self.work(at, budget, &mut effort, planes, map, flash).map_or(Progress::Nothing, Progress::Worked)
     }
 
     /// Makes up to `budget` steps of cleaning in a plane that no write waits for: of paused work, else of a recycling
@@ -271,6 +316,7 @@ impl Cleaner {
         planes[at].copies = flash.pages_valid(block);
         planes[at].remove(block, flash);
         work.begin(block, cause, None);
+        work.folds = flash.is_slc(block);
         Some(work)
     }
 
@@ -317,14 +363,20 @@ impl Cleaner {
             work.pending.clear();
         }
         map.moves(lists);
+        let copied = work.copied;
         let ended = steps.of(&mut work, at, planes, map, flash, self.resting > 0);
+        if work.folds {
+            self.pages_folded += u64::from(work.copied - copied);
+        }
         if !ended {
             work.rest();
             self.resting += 1;
             planes[at].work = Some(work);
             return steps.made;
         }
-        if work.cause != Cause::Wear {
+        if work.folds {
+            self.blocks_folded += 1;
+        } else if work.cause != Cause::Wear {
             let pages = flash.geometry().pages_per_block();
             let gained = pages - work.copied;
             self.collections += 1;
@@ -348,6 +400,7 @@ impl Cleaner {
     /// Resets the counts to zero.
     pub fn reset_figures(&mut self) {
         (self.collections, self.victim_pages_invalid) = (0, 0);
+        (self.blocks_folded, self.pages_folded) = (0, 0);
     }
 
     /// Appends contradictions in the paused work.

@@ -72,6 +72,8 @@ pub(crate) struct Work {
     /// Pages of the map to be written, and how many of them are written.
     pub(super) pending: Vec<u32>,
     pub(super) written: usize,
+    /// Whether the block was in the SLC cache.
+    pub(super) folds: bool,
     /// Whether it has paused: pages may have become invalid since they were listed.
     pub(super) rested: bool,
 }
@@ -89,6 +91,7 @@ impl Default for Work {
             erased: false,
             pending: Vec::new(),
             written: 0,
+            folds: false,
             rested: false,
         }
     }
@@ -99,12 +102,17 @@ impl Work {
     pub(super) fn begin(&mut self, block: BlockId, cause: Cause, into: Option<(BlockId, u32)>) {
         (self.block, self.cause, self.into) = (block, cause, into);
         (self.stream, self.next, self.copied, self.written) = (0, 0, 0, 0);
-        (self.erased, self.rested) = (false, false);
+        (self.erased, self.rested, self.folds) = (false, false, false);
     }
 
     /// Whether it holds a block, which is then neither free nor sealed.
     pub fn holds(&self, block: BlockId) -> bool {
         !self.erased && block == self.block || self.into.is_some_and(|(into, _)| block == into)
+    }
+
+    /// The block that it folds and has yet to erase.
+    pub fn folding(&self) -> Option<BlockId> {
+        (self.folds && !self.erased).then_some(self.block)
     }
 
     /// Blocks that it holds.

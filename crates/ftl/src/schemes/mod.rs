@@ -6,7 +6,7 @@ use crate::policies::schedule::{Occasion, ScheduleContext};
 use crate::policies::victim::{ForeignVictim, Victim, VictimContext};
 use crate::{
     Flash, Foreign, FtlSettings, GcSettings, Listed, LpnRun, OutOfSpace, PlacementConfig, Progress, SchemeFigures,
-    VictimChoice, VictimName, Violation, WearSettings,
+    SlcContext, VictimChoice, VictimName, Violation, WearSettings,
 };
 use flashwright_block::{Nanos, Seed};
 use flashwright_nand::{Lpn, PlaneId, Ppn, ProgramOrder};
@@ -28,6 +28,8 @@ pub struct SchemeContext<'a> {
     pub placement: &'a PlacementConfig,
     /// Settings of wear.
     pub wear: &'a WearSettings,
+    /// The SLC cache, if there is one.
+    pub slc: Option<SlcContext>,
     /// The seed of the run.
     pub seed: Seed,
     /// Foreign policies, which replace those that the settings name.
@@ -95,16 +97,26 @@ impl SchemeContext<'_> {
         }
     }
 
+    /// Open blocks of a plane with this many streams: beside an SLC cache, pages of the host and moved ones have their
+    /// own.
+    pub(crate) fn frontiers(&self, streams: u8) -> u64 {
+        u64::from(streams) * if self.slc.is_some() { 2 } else { 1 }
+    }
+
     /// The context of a plane's schedule, for this many streams.
     pub(crate) fn schedule_context(&self, streams: u8, flash: &Flash) -> ScheduleContext {
         let geometry = flash.geometry();
-        let good: u64 = (0..geometry.planes()).map(|plane| good_blocks(flash, PlaneId(plane))).sum();
+        let normal = |plane| {
+            let good = good_blocks(flash, PlaneId(plane));
+            good - self.slc.map_or(0, |slc| slc.own_blocks(good))
+        };
+        let good: u64 = (0..geometry.planes()).map(normal).sum();
         let data = u64::from(self.logical_pages.div_ceil(geometry.pages_per_block()));
         let spare = good.saturating_sub(data) / u64::from(geometry.planes());
         ScheduleContext {
             free_blocks_min: self.gc.free_blocks_min.max(1),
             pages_per_block: geometry.pages_per_block(),
-            spare_blocks: u32::try_from(spare.saturating_sub(u64::from(streams))).unwrap_or(u32::MAX),
+            spare_blocks: u32::try_from(spare.saturating_sub(self.frontiers(streams))).unwrap_or(u32::MAX),
         }
     }
 
@@ -134,6 +146,8 @@ pub trait BuildScheme: Sized {
     const ASKS_POLICIES: bool = false;
     /// Whether it cleans in steps, as `gc.schedule` decides.
     const CLEANS_IN_STEPS: bool = false;
+    /// Whether it can have an SLC cache.
+    const CACHES_IN_SLC: bool = false;
     /// Its settings, in a table named after it under `[ftl]`; `context.ftl.schemes` holds them.
     type Settings: Clone
         + std::fmt::Debug
@@ -226,6 +240,11 @@ macro_rules! schemes {
             pub fn cleans_in_steps(self) -> bool {
                 match self { $(SchemeName::$name => $scheme::CLEANS_IN_STEPS,)+ }
             }
+            /// See [`BuildScheme::CACHES_IN_SLC`].
+            #[must_use]
+            pub fn caches_in_slc(self) -> bool {
+                match self { $(SchemeName::$name => $scheme::CACHES_IN_SLC,)+ }
+            }
             /// The victim policy of the scheme's source.
             #[must_use]
             pub fn victim(self) -> VictimName {
@@ -271,6 +290,9 @@ macro_rules! schemes {
             }
             fn follow_schedule(&mut self, plane: PlaneId, occasion: Occasion, flash: &mut Flash) -> Progress {
                 match self { $(Scheme::$name(scheme) => scheme.follow_schedule(plane, occasion, flash),)+ }
+            }
+            fn fold(&mut self, plane: PlaneId, budget: u32, flash: &mut Flash) -> Progress {
+                match self { $(Scheme::$name(scheme) => scheme.fold(plane, budget, flash),)+ }
             }
             fn written_planes(&mut self, note: &mut dyn FnMut(PlaneId, u32, Nanos)) {
                 match self { $(Scheme::$name(scheme) => scheme.written_planes(note),)+ }

@@ -31,6 +31,8 @@ pub struct PageMap {
     planes: Planes,
     invalidate: InvalidateOrder,
     placement: Placement,
+    /// The first of the host's frontiers: see [`crate::slc`].
+    host_frontiers: u8,
     entry_bytes: u32,
 }
 
@@ -40,16 +42,23 @@ impl BuildScheme for PageMap {
     const LEVELS_WEAR: bool = true;
     const ASKS_POLICIES: bool = true;
     const CLEANS_IN_STEPS: bool = true;
+    const CACHES_IN_SLC: bool = true;
     type Settings = NoSettings;
 
     fn problems(context: &SchemeContext, flash: &Flash) -> Vec<String> {
         let geometry = flash.geometry();
-        let streams = u64::from(context.streams(flash));
-        let reserved = u64::from(context.gc.free_blocks_min.max(1)) + streams;
+        let reserved = reserved(context, flash);
+        let (kept, _) = limits(context);
         let mut problems = context.policy_problems(context.streams(flash), flash);
+        let slc_problems = context.slc.map_or(Vec::new(), |slc| slc.problems(context, reserved, flash));
+        if !slc_problems.is_empty() {
+            problems.extend(slc_problems);
+            return problems; // capacity depends on the cache
+        }
         let (mut usable, mut tightest) = (0, u64::MAX);
         for plane in 0..geometry.planes() {
             let good = good_blocks(flash, PlaneId(plane));
+            let good = good - context.slc.map_or(0, |slc| slc.own_blocks(good));
             let room = good.saturating_sub(reserved) * u64::from(geometry.pages_per_block());
             usable += room;
             tightest = tightest.min(room);
@@ -62,10 +71,10 @@ impl BuildScheme for PageMap {
         if logical > usable {
             problems.push(format!(
                 "capacity: {logical} logical pages, but only {usable} of {} physical pages can hold data when every \
-                 plane keeps {reserved} blocks for cleaning (gc.free-blocks-min = {}, {streams} open); lower \
+                 plane keeps {reserved} blocks for cleaning (gc.free-blocks-min = {kept}, {} open); lower \
                  capacity.utilization to {:.3} or less, or use more and smaller blocks",
                 geometry.pages(),
-                context.gc.free_blocks_min,
+                reserved - u64::from(kept),
                 (usable as f64 / f64::from(geometry.pages()) * 1000.0).floor() / 1000.0,
             ));
         }
@@ -73,21 +82,39 @@ impl BuildScheme for PageMap {
     }
 
     fn reserve(context: &SchemeContext, flash: &Flash) -> Option<Reserve> {
-        let blocks = u64::from(context.gc.free_blocks_min.max(1)) + u64::from(context.streams(flash));
-        Some(Reserve { blocks, map_pages: 0 })
+        let least = (0..flash.geometry().planes()).map(|plane| good_blocks(flash, PlaneId(plane))).min();
+        let of_cache = context.slc.map_or(0, |slc| slc.own_blocks(least.unwrap_or(0)));
+        Some(Reserve { blocks: reserved(context, flash) + of_cache, map_pages: 0 })
     }
 
     fn new(context: &SchemeContext, flash: &mut Flash) -> Self {
         let placement = context.placement(flash);
-        let streams = usize::from(placement.streams());
+        let streams = placement.streams();
+        if let Some(slc) = context.slc {
+            flash.allow_slc(slc.pages_per_block(flash));
+        }
+        let (free_blocks_min, kept) = limits(context);
+        let cleaner = Cleaner::new(free_blocks_min, 0, kept);
         Self {
             l2p: table(UNMAPPED, context.logical_pages as usize),
-            planes: Planes::new(context, streams, Cleaner::new(context.gc.free_blocks_min.max(1), 0, 1), flash),
+            planes: Planes::new(context, usize::from(streams), cleaner, flash),
             invalidate: context.gc.invalidate,
             placement,
+            host_frontiers: if context.slc.is_some() { streams } else { 0 },
             entry_bytes: context.ftl.entry_bytes,
         }
     }
+}
+
+/// See [`Cleaner::new`]: free blocks that writes leave, and those with which work may pause.
+fn limits(context: &SchemeContext) -> (u32, u32) {
+    let free_blocks_min = context.gc.free_blocks_min.max(1);
+    context.slc.map_or((free_blocks_min, 1), |slc| slc.limits(free_blocks_min))
+}
+
+/// Blocks of a plane that cleaning keeps free or open.
+fn reserved(context: &SchemeContext, flash: &Flash) -> u64 {
+    u64::from(limits(context).0) + context.frontiers(context.streams(flash))
 }
 
 impl Ftl for PageMap {
@@ -116,6 +143,11 @@ impl Ftl for PageMap {
     fn follow_schedule(&mut self, plane: PlaneId, occasion: Occasion, flash: &mut Flash) -> Progress {
         let (planes, mut moves) = self.parts();
         planes.cleaner.follow_schedule(plane.index(), occasion, &mut planes.all, &mut moves, flash)
+    }
+
+    fn fold(&mut self, plane: PlaneId, budget: u32, flash: &mut Flash) -> Progress {
+        let (planes, mut moves) = self.parts();
+        planes.cleaner.fold(plane.index(), budget, &mut planes.all, &mut moves, flash)
     }
 
     fn written_planes(&mut self, note: &mut dyn FnMut(PlaneId, u32, Nanos)) {
@@ -150,6 +182,7 @@ impl Ftl for PageMap {
 
     fn figures(&self) -> SchemeFigures {
         SchemeFigures {
+            extra: self.slc_figures(),
             collections: self.planes.cleaner.collections,
             victim_pages_invalid: self.planes.cleaner.victim_pages_invalid,
             ram_bytes: self.l2p.len() as u64 * u64::from(self.entry_bytes),
@@ -159,6 +192,10 @@ impl Ftl for PageMap {
 
     fn reset_figures(&mut self) {
         self.planes.cleaner.reset_figures();
+        for plane in &mut self.planes.all {
+            let room = plane.slc_room();
+            plane.slc.iter_mut().for_each(|slc| slc.reset_figures(room));
+        }
     }
 
     #[inline(always)]
@@ -192,7 +229,8 @@ impl ServesRam for PageMap {
     }
 
     fn write_block(&mut self, lpns: &[u32], flash: &mut Flash) -> Result<(), OutOfSpace> {
-        let own = (!lpns.is_empty()).then(|| {
+        // Beside an SLC cache, the cache takes them.
+        let own = (!lpns.is_empty() && self.host_frontiers == 0).then(|| {
             let (planes, mut moves) = self.parts();
             planes.own_block(&mut moves, flash)
         });
@@ -221,6 +259,7 @@ impl PageMap {
         let mapped = self.lookup(lpn, flash);
         let stream =
             self.placement.host(HostWrite { lpn, old: mapped, stream: run.stream, run_pages: run.pages, flash });
+        let stream = stream + self.host_frontiers;
         if self.invalidate == InvalidateOrder::BeforeGc
             && let Some(old) = mapped
         {
@@ -259,6 +298,23 @@ impl PageMap {
         planes.make_room(turn, Some(lpn), stream, &mut moves, flash)
     }
 
+    /// What the SLC cache did, if there is one.
+    #[allow(clippy::cast_precision_loss)] // figures for people
+    fn slc_figures(&self) -> Vec<(String, f64)> {
+        let caches = || self.planes.all.iter().filter_map(|plane| Some((plane, plane.slc.as_ref()?)));
+        if caches().next().is_none() {
+            return Vec::new();
+        }
+        let cleaner = &self.planes.cleaner;
+        let figures = [
+            ("slc_pages_written", caches().map(|(plane, slc)| slc.pages_written(plane.slc_room())).sum()),
+            ("slc_pages_folded", cleaner.pages_folded),
+            ("slc_blocks_folded", cleaner.blocks_folded),
+            ("slc_blocks_in_use", caches().map(|(_, slc)| u64::from(slc.in_use)).sum()),
+        ];
+        figures.into_iter().map(|(name, count): (&str, u64)| (name.to_owned(), count as f64)).collect()
+    }
+
     fn parts(&mut self) -> (&mut Planes, Moves<'_>) {
         (&mut self.planes, Moves { l2p: &mut self.l2p, placement: &mut self.placement })
     }
@@ -284,7 +340,12 @@ impl PageMapped for Moves<'_> {
         _: &mut Vec<u32>,
         flash: &mut Flash,
     ) -> Option<(BlockId, Cause)> {
-        let block = BlockId(plane.first_block.0 + plane.pick(flash)?);
+        let slc = plane.slc.as_ref().filter(|slc| effort.folds || slc.folding_frees());
+        let block = match slc.and_then(|slc| slc.sealed.front()) {
+            Some(oldest) => *oldest,
+            None if effort.folds => return None,
+            None => BlockId(plane.first_block.0 + plane.pick(flash)?),
+        };
         let full = flash.pages_valid(block) == flash.geometry().pages_per_block();
         if full && (effort.voluntary || plane.victim.picks_fewest()) {
             return None; // if the policy picks the fewest, no sealed block has an invalid page

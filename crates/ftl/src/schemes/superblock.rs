@@ -701,6 +701,7 @@ mod tests {
             placement: &PlacementConfig::default(),
             wear: &WearSettings::default(),
             seed: Seed(1),
+            slc: None,
             foreign: None,
         };
         let problems = Superblock::problems(&context, &flash);

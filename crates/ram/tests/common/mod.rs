@@ -52,6 +52,7 @@ pub fn flash(
         placement: &placement,
         wear: &wear,
         seed: Seed(1),
+        slc: None,
         foreign: None,
     };
     let scheme = scheme.build(&context, &mut flash);

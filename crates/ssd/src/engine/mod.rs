@@ -51,7 +51,7 @@ pub use serial::{NO_REQUEST, Serial, Work};
 
 use flashwright_block::{Nanos, Seed};
 use flashwright_config::{DieOrderName, DriveConfig};
-use flashwright_ftl::{Flash, FlashOp};
+use flashwright_ftl::{Flash, FlashOp, SlcCacheKind};
 use flashwright_nand::{BlockId, ErrorCounts, Geometry};
 use serde::{Deserialize, Serialize};
 
@@ -68,7 +68,8 @@ pub(crate) enum ParallelOfDrive {
 
 impl ParallelOfDrive {
     pub fn new(config: &DriveConfig, geometry: &Geometry, latency: u64, seed: Seed, observer: ObserverOfDrive) -> Self {
-        if config.commands_chips() || config.timing.die_order != DieOrderName::Fifo {
+        let has_slc = config.slc.cache != SlcCacheKind::None;
+        if config.commands_chips() || config.timing.die_order != DieOrderName::Fifo || has_slc {
             return Self::Chips(Box::new(Chips::new(config, latency, seed)));
         }
         Self::Plain(Parallel::new(geometry, config.times(), latency, observer))

@@ -261,6 +261,8 @@ def _figures(result: RunResult) -> RenderableType:
                 f"{units.share(cache['hit_ratio'])} of {units.count(cache['lookups'])} found",
             )
         )
+    if "slc_pages_written" in (extra := j["scheme"]["extra"]):
+        rows.append(("SLC cache", _slc_cache(extra)))
     if (used := j["gc"]["block_utilization"]) is not None:
         rows.append(("block utilization", f"{units.share(used)} of a block's pages at its erase"))
     if j["controller"] is not None:
@@ -333,10 +335,20 @@ def _energy(energy: Mapping[str, Any]) -> str:
 
 def _cleaning(figures: Mapping[str, Any]) -> str:
     victims = figures["gc"]["collections"]
+    if victims == 0 and figures["scheme"]["extra"].get("slc_blocks_folded"):
+        return "no victims: folding the SLC cache made room"
     if victims == 0 and figures["precondition"]["spec"] == "empty":
         return "none: the drive began empty and had room for all of it (see --precondition)"
     of_pages = units.share(figures["gc"]["efficiency"])
     return f"{units.count(victims)} victims, {of_pages} of their pages invalid"
+
+
+def _slc_cache(extra: Mapping[str, float]) -> str:
+    written, folded, blocks, used = (
+        units.count(extra[f"slc_{name}"])
+        for name in ("pages_written", "pages_folded", "blocks_folded", "blocks_in_use")
+    )
+    return f"{written} pages written, {folded} folded from {blocks} blocks; {used} blocks in use"
 
 
 def _buffer(figures: Mapping[str, Any]) -> str:

@@ -24,6 +24,7 @@ fn bench(settings: LastSettings, blocks: u32, data: u32, order: ProgramOrder, li
         placement: &PlacementConfig::default(),
         wear: &WearSettings::default(),
         seed: Seed(1),
+        slc: None,
         foreign: None,
     };
     assert_eq!(Last::problems(&context, &flash), Vec::<String>::new());

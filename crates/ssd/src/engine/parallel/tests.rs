@@ -22,7 +22,7 @@ fn waiters_on_the_same_die_and_on_another() {
         array: [50, 200, 700, 50],
         transfer: [100, 100, 0, 10],
     };
-    let mut engine = Parallel::new(&geometry, times, 0, Fifo, ());
+    let mut engine = Parallel::new(&geometry, times, 0, ());
     let op = |ppn, kind, after| FlashOp { ppn: Ppn(ppn), kind, cause: Cause::Host, after, copies: 0 };
     let ops = [op(0, OpKind::Read, 0), op(1, OpKind::Program, 1), op(16, OpKind::Program, 2)];
     for start in [0, 1000] {
