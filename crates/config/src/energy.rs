@@ -39,16 +39,17 @@ impl EnergyConfig {
 }
 
 impl Config {
+    #[allow(clippy::neg_cmp_op_on_partial_ord)] // what is no number has a message of its own
     pub(crate) fn energy_problems(&self, problems: &mut Problems) {
         let energy = &self.energy;
         problems.unless(
-            energy.limit_mw == 0.0 || energy.program_uj > 0.0 || energy.erase_uj > 0.0,
+            !(energy.limit_mw > 0.0) || energy.program_uj > 0.0 || energy.erase_uj > 0.0,
             "energy.limit-mw",
             energy.limit_mw,
             "energy.program-uj or energy.erase-uj with it: without them nothing draws power",
         );
         problems.unless(
-            energy.limit_mw == 0.0 || energy.limit_mw > energy.idle_mw,
+            !(energy.limit_mw > 0.0) || energy.limit_mw > energy.idle_mw,
             "energy.limit-mw",
             energy.limit_mw,
             &format!("more than energy.idle-mw = {}, or 0 for no limit", energy.idle_mw),

@@ -51,7 +51,7 @@ pub use settings::{FtlSettings, GcSettings, InvalidateOrder, PlacementConfig, We
 pub use slc::{SlcCacheKind, SlcContext, SlcSettings, WhenFull};
 
 use flashwright_block::Nanos;
-use flashwright_nand::{Lpn, PlaneId, Ppn};
+use flashwright_nand::{BlockId, Lpn, PlaneId, Ppn};
 use serde::{Deserialize, Serialize};
 
 /// Consecutive logical pages of one request, in ascending order.
@@ -198,6 +198,12 @@ pub trait Ftl {
     /// Performs the cleaning steps that `gc.schedule` requests in a plane on an occasion. Schemes that merge perform none.
     fn follow_schedule(&mut self, plane: PlaneId, occasion: Occasion, flash: &mut Flash) -> Progress {
         let _ = (plane, occasion, flash);
+        Progress::Nothing
+    }
+
+    /// Cleans a block so that its data are written again, because reads find too many errors there. Schemes that merge do nothing.
+    fn rewrite(&mut self, block: BlockId, flash: &mut Flash) -> Progress {
+        let _ = (block, flash);
         Progress::Nothing
     }
 

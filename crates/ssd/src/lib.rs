@@ -8,6 +8,7 @@
 //! ```
 
 mod budgets;
+mod chip_rules;
 mod cleaning;
 mod controller;
 mod data;

@@ -12,10 +12,10 @@ use flashwright_config::{
 };
 use flashwright_ftl::schemes::{Reserve, SchemeContext};
 use flashwright_ftl::{
-    FaultCell, Flash, Foreign, Ftl, Keeps, LpnRun, OP_KINDS, OpKind, OutOfSpace, Scheme, SchemeFigures, SchemeName,
+    FaultCell, Flash, Foreign, Ftl, Keeps, LpnRun, OP_KINDS, OpKind, OutOfSpace, Progress, Scheme, SchemeFigures, SchemeName,
     SlcCacheKind, SlcContext, Violation,
 };
-use flashwright_nand::{BlockId, Geometry, Lpn, Nand};
+use flashwright_nand::{BlockId, ErrorCounts, ErrorModel, Geometry, Lpn, Nand};
 use flashwright_ram::{MakeManager, Ram, RamDrive, RamFigures};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -52,6 +52,10 @@ pub struct Ssd {
     tag: u64,
     /// Cleaning ahead of need, if the schedule has any.
     pub(crate) ahead: Option<Box<AheadOfNeed>>,
+    /// Whether errors may ask for blocks to be written again, and those that wait for it, with their erases at that time.
+    rewrites: bool,
+    to_rewrite: Vec<(BlockId, u32)>,
+    blocks_rewritten: u64,
     /// Requests that have ended and wait to be fetched.
     ready: VecDeque<Flight>,
     /// Why requests in flight or ready have failed, by their tags.
@@ -275,7 +279,7 @@ impl Ssd {
                     .to_owned(),
             });
         }
-        problems.extend(chip_problems(config, u32::from(context.streams(&flash))));
+        problems.extend(crate::chip_rules::problems(config, u32::from(context.streams(&flash))));
         problems.extend(policies.problems(config));
         if !problems.is_empty() {
             return Err(fail(problems).into());
@@ -315,6 +319,9 @@ impl Ssd {
             now: 0,
             tag: 0,
             ahead: AheadOfNeed::new(config, geometry.planes()),
+            rewrites: config.errors.model != ErrorModel::None,
+            to_rewrite: Vec::new(),
+            blocks_rewritten: 0,
             ready: VecDeque::new(),
             failed: Vec::new(),
             policy_fault: (!policies.is_empty()).then(|| policies.ftl.fault.clone()),
@@ -396,6 +403,7 @@ impl Ssd {
     pub fn reset_figures(&mut self) {
         if let Clock::Parallel(clock) = &mut self.clock {
             clock.engine.begin_measuring(self.now);
+            self.blocks_rewritten = 0;
         }
         self.scheme.reset_figures();
         self.ram.iter_mut().for_each(Ram::reset_figures);
@@ -415,6 +423,14 @@ impl Ssd {
     pub fn chip_figures(&self) -> Option<ChipFigures> {
         match &self.clock {
             Clock::Parallel(clock) => clock.engine.chip_figures(),
+            _ => None,
+        }
+    }
+    /// What reads met since the start or the last [`Ssd::reset_figures`], if errors are modelled, and the blocks that were written again for it.
+    #[must_use]
+    pub fn error_counts(&self) -> Option<(ErrorCounts, u64)> {
+        match &self.clock {
+            Clock::Parallel(clock) => clock.engine.error_counts().map(|counts| (counts, self.blocks_rewritten)),
             _ => None,
         }
     }
@@ -679,6 +695,31 @@ impl Ssd {
         if self.ahead.is_some() {
             self.clean_after_writes(start.0);
         }
+        if self.rewrites {
+            self.rewrite_blocks(start.0);
+        }
+    }
+
+    /// Writes the data of blocks again that have gathered too many errors, as work that no request waits for.
+    #[cold]
+    fn rewrite_blocks(&mut self, at: u64) {
+        let Clock::Parallel(clock) = &mut self.clock else { return };
+        while let Some(block) = clock.engine.next_to_rewrite() {
+            self.to_rewrite.push((block, self.flash.nand().erases(block)));
+        }
+        for (block, erases) in std::mem::take(&mut self.to_rewrite) {
+            if self.flash.nand().erases(block) != erases {
+                continue; // it has been cleaned since
+            }
+            self.flash.clear_log();
+            if self.scheme.rewrite(block, &mut self.flash) == Progress::Nothing {
+                self.to_rewrite.push((block, erases)); // its plane has no room now
+                continue;
+            }
+            let slot = clock.engine.issue(at, 0, self.flash.log(), Awaits::Work, &self.flash);
+            clock.takes_off(slot, Flight::background());
+            self.blocks_rewritten += 1;
+        }
     }
 
     /// Says in a completion that is otherwise filled how its request ended.
@@ -927,65 +968,6 @@ impl Clock {
             }),
         }
     }
-}
-
-/// What chips with commands of their own need beside them.
-fn chip_problems(config: &DriveConfig, streams: u32) -> Vec<SettingError> {
-    if !config.commands_chips() {
-        return Vec::new();
-    }
-    let mut problems = Vec::new();
-    let mut refuse = |key: &str, what: String| problems.push(SettingError { key: key.to_owned(), what });
-    let timing = &config.timing;
-    if timing.model == TimingModel::Serial {
-        let what = "found \"serial\", expected \"parallel\" (or \"none\") with settings of [chips] or [errors], a power limit, \
-                    geometry.superblock or geometry.mapping-unit: one operation at a time has no such commands";
-        refuse("timing.model", what.to_owned());
-    }
-    if !timing.pipelined {
-        let what = "found false, expected true with settings of [chips], geometry.superblock or geometry.mapping-unit: their \
-                    commands hold a channel only for transfers";
-        refuse("timing.pipelined", what.to_owned());
-    }
-    let unit = config.block_layout().unit();
-    if unit == 1 {
-        return problems;
-    }
-    let scheme = config.ftl.scheme;
-    if !scheme.asks_policies() {
-        let takers: Vec<&str> =
-            SchemeName::ALL.iter().filter(|scheme| scheme.asks_policies()).map(|scheme| scheme.listed().name).collect();
-        refuse(
-            "ftl.scheme",
-            format!(
-                "found {:?}, expected {} where one command programs {unit} mapping units: it fills blocks page by page",
-                scheme.listed().name,
-                takers.join(" or ")
-            ),
-        );
-    }
-    if config.ram.manager.is_some() {
-        let what = "found a RAM manager, expected \"none\" where one command programs several mapping units; \
-                    chips.write-ram is the RAM of such a drive";
-        refuse("ram.manager", what.to_owned());
-    }
-    let layout = config.layout();
-    // Of each stream one open block, with an SLC cache two; and one for the map.
-    let streams = if config.slc.cache == SlcCacheKind::None { streams + 1 } else { 2 * streams + 1 };
-    let needed = u64::from(streams + 1) * u64::from(layout.planes()) * u64::from(unit) * layout.page_size().0;
-    if config.chips.write_ram.0 < needed {
-        refuse(
-            "chips.write-ram",
-            format!(
-                "found {}, expected at least {}: each open block of {} planes collects {}, one for each stream and for the map",
-                config.chips.write_ram,
-                Bytes(needed),
-                layout.planes(),
-                Bytes(u64::from(unit) * layout.page_size().0)
-            ),
-        );
-    }
-    problems
 }
 
 /// A count for a column of 32 bits.

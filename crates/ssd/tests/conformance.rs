@@ -828,6 +828,8 @@ fn doubled_times_double_a_closed_loop() {
                     format!("timing.read=\"{} ns\"", 50_000 * factor),
                     format!("timing.program=\"{} ns\"", 200_000 * factor),
                     format!("timing.erase=\"{} ns\"", 700_000 * factor),
+                    format!("slc.page-read=\"{} ns\"", 40_000 * factor),
+                    format!("slc.page-program=\"{} ns\"", 130_000 * factor),
                     format!("timing.oob-read=\"{} ns\"", 30_000 * factor),
                     format!("timing.command=\"{} ns\"", command * factor),
                     format!("timing.bus-rate=\"{} MB/s\"", 80 / factor),

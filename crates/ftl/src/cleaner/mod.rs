@@ -49,6 +49,8 @@ pub(crate) struct Effort {
     pub desperate: bool,
     /// The victim that the policy chose but that costs too much while free blocks are scarce.
     pub passed_over: Option<BlockId>,
+    /// The block to clean, instead of asking the victim policy.
+    pub asked: Option<BlockId>,
     /// No write waits: a clean must gain something.
     pub voluntary: bool,
     /// Only a block of the SLC cache will do.
@@ -244,6 +246,28 @@ impl Cleaner {
         }
         let mut effort = Effort { voluntary: true, folds, ..Effort::default() };
         self.work(at, budget, &mut effort, planes, map, flash).map_or(Progress::Nothing, Progress::Worked)
+    }
+
+    /// Cleans a given block, whatever that gains, so that its data are written again. Does nothing if the block is not sealed or
+    /// of the SLC cache, if the plane has paused work, or if free blocks are few.
+    pub fn rewrite<M: PageMapped>(
+        &mut self,
+        block: BlockId,
+        planes: &mut [Plane],
+        map: &mut M,
+        flash: &mut Flash,
+    ) -> Progress {
+        let at = flash.geometry().plane_of(block).index();
+        let plane = &planes[at];
+        let has_room = plane.pool.len() > self.free_blocks_min.max(self.reserve);
+        if plane.work.is_some() || !has_room || flash.is_slc(block) || !plane.is_sealed(block, flash) {
+            return Progress::Nothing;
+        }
+        let mut effort = Effort { asked: Some(block), ..Effort::default() };
+        match self.begin_clean(at, &mut effort, planes, map, flash) {
+            Some(work) => Progress::Worked(self.carry_on(work, at, u32::MAX, None, planes, map, flash)),
+            None => Progress::Nothing,
+        }
     }
 
     /// Makes up to `budget` steps of cleaning in a plane that no write waits for: of paused work, else of a recycling

@@ -275,6 +275,11 @@ impl Ftl for Dftl {
         planes.cleaner.follow_schedule(plane.index(), occasion, &mut planes.all, &mut moves, flash)
     }
 
+    fn rewrite(&mut self, block: BlockId, flash: &mut Flash) -> Progress {
+        let (planes, mut moves) = self.parts();
+        planes.cleaner.rewrite(block, &mut planes.all, &mut moves, flash)
+    }
+
     fn written_planes(&mut self, note: &mut dyn FnMut(PlaneId, u32, Nanos)) {
         self.planes.written_planes(note);
     }

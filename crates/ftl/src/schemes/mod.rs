@@ -9,7 +9,7 @@ use crate::{
     SlcContext, VictimChoice, VictimName, Violation, WearSettings,
 };
 use flashwright_block::{Nanos, Seed};
-use flashwright_nand::{Lpn, PlaneId, Ppn, ProgramOrder};
+use flashwright_nand::{BlockId, Lpn, PlaneId, Ppn, ProgramOrder};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -290,6 +290,9 @@ macro_rules! schemes {
             }
             fn follow_schedule(&mut self, plane: PlaneId, occasion: Occasion, flash: &mut Flash) -> Progress {
                 match self { $(Scheme::$name(scheme) => scheme.follow_schedule(plane, occasion, flash),)+ }
+            }
+            fn rewrite(&mut self, block: BlockId, flash: &mut Flash) -> Progress {
+                match self { $(Scheme::$name(scheme) => scheme.rewrite(block, flash),)+ }
             }
             fn fold(&mut self, plane: PlaneId, budget: u32, flash: &mut Flash) -> Progress {
                 match self { $(Scheme::$name(scheme) => scheme.fold(plane, budget, flash),)+ }

@@ -145,6 +145,11 @@ impl Ftl for PageMap {
         planes.cleaner.follow_schedule(plane.index(), occasion, &mut planes.all, &mut moves, flash)
     }
 
+    fn rewrite(&mut self, block: BlockId, flash: &mut Flash) -> Progress {
+        let (planes, mut moves) = self.parts();
+        planes.cleaner.rewrite(block, &mut planes.all, &mut moves, flash)
+    }
+
     fn fold(&mut self, plane: PlaneId, budget: u32, flash: &mut Flash) -> Progress {
         let (planes, mut moves) = self.parts();
         planes.cleaner.fold(plane.index(), budget, &mut planes.all, &mut moves, flash)
@@ -341,13 +346,14 @@ impl PageMapped for Moves<'_> {
         flash: &mut Flash,
     ) -> Option<(BlockId, Cause)> {
         let slc = plane.slc.as_ref().filter(|slc| effort.folds || slc.folding_frees());
-        let block = match slc.and_then(|slc| slc.sealed.front()) {
-            Some(oldest) => *oldest,
+        let oldest = slc.and_then(|slc| slc.sealed.front());
+        let block = match effort.asked.as_ref().or(oldest) {
+            Some(block) => *block,
             None if effort.folds => return None,
             None => BlockId(plane.first_block.0 + plane.pick(flash)?),
         };
         let full = flash.pages_valid(block) == flash.geometry().pages_per_block();
-        if full && (effort.voluntary || plane.victim.picks_fewest()) {
+        if full && effort.asked.is_none() && (effort.voluntary || plane.victim.picks_fewest()) {
             return None; // if the policy picks the fewest, no sealed block has an invalid page
         }
         Moving::clear(moving, usize::from(self.placement.streams()));

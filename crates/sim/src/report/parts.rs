@@ -445,6 +445,25 @@ pub struct RunCost {
     pub peak_rss_bytes: Option<u64>,
 }
 
+/// What reads of the flash met. A read of several mapping units at once counts once for each.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BitErrors {
+    /// Reads of mapping units.
+    pub reads: u64,
+    /// Reads that were retried.
+    pub reads_retried: u64,
+    /// Retries of all of them.
+    pub retries: u64,
+    /// Reads that took soft decoding.
+    pub reads_soft: u64,
+    /// Reads that nothing corrected: rebuilt from parity if the drive has it, else lost.
+    pub reads_uncorrectable: u64,
+    /// Blocks that a read asked to have written again: too many errors, reads, or too old.
+    pub reclaims: u64,
+    /// Blocks that were written again for it.
+    pub blocks_rewritten: u64,
+}
+
 /// Energy of a run, in joules: operations of the flash by their figures in `[energy]`, and what the rest of the drive draws all
 /// the time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

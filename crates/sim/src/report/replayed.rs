@@ -98,6 +98,7 @@ impl Replayed<'_> {
             throughput: throughput(tally),
             controller: None,
             chips: None,
+            errors: None,
             energy: None,
             host_layers: self.layers.into_iter().map(host_layer).collect(),
             busy: Busy::default(),

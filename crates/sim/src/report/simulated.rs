@@ -1,7 +1,7 @@
 //! The report of a run on a simulated drive.
 
 use super::{
-    Buffer, Busy, Causes, Drive, Ended, Energy, ErasesPerBlock, FlashCounts, Gc, HostCounts, MappingCacheCounts, Measured,
+    BitErrors, Buffer, Busy, Causes, Drive, Ended, Energy, ErasesPerBlock, FlashCounts, Gc, HostCounts, MappingCacheCounts, Measured,
     MergeCounts, Partition, PreconditionReport, Report, SchemeReport, SettlingReport, Verify, Wear, by_name,
     host_layer, ratio, request_counts, run_cost, throughput, times_by_kind,
 };
@@ -9,7 +9,7 @@ use crate::measure::{Closeup, Measurement, RequestColumns, Snapshots, Tally, Tim
 use crate::simulation::Simulation;
 use flashwright_block::{BlockDevice, Nanos};
 use flashwright_ftl::{Cause, Counters, Ftl, MappingCache, Merges, OpKind};
-use flashwright_nand::{BlockId, Lpn};
+use flashwright_nand::{BlockId, ErrorCounts, Lpn};
 use flashwright_ssd::{BusyTimes, RamFigures, Ssd};
 
 /// The result of a run.
@@ -114,6 +114,7 @@ fn report(simulation: &Simulation, ended: Ended, note: Option<String>, cost: Cos
         throughput: throughput(tally),
         controller: simulation.controller(),
         chips: ssd.chip_figures(),
+        errors: ssd.error_counts().map(bit_errors),
         energy: energy(ssd, &counters, tally),
         host_layers: simulation.layers().into_iter().map(host_layer).collect(),
         busy: busy(&ssd.busy_times(), measured),
@@ -131,6 +132,18 @@ fn report(simulation: &Simulation, ended: Ended, note: Option<String>, cost: Cos
         workload_notes: Vec::new(),
         application: None,
         policies: Vec::new(),
+    }
+}
+
+fn bit_errors((counts, blocks_rewritten): (ErrorCounts, u64)) -> BitErrors {
+    BitErrors {
+        reads: counts.reads,
+        reads_retried: counts.retried.iter().sum(),
+        retries: counts.retries(),
+        reads_soft: counts.soft,
+        reads_uncorrectable: counts.uncorrectable,
+        reclaims: counts.reclaims,
+        blocks_rewritten,
     }
 }
 

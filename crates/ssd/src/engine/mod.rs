@@ -116,7 +116,7 @@ impl ParallelOfDrive {
         }
     }
     /// What reads met, if errors are modelled.
-    pub fn error_counts(&self) -> Option<&ErrorCounts> {
+    pub fn error_counts(&self) -> Option<ErrorCounts> {
         match self {
             Self::Plain(_) => None,
             Self::Chips(engine) => engine.error_counts(),

@@ -50,6 +50,8 @@ pub fn shape(channels: u32, dies: u32, planes: u32, blocks: u32, pages: u32, log
         "timing.erase=\"700 us\"".to_owned(),
         "timing.oob-read=\"50 us\"".to_owned(),
         "timing.bus-rate=\"40 MB/s\"".to_owned(),
+        "slc.page-read=\"50 us\"".to_owned(),
+        "slc.page-program=\"200 us\"".to_owned(),
     ]
 }
 

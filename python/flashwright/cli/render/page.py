@@ -271,6 +271,8 @@ def _figures(result: RunResult) -> RenderableType:
         rows.append(("buffer", _buffer(j["buffer"])))
     if j["chips"] is not None:
         rows.append(("chips", _chips(j["chips"])))
+    if (errors := j["errors"]) is not None:
+        rows.append(("bit errors", _errors(errors)))
     if (energy := j["energy"]) is not None:
         rows.append(("energy", _energy(energy)))
     worn = j["wear"]["blocks_worn_out"]
@@ -318,9 +320,25 @@ def _chips(figures: Mapping[str, Any]) -> str:
         ("cached_reads", "cached reads"),
         ("ram_reads", "reads from RAM"),
         ("power_waits", "waits for power"),
+        ("rebuilding_reads", "reads to rebuild from parity"),
     ):
         if figures[key]:
             parts.append(f"{units.count(figures[key])} {what}")
+    return "; ".join(parts)
+
+
+def _errors(errors: Mapping[str, Any]) -> str:
+    parts = [
+        f"{units.count(errors['reads_retried'])} of {units.count(errors['reads'])} reads retried, "
+        f"{units.count(errors['retries'])} retries"
+    ]
+    for key, what in (
+        ("reads_soft", "decoded softly"),
+        ("reads_uncorrectable", "not corrected"),
+        ("blocks_rewritten", "blocks written again"),
+    ):
+        if errors[key]:
+            parts.append(f"{units.count(errors[key])} {what}")
     return "; ".join(parts)
 
 

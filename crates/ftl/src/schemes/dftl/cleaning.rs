@@ -123,6 +123,10 @@ impl PageMapped for Moves<'_> {
         flash: &mut Flash,
     ) -> Option<(BlockId, Cause)> {
         let free = plane.pool.len();
+        if let Some(block) = effort.asked {
+            let cost = self.survey(plane, block, moving, pending, flash);
+            return (cost.blocks <= free).then(|| (block, self.cause(block, flash)));
+        }
         let scarce = free < reserve;
         // If no write waits, every clean has to gain something.
         let gains = scarce || effort.voluntary;

@@ -127,6 +127,7 @@ pub struct Chips {
     ram: WriteRam,
     power: Power,
     errors: Option<Box<Errors>>,
+    errors_before: ErrorCounts,
     /// Blocks whose errors ask for their data to be written again.
     to_rewrite: Vec<BlockId>,
     /// Issue order of commands, and of requests.
@@ -162,6 +163,7 @@ impl Chips {
             ram: WriteRam::new(ram),
             power: Power::new(config),
             errors: errors_of(config, seed).map(Box::new),
+            errors_before: ErrorCounts::default(),
             to_rewrite: Vec::new(),
             sequence: 0,
             requests: 0,
@@ -238,10 +240,10 @@ impl Chips {
         }
     }
 
-    /// What reads met, if errors are modelled.
+    /// What reads met since the start or the last [`Self::reset_figures`], if errors are modelled.
     #[must_use]
-    pub fn error_counts(&self) -> Option<&ErrorCounts> {
-        self.errors.as_ref().map(|errors| errors.counts())
+    pub fn error_counts(&self) -> Option<ErrorCounts> {
+        self.errors.as_ref().map(|errors| errors.counts().since(&self.errors_before))
     }
 
     /// A block whose data should be written again, if there is one.
@@ -259,6 +261,9 @@ impl Chips {
     /// Sets the figures to zero.
     pub fn reset_figures(&mut self) {
         self.figures = ChipFigures::default();
+        if let Some(errors) = &self.errors {
+            self.errors_before = errors.counts().clone();
+        }
     }
 
     /// What the chips did since the start or the last [`Self::reset_figures`].
