@@ -88,15 +88,18 @@ def test_few_figures_are_fitted_and_no_speed_is_judged_before_there_are_times() 
 
 
 def test_the_models_follow_from_what_was_fitted() -> None:
-    pool = 0.9 * 745.21 * (1 + judges.measured(MAX.name, "P2", "uniform, 90 % used", "break").value)
+    pool = (
+        0.9
+        * MAX.capacity_gib
+        * (1 + judges.measured(MAX.name, "P2", "uniform, 90 % used", "break").value)
+    )
     dies, planes, pages, kib = 16, 4, 2112, 16
     superblock = dies * planes * pages * kib / 2**20 / MAX.floor
-    assert MAX.superblock_gib == pytest.approx(superblock)
     breaks = {
         P5520: (0.179 + 0.21) / 2,
         PE8110: judges.measured(PE8110.name, "P1", "uniform", "break").value,
     }
-    expected = {MAX: (round(pool / superblock), 745.21 / superblock)} | {
+    expected = {MAX: (round(pool / superblock), MAX.capacity_gib / superblock)} | {
         model: (510, 510 / (1 + at)) for model, at in breaks.items()
     }
     for model, (data, logical) in expected.items():

@@ -153,7 +153,9 @@ def windows(speeds: list[float], amplification: list[float]) -> Any:
     ends = np.cumsum(1e9 / np.array(speeds)).astype(np.uint64)
     written = np.full(len(speeds), 256)
     programs = (256 * np.array(amplification)).astype(int)
-    return pa.table({"time_end_ns": ends, "pages_written": written, "programs": programs})
+    return pa.table(
+        {"time_end_ns": ends, "requests": written, "pages_written": written, "programs": programs}
+    )
 
 
 def test_how_figures_are_taken() -> None:
@@ -161,7 +163,7 @@ def test_how_figures_are_taken() -> None:
     speeds = [1000.0] * 30 + [500.0] * 10 + [250.0] * 3 + [450.0] * 7 + [400.0] * 50
     amplification = [1.0] * 30 + [2.0] * 10 + [4.0] * 3 + [2.2] * 7 + [2.5] * 50
     for timed in (False, True):
-        row = real.read_windows(windows(speeds, amplification), 2, timed, 4096)
+        row = real.read_windows(windows(speeds, amplification), 2, timed)
         assert row["write_amplification"] == pytest.approx(2.5)
         assert row["break"] == pytest.approx(0.61)
         assert row["hardest_at"] == pytest.approx(0.83)
@@ -170,7 +172,7 @@ def test_how_figures_are_taken() -> None:
     assert row["mib_s"] == pytest.approx(400, rel=1e-3)
     assert row["mib_s_before"] == pytest.approx(1000, rel=1e-3)
     assert row["mib_s_lowest"] == pytest.approx(250, rel=1e-3)
-    flat = real.read_windows(windows([5.0] * 40, [1.0] * 40), 1, False, 4096)
+    flat = real.read_windows(windows([5.0] * 40, [1.0] * 40), 1, False)
     assert flat["break"] is None and flat["settled_from"] == 0
 
 
@@ -198,5 +200,5 @@ def test_a_drive_with_times_tells_speeds() -> None:
     row = real.overwritten("", text, "uniform", real.uniform(), 2)
     assert row["mib_s_lowest"] < row["mib_s"] < row["mib_s_before"]
     assert 0.2 < row["break"] < 1
-    zoned = real.zoned("", text, "2 active", 2, 1 / 1024, 0.25 / 1024, 1.0)
+    zoned = real.zoned("", text, "2 active", 2, 1 / 1024, 75 / 1024, 1.0)
     assert zoned["mib_s"] > 0 and zoned["write_amplification"] >= 1

@@ -54,13 +54,7 @@ def fill(drive: str, text: str, *, seed: int = 1) -> dict[str, Any]:
 
 
 def levels(rates: Floats) -> list[int]:
-    """Where levels of a rate start: the first window, and each from which on the rate is another for some windows.
-
-    Examples
-    --------
-    >>> levels(np.array([4.0, 4.1, 4.0, 1.5, 1.4, 1.5, 1.5]))
-    [0, 3]
-    """
+    """Where levels of a rate start: the first window, and each from which on the rate is another for some windows."""
     starts = [0]
     for at in range(_STAYS, len(rates)):
         level = float(np.median(rates[starts[-1] : at]))

@@ -1,7 +1,7 @@
 """Cleaning on a drive that is overwritten: protocols P1 (patterns), P2 (used share) and P3 (zones).
 
-Under 4 KiB writes a page of the model is a page of the host, whatever its share of the drive: scaled down, a drive has
-fewer of them, and a pattern must have the shares that it has over all pages of the full size.
+Under 4 KiB writes a scaled drive has fewer places than the real one, and a pattern must have the shares that it has
+over all places of the full size. Zones are scaled with the drive.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ Floats = npt.NDArray[np.float64]
 
 PAGES_AT_FULL_SIZE = 200_000_000
 PIECE_GIB = 0.5 / 1024
+BYTES = 4096  # of a write of P1 and P2
 PER_CAPACITY = 100  # windows
 # Write amplification above that before the break, as a share: cleaning has begun.
 _DEPARTS = 0.02
@@ -54,24 +55,23 @@ def share_of_hottest(s: float, part: float = 0.2, pages: int = PAGES_AT_FULL_SIZ
 
 def uniform() -> str:
     """Every page with the same probability."""
-    return "uniform"
+    return "uniform:size=4KiB"
 
 
 def zipf(s: float) -> str:
     """Zipf over all pages, ranks shuffled, with the share on the hottest fifth that the law has at full size."""
-    return f"zipf:accesses={share_of_hottest(s):.4f},space=0.2,chunk=4KiB,placement=scattered"
+    return f"zipf:accesses={share_of_hottest(s):.4f},space=0.2,chunk=4KiB,size=4KiB"
 
 
 def two_zone(writes: int) -> str:
     """So many per cent of the writes go uniformly to the rest of the pages, shuffled."""
-    return (
-        f"hot-cold:hot-access={writes / 100},hot-space={1 - writes / 100:.2f},placement=scattered"
-    )
+    shares = f"hot-access={writes / 100},hot-space={1 - writes / 100:.2f}"
+    return f"hot-cold:{shares},placement=scattered,size=4KiB"
 
 
 def static(percent: int) -> str:
     """So many per cent of the pages, drawn at random, are never written again, the others uniformly."""
-    return f"dynamic-static:static={percent / 100}"
+    return f"dynamic-static:static={percent / 100},size=4KiB"
 
 
 def overwritten(
@@ -97,7 +97,7 @@ def overwritten(
         time passes.
     """
     ssd = drive_of(text, pages=pages, used=used)
-    window = max(1, pages_of(ssd) // PER_CAPACITY)
+    window = max(1, pages_of(ssd) * page_bytes(ssd) // BYTES // PER_CAPACITY)
     timed = has_time(ssd)
     run = ssd.precondition("sequential").play(
         workload,
@@ -107,17 +107,18 @@ def overwritten(
         **({"depth": depth} if timed else {}),
     )
     told = {"drive": drive, "load": load, "used": used, "seed": seed}
-    return told | read_windows(run.windows, capacities, timed, page_bytes(ssd))
+    return told | read_windows(run.windows, capacities, timed)
 
 
-def read_windows(windows: Any, capacities: float, timed: bool, page: int) -> dict[str, Any]:
+def read_windows(windows: Any, capacities: float, timed: bool) -> dict[str, Any]:
     """What protocol P1 takes from the windows of a run, which share out its writes evenly."""
     programs, written = (windows[name].to_numpy() for name in ("programs", "pages_written"))
     amplification = programs / np.maximum(written, 1)
     mib_s = None
     if timed:
         ends = windows["time_end_ns"].to_numpy().astype(np.float64)
-        mib_s = written * page / 2**20 / (np.diff(ends, prepend=0.0) / 1e9)
+        requests = windows["requests"].to_numpy()
+        mib_s = requests * BYTES / 2**20 / (np.diff(ends, prepend=0.0) / 1e9)
     # Effort: grows where the drive slows down.
     effort = 1 / mib_s if mib_s is not None else amplification
     each = capacities / len(written)
@@ -179,7 +180,7 @@ def zoned(
     load: str,
     active: int,
     zone_gib: float,
-    superblock_gib: float,
+    capacity_gib: float,
     capacities: float,
     *,
     pages: int | None = None,
@@ -187,11 +188,11 @@ def zoned(
 ) -> dict[str, Any]:
     """Zones written side by side on a drive that was filled in order (P3); figures over 60 to 99 % of the run.
 
-    Sizes are those of the drive; `superblock_gib` and the pages of a superblock give them in pages of the model. A
-    write of 512 KiB takes a page at least.
+    Sizes are those of the real drive, of `capacity_gib`, and are scaled with the model's. A write of 512 KiB takes a
+    page at least.
     """
     ssd = drive_of(text, pages=pages)
-    per_gib = int(ssd.config["geometry"]["pages-per-block"]) / superblock_gib
+    per_gib = pages_of(ssd) / capacity_gib
     piece = max(1, round(PIECE_GIB * per_gib))
     zone = round(zone_gib * per_gib / piece) * piece
     writes = round(capacities * pages_of(ssd) / piece)

@@ -25,8 +25,8 @@ class Model:
         As the table of measurements calls the drive.
     file : str
         Its description.
-    superblock_gib : float
-        What a superblock takes from host and cleaning, in GiB: what turns sizes of the drive into pages of the model.
+    capacity_gib : float
+        What the host may use of the real drive, in GiB: with it, sizes are scaled to the model.
     floor : float or None
         Write amplification without any cleaning, which parity and metadata cause and the model does not have;
         figures of the model are multiplied by it. None where it is not known.
@@ -34,7 +34,7 @@ class Model:
 
     name: str
     file: str
-    superblock_gib: float
+    capacity_gib: float
     floor: float | None
 
     @property
@@ -46,23 +46,21 @@ class Model:
 MAX = Model(
     "Micron 7450 MAX",
     "micron-7450-max.toml",
-    # 16 dies x 4 planes x 2,112 pages x 16 KiB, less the floor.
-    superblock_gib=2.0625 / 1.033,
+    capacity_gib=745.21,
     # Measured: one zone of 8 GiB at a time leaves nothing to copy.
     floor=1.033,
 )
 P5520 = Model(
     "Solidigm P5520",
     "solidigm-p5520.toml",
-    # 1,788.5 GiB and the fitted spare space, over the superblocks that hold data.
-    superblock_gib=1788.5 * 1.1945 / 510,
+    capacity_gib=1788.5,
     # Measured: write amplification of the fill in order.
     floor=1.10,
 )
 PE8110 = Model(
     "SK hynix PE8110",
     "sk-hynix-pe8110.toml",
-    superblock_gib=894.25 * 1.131 / 510,
+    capacity_gib=894.25,
     floor=None,
 )
 MODELS = (MAX, P5520, PE8110)

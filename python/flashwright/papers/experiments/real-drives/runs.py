@@ -68,7 +68,7 @@ def _zones(model: Model, setting: Setting) -> list[Job]:
                 "load": name,
                 "active": active,
                 "zone_gib": size,
-                "superblock_gib": model.superblock_gib,
+                "capacity_gib": model.capacity_gib,
                 "capacities": CAPACITIES_OF_ZONES,
                 "pages": pages(setting),
                 "seed": seed,
