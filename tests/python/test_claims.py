@@ -31,7 +31,13 @@ RANGES = {
     "M": 18,
     "H": 5,
 }
-EXPECTED = [f"{prefix}{n}" for prefix, count in RANGES.items() for n in range(1, count + 1)]
+# Measurements of real drives, which the reference has on a page of its own.
+MEASURED = {"R": 24}
+PUBLISHED = [f"{prefix}{n}" for prefix, count in RANGES.items() for n in range(1, count + 1)]
+EXPECTED = [
+    *PUBLISHED,
+    *(f"{prefix}{n}" for prefix, count in MEASURED.items() for n in range(1, count + 1)),
+]
 
 
 def test_the_package_holds_every_paper(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -67,7 +73,7 @@ for quick in (True, False):
 
 def test_every_claim_is_listed_once() -> None:
     found = [each.id for paper in papers().values() for each in paper.claims]
-    assert len(EXPECTED) == 148
+    assert len(EXPECTED) == 172
     assert sorted(found) == sorted(EXPECTED)
 
 
@@ -78,7 +84,7 @@ def test_the_list_is_that_of_the_reference() -> None:
         .partition("## 10. Claims")[2]
         .partition("\n## 11.")[0]
     )
-    assert sorted(re.findall(r"^\| ([DKGMH][0-9.]+) \|", text, re.M)) == sorted(EXPECTED)
+    assert sorted(re.findall(r"^\| ([DKGMH][0-9.]+) \|", text, re.M)) == sorted(PUBLISHED)
 
 
 def test_what_can_not_be_run_says_why() -> None:

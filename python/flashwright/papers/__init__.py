@@ -1,4 +1,4 @@
-"""The quantitative claims of the five sources, each run again and compared with what its paper says.
+"""The quantitative claims of the six sources, each run again and compared with what its source says.
 
 A paper is a folder, by default one of ``experiments/`` beside this file. What it claims is in its TOML files
 (:class:`Claim`). What is run for that is in its Python files, as *parts* (:func:`part`), lists of jobs that several

@@ -104,7 +104,7 @@ def folder_of_papers(folder: str | os.PathLike[str] | None = None) -> Path:
     Examples
     --------
     >>> [path.parent.name for path in sorted(folder_of_papers().glob("*/paper.toml"))]
-    ['container-marking', 'dftl', 'hu-2012', 'hu-2012-anomalies', 'kim-2011']
+    ['container-marking', 'dftl', 'hu-2012', 'hu-2012-anomalies', 'kim-2011', 'real-drives']
     """
     path = Path(folder or os.environ.get("FLASHWRIGHT_EXPERIMENTS") or _OURS)
     if not any(path.glob("*/paper.toml")):
