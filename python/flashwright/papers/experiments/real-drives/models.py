@@ -97,8 +97,10 @@ def pages_of(ssd: Ssd) -> int:
 
 
 def page_bytes(ssd: Ssd) -> int:
-    """Bytes of a page."""
-    return _core.size_read(ssd.config["geometry"]["page-size"])
+    """Bytes of a page as the map counts them."""
+    geometry = ssd.config["geometry"]
+    unit = _core.size_read(geometry["mapping-unit"])
+    return unit or _core.size_read(geometry["page-size"])
 
 
 def has_time(ssd: Ssd) -> bool:
