@@ -60,6 +60,31 @@ pub const PATHS: &[Counted] = &[
     path("serial", "request, serial engine", 40_000, HALF, 1, timed!("timing.model=serial")),
     path("parallel", "request, parallel engine, 32 in flight", 40_000, HALF, 32, timed!()),
     path(
+        "chips-by-class",
+        "request, dies that choose by class, cleaning at the rate of writes, 32 in flight",
+        40_000,
+        HALF,
+        32,
+        timed!("timing.die-order=by-class", "gc.schedule=rate-limited"),
+    ),
+    path(
+        "chips-superblock",
+        "request, superblocks of four planes and one-shot programs, 32 in flight",
+        40_000,
+        HALF,
+        32,
+        timed!(
+            "geometry.superblock=drive",
+            "geometry.planes-per-die=4",
+            "geometry.bits-per-cell=3",
+            "geometry.pages-per-block=96",
+            "chips.programming=one-shot",
+            "chips.suspends=programs-and-erases",
+            "chips.write-ram=8 MiB",
+            "timing.die-order=by-class"
+        ),
+    ),
+    path(
         "controller",
         "request through a controller with a write buffer",
         20_000,

@@ -14,16 +14,16 @@ pub(super) struct Wish {
     pub held: u64,
 }
 
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Bus {
-    pub free_at: u64,
+    pub is_free: bool,
     pub busy: u64,
     pub wishes: Vec<Wish>,
-    /// Whether a grant is due.
-    pub grant_is_due: bool,
 }
 
 impl Bus {
+    pub const FREE: Self = Self { is_free: true, busy: 0, wishes: Vec::new() };
+
     /// Takes the wish that is granted: the one that has waited longest, ties to the earlier operation, unless `order`
     /// prefers commands or data.
     #[inline(always)]

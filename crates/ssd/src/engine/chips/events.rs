@@ -11,18 +11,8 @@ pub(super) enum What {
     Ended = 0,
     /// A request is complete.
     Completed = 1,
-    /// A die decides what to do.
-    Decides = 2,
-    /// A bus is given to a die.
-    Grants = 3,
-}
-
-impl What {
-    /// Whether it can still be decided otherwise by what is issued at its time.
-    #[inline(always)]
-    pub fn decides(self) -> bool {
-        matches!(self, What::Decides | What::Grants)
-    }
+    /// A die was told to look again at this time.
+    LooksAgain = 2,
 }
 
 /// An event, packed so that the first is the smallest.
@@ -54,13 +44,8 @@ impl Event {
     pub fn completed(at: u64, sequence: u64, slot: u32) -> Self {
         Self::new(at, What::Completed, sequence, slot)
     }
-    #[inline(always)]
-    pub fn decides(at: u64, die: usize) -> Self {
-        Self::new(at, What::Decides, 0, u32::try_from(die).expect("dies are counted in 32 bits"))
-    }
-    #[inline(always)]
-    pub fn grants(at: u64, bus: usize) -> Self {
-        Self::new(at, What::Grants, 0, u32::try_from(bus).expect("channels are counted in 32 bits"))
+    pub fn looks_again(at: u64, die: usize) -> Self {
+        Self::new(at, What::LooksAgain, 0, u32::try_from(die).expect("dies are counted in 32 bits"))
     }
     #[inline(always)]
     pub fn at(self) -> u64 {
@@ -71,8 +56,7 @@ impl Event {
         match (self.0 >> 62) as u8 & 3 {
             0 => What::Ended,
             1 => What::Completed,
-            2 => What::Decides,
-            _ => What::Grants,
+            _ => What::LooksAgain,
         }
     }
     #[inline(always)]
@@ -104,6 +88,52 @@ impl Events {
     }
 }
 
+/// What happens at a time once commands have ended and requests completed: dies that decide, then buses that are granted; each
+/// in order of number.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Due {
+    pub at: u64,
+    dies: Vec<u64>,
+    channels: u64,
+}
+
+impl Due {
+    pub fn new(dies: usize) -> Self {
+        Self { at: 0, dies: vec![0; dies.div_ceil(64)], channels: 0 }
+    }
+    #[inline(always)]
+    pub fn decide(&mut self, die: usize, now: u64) {
+        self.at = now;
+        self.dies[die / 64] |= 1 << (die % 64);
+    }
+    #[inline(always)]
+    pub fn grant(&mut self, channel: usize, now: u64) {
+        self.at = now;
+        self.channels |= 1 << channel;
+    }
+    #[inline(always)]
+    pub fn is_something(&self) -> bool {
+        self.channels != 0 || self.dies.iter().any(|dies| *dies != 0)
+    }
+    /// Takes the next die that decides.
+    #[inline(always)]
+    pub fn next_die(&mut self) -> Option<usize> {
+        let word = self.dies.iter().position(|dies| *dies != 0)?;
+        let bit = self.dies[word].trailing_zeros() as usize;
+        self.dies[word] &= self.dies[word] - 1;
+        Some(word * 64 + bit)
+    }
+    /// Takes the next channel whose bus is granted.
+    #[inline(always)]
+    pub fn next_channel(&mut self) -> Option<usize> {
+        let channel = self.channels.trailing_zeros() as usize;
+        (self.channels != 0).then(|| {
+            self.channels &= self.channels - 1;
+            channel
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -111,12 +141,11 @@ mod tests {
     #[test]
     fn events_come_by_time_then_kind_then_order() {
         let all = [
-            Event::grants(5, 0),
-            Event::decides(5, 3),
+            Event::looks_again(5, 3),
             Event::completed(5, 9, 1),
             Event::completed(5, 2, 7),
             Event::ended(5, 1, 4),
-            Event::decides(4, 0),
+            Event::looks_again(4, 0),
         ];
         let mut events = Events::default();
         all.iter().for_each(|event| events.push(*event));
@@ -126,12 +155,11 @@ mod tests {
             events.pop();
         }
         let expected = [
-            (4, What::Decides, 0),
+            (4, What::LooksAgain, 0),
             (5, What::Ended, 4),
             (5, What::Completed, 7),
             (5, What::Completed, 1),
-            (5, What::Decides, 3),
-            (5, What::Grants, 0),
+            (5, What::LooksAgain, 3),
         ];
         assert_eq!(seen, expected);
     }

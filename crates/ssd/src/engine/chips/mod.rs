@@ -37,7 +37,7 @@ use bus::Bus;
 pub use issue::Awaits;
 use command::{Commands, NONE};
 use die::{Die, InBlock};
-use events::{Event, Events, What};
+use events::{Due, Event, Events, What};
 use flashwright_block::{Nanos, Seed};
 use flashwright_config::DriveConfig;
 use flashwright_nand::{BlockId, ErrorCounts, ErrorLayout, Errors};
@@ -116,6 +116,7 @@ pub struct Chips {
     buses: Vec<Bus>,
     commands: Commands,
     events: Events,
+    due: Due,
     slots: Vec<Slot>,
     slots_free: Vec<u32>,
     /// Of every block on each of its dies.
@@ -152,9 +153,10 @@ impl Chips {
             passed_max: config.timing.passed_max,
             latency,
             dies: vec![Die::default(); dies],
-            buses: vec![Bus::default(); config.geometry.channels as usize],
+            buses: vec![Bus::FREE; config.geometry.channels as usize],
             commands: Commands::default(),
             events: Events::default(),
+            due: Due::new(dies),
             slots: Vec::new(),
             slots_free: Vec::new(),
             in_block: vec![InBlock::NOTHING; blocks * places.dies_of_block() as usize],
@@ -177,11 +179,22 @@ impl Chips {
     ///
     /// What dies and buses do at `until` itself waits for the next call: a request that is issued at `until` may go first.
     pub fn next_completion(&mut self, until: u64) -> Option<(u32, u64)> {
-        while let Some(event) = self.events.first() {
-            let at = event.at();
-            if at > until || at == until && event.what().decides() {
-                return None;
+        loop {
+            let event = self.events.first().filter(|event| event.at() <= until);
+            if self.due.is_something() && event.is_none_or(|event| event.at() > self.due.at) {
+                if self.due.at >= until {
+                    return None;
+                }
+                let now = self.due.at;
+                if let Some(die) = self.due.next_die() {
+                    self.decide(die, now);
+                } else if let Some(channel) = self.due.next_channel() {
+                    self.grant(channel, now);
+                }
+                continue;
             }
+            let event = event?;
+            let at = event.at();
             self.events.pop();
             match event.what() {
                 What::Ended => self.stage_over(event, at),
@@ -190,11 +203,9 @@ impl Chips {
                     self.slots_free.push(slot);
                     return Some((slot, at));
                 }
-                What::Decides => self.decide(event.id() as usize, at),
-                What::Grants => self.grant(event.id() as usize, at),
+                What::LooksAgain => self.look_again(event.id() as usize, at),
             }
         }
-        None
     }
 
     fn new_slot(&mut self, least: u64) -> u32 {

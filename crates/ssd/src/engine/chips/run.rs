@@ -15,7 +15,7 @@ impl Chips {
             return;
         }
         self.dies[die as usize].waiting.push(group, sequence, id);
-        self.decide_by(die as usize, now);
+        self.due.decide(die as usize, now);
     }
 
     /// A unit was erased before it was full: its pages leave the RAM.
@@ -38,25 +38,38 @@ impl Chips {
         }
     }
 
-    /// Makes a die decide by `at`.
+    /// Makes a die decide at `at`, which is not before `now`.
     #[inline(always)]
-    fn decide_by(&mut self, die: usize, at: u64) {
+    fn decide_by(&mut self, die: usize, at: u64, now: u64) {
+        if at == now {
+            self.due.decide(die, now);
+        } else {
+            self.decide_later(die, at);
+        }
+    }
+
+    #[cold]
+    fn decide_later(&mut self, die: usize, at: u64) {
         let state = &mut self.dies[die];
         if at < state.decides_at {
             state.decides_at = at;
-            self.events.push(Event::decides(at, die));
+            self.events.push(Event::looks_again(at, die));
+        }
+    }
+
+    #[cold]
+    pub(super) fn look_again(&mut self, die: usize, now: u64) {
+        if self.dies[die].decides_at == now {
+            self.dies[die].decides_at = u64::MAX;
+            self.due.decide(die, now);
         }
     }
 
     pub(super) fn decide(&mut self, die: usize, now: u64) {
         let state = &mut self.dies[die];
-        if state.decides_at != now {
-            return; // it decided earlier
-        }
-        state.decides_at = u64::MAX;
         if now < state.suspends_until {
             let until = state.suspends_until;
-            self.decide_by(die, until);
+            self.decide_later(die, until);
             return;
         }
         match state.main {
@@ -131,7 +144,7 @@ impl Chips {
         let ends = runs_from + array;
         self.dies[die].main = Some(Active { id, stage: Stage::Array, runs_from, ends });
         self.events.push(Event::ended(ends, epoch, id));
-        self.decide_by(die, now);
+        self.due.decide(die, now);
     }
 
     /// Suspends the command in the array if a read of the host waits and the rules allow it; returns whether it did.
@@ -150,7 +163,7 @@ impl Chips {
             return false; // its end comes sooner
         }
         if now < earliest {
-            self.decide_by(die, earliest);
+            self.decide_later(die, earliest);
             return false;
         }
         let command = &mut self.commands[main.id];
@@ -164,7 +177,7 @@ impl Chips {
         let state = &mut self.dies[die];
         (state.main, state.suspended, state.served) = (None, Some(main.id), 0);
         state.suspends_until = now + self.times.suspend;
-        self.decide_by(die, now + self.times.suspend);
+        self.decide_by(die, now + self.times.suspend, now);
         true
     }
 
@@ -262,23 +275,31 @@ impl Chips {
         let channel = self.places.channel_of(die) as usize;
         let bus = &mut self.buses[channel];
         bus.wishes.push(Wish { since: now, sequence, id, is_command, held });
-        if !bus.grant_is_due {
-            bus.grant_is_due = true;
-            let at = now.max(bus.free_at);
-            self.events.push(Event::grants(at, channel));
+        if bus.is_free {
+            self.due.grant(channel, now);
+        }
+    }
+
+    /// What a command had the bus of a die's channel for is over.
+    #[inline(always)]
+    fn free_bus(&mut self, die: u32, now: u64) {
+        let channel = self.places.channel_of(die) as usize;
+        let bus = &mut self.buses[channel];
+        bus.is_free = true;
+        if !bus.wishes.is_empty() {
+            self.due.grant(channel, now);
         }
     }
 
     pub(super) fn grant(&mut self, channel: usize, now: u64) {
         let bus = &mut self.buses[channel];
-        let wish = bus.take(self.times.bus_order).expect("a grant is due while someone waits");
-        let end = now + wish.held;
-        (bus.free_at, bus.busy) = (end, bus.busy + wish.held);
-        bus.grant_is_due = !bus.wishes.is_empty();
-        if bus.grant_is_due {
-            self.events.push(Event::grants(end, channel));
+        if !bus.is_free {
+            return; // it was just given to another
         }
-        self.events.push(Event::ended(end, self.commands[wish.id].epoch, wish.id));
+        let Some(wish) = bus.take(self.times.bus_order) else { return };
+        bus.is_free = false;
+        bus.busy += wish.held;
+        self.events.push(Event::ended(now + wish.held, self.commands[wish.id].epoch, wish.id));
     }
 
     /// The command in a die, and whether it overlaps another.
@@ -298,12 +319,19 @@ impl Chips {
             return; // it was suspended
         }
         let (active, is_behind) = self.active(die as usize, id);
-        match active.stage {
-            Stage::DataIn if is_behind => active.stage = Stage::Loaded,
+        let stage = active.stage;
+        if stage == Stage::DataIn && is_behind {
+            active.stage = Stage::Loaded;
+        }
+        if stage != Stage::Array {
+            self.free_bus(die, now);
+        }
+        match stage {
+            Stage::DataIn if is_behind => {}
             Stage::Command | Stage::DataIn => self.begin_array(id, now),
             Stage::Array if kind == Kind::Read => {
                 if is_behind {
-                    active.stage = Stage::Sensed;
+                    self.active(die as usize, id).0.stage = Stage::Sensed;
                 } else {
                     self.put_out(id, now);
                 }
@@ -319,7 +347,7 @@ impl Chips {
         (active.stage, active.runs_from, active.ends) = (Stage::Array, now, now + array);
         self.events.push(Event::ended(now + array, epoch, id));
         if kind != Kind::Read && (self.times.suspends_erases || self.times.cache_program) {
-            self.decide_by(die as usize, now);
+            self.due.decide(die as usize, now);
         }
     }
 
@@ -329,7 +357,7 @@ impl Chips {
         self.active(die as usize, id).0.stage = Stage::DataOut;
         self.wish(id, false, data, now);
         if self.times.cache_read {
-            self.decide_by(die as usize, now);
+            self.due.decide(die as usize, now);
         }
     }
 
@@ -350,7 +378,7 @@ impl Chips {
             },
         }
         self.ended(id, now);
-        self.decide_by(die, now);
+        self.due.decide(die, now);
     }
 
     fn ended(&mut self, id: u32, now: u64) {
@@ -358,7 +386,7 @@ impl Chips {
             self.commands[id];
         if power > 0 {
             for die in self.power.give_back(power) {
-                self.decide_by(die as usize, now);
+                self.due.decide(die as usize, now);
             }
         }
         if matches!(kind, Kind::Program | Kind::Copyback) {
