@@ -176,6 +176,24 @@ def test_block_utilization_tells_pages_never_used(command: Cli, small: str) -> N
     assert 0 < used["replacement"] < 1 and 0 < used["bast"] <= 1
 
 
+def test_the_summary_tells_what_the_slc_cache_did(command: Cli, small: str) -> None:
+    run = ("simulate", small, "--workload", "sequential:write=1", "--requests", 1500)
+    cache = ("--set", "geometry.bits-per-cell=2", "--set", "slc.cache=dynamic", "--set", "slc.block-share=0.5",
+             "--set", "slc.when-full=fold")  # fmt: skip
+    extra = command(*run, *cache, "--json", "-").json["scheme"]["extra"]
+    assert 0 < extra["slc_pages_folded"] < extra["slc_pages_written"] <= 1500
+    said = command(*run, *cache).out
+    assert (
+        f"{extra['slc_pages_written']:,.0f} pages written, {extra['slc_pages_folded']:,.0f} folded from"
+        in said
+    )
+    assert "no victims: folding the SLC cache made room" in said
+    assert "SLC" not in command(*run).out
+    refused = command(*run, *cache, "--set", "ftl.scheme=dftl")
+    assert refused.status == 2 and "an SLC cache works with page" in refused.err
+    assert len(refused.err.strip().splitlines()) <= 2
+
+
 def test_quiet_says_nothing(command: Cli, small: str, tmp_path: Path) -> None:
     said = command("simulate", small, *UNIFORM, "--quiet", "--json", tmp_path / "run.json")
     assert (said.status, said.out, said.err) == (0, "", "")

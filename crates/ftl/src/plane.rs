@@ -131,18 +131,8 @@ impl Plane {
         self.begin(stream, local, false, flash);
     }
 
-    /// Opens a block of the SLC cache as the host's frontier of a stream.
-    pub fn open_slc(&mut self, stream: u8, flash: &mut Flash) {
-        let streams = u8::try_from(self.streams()).expect("streams are counted in 8 bits");
-        let own = self.slc.as_mut().and_then(|slc| slc.own.as_mut());
-        let local = own.unwrap_or(&mut self.pool).pop_for(stream % streams, streams).expect("the cache takes a block");
-        // Its last pages stay: see `slc`.
-        let can_erase = flash.nand().can_erase(BlockId(self.first_block.0 + local));
-        self.begin(stream, local, can_erase, flash);
-    }
-
     /// Makes an erased block the frontier of a stream.
-    fn begin(&mut self, stream: u8, local: u32, slc: bool, flash: &mut Flash) {
+    pub fn begin(&mut self, stream: u8, local: u32, slc: bool, flash: &mut Flash) {
         let (block, at) = (BlockId(self.first_block.0 + local), usize::from(stream) % self.streams());
         let pages = match &mut self.slc {
             Some(cache) if slc => cache.opens(at),
@@ -156,14 +146,8 @@ impl Plane {
 
     /// Placement streams. Pages that cleaning moves go to the frontiers of this number.
     #[inline]
-    fn streams(&self) -> usize {
+    pub fn streams(&self) -> usize {
         self.frontiers.len() / if self.slc.is_some() { 2 } else { 1 }
-    }
-
-    /// Erased pages in the open blocks of the SLC cache.
-    pub fn slc_room(&self) -> u64 {
-        let open = self.slc.iter().flat_map(|slc| &slc.open).zip(&self.frontiers[self.streams()..]);
-        open.filter(|(open, _)| **open).map(|(_, frontier)| u64::from(frontier.room())).sum()
     }
 
     /// Takes the next page of a frontier with room.

@@ -10,7 +10,8 @@
 //!
 //! **Frontiers.** A plane has two for each placement stream: the first half takes moved pages, always in normal blocks;
 //! the second takes pages of the host, in SLC or normal blocks. A frontier ends where its block does, so a write does
-//! not ask which kind it is. Both record the placement stream, so pages keep it when they are folded.
+//! not ask which kind it is. Both record the placement stream, so pages keep it when they are folded. Placement has at
+//! most 64 streams, so that frontiers are counted in 8 bits.
 //!
 //! **Which block is folded.** The one sealed first: its pages had the most time to be overwritten, and overwritten pages
 //! are not folded. Victim policies never see SLC blocks. A plane of a dynamic cache that lacks free blocks folds before
@@ -24,7 +25,7 @@
 //! clean. A block without erases left never opens in SLC mode: its pages stay where they are, and would take a whole
 //! block for a part of one.
 
-use crate::plane::good_blocks;
+use crate::plane::{Plane, good_blocks};
 use crate::schemes::SchemeContext;
 use crate::{Allocation, BlockPool, Flash, Violation};
 use flashwright_block::Nanos;
@@ -340,5 +341,23 @@ impl SlcCache {
                 "plane {plane}: {written} blocks hold pages in SLC mode, but the cache knows {found}"
             )));
         }
+    }
+}
+
+impl Plane {
+    /// Opens a block of the SLC cache as the host's frontier of a stream.
+    pub fn open_slc(&mut self, stream: u8, flash: &mut Flash) {
+        let streams = u8::try_from(self.streams()).expect("streams are counted in 8 bits");
+        let own = self.slc.as_mut().and_then(|slc| slc.own.as_mut());
+        let local = own.unwrap_or(&mut self.pool).pop_for(stream % streams, streams).expect("the cache takes a block");
+        // Its last pages stay: see `slc`.
+        let can_erase = flash.nand().can_erase(BlockId(self.first_block.0 + local));
+        self.begin(stream, local, can_erase, flash);
+    }
+
+    /// Erased pages in the open blocks of the SLC cache.
+    pub fn slc_room(&self) -> u64 {
+        let open = self.slc.iter().flat_map(|slc| &slc.open).zip(&self.frontiers[self.streams()..]);
+        open.filter(|(open, _)| **open).map(|(_, frontier)| u64::from(frontier.room())).sum()
     }
 }

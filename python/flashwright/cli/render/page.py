@@ -261,8 +261,8 @@ def _figures(result: RunResult) -> RenderableType:
                 f"{units.share(cache['hit_ratio'])} of {units.count(cache['lookups'])} found",
             )
         )
-    if "slc_pages_written" in (extra := j["scheme"]["extra"]):
-        rows.append(("SLC cache", _slc_cache(extra)))
+    if (folded := _slc_cache(j)) is not None:
+        rows.append(("SLC cache", folded))
     if (used := j["gc"]["block_utilization"]) is not None:
         rows.append(("block utilization", f"{units.share(used)} of a block's pages at its erase"))
     if j["controller"] is not None:
@@ -353,7 +353,7 @@ def _energy(energy: Mapping[str, Any]) -> str:
 
 def _cleaning(figures: Mapping[str, Any]) -> str:
     victims = figures["gc"]["collections"]
-    if victims == 0 and figures["scheme"]["extra"].get("slc_blocks_folded"):
+    if victims == 0 and figures["scheme"]["extra"].get("slc_pages_folded"):
         return "no victims: folding the SLC cache made room"
     if victims == 0 and figures["precondition"]["spec"] == "empty":
         return "none: the drive began empty and had room for all of it (see --precondition)"
@@ -361,7 +361,11 @@ def _cleaning(figures: Mapping[str, Any]) -> str:
     return f"{units.count(victims)} victims, {of_pages} of their pages invalid"
 
 
-def _slc_cache(extra: Mapping[str, float]) -> str:
+def _slc_cache(figures: Mapping[str, Any]) -> str | None:
+    """What the SLC cache did; None without one."""
+    extra = figures["scheme"]["extra"]
+    if "slc_pages_written" not in extra:
+        return None
     written, folded, blocks, used = (
         units.count(extra[f"slc_{name}"])
         for name in ("pages_written", "pages_folded", "blocks_folded", "blocks_in_use")
