@@ -50,11 +50,14 @@ impl Waiting {
     #[inline(always)]
     pub fn push(&mut self, group: Group, sequence: u64, id: u32) {
         let queue = &mut self.groups[group as usize];
-        let mut at = queue.len();
-        while at > 0 && queue[at - 1].0 > sequence {
-            at -= 1;
+        if queue.back().is_none_or(|(last, _)| *last < sequence) {
+            queue.push_back((sequence, id));
+        } else if queue.front().is_some_and(|(first, _)| *first > sequence) {
+            // The program of a copy whose read has just ended is older than the reads behind it.
+            queue.push_front((sequence, id));
+        } else {
+            queue.insert(queue.partition_point(|(other, _)| *other < sequence), (sequence, id));
         }
-        if at == queue.len() { queue.push_back((sequence, id)) } else { queue.insert(at, (sequence, id)) }
     }
 
     /// The oldest command of a group.
