@@ -402,7 +402,7 @@ impl Ssd {
     /// Sets the counts of the scheme, the RAM and the chips to zero, for the end of a warm-up.
     pub fn reset_figures(&mut self) {
         if let Clock::Parallel(clock) = &mut self.clock {
-            clock.engine.begin_measuring(self.now);
+            clock.engine.begin_measuring(self.now, &self.flash);
             self.blocks_rewritten = 0;
         }
         self.scheme.reset_figures();

@@ -109,10 +109,10 @@ impl ParallelOfDrive {
         }
     }
     /// Measuring begins at `now`: the figures of the chips are set to zero, and their data get their age.
-    pub fn begin_measuring(&mut self, now: u64) {
+    pub fn begin_measuring(&mut self, now: u64, flash: &Flash) {
         if let Self::Chips(engine) = self {
             engine.reset_figures();
-            engine.age(now);
+            engine.age(now, flash);
         }
     }
     /// What reads met, if errors are modelled.

@@ -341,3 +341,127 @@ fn a_drive_of_today_keeps_what_was_written() {
     assert_eq!(figures.parity_programs, figures.array_programs / 3, "{figures:?}");
     assert!(ssd.now().0 > 0);
 }
+
+/// Errors from age alone, 0.0448 of the bits, which each retry halves: of the 32,768 bits of a codeword 1,468, 734, 367 and 184
+/// are wrong, and 288 can be corrected. So a read senses four times and its page crosses the bus four times.
+const HALVING: [&str; 10] = [
+    "errors.model=power-law", "errors.codeword=4 KiB", "errors.correctable=288", "errors.soft-correctable=500",
+    "errors.block-sigma=0.0", "errors.retry-keep=0.5", "errors.retry-floor=0.0", "errors.rates.fresh=0.0",
+    "errors.rates.wear=0.0", "errors.rates.retention=0.0448",
+];
+const AGE_ALONE: [&str; 2] = ["errors.rates.retention-wear-power=0.0", "errors.rates.retention-power=0.0"];
+
+/// Writes page 0, begins measuring, and reads it: the drive, and how long the read took in microseconds.
+fn read_of_aged_data(settings: &[&str]) -> (flashwright_ssd::Ssd, f64) {
+    use flashwright_block::{BlockDevice, RequestKind};
+    let config = chip(&[&HALVING[..], &AGE_ALONE, &["capacity.utilization=0.4"], settings].concat());
+    let mut ssd = flashwright_ssd::Ssd::new(&config, Seed(1), true).unwrap();
+    fill(&mut ssd, 4); // less than a block, which stays open: nothing is written again
+    ssd.reset_figures();
+    let read = pages(&ssd, RequestKind::Read, 0, 1);
+    let took = perform(&mut ssd, read).unwrap()[0].end.0;
+    assert!(ssd.now().0 >= took);
+    (ssd, took as f64 / 1_000.0)
+}
+
+#[test]
+fn a_retry_senses_and_transfers_again() {
+    let (ssd, took) = read_of_aged_data(&[]);
+    assert_eq!(took, 4.0 * 50.0 + 4.0 * 100.0);
+    let (counts, _) = ssd.error_counts().unwrap();
+    assert_eq!((counts.reads, counts.retries(), counts.uncorrectable), (1, 3, 0));
+    // Two retries are not enough; soft decoding reads twice more and takes 50 us.
+    assert_eq!(read_of_aged_data(&["errors.retries-max=2"]).1, 5.0 * 50.0 + 50.0 + 5.0 * 100.0);
+}
+
+/// What nothing corrects is rebuilt from the other die of its parity group, which a read of 150 us takes.
+#[test]
+fn parity_rebuilds_what_correction_cannot() {
+    let hopeless = ["errors.retries-max=0", "errors.soft-reads=0"];
+    let (ssd, took) = read_of_aged_data(&hopeless);
+    assert_eq!((took, ssd.error_counts().unwrap().0.uncorrectable), (150.0, 1));
+    assert_eq!(ssd.chip_figures().unwrap().rebuilding_reads, 0, "nothing to rebuild it from");
+    let parity = ["geometry.superblock=drive", "geometry.parity-dies=2"];
+    let (ssd, took) = read_of_aged_data(&[&hopeless[..], &parity].concat());
+    assert_eq!((took, ssd.chip_figures().unwrap().rebuilding_reads), (300.0, 1));
+}
+
+/// A block is written again after so many reads, in the background: all data stay, and the host waits only for its dies.
+#[test]
+fn a_block_that_is_read_often_is_written_again() {
+    use flashwright_block::RequestKind;
+    use flashwright_ssd::Ssd;
+    let config = chip(&["errors.model=power-law", "errors.reclaim-reads=20", "geometry.bits-per-cell=3", "capacity.utilization=0.5"]);
+    let mut ssd = Ssd::new(&config, Seed(1), true).unwrap();
+    let logical = ssd.logical_pages();
+    fill(&mut ssd, logical);
+    ssd.reset_figures();
+    closed_loop(&mut ssd, 4, 4_000, |ssd| pages(ssd, RequestKind::Read, 0, 1));
+    let (counts, rewritten) = ssd.error_counts().unwrap();
+    assert!(rewritten > 20 && counts.reclaims >= rewritten, "{rewritten}, {counts:?}");
+    assert_eq!(ssd.audit(), []);
+    // Twice as many reads between rewrites, half as many of these.
+    let calm = config.with_settings(&["errors.reclaim-reads=40"]).unwrap();
+    let mut other = Ssd::new(&calm, Seed(1), true).unwrap();
+    fill(&mut other, logical);
+    other.reset_figures();
+    closed_loop(&mut other, 4, 4_000, |ssd| pages(ssd, RequestKind::Read, 0, 1));
+    let fewer = other.error_counts().unwrap().1;
+    assert!((rewritten / 2).abs_diff(fewer) <= 2, "{rewritten} and {fewer}");
+}
+
+/// Wear-out by errors: blocks differ in how many erases they survive, and the drive ends as with a budget of cycles.
+#[test]
+fn errors_of_fresh_data_end_a_block() {
+    use flashwright_ssd::Ssd;
+    let settings = ["capacity.utilization=0.4", "errors.model=power-law", "geometry.bits-per-cell=3", "errors.pe-cycles-at-start=2100"];
+    let ssd = Ssd::new(&chip(&settings), Seed(1), false).unwrap();
+    let nand = ssd.flash().nand();
+    let left: Vec<u32> =
+        (0..16).map(|block| nand.cycles_left(flashwright_nand::BlockId(block)).unwrap()).collect();
+    assert!(left.iter().min() < left.iter().max() && *left.iter().max().unwrap() < 2_000, "{left:?}");
+    let fewer = chip(&[&settings[..], &["wear.pe-cycles-max=3"]].concat());
+    let ssd = Ssd::new(&fewer, Seed(1), false).unwrap();
+    assert_eq!(ssd.flash().nand().cycles_left(flashwright_nand::BlockId(0)), Some(3));
+}
+
+/// A block with one bit a cell: the page is programmed in 90 us and read in 20; folding it takes a read of 20, a transfer each
+/// way, and a program of 200 us.
+#[test]
+fn the_slc_cache_has_times_of_its_own() {
+    use flashwright_block::{BlockDevice, Nanos, RequestKind};
+    use flashwright_ssd::Ssd;
+    let config = chip(&[
+        "geometry.dies-per-channel=1", "geometry.bits-per-cell=3", "slc.cache=dynamic", "slc.block-share=1.0", "slc.page-read=20 us",
+        "slc.page-program=90 us", "slc.fold-after=1 ms", "capacity.utilization=0.3", "gc.free-blocks-min=1", "slc.blocks-kept=3",
+    ]);
+    let mut ssd = Ssd::new(&config, Seed(1), true).unwrap();
+    let took = |ssd: &mut Ssd, kind, first, count| {
+        let (request, from) = (pages(ssd, kind, first, count), ssd.now().0);
+        (perform(ssd, flashwright_block::Request { arrival: Nanos(from), ..request }).unwrap()[0].end.0 - from) as f64 / 1e3
+    };
+    assert_eq!(took(&mut ssd, RequestKind::Write, 0, 1), 190.0);
+    assert_eq!(took(&mut ssd, RequestKind::Read, 0, 1), 120.0);
+    // The second page fills the block, so idle time folds both.
+    assert_eq!(took(&mut ssd, RequestKind::Write, 1, 1), 190.0);
+    let folds_from = ssd.now().0 + 1_000_000;
+    let until = Nanos(folds_from + 10_000_000);
+    assert_eq!(wait(&mut ssd, until).unwrap(), None);
+    assert_eq!(took(&mut ssd, RequestKind::Read, 0, 1), 150.0, "from a block with three bits a cell");
+    // One copy after the other, and the erase.
+    let busy = ssd.busy_times().dies[0].0 as f64 / 1e3;
+    let host = 190.0 + 120.0 + 190.0 + 150.0;
+    assert_eq!(busy - host, 2.0 * (20.0 + 100.0 + 100.0 + 200.0) + 700.0);
+    assert_eq!(ssd.audit(), []);
+}
+
+/// Under a limit for one program at a time, two dies take turns; without it they program side by side.
+#[test]
+fn a_power_limit_keeps_dies_waiting() {
+    let list: [(u64, &[FlashOp]); 1] = [(0, &[op(Program, 0), op(Program, 48)])];
+    let power = ["energy.program-uj=100.0", "energy.erase-uj=100.0", "energy.idle-mw=1000.0"];
+    // 100 uJ in 200 us are 500 mW.
+    let with = |limit: &'static str| ends(&chip(&[&power[..], &[limit]].concat()), &list);
+    assert_eq!(with("energy.limit-mw=2000.0"), [400.0]);
+    assert_eq!(with("energy.limit-mw=1900.0"), [600.0]);
+}

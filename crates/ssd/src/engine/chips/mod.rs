@@ -40,6 +40,7 @@ use die::{Die, InBlock};
 use events::{Due, Event, Events, What};
 use flashwright_block::{Nanos, Seed};
 use flashwright_config::DriveConfig;
+use flashwright_ftl::Flash;
 use flashwright_nand::{BlockId, ErrorCounts, ErrorLayout, Errors};
 use order::Order;
 use places::Places;
@@ -262,11 +263,17 @@ impl Chips {
         self.to_rewrite.pop()
     }
 
-    /// Measuring begins: data that are held get the age of `errors.age-at-start`.
-    pub fn age(&mut self, now: u64) {
-        if let Some(errors) = &mut self.errors {
-            errors.start(now);
+    /// Measuring begins: data that are held get the age of `errors.age-at-start`, whether they were written in time or when the
+    /// drive was preconditioned.
+    pub fn age(&mut self, now: u64, flash: &Flash) {
+        let Some(errors) = &mut self.errors else { return };
+        for block in (0..flash.geometry().blocks()).map(BlockId) {
+            errors.erased(block, flash.nand().erases(block));
+            if flash.nand().next_page(block) > 0 {
+                errors.programmed(block, now);
+            }
         }
+        errors.start(now);
     }
 
     /// Sets the figures to zero.
