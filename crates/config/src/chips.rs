@@ -215,7 +215,9 @@ impl BlockLayout {
     pub(crate) fn pages_per_block(&self, g: &GeometryConfig) -> Option<u64> {
         let rows = u64::from(g.pages_per_block / self.bits_together.max(1));
         let in_row = u64::from(self.units_in_row());
-        rows.checked_mul(in_row)?.checked_mul(u64::from(self.per_page))?.checked_mul(u64::from(self.planes * self.bits_together))
+        rows.checked_mul(in_row)?
+            .checked_mul(u64::from(self.per_page))?
+            .checked_mul(u64::from(self.planes * self.bits_together))
     }
 }
 
@@ -294,7 +296,10 @@ impl Config {
             !at_once || g.pages_per_block.is_multiple_of(g.bits_per_cell.max(1)),
             "geometry.pages-per-block",
             g.pages_per_block,
-            &format!("a multiple of geometry.bits-per-cell = {}: pages of a cell are programmed together", g.bits_per_cell),
+            &format!(
+                "a multiple of geometry.bits-per-cell = {}: pages of a cell are programmed together",
+                g.bits_per_cell
+            ),
         );
         let dies = g.channels.saturating_mul(g.dies_per_channel);
         problems.unless(
@@ -357,7 +362,10 @@ mod tests {
             (&["geometry.mapping-unit=512 B"], "chips.write-ram: found 0 B, expected at least 8 KiB"),
             (&["geometry.mapping-unit=512 B", "chips.write-ram=1 MiB", "chips.copyback=true"], "chips.copyback"),
             (&["geometry.superblock=drive", "geometry.cluster-dies=2"], "geometry.cluster-dies"),
-            (&["geometry.bits-per-cell=3", "geometry.pages-per-block=128", "chips.programming=one-shot"], "a multiple of"),
+            (
+                &["geometry.bits-per-cell=3", "geometry.pages-per-block=128", "chips.programming=one-shot"],
+                "a multiple of",
+            ),
         ] {
             let said = refused(settings);
             assert!(said.contains(expected), "{settings:?}: {said}");

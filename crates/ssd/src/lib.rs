@@ -18,9 +18,10 @@ mod ssd;
 pub use controller::{Controller, ControllerFigures};
 pub use engine::{BusyTimes, ChipFigures};
 pub use flashwright_config::{
-    BlockLayout, BufferKind, BusOrder, Capacity, ChipsConfig, Config, ConfigError, ControllerConfig, Device, DieOrderName, Drain, DriveConfig, EnergyConfig,
-    GeometryConfig, HostConfig, Interface, Oversized, PageTimes, PartialPages, Programming, QueueDepth, Rate, ReadBufferConfig, SettingError, Superblock, Suspends,
-    TimingConfig, TimingModel, WriteBufferConfig, bundled, bundled_devices, keys,
+    BlockLayout, BufferKind, BusOrder, Capacity, ChipsConfig, Config, ConfigError, ControllerConfig, Device,
+    DieOrderName, Drain, DriveConfig, EnergyConfig, GeometryConfig, HostConfig, Interface, Oversized, PageTimes,
+    PartialPages, Programming, QueueDepth, Rate, ReadBufferConfig, SettingError, Superblock, Suspends, TimingConfig,
+    TimingModel, WriteBufferConfig, bundled, bundled_devices, keys,
 };
 pub use flashwright_ftl::Keeps;
 pub use flashwright_ram::{

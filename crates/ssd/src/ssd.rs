@@ -12,8 +12,8 @@ use flashwright_config::{
 };
 use flashwright_ftl::schemes::{Reserve, SchemeContext};
 use flashwright_ftl::{
-    FaultCell, Flash, Foreign, Ftl, Keeps, LpnRun, OP_KINDS, OpKind, OutOfSpace, Progress, Scheme, SchemeFigures, SchemeName,
-    SlcCacheKind, SlcContext, Violation,
+    FaultCell, Flash, Foreign, Ftl, Keeps, LpnRun, OP_KINDS, OpKind, OutOfSpace, Progress, Scheme, SchemeFigures,
+    SchemeName, SlcCacheKind, SlcContext, Violation,
 };
 use flashwright_nand::{BlockId, ErrorCounts, ErrorModel, Geometry, Lpn, Nand};
 use flashwright_ram::{MakeManager, Ram, RamDrive, RamFigures};

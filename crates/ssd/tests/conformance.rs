@@ -37,7 +37,12 @@ const CHIPS: [(&str, bool, &[&str]); 4] = [
     (
         "suspending",
         true,
-        &["timing.die-order=by-class", "chips.suspends=programs-and-erases", "chips.run-least=30 us", "timing.passed-max=3"],
+        &[
+            "timing.die-order=by-class",
+            "chips.suspends=programs-and-erases",
+            "chips.run-least=30 us",
+            "timing.passed-max=3",
+        ],
     ),
     ("copying-back", true, &["chips.copyback=true", "chips.cache-program=true", "chips.cache-read=true"]),
     (

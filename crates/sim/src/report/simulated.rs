@@ -1,9 +1,9 @@
 //! The report of a run on a simulated drive.
 
 use super::{
-    BitErrors, Buffer, Busy, Causes, Drive, Ended, Energy, ErasesPerBlock, FlashCounts, Gc, HostCounts, MappingCacheCounts, Measured,
-    MergeCounts, Partition, PreconditionReport, Report, SchemeReport, SettlingReport, Verify, Wear, by_name,
-    host_layer, ratio, request_counts, run_cost, throughput, times_by_kind,
+    BitErrors, Buffer, Busy, Causes, Drive, Ended, Energy, ErasesPerBlock, FlashCounts, Gc, HostCounts,
+    MappingCacheCounts, Measured, MergeCounts, Partition, PreconditionReport, Report, SchemeReport, SettlingReport,
+    Verify, Wear, by_name, host_layer, ratio, request_counts, run_cost, throughput, times_by_kind,
 };
 use crate::measure::{Closeup, Measurement, RequestColumns, Snapshots, Tally, Times, WindowRow, mix};
 use crate::simulation::Simulation;

@@ -29,7 +29,10 @@ impl Writer {
         for _ in 0..draw(rng, 8) {
             let first = draw(rng, geometry.dies()) * per_die + draw(rng, 3) * pages;
             let next = self.next.entry(first).or_default();
-            let wanted = *pick(rng, &[OpKind::Read, OpKind::OobRead, OpKind::Read, OpKind::Program, OpKind::Program, OpKind::Erase]);
+            let wanted = *pick(
+                rng,
+                &[OpKind::Read, OpKind::OobRead, OpKind::Read, OpKind::Program, OpKind::Program, OpKind::Erase],
+            );
             let (kind, page) = match wanted {
                 OpKind::Program if *next == pages => (OpKind::Erase, 0),
                 OpKind::Read | OpKind::OobRead if *next == 0 => (OpKind::Program, 0),
@@ -259,7 +262,8 @@ fn copyback_needs_no_bus() {
 /// Two bits a cell: page 0 is the lower of its word line, page 1 the upper.
 #[test]
 fn pages_of_a_cell_have_their_own_times() {
-    let config = chip(&["geometry.bits-per-cell=2", "chips.read-times=40 us, 70 us", "chips.program-times=100 us, 900 us"]);
+    let config =
+        chip(&["geometry.bits-per-cell=2", "chips.read-times=40 us, 70 us", "chips.program-times=100 us, 900 us"]);
     assert_eq!(ends(&config, &[(0, &[op(Program, 0)]), (500, &[op(Read, 0)])]), [200.0, 640.0]);
     assert_eq!(ends(&config, &[(0, &[op(Program, 1)]), (2_000, &[op(Read, 1)])]), [1_000.0, 2_170.0]);
 }
@@ -269,7 +273,10 @@ fn pages_of_a_cell_have_their_own_times() {
 #[test]
 fn a_word_line_is_programmed_in_one_shot() {
     let config = chip(&[
-        "geometry.bits-per-cell=3", "chips.programming=one-shot", "chips.write-ram=64 KiB", "chips.read-times=40 us, 50 us, 60 us",
+        "geometry.bits-per-cell=3",
+        "chips.programming=one-shot",
+        "chips.write-ram=64 KiB",
+        "chips.read-times=40 us, 50 us, 60 us",
     ]);
     let line = [op(Program, 0), op(Program, 1), op(Program, 2)];
     let read = [op(Read, 2)];
@@ -282,7 +289,10 @@ fn a_word_line_is_programmed_in_one_shot() {
 #[test]
 fn the_second_pass_follows_the_next_word_line() {
     let config = chip(&[
-        "geometry.bits-per-cell=2", "chips.programming=two-pass", "chips.first-pass=60 us", "chips.write-ram=64 KiB",
+        "geometry.bits-per-cell=2",
+        "chips.programming=two-pass",
+        "chips.first-pass=60 us",
+        "chips.write-ram=64 KiB",
         "geometry.pages-per-block=4",
     ]);
     let line = |first| [op(Program, first), op(Program, first + 1)];
@@ -322,10 +332,21 @@ fn a_drive_of_today_keeps_what_was_written() {
     use flashwright_block::{BlockDevice, RequestKind};
     use flashwright_ssd::Ssd;
     let config = chip(&[
-        "geometry.channels=4", "geometry.planes-per-die=2", "geometry.blocks-per-plane=40", "geometry.pages-per-block=12",
-        "geometry.mapping-unit=1 KiB", "geometry.superblock=drive", "geometry.bits-per-cell=3", "geometry.parity-dies=4",
-        "chips.programming=one-shot", "chips.suspends=programs-and-erases", "chips.write-ram=1 MiB",
-        "timing.die-order=by-class", "gc.schedule=rate-limited", "gc.free-blocks-min=2", "capacity.utilization=0.7",
+        "geometry.channels=4",
+        "geometry.planes-per-die=2",
+        "geometry.blocks-per-plane=40",
+        "geometry.pages-per-block=12",
+        "geometry.mapping-unit=1 KiB",
+        "geometry.superblock=drive",
+        "geometry.bits-per-cell=3",
+        "geometry.parity-dies=4",
+        "chips.programming=one-shot",
+        "chips.suspends=programs-and-erases",
+        "chips.write-ram=1 MiB",
+        "timing.die-order=by-class",
+        "gc.schedule=rate-limited",
+        "gc.free-blocks-min=2",
+        "capacity.utilization=0.7",
     ]);
     let mut ssd = Ssd::new(&config, Seed(5), true).unwrap();
     let (mut rng, logical) = (rng(5), ssd.logical_pages());
@@ -345,9 +366,16 @@ fn a_drive_of_today_keeps_what_was_written() {
 /// Errors from age alone, 0.0448 of the bits, which each retry halves: of the 32,768 bits of a codeword 1,468, 734, 367 and 184
 /// are wrong, and 288 can be corrected. So a read senses four times and its page crosses the bus four times.
 const HALVING: [&str; 10] = [
-    "errors.model=power-law", "errors.codeword=4 KiB", "errors.correctable=288", "errors.soft-correctable=500",
-    "errors.block-sigma=0.0", "errors.retry-keep=0.5", "errors.retry-floor=0.0", "errors.rates.fresh=0.0",
-    "errors.rates.wear=0.0", "errors.rates.retention=0.0448",
+    "errors.model=power-law",
+    "errors.codeword=4 KiB",
+    "errors.correctable=288",
+    "errors.soft-correctable=500",
+    "errors.block-sigma=0.0",
+    "errors.retry-keep=0.5",
+    "errors.retry-floor=0.0",
+    "errors.rates.fresh=0.0",
+    "errors.rates.wear=0.0",
+    "errors.rates.retention=0.0448",
 ];
 const AGE_ALONE: [&str; 2] = ["errors.rates.retention-wear-power=0.0", "errors.rates.retention-power=0.0"];
 
@@ -391,7 +419,12 @@ fn parity_rebuilds_what_correction_cannot() {
 fn a_block_that_is_read_often_is_written_again() {
     use flashwright_block::RequestKind;
     use flashwright_ssd::Ssd;
-    let config = chip(&["errors.model=power-law", "errors.reclaim-reads=20", "geometry.bits-per-cell=3", "capacity.utilization=0.5"]);
+    let config = chip(&[
+        "errors.model=power-law",
+        "errors.reclaim-reads=20",
+        "geometry.bits-per-cell=3",
+        "capacity.utilization=0.5",
+    ]);
     let mut ssd = Ssd::new(&config, Seed(1), true).unwrap();
     let logical = ssd.logical_pages();
     fill(&mut ssd, logical);
@@ -414,11 +447,15 @@ fn a_block_that_is_read_often_is_written_again() {
 #[test]
 fn errors_of_fresh_data_end_a_block() {
     use flashwright_ssd::Ssd;
-    let settings = ["capacity.utilization=0.4", "errors.model=power-law", "geometry.bits-per-cell=3", "errors.pe-cycles-at-start=2100"];
+    let settings = [
+        "capacity.utilization=0.4",
+        "errors.model=power-law",
+        "geometry.bits-per-cell=3",
+        "errors.pe-cycles-at-start=2100",
+    ];
     let ssd = Ssd::new(&chip(&settings), Seed(1), false).unwrap();
     let nand = ssd.flash().nand();
-    let left: Vec<u32> =
-        (0..16).map(|block| nand.cycles_left(flashwright_nand::BlockId(block)).unwrap()).collect();
+    let left: Vec<u32> = (0..16).map(|block| nand.cycles_left(flashwright_nand::BlockId(block)).unwrap()).collect();
     assert!(left.iter().min() < left.iter().max() && *left.iter().max().unwrap() < 2_000, "{left:?}");
     let fewer = chip(&[&settings[..], &["wear.pe-cycles-max=3"]].concat());
     let ssd = Ssd::new(&fewer, Seed(1), false).unwrap();
@@ -432,13 +469,22 @@ fn the_slc_cache_has_times_of_its_own() {
     use flashwright_block::{BlockDevice, Nanos, RequestKind};
     use flashwright_ssd::Ssd;
     let config = chip(&[
-        "geometry.dies-per-channel=1", "geometry.bits-per-cell=3", "slc.cache=dynamic", "slc.block-share=1.0", "slc.page-read=20 us",
-        "slc.page-program=90 us", "slc.fold-after=1 ms", "capacity.utilization=0.3", "gc.free-blocks-min=1", "slc.blocks-kept=3",
+        "geometry.dies-per-channel=1",
+        "geometry.bits-per-cell=3",
+        "slc.cache=dynamic",
+        "slc.block-share=1.0",
+        "slc.page-read=20 us",
+        "slc.page-program=90 us",
+        "slc.fold-after=1 ms",
+        "capacity.utilization=0.3",
+        "gc.free-blocks-min=1",
+        "slc.blocks-kept=3",
     ]);
     let mut ssd = Ssd::new(&config, Seed(1), true).unwrap();
     let took = |ssd: &mut Ssd, kind, first, count| {
         let (request, from) = (pages(ssd, kind, first, count), ssd.now().0);
-        (perform(ssd, flashwright_block::Request { arrival: Nanos(from), ..request }).unwrap()[0].end.0 - from) as f64 / 1e3
+        (perform(ssd, flashwright_block::Request { arrival: Nanos(from), ..request }).unwrap()[0].end.0 - from) as f64
+            / 1e3
     };
     assert_eq!(took(&mut ssd, RequestKind::Write, 0, 1), 190.0);
     assert_eq!(took(&mut ssd, RequestKind::Read, 0, 1), 120.0);

@@ -49,7 +49,8 @@ pub struct Operation {
 
 impl Operation {
     fn is_read_of_host(&self) -> bool {
-        matches!(self.class, OpClass::HostRead | OpClass::Mapping) && matches!(self.kind, OpKind::Read | OpKind::OobRead)
+        matches!(self.class, OpClass::HostRead | OpClass::Mapping)
+            && matches!(self.kind, OpKind::Read | OpKind::OobRead)
     }
 
     /// Whether it may not overtake `earlier`, which waits for the same die.
@@ -323,8 +324,7 @@ impl<'a> Reference<'a> {
 
     fn dies_suspend(&mut self, now: u64) -> bool {
         let chips = &self.config.chips;
-        let (suspends, least, time, most) =
-            (chips.suspends, chips.run_least.0, chips.suspend.0, chips.suspensions_max);
+        let (suspends, least, time, most) = (chips.suspends, chips.run_least.0, chips.suspend.0, chips.suspensions_max);
         let mut happened = false;
         for die in 0..self.doing.len() {
             let Doing::Array { operation, from, until } = self.doing[die] else { continue };

@@ -74,7 +74,8 @@ impl Waiting {
     #[inline(always)]
     pub fn oldest(&self) -> Option<Group> {
         let heads = [Group::Reads, Group::Writes, Group::Rest].into_iter();
-        let heads = heads.filter_map(|group| self.groups[group as usize].front().map(|(sequence, _)| (*sequence, group)));
+        let heads =
+            heads.filter_map(|group| self.groups[group as usize].front().map(|(sequence, _)| (*sequence, group)));
         heads.min_by_key(|(sequence, _)| *sequence).map(|(_, group)| group)
     }
 

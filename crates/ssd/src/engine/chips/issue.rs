@@ -1,8 +1,8 @@
 //! From the operations of a request to commands.
 
+use super::Chips;
 use super::command::{Command, Group, Kind, NONE, is_copy_of_cleaning};
 use super::die::InBlock;
-use super::Chips;
 use super::places::Place;
 use flashwright_ftl::{Flash, FlashOp, OpKind};
 use flashwright_nand::{BlockId, Geometry};
@@ -36,14 +36,7 @@ struct Unit {
 impl Chips {
     /// Issues the operations of a request at `now` and names the slot under which it will complete, `least` later at the
     /// earliest. All times are in nanoseconds. Copies must be logged one by one.
-    pub fn issue(
-        &mut self,
-        now: u64,
-        least: u64,
-        ops: &[FlashOp],
-        awaits: Awaits,
-        flash: &Flash,
-    ) -> u32 {
+    pub fn issue(&mut self, now: u64, least: u64, ops: &[FlashOp], awaits: Awaits, flash: &Flash) -> u32 {
         let geometry = flash.geometry();
         let slot = self.new_slot(now + least);
         let mut of_ops = std::mem::take(&mut self.of_ops);
@@ -56,7 +49,8 @@ impl Chips {
             let is_slc = flash.is_slc(block);
             let group = Group::of(op);
             let place = self.places.of(op.ppn, is_slc, geometry);
-            let waits_for = at.checked_sub(op.after as usize).filter(|_| op.after > 0).map_or(NONE, |earlier| of_ops[earlier]);
+            let waits_for =
+                at.checked_sub(op.after as usize).filter(|_| op.after > 0).map_or(NONE, |earlier| of_ops[earlier]);
             let awaited_by = if waits_for_reads_only && group != Group::Reads { NONE } else { slot };
             let id = match op.kind {
                 OpKind::Read | OpKind::OobRead => {
@@ -75,9 +69,7 @@ impl Chips {
                     let awaited_by = if waits_for_reads_only { NONE } else { slot };
                     self.program(group, place, is_slc, waits_for, awaited_by, from, now)
                 }
-                OpKind::Erase => {
-                    self.erase(group, place, waits_for, awaited_by, flash, now)
-                }
+                OpKind::Erase => self.erase(group, place, waits_for, awaited_by, flash, now),
             };
             of_ops.push(id);
         }
@@ -196,7 +188,8 @@ impl Chips {
             let sequence = self.next_sequence();
             let (array, data) = (self.times.read_of(place.page_of_cell, false), self.times.data);
             let reads_in = self.place_index(place.block, die_in_block);
-            let id = self.add(Command { kind: Kind::Read, group, die, sequence, array, data, slot, ..Command::NOTHING });
+            let id =
+                self.add(Command { kind: Kind::Read, group, die, sequence, array, data, slot, ..Command::NOTHING });
             let state = &mut self.in_block[reads_in as usize];
             state.reads += 1;
             (self.commands[id].reads_in, self.commands[id].generation) = (reads_in, state.generation);
@@ -358,15 +351,7 @@ impl Chips {
     }
 
     /// Erases a block on each of its dies; answers the last of the commands.
-    fn erase(
-        &mut self,
-        group: Group,
-        place: Place,
-        waits_for: u32,
-        slot: u32,
-        flash: &Flash,
-        now: u64,
-    ) -> u32 {
+    fn erase(&mut self, group: Group, place: Place, waits_for: u32, slot: u32, flash: &Flash, now: u64) -> u32 {
         let geometry = flash.geometry();
         self.drop_collected(place.block, now);
         if let Some(errors) = &mut self.errors {
@@ -382,7 +367,16 @@ impl Chips {
             let die = self.places.die_of_block(die_in_block, first, geometry);
             let sequence = self.next_sequence();
             let array = self.times.erase;
-            let id = self.add(Command { kind: Kind::Erase, group, die, sequence, array, slot, place: at, ..Command::NOTHING });
+            let id = self.add(Command {
+                kind: Kind::Erase,
+                group,
+                die,
+                sequence,
+                array,
+                slot,
+                place: at,
+                ..Command::NOTHING
+            });
             let state = &mut self.in_block[at as usize];
             let (reads, before, program) = (state.reads, state.erase, state.program);
             self.commands[id].generation = state.generation;

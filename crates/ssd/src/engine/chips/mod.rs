@@ -34,7 +34,6 @@ mod times;
 
 use super::BusyTimes;
 use bus::Bus;
-pub use issue::Awaits;
 use command::{Commands, NONE};
 use die::{Die, InBlock};
 use events::{Due, Event, Events, What};
@@ -42,6 +41,7 @@ use flashwright_block::{Nanos, Seed};
 use flashwright_config::DriveConfig;
 use flashwright_ftl::Flash;
 use flashwright_nand::{BlockId, ErrorCounts, ErrorLayout, Errors};
+pub use issue::Awaits;
 use order::Order;
 use places::Places;
 use power::Power;

@@ -142,7 +142,7 @@ impl Places {
     /// The dies, and their numbers among those of the block, that hold the rest of a page's parity group.
     pub fn others_in_group(&self, place: &Place) -> impl Iterator<Item = (u32, u32)> + use<> {
         let (places, of, mine) = (*self, self.layout.parity_dies, place.die_in_block);
-        let group = if of == 0 { 0..0 } else { mine / of * of..(mine / of + 1) * of };
+        let group = mine.checked_div(of).map_or(0..0, |group| group * of..(group + 1) * of);
         group.filter(move |other| *other != mine).map(move |other| (places.chip(other), other))
     }
 
@@ -175,7 +175,12 @@ mod tests {
     use flashwright_config::Config;
 
     fn places(settings: &[&str]) -> (Places, Geometry) {
-        let base = ["geometry.channels=2", "geometry.dies-per-channel=2", "geometry.blocks-per-plane=8", "geometry.pages-per-block=6"];
+        let base = [
+            "geometry.channels=2",
+            "geometry.dies-per-channel=2",
+            "geometry.blocks-per-plane=8",
+            "geometry.pages-per-block=6",
+        ];
         let config = Config::default().with_settings(&[&base, settings].concat()).unwrap();
         (Places::new(&config), config.layout())
     }
@@ -184,8 +189,12 @@ mod tests {
     #[test]
     fn units_follow_each_other_over_the_dies() {
         let (places, geometry) = places(&[
-            "geometry.superblock=drive", "geometry.planes-per-die=2", "geometry.mapping-unit=2 KiB", "geometry.bits-per-cell=3",
-            "chips.programming=one-shot", "chips.write-ram=1 MiB",
+            "geometry.superblock=drive",
+            "geometry.planes-per-die=2",
+            "geometry.mapping-unit=2 KiB",
+            "geometry.bits-per-cell=3",
+            "chips.programming=one-shot",
+            "chips.write-ram=1 MiB",
         ]);
         assert_eq!((places.unit, geometry.pages_per_block()), (12, 4 * 12 * 2));
         let of = |at: u32| places.of(Ppn(geometry.pages_per_block() + at), false, &geometry);
@@ -207,9 +216,10 @@ mod tests {
         let of = |at: u32| places.of(Ppn(at), false, &geometry);
         // Row 0: dies 0 to 2 of the block hold data, 3 parity; row 1: 2 holds parity.
         assert_eq!([0, 1, 2, 3, 4, 5].map(|at| of(at).die_in_block), [0, 1, 2, 0, 1, 3]);
-        assert_eq!([1, 2, 4, 5].map(|at| places.parity_after(&of(at)).map(|parity| parity.die_in_block)), [
-            None, Some(3), None, Some(2)
-        ]);
+        assert_eq!(
+            [1, 2, 4, 5].map(|at| places.parity_after(&of(at)).map(|parity| parity.die_in_block)),
+            [None, Some(3), None, Some(2)]
+        );
     }
 
     #[test]
