@@ -169,7 +169,8 @@ def test_blocks_kept_for_cleaning_that_eat_the_spare_space() -> None:
         drive = Ssd.named("default").with_(
             channels=1, dies_per_channel=2, blocks_per_plane=blocks, utilization=0.8
         )
-        drive = drive.with_(model="none", pages_per_block=32).precondition("workload")
+        settings = {"timing.model": "none", "geometry.pages-per-block": 32}
+        drive = drive.with_(settings).precondition("workload")
         run = drive.play("uniform", requests=100 * blocks, window="off")
         amplification[blocks] = run.write_amplification or 0.0
         found[blocks] = warned(run, "reserved-blocks")

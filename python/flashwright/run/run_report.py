@@ -436,6 +436,78 @@ class Controller(TypedDict):
     """Number of times that the flash switched between reading and writing, if that costs time."""
 
 
+class Chips(TypedDict):
+    """What the chips did."""
+
+    array_reads: int
+    """Reads of the array, without those of copies within a plane; several pages at once count as one."""
+    array_programs: int
+    """Programs of the array, without those of parity and of copies within a plane; each of two passes counts."""
+    parity_programs: int
+    """Programs of parity."""
+    array_erases: int
+    """Erases of the array, on each die of a block."""
+    copybacks: int
+    """Pages copied within a plane."""
+    units_transferred: int
+    """Mapping units that crossed a bus."""
+    programs_suspended: int
+    """Programs suspended."""
+    erases_suspended: int
+    """Erases suspended."""
+    ram_reads: int
+    """Reads answered from RAM before their data were programmed."""
+    cached_programs: int
+    """Programs whose data crossed the bus while the array was busy."""
+    cached_reads: int
+    """Reads that sensed while the page before crossed the bus."""
+    power_waits: int
+    """Programs and erases that waited for power."""
+    rebuilding_reads: int
+    """Reads of other dies that rebuilt a page from its parity."""
+
+
+class BitErrors(TypedDict):
+    """What reads of the flash met. A read of several mapping units at once counts once for each."""
+
+    reads: int
+    """Reads of mapping units."""
+    reads_retried: int
+    """Reads that were retried."""
+    retries: int
+    """Retries of all of them."""
+    reads_soft: int
+    """Reads that took soft decoding."""
+    reads_uncorrectable: int
+    """Reads that nothing corrected: rebuilt from parity if the drive has it, else lost."""
+    reclaims: int
+    """Blocks that a read asked to have written again: too many errors, reads, or too old."""
+    blocks_rewritten: int
+    """Blocks that were written again for it."""
+
+
+class Energy(TypedDict):
+    """Energy of a run, in joules: operations of the flash by their figures in `[energy]`, and what the rest of the
+    drive draws all the time."""
+
+    reads_j: float
+    """Reads of the array."""
+    programs_j: float
+    """Programs of the array, parity included."""
+    erases_j: float
+    """Erases."""
+    transfers_j: float
+    """Transfers over the channels."""
+    idle_j: float
+    """`energy.idle-mw` over the measured time."""
+    total_j: float
+    """All of it."""
+    mean_w: float | None
+    """`total_j` over the measured time, in watts. Null if no time passed."""
+    mj_per_mb: float | None
+    """Millijoules for each megabyte (10^6 bytes) that the host read or wrote. Null if it did neither."""
+
+
 class HostLayer(TypedDict):
     """Figures of a scheduler before the drive since measuring began."""
 
@@ -624,6 +696,13 @@ class Report(TypedDict):
     """Rates over the measured time."""
     controller: Controller | None
     """Figures of the drive's controller since measuring began. Null without one."""
+    chips: Chips | None
+    """What the chips did since measuring began. Null where the drive needs no more than a page at a time
+    (`[chips]`, superblocks and `timing.die-order` off), and in a replay."""
+    errors: BitErrors | None
+    """Errors of the cells since measuring began. Null without `errors.model`, and in a replay."""
+    energy: Energy | None
+    """Energy since measuring began. Null without figures in `[energy]`, without time, and in a replay."""
     host_layers: list[HostLayer]
     """The schedulers before the drive, from the host down."""
     busy: Busy
