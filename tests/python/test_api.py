@@ -148,7 +148,7 @@ def test_rows_are_kept_only_when_asked(ssd: Ssd) -> None:
 
 
 def test_without_time_there_are_no_times(ssd: Ssd) -> None:
-    run = ssd.with_({"timing.model": "none"}).play("uniform", requests=100)
+    run = ssd.with_(model="none").play("uniform", requests=100)
     assert run.latency_ns.quantile(0.5) is None
     assert run.latency_ns.quantile([0.123]) == {0.123: None}
     assert run.windows["iops"].null_count == run.windows.num_rows

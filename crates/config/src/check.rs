@@ -150,7 +150,7 @@ impl Config {
         // What blocks survive follows from many keys; a wrong one is enough to say.
         let wrong = |problem: &SettingError| problem.key.starts_with("geometry") || problem.key.starts_with("errors.");
         if !problems.0.iter().any(wrong) {
-            for problem in self.errors.problems(self.geometry.bits_per_cell, self.geometry.page_size) {
+            for problem in self.errors.problems(self.geometry.bits_per_cell, self.mapped_page()) {
                 problems.0.push(SettingError { key: format!("errors.{}", problem.key), what: problem.what });
             }
         }
@@ -225,6 +225,11 @@ impl Config {
         // anyway.
         let units = u128::from(g.units_per_page());
         factors.iter().fold(units, |product, factor| product.saturating_mul(u128::from(*factor))) / clusters
+    }
+
+    /// The bytes that have an entry of their own in the map.
+    fn mapped_page(&self) -> Bytes {
+        Bytes(self.geometry.page_size.0 / u64::from(self.geometry.units_per_page().max(1)))
     }
 
     fn capacity_problems(&self, problems: &mut Problems) {

@@ -246,7 +246,7 @@ impl Config {
             || !self.chips.read_times.0.is_empty()
             || !self.chips.program_times.0.is_empty()
             || self.energy.limit_mw > 0.0
-            || self.errors.model != flashwright_nand::ErrorModel::None
+            || self.errors.law != flashwright_nand::ErrorLaw::None
     }
 
     pub(crate) fn chips_problems(&self, problems: &mut Problems) {

@@ -364,11 +364,11 @@ mod tests {
         let flash = "[geometry]\nbits-per-cell = 3\npage-size = \"16 KiB\"\n[errors]\ncorrectable = 20\n";
         assert!(Config::from_toml(flash, "ssd.toml").is_ok());
         assert_eq!(
-            message(&format!("{flash}model = \"power-law\"\n")),
+            message(&format!("{flash}law = \"power-law\"\n")),
             "ssd.toml: errors.correctable: found 20, expected 27 or more: one block in 100 has 19.6 errors or more in a \
              codeword of fresh data, which must be within errors.reclaim-share",
         );
-        let aged = "[errors]\nmodel = \"power-law\"\nage-at-start = \"90 d\"\n";
+        let aged = "[errors]\nlaw = \"power-law\"\nage-at-start = \"90 d\"\n";
         let drive = Config::from_toml(aged, "ssd.toml").unwrap();
         assert_eq!(drive.errors.age_at_start, "2160 h".parse().unwrap());
         assert_eq!(Config::from_toml(&drive.to_toml(), "text").unwrap(), drive);

@@ -241,7 +241,7 @@ pub struct TimingConfig {
     /// Array time of a page read.
     #[schemars(extend("x-maximum" = "10 s"))]
     pub read: Nanos,
-    /// Array time of a page program.
+    /// Array time of a page program, or of all pages that one command programs (`chips.programming`).
     #[schemars(extend("x-maximum" = "10 s"))]
     pub program: Nanos,
     /// Time of a block erase.

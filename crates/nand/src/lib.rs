@@ -20,7 +20,7 @@ mod nand;
 
 pub use divide::Divisor;
 pub use errors::{
-    ErrorCounts, ErrorLayout, ErrorModel, ErrorProblem, ErrorSettings, Errors, RateSettings, ReadOutcome,
+    ErrorCounts, ErrorLayout, ErrorLaw, ErrorProblem, ErrorSettings, Errors, RateSettings, ReadOutcome,
 };
 pub use geometry::{Geometry, ProgramOrder};
 pub use ids::{BlockId, DieId, Lpn, PlaneId, Ppn};

@@ -15,7 +15,7 @@ use flashwright_ftl::{
     FaultCell, Flash, Foreign, Ftl, Keeps, LpnRun, OP_KINDS, OpKind, OutOfSpace, Progress, Scheme, SchemeFigures,
     SchemeName, SlcCacheKind, SlcContext, Violation,
 };
-use flashwright_nand::{BlockId, ErrorCounts, ErrorModel, Geometry, Lpn, Nand};
+use flashwright_nand::{BlockId, ErrorCounts, ErrorLaw, Geometry, Lpn, Nand};
 use flashwright_ram::{MakeManager, Ram, RamDrive, RamFigures};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -319,7 +319,7 @@ impl Ssd {
             now: 0,
             tag: 0,
             ahead: AheadOfNeed::new(config, geometry.planes()),
-            rewrites: config.errors.model != ErrorModel::None,
+            rewrites: config.errors.law != ErrorLaw::None,
             to_rewrite: Vec::new(),
             blocks_rewritten: 0,
             ready: VecDeque::new(),
@@ -704,8 +704,11 @@ impl Ssd {
     #[cold]
     fn rewrite_blocks(&mut self, at: u64) {
         let Clock::Parallel(clock) = &mut self.clock else { return };
+        let rewrites = self.config.ftl.scheme.asks_policies();
         while let Some(block) = clock.engine.next_to_rewrite() {
-            self.to_rewrite.push((block, self.flash.nand().erases(block)));
+            if rewrites {
+                self.to_rewrite.push((block, self.flash.nand().erases(block)));
+            }
         }
         for (block, erases) in std::mem::take(&mut self.to_rewrite) {
             if self.flash.nand().erases(block) != erases {

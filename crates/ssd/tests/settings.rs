@@ -30,7 +30,7 @@ fn in_force(key: &Key) -> Vec<String> {
         ],
         ["wear", policy, _] => vec![format!("wear.policy={policy}"), "wear.pe-cycles-max=1000000".into()],
         ["wear", "pe-cycles-spread" | "pe-cycles-weibull"] => set(&["wear.pe-cycles-max=1000000"]),
-        ["errors", ..] => set(&["errors.model=power-law"]),
+        ["errors", ..] => set(&["errors.law=power-law"]),
         ["ram", manager @ ("ap" | "gc-arm"), _] => vec![
             format!("ram.manager={manager}"),
             "ram.size=1 MiB".into(),

@@ -28,7 +28,7 @@ mod tests;
 mod variation;
 
 pub use counts::ErrorCounts;
-pub use settings::{ErrorModel, ErrorProblem, ErrorSettings, RateSettings};
+pub use settings::{ErrorLaw, ErrorProblem, ErrorSettings, RateSettings};
 
 use crate::{BlockId, table};
 use correction::Correction;
@@ -93,9 +93,9 @@ const WORN: usize = 256;
 /// Raw bit errors of all blocks.
 ///
 /// ```
-/// # use flashwright_nand::{BlockId, ErrorLayout, ErrorModel, ErrorSettings, Errors, ReadOutcome};
+/// # use flashwright_nand::{BlockId, ErrorLayout, ErrorLaw, ErrorSettings, Errors, ReadOutcome};
 /// # use flashwright_block::{Bytes, Seed};
-/// let settings = ErrorSettings { model: ErrorModel::PowerLaw, pe_cycles_at_start: 2000, ..ErrorSettings::default() };
+/// let settings = ErrorSettings { law: ErrorLaw::PowerLaw, pe_cycles_at_start: 2000, ..ErrorSettings::default() };
 /// let layout = ErrorLayout { blocks: 8, pages_per_block: 384, page: Bytes(16 << 10), bits_per_cell: 3 };
 /// let mut errors = Errors::new(&settings, layout, Seed(1)).expect("the model is on");
 /// let (block, day) = (BlockId(3), 86_400_000_000_000);
@@ -138,7 +138,7 @@ impl Errors {
     /// Erased blocks; none if the model is off. [`ErrorSettings::problems`] must have found nothing.
     #[must_use]
     pub fn new(settings: &ErrorSettings, layout: ErrorLayout, seed: Seed) -> Option<Self> {
-        if settings.model == ErrorModel::None {
+        if settings.law == ErrorLaw::None {
             return None;
         }
         let rates = Rates::new(settings);

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// Whether reads find bit errors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum ErrorModel {
+pub enum ErrorLaw {
     /// No errors: every read succeeds at once.
     #[default]
     None,
@@ -23,7 +23,7 @@ pub enum ErrorModel {
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ErrorSettings {
     /// Whether reads find bit errors.
-    pub model: ErrorModel,
+    pub law: ErrorLaw,
     /// Bytes of data that are corrected together. Their parity is not counted.
     #[schemars(extend("x-minimum" = "512 B", "x-maximum" = "16 KiB", "x-multiple-of" = "512 B", "x-expected" = "a multiple of 512 B from {min} to {max}"))]
     pub codeword: Bytes,
@@ -139,7 +139,7 @@ impl Default for RateSettings {
 impl Default for ErrorSettings {
     fn default() -> Self {
         Self {
-            model: ErrorModel::None,
+            law: ErrorLaw::None,
             codeword: Bytes(1024),
             correctable: 72,
             temperature: 30.0,
@@ -194,9 +194,9 @@ impl ErrorSettings {
     /// keys are not checked.
     ///
     /// ```
-    /// # use flashwright_nand::{ErrorModel, ErrorSettings};
+    /// # use flashwright_nand::{ErrorLaw, ErrorSettings};
     /// # use flashwright_block::Bytes;
-    /// let weak = ErrorSettings { model: ErrorModel::PowerLaw, correctable: 20, ..ErrorSettings::default() };
+    /// let weak = ErrorSettings { law: ErrorLaw::PowerLaw, correctable: 20, ..ErrorSettings::default() };
     /// let problems = weak.problems(3, Bytes(16 << 10));
     /// assert_eq!(problems[0].key, "correctable");
     /// assert!(problems[0].what.starts_with("found 20, expected 27 or more: "));
@@ -204,7 +204,7 @@ impl ErrorSettings {
     #[must_use]
     pub fn problems(&self, bits_per_cell: u32, page: Bytes) -> Vec<ErrorProblem> {
         let mut problems = Vec::new();
-        if self.model == ErrorModel::None {
+        if self.law == ErrorLaw::None {
             return problems;
         }
         let mut unless = |ok: bool, key, what: String| {

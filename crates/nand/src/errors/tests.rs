@@ -7,7 +7,7 @@ const READ: u64 = 60_000;
 const BLOCK: BlockId = BlockId(0);
 
 fn on() -> ErrorSettings {
-    ErrorSettings { model: ErrorModel::PowerLaw, ..ErrorSettings::default() }
+    ErrorSettings { law: ErrorLaw::PowerLaw, ..ErrorSettings::default() }
 }
 
 /// A 3D TLC chip: 16 KiB pages, 128 word lines.
@@ -328,7 +328,7 @@ fn every_key_has_an_effect() {
         assert!(behaviour(&changed) != usual, "{key}");
         seen.push(key);
     };
-    change("model", &|s| s.model = ErrorModel::None);
+    change("law", &|s| s.law = ErrorLaw::None);
     change("codeword", &|s| s.codeword = Bytes(2048));
     change("correctable", &|s| s.correctable = 80);
     change("temperature", &|s| s.temperature = 40.0);

@@ -97,7 +97,7 @@ pub struct Report {
     /// What the chips did since measuring began. Null where the drive needs no more than a page at a time (`[chips]`,
     /// superblocks and `timing.die-order` off), and in a replay.
     pub chips: Option<ChipFigures>,
-    /// Errors of the cells since measuring began. Null without `errors.model`, and in a replay.
+    /// Errors of the cells since measuring began. Null without `errors.law`, and in a replay.
     pub errors: Option<BitErrors>,
     /// Energy since measuring began. Null without figures in `[energy]`, without time, and in a replay.
     pub energy: Option<Energy>,

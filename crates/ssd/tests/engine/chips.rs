@@ -366,7 +366,7 @@ fn a_drive_of_today_keeps_what_was_written() {
 /// Errors from age alone, 0.0448 of the bits, which each retry halves: of the 32,768 bits of a codeword 1,468, 734, 367 and 184
 /// are wrong, and 288 can be corrected. So a read senses four times and its page crosses the bus four times.
 const HALVING: [&str; 10] = [
-    "errors.model=power-law",
+    "errors.law=power-law",
     "errors.codeword=4 KiB",
     "errors.correctable=288",
     "errors.soft-correctable=500",
@@ -420,7 +420,7 @@ fn a_block_that_is_read_often_is_written_again() {
     use flashwright_block::RequestKind;
     use flashwright_ssd::Ssd;
     let config = chip(&[
-        "errors.model=power-law",
+        "errors.law=power-law",
         "errors.reclaim-reads=20",
         "geometry.bits-per-cell=3",
         "capacity.utilization=0.5",
@@ -449,7 +449,7 @@ fn errors_of_fresh_data_end_a_block() {
     use flashwright_ssd::Ssd;
     let settings = [
         "capacity.utilization=0.4",
-        "errors.model=power-law",
+        "errors.law=power-law",
         "geometry.bits-per-cell=3",
         "errors.pe-cycles-at-start=2100",
     ];

@@ -142,6 +142,9 @@ impl Chips {
         self.figures.units_transferred += u64::from(op.kind == OpKind::Read);
         let (extra_ns, transfers, is_lost) = self.errors_of_read(&place, is_slc, array, now);
         let (array, data) = (array + extra_ns, data * (1 + transfers));
+        // Each of them is a read of the array.
+        self.figures.array_reads += transfers;
+        self.figures.units_transferred += transfers;
         if let Some((together, kind, of, id)) = *joined
             && (together, kind, of) == (place.read_together, op.kind, group)
             && waits_for == NONE
