@@ -700,7 +700,7 @@ class Report(TypedDict):
     """What the chips did since measuring began. Null where the drive needs no more than a page at a time
     (`[chips]`, superblocks and `timing.die-order` off), and in a replay."""
     errors: BitErrors | None
-    """Errors of the cells since measuring began. Null without `errors.model`, and in a replay."""
+    """Errors of the cells since measuring began. Null without `errors.law`, and in a replay."""
     energy: Energy | None
     """Energy since measuring began. Null without figures in `[energy]`, without time, and in a replay."""
     host_layers: list[HostLayer]
