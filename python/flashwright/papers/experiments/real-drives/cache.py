@@ -79,9 +79,7 @@ def paused(
     ends = _completions(ssd, np.arange(before), seed)
     begins = int(ends[-1]) + round(pause_s * 1e9)
     first = int(ends[before - 1 - before // 10])
-    whole = _completions(
-        ssd, np.concatenate((np.arange(before), begins + np.arange(after))), seed
-    )
+    whole = _completions(ssd, np.concatenate((np.arange(before), begins + np.arange(after))), seed)
     half = int(whole[before + after // 2 - 1])
     return {
         "drive": drive,

@@ -40,7 +40,9 @@ class Pair:
 
     def __str__(self) -> str:
         fitted = ", fitted" if self.figure.use == "fitted" else ""
-        return f"{self.what} {self.ours:,.4g} ({self.figure.value:g}, {100 * self.off:+.0f} %{fitted})"
+        return (
+            f"{self.what} {self.ours:,.4g} ({self.figure.value:g}, {100 * self.off:+.0f} %{fitted})"
+        )
 
 
 # The names of a run's figures, and of those that the table has.
@@ -60,11 +62,15 @@ def speeds_of(model: Model, rows: Sequence[Row], protocols: Sequence[str]) -> It
             yield Pair(what, runs[each.load][names[each.figure]], each)
 
 
-def of_speeds(model: Model, found: Sequence[Row], protocols: Sequence[str], within: float) -> Answer:
+def of_speeds(
+    model: Model, found: Sequence[Row], protocols: Sequence[str], within: float
+) -> Answer:
     """All within the tolerance; or all within twice that, which is the direction."""
     pairs = list(speeds_of(model, found, protocols))
     # Two patterns chose a policy by their order; no constant rests on a steady speed.
-    judged = [pair for pair in pairs if pair.figure.use != "fitted" or pair.figure.figure == "steady"]
+    judged = [
+        pair for pair in pairs if pair.figure.use != "fitted" or pair.figure.figure == "steady"
+    ]
     held = sum(abs(pair.off) <= within for pair in judged)
     rough = all(abs(pair.off) <= 2 * within for pair in judged)
     said = f"{held} of {len(judged)} within {100 * within:.0f} %: {'; '.join(map(str, pairs))}."
@@ -205,7 +211,9 @@ def phases_of(model: Model, row: Row) -> Iterator[Pair]:
         if rate in known:
             yield Pair(f"{rate}, GB/s", level["gb_s"], known[rate])
         if (until := f"{rate} until") in known:
-            yield Pair(f"until, GB", level["until_share"] * model.capacity_gib * 2**30 / 1e9, known[until])
+            yield Pair(
+                "until, GB", level["until_share"] * model.capacity_gib * 2**30 / 1e9, known[until]
+            )
     if "whole drive" in known:
         yield Pair("whole drive, GB/s", row["mean_gb_s"], known["whole drive"])
 
@@ -221,7 +229,8 @@ def phases(found: Found) -> Answer:
         mine = [pair for pair in pairs if pair.figure.use != "fitted"]
         judged += len(mine)
         held += sum(
-            abs(pair.off) <= (SLC_AT if pair.what.startswith("until") else SLC_RATE) for pair in mine
+            abs(pair.off) <= (SLC_AT if pair.what.startswith("until") else SLC_RATE)
+            for pair in mine
         )
         said.append(f"{model.name}: {', '.join(map(str, pairs))}")
     ours = f"{held} of {judged} judged figures: {'; '.join(said)}."
@@ -239,10 +248,14 @@ def recovery(found: Found) -> Answer:
     """What a pause gives back."""
     said, fine, rough = [], True, True
     for model in CACHED:
-        (row,) = (each for each in found["slc"] if each["drive"] == model.name and "gb_s_after" in each)
+        (row,) = (
+            each for each in found["slc"] if each["drive"] == model.name and "gb_s_after" in each
+        )
         first = measured(model.name, "P7", "fill", "first rate")
         share = row["gb_s_after"] / first.value
         fine &= share >= 1 - SLC_RATE
         rough &= row["gb_s_after"] > 1.5 * row["gb_s_before"]
-        said.append(f"{model.name} {row['gb_s_before']:.2f} before, {row['gb_s_after']:.2f} after it ({first.value:g})")
+        said.append(
+            f"{model.name} {row['gb_s_before']:.2f} before, {row['gb_s_after']:.2f} after it ({first.value:g})"
+        )
     return Answer(Verdict.of(fine, rough), f"In GB/s: {'; '.join(said)}.")

@@ -237,9 +237,7 @@ def max_times(setting: Setting) -> list[Job]:
 @part("p5520-times", cpu_s=(15, 120))
 def p5520_times(setting: Setting) -> list[Job]:
     """P1 and P3 on the P5520, with times."""
-    return _times(
-        P5520, ("uniform", "Zipf 0.4", "Zipf 0.8", "static 20 %", "static 60 %"), setting
-    )
+    return _times(P5520, ("uniform", "Zipf 0.4", "Zipf 0.8", "static 20 %", "static 60 %"), setting)
 
 
 @part("pe8110-times", cpu_s=(8, 110))
@@ -271,7 +269,9 @@ def pe8110_latency(setting: Setting) -> list[Job]:
 @part("slc", cpu_s=(5, 10))
 def slc(_: Setting) -> list[Job]:
     """P7 on drives with an SLC cache: the fill, and a pause on the way."""
-    fills = [Job(fill, {"drive": each.name, "text": each.text}, f"{each.name}, fill") for each in CACHED]
+    fills = [
+        Job(fill, {"drive": each.name, "text": each.text}, f"{each.name}, fill") for each in CACHED
+    ]
     pauses = [
         Job(
             paused,
