@@ -115,9 +115,10 @@ def latency(
     Returns
     -------
     dict
-        ``read_us`` and ``write_us``, with the host's part (:data:`HOST_US`): by percentile the median of the intervals, as
-        the records take it; None where an interval has fewer requests than the percentile needs (p99.999 takes 20 s).
-        ``outstanding_max``: by thread. ``open``: whether no thread had 64 out, so that the result is that of the records' loop.
+        ``read_us`` and ``write_us``: by percentile the median of the intervals, as the records take it, with the host's
+        part (:data:`HOST_US`); None where an interval has fewer requests than the percentile needs (p99.999 takes
+        20 s). ``outstanding_max``: by thread. ``open``: whether no thread had 64 out, so that the result is that of the
+        records' loop.
     """
     ssd = Ssd.from_text(text)
     slots = pages_of(ssd) * page_bytes(ssd) // BYTES
