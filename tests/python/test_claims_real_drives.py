@@ -354,11 +354,12 @@ def test_the_other_drives() -> None:
 def test_a_quick_run_of_the_command(command: Cli, tmp_path: Any) -> None:
     said = command(
         *("reproduce", "real-drives/max-shares", "real-drives/max-fill", "real-drives/p5520-zipf"),
+        *("real-drives/slc-pause", "real-drives/pe8110-writes"),
         *("--quick", "--jobs", "1", "--store", tmp_path / "store", "--json", "-"),
     )
     found = {each["id"]: each for each in said.json["claims"]}
     assert {id_: each["verdict"] for id_, each in found.items() if id_ != "R3"} == dict.fromkeys(
-        ("R1", "R2", "R4", "R5", "R11"), "reproduced"
+        ("R1", "R2", "R4", "R5", "R11", "R29", "R30"), "reproduced"
     )
     assert said.status == (found["R3"]["verdict"] != "reproduced")
     assert "uniform, 90 % used 1.6" in found["R1"]["ours"]
