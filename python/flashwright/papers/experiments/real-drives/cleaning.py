@@ -82,11 +82,14 @@ def overwritten(
     capacities: float,
     *,
     pages: int | None = None,
+    rows: int | None = None,
     used: float = 1.0,
     depth: int = 512,
     seed: int = 1,
 ) -> dict[str, Any]:
     """A drive filled in order, then overwritten with 4 KiB (P1, and with `used` below 1 P2).
+
+    With `pages` only counts are simulated; with `rows` time passes (see :func:`models.drive_of`).
 
     Returns
     -------
@@ -96,7 +99,7 @@ def overwritten(
         where time passes, else from write amplification. ``mib_s``, ``mib_s_before``, ``mib_s_lowest``: None where no
         time passes.
     """
-    ssd = drive_of(text, pages=pages, used=used)
+    ssd = drive_of(text, pages=pages, rows=rows, used=used)
     window = max(1, pages_of(ssd) * page_bytes(ssd) // BYTES // PER_CAPACITY)
     timed = has_time(ssd)
     run = ssd.precondition("sequential").play(
@@ -184,6 +187,7 @@ def zoned(
     capacities: float,
     *,
     pages: int | None = None,
+    rows: int | None = None,
     seed: int = 1,
 ) -> dict[str, Any]:
     """Zones written side by side on a drive that was filled in order (P3); figures over 60 to 99 % of the run.
@@ -191,7 +195,7 @@ def zoned(
     Sizes are those of the real drive, of `capacity_gib`, and are scaled with the model's. A write of 512 KiB takes a
     page at least.
     """
-    ssd = drive_of(text, pages=pages)
+    ssd = drive_of(text, pages=pages, rows=rows)
     per_gib = pages_of(ssd) / capacity_gib
     piece = max(1, round(PIECE_GIB * per_gib))
     zone = round(zone_gib * per_gib / piece) * piece

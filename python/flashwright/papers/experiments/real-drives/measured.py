@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal, get_args
 
-Use = Literal["fitted", "judged", "to fit", "to judge"]
+Use = Literal["fitted", "judged", "not judged"]
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,8 @@ class Figure:
         The standard deviation within the run, where the source has one.
     source : str
         ``IQ``: records of SSD-iq. ``TP``: reviews.
-    use : {"fitted", "judged", "to fit", "to judge"}
-        Whether a constant or a choice of ours rests on it, or a claim; *to*: once the models have times.
+    use : {"fitted", "judged", "not judged"}
+        Whether a constant or a choice of ours rests on it, or a claim, or neither.
     """
 
     drive: str

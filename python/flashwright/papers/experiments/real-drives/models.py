@@ -1,7 +1,7 @@
 """The drives that are compared: where each is described, and what its description does not hold.
 
-A description is a drive file of Flashwright in the folder ``drives``. To give a drive dies and times, change that file
-alone: the protocols find out whether time passes.
+A description is a drive file of Flashwright in the folder ``drives``. Protocols play it as it is, with times, or as a
+drive that only counts, which is faster and has the same write amplification.
 """
 
 from __future__ import annotations
@@ -66,29 +66,92 @@ PE8110 = Model(
 MODELS = (MAX, P5520, PE8110)
 
 
-def drive_of(text: str, *, pages: int | None = None, used: float = 1.0) -> Ssd:
-    """A drive at another scale, or with a part of its addresses in use.
+@dataclass(frozen=True)
+class Cached(Model):
+    """A drive with an SLC cache.
+
+    Attributes
+    ----------
+    past_cache : float
+        A share of the drive that is more than its cache takes.
+    """
+
+    past_cache: float
+
+
+def _cached(name: str, file: str, past_cache: float) -> Cached:
+    return Cached(name, file, capacity_gib=1000.2e9 / 2**30, floor=None, past_cache=past_cache)
+
+
+FX900 = _cached("HP FX900 1 TB", "hp-fx900.toml", 0.4)
+PRO980 = _cached("Samsung 980 Pro 1 TB", "samsung-980-pro.toml", 0.3)
+P1 = _cached("Crucial P1 1 TB", "crucial-p1.toml", 0.2)
+CACHED = (FX900, PRO980, P1)
+
+
+def drive_of(
+    text: str, *, pages: int | None = None, rows: int | None = None, used: float = 1.0
+) -> Ssd:
+    """A drive without times, or at another scale, or with a part of its addresses in use.
+
+    The number of superblocks stays, and the share of them that the host may fill.
 
     Parameters
     ----------
     text : str
         Its description.
     pages : int, optional
-        Pages of a superblock, in place of those of the description; the number of superblocks stays. For counting
-        models alone: a drive with dies keeps its blocks.
+        Mapping units of a superblock. Only counts are simulated then: a superblock is a block of so many pages.
+    rows : int, optional
+        Rows of a superblock, in place of those of the description: one program on each die. The erase time keeps its
+        share of the die's.
     used : float, optional
         Share of the addresses in use, from the start. The others are never written, which leaves the same drive with
         fewer addresses.
     """
     ssd = Ssd.from_text(text)
-    geometry = ssd.config["geometry"]
-    scale = 1.0 if pages is None else pages / int(geometry["pages-per-block"])
-    logical = round(pages_of(ssd) * used * scale)
-    page = page_bytes(ssd)
-    changes: dict[str, object] = {"capacity.logical": f"{logical * page} B"}
+    units = units_of_superblock(ssd)
+    superblocks = pages_of(ssd) / units * used
+    changes: dict[str, object] = {}
     if pages is not None:
-        changes["geometry.pages-per-block"] = pages
+        ssd, units = _counting(ssd, pages), pages
+    elif rows is not None:
+        geometry, erase = ssd.config["geometry"], ssd.config["timing"]["erase"]
+        before, after = int(geometry["pages-per-block"]), rows * int(geometry["bits-per-cell"])
+        units = units * after // before
+        changes = {
+            "geometry.pages-per-block": after,
+            "timing.erase": f"{_core.time_read(erase) * after // before} ns",
+        }
+    changes["capacity.logical"] = f"{round(superblocks * units) * page_bytes(ssd)} B"
     return ssd.with_(changes)
+
+
+def _counting(ssd: Ssd, pages: int) -> Ssd:
+    """One plane whose blocks stand for the superblocks of a drive, cleaned and filled as those are."""
+    config = ssd.config
+    return Ssd.from_text("").with_(
+        {
+            "geometry.channels": 1,
+            "geometry.dies-per-channel": 1,
+            "geometry.planes-per-die": 1,
+            "geometry.blocks-per-plane": config["geometry"]["blocks-per-plane"],
+            "geometry.pages-per-block": pages,
+            "geometry.page-size": f"{page_bytes(ssd)} B",
+            "timing.model": "none",
+            "gc.victim": config["gc"]["victim"],
+            "gc.free-blocks-min": config["gc"]["free-blocks-min"],
+            "placement.policy": config["placement"]["policy"],
+        }
+    )
+
+
+def units_of_superblock(ssd: Ssd) -> int:
+    """Mapping units of a superblock that spans the drive, or of a block of a drive with one plane."""
+    geometry = ssd.config["geometry"]
+    planes = geometry["channels"] * geometry["dies-per-channel"] * geometry["planes-per-die"]
+    page = _core.size_read(geometry["page-size"])
+    return int(planes * geometry["pages-per-block"] * page // page_bytes(ssd))
 
 
 def pages_of(ssd: Ssd) -> int:
