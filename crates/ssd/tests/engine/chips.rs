@@ -511,3 +511,35 @@ fn a_power_limit_keeps_dies_waiting() {
     assert_eq!(with("energy.limit-mw=2000.0"), [400.0]);
     assert_eq!(with("energy.limit-mw=1900.0"), [600.0]);
 }
+
+/// Pages that RAM collects for a unit are no work of a die: the drive is idle, and cleans in the background.
+#[test]
+fn a_drive_with_a_unit_half_full_is_idle() {
+    use flashwright_block::{Nanos, Request, RequestKind};
+    use flashwright_ftl::Cause;
+    use flashwright_ssd::Ssd;
+    let config = chip(&[
+        "geometry.superblock=drive",
+        "geometry.blocks-per-plane=40",
+        "geometry.bits-per-cell=3",
+        "chips.programming=one-shot",
+        "chips.write-ram=1 MiB",
+        "gc.schedule=background",
+        "gc.background.start-blocks=12",
+        "gc.background.stop-blocks=13",
+        "capacity.utilization=0.6",
+    ]);
+    let cleaned = |schedule: &str| {
+        let config = config.with_settings(&[format!("gc.schedule={schedule}")]).unwrap();
+        let mut ssd = Ssd::new(&config, Seed(3), true).unwrap();
+        let (mut rng, logical) = (rng(3), ssd.logical_pages());
+        for at in 0..2_000 {
+            let write = pages(&ssd, RequestKind::Write, draw(&mut rng, logical), 1);
+            perform(&mut ssd, Request { arrival: Nanos(at * 20_000_000), ..write }).unwrap();
+        }
+        assert_eq!(ssd.audit(), []);
+        ssd.flash().counters().get(OpKind::Program, Cause::Gc)
+    };
+    let (background, foreground) = (cleaned("background"), cleaned("foreground"));
+    assert!(background > foreground + foreground / 4, "{background} and {foreground}");
+}

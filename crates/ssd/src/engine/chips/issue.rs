@@ -248,7 +248,15 @@ impl Chips {
         }
         if id == NONE {
             let first = place.unit_first;
-            id = self.add(Command { kind: Kind::Program, group, die: place.die, first, ..Command::NOTHING });
+            // It is work for its die only once the unit is full.
+            id = self.commands.add(Command {
+                kind: Kind::Program,
+                group,
+                die: place.die,
+                first,
+                unmet: 1,
+                ..Command::NOTHING
+            });
             self.in_ram[place.unit_first as usize / 64] |= 1 << (place.unit_first % 64);
             if place.row == 0
                 && let Some(errors) = &mut self.errors
@@ -264,6 +272,7 @@ impl Chips {
         }
         if place.in_unit + 1 == place.unit {
             self.collecting[place.block as usize] = NONE;
+            self.dies[place.die as usize].issued += 1;
             let Command { group, host_pages, .. } = self.commands[id];
             let Place { block, die, die_in_block, row, page_of_cell, .. } = place;
             let (first, pages) = (place.unit_first, place.unit);

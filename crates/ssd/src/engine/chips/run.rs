@@ -21,8 +21,7 @@ impl Chips {
     /// A unit was erased before it was full: its pages leave the RAM.
     #[cold]
     fn drop_command(&mut self, id: u32, now: u64) {
-        let Command { host_pages, die, .. } = self.commands[id];
-        self.dies[die as usize].issued -= 1;
+        let host_pages = self.commands[id].host_pages;
         self.commands.remove(id);
         self.free_ram(host_pages, now);
     }
