@@ -10,7 +10,7 @@ from typing import Any
 
 from rich.console import Console, RenderableType
 
-from flashwright.cli.render import units
+from flashwright.cli.render import flash, units
 from flashwright.cli.render.fit import TEXT_MAX, Column, Grid, Table, wrap
 from flashwright.run.results import RunResult
 
@@ -270,11 +270,11 @@ def _figures(result: RunResult) -> RenderableType:
     if j["buffer"]["writes"] is not None:
         rows.append(("buffer", _buffer(j["buffer"])))
     if j["chips"] is not None:
-        rows.append(("chips", _chips(j["chips"])))
+        rows.append(("chips", flash.chips(j["chips"])))
     if (errors := j["errors"]) is not None:
-        rows.append(("bit errors", _errors(errors)))
+        rows.append(("bit errors", flash.errors(errors)))
     if (energy := j["energy"]) is not None:
-        rows.append(("energy", _energy(energy)))
+        rows.append(("energy", flash.energy(energy)))
     worn = j["wear"]["blocks_worn_out"]
     erases = f"{units.count(wear['min'])} to {units.count(wear['max'])}"
     spread = f"mean {units.number(wear['mean'], 2)}, stdev {units.number(wear['stdev'], 2)}"
@@ -303,52 +303,6 @@ def _controller(figures: Mapping[str, Any]) -> str:
     if figures["turnarounds"]:
         parts.append(f"{units.count(figures['turnarounds'])} turns between reading and writing")
     return "; ".join(parts) or "no buffer was used"
-
-
-def _chips(figures: Mapping[str, Any]) -> str:
-    """What the dies did; commands that were not used are left out."""
-    parts = [
-        f"{units.count(figures['array_reads'])} reads, {units.count(figures['array_programs'])} programs, "
-        f"{units.count(figures['array_erases'])} erases of arrays"
-    ]
-    for key, what in (
-        ("parity_programs", "programs of parity"),
-        ("copybacks", "copybacks"),
-        ("programs_suspended", "suspensions of programs"),
-        ("erases_suspended", "suspensions of erases"),
-        ("cached_programs", "cached programs"),
-        ("cached_reads", "cached reads"),
-        ("ram_reads", "reads from RAM"),
-        ("power_waits", "waits for power"),
-        ("rebuilding_reads", "reads to rebuild from parity"),
-    ):
-        if figures[key]:
-            parts.append(f"{units.count(figures[key])} {what}")
-    return "; ".join(parts)
-
-
-def _errors(errors: Mapping[str, Any]) -> str:
-    parts = [
-        f"{units.count(errors['reads_retried'])} of {units.count(errors['reads'])} reads retried, "
-        f"{units.count(errors['retries'])} retries"
-    ]
-    for key, what in (
-        ("reads_soft", "decoded softly"),
-        ("reads_uncorrectable", "not corrected"),
-        ("blocks_rewritten", "blocks written again"),
-    ):
-        if errors[key]:
-            parts.append(f"{units.count(errors[key])} {what}")
-    return "; ".join(parts)
-
-
-def _energy(energy: Mapping[str, Any]) -> str:
-    parts = [f"{units.number(energy['total_j'])} J"]
-    if energy["mean_w"] is not None:
-        parts.append(f"{units.number(energy['mean_w'])} W on average")
-    if energy["mj_per_mb"] is not None:
-        parts.append(f"{units.number(energy['mj_per_mb'])} mJ for each MB of the host")
-    return ", ".join(parts)
 
 
 def _cleaning(figures: Mapping[str, Any]) -> str:
@@ -390,11 +344,11 @@ def _buffer(figures: Mapping[str, Any]) -> str:
 
 
 def _operations(result: RunResult) -> RenderableType:
-    flash: Mapping[str, Any] = result.json["flash"]
+    counts: Mapping[str, Any] = result.json["flash"]
     used = [
         cause
         for cause in _CAUSES
-        if any(flash[kind][cause] for kind in ("reads", "programs", "erases"))
+        if any(counts[kind][cause] for kind in ("reads", "programs", "erases"))
     ]
     kept = {"host": 90, "gc": 80, "merge": 70}
     table = plain_table(
@@ -403,10 +357,10 @@ def _operations(result: RunResult) -> RenderableType:
         Column("total", 100),
     )
     for kind in ("reads", "programs", "erases"):
-        table.add_row(kind, *(units.count(flash[kind][cause]) for cause in [*used, "total"]))
-    if flash["oob_reads"]["total"]:
+        table.add_row(kind, *(units.count(counts[kind][cause]) for cause in [*used, "total"]))
+    if counts["oob_reads"]["total"]:
         table.add_row(
-            "spare reads", *(units.count(flash["oob_reads"][cause]) for cause in [*used, "total"])
+            "spare reads", *(units.count(counts["oob_reads"][cause]) for cause in [*used, "total"])
         )
     return table
 
