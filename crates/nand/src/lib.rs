@@ -19,9 +19,7 @@ mod memory;
 mod nand;
 
 pub use divide::Divisor;
-pub use errors::{
-    ErrorCounts, ErrorLayout, ErrorLaw, ErrorProblem, ErrorSettings, Errors, RateSettings, ReadOutcome,
-};
+pub use errors::{ErrorCounts, ErrorLaw, ErrorLayout, ErrorProblem, ErrorSettings, Errors, RateSettings, ReadOutcome};
 pub use geometry::{Geometry, ProgramOrder};
 pub use ids::{BlockId, DieId, Lpn, PlaneId, Ppn};
 pub use memory::{prefetch, table};
