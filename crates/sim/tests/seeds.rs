@@ -33,6 +33,7 @@ use Shown::{By, In};
 const STREAMS: &[(&str, Shown)] = &[
     ("controller noise", By(ends_of_reads)),
     ("disk data", In("crates/disk/tests/files.rs", "data_depends_on_the_seed_alone")),
+    ("errors", By(|seed| budgets(&["errors.law=power-law", "geometry.bits-per-cell=3"], seed))),
     ("faults", By(requests_hit)),
     ("filebench", By(|seed| program(Filebench::new(Profile::Varmail, mail(true), seed), Seed(1)))),
     ("filebench.sizes", By(|seed| format!("{:?}", bytes_prepared(seed)))),
@@ -47,7 +48,7 @@ const STREAMS: &[(&str, Shown)] = &[
     ("precondition", By(preconditioned)),
     ("ram.manager", In("tests/python/test_policies_in_python.py", "test_a_buffer_policy_draws_by_the_seed")),
     ("wear.factory-bad", By(|seed| worked(&["wear.factory-bad=0.05"], seed))),
-    ("wear.pe-cycles", By(budgets)),
+    ("wear.pe-cycles", By(|seed| budgets(&["wear.pe-cycles-max=1000", "wear.pe-cycles-spread=0.2"], seed))),
     ("wear.policy.{plane}", By(|seed| worked(&["wear.policy=random", "wear.random.every=5"], seed))),
     ("workload.address", By(|seed| list("uniform:write=1", seed, |request| request.first_sector))),
     ("workload.arrival", By(|seed| list("sequential:write=1,rate=1000", seed, |request| request.arrival))),
@@ -151,8 +152,8 @@ fn worked(settings: &[&str], seed: Seed) -> String {
     state(&ssd)
 }
 
-fn budgets(seed: Seed) -> String {
-    let ssd = Ssd::new(&config(&["wear.pe-cycles-max=1000", "wear.pe-cycles-spread=0.2"]), seed, false).unwrap();
+fn budgets(settings: &[&str], seed: Seed) -> String {
+    let ssd = Ssd::new(&config(settings), seed, false).unwrap();
     let nand = ssd.flash().nand();
     format!(
         "{:?}",

@@ -83,6 +83,12 @@ fn unit_of(section: &str, name: &str) -> Option<&'static str> {
         "ns"
     } else if name.ends_with("_s") {
         "s"
+    } else if name.ends_with("_j") {
+        "J"
+    } else if name == "mean_w" {
+        "W"
+    } else if name == "mj_per_mb" {
+        "mJ/MB"
     } else if RATIOS.contains(&name)
         || name.starts_with("write_amplification")
         || name.ends_with("_ratio")
