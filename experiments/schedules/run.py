@@ -86,7 +86,7 @@ def drives(quick: bool) -> list[Drive]:
         superblocks = superblocks.with_({**smaller, "capacity.logical": f"{13759020 // 12} KiB"})
     steps = {f"gc.{name}.steps": rows for name in ("background", "preemptive", "throttled")}
     wide = {name: {**marks, **steps} for name, marks in MARKS.items()}
-    # Here the dies are never idle at once, so `background` cleans at its hard mark too; the others hover above three.
+    # Here the dies are seldom idle at once, so `background` cleans at its hard mark too; the others hover above three.
     wide["foreground"] |= {"gc.free-blocks-min": 3}
     wide["background"] |= {"gc.free-blocks-min": 3}
     if quick:

@@ -33,7 +33,8 @@ use Shown::{By, In};
 const STREAMS: &[(&str, Shown)] = &[
     ("controller noise", By(ends_of_reads)),
     ("disk data", In("crates/disk/tests/files.rs", "data_depends_on_the_seed_alone")),
-    ("errors", By(|seed| budgets(&["errors.law=power-law", "geometry.bits-per-cell=3"], seed))),
+    ("errors", By(retries)),
+    ("errors of blocks", By(|seed| budgets(&["errors.law=power-law", "geometry.bits-per-cell=3"], seed))),
     ("faults", By(requests_hit)),
     ("filebench", By(|seed| program(Filebench::new(Profile::Varmail, mail(true), seed), Seed(1)))),
     ("filebench.sizes", By(|seed| format!("{:?}", bytes_prepared(seed)))),
@@ -159,6 +160,31 @@ fn budgets(settings: &[&str], seed: Seed) -> String {
         "{:?}",
         (0..ssd.flash().geometry().blocks()).map(|block| nand.cycles_left(BlockId(block))).collect::<Vec<_>>()
     )
+}
+
+/// What reads of aged data meet on blocks that are all alike.
+fn retries(seed: Seed) -> String {
+    let settings = [
+        "errors.law=power-law",
+        "errors.block-sigma=0.0",
+        "timing.model=parallel",
+        "errors.pe-cycles-at-start=1500",
+        "errors.age-at-start=30 d",
+        "geometry.bits-per-cell=3",
+        "geometry.blocks-per-plane=16",
+        "capacity.utilization=0.5",
+    ];
+    let mut ssd = Ssd::new(&config(&settings), seed, false).unwrap();
+    let mut preconditioning = Preconditioning::new(Precondition::Sequential, ssd.logical_pages(), Seed(1));
+    while !preconditioning.step(&mut ssd, 1 << 20).unwrap() {}
+    ssd.reset_figures();
+    let mut completion = Completion::default();
+    for page in 0..2_000 {
+        let first_sector = page % u64::from(ssd.logical_pages()) * ssd.sectors_per_page();
+        let read = Request { first_sector, sectors: 1, ..Request::default() };
+        ssd.execute(read, &mut completion).unwrap();
+    }
+    format!("{:?}", ssd.error_counts())
 }
 
 fn preconditioned(seed: Seed) -> String {
