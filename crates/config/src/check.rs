@@ -228,7 +228,7 @@ impl Config {
     }
 
     /// The bytes that have an entry of their own in the map.
-    fn mapped_page(&self) -> Bytes {
+    pub(crate) fn mapped_page(&self) -> Bytes {
         Bytes(self.geometry.page_size.0 / u64::from(self.geometry.units_per_page().max(1)))
     }
 

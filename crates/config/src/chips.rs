@@ -322,7 +322,7 @@ impl Config {
              mapping units",
         );
         let unit = u64::from(layout.per_page) * u64::from(layout.planes) * u64::from(layout.bits_together);
-        let unit_bytes = unit.saturating_mul(if g.mapping_unit.0 == 0 { g.page_size.0 } else { g.mapping_unit.0 });
+        let unit_bytes = unit.saturating_mul(self.mapped_page().0);
         problems.unless(
             unit <= 1 || chips.write_ram.0 >= 2 * unit_bytes,
             "chips.write-ram",

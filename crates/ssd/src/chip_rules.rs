@@ -28,14 +28,12 @@ pub(crate) fn problems(config: &DriveConfig, streams: u32) -> Vec<SettingError> 
     }
     let scheme = config.ftl.scheme;
     if !scheme.asks_policies() {
-        let takers: Vec<&str> =
-            SchemeName::ALL.iter().filter(|scheme| scheme.asks_policies()).map(|scheme| scheme.listed().name).collect();
         refuse(
             "ftl.scheme",
             format!(
                 "found {:?}, expected {} where one command programs {unit} mapping units: it fills blocks page by page",
                 scheme.listed().name,
-                takers.join(" or ")
+                SchemeName::those(SchemeName::asks_policies).join(" or ")
             ),
         );
     }

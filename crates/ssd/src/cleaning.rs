@@ -67,14 +67,12 @@ impl AheadOfNeed {
         let found = |what: String| SettingError { key: "gc.schedule".to_owned(), what };
         let mut problems = Vec::new();
         if schedule.asked() && !config.ftl.scheme.cleans_in_steps() {
-            let takers = SchemeName::ALL.iter().filter(|scheme| scheme.cleans_in_steps());
-            let names: Vec<&str> = takers.map(|scheme| scheme.listed().name).collect();
             problems.push(found(format!(
                 "found {:?}, but ftl.scheme = {:?} merges whole blocks and takes only \"foreground\"; cleaning in steps works \
                  with {}",
                 schedule.listed().name,
                 config.ftl.scheme.listed().name,
-                names.join(", ")
+                SchemeName::those(SchemeName::cleans_in_steps).join(", ")
             )));
         }
         if schedule.needs_time() && config.timing.model == TimingModel::None {

@@ -87,8 +87,7 @@ impl Policies {
         let (victim, placement) = (self.ftl.victim.as_deref(), self.ftl.placement.as_deref());
         let given = [victim.map(|maker| ("victim", maker.name())), placement.map(|maker| ("placement", maker.name()))];
         let refused = given.into_iter().flatten().filter(|_| !scheme.asks_policies());
-        let takers: Vec<&str> =
-            SchemeName::ALL.iter().filter(|scheme| scheme.asks_policies()).map(|scheme| scheme.listed().name).collect();
+        let takers = SchemeName::those(SchemeName::asks_policies);
         refused
             .map(|(kind, name)| SettingError {
                 key: "ftl.scheme".to_owned(),
@@ -247,27 +246,23 @@ impl Ssd {
             });
         }
         if let Some(policy) = config.wear.policy.filter(|_| !config.ftl.scheme.levels_wear()) {
-            let takes_one = SchemeName::ALL.iter().filter(|scheme| scheme.levels_wear());
-            let names: Vec<&str> = takes_one.map(|scheme| scheme.listed().name).collect();
             problems.push(SettingError {
                 key: "wear.policy".to_owned(),
                 what: format!(
                     "found {:?}, but ftl.scheme = {:?} takes only \"none\"; a wear policy works with {}",
                     policy.listed().name,
                     config.ftl.scheme.listed().name,
-                    names.join(", ")
+                    SchemeName::those(SchemeName::levels_wear).join(", ")
                 ),
             });
         }
         if config.slc.cache != SlcCacheKind::None && !config.ftl.scheme.caches_in_slc() {
-            let takers = SchemeName::ALL.iter().filter(|scheme| scheme.caches_in_slc());
-            let names: Vec<&str> = takers.map(|scheme| scheme.listed().name).collect();
             problems.push(SettingError {
                 key: "slc.cache".to_owned(),
                 what: format!(
                     "found a cache, but ftl.scheme = {:?} takes only \"none\"; an SLC cache works with {}",
                     config.ftl.scheme.listed().name,
-                    names.join(", ")
+                    SchemeName::those(SchemeName::caches_in_slc).join(", ")
                 ),
             });
         }

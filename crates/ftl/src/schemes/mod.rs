@@ -213,6 +213,12 @@ macro_rules! schemes {
             /// All of them, in the order of the list.
             pub const ALL: &[SchemeName] = &[$(SchemeName::$name),+];
 
+            /// The names of those that `can`, for messages.
+            #[must_use]
+            pub fn those(can: impl Fn(Self) -> bool) -> Vec<&'static str> {
+                Self::ALL.iter().filter(|scheme| can(**scheme)).map(|scheme| scheme.listed().name).collect()
+            }
+
             /// The catalogue entry.
             #[must_use]
             pub fn listed(self) -> Listed {

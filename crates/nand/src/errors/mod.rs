@@ -205,8 +205,11 @@ impl Errors {
     /// and reads. Judged with all bits of the cells in use. Ask after an erase, and retire it.
     #[must_use]
     pub fn worn_out(&self, block: BlockId) -> bool {
-        let worn = self.rates.worn(self.cycles(self.blocks[block.index()]));
-        worn.overlap * self.variation.of(block.0) * self.worst_page > self.rate_max
+        self.is_worn(block, self.cycles(self.blocks[block.index()]))
+    }
+
+    fn is_worn(&self, block: BlockId, cycles: u32) -> bool {
+        self.rates.worn(cycles).overlap * self.variation.of(block.0) * self.worst_page > self.rate_max
     }
 
     /// How many erases a block survives, from where it stands: one less than the number after which it is worn out, see
@@ -214,8 +217,7 @@ impl Errors {
     #[must_use]
     pub fn erases_left(&self, block: BlockId) -> u32 {
         let now = self.cycles(self.blocks[block.index()]);
-        let factor = self.variation.of(block.0) * self.worst_page;
-        let is_worn = |erases: u32| self.rates.worn(now.saturating_add(erases)).overlap * factor > self.rate_max;
+        let is_worn = |erases: u32| self.is_worn(block, now.saturating_add(erases));
         let (mut good, mut worn) = (0, 1);
         while !is_worn(worn) {
             if worn >= COUNT {

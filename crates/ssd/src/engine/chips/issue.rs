@@ -119,6 +119,16 @@ impl Chips {
         self.in_ram[first as usize / 64] >> (first % 64) & 1 == 1
     }
 
+    #[inline(always)]
+    fn begins_pending(&mut self, first: u32) {
+        self.in_ram[first as usize / 64] |= 1 << (first % 64);
+    }
+
+    #[inline(always)]
+    pub(super) fn ends_pending(&mut self, first: u32) {
+        self.in_ram[first as usize / 64] &= !(1 << (first % 64));
+    }
+
     #[allow(clippy::too_many_arguments)] // one caller
     fn read(
         &mut self,
@@ -193,9 +203,7 @@ impl Chips {
             let reads_in = self.place_index(place.block, die_in_block);
             let id =
                 self.add(Command { kind: Kind::Read, group, die, sequence, array, data, slot, ..Command::NOTHING });
-            let state = &mut self.in_block[reads_in as usize];
-            state.reads += 1;
-            (self.commands[id].reads_in, self.commands[id].generation) = (reads_in, state.generation);
+            self.reads_in(id, reads_in);
             self.commands.after_end(failed, id);
             self.figures.rebuilding_reads += 1;
             self.figures.array_reads += 1;
@@ -206,10 +214,7 @@ impl Chips {
 
     /// A command reads a page: it waits for an erase of the block that was issued before, and for the page's program.
     fn waits_to_read(&mut self, id: u32, reads_in: u32, unit_first: u32) {
-        let state = &mut self.in_block[reads_in as usize];
-        state.reads += 1;
-        let InBlock { erase, program, generation, .. } = *state;
-        (self.commands[id].reads_in, self.commands[id].generation) = (reads_in, generation);
+        let InBlock { erase, program, .. } = self.reads_in(id, reads_in);
         self.commands.after_end(erase, id);
         if !self.is_pending(unit_first) {
             return;
@@ -225,6 +230,15 @@ impl Chips {
             let is_before = before != NONE && self.commands[before].sequence < sequence;
             earlier = if is_before { before } else { NONE };
         }
+    }
+
+    /// A command counts among the reads of a block on a die, until it starts; answers what is under way there.
+    #[inline(always)]
+    fn reads_in(&mut self, id: u32, reads_in: u32) -> InBlock {
+        let state = &mut self.in_block[reads_in as usize];
+        state.reads += 1;
+        (self.commands[id].reads_in, self.commands[id].generation) = (reads_in, state.generation);
+        *state
     }
 
     /// Programs a page, or adds it to those that its unit collects. Answers the command that puts it on flash, if others may have
@@ -257,7 +271,7 @@ impl Chips {
                 unmet: 1,
                 ..Command::NOTHING
             });
-            self.in_ram[place.unit_first as usize / 64] |= 1 << (place.unit_first % 64);
+            self.begins_pending(first);
             if place.row == 0
                 && let Some(errors) = &mut self.errors
             {
@@ -371,12 +385,12 @@ impl Chips {
         }
         let first = geometry.first_page(BlockId(place.block));
         for page in (first.0..first.0 + geometry.pages_per_block()).step_by(place.unit as usize) {
-            self.in_ram[page as usize / 64] &= !(1 << (page % 64));
+            self.ends_pending(page);
         }
         let mut last = NONE;
         for die_in_block in 0..self.places.dies_of_block() {
             let at = self.place_index(place.block, die_in_block);
-            let die = self.places.die_of_block(die_in_block, first, geometry);
+            let die = self.places.die(die_in_block, first, geometry);
             let sequence = self.next_sequence();
             let array = self.times.erase;
             let id = self.add(Command {
@@ -417,8 +431,7 @@ impl Chips {
             return;
         }
         self.commands[id].is_dropped = true;
-        let first = self.commands[id].first;
-        self.in_ram[first as usize / 64] &= !(1 << (first % 64));
+        self.ends_pending(self.commands[id].first);
         self.issued(id, now);
     }
 }

@@ -236,7 +236,7 @@ impl Chips {
         self.events.push(Event::completed(end + self.latency, sequence, slot));
     }
 
-    /// Whether nothing is queued or in progress on a die of the layout at `at`, which must not lie before the last completion.
+    /// Whether nothing is queued or in progress on a die of the layout.
     #[must_use]
     pub fn is_idle(&self, die: usize) -> bool {
         let mut dies = if self.places.dies_of_block() > 1 { self.dies.iter() } else { self.dies[die..=die].iter() };

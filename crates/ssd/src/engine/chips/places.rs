@@ -146,13 +146,9 @@ impl Places {
         group.filter(move |other| *other != mine).map(move |other| (places.chip(other), other))
     }
 
-    /// The die of the chips that is number `die_in_block` of a block.
-    pub fn die_of_block(&self, die_in_block: u32, first: Ppn, geometry: &Geometry) -> u32 {
-        self.die(die_in_block, first, geometry)
-    }
-
+    /// The die of the chips that is number `die_in_block` of the block of `ppn`.
     #[inline(always)]
-    fn die(&self, die_in_block: u32, ppn: Ppn, geometry: &Geometry) -> u32 {
+    pub fn die(&self, die_in_block: u32, ppn: Ppn, geometry: &Geometry) -> u32 {
         if self.layout.dies == 1 { geometry.die_of(ppn).0 } else { self.chip(die_in_block) }
     }
 

@@ -395,7 +395,7 @@ impl Chips {
             }
             // A block that was erased since may collect another unit there.
             if is_last && first != NONE && state.generation == place_generation {
-                self.in_ram[first as usize / 64] &= !(1 << (first % 64));
+                self.ends_pending(first);
             }
         }
         if kind == Kind::Erase {

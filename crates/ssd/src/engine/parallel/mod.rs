@@ -122,11 +122,7 @@ impl<W: Observer> Parallel<W> {
                 sets: NONE,
                 left: op.copies.max(1),
                 // Only an observer looks at more.
-                what: if self.observer.listens() {
-                    What::new(kind, OpClass::of(op), 0, op.ppn)
-                } else {
-                    What::only(kind)
-                },
+                what: if self.observer.listens() { What::new(kind, OpClass::of(op), op.ppn) } else { What::only(kind) },
             };
             if !self.cells.none() {
                 (queued.waits_for, queued.sets) = self.cells.of(at, ops, geometry);
@@ -331,7 +327,7 @@ impl<W: Observer> Parallel<W> {
         if self.observer.listens() {
             let (copy, kind, start) = match entry.what.kind() {
                 COPY => (entry.left, OpKind::Program, self.told[die]),
-                kind => (entry.what.copy(), KINDS[usize::from(kind)], self.dies[die].started),
+                kind => (0, KINDS[usize::from(kind)], self.dies[die].started),
             };
             let sequence = self.slots[entry.slot as usize].sequence;
             self.observer.ended(entry.ended(sequence, copy, kind, die, start, end));

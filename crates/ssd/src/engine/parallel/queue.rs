@@ -32,11 +32,11 @@ pub(super) struct Queued {
 /// ```text
 ///   bits   0..8   OpKind or COPY
 ///          8..16  class
-///         16..32  0, or which copy of a run it is part of, from 1, where runs are written out
+///         16..32  0
 ///         32..64  the page: of an erase the first of its block, of a run the first it programs
 /// ```
 ///
-/// All but the kind are 0 where neither an order nor an observer looks at them.
+/// All but the kind are 0 where no observer looks at them.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct What(u64);
 
@@ -47,8 +47,8 @@ impl What {
     }
 
     #[inline(always)]
-    pub fn new(kind: u8, class: OpClass, copy: u16, ppn: Ppn) -> Self {
-        Self(u64::from(kind) | (class as u64) << 8 | u64::from(copy) << 16 | u64::from(ppn.0) << 32)
+    pub fn new(kind: u8, class: OpClass, ppn: Ppn) -> Self {
+        Self(u64::from(kind) | (class as u64) << 8 | u64::from(ppn.0) << 32)
     }
 
     /// [`OpKind`] or [`COPY`], as a number.
@@ -59,10 +59,6 @@ impl What {
 
     pub fn class(self) -> OpClass {
         OpClass::ALL[usize::from((self.0 >> 8) as u8)]
-    }
-
-    pub fn copy(self) -> u32 {
-        u32::from((self.0 >> 16) as u16)
     }
 
     pub fn ppn(self) -> u32 {
@@ -77,7 +73,7 @@ impl Queued {
     /// What an observer hears of it, or of one part of a copy: the `kind` part of copy `copy`, if that is not 0. `first`
     /// is the sequence number of its request.
     pub fn ended(&self, first: u64, copy: u32, kind: OpKind, die: usize, start: u64, end: u64) -> EndedOp {
-        // The pages of a run follow each other; where it is written out, each entry has its own.
+        // The pages of a run follow each other.
         let ppn = self.what.ppn() + if self.what.kind() == COPY { copy - 1 } else { 0 };
         EndedOp {
             request: u64::from(self.slot),
@@ -108,7 +104,7 @@ pub(super) struct Die {
     pub busy: u64,
     /// The cell that the current entry waits for, or [`NONE`].
     pub blocked_on: u32,
-    /// What waits, under an order that does not reorder.
+    /// What waits, in order of issue.
     pub queue: VecDeque<Queued>,
 }
 
