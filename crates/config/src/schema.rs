@@ -8,6 +8,7 @@ use crate::controller::ControllerConfig;
 use crate::energy::EnergyConfig;
 use crate::values::{QueueDepth, Rate};
 use flashwright_block::{Bytes, Nanos};
+use flashwright_ftl::durable::RecoverySettings;
 use flashwright_ftl::{FtlSettings, GcSettings, PlacementConfig, SlcSettings, VictimChoice, WearSettings};
 use flashwright_host::StackSettings;
 use flashwright_nand::{ErrorSettings, ProgramOrder};
@@ -47,6 +48,8 @@ pub struct Config {
     pub wear: WearSettings,
     /// Raw bit errors of the cells.
     pub errors: ErrorSettings,
+    /// What a loss of power leaves, and how the drive is mounted again.
+    pub recovery: RecoverySettings,
     /// The host's side: queue and schedulers.
     pub host: HostConfig,
     /// The controller between the drive's interface and its flash.

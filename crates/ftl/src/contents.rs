@@ -1,7 +1,9 @@
 //! The simulated content of pages: nothing, a stamp, or bytes, in RAM and on flash alike.
 
+use crate::durable::{Programmed, Tracker};
 use crate::page_data::PageData;
 use crate::stamps::Stamps;
+use crate::{Cause, PageBytes};
 use flashwright_nand::{BlockId, Geometry, Lpn, Ppn};
 use serde::{Deserialize, Serialize};
 
@@ -32,6 +34,18 @@ impl From<bool> for Keeps {
 pub(crate) struct Contents {
     pub stamps: Stamps,
     pub data: Option<PageData>,
+    /// What changes on the chips, if power may be cut.
+    pub tracker: Option<Tracker>,
+}
+
+/// What the tracker wants to know of a program beside its content.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Logged {
+    /// Entries in the log.
+    pub mark: u32,
+    pub cause: Cause,
+    pub stream: u8,
+    pub is_slc: bool,
 }
 
 impl Contents {
@@ -41,7 +55,7 @@ impl Contents {
             return None;
         }
         let stamps = Stamps::new(logical_pages, geometry.pages());
-        Some(Box::new(Self { stamps, data: (keeps == Keeps::Bytes).then(|| PageData::new(geometry)) }))
+        Some(Box::new(Self { stamps, data: (keeps == Keeps::Bytes).then(|| PageData::new(geometry)), tracker: None }))
     }
 
     pub fn ram_takes(&mut self, lpn: Lpn) {
@@ -77,25 +91,50 @@ impl Contents {
         }
     }
 
-    pub fn programmed(&mut self, ppn: Ppn, lpn: Lpn) {
+    pub fn programmed(&mut self, ppn: Ppn, lpn: Lpn, logged: Logged) {
         let past_ram = self.stamps.programmed(ppn, lpn);
         if let Some(data) = &mut self.data {
             data.programmed(ppn, lpn, past_ram);
         }
+        if self.tracker.is_some() {
+            self.track(ppn, lpn, None, logged);
+        }
     }
 
-    pub fn copied(&mut self, from: &[u32], to: Ppn) {
+    /// Copies of consecutive pages, each logged as a read and a program.
+    pub fn copied(&mut self, from: &[u32], lpns: &[u32], to: Ppn, logged: Logged) {
         for (from, to) in from.iter().zip(to.0..) {
             self.stamps.copied(Ppn(*from), Ppn(to));
             if let Some(data) = &mut self.data {
                 data.copied(Ppn(*from), Ppn(to));
             }
         }
+        if self.tracker.is_some() {
+            for (nth, (from, lpn)) in (0..).zip(from.iter().zip(lpns)) {
+                let left = u32::try_from(lpns.len()).expect("a run lies in one block") - nth - 1;
+                let logged = Logged { mark: logged.mark.saturating_sub(2 * left), ..logged };
+                self.track(Ppn(to.0 + nth), Lpn(*lpn), Some(Ppn(*from)), logged);
+            }
+        }
     }
 
-    pub fn erased(&mut self, block: BlockId) {
+    #[cold]
+    fn track(&mut self, ppn: Ppn, lpn: Lpn, copy_of: Option<Ppn>, logged: Logged) {
+        let Logged { mark, cause, stream, is_slc } = logged;
+        let stamp = self.stamps.on_flash(ppn);
+        let bytes = self.data.as_ref().map_or(PageBytes::ZEROS, |data| data.on_flash(ppn).clone());
+        if let Some(tracker) = &mut self.tracker {
+            let page = Programmed { stream, is_slc, stamp, bytes, ..Programmed::default() };
+            tracker.programmed(ppn, lpn, copy_of, page, mark, cause);
+        }
+    }
+
+    pub fn erased(&mut self, block: BlockId, mark: u32, cause: Cause) {
         if let Some(data) = &mut self.data {
             data.erased(block);
+        }
+        if let Some(tracker) = &mut self.tracker {
+            tracker.erased(block, mark, cause);
         }
     }
 

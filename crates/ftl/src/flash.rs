@@ -1,6 +1,6 @@
 //! The only access to the chip: legality, validity, counters by cause, the log of operations, and page contents.
 
-use crate::contents::{Contents, Keeps};
+use crate::contents::{Contents, Keeps, Logged};
 use crate::page_data::PageData;
 use crate::stamps::Stamps;
 use crate::{Cause, Counters, OP_KINDS, OpKind, Violation};
@@ -47,7 +47,7 @@ struct SlcMarks {
 /// bitmap and the same counts. It takes one bit per page, so that it stays in the CPU cache.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Flash {
-    nand: Nand,
+    pub(crate) nand: Nand,
     valid: Vec<u64>,
     pages_valid: Vec<u16>,
     /// The placement stream for which each block was last opened.
@@ -64,7 +64,7 @@ pub struct Flash {
     #[serde(skip)]
     log: Vec<FlashOp>,
     #[serde(skip)]
-    next_after: u32,
+    pub(crate) next_after: u32,
     /// The position in the log where background work begins, which the request does not wait for, and the totals of the
     /// counters there.
     #[serde(skip)]
@@ -77,7 +77,7 @@ pub struct Flash {
     #[serde(skip)]
     awaits_next: usize,
     /// Page contents; none if they are not kept.
-    contents: Option<Box<Contents>>,
+    pub(crate) contents: Option<Box<Contents>>,
 }
 
 impl Flash {
@@ -233,6 +233,9 @@ impl Flash {
     pub fn host_trims_page(&mut self, lpn: Lpn) {
         if let Some(contents) = &mut self.contents {
             contents.stamps.host_trims(lpn);
+            if let Some(tracker) = &mut contents.tracker {
+                tracker.trimmed(lpn);
+            }
         }
     }
 
@@ -347,9 +350,21 @@ impl Flash {
         }
         self.counters.add(OpKind::Program, cause, 1);
         self.note(ppn, OpKind::Program, cause);
-        if let Some(contents) = &mut self.contents {
-            contents.programmed(ppn, lpn);
+        if self.contents.is_some() {
+            self.keep_programmed(ppn, lpn, cause);
         }
+    }
+
+    #[inline]
+    fn keep_programmed(&mut self, ppn: Ppn, lpn: Lpn, cause: Cause) {
+        let logged = self.logged(self.geometry().block_of(ppn), cause);
+        if let Some(contents) = &mut self.contents {
+            contents.programmed(ppn, lpn, logged);
+        }
+    }
+
+    fn logged(&self, block: BlockId, cause: Cause) -> Logged {
+        Logged { mark: self.mark(), cause, stream: self.stream_of(block), is_slc: self.is_slc(block) }
     }
 
     /// Programs `ppn` with a page of the scheme's own tables when the drive is built. The step must be legal, but is
@@ -360,9 +375,7 @@ impl Flash {
     pub fn format(&mut self, ppn: Ppn, lpn: Lpn) {
         self.nand.program(ppn, lpn);
         self.mark_run_valid(ppn.0, 1);
-        if let Some(contents) = &mut self.contents {
-            contents.programmed(ppn, lpn);
-        }
+        self.keep_programmed(ppn, lpn, Cause::Translation);
     }
 
     /// Moves one valid page: reads `from`, programs `to` with the same content, and marks `from` invalid.
@@ -390,13 +403,16 @@ impl Flash {
         if self.logging {
             self.note_copies(from, to, cause);
         }
-        if let Some(contents) = &mut self.contents {
-            contents.copied(from, to);
+        if self.contents.is_some() {
+            let logged = self.logged(self.geometry().block_of(to), cause);
+            if let Some(contents) = &mut self.contents {
+                contents.copied(from, lpns, to, logged);
+            }
         }
     }
 
     #[allow(clippy::cast_possible_truncation)] // a block has at most 65,535 pages
-    fn mark_run_valid(&mut self, first: u32, count: u32) {
+    pub(crate) fn mark_run_valid(&mut self, first: u32, count: u32) {
         self.pages_valid[self.nand.geometry().block_of(Ppn(first)).index()] += count as u16;
         let end = first + count;
         let mut at = first;
@@ -443,18 +459,25 @@ impl Flash {
     /// If the block holds a valid page, and as [`Nand::erase`].
     pub fn erase(&mut self, block: BlockId, cause: Cause) {
         assert!(self.pages_valid(block) == 0, "erase of block {} with valid pages", block.0);
+        if self.contents.is_some() {
+            self.make_trims_safe();
+        }
         self.counters.pages_used_at_erase += u64::from(self.nand.pages_programmed(block));
         self.nand.erase(block);
         self.counters.add(OpKind::Erase, cause, 1);
         self.note(self.geometry().first_page(block), OpKind::Erase, cause);
+        let mark = self.mark();
         if let Some(contents) = &mut self.contents {
-            contents.erased(block);
+            contents.erased(block, mark, cause);
         }
     }
 
     /// Takes a block out of use; its pages stay readable.
     pub fn retire(&mut self, block: BlockId) {
         self.nand.retire(block);
+        if let Some(tracker) = self.tracker_mut() {
+            tracker.retired(block);
+        }
     }
 
     /// Makes the next operation wait for the end of the one `distance` operations before it.
@@ -541,8 +564,30 @@ impl Flash {
         cause
     }
 
+    /// For the journal, whose pages no scheme knows.
+    pub(crate) fn counters_mut(&mut self) -> &mut Counters {
+        &mut self.counters
+    }
+
+    /// No page is valid any more.
+    pub(crate) fn forget_validity(&mut self) {
+        self.valid.fill(0);
+        self.pages_valid.fill(0);
+        self.streams.fill(0);
+        if let Some(slc) = &mut self.slc {
+            slc.marks.fill(0);
+        }
+    }
+
+    /// Records that `block` was found in SLC mode, or not.
+    pub(crate) fn mark_slc(&mut self, block: BlockId, on: bool) {
+        if let Some(slc) = self.slc.as_mut().filter(|_| on) {
+            slc.marks[block.index() / 64] |= 1 << (block.0 % 64);
+        }
+    }
+
     #[inline(always)]
-    fn note(&mut self, ppn: Ppn, kind: OpKind, cause: Cause) {
+    pub(crate) fn note(&mut self, ppn: Ppn, kind: OpKind, cause: Cause) {
         if self.logging {
             self.log.push(FlashOp { ppn, kind, cause, after: self.next_after, copies: 0 });
             self.next_after = 0;

@@ -94,7 +94,7 @@ pub(crate) struct ErasedBlocks {
 }
 
 impl ErasedBlocks {
-    /// A pool of all good blocks of unused flash.
+    /// A pool of all erased good blocks.
     pub fn new(context: &SchemeContext, flash: &Flash) -> Self {
         let geometry = flash.geometry();
         let mut len = 0;
@@ -109,8 +109,10 @@ impl ErasedBlocks {
                 let first = geometry.first_block(PlaneId(plane));
                 let mut pool = BlockPool::new(context.wear.free_block);
                 for local in 0..geometry.blocks_per_plane() {
-                    if flash.nand().condition(BlockId(first.0 + local)) == Condition::Good {
-                        pool.push(local, 0);
+                    let block = BlockId(first.0 + local);
+                    if flash.nand().condition(block) == Condition::Good && flash.nand().next_page(block) == 0 {
+                        let is_fresh = flash.nand().erases(block) == 0;
+                        pool.push(local, if is_fresh { 0 } else { flash.nand().wear_rank(block) });
                         len += 1;
                     }
                 }
@@ -189,6 +191,7 @@ impl ErasedBlocks {
             let name = match flash.nand().condition(block) {
                 Condition::Good => return None,
                 Condition::Retired => "retired",
+                Condition::System => "set apart",
                 Condition::FactoryBad => "bad",
             };
             Some((block, name))

@@ -210,6 +210,16 @@ impl PageData {
         self.on_flash[block.index()] = Vec::new();
     }
 
+    /// Power was lost: nothing is left but what is found.
+    pub(crate) fn forget(&mut self, geometry: &Geometry) {
+        *self = Self::new(geometry);
+    }
+
+    /// A page with this content was found after a loss of power.
+    pub(crate) fn found(&mut self, ppn: Ppn, page: PageBytes) {
+        self.put(ppn, page);
+    }
+
     pub(crate) fn audit(&self, is_programmed: impl Fn(Ppn) -> bool, violations: &mut Vec<Violation>) {
         for (block, pages) in (0..).zip(&self.on_flash) {
             for (page, ppn) in pages.iter().zip((block * self.pages_per_block..).map(Ppn)) {

@@ -63,7 +63,7 @@ impl Frontier {
     }
 }
 
-/// The planes of a drive of erased flash, each with this many placement streams. Their `last_stream` is not tracked.
+/// The planes of a drive, with their erased blocks, each with this many placement streams. Their `last_stream` is not tracked.
 pub(crate) fn planes(context: &SchemeContext, streams: usize, flash: &Flash) -> Vec<Plane> {
     let geometry = flash.geometry();
     (0..geometry.planes())
@@ -74,7 +74,8 @@ pub(crate) fn planes(context: &SchemeContext, streams: usize, flash: &Flash) -> 
             let good: Vec<u32> = (0..geometry.blocks_per_plane())
                 .filter(|local| flash.nand().condition(BlockId(first_block.0 + local)) == Condition::Good)
                 .collect();
-            for local in good.iter().copied() {
+            let is_erased = |local: &u32| flash.nand().next_page(BlockId(first_block.0 + local)) == 0;
+            for local in good.iter().copied().filter(is_erased) {
                 pool.push(local, wear(local));
             }
             let streams_u8 = u8::try_from(streams).expect("streams are counted in 8 bits");
@@ -438,7 +439,8 @@ impl Plane {
         };
         let frontiers = self.frontiers.iter().filter(|frontier| frontier.room() > 0).count();
         let open = frontiers + self.work.as_ref().map_or(0, |work| work.blocks());
-        let (retired, bad) = (conditions(Condition::Retired), conditions(Condition::FactoryBad));
+        let retired = conditions(Condition::Retired);
+        let bad = conditions(Condition::FactoryBad) + conditions(Condition::System);
         let in_cache = self.slc.as_ref().map_or(0, |slc| slc.sealed.len() + slc.own_free());
         let accounted = self.pool.len() + open + self.sealed as usize + in_cache + retired + bad;
         if accounted != blocks as usize {

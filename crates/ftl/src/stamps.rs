@@ -172,6 +172,37 @@ impl Stamps {
         self.is_written(lpn) && self.in_ram.get(lpn.index()) == self.latest.get(lpn.index())
     }
 
+    /// The stamp of the content of a flash page.
+    pub(crate) fn on_flash(&self, ppn: Ppn) -> u32 {
+        self.on_flash[ppn.index()]
+    }
+
+    /// The stamp of what the host last wrote to `lpn`; 0 if it was never written, or trimmed.
+    #[must_use]
+    pub fn latest(&self, lpn: Lpn) -> u32 {
+        self.latest[lpn.index()]
+    }
+
+    /// Power was lost: what was in RAM is gone, and the host no longer expects anything.
+    pub(crate) fn forget(&mut self) {
+        self.on_flash.fill(0);
+        self.latest.fill(0);
+        self.in_ram = Vec::new();
+        self.under_way.clear();
+    }
+
+    /// A page with this stamp was found after a loss of power.
+    pub(crate) fn found(&mut self, ppn: Ppn, stamp: u32) {
+        self.on_flash[ppn.index()] = stamp;
+    }
+
+    /// From now on the host expects of `lpn` what `ppn` holds.
+    pub(crate) fn expects(&mut self, lpn: Lpn, ppn: Ppn) {
+        if let Some(latest) = self.latest.get_mut(lpn.index()) {
+            *latest = self.on_flash[ppn.index()];
+        }
+    }
+
     /// Whether the flash page holds the newest stamp of `lpn`.
     #[must_use]
     pub fn is_newest(&self, lpn: Lpn, ppn: Ppn) -> bool {

@@ -23,4 +23,4 @@ pub use errors::{ErrorCounts, ErrorLaw, ErrorLayout, ErrorProblem, ErrorSettings
 pub use geometry::{Geometry, ProgramOrder};
 pub use ids::{BlockId, DieId, Lpn, PlaneId, Ppn};
 pub use memory::{prefetch, table};
-pub use nand::{Condition, Nand, WearLimit};
+pub use nand::{Condition, Nand, TORN, WearLimit};

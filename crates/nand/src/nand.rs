@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 pub enum Condition {
     /// In use.
     Good,
+    /// Set apart for what the drive needs to mount again; no translation layer uses it.
+    System,
     /// Bad from the factory: never programmed, never erased.
     FactoryBad,
     /// Its erase budget is used up: readable, never programmed or erased again.
@@ -55,6 +57,18 @@ pub struct Nand {
 }
 
 const ERASED: u32 = u32::MAX;
+
+/// The owner of a page whose program was cut short, as [`Nand::spare`] names it: the page can't be read, and can't be programmed
+/// before its block is erased.
+pub const TORN: Lpn = Lpn(u32::MAX - 1);
+
+impl Condition {
+    /// Whether pages may be programmed and the block erased.
+    #[inline(always)]
+    fn is_usable(self) -> bool {
+        self as u8 <= Self::System as u8
+    }
+}
 
 impl Nand {
     /// Erased flash without wear. `factory_bad` lists the blocks that are bad from the factory.
@@ -229,7 +243,7 @@ impl Nand {
     #[allow(clippy::cast_possible_truncation)] // page numbers within a block fit 16 bits, checked at construction
     fn claim(&mut self, block: BlockId, page: u32, end: u32) {
         let state = &mut self.blocks[block.index()];
-        assert!(state.condition == Condition::Good, "program in block {}, which is {:?}", block.0, state.condition);
+        assert!(state.condition.is_usable(), "program in block {}, which is {:?}", block.0, state.condition);
         assert!(
             page >= u32::from(state.next_page) || self.order == ProgramOrder::Any,
             "page {page} of block {} programmed after page {}: this chip demands ascending order",
@@ -248,7 +262,7 @@ impl Nand {
         let left = self.cycles_left(block);
         let first = self.geometry.first_page(block).index();
         let state = &mut self.blocks[block.index()];
-        assert!(state.condition == Condition::Good, "erase of block {}, which is {:?}", block.0, state.condition);
+        assert!(state.condition.is_usable(), "erase of block {}, which is {:?}", block.0, state.condition);
         assert!(left != Some(0), "erase of block {} beyond its budget of {} cycles", block.0, state.erases);
         state.erases += 1;
         // Only programmed pages need clearing; the high-water mark bounds them.
@@ -268,11 +282,48 @@ impl Nand {
         state.condition = Condition::Retired;
     }
 
+    /// Sets an erased block apart for the drive's own use.
+    ///
+    /// # Panics
+    /// If the block is not good, or not erased.
+    pub fn set_apart(&mut self, block: BlockId) {
+        let state = &mut self.blocks[block.index()];
+        assert!(state.condition == Condition::Good && state.next_page == 0, "block {} is in use", block.0);
+        state.condition = Condition::System;
+    }
+
+    /// Puts a block in the state in which a loss of power left it: its erases, whether it is retired, and the owners of its first
+    /// pages, `None` for an erased page.
+    ///
+    /// # Panics
+    /// If the block has fewer pages than `owners`, or is bad from the factory and has any.
+    #[allow(clippy::cast_possible_truncation)] // a block has at most 65,535 pages
+    pub fn restore(&mut self, block: BlockId, erases: u32, is_retired: bool, owners: impl Iterator<Item = Option<Lpn>>) {
+        let first = self.geometry.first_page(block).index();
+        let spares = &mut self.spare[first..first + self.geometry.pages_per_block() as usize];
+        spares.fill(ERASED);
+        let mut next_page = 0;
+        for (page, owner) in owners.enumerate() {
+            if let Some(owner) = owner {
+                spares[page] = owner.0;
+                next_page = page as u16 + 1;
+            }
+        }
+        let state = &mut self.blocks[block.index()];
+        assert!(next_page == 0 || state.condition != Condition::FactoryBad, "block {} is bad since the factory", block.0);
+        (state.erases, state.next_page) = (erases, next_page);
+        let is_new = is_retired && state.condition != Condition::Retired;
+        if is_new {
+            self.retired += 1;
+            state.condition = Condition::Retired;
+        }
+    }
+
     /// Whether [`Nand::erase`] may take `block` once more.
     #[inline]
     #[must_use]
     pub fn can_erase(&self, block: BlockId) -> bool {
-        self.condition(block) == Condition::Good && self.cycles_left(block) != Some(0)
+        self.condition(block).is_usable() && self.cycles_left(block) != Some(0)
     }
 
     /// Warms the CPU cache for the spare area of `ppn`; a page past the end is ignored.

@@ -257,6 +257,11 @@ impl Ram {
     pub fn is_dirty(&self, lpn: Lpn) -> Option<bool> {
         self.manager.is_dirty(lpn)
     }
+    /// Whether what it holds survives a loss of power.
+    #[must_use]
+    pub fn is_power_protected(&self) -> bool {
+        self.power_protected
+    }
     /// The manager, read-only.
     #[must_use]
     pub fn manager(&self) -> &Manager {
@@ -406,7 +411,15 @@ impl Ram {
     /// # Errors
     /// [`OutOfSpace`] when flash takes no more; what is not written stays in RAM.
     pub fn flush(&mut self, scheme: &mut Scheme, flash: &mut Flash) -> Result<(), OutOfSpace> {
-        if self.power_protected || self.manager.pages() == 0 {
+        if self.power_protected { Ok(()) } else { self.save(scheme, flash) }
+    }
+
+    /// Writes everything to flash that is newer there, protected or not: on the last energy of the capacitors.
+    ///
+    /// # Errors
+    /// As [`Ram::flush`].
+    pub fn save(&mut self, scheme: &mut Scheme, flash: &mut Flash) -> Result<(), OutOfSpace> {
+        if self.manager.pages() == 0 {
             return Ok(());
         }
         if !self.manager.keeps_reads() {

@@ -13,6 +13,7 @@ mod cleaning;
 mod controller;
 mod data;
 pub mod engine;
+mod power;
 mod ssd;
 
 pub use controller::{Controller, ControllerFigures};
@@ -24,7 +25,9 @@ pub use flashwright_config::{
     TimingModel, WriteBufferConfig, bundled, bundled_devices, keys,
 };
 pub use flashwright_ftl::Keeps;
+pub use flashwright_ftl::durable::{MountBy, MountError, RecoverySettings};
 pub use flashwright_ram::{
     BufferRules, ChooseLeaving, HeldGroups, MakeManager, ManagerName, RamContext, RamFigures, RamSettings,
 };
+pub use power::Mounted;
 pub use ssd::{Policies, Ssd, SsdError};

@@ -3,6 +3,7 @@
 use crate::cleaning::AheadOfNeed;
 use crate::data::RequestData;
 use crate::engine::{Awaits, BusyTimes, ChipFigures, Observer as _, ObserverOfDrive, ParallelOfDrive, Serial, Work};
+use crate::power::Power;
 use flashwright_block::{
     Ahead, BlockDevice, Bounds, Bytes, Completion, DeviceInfo, DriverQueue, HoldsData, IoError, Nanos, Request,
     RequestKind, SECTOR_BYTES, Seed, Tag, Waiting, below,
@@ -41,7 +42,7 @@ pub struct Ssd {
     reserve: Option<Reserve>,
     pub(crate) flash: Flash,
     pub(crate) scheme: Scheme,
-    ram: Option<Ram>,
+    pub(crate) ram: Option<Ram>,
     logical_pages: u32,
     sectors: u64,
     sectors_per_page: u64,
@@ -65,6 +66,9 @@ pub struct Ssd {
     policy_fault: Option<FaultCell>,
     /// Where pages hold bytes, those of requests.
     pub(crate) data: Option<Box<RequestData>>,
+    pub(crate) seed: Seed,
+    /// What the chips hold, if power can be cut.
+    pub(crate) power: Option<Box<Power>>,
 }
 
 /// Policies from outside, each in place of the one that the configuration names.
@@ -215,26 +219,22 @@ impl Ssd {
             TimingModel::Serial => observer.listens(),
             TimingModel::Parallel => true,
         };
-        let mut flash = Flash::new(nand, logical_pages, logging, keeps);
-        let context = SchemeContext {
-            logical_pages,
-            dies_per_way: config.dies_per_way(),
-            ftl: &config.ftl,
-            gc: &config.gc,
-            placement: &config.placement,
-            wear: &config.wear,
-            slc: SlcContext::new(&config.slc, config.geometry.bits_per_cell)
-                .filter(|_| config.ftl.scheme.caches_in_slc()),
-            seed,
-            foreign: Some(&policies.ftl),
-        };
-        let mut problems: Vec<SettingError> = config
+        let can_mount = config.recovery.can_mount();
+        let kept = if can_mount && keeps == Keeps::Nothing { Keeps::Stamps } else { keeps };
+        let mut flash = Flash::new(nand, logical_pages, logging, kept);
+        let context = Self::scheme_context(config, seed, policies);
+        let mut problems = crate::power::problems(config, !policies.is_empty());
+        if can_mount && problems.is_empty() {
+            flash.track_changes(logical_pages);
+        }
+        let of_scheme: Vec<SettingError> = config
             .ftl
             .scheme
             .problems(&context, &flash)
             .into_iter()
             .map(|what| SettingError { key: String::new(), what })
             .collect();
+        problems.extend(of_scheme);
         if let Some(order) = config.ftl.scheme.needs_order().filter(|needed| *needed != order) {
             problems.push(SettingError {
                 key: "geometry.program-order".to_owned(),
@@ -282,16 +282,10 @@ impl Ssd {
         let cautions = config.ftl.scheme.cautions(&context, &flash);
         let reserve = config.ftl.scheme.reserve(&context, &flash);
         let mut scheme = config.ftl.scheme.build(&context, &mut flash);
-        let drive = RamDrive { logical_pages, read: config.timing.read, program: config.timing.program, seed };
-        let ram = match policies.manager.as_deref() {
-            None => Ram::new(&config.ram, drive, &mut scheme, &mut flash),
-            Some(maker) => {
-                Ram::with_foreign(maker, &policies.ftl.fault, &config.ram, drive, &mut scheme, &mut flash).map(Some)
-            }
-        };
-        let ram = ram.map_err(|problems| {
+        let ram = Self::build_ram(config, seed, policies, &mut scheme, &mut flash).map_err(|problems| {
             fail(problems.into_iter().map(|what| SettingError { key: String::new(), what }).collect())
         })?;
+        let power = can_mount.then(|| Power::new(ram.as_ref().is_some_and(Ram::is_power_protected), &mut flash));
         let sectors_per_page = geometry.page_size().0 / SECTOR_BYTES;
         let clock = Clock::new(config, &geometry, ram.is_some(), seed, observer);
         if let Clock::Parallel(clock) = &clock
@@ -321,7 +315,65 @@ impl Ssd {
             failed: Vec::new(),
             policy_fault: (!policies.is_empty()).then(|| policies.ftl.fault.clone()),
             data: (keeps == Keeps::Bytes).then(Box::default),
+            seed,
+            power,
         })
+    }
+
+    /// What the translation layer is built for.
+    pub(crate) fn scheme_context<'a>(config: &'a DriveConfig, seed: Seed, policies: &'a Policies) -> SchemeContext<'a> {
+        SchemeContext {
+            logical_pages: config.logical_pages(),
+            dies_per_way: config.dies_per_way(),
+            ftl: &config.ftl,
+            gc: &config.gc,
+            placement: &config.placement,
+            wear: &config.wear,
+            slc: SlcContext::new(&config.slc, config.geometry.bits_per_cell)
+                .filter(|_| config.ftl.scheme.caches_in_slc()),
+            seed,
+            foreign: Some(&policies.ftl),
+        }
+    }
+
+    /// The RAM before the translation layer.
+    pub(crate) fn build_ram(
+        config: &DriveConfig,
+        seed: Seed,
+        policies: &Policies,
+        scheme: &mut Scheme,
+        flash: &mut Flash,
+    ) -> Result<Option<Ram>, Vec<String>> {
+        let logical_pages = config.logical_pages();
+        let drive = RamDrive { logical_pages, read: config.timing.read, program: config.timing.program, seed };
+        match policies.manager.as_deref() {
+            None => Ram::new(&config.ram, drive, scheme, flash),
+            Some(maker) => Ram::with_foreign(maker, &policies.ftl.fault, &config.ram, drive, scheme, flash).map(Some),
+        }
+    }
+
+    /// Power was lost: requests in flight get no answer.
+    pub(crate) fn forget_requests(&mut self) {
+        self.ready.clear();
+        self.failed.clear();
+        self.to_rewrite.clear();
+        if let Some(data) = &mut self.data {
+            **data = RequestData::default();
+        }
+    }
+
+    /// Cleaning ahead of need begins anew.
+    pub(crate) fn restart_cleaning(&mut self) {
+        self.ahead = AheadOfNeed::new(&self.config, self.flash.geometry().planes());
+    }
+
+    /// Lets the time of operations pass that no request waits for, and returns the end.
+    pub(crate) fn serve_untagged(&mut self, at: u64, totals: [[u64; OP_KINDS]; 2]) -> u64 {
+        if let Clock::Serial { engine, .. } = &mut self.clock {
+            engine.work(at, [&totals[0], &totals[1]], self.flash.log(), self.flash.geometry());
+            self.now = self.now.max(engine.free_at());
+        }
+        self.now
     }
 
     /// The configuration it was built from.
@@ -518,7 +570,12 @@ impl Ssd {
     pub(crate) fn translate_pages(&mut self, request: &Request) -> Result<(), OutOfSpace> {
         if request.kind == RequestKind::Flush {
             // Without RAM what was acknowledged is on flash.
-            return self.ram.as_mut().map_or(Ok(()), |ram| ram.flush(&mut self.scheme, &mut self.flash));
+            let flushed = self.ram.as_mut().map_or(Ok(()), |ram| ram.flush(&mut self.scheme, &mut self.flash));
+            let is_protected = self.ram.as_ref().is_some_and(Ram::is_power_protected);
+            if self.power.is_some() && !is_protected {
+                self.flash.flush_journal();
+            }
+            return flushed;
         }
         if request.sectors == 0 {
             return Ok(());
@@ -628,6 +685,9 @@ impl Ssd {
             self.forget_data(tag);
             self.failed.push((Tag(tag), error));
         }
+        if self.power.is_some() {
+            self.settle_request(tag);
+        }
         let after = self.flash.counters().totals();
         let mut did = [0; OP_KINDS];
         for kind in 0..did.len() {
@@ -649,6 +709,17 @@ impl Ssd {
             self.clean_after_writes(start);
         }
         Outcome { start: Nanos(start), end: Nanos(end), flash_ops, erases, reads_unmapped, delay }
+    }
+
+    /// The changes of a request are done. It fails if power failed.
+    #[cold]
+    fn settle_request(&mut self, tag: u64) {
+        self.settle_changes();
+        if let Some(error) = self.power_error() {
+            self.forget_data(tag);
+            self.failed.retain(|(failed, _)| failed.0 != tag);
+            self.failed.push((Tag(tag), Box::new(error)));
+        }
     }
 
     /// How a request ended: the translation layer found no room, or a policy from outside can't go on.
@@ -738,6 +809,11 @@ impl Ssd {
     /// Refuses a request that reaches past the end of the drive.
     #[inline(always)]
     fn check(&self, request: &Request) -> Result<(), IoError> {
+        if self.power.is_some()
+            && let Some(error) = self.power_error()
+        {
+            return Err(error);
+        }
         Bounds { sectors: self.sectors, block: Bytes(SECTOR_BYTES) }.check(request)
     }
 
@@ -749,6 +825,7 @@ impl Ssd {
     pub fn precondition(&mut self, run: LpnRun) -> Result<(), IoError> {
         let result = self.write_run(run, false);
         self.clean_untimed();
+        self.settle_changes_if_kept();
         self.flash.clear_log();
         self.result_of(result).map_err(|error| *error)
     }
@@ -764,6 +841,7 @@ impl Ssd {
         self.check(&request)?;
         let done = self.translate(&request);
         self.clean_untimed();
+        self.settle_changes_if_kept();
         self.flash.clear_log();
         completion.request = request;
         completion.result = self.result_of(done);

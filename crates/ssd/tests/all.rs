@@ -12,6 +12,7 @@ mod drives;
 mod engine;
 mod foreign;
 mod golden;
+mod power;
 mod queue;
 mod ram;
 mod schedules;

@@ -17,6 +17,7 @@
 //! each of its positions has that offset. One erased block beyond the logs stays free for full merges.
 
 use super::{BuildScheme, SchemeContext};
+use crate::durable::{MountError, Scan, consolidate};
 use crate::merge::{
     ErasedBlocks, LogicalBlocks, MERGE_RESERVE, Mover, NONE, Queues, audit_map, current_home, log_blocks, log_problems,
     spare_problem,
@@ -148,6 +149,12 @@ impl BuildScheme for Bast {
             figures: Figures::default(),
             mover: Mover::default(),
         }
+    }
+
+    fn mount(context: &SchemeContext, scan: &mut Scan, flash: &mut Flash) -> Result<Self, MountError> {
+        let mut scheme = Self::new(context, flash);
+        scheme.data = consolidate(scheme.logical, &mut scheme.erased, scan, flash)?;
+        Ok(scheme)
     }
 }
 
@@ -299,10 +306,12 @@ impl Bast {
         // If the old data block comes back at once, the reserve block may be used.
         let block = if fresh { self.take_block(flash) } else { self.take_for_merge(flash) }?;
         let slot = self.log_of[lbn as usize];
-        if slot != NONE {
-            let log = self.drop_log(slot);
+        let log = (slot != NONE).then(|| self.drop_log(slot));
+        if let Some(log) = log {
             flash.invalidate_block(log);
-            self.erased.release(log, Cause::Merge, flash);
+            if !flash.may_lose_power() {
+                self.erased.release(log, Cause::Merge, flash);
+            }
         }
         let old = std::mem::replace(&mut self.data[lbn as usize], block.0);
         if old != NONE {
@@ -311,6 +320,10 @@ impl Bast {
         for offset in 0..self.logical.per_block() {
             let lpn = Lpn(self.logical.first_page(lbn) + offset);
             flash.program(flash.geometry().page_at(block, offset), lpn, Cause::Host);
+        }
+        // The old pages are needed until the new ones are there.
+        if let Some(log) = log.filter(|_| flash.may_lose_power()) {
+            self.erased.release(log, Cause::Merge, flash);
         }
         if old != NONE {
             self.erased.release(BlockId(old), Cause::Merge, flash);

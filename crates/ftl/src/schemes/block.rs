@@ -12,6 +12,7 @@
 //! data, retired or bad.
 
 use super::{BuildScheme, SchemeContext};
+use crate::durable::{MountError, Scan, consolidate};
 use crate::merge::{ErasedBlocks, LogicalBlocks, Mover, NONE, audit_map, current_home, spare_problem};
 use crate::{Cause, Flash, Ftl, LpnRun, OutOfSpace, SchemeFigures, ServesRam, Violation};
 use flashwright_nand::{BlockId, Lpn, Ppn, prefetch, table};
@@ -74,6 +75,12 @@ impl BuildScheme for BlockMap {
             pages_copied: 0,
             mover: Mover::default(),
         }
+    }
+
+    fn mount(context: &SchemeContext, scan: &mut Scan, flash: &mut Flash) -> Result<Self, MountError> {
+        let mut scheme = Self::new(context, flash);
+        scheme.data = consolidate(scheme.logical, &mut scheme.erased, scan, flash)?;
+        Ok(scheme)
     }
 }
 

@@ -36,6 +36,7 @@ pub use settings::{DftlSettings, SamePageRead};
 
 use super::{BuildScheme, Reserve, SchemeContext};
 use crate::cleaner::Cleaner;
+use crate::durable::{MountError, Scan, adopt_pages};
 use crate::plane::good_blocks;
 use crate::planes::Planes;
 use crate::policies::map_cache::MapCacheContext;
@@ -189,6 +190,56 @@ impl BuildScheme for Dftl {
     }
 
     fn new(context: &SchemeContext, flash: &mut Flash) -> Self {
+        let mut scheme = Self::unformatted(context, flash);
+        scheme.format(flash);
+        scheme
+    }
+
+    fn owners(context: &SchemeContext, flash: &Flash) -> u32 {
+        context.logical_pages + context.logical_pages.div_ceil(Self::entries_per_page(context, flash))
+    }
+
+    /// The spare areas of data pages say more than the translation pages, which lack what was dirty in the cache. Those that are
+    /// older than a page that they name are written again.
+    fn mount(context: &SchemeContext, scan: &mut Scan, flash: &mut Flash) -> Result<Self, MountError> {
+        let mut scheme = Self::unformatted(context, flash);
+        let logical_pages = context.logical_pages;
+        scan.undo_cleans(flash);
+        let map = &mut scheme.map;
+        adopt_pages(scan, flash, |owner, ppn| match owner.checked_sub(logical_pages) {
+            None => map.table[owner as usize] = ppn.0,
+            Some(page) => map.directory[page as usize].ppn = ppn.0,
+        });
+        scheme.planes.adopt(scan, Self::kept_free(context, flash), flash);
+        for page in scheme.stale_pages(scan) {
+            let plane = scheme.plane_with_room(None, stream_id(scheme.translation), flash)?;
+            scheme.program_translation(plane, page, Cause::Translation, flash);
+        }
+        Ok(scheme)
+    }
+}
+
+impl Dftl {
+    /// Translation pages older than a page that they name, or than its trim.
+    fn stale_pages(&self, scan: &Scan) -> Vec<u32> {
+        let logical_pages = u32::try_from(self.map.table.len()).expect("logical pages are counted in 32 bits");
+        let mut newest = vec![0; self.map.directory.len()];
+        let mut names = |lpn: u32, sequence: u64| {
+            let of_page = &mut newest[self.map.page_of(lpn) as usize];
+            *of_page = sequence.max(*of_page);
+        };
+        for (lpn, copy) in scan.all().filter(|(owner, _)| *owner < logical_pages) {
+            names(lpn, copy.sequence);
+        }
+        for (first, pages, sequence) in scan.trims.iter().copied() {
+            (first..first + pages).filter(|lpn| *lpn < logical_pages).for_each(|lpn| names(lpn, sequence));
+        }
+        let written = |page: u32| scan.newest(logical_pages + page).map_or(0, |copy| copy.version);
+        (0..).zip(newest).filter(|(page, newest)| *newest > written(*page)).map(|(page, _)| page).collect()
+    }
+
+    /// The scheme without its translation pages on flash.
+    fn unformatted(context: &SchemeContext, flash: &mut Flash) -> Self {
         let settings = &context.ftl.schemes.dftl;
         let geometry = *flash.geometry();
         let placement = context.placement(flash);
@@ -216,7 +267,6 @@ impl BuildScheme for Dftl {
             listed: Listed::default(),
         };
         scheme.planes.all.iter_mut().for_each(|plane| plane.last_stream = Some(Vec::new()));
-        scheme.format(flash);
         scheme
     }
 }

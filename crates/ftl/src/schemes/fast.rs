@@ -19,6 +19,7 @@
 //! entries for a page. One erased block beyond the logs stays free for full merges.
 
 use super::{BuildScheme, SchemeContext};
+use crate::durable::{MountError, Scan, consolidate};
 use crate::merge::{
     ErasedBlocks, LogMap, LogicalBlocks, MERGE_RESERVE, Mover, NONE, audit_map, current_home, log_blocks, log_problems,
     spare_problem,
@@ -148,6 +149,12 @@ impl BuildScheme for Fast {
             leaving: Vec::new(),
             victim_pages: Vec::new(),
         }
+    }
+
+    fn mount(context: &SchemeContext, scan: &mut Scan, flash: &mut Flash) -> Result<Self, MountError> {
+        let mut scheme = Self::new(context, flash);
+        scheme.data = consolidate(scheme.logical, &mut scheme.erased, scan, flash)?;
+        Ok(scheme)
     }
 }
 

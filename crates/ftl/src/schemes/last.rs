@@ -29,6 +29,7 @@ mod recent;
 mod tests;
 
 use super::{BuildScheme, SchemeContext};
+use crate::durable::{MountError, Scan, consolidate};
 use crate::merge::{
     ErasedBlocks, LogMap, LogicalBlocks, MERGE_RESERVE, Mover, NONE, Queues, audit_map, current_home, log_blocks,
     log_problems, spare_problem,
@@ -261,6 +262,12 @@ impl BuildScheme for Last {
             leaving: Vec::new(),
             victim_pages: Vec::new(),
         }
+    }
+
+    fn mount(context: &SchemeContext, scan: &mut Scan, flash: &mut Flash) -> Result<Self, MountError> {
+        let mut scheme = Self::new(context, flash);
+        scheme.data = consolidate(scheme.logical, &mut scheme.erased, scan, flash)?;
+        Ok(scheme)
     }
 }
 

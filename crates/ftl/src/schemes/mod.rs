@@ -1,5 +1,6 @@
 //! Translation layers. A scheme is one file here and one line in the list below.
 
+use crate::durable::{MountError, Scan};
 use crate::plane::good_blocks;
 use crate::policies::placement::{ForeignPlacement, MakePlacement, Placement, PlacementContext};
 use crate::policies::schedule::{Occasion, ScheduleContext};
@@ -174,6 +175,17 @@ pub trait BuildScheme: Sized {
     }
     /// Builds the scheme over erased flash.
     fn new(context: &SchemeContext, flash: &mut Flash) -> Self;
+    /// Different owners that spare areas may name: logical pages, and pages of the scheme's own tables.
+    fn owners(context: &SchemeContext, flash: &Flash) -> u32 {
+        let _ = flash;
+        context.logical_pages
+    }
+    /// Builds the scheme over flash that was found after a loss of power. It may program and erase to finish or to undo what was
+    /// under way.
+    ///
+    /// # Errors
+    /// [`MountError`] if that is not possible.
+    fn mount(context: &SchemeContext, scan: &mut Scan, flash: &mut Flash) -> Result<Self, MountError>;
 }
 
 /// Flash that never holds data of the host.
@@ -270,6 +282,18 @@ macro_rules! schemes {
             #[must_use]
             pub fn reserve(self, context: &SchemeContext, flash: &Flash) -> Option<Reserve> {
                 match self { $(SchemeName::$name => <$scheme as BuildScheme>::reserve(context, flash),)+ }
+            }
+            /// Reads what the flash holds after a loss of power, and builds the scheme over it. See [`BuildScheme::mount`].
+            ///
+            /// # Errors
+            /// As [`BuildScheme::mount`].
+            pub fn mount(self, context: &SchemeContext, flash: &mut Flash) -> Result<(Scheme, Scan), MountError> {
+                match self {
+                    $(SchemeName::$name => {
+                        let mut scan = Scan::of($scheme::owners(context, flash), flash);
+                        Ok((Scheme::$name($scheme::mount(context, &mut scan, flash)?), scan))
+                    })+
+                }
             }
             /// Builds the scheme over erased flash.
             #[must_use]

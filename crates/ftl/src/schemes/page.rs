@@ -9,6 +9,7 @@
 
 use super::{BuildScheme, Reserve, SchemeContext};
 use crate::cleaner::{Cleaner, Effort, Moving, PageMapped, list_pages};
+use crate::durable::{MountError, Scan, adopt_pages};
 use crate::plane::{Plane, good_blocks};
 use crate::planes::Planes;
 use crate::policies::placement::{HostWrite, Placement, Relocation};
@@ -103,6 +104,14 @@ impl BuildScheme for PageMap {
             host_frontiers: if context.slc.is_some() { streams } else { 0 },
             entry_bytes: context.ftl.entry_bytes,
         }
+    }
+
+    fn mount(context: &SchemeContext, scan: &mut Scan, flash: &mut Flash) -> Result<Self, MountError> {
+        let mut scheme = Self::new(context, flash);
+        scan.undo_cleans(flash);
+        adopt_pages(scan, flash, |lpn, ppn| scheme.l2p[lpn as usize] = ppn.0);
+        scheme.planes.adopt(scan, limits(context).0, flash);
+        Ok(scheme)
     }
 }
 

@@ -20,6 +20,7 @@
 //! `reserve-blocks` blocks stay erased for folds.
 
 use super::{BuildScheme, SchemeContext};
+use crate::durable::{MountError, Scan, consolidate};
 use crate::merge::{ErasedBlocks, LogicalBlocks, Mover, NONE, Queues, audit_map, spare_problem};
 use crate::{Cause, Flash, Ftl, LpnRun, OutOfSpace, SchemeFigures, ServesRam, Violation};
 use flashwright_nand::{BlockId, Lpn, Ppn, prefetch, table};
@@ -118,6 +119,16 @@ impl BuildScheme for Replacement {
             mover: Mover::default(),
             newest: Vec::new(),
         }
+    }
+
+    /// Every chain is folded into its primary unit.
+    fn mount(context: &SchemeContext, scan: &mut Scan, flash: &mut Flash) -> Result<Self, MountError> {
+        let mut scheme = Self::new(context, flash);
+        let data = consolidate(scheme.logical, &mut scheme.erased, scan, flash)?;
+        for (lbn, unit) in (0..).zip(data).filter(|(_, unit)| *unit != NONE) {
+            scheme.append(lbn, BlockId(unit));
+        }
+        Ok(scheme)
     }
 }
 

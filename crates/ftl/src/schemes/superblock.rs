@@ -29,9 +29,10 @@
 //! sealed block is programmed to its end; the page with the newest copy of a table or middle directory belongs to it.
 
 use super::{BuildScheme, SchemeContext};
+use crate::durable::{Found, MountError, Scan, adopt_pages};
 use crate::merge::{ErasedBlocks, LogicalBlocks, NONE, audit_map, good_blocks, spare_problem};
 use crate::{Cause, Flash, Ftl, LpnRun, OutOfSpace, SchemeFigures, ServesRam, Violation};
-use flashwright_nand::{BlockId, Divisor, Lpn, Ppn, prefetch, table};
+use flashwright_nand::{BlockId, Condition, Divisor, Lpn, Ppn, prefetch, table};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -199,6 +200,21 @@ impl BuildScheme for Superblock {
             figures: Figures::default(),
             moving: Vec::new(),
         }
+    }
+
+    fn mount(context: &SchemeContext, scan: &mut Scan, flash: &mut Flash) -> Result<Self, MountError> {
+        let mut scheme = Self::new(context, flash);
+        adopt_pages(scan, flash, |lpn, ppn| scheme.map[lpn as usize] = ppn.0);
+        for Found { block, .. } in &scan.blocks {
+            if flash.pages_valid(*block) > 0 {
+                scheme.adopt_block(*block, flash);
+            } else if flash.nand().condition(*block) == Condition::Good {
+                scheme.erased.release(*block, Cause::Gc, flash);
+            }
+        }
+        scheme.find_carriers(flash);
+        scheme.finish_cleans(flash)?;
+        Ok(scheme)
     }
 }
 
@@ -593,6 +609,61 @@ impl Superblock {
         if going(self.groups[at].last) {
             self.groups[at].last = mapped(first_lpn..end_lpn).unwrap_or(NONE);
         }
+    }
+
+    /// Takes a block that was found, the ones opened first first. The last two that have room are the frontiers.
+    fn adopt_block(&mut self, block: BlockId, flash: &Flash) {
+        let page = flash.valid_pages(block).next().expect("only blocks with a current page are taken");
+        let group = self.group_of(flash.nand().spare(page).expect("a current page names its owner"));
+        self.add_block(group, block);
+        if flash.nand().next_page(block) == self.logical.per_block() {
+            self.seal(group, block.0, flash);
+            return;
+        }
+        let group = &mut self.groups[group];
+        let before = std::mem::replace(&mut group.hot, block.0);
+        group.cold = if before == NONE { group.cold } else { before };
+    }
+
+    /// The pages programmed last carry the maps.
+    fn find_carriers(&mut self, flash: &Flash) {
+        let pages = self.groups.iter().flat_map(|group| &group.blocks).flat_map(|block| {
+            let block = BlockId(*block);
+            (0..flash.nand().next_page(block)).map(move |page| flash.geometry().page_at(block, page))
+        });
+        let mut programmed: Vec<(u64, Lpn, Ppn)> = pages
+            .filter_map(|page| flash.spare_area(page).map(|spare| (spare.sequence, spare.owner, page)))
+            .collect();
+        programmed.sort_unstable();
+        for (_, lpn, page) in programmed {
+            self.carry(lpn, page);
+        }
+    }
+
+    /// A superblock has two frontiers and no more than N + M blocks. One that has more was being cleaned.
+    fn finish_cleans(&mut self, flash: &mut Flash) -> Result<(), OutOfSpace> {
+        for at in 0..self.groups.len() {
+            while let Some(victim) = self.unfinished(at, flash) {
+                if !self.can_clean(at, victim, flash) {
+                    return Err(self.erased.exhausted(flash));
+                }
+                let Group { hot, cold, .. } = self.groups[at];
+                if ![hot, cold].contains(&victim) && flash.nand().next_page(BlockId(victim)) < self.logical.per_block() {
+                    self.reclaimable(at, true); // it was never sealed
+                }
+                self.clean(at, victim, flash);
+            }
+        }
+        Ok(())
+    }
+
+    /// The block to clean in a superblock that was found with too many.
+    fn unfinished(&self, at: usize, flash: &Flash) -> Option<u32> {
+        let Group { hot, cold, ref blocks, .. } = self.groups[at];
+        let has_room = |block: u32| flash.nand().next_page(BlockId(block)) < self.logical.per_block();
+        let third = blocks.iter().copied().find(|block| *block != hot && *block != cold && has_room(*block));
+        let fewest = || self.sealed_victim(at, flash).filter(|_| blocks.len() > self.blocks_max);
+        third.or_else(fewest)
     }
 
     fn add_block(&mut self, at: usize, block: BlockId) {

@@ -89,6 +89,7 @@ impl<'a> PlaneView<'a> {
         let nand = self.flash.nand();
         match nand.condition(self.id(block)) {
             Condition::FactoryBad => "bad since the factory",
+            Condition::System => "set apart for the journal",
             Condition::Retired => "worn out",
             Condition::Good if nand.next_page(self.id(block)) == 0 => "free",
             Condition::Good => "open",

@@ -1,0 +1,185 @@
+//! Mounting of schemes that map whole blocks: every logical block ends up in one data block, as after a merge of all logs.
+//!
+//! A merge copies pages to their homes in a new block before it erases their sources. So what it left when power failed is one of
+//! two things: the new block has everything, and its sources are not needed; or it lacks something, and the sources have it. In the
+//! second case a page of the host may be in the new block alone. Its request was not acknowledged, since that waits for the merge, so
+//! where no erased block is left to finish the merge, it is undone and the page keeps its old content.
+
+use super::Scan;
+use super::scan::Newest;
+use crate::merge::{ErasedBlocks, LogicalBlocks, Mover, NONE};
+use crate::{Cause, Flash, OutOfSpace};
+use flashwright_nand::{BlockId, Condition, Lpn, Ppn};
+use std::collections::BTreeMap;
+
+/// Copies of pages by their owner.
+type Copies = BTreeMap<u32, Vec<Newest>>;
+
+/// Brings every logical block into one data block, and releases all others. Returns the data block of each logical block, or
+/// [`NONE`].
+///
+/// # Errors
+/// [`OutOfSpace`] if a merge can be neither finished nor undone.
+pub(crate) fn consolidate(
+    logical: LogicalBlocks,
+    erased: &mut ErasedBlocks,
+    scan: &mut Scan,
+    flash: &mut Flash,
+) -> Result<Vec<u32>, OutOfSpace> {
+    let copies = copies_of(flash);
+    let mut data = choose_data_blocks(logical, scan, &copies, flash);
+    // An erase that was cut short must be done again, so a block without a current page is erased in any case.
+    while release_unneeded(scan, erased, flash) == 0 && erased.len() == 0 && is_mixed(logical, scan, &data) {
+        if !undo_last_merge(scan, &copies, &data, flash) {
+            break;
+        }
+        data = choose_data_blocks(logical, scan, &copies, flash);
+    }
+    for (owner, newest) in scan.all() {
+        flash.adopt(newest.ppn, Lpn(owner));
+    }
+    // Those that free their data block first: the others take an erased block for good.
+    let mut mixed: Vec<u32> = (0..logical.count()).filter(|lbn| data[*lbn as usize] == NONE).collect();
+    mixed.retain(|lbn| pages_of(logical, *lbn, scan).next().is_some());
+    mixed.sort_by_key(|lbn| !frees_a_block(logical, *lbn, scan, flash));
+    let mut mover = Mover::default();
+    for lbn in mixed {
+        data[lbn as usize] = merge(logical, lbn, scan, erased, &mut mover, flash)?.0;
+    }
+    Ok(data)
+}
+
+fn copies_of(flash: &Flash) -> Copies {
+    let mut copies = Copies::new();
+    for block in (0..flash.geometry().blocks()).map(BlockId) {
+        if flash.nand().condition(block) == Condition::System {
+            continue;
+        }
+        for page in 0..flash.nand().next_page(block) {
+            let ppn = flash.geometry().page_at(block, page);
+            if let Some(spare) = flash.spare_area(ppn) {
+                let copy = Newest { ppn, version: spare.version, sequence: spare.sequence };
+                copies.entry(spare.owner.0).or_default().push(copy);
+            }
+        }
+    }
+    copies
+}
+
+/// The current pages of a logical block.
+fn pages_of(logical: LogicalBlocks, lbn: u32, scan: &Scan) -> impl Iterator<Item = (u32, Newest)> {
+    let first = logical.first_page(lbn);
+    (first..first + logical.per_block()).filter_map(|lpn| Some((lpn, scan.newest(lpn)?)))
+}
+
+/// For each logical block the block that has a copy of all its current pages at home, which are then the current ones; [`NONE`] if
+/// there is none, or nothing is current.
+fn choose_data_blocks(logical: LogicalBlocks, scan: &mut Scan, copies: &Copies, flash: &Flash) -> Vec<u32> {
+    let is_home = |lpn: u32, copy: &Newest| flash.geometry().page_in_block(copy.ppn) == logical.split(Lpn(lpn)).1;
+    (0..logical.count())
+        .map(|lbn| {
+            let pages: Vec<(u32, Newest)> = pages_of(logical, lbn, scan).collect();
+            let mut homes: Option<BTreeMap<u32, Vec<Newest>>> = None;
+            for (lpn, newest) in &pages {
+                let at_home = copies[lpn].iter().filter(|copy| copy.version == newest.version && is_home(*lpn, copy));
+                let mut found = BTreeMap::new();
+                for copy in at_home {
+                    let block = flash.geometry().block_of(copy.ppn).0;
+                    let before = match &homes {
+                        None => Vec::new(),
+                        Some(homes) => match homes.get(&block) {
+                            None => continue,
+                            Some(before) => before.clone(),
+                        },
+                    };
+                    found.insert(block, [before, vec![*copy]].concat());
+                }
+                homes = Some(found);
+            }
+            let opened = |block: u32| {
+                scan.blocks.iter().position(|found| found.block.0 == block).expect("a block with pages was found")
+            };
+            let best = homes.unwrap_or_default().into_iter().max_by_key(|(block, _)| opened(*block));
+            let Some((block, chosen)) = best else { return NONE };
+            for ((lpn, _), copy) in pages.iter().zip(chosen) {
+                scan.prefer(*lpn, copy);
+            }
+            block
+        })
+        .collect()
+}
+
+fn is_mixed(logical: LogicalBlocks, scan: &Scan, data: &[u32]) -> bool {
+    (0..logical.count()).any(|lbn| data[lbn as usize] == NONE && pages_of(logical, lbn, scan).next().is_some())
+}
+
+/// Erases programmed blocks without a current page, and returns how many.
+fn release_unneeded(scan: &mut Scan, erased: &mut ErasedBlocks, flash: &mut Flash) -> usize {
+    let mut current = vec![false; flash.geometry().blocks() as usize];
+    for (_, newest) in scan.all() {
+        current[flash.geometry().block_of(newest.ppn).index()] = true;
+    }
+    let before = scan.blocks.len();
+    scan.blocks.retain(|found| {
+        let keeps = current[found.block.index()] || flash.nand().condition(found.block) != Condition::Good;
+        if !keeps {
+            erased.release(found.block, Cause::Merge, flash);
+        }
+        keeps
+    });
+    before - scan.blocks.len()
+}
+
+/// Gives up the pages of the block that was opened last, if all of them have older copies and none is a data block's.
+fn undo_last_merge(scan: &mut Scan, copies: &Copies, data: &[u32], flash: &Flash) -> bool {
+    let Some(last) = scan.blocks.last().map(|found| found.block).filter(|block| !data.contains(&block.0)) else {
+        return false;
+    };
+    let in_last = |ppn: Ppn| flash.geometry().block_of(ppn) == last;
+    let given_up: Vec<u32> = scan.all().filter(|(_, newest)| in_last(newest.ppn)).map(|(owner, _)| owner).collect();
+    let older = |owner: &u32| {
+        let others = copies[owner].iter().filter(|copy| !in_last(copy.ppn));
+        others.max_by_key(|copy| (copy.version, copy.sequence)).copied()
+    };
+    for owner in &given_up {
+        match older(owner) {
+            Some(copy) => scan.prefer(*owner, copy),
+            None => scan.forget(*owner),
+        }
+    }
+    true
+}
+
+/// Whether a merge of a logical block leaves a block without current pages.
+fn frees_a_block(logical: LogicalBlocks, lbn: u32, scan: &Scan, flash: &Flash) -> bool {
+    let mut here = BTreeMap::new();
+    for (_, newest) in pages_of(logical, lbn, scan) {
+        *here.entry(flash.geometry().block_of(newest.ppn)).or_insert(0) += 1;
+    }
+    here.into_iter().any(|(block, pages)| flash.pages_valid(block) == pages && flash.nand().can_erase(block))
+}
+
+/// Copies the current pages of a logical block to an erased one.
+fn merge(
+    logical: LogicalBlocks,
+    lbn: u32,
+    scan: &mut Scan,
+    erased: &mut ErasedBlocks,
+    mover: &mut Mover,
+    flash: &mut Flash,
+) -> Result<BlockId, OutOfSpace> {
+    let target = erased.take().ok_or_else(|| erased.exhausted(flash))?;
+    let pages: Vec<(u32, Newest)> = pages_of(logical, lbn, scan).collect();
+    let first = logical.first_page(lbn);
+    mover.move_home(flash, target, first, 0..logical.per_block(), 0..0, |offset, _| {
+        scan.newest(first + offset).filter(|_| first + offset < logical.pages()).map(|newest| newest.ppn)
+    });
+    for (_, newest) in pages {
+        let (block, left) = flash.invalidate(newest.ppn);
+        if left == 0 && flash.nand().condition(block) == Condition::Good {
+            scan.blocks.retain(|found| found.block != block);
+            erased.release(block, Cause::Merge, flash);
+        }
+    }
+    Ok(target)
+}

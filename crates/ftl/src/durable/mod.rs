@@ -1,0 +1,56 @@
+//! What a drive needs to come back after a loss of power.
+//!
+//! The tables of a translation layer are in RAM, and RAM forgets. What is left is on the chips: the pages, and in their spare
+//! areas whose they are and when they were written. [`Flash`](crate::Flash) describes the drive as decided: it is ahead of the
+//! chips, which take their time. [`Medium`] is what the chips hold.
+//!
+//! ```text
+//!   scheme ─► Flash ─► changes, in the order decided ─► the engine says when each is done ─► Medium
+//!                                                                                              │ power fails
+//!   scheme ◄─ mount ◄─ Scan: the newest copy of every page ◄─ spare areas, journal ◄───────────┘
+//! ```
+//!
+//! - **Spare areas.** Every program gets the next *sequence number*. A copy keeps the *version* of its source, which is the sequence
+//!   number under which its content was first programmed. So of two copies with different versions the higher is newer, and those
+//!   with the same version are equal.
+//! - **Trims** leave no page behind, so they have a journal in blocks set apart ([`Condition::System`]): a page of records at every
+//!   flush, and before any erase, because an erased page can no longer outrank an older copy elsewhere. Once the journal has filled
+//!   its blocks, one snapshot of all trimmed pages replaces it.
+//! - **What was cut short** is torn: a page whose program did not end can't be read, and neither can a block whose erase did not end.
+//!
+//! [`Condition::System`]: flashwright_nand::Condition::System
+
+mod adopt;
+mod consolidate;
+mod journal;
+mod medium;
+mod scan;
+mod settings;
+mod tracker;
+
+pub use adopt::MountError;
+pub(crate) use consolidate::consolidate;
+pub(crate) use journal::Journal;
+pub use journal::Record;
+pub use medium::{Medium, PageState, Programmed};
+pub(crate) use adopt::adopt_pages;
+pub use scan::{Found, Newest, Scan};
+pub use settings::{MountBy, RecoverySettings};
+pub use tracker::{Change, Changed};
+pub(crate) use tracker::Tracker;
+
+use flashwright_nand::Lpn;
+
+/// The owner of a page of the journal, as its spare area names it.
+pub(crate) const SYSTEM: Lpn = Lpn(u32::MAX - 2);
+
+/// The spare area of a programmed page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SpareArea {
+    /// The logical page that it holds, or beyond the logical space a page of the scheme's own tables.
+    pub owner: Lpn,
+    /// The number of its program.
+    pub sequence: u64,
+    /// The number of the program that first wrote its content.
+    pub version: u64,
+}

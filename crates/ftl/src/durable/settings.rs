@@ -1,0 +1,32 @@
+//! `[recovery]`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How a drive comes back after a loss of power.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum MountBy {
+    /// It does not: the drive takes no precautions, and power can't be cut.
+    #[default]
+    Nothing,
+    /// It reads the spare area of every page, and a journal of trims.
+    Scan,
+}
+
+/// `[recovery]`: what a drive does so that it can be mounted again after a loss of power.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
+pub struct RecoverySettings {
+    /// How the drive rebuilds its map when it is mounted. Anything but `"nothing"` sets a few blocks apart for a journal of trims,
+    /// keeps order between erases and the programs that make them safe, and takes 60 B of memory for every page of the flash.
+    pub mount_by: MountBy,
+}
+
+impl RecoverySettings {
+    /// Whether power may be cut.
+    #[must_use]
+    pub fn can_mount(&self) -> bool {
+        self.mount_by != MountBy::Nothing
+    }
+}

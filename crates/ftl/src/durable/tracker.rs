@@ -1,0 +1,120 @@
+//! What changes on the chips, in the order decided.
+
+use super::{Journal, Record};
+use crate::Cause;
+use flashwright_nand::{BlockId, Geometry, Lpn, Ppn};
+use serde::{Deserialize, Serialize};
+
+/// A change of the chips.
+#[derive(Clone, Debug)]
+pub struct Change {
+    /// The number of entries in the log with the operation that makes it; 0 if no log is kept.
+    pub mark: u32,
+    /// Its cause.
+    pub cause: Cause,
+    /// What changes.
+    pub what: Changed,
+}
+
+/// What a change does.
+#[derive(Clone, Debug)]
+pub enum Changed {
+    /// A page is programmed.
+    Program(Ppn, Programmed),
+    /// A block is erased.
+    Erase(BlockId),
+    /// A block is taken out of use. It takes no operation.
+    Retire(BlockId),
+}
+
+pub use super::medium::Programmed;
+
+/// Numbers programs, and lists changes until somebody takes them.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Tracker {
+    /// The next sequence number.
+    next: u64,
+    /// By physical page, of its last program; it means nothing once the page is erased.
+    sequences: Vec<u64>,
+    versions: Vec<u64>,
+    pub journal: Journal,
+    #[serde(skip)]
+    pub changes: Vec<Change>,
+}
+
+impl Tracker {
+    pub fn new(logical_pages: u32, blocks: &[BlockId], geometry: &Geometry) -> Self {
+        Self {
+            next: 1,
+            sequences: vec![0; geometry.pages() as usize],
+            versions: vec![0; geometry.pages() as usize],
+            journal: Journal::new(logical_pages, blocks, geometry),
+            changes: Vec::new(),
+        }
+    }
+
+    /// Sequence number and version of a programmed page.
+    #[inline]
+    pub fn numbers(&self, ppn: Ppn) -> (u64, u64) {
+        (self.sequences[ppn.index()], self.versions[ppn.index()])
+    }
+
+    /// The number that the next program gets.
+    pub fn next(&self) -> u64 {
+        self.next
+    }
+
+    pub fn trimmed(&mut self, lpn: Lpn) {
+        let sequence = self.next;
+        self.next += 1;
+        self.journal.trimmed(lpn.0, sequence);
+    }
+
+    /// A page was programmed, with new content or a copy of another page.
+    #[allow(clippy::too_many_arguments)]
+    pub fn programmed(&mut self, ppn: Ppn, owner: Lpn, copy_of: Option<Ppn>, page: Programmed, mark: u32, cause: Cause) {
+        let sequence = self.next;
+        self.next += 1;
+        let version = copy_of.map_or(sequence, |from| self.versions[from.index()]);
+        (self.sequences[ppn.index()], self.versions[ppn.index()]) = (sequence, version);
+        if copy_of.is_none() {
+            self.journal.written(owner.0);
+        }
+        let what = Changed::Program(ppn, Programmed { owner: owner.0, sequence, version, ..page });
+        self.changes.push(Change { mark, cause, what });
+    }
+
+    /// A page of the journal was programmed.
+    pub fn recorded(&mut self, ppn: Ppn, record: Record, mark: u32, cause: Cause) {
+        let page = Programmed { record: Some(Box::new(record)), ..Programmed::default() };
+        self.programmed(ppn, super::SYSTEM, None, page, mark, cause);
+    }
+
+    pub fn erased(&mut self, block: BlockId, mark: u32, cause: Cause) {
+        self.changes.push(Change { mark, cause, what: Changed::Erase(block) });
+    }
+
+    pub fn retired(&mut self, block: BlockId) {
+        self.changes.push(Change { mark: 0, cause: Cause::Host, what: Changed::Retire(block) });
+    }
+
+    /// Power was lost: the numbers of pages are found anew.
+    pub fn forget(&mut self) {
+        self.sequences.fill(0);
+        self.versions.fill(0);
+        self.changes.clear();
+        self.journal.forget();
+        self.next = 1;
+    }
+
+    /// A page was found when the drive was mounted.
+    pub fn found(&mut self, ppn: Ppn, sequence: u64, version: u64) {
+        (self.sequences[ppn.index()], self.versions[ppn.index()]) = (sequence, version);
+        self.next = self.next.max(sequence + 1);
+    }
+
+    /// A trim was found when the drive was mounted.
+    pub fn found_trim(&mut self, sequence: u64) {
+        self.next = self.next.max(sequence + 1);
+    }
+}

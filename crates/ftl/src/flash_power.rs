@@ -1,0 +1,241 @@
+//! The flash when power may fail: its changes in order, the journal of trims, and its state after a loss of power.
+
+use crate::durable::{Change, Changed, Journal, Medium, PageState, Record, SpareArea, Tracker};
+use crate::{Cause, Flash, OpKind};
+use flashwright_nand::{BlockId, Condition, Geometry, Lpn, PlaneId, Ppn, TORN};
+
+impl Flash {
+    /// From now on lists every change of the chips, and keeps a journal of trims in blocks that no scheme gets: the last good ones
+    /// of the planes in turn. To be called before the scheme is built.
+    ///
+    /// # Panics
+    /// If contents are not kept, or there are fewer good blocks than the journal takes.
+    pub fn track_changes(&mut self, logical_pages: u32) {
+        let geometry = *self.geometry();
+        let mut blocks = Vec::new();
+        let mut plane = 0;
+        while blocks.len() < Journal::blocks_needed(logical_pages, &geometry) as usize {
+            let first = geometry.first_block(PlaneId(plane)).0;
+            let good = (first..first + geometry.blocks_per_plane()).rev().map(BlockId);
+            let last = good.into_iter().find(|block| self.nand.condition(*block) == Condition::Good);
+            let block = last.expect("the journal's blocks were checked against the geometry");
+            self.nand.set_apart(block);
+            blocks.push(block);
+            plane = (plane + 1) % geometry.planes();
+        }
+        self.log_copies_apart();
+        let contents = self.contents.as_mut().expect("who tracks changes keeps contents");
+        contents.tracker = Some(Tracker::new(logical_pages, &blocks, &geometry));
+    }
+
+    /// Blocks that [`Flash::track_changes`] sets apart.
+    #[must_use]
+    pub fn journal_blocks(logical_pages: u32, geometry: &Geometry) -> u32 {
+        Journal::blocks_needed(logical_pages, geometry)
+    }
+
+    /// Whether power may fail, so that nothing may be erased before what replaces it is programmed.
+    #[must_use]
+    pub fn may_lose_power(&self) -> bool {
+        self.tracker().is_some()
+    }
+
+    pub(crate) fn tracker(&self) -> Option<&Tracker> {
+        self.contents.as_ref()?.tracker.as_ref()
+    }
+
+    pub(crate) fn tracker_mut(&mut self) -> Option<&mut Tracker> {
+        self.contents.as_mut()?.tracker.as_mut()
+    }
+
+    /// The changes since the last call, in the order decided.
+    pub fn take_changes(&mut self) -> Vec<Change> {
+        self.tracker_mut().map(|tracker| std::mem::take(&mut tracker.changes)).unwrap_or_default()
+    }
+
+    /// The spare area of a programmed page, if changes are tracked.
+    #[must_use]
+    pub fn spare_area(&self, ppn: Ppn) -> Option<SpareArea> {
+        let owner = self.nand.spare(ppn).filter(|owner| *owner != TORN)?;
+        let (sequence, version) = self.tracker()?.numbers(ppn);
+        Some(SpareArea { owner, sequence, version })
+    }
+
+    /// Writes the trims that the journal lacks: what a flush promises.
+    pub fn flush_journal(&mut self) {
+        while self.tracker().is_some_and(|tracker| tracker.journal.is_behind()) {
+            self.make_room_in_journal();
+            if let Some(tracker) = self.tracker_mut() {
+                let record = tracker.journal.next_trims();
+                self.program_record(record);
+            }
+        }
+    }
+
+    /// Before an erase: the page that outranks an older copy elsewhere may be erased only once the journal does.
+    #[cold]
+    pub(crate) fn make_trims_safe(&mut self) {
+        if self.tracker().is_some_and(|tracker| tracker.journal.is_behind()) {
+            let waits_for = std::mem::take(&mut self.next_after);
+            self.flush_journal();
+            // An operation waits for one other; where the erase has its own, the journal comes after that.
+            if waits_for == 0 {
+                self.next_waits_for(1);
+            } else {
+                self.next_after = waits_for + 1;
+            }
+        }
+    }
+
+    fn make_room_in_journal(&mut self) {
+        if !self.tracker().is_some_and(|tracker| tracker.journal.needs_snapshot()) {
+            return;
+        }
+        let Some(tracker) = self.tracker_mut() else { return };
+        let sequence = tracker.next();
+        let (records, obsolete) = tracker.journal.snapshot(sequence);
+        for record in records {
+            self.program_record(record);
+            self.next_waits_for(1);
+        }
+        for block in obsolete {
+            self.erase_in_journal(block);
+        }
+    }
+
+    fn erase_in_journal(&mut self, block: BlockId) {
+        self.nand.erase(block);
+        self.counters_mut().add(OpKind::Erase, Cause::Translation, 1);
+        let first = self.geometry().first_page(block);
+        self.note(first, OpKind::Erase, Cause::Translation);
+        let mark = self.mark();
+        if let Some(tracker) = self.tracker_mut() {
+            tracker.erased(block, mark, Cause::Translation);
+            tracker.journal.erased(block);
+        }
+        self.next_waits_for(1);
+    }
+
+    fn program_record(&mut self, record: Record) {
+        let geometry = *self.geometry();
+        let Some(tracker) = self.tracker_mut() else { return };
+        let ppn = tracker.journal.next_page(&geometry);
+        self.nand.program(ppn, crate::durable::SYSTEM);
+        self.counters_mut().add(OpKind::Program, Cause::Translation, 1);
+        self.note(ppn, OpKind::Program, Cause::Translation);
+        let mark = self.mark();
+        if let Some(tracker) = self.tracker_mut() {
+            tracker.recorded(ppn, record, mark, Cause::Translation);
+        }
+    }
+
+    // --- after a loss of power ---
+
+    /// Forgets everything that was in RAM, and takes what the chips hold. Nothing is valid until a scheme says so. `lost` are the
+    /// changes that were decided and did not happen: they no longer count.
+    pub fn lose_power(&mut self, medium: &Medium, lost: &[Change]) {
+        self.clear_log();
+        for change in lost {
+            let kind = match change.what {
+                Changed::Program(..) => OpKind::Program,
+                Changed::Erase(_) => OpKind::Erase,
+                Changed::Retire(_) => continue,
+            };
+            self.counters_mut().take_back(kind, change.cause);
+        }
+        self.forget_validity();
+        let geometry = *self.geometry();
+        if let Some(contents) = &mut self.contents {
+            contents.stamps.forget();
+            if let Some(data) = &mut contents.data {
+                data.forget(&geometry);
+            }
+            if let Some(tracker) = &mut contents.tracker {
+                tracker.forget();
+            }
+        }
+        for block in (0..geometry.blocks()).map(BlockId) {
+            self.find_block(block, medium);
+        }
+    }
+
+    fn find_block(&mut self, block: BlockId, medium: &Medium) {
+        let found = medium.block(block);
+        let owner = |(state, page): &(PageState, crate::durable::Programmed)| match state {
+            PageState::Erased => None,
+            PageState::Programmed => Some(Lpn(page.owner)),
+            PageState::Torn => Some(TORN),
+        };
+        self.nand.restore(block, found.erases, found.is_retired, found.pages.iter().map(owner));
+        let first = self.geometry().first_page(block).0;
+        for (ppn, (state, page)) in (first..).map(Ppn).zip(&found.pages) {
+            if *state != PageState::Programmed {
+                continue;
+            }
+            self.set_stream(block, page.stream);
+            self.mark_slc(block, page.is_slc);
+            let Some(contents) = &mut self.contents else { continue };
+            contents.stamps.found(ppn, page.stamp);
+            if let Some(data) = &mut contents.data {
+                data.found(ppn, page.bytes.clone());
+            }
+            if let Some(tracker) = &mut contents.tracker {
+                tracker.found(ppn, page.sequence, page.version);
+                if let Some(record) = &page.record {
+                    tracker.journal.found(ppn, page.sequence, (**record).clone());
+                }
+            }
+        }
+    }
+
+    /// Reads the journal, and erases what a snapshot has made obsolete: trimmed runs with their sequence numbers, in no particular
+    /// order.
+    pub(crate) fn read_journal(&mut self) -> Vec<(u32, u32, u64)> {
+        let Some(tracker) = self.tracker_mut() else { return Vec::new() };
+        let found = tracker.journal.take_found();
+        for (_, _, sequence) in &found.runs {
+            tracker.found_trim(*sequence);
+        }
+        for ppn in found.pages {
+            self.read_internal(ppn, Cause::Translation);
+        }
+        let (mut in_use, mut obsolete) = (Vec::new(), Vec::new());
+        for block in (0..self.geometry().blocks()).map(BlockId) {
+            if self.nand.condition(block) != Condition::System {
+                continue;
+            }
+            let pages = self.nand.next_page(block);
+            let first = (0..pages).find_map(|page| self.spare_area(self.geometry().page_at(block, page)));
+            let opened = first.map_or(0, |spare| spare.sequence);
+            if pages > 0 && (opened == 0 || opened < found.snapshot) {
+                obsolete.push(block);
+            } else {
+                in_use.push((opened, block, pages));
+            }
+        }
+        in_use.sort_unstable();
+        let in_use: Vec<(BlockId, u32)> = in_use.into_iter().map(|(_, block, pages)| (block, pages)).collect();
+        if let Some(tracker) = self.tracker_mut() {
+            tracker.journal.restore(&in_use);
+        }
+        for block in obsolete {
+            self.erase_in_journal(block);
+        }
+        found.runs
+    }
+
+    /// A page is trimmed as far as the journal knows.
+    pub(crate) fn still_trimmed(&mut self, lpn: u32) {
+        if let Some(tracker) = self.tracker_mut() {
+            tracker.journal.still_trimmed(lpn);
+        }
+    }
+
+    /// A mount found that `ppn` holds the current copy of `lpn`.
+    pub(crate) fn adopt(&mut self, ppn: Ppn, lpn: Lpn) {
+        self.mark_run_valid(ppn.0, 1);
+        if let Some(contents) = &mut self.contents {
+            contents.stamps.expects(lpn, ppn);
+        }
+    }
+}

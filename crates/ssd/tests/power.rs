@@ -1,0 +1,199 @@
+//! Loss of power: after a cut in the middle of any flash operation, and after cuts during the mount itself, every page holds what the
+//! host may expect: what it last flushed, or something that it wrote later; never anything else.
+//!
+//! The stamps of pages tell which write each content is from. A drive is cloned before each request, and every clone loses power in
+//! another operation of that request.
+
+use crate::common::*;
+use flashwright_block::{RequestKind, Request, Rng, Seed, below, chance};
+use flashwright_ftl::SchemeName;
+use flashwright_nand::Lpn;
+use flashwright_ssd::{Keeps, ManagerName, Ssd};
+use std::collections::BTreeSet;
+
+/// What each page may hold after a loss of power, as stamps; 0 for nothing.
+#[derive(Clone)]
+struct Promises {
+    /// What the host last saw to be safe.
+    safe: Vec<u32>,
+    /// What it wrote since.
+    since: Vec<BTreeSet<u32>>,
+}
+
+impl Promises {
+    fn new(pages: u32) -> Self {
+        Self { safe: vec![0; pages as usize], since: vec![BTreeSet::new(); pages as usize] }
+    }
+
+    /// A request was carried out, or cut short.
+    fn note(&mut self, ssd: &Ssd, request: &Request, is_done: bool) {
+        let (first, count) = ssd.pages_of(request);
+        let stamps = ssd.flash().stamps().unwrap();
+        match request.kind {
+            RequestKind::Write | RequestKind::Trim => {
+                for lpn in first..first + count {
+                    let now = if request.kind == RequestKind::Trim { 0 } else { stamps.latest(Lpn(lpn)) };
+                    self.since[lpn as usize].insert(now);
+                    if is_done && request.kind == RequestKind::Write && request.fua {
+                        self.make_safe(lpn, now);
+                    }
+                }
+            }
+            RequestKind::Flush if is_done => {
+                for lpn in 0..ssd.logical_pages() {
+                    self.make_safe(lpn, stamps.latest(Lpn(lpn)));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn make_safe(&mut self, lpn: u32, stamp: u32) {
+        self.safe[lpn as usize] = stamp;
+        self.since[lpn as usize].clear();
+    }
+
+    /// Checks what a mounted drive holds, which is safe from now on.
+    fn check(&mut self, ssd: &Ssd, what: &dyn Fn() -> String) {
+        let stamps = ssd.flash().stamps().unwrap();
+        for lpn in 0..ssd.logical_pages() {
+            let found = stamps.latest(Lpn(lpn));
+            let at = lpn as usize;
+            assert!(
+                found == self.safe[at] || self.since[at].contains(&found),
+                "{}: page {lpn} holds write {found}; write {} was safe, later ones are {:?}",
+                what(),
+                self.safe[at],
+                self.since[at]
+            );
+            self.make_safe(lpn, found);
+        }
+        assert_eq!(ssd.audit(), [], "{}", what());
+    }
+}
+
+/// Random requests: runs short and long, trims, flushes, forced writes.
+fn next_request(ssd: &Ssd, rng: &mut Rng) -> Request {
+    let logical = ssd.logical_pages();
+    let hot = (logical / 5).max(1);
+    let space = if chance(rng, 0.6) { hot } else { logical };
+    let first = below(rng, u64::from(space)) as u32;
+    let longest = if chance(rng, 0.1) { 20 } else { 3 };
+    let count = (1 + below(rng, longest) as u32).min(logical - first);
+    let kind = match below(rng, 20) {
+        0 | 1 => RequestKind::Trim,
+        2 | 3 => RequestKind::Flush,
+        4 => RequestKind::Read,
+        _ => RequestKind::Write,
+    };
+    let fua = kind == RequestKind::Write && chance(rng, 0.1);
+    Request { fua, ..pages(ssd, kind, first, if kind == RequestKind::Flush { 0 } else { count }) }
+}
+
+fn mount_and_check(ssd: &mut Ssd, promises: &mut Promises, what: &dyn Fn() -> String) {
+    ssd.mount().unwrap_or_else(|error| panic!("{}: {error}", what()));
+    promises.check(ssd, what);
+    // A mount that is not followed by anything changes nothing.
+    ssd.mount().unwrap_or_else(|error| panic!("{}: again: {error}", what()));
+    promises.check(ssd, &|| format!("{}, mounted again", what()));
+}
+
+/// Plays requests until `operations` programs and erases are done, and cuts the power in every one of them.
+fn cut_everywhere(settings: &[String], operations: u64, seed: u64) -> u64 {
+    let mut rng = Seed(seed).stream("test.power");
+    let mut ssd = Ssd::new(&config(settings), Seed(seed), Keeps::Stamps).unwrap();
+    let mut promises = Promises::new(ssd.logical_pages());
+    let mut cuts = 0;
+    while ssd.operations_done().unwrap() < operations {
+        let request = next_request(&ssd, &mut rng);
+        let before = ssd.clone();
+        let done = ssd.operations_done().unwrap();
+        perform(&mut ssd, request).unwrap();
+        for nth in 0..ssd.operations_done().unwrap() - done {
+            let (mut cut, mut promised) = (before.clone(), promises.clone());
+            cut.cut_after(nth);
+            let outcome = perform(&mut cut, request);
+            assert!(outcome.is_err() && !cut.is_on(), "the power failed in operation {nth} of {request:?}");
+            promised.note(&cut, &request, false);
+            // Some fail again during the mount, after this many operations.
+            let again: Option<u64> = chance(&mut rng, 0.2).then(|| below(&mut rng, 6));
+            let what =
+                || format!("{settings:?}, seed {seed}, operation {} cut, then {again:?}, {request:?}", done + nth);
+            if let Some(operations) = again {
+                cut.cut_after(operations);
+                cut.mount().unwrap_or_else(|error| panic!("{}: {error}", what()));
+                cuts += u64::from(!cut.is_on());
+            }
+            mount_and_check(&mut cut, &mut promised, &what);
+            if chance(&mut rng, 0.05) {
+                go_on(&mut cut, &mut promised, &mut rng, &|| format!("{}, and went on", what()));
+            }
+            cuts += 1;
+        }
+        promises.note(&ssd, &request, true);
+    }
+    assert_eq!(ssd.audit(), []);
+    cuts
+}
+
+/// A mounted drive goes on as any other, and loses power once more.
+fn go_on(ssd: &mut Ssd, promises: &mut Promises, rng: &mut Rng, what: &dyn Fn() -> String) {
+    ssd.cut_after(20 + below(rng, 100));
+    while ssd.is_on() {
+        let request = next_request(ssd, rng);
+        let outcome = perform(ssd, request);
+        promises.note(ssd, &request, outcome.is_ok());
+        assert_eq!(outcome.is_err(), !ssd.is_on(), "{}, then {request:?}", what());
+    }
+    mount_and_check(ssd, promises, what);
+}
+
+fn drive(scheme: SchemeName, ram: Option<ManagerName>, planes: u32) -> Vec<String> {
+    let mut settings = shape(1, planes, 1, 24, 8, 24 * 8 * planes / 2);
+    settings.push(format!("ftl.scheme={}", scheme.listed().name));
+    settings.push("recovery.mount-by=scan".to_owned());
+    settings.push("timing.model=none".to_owned());
+    settings.push(format!("geometry.program-order={}", order_name(scheme.needs_order().unwrap_or_default())));
+    if let Some(ram) = ram {
+        settings.push(format!("ram.manager={}", ram.listed().name));
+        settings.push("ram.size=\"96 KiB\"".to_owned());
+        let needs = ram.needs().iter().filter(|(of, ..)| *of == scheme.listed().name);
+        settings.extend(needs.map(|(_, key, value)| format!("{key}={value}")));
+    }
+    settings.extend(SMALL.iter().map(|small| (*small).to_owned()));
+    settings
+}
+
+/// Programs and erases of each run; `FLASHWRIGHT_OPERATIONS` sets more.
+fn operations() -> u64 {
+    std::env::var("FLASHWRIGHT_OPERATIONS").map_or(250, |given| given.parse().unwrap())
+}
+
+#[test]
+fn every_operation_of_every_scheme_may_be_cut() {
+    for scheme in SchemeName::ALL {
+        for planes in [1, 2] {
+            let settings = drive(*scheme, None, planes);
+            assert!(cut_everywhere(&settings, operations(), u64::from(planes)) >= operations());
+        }
+    }
+}
+
+#[test]
+fn every_operation_behind_every_ram_may_be_cut() {
+    for (nth, ram) in (0..).zip(ManagerName::ALL) {
+        for scheme in SchemeName::ALL {
+            let settings = drive(*scheme, Some(*ram), 1);
+            if flashwright_ssd::Config::default().with_settings(&settings).is_err() {
+                continue;
+            }
+            for protected in [false, true] {
+                let mut settings = settings.clone();
+                settings.push(format!("ram.power-protected={protected}"));
+                if Ssd::new(&config(&settings), Seed(1), Keeps::Stamps).is_ok() {
+                    cut_everywhere(&settings, operations() / 4, nth);
+                }
+            }
+        }
+    }
+}
