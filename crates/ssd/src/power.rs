@@ -207,7 +207,8 @@ impl Ssd {
     pub fn mount(&mut self) -> Result<Mounted, MountError> {
         self.cut()?;
         let Some(mut power) = self.power.take() else { return Err(MountError::NotKept) };
-        let lost = std::mem::take(&mut power.lost);
+        let mut lost = std::mem::take(&mut power.lost);
+        lost.extend(self.flash.take_changes());
         self.flash.lose_power(&power.medium, &lost);
         self.forget_requests();
         power.is_off = false;

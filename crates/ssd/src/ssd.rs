@@ -568,6 +568,9 @@ impl Ssd {
     /// As [`Ssd::translate`], once the bytes of a write are at hand.
     #[inline(always)]
     pub(crate) fn translate_pages(&mut self, request: &Request) -> Result<(), OutOfSpace> {
+        if request.kind == RequestKind::Flush && self.config.recovery.ignores_flush {
+            return Ok(());
+        }
         if request.kind == RequestKind::Flush {
             // Without RAM what was acknowledged is on flash.
             let flushed = self.ram.as_mut().map_or(Ok(()), |ram| ram.flush(&mut self.scheme, &mut self.flash));
@@ -600,7 +603,7 @@ impl Ssd {
                     self.read_partial_pages(request);
                 }
                 // Worked out anew: a run whose address was taken would be copied through memory, which stalls.
-                self.write_run(self.run_of(request), request.fua)
+                self.write_run(self.run_of(request), request.fua && !self.config.recovery.ignores_flush)
             }
             RequestKind::Trim => {
                 // Only pages wholly covered lose their content.

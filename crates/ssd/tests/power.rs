@@ -6,7 +6,7 @@
 
 use crate::common::*;
 use flashwright_block::{RequestKind, Request, Rng, Seed, below, chance};
-use flashwright_ftl::SchemeName;
+use flashwright_ftl::{PlacementName, SchemeName, VictimName, WearName};
 use flashwright_nand::Lpn;
 use flashwright_ssd::{Keeps, ManagerName, Ssd};
 use std::collections::BTreeSet;
@@ -104,7 +104,9 @@ fn cut_everywhere(settings: &[String], operations: u64, seed: u64) -> u64 {
     let mut ssd = Ssd::new(&config(settings), Seed(seed), Keeps::Stamps).unwrap();
     let mut promises = Promises::new(ssd.logical_pages());
     let mut cuts = 0;
-    while ssd.operations_done().unwrap() < operations {
+    let mut left = 20 * operations; // RAM that holds the whole drive never writes
+    while ssd.operations_done().unwrap() < operations && left > 0 {
+        left -= 1;
         let request = next_request(&ssd, &mut rng);
         let before = ssd.clone();
         let done = ssd.operations_done().unwrap();
@@ -139,7 +141,10 @@ fn cut_everywhere(settings: &[String], operations: u64, seed: u64) -> u64 {
 /// A mounted drive goes on as any other, and loses power once more.
 fn go_on(ssd: &mut Ssd, promises: &mut Promises, rng: &mut Rng, what: &dyn Fn() -> String) {
     ssd.cut_after(20 + below(rng, 100));
-    while ssd.is_on() {
+    for _ in 0..2000 {
+        if !ssd.is_on() {
+            break;
+        }
         let request = next_request(ssd, rng);
         let outcome = perform(ssd, request);
         promises.note(ssd, &request, outcome.is_ok());
@@ -162,6 +167,68 @@ fn drive(scheme: SchemeName, ram: Option<ManagerName>, planes: u32) -> Vec<Strin
     }
     settings.extend(SMALL.iter().map(|small| (*small).to_owned()));
     settings
+}
+
+/// A drive of random shape, scheme and policies; none if they don't go together.
+fn any_drive(rng: &mut Rng) -> Option<Vec<String>> {
+    let one_of = |rng: &mut Rng, names: &[&str]| names[below(rng, names.len() as u64) as usize].to_owned();
+    let names = |of: Vec<&'static str>| of;
+    let scheme = SchemeName::ALL[below(rng, SchemeName::ALL.len() as u64) as usize];
+    let (planes, per_block) = (1 + below(rng, 3) as u32, [4, 8, 16][below(rng, 3) as usize]);
+    let blocks = 16 + below(rng, 30) as u32;
+    let physical = planes * blocks * per_block;
+    let share = 0.3 + 0.55 * (below(rng, 1000) as f64 / 1000.0);
+    let mut settings = shape(1, planes, 1, blocks, per_block, (f64::from(physical) * share) as u32);
+    let order = if scheme.needs_order().is_none() && chance(rng, 0.3) { "any" } else { "" };
+    let order = if order.is_empty() { order_name(scheme.needs_order().unwrap_or_default()) } else { order };
+    settings.push(format!("geometry.program-order={order}"));
+    settings.push(format!("ftl.scheme={}", scheme.listed().name));
+    settings.push("recovery.mount-by=scan".to_owned());
+    settings.push("timing.model=serial".to_owned());
+    settings.push(format!("ftl.fast.log-blocks={}", 2 + below(rng, 4)));
+    settings.push(format!("ftl.last.log-blocks={}", 3 + below(rng, 4)));
+    settings.push(format!("ftl.bast.log-blocks={}", 1 + below(rng, 5)));
+    settings.push(format!("ftl.superblock.blocks={}", 1 + below(rng, 4)));
+    settings.push(format!("ftl.dftl.cmt-entries={}", 2 + below(rng, 60)));
+    settings.extend(SMALL.iter().map(|small| (*small).to_owned()));
+    if scheme.asks_policies() {
+        let victims = names(VictimName::ALL.iter().map(|name| name.listed().name).collect());
+        let placements = names(PlacementName::ALL.iter().map(|name| name.listed().name).collect());
+        settings.push(format!("gc.victim={}", one_of(rng, &victims)));
+        settings.push(format!("placement.policy={}", one_of(rng, &placements)));
+        settings.push(format!("gc.schedule={}", one_of(rng, &["foreground", "foreground", "preemptive", "rate-limited"])));
+    }
+    if scheme.levels_wear() && chance(rng, 0.4) {
+        let policies = names(WearName::ALL.iter().map(|name| name.listed().name).collect());
+        settings.push(format!("wear.policy={}", one_of(rng, &policies)));
+    }
+    if chance(rng, 0.3) {
+        settings.push(format!("wear.pe-cycles-max={}", 20 + below(rng, 100)));
+    }
+    if chance(rng, 0.5) {
+        let ram = ManagerName::ALL[below(rng, ManagerName::ALL.len() as u64) as usize];
+        settings.push(format!("ram.manager={}", ram.listed().name));
+        settings.push(format!("ram.size=\"{} KiB\"", 64 + 32 * below(rng, 4)));
+        settings.push(format!("ram.power-protected={}", chance(rng, 0.2)));
+        let needs = ram.needs().iter().filter(|(of, ..)| *of == scheme.listed().name);
+        settings.extend(needs.map(|(_, key, value)| format!("{key}={value}")));
+    }
+    let config = flashwright_ssd::Config::default().with_settings(&settings).ok()?;
+    Ssd::new(&config, Seed(1), Keeps::Stamps).ok()?;
+    Some(settings)
+}
+
+#[test]
+fn random_drives_may_be_cut_anywhere() {
+    let mut built = 0;
+    for seed in 0..operations() / 2 {
+        let mut rng = Seed(seed).stream("test.power.drive");
+        if let Some(settings) = any_drive(&mut rng) {
+            cut_everywhere(&settings, 200, seed);
+            built += 1;
+        }
+    }
+    assert!(built >= operations() / 20, "{built} drives of {}", operations() / 2);
 }
 
 /// Programs and erases of each run; `FLASHWRIGHT_OPERATIONS` sets more.
@@ -195,5 +262,16 @@ fn every_operation_behind_every_ram_may_be_cut() {
                 }
             }
         }
+    }
+}
+
+#[test]
+fn a_drive_that_ignores_flushes_is_caught() {
+    for ram in [Some(ManagerName::Lru), None] {
+        let mut settings = drive(SchemeName::Page, ram, 1);
+        settings.push("recovery.ignores-flush=true".to_owned());
+        let outcome = std::panic::catch_unwind(|| cut_everywhere(&settings, 1000, 1));
+        let message = *outcome.expect_err("what was flushed is lost").downcast::<String>().unwrap();
+        assert!(message.contains("was safe"), "{message}");
     }
 }

@@ -75,7 +75,12 @@ fn pages_of(logical: LogicalBlocks, lbn: u32, scan: &Scan) -> impl Iterator<Item
 /// For each logical block the block that has a copy of all its current pages at home, which are then the current ones; [`NONE`] if
 /// there is none, or nothing is current.
 fn choose_data_blocks(logical: LogicalBlocks, scan: &mut Scan, copies: &Copies, flash: &Flash) -> Vec<u32> {
-    let is_home = |lpn: u32, copy: &Newest| flash.geometry().page_in_block(copy.ppn) == logical.split(Lpn(lpn)).1;
+    let only_owner = only_owners(logical, flash);
+    let is_home = |lpn: u32, copy: &Newest| {
+        let (lbn, offset) = logical.split(Lpn(lpn));
+        flash.geometry().page_in_block(copy.ppn) == offset
+            && only_owner[flash.geometry().block_of(copy.ppn).index()] == Some(lbn)
+    };
     (0..logical.count())
         .map(|lbn| {
             let pages: Vec<(u32, Newest)> = pages_of(logical, lbn, scan).collect();
@@ -107,6 +112,20 @@ fn choose_data_blocks(logical: LogicalBlocks, scan: &mut Scan, copies: &Copies, 
             block
         })
         .collect()
+}
+
+/// For each good block the logical block that all its pages belong to, if there is only one.
+fn only_owners(logical: LogicalBlocks, flash: &Flash) -> Vec<Option<u32>> {
+    let of_block = |block: BlockId| {
+        if flash.nand().condition(block) != Condition::Good {
+            return None;
+        }
+        let pages = (0..flash.nand().next_page(block)).map(|page| flash.geometry().page_at(block, page));
+        let mut owners = pages.filter_map(|page| flash.spare_area(page)).map(|spare| logical.block_of(spare.owner));
+        let first = owners.next()?;
+        owners.all(|owner| owner == first).then_some(first)
+    };
+    (0..flash.geometry().blocks()).map(|block| of_block(BlockId(block))).collect()
 }
 
 fn is_mixed(logical: LogicalBlocks, scan: &Scan, data: &[u32]) -> bool {

@@ -21,6 +21,9 @@ pub struct RecoverySettings {
     /// How the drive rebuilds its map when it is mounted. Anything but `"nothing"` sets a few blocks apart for a journal of trims,
     /// keeps order between erases and the programs that make them safe, and takes 60 B of memory for every page of the flash.
     pub mount_by: MountBy,
+    /// Whether the drive acknowledges flushes and forced writes without carrying them out, as some drives do: to see whether a
+    /// crash test notices.
+    pub ignores_flush: bool,
 }
 
 impl RecoverySettings {
