@@ -43,7 +43,7 @@ mod parallel;
 mod serial;
 
 pub(crate) use chips::errors_of;
-pub use chips::{Awaits, ChipFigures, Chips};
+pub use chips::{Awaits, ChipFigures, Chips, Superseded};
 pub use class::OpClass;
 pub use observer::{EndedOp, Observer};
 pub use parallel::Parallel;

@@ -84,6 +84,8 @@ pub(super) struct Command {
     pub on_end: u32,
     /// Tells its events from those of an earlier command in the same place.
     pub epoch: u16,
+    /// Tells it from an earlier command in the same place; 0 once it has ended.
+    pub born: u32,
 }
 
 impl Command {
@@ -112,6 +114,7 @@ impl Command {
         on_start: NONE,
         on_end: NONE,
         epoch: 0,
+        born: 0,
     };
 }
 
@@ -129,6 +132,7 @@ pub(super) struct Commands {
     free: Vec<u32>,
     edges: Vec<Edge>,
     edges_free: Vec<u32>,
+    born: u32,
 }
 
 impl std::ops::Index<u32> for Commands {
@@ -149,7 +153,8 @@ impl std::ops::IndexMut<u32> for Commands {
 impl Commands {
     #[inline(always)]
     pub fn add(&mut self, command: Command) -> u32 {
-        let command = Command { on_start: NONE, on_end: NONE, ..command };
+        self.born = self.born.wrapping_add(1).max(1);
+        let command = Command { on_start: NONE, on_end: NONE, born: self.born, ..command };
         if let Some(id) = self.free.pop() {
             let epoch = self.all[id as usize].epoch.wrapping_add(1);
             self.all[id as usize] = Command { epoch, ..command };
@@ -161,6 +166,7 @@ impl Commands {
 
     #[inline(always)]
     pub fn remove(&mut self, id: u32) {
+        self.all[id as usize].born = 0;
         self.free.push(id);
     }
 

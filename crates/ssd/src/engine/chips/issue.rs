@@ -4,8 +4,18 @@ use super::Chips;
 use super::command::{Command, Group, Kind, NONE, is_copy_of_cleaning};
 use super::die::InBlock;
 use super::places::Place;
+use super::replacing::Replacement;
 use flashwright_ftl::{Flash, FlashOp, OpKind};
-use flashwright_nand::{BlockId, Geometry};
+use flashwright_nand::{BlockId, Geometry, Ppn};
+
+/// A program that supersedes a page: until it has ended, the old page is the only one on flash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Superseded {
+    /// The position of the program in the list of operations.
+    pub at: u32,
+    /// The block of the page that it supersedes.
+    pub block: BlockId,
+}
 
 /// Who waits for the commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +47,21 @@ impl Chips {
     /// Issues the operations of a request at `now` and names the slot under which it will complete, `least` later at the
     /// earliest. All times are in nanoseconds. Copies must be logged one by one.
     pub fn issue(&mut self, now: u64, least: u64, ops: &[FlashOp], awaits: Awaits, flash: &Flash) -> u32 {
+        self.issue_superseding(now, least, ops, &[], awaits, flash)
+    }
+
+    /// As [`Self::issue`]; `superseded` names the blocks in which the programs made pages invalid, by position. Where RAM does not
+    /// keep written data through a power cut, an erase of such a block waits for the programs issued before it. Pages
+    /// that cleaning copies are found in `ops` itself.
+    pub fn issue_superseding(
+        &mut self,
+        now: u64,
+        least: u64,
+        ops: &[FlashOp],
+        mut superseded: &[Superseded],
+        awaits: Awaits,
+        flash: &Flash,
+    ) -> u32 {
         let geometry = flash.geometry();
         let slot = self.new_slot(now + least);
         let mut of_ops = std::mem::take(&mut self.of_ops);
@@ -67,7 +92,20 @@ impl Chips {
                     let source = read.filter(|read| self.times.copyback && self.copies_back(read, Some(op), geometry));
                     let from = source.map(|read| self.places.of(read.ppn, is_slc, geometry));
                     let awaited_by = if waits_for_reads_only { NONE } else { slot };
-                    self.program(group, place, is_slc, waits_for, awaited_by, from, now)
+                    let id = self.program(group, place, is_slc, waits_for, awaited_by, from, now);
+                    if let Some(read) = read.filter(|read| is_copy_of_cleaning(read, Some(op))) {
+                        self.replaces(geometry.block_of(read.ppn), id, place.unit_first);
+                    }
+                    while let [Superseded { at: of, block }, rest @ ..] = superseded
+                        && *of as usize <= at
+                    {
+                        if *of as usize == at && !self.ram.is_there() {
+                            self.replaces(*block, id, place.unit_first);
+                        }
+                        superseded = rest;
+                    }
+                    // What is in RAM need not be awaited.
+                    if self.ram.is_there() { NONE } else { id }
                 }
                 OpKind::Erase => self.erase(group, place, waits_for, awaited_by, flash, now),
             };
@@ -221,14 +259,11 @@ impl Chips {
         }
         let mut earlier = program;
         while earlier != NONE {
-            let Command { first, before, sequence, .. } = self.commands[earlier];
-            if first == unit_first {
+            if self.commands[earlier].first == unit_first {
                 self.commands.after_end(earlier, id);
                 return;
             }
-            // What was issued later in the place of an ended command is not before it.
-            let is_before = before != NONE && self.commands[before].sequence < sequence;
-            earlier = if is_before { before } else { NONE };
+            earlier = self.program_before(earlier);
         }
     }
 
@@ -241,8 +276,7 @@ impl Chips {
         *state
     }
 
-    /// Programs a page, or adds it to those that its unit collects. Answers the command that puts it on flash, if others may have
-    /// to wait for that.
+    /// Programs a page, or adds it to those that its unit collects. Answers the command.
     #[allow(clippy::too_many_arguments)] // one caller
     fn program(
         &mut self,
@@ -304,7 +338,43 @@ impl Chips {
                 self.program_unit(id, &unit, now);
             }
         }
-        if self.ram.is_there() { NONE } else { id }
+        id
+    }
+
+    /// A command programs a page that replaces one of `block`.
+    #[inline(always)]
+    fn replaces(&mut self, block: BlockId, id: u32, unit_first: u32) {
+        self.replacing.add(block, Replacement { unit_first, id, born: self.commands[id].born });
+    }
+
+    /// The program that puts the pages of a replacement on flash; [`NONE`] if that has ended, or has yet to be issued: then
+    /// RAM holds them, which survives a power cut.
+    fn program_of(&self, replacement: &Replacement, geometry: &Geometry) -> u32 {
+        let Replacement { unit_first, id, born } = *replacement;
+        let command = &self.commands[id];
+        if command.born == born && command.is_last {
+            return id;
+        }
+        if !self.places.two_pass(false) || !self.is_pending(unit_first) {
+            return NONE;
+        }
+        let place = self.places.of(Ppn(unit_first), false, geometry);
+        let mut second = self.in_block[self.place_index(place.block, place.die_in_block) as usize].program;
+        while second != NONE {
+            let Command { first, is_last, .. } = self.commands[second];
+            if first == unit_first {
+                return if is_last { second } else { NONE };
+            }
+            second = self.program_before(second);
+        }
+        NONE
+    }
+
+    /// The program of the same block and die before another, if it has not ended.
+    fn program_before(&self, id: u32) -> u32 {
+        let Command { before, sequence, .. } = self.commands[id];
+        // What was issued later in the place of an ended command is not before it.
+        if before != NONE && self.commands[before].sequence < sequence { before } else { NONE }
     }
 
     fn turn_into_copyback(&mut self, id: u32, from: &Place, is_slc: bool) {
@@ -387,6 +457,13 @@ impl Chips {
         for page in (first.0..first.0 + geometry.pages_per_block()).step_by(place.unit as usize) {
             self.ends_pending(page);
         }
+        self.awaited.clear();
+        while let Some(replacement) = self.replacing.take(BlockId(place.block)) {
+            let id = self.program_of(&replacement, geometry);
+            if id != NONE {
+                self.awaited.push(id);
+            }
+        }
         let mut last = NONE;
         for die_in_block in 0..self.places.dies_of_block() {
             let at = self.place_index(place.block, die_in_block);
@@ -417,6 +494,9 @@ impl Chips {
                 self.commands.after_start(earlier, id);
             }
             self.commands.after_end(waits_for, id);
+            for replacement in &self.awaited {
+                self.commands.after_end(*replacement, id);
+            }
             self.figures.array_erases += 1;
             self.issued(id, now);
             last = id;

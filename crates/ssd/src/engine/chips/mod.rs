@@ -14,7 +14,8 @@
 //! A command waits for what the log says, and on its die
 //!
 //! - a program for the one before it in its block, and for the block's erase;
-//! - an erase for all reads and programs of its block;
+//! - an erase for all reads and programs of its block, and on all dies for the programs of pages that cleaning copied out of it,
+//!   so that a page is always on flash, or in RAM that survives a power cut;
 //! - a read for the program of its page, unless RAM still holds the page.
 //!
 //! What runs on a die at a time is one command, but for a program whose data cross the bus while the array programs the one
@@ -29,6 +30,7 @@ mod order;
 mod places;
 mod power;
 mod ram;
+mod replacing;
 mod run;
 mod times;
 
@@ -41,11 +43,12 @@ use flashwright_block::{Nanos, Seed};
 use flashwright_config::DriveConfig;
 use flashwright_ftl::Flash;
 use flashwright_nand::{BlockId, ErrorCounts, ErrorLayout, Errors};
-pub use issue::Awaits;
+pub use issue::{Awaits, Superseded};
 use order::Order;
 use places::Places;
 use power::Power;
 use ram::WriteRam;
+use replacing::Replacing;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use times::ChipTimes;
@@ -127,6 +130,8 @@ pub struct Chips {
     /// One bit a page: whether the unit that begins with it is in RAM.
     in_ram: Vec<u64>,
     ram: WriteRam,
+    /// What must be on flash before a block may be erased.
+    replacing: Replacing,
     power: Power,
     errors: Option<Box<Errors>>,
     errors_before: ErrorCounts,
@@ -139,6 +144,9 @@ pub struct Chips {
     /// For the operations of a request, their commands; kept for its memory.
     #[serde(skip)]
     of_ops: Vec<u32>,
+    /// The programs that an erase waits for; kept for its memory.
+    #[serde(skip)]
+    awaited: Vec<u32>,
 }
 
 impl Chips {
@@ -164,6 +172,7 @@ impl Chips {
             collecting: vec![NONE; blocks],
             in_ram: vec![0; (layout.pages() as usize).div_ceil(64)],
             ram: WriteRam::new(ram),
+            replacing: Replacing::new(blocks),
             power: Power::new(config),
             errors: errors_of(config, seed).map(Box::new),
             errors_before: ErrorCounts::default(),
@@ -172,6 +181,7 @@ impl Chips {
             requests: 0,
             figures: ChipFigures::default(),
             of_ops: Vec::new(),
+            awaited: Vec::new(),
             places,
         }
     }
