@@ -5,14 +5,14 @@ use super::reference::{Operation, Order, Reference};
 use crate::common::*;
 use flashwright_block::{Rng, Seed, chance};
 use flashwright_ftl::{Cause, Flash, FlashOp, OpKind};
-use flashwright_nand::{BlockId, Geometry, Nand, Ppn, ProgramOrder, WearLimit};
-use flashwright_ssd::engine::{Awaits, Chips, OpClass, Superseded};
+use flashwright_nand::{Geometry, Nand, Ppn, ProgramOrder, WearLimit};
+use flashwright_ssd::engine::{Awaits, Chips, OpClass};
 use flashwright_ssd::{DieOrderName, DriveConfig};
 use std::collections::BTreeMap;
 
-type Requests = Vec<(u64, Vec<FlashOp>)>;
+pub type Requests = Vec<(u64, Vec<FlashOp>)>;
 
-fn op(kind: OpKind, page: u32) -> FlashOp {
+pub fn op(kind: OpKind, page: u32) -> FlashOp {
     FlashOp { ppn: Ppn(page), kind, cause: Cause::Host, after: 0, copies: 0 }
 }
 
@@ -82,12 +82,12 @@ impl Writer {
 }
 
 /// What the engine asks about blocks: none has been erased, none holds one bit a cell.
-fn flash_of(config: &DriveConfig) -> Flash {
+pub fn flash_of(config: &DriveConfig) -> Flash {
     let nand = Nand::new(config.layout(), ProgramOrder::Ascending, WearLimit::Unlimited, &[]);
     Flash::new(nand, config.logical_pages(), true, false)
 }
 
-fn play(config: &DriveConfig, requests: &Requests) -> (Vec<u64>, Chips) {
+pub fn play(config: &DriveConfig, requests: &Requests) -> (Vec<u64>, Chips) {
     let flash = flash_of(config);
     let mut engine = Chips::new(config, 0, Seed(1));
     let (mut ends, mut in_slot) = (vec![0; requests.len()], BTreeMap::new());
@@ -175,7 +175,7 @@ fn orders_and_suspensions_agree_with_the_reference_model() {
 // --- worked by hand ---
 
 /// One channel of two dies with 6-page blocks of 4 KiB, 100 us a transfer, 50 us to read, 200 us to program, 700 us to erase.
-fn chip(settings: &[&str]) -> DriveConfig {
+pub fn chip(settings: &[&str]) -> DriveConfig {
     let base = [
         "geometry.channels=1",
         "geometry.dies-per-channel=2",
@@ -190,14 +190,14 @@ fn chip(settings: &[&str]) -> DriveConfig {
 }
 
 /// Issues lists of operations at their times and answers when each was done, in microseconds.
-fn ends(config: &DriveConfig, requests: &[(u64, &[FlashOp])]) -> Vec<f64> {
+pub fn ends(config: &DriveConfig, requests: &[(u64, &[FlashOp])]) -> Vec<f64> {
     let requests: Requests = requests.iter().map(|(at, ops)| (at * 1_000, ops.to_vec())).collect();
     play(config, &requests).0.into_iter().map(|end| end as f64 / 1_000.0).collect()
 }
 
 use OpKind::{Erase, Program, Read};
 
-fn cleaning(kind: OpKind, page: u32) -> FlashOp {
+pub fn cleaning(kind: OpKind, page: u32) -> FlashOp {
     FlashOp { cause: Cause::Gc, ..op(kind, page) }
 }
 
@@ -280,64 +280,6 @@ fn copyback_needs_no_bus() {
     assert_eq!(ends(&config, &[(0, &across)]), [450.0], "to the other die");
     // A read of the copied page waits for it.
     assert_eq!(ends(&config, &[(0, &within), (10, &[op(Read, 6)])]), [250.0, 400.0]);
-}
-
-/// A page is copied out of block 0 into one of the other die, and block 0 is erased in the same breath. The copy is on flash at 450,
-/// so the erase runs from 450 to 1,150; its own die would be free for it at 150.
-#[test]
-fn a_block_is_erased_once_its_copies_are_on_flash() {
-    let moves = [cleaning(Read, 0), FlashOp { after: 1, ..cleaning(Program, 48) }];
-    let erase = [cleaning(Erase, 0)];
-    for order in ["timing.die-order=fifo", "timing.die-order=by-class"] {
-        let config = chip(&[order, "chips.suspends=erases"]);
-        assert_eq!(ends(&config, &[(0, &moves), (0, &erase)]), [450.0, 1_150.0], "{order}");
-        // A block from which nothing was copied need not wait: it takes the die when the read has left.
-        assert_eq!(ends(&config, &[(0, &moves), (0, &[cleaning(Erase, 6)])]), [450.0, 850.0], "{order}");
-        // What the erase waited for is forgotten: the next erase of the block waits for nothing but this one.
-        assert_eq!(ends(&config, &[(0, &moves), (0, &erase), (0, &erase)])[2], 1_850.0, "{order}");
-    }
-    // By class a write of the host, for the die of the copy, goes first: it loads while the copy is read and leaves, and ends
-    // at 350. The copy loads from 350, is on flash at 650, and then block 0 is erased.
-    let config = chip(&["timing.die-order=by-class"]);
-    let write = [op(Program, 54)];
-    assert_eq!(ends(&config, &[(0, &moves), (0, &erase), (0, &write)]), [600.0, 1_300.0, 300.0]);
-}
-
-/// The same on a drive whose RAM collects units of two planes: the erase waits for the programs of the units that are complete,
-/// and not for the page that RAM keeps until its unit is.
-#[test]
-fn pages_in_protected_ram_hold_no_erase() {
-    let config = chip(&["geometry.planes-per-die=2", "geometry.superblock=die", "chips.write-ram=64 KiB"]);
-    // Block 0 has pages 0 to 11 on die 0; page 96 is the first of die 1.
-    let copy = |from, to| [cleaning(Read, from), FlashOp { after: 1, ..cleaning(Program, to) }];
-    let two = [&copy(0, 96)[..], &copy(1, 97), &[cleaning(Erase, 0)]].concat();
-    let as_work = |ops: &[FlashOp]| {
-        let mut engine = Chips::new(&config, 0, Seed(1));
-        engine.issue(0, 0, ops, Awaits::Work, &flash_of(&config));
-        engine.next_completion(u64::MAX).unwrap().1 as f64 / 1_000.0
-    };
-    // Both are read at once by 250, loaded by 450 and on flash at 650.
-    assert_eq!(as_work(&two), 650.0 + 700.0);
-    let three = [&two[..4], &copy(2, 98), &two[4..]].concat();
-    // The third is sensed from 250 to 300 and leaves after the first two have loaded, from 450 to 550. Its unit is never full.
-    assert_eq!(as_work(&three), 650.0 + 700.0);
-}
-
-/// Page 0 is written anew as page 48 of the other die, and block 0 erased: without RAM the old page stays until the new one is on
-/// flash, at 300. A RAM that survives a power cut has the new one at once.
-#[test]
-fn a_superseded_page_stays_until_the_new_one_is_on_flash() {
-    let ops = [op(Program, 48), cleaning(Erase, 0)];
-    let superseded = [Superseded { at: 0, block: BlockId(0) }];
-    let erased = |settings: &[&str], superseded: &[Superseded]| {
-        let config = chip(settings);
-        let mut engine = Chips::new(&config, 0, Seed(1));
-        engine.issue_superseding(0, 0, &ops, superseded, Awaits::Work, &flash_of(&config));
-        engine.next_completion(u64::MAX).unwrap().1 as f64 / 1_000.0
-    };
-    assert_eq!(erased(&["chips.cache-read=true"], &superseded), 1_000.0);
-    assert_eq!(erased(&["chips.cache-read=true"], &[]), 700.0);
-    assert_eq!(erased(&["chips.write-ram=64 KiB"], &superseded), 700.0);
 }
 
 /// Two bits a cell: page 0 is the lower of its word line, page 1 the upper.

@@ -1,5 +1,6 @@
 //! Commands to dies, and what waits for them.
 
+use super::ram::InRam;
 use crate::engine::OpClass;
 use flashwright_ftl::{Cause, FlashOp, OpKind};
 use serde::{Deserialize, Serialize};
@@ -74,8 +75,8 @@ pub(super) struct Command {
     /// The program of the same block and die issued before it, or of an erase the erase before; [`NONE`] or out of date if
     /// that has ended.
     pub before: u32,
-    /// Pages of the host that leave the RAM when it ends.
-    pub host_pages: u32,
+    /// Pages that leave the RAM when it ends.
+    pub held: InRam,
     pub suspensions: u32,
     /// What it draws under a limit, in microwatts.
     pub power: u64,
@@ -108,7 +109,7 @@ impl Command {
         place_generation: 0,
         first: NONE,
         before: NONE,
-        host_pages: 0,
+        held: InRam::NOTHING,
         suspensions: 0,
         power: 0,
         on_start: NONE,

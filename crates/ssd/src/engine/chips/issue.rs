@@ -1,12 +1,12 @@
-//! From the operations of a request to commands.
+//! From the operations of a request to commands: the list, and its reads.
 
 use super::Chips;
 use super::command::{Command, Group, Kind, NONE, is_copy_of_cleaning};
 use super::die::InBlock;
 use super::places::Place;
-use super::replacing::Replacement;
+use super::ram::Waiter;
 use flashwright_ftl::{Flash, FlashOp, OpKind};
-use flashwright_nand::{BlockId, Geometry, Ppn};
+use flashwright_nand::{BlockId, Geometry};
 
 /// A program that supersedes a page: until it has ended, the old page is the only one on flash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,23 +24,6 @@ pub enum Awaits {
     Request,
     /// Work that no request waits for: it is over when all its commands are.
     Work,
-}
-
-/// A program to be issued.
-struct Unit {
-    block: u32,
-    die: u32,
-    die_in_block: u32,
-    row: u32,
-    /// The first page, or [`NONE`] for parity.
-    first: u32,
-    /// Mapping units.
-    pages: u32,
-    group: Group,
-    slot: u32,
-    host_pages: u32,
-    is_slc: bool,
-    page_of_cell: u32,
 }
 
 impl Chips {
@@ -83,7 +66,8 @@ impl Chips {
                     if copied {
                         NONE // its program does both
                     } else {
-                        self.read(op, group, place, is_slc, waits_for, awaited_by, &mut joined, now)
+                        let copies = self.copies.is_there() && is_copy_of_cleaning(op, ops.get(at + 1));
+                        self.read(op, group, place, is_slc, waits_for, awaited_by, copies, &mut joined, now)
                     }
                 }
                 OpKind::Program => {
@@ -92,9 +76,12 @@ impl Chips {
                     let source = read.filter(|read| self.times.copyback && self.copies_back(read, Some(op), geometry));
                     let from = source.map(|read| self.places.of(read.ppn, is_slc, geometry));
                     let awaited_by = if waits_for_reads_only { NONE } else { slot };
-                    let id = self.program(group, place, is_slc, waits_for, awaited_by, from, now);
+                    let id = self.program(group, &place, waits_for, now);
                     if let Some(read) = read.filter(|read| is_copy_of_cleaning(read, Some(op))) {
                         self.replaces(geometry.block_of(read.ppn), id, place.unit_first);
+                        if source.is_none() {
+                            self.holds_copy(id, of_ops[at - 1]);
+                        }
                     }
                     while let [Superseded { at: of, block }, rest @ ..] = superseded
                         && *of as usize <= at
@@ -104,6 +91,9 @@ impl Chips {
                         }
                         superseded = rest;
                     }
+                    if place.in_unit + 1 == place.unit {
+                        self.completes(id, &place, is_slc, awaited_by, from, now);
+                    }
                     // What is in RAM need not be awaited.
                     if self.ram.is_there() { NONE } else { id }
                 }
@@ -112,7 +102,7 @@ impl Chips {
             of_ops.push(id);
         }
         self.of_ops = of_ops;
-        if host_pages > 0 && self.ram.is_there() && !self.ram.takes(slot, host_pages) {
+        if host_pages > 0 && self.ram.waits(Waiter::Request(slot)) {
             self.slots[slot as usize].left += 1;
         }
         if self.slots[slot as usize].left == 0 {
@@ -127,17 +117,17 @@ impl Chips {
         is_copy_of_cleaning(read, program) && program.is_some_and(|program| plane(read) == plane(program))
     }
 
-    fn place_index(&self, block: u32, die_in_block: u32) -> u32 {
+    pub(super) fn place_index(&self, block: u32, die_in_block: u32) -> u32 {
         block * self.places.dies_of_block() + die_in_block
     }
 
-    fn next_sequence(&mut self) -> u64 {
+    pub(super) fn next_sequence(&mut self) -> u64 {
         self.sequence += 1;
         self.sequence
     }
 
     /// A new command, which waits for one more thing until [`Self::issued`].
-    fn add(&mut self, command: Command) -> u32 {
+    pub(super) fn add(&mut self, command: Command) -> u32 {
         if command.slot != NONE {
             self.slots[command.slot as usize].left += 1;
         }
@@ -146,19 +136,19 @@ impl Chips {
     }
 
     /// All that a command waits for is known.
-    fn issued(&mut self, id: u32, now: u64) {
+    pub(super) fn issued(&mut self, id: u32, now: u64) {
         if self.commands.met(id) {
             self.ready(id, now);
         }
     }
 
     #[inline(always)]
-    fn is_pending(&self, first: u32) -> bool {
+    pub(super) fn is_pending(&self, first: u32) -> bool {
         self.in_ram[first as usize / 64] >> (first % 64) & 1 == 1
     }
 
     #[inline(always)]
-    fn begins_pending(&mut self, first: u32) {
+    pub(super) fn begins_pending(&mut self, first: u32) {
         self.in_ram[first as usize / 64] |= 1 << (first % 64);
     }
 
@@ -176,6 +166,7 @@ impl Chips {
         is_slc: bool,
         waits_for: u32,
         slot: u32,
+        copies: bool,
         joined: &mut Option<(u32, OpKind, Group, u32)>,
         now: u64,
     ) -> u32 {
@@ -196,6 +187,7 @@ impl Chips {
         if let Some((together, kind, of, id)) = *joined
             && (together, kind, of) == (place.read_together, op.kind, group)
             && waits_for == NONE
+            && (!copies || self.copies.takes_with(Waiter::Command(id)))
         {
             self.commands[id].data += data;
             self.commands[id].array = self.commands[id].array.max(array);
@@ -211,6 +203,9 @@ impl Chips {
         self.figures.array_reads += 1;
         self.waits_to_read(id, reads_in, place.unit_first);
         self.commands.after_end(waits_for, id);
+        if copies && self.copies.takes(Waiter::Command(id)) {
+            self.commands[id].unmet += 1;
+        }
         self.issued(id, now);
         if is_lost {
             self.rebuild(id, &place, group, slot, now);
@@ -251,7 +246,7 @@ impl Chips {
     }
 
     /// A command reads a page: it waits for an erase of the block that was issued before, and for the page's program.
-    fn waits_to_read(&mut self, id: u32, reads_in: u32, unit_first: u32) {
+    pub(super) fn waits_to_read(&mut self, id: u32, reads_in: u32, unit_first: u32) {
         let InBlock { erase, program, .. } = self.reads_in(id, reads_in);
         self.commands.after_end(erase, id);
         if !self.is_pending(unit_first) {
@@ -274,244 +269,5 @@ impl Chips {
         state.reads += 1;
         (self.commands[id].reads_in, self.commands[id].generation) = (reads_in, state.generation);
         *state
-    }
-
-    /// Programs a page, or adds it to those that its unit collects. Answers the command.
-    #[allow(clippy::too_many_arguments)] // one caller
-    fn program(
-        &mut self,
-        group: Group,
-        place: Place,
-        is_slc: bool,
-        waits_for: u32,
-        slot: u32,
-        from: Option<Place>,
-        now: u64,
-    ) -> u32 {
-        let mut id = self.collecting[place.block as usize];
-        if id != NONE && self.commands[id].first != place.unit_first {
-            // The rest of that unit was programmed without time passing.
-            self.drop_collected(place.block, now);
-            id = NONE;
-        }
-        if id == NONE {
-            let first = place.unit_first;
-            // It is work for its die only once the unit is full.
-            id = self.commands.add(Command {
-                kind: Kind::Program,
-                group,
-                die: place.die,
-                first,
-                unmet: 1,
-                ..Command::NOTHING
-            });
-            self.begins_pending(first);
-            if place.row == 0
-                && let Some(errors) = &mut self.errors
-            {
-                errors.programmed(BlockId(place.block), now);
-            }
-            self.collecting[place.block as usize] = id;
-        }
-        self.commands.after_end(waits_for, id);
-        if group == Group::Writes {
-            self.commands[id].host_pages += 1;
-            self.commands[id].group = self.commands[id].group.min(Group::Writes);
-        }
-        if place.in_unit + 1 == place.unit {
-            self.collecting[place.block as usize] = NONE;
-            self.dies[place.die as usize].issued += 1;
-            let Command { group, host_pages, .. } = self.commands[id];
-            let Place { block, die, die_in_block, row, page_of_cell, .. } = place;
-            let (first, pages) = (place.unit_first, place.unit);
-            let unit =
-                Unit { block, die, die_in_block, row, first, pages, group, slot, host_pages, is_slc, page_of_cell };
-            if let Some(from) = from {
-                self.turn_into_copyback(id, &from, is_slc);
-            }
-            self.program_unit(id, &unit, now);
-            if let Some(parity) = self.places.parity_after(&place) {
-                let id = self.add(Command { kind: Kind::Program, group, die: parity.die, ..Command::NOTHING });
-                let slot = NONE;
-                let (die, die_in_block) = (parity.die, parity.die_in_block);
-                let unit = Unit { die, die_in_block, first: NONE, slot, host_pages: 0, ..unit };
-                self.program_unit(id, &unit, now);
-            }
-        }
-        id
-    }
-
-    /// A command programs a page that replaces one of `block`.
-    #[inline(always)]
-    fn replaces(&mut self, block: BlockId, id: u32, unit_first: u32) {
-        self.replacing.add(block, Replacement { unit_first, id, born: self.commands[id].born });
-    }
-
-    /// The program that puts the pages of a replacement on flash; [`NONE`] if that has ended, or has yet to be issued: then
-    /// RAM holds them, which survives a power cut.
-    fn program_of(&self, replacement: &Replacement, geometry: &Geometry) -> u32 {
-        let Replacement { unit_first, id, born } = *replacement;
-        let command = &self.commands[id];
-        if command.born == born && command.is_last {
-            return id;
-        }
-        if !self.places.two_pass(false) || !self.is_pending(unit_first) {
-            return NONE;
-        }
-        let place = self.places.of(Ppn(unit_first), false, geometry);
-        let mut second = self.in_block[self.place_index(place.block, place.die_in_block) as usize].program;
-        while second != NONE {
-            let Command { first, is_last, .. } = self.commands[second];
-            if first == unit_first {
-                return if is_last { second } else { NONE };
-            }
-            second = self.program_before(second);
-        }
-        NONE
-    }
-
-    /// The program of the same block and die before another, if it has not ended.
-    fn program_before(&self, id: u32) -> u32 {
-        let Command { before, sequence, .. } = self.commands[id];
-        // What was issued later in the place of an ended command is not before it.
-        if before != NONE && self.commands[before].sequence < sequence { before } else { NONE }
-    }
-
-    fn turn_into_copyback(&mut self, id: u32, from: &Place, is_slc: bool) {
-        let read = self.times.read_of(from.page_of_cell, is_slc);
-        let reads_in = self.place_index(from.block, from.die_in_block);
-        self.waits_to_read(id, reads_in, from.unit_first);
-        let command = &mut self.commands[id];
-        (command.kind, command.array) = (Kind::Copyback, read);
-        self.figures.copybacks += 1;
-    }
-
-    /// A unit is complete: its program, or its first pass and the second pass of the row before.
-    fn program_unit(&mut self, id: u32, unit: &Unit, now: u64) {
-        let place = self.place_index(unit.block, unit.die_in_block);
-        if !self.places.two_pass(unit.is_slc) {
-            self.issue_program(id, unit, place, self.times.program_of(unit.page_of_cell, unit.is_slc), true, now);
-            return;
-        }
-        self.issue_program(id, unit, place, self.times.first_pass, false, now);
-        let InBlock { second_first, second_host_pages, .. } = self.in_block[place as usize];
-        // A row of parity has no first page of its own, so its row tells.
-        if unit.row > 0 {
-            let before = Unit { first: second_first, host_pages: second_host_pages, slot: NONE, ..*unit };
-            self.second_pass(&before, place, now);
-        }
-        let state = &mut self.in_block[place as usize];
-        (state.second_first, state.second_host_pages) = (unit.first, unit.host_pages);
-        if self.places.is_last_row(unit.row, unit.is_slc) {
-            (state.second_first, state.second_host_pages) = (NONE, 0);
-            let last = Unit { slot: NONE, ..*unit };
-            self.second_pass(&last, place, now);
-        }
-    }
-
-    fn second_pass(&mut self, unit: &Unit, place: u32, now: u64) {
-        let id = self.add(Command { kind: Kind::Program, group: unit.group, die: unit.die, ..Command::NOTHING });
-        self.issue_program(id, unit, place, self.times.program_of(0, false), true, now);
-    }
-
-    fn issue_program(&mut self, id: u32, unit: &Unit, place: u32, array: u64, is_last: bool, now: u64) {
-        let sequence = self.next_sequence();
-        let data = u64::from(unit.pages) * self.times.data;
-        let state = &mut self.in_block[place as usize];
-        let InBlock { program: before, erase, generation, .. } = *state;
-        state.program = id;
-        let command = &mut self.commands[id];
-        let copies = command.kind == Kind::Copyback;
-        command.sequence = sequence;
-        command.array += array;
-        command.data = if copies { 0 } else { data };
-        (command.place, command.before, command.first) = (place, before, unit.first);
-        command.place_generation = generation;
-        (command.host_pages, command.is_last) = (if is_last { unit.host_pages } else { 0 }, is_last);
-        if unit.slot != NONE {
-            command.slot = unit.slot;
-            self.slots[unit.slot as usize].left += 1;
-        }
-        self.figures.units_transferred += if copies { 0 } else { u64::from(unit.pages) };
-        match unit.first {
-            NONE => self.figures.parity_programs += 1,
-            _ => self.figures.array_programs += u64::from(!copies),
-        }
-        self.commands.after_end(erase, id);
-        if self.times.cache_program {
-            self.commands.after_start(before, id);
-        } else {
-            self.commands.after_end(before, id);
-        }
-        self.issued(id, now);
-    }
-
-    /// Erases a block on each of its dies; answers the last of the commands.
-    fn erase(&mut self, group: Group, place: Place, waits_for: u32, slot: u32, flash: &Flash, now: u64) -> u32 {
-        let geometry = flash.geometry();
-        self.drop_collected(place.block, now);
-        if let Some(errors) = &mut self.errors {
-            errors.erased(BlockId(place.block), flash.nand().erases(BlockId(place.block)));
-        }
-        let first = geometry.first_page(BlockId(place.block));
-        for page in (first.0..first.0 + geometry.pages_per_block()).step_by(place.unit as usize) {
-            self.ends_pending(page);
-        }
-        self.awaited.clear();
-        while let Some(replacement) = self.replacing.take(BlockId(place.block)) {
-            let id = self.program_of(&replacement, geometry);
-            if id != NONE {
-                self.awaited.push(id);
-            }
-        }
-        let mut last = NONE;
-        for die_in_block in 0..self.places.dies_of_block() {
-            let at = self.place_index(place.block, die_in_block);
-            let die = self.places.die(die_in_block, first, geometry);
-            let sequence = self.next_sequence();
-            let array = self.times.erase;
-            let id = self.add(Command {
-                kind: Kind::Erase,
-                group,
-                die,
-                sequence,
-                array,
-                slot,
-                place: at,
-                ..Command::NOTHING
-            });
-            let state = &mut self.in_block[at as usize];
-            let (reads, before, program) = (state.reads, state.erase, state.program);
-            self.commands[id].generation = state.generation;
-            self.commands[id].before = before;
-            self.commands[id].unmet += reads;
-            let left_over = state.second_host_pages;
-            (state.second_first, state.second_host_pages) = (NONE, 0);
-            (state.reads, state.erase) = (0, id);
-            state.generation = state.generation.wrapping_add(1);
-            self.free_ram(left_over, now);
-            for earlier in [before, program] {
-                self.commands.after_start(earlier, id);
-            }
-            self.commands.after_end(waits_for, id);
-            for replacement in &self.awaited {
-                self.commands.after_end(*replacement, id);
-            }
-            self.figures.array_erases += 1;
-            self.issued(id, now);
-            last = id;
-        }
-        last
-    }
-
-    /// What a unit of a block has collected is erased before it was programmed.
-    fn drop_collected(&mut self, block: u32, now: u64) {
-        let id = std::mem::replace(&mut self.collecting[block as usize], NONE);
-        if id == NONE {
-            return;
-        }
-        self.commands[id].is_dropped = true;
-        self.ends_pending(self.commands[id].first);
-        self.issued(id, now);
     }
 }

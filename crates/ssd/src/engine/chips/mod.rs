@@ -24,11 +24,13 @@
 mod bus;
 mod command;
 mod die;
+mod erases;
 mod events;
 mod issue;
 mod order;
 mod places;
 mod power;
+mod programs;
 mod ram;
 mod replacing;
 mod run;
@@ -39,7 +41,7 @@ use bus::Bus;
 use command::{Commands, NONE};
 use die::{Die, InBlock};
 use events::{Due, Event, Events, What};
-use flashwright_block::{Nanos, Seed};
+use flashwright_block::{Bytes, Nanos, Seed};
 use flashwright_config::DriveConfig;
 use flashwright_ftl::Flash;
 use flashwright_nand::{BlockId, ErrorCounts, ErrorLayout, Errors};
@@ -47,7 +49,7 @@ pub use issue::{Awaits, Superseded};
 use order::Order;
 use places::Places;
 use power::Power;
-use ram::WriteRam;
+use ram::Room;
 use replacing::Replacing;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -129,7 +131,9 @@ pub struct Chips {
     collecting: Vec<u32>,
     /// One bit a page: whether the unit that begins with it is in RAM.
     in_ram: Vec<u64>,
-    ram: WriteRam,
+    /// Room for pages that the host writes, and for those that cleaning copies.
+    ram: Room,
+    copies: Room,
     /// What must be on flash before a block may be erased.
     replacing: Replacing,
     power: Power,
@@ -155,7 +159,7 @@ impl Chips {
     pub fn new(config: &DriveConfig, latency: u64, seed: Seed) -> Self {
         let (places, layout) = (Places::new(config), config.layout());
         let (blocks, dies) = (layout.blocks() as usize, places.dies() as usize);
-        let ram = config.chips.write_ram.0 / layout.page_size().0;
+        let room = |size: Bytes| Room::new(size.0 / layout.page_size().0);
         Self {
             times: ChipTimes::new(config),
             order: Order::new(config, dies),
@@ -171,7 +175,8 @@ impl Chips {
             in_block: vec![InBlock::NOTHING; blocks * places.dies_of_block() as usize],
             collecting: vec![NONE; blocks],
             in_ram: vec![0; (layout.pages() as usize).div_ceil(64)],
-            ram: WriteRam::new(ram),
+            ram: room(config.chips.write_ram),
+            copies: room(config.chips.copy_ram),
             replacing: Replacing::new(blocks),
             power: Power::new(config),
             errors: errors_of(config, seed).map(Box::new),

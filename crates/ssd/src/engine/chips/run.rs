@@ -5,6 +5,7 @@ use super::bus::Wish;
 use super::command::{Command, Group, Kind, NONE};
 use super::die::{Active, Stage};
 use super::events::Event;
+use super::ram::{InRam, Waiter};
 
 impl Chips {
     /// A command waits for nothing but its die.
@@ -21,19 +22,24 @@ impl Chips {
     /// A unit was erased before it was full: its pages leave the RAM.
     #[cold]
     fn drop_command(&mut self, id: u32, now: u64) {
-        let host_pages = self.commands[id].host_pages;
+        let held = self.commands[id].held;
         self.commands.remove(id);
-        self.free_ram(host_pages, now);
+        self.free_ram(held, now);
     }
 
-    /// Pages of the host leave the RAM: requests that wait for room may get it.
-    pub(super) fn free_ram(&mut self, pages: u32, now: u64) {
-        if pages == 0 {
+    /// Pages leave the RAM: what waits for room may get it.
+    pub(super) fn free_ram(&mut self, held: InRam, now: u64) {
+        if held == InRam::NOTHING {
             return;
         }
-        self.ram.frees(pages);
-        while let Some(slot) = self.ram.admits() {
-            self.request_got(slot, now);
+        self.ram.frees(held.host);
+        self.copies.frees(held.copies);
+        while let Some(waiter) = self.ram.admits().or_else(|| self.copies.admits()) {
+            match waiter {
+                Waiter::Request(slot) => self.request_got(slot, now),
+                Waiter::Command(id) if self.commands.met(id) => self.ready(id, now),
+                Waiter::Command(_) => {}
+            }
         }
     }
 
@@ -381,7 +387,7 @@ impl Chips {
     }
 
     fn ended(&mut self, id: u32, now: u64) {
-        let Command { kind, die, place, first, is_last, place_generation, host_pages, slot, on_end, power, .. } =
+        let Command { kind, die, place, first, is_last, place_generation, held, slot, on_end, power, .. } =
             self.commands[id];
         if power > 0 {
             for die in self.power.give_back(power) {
@@ -404,9 +410,7 @@ impl Chips {
         }
         self.commands[id].on_end = NONE;
         self.let_go(on_end, now);
-        if self.ram.is_there() {
-            self.free_ram(host_pages, now);
-        }
+        self.free_ram(held, now);
         if slot != NONE {
             self.request_got(slot, now);
         }

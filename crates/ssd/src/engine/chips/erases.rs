@@ -1,0 +1,87 @@
+//! Erases, and what they take away.
+
+use super::Chips;
+use super::command::{Command, Group, Kind, NONE};
+use super::places::Place;
+use super::ram::InRam;
+use flashwright_ftl::Flash;
+use flashwright_nand::BlockId;
+
+impl Chips {
+    /// Erases a block on each of its dies; answers the last of the commands.
+    pub(super) fn erase(
+        &mut self,
+        group: Group,
+        place: Place,
+        waits_for: u32,
+        slot: u32,
+        flash: &Flash,
+        now: u64,
+    ) -> u32 {
+        let geometry = flash.geometry();
+        self.drop_collected(place.block, now);
+        if let Some(errors) = &mut self.errors {
+            errors.erased(BlockId(place.block), flash.nand().erases(BlockId(place.block)));
+        }
+        let first = geometry.first_page(BlockId(place.block));
+        for page in (first.0..first.0 + geometry.pages_per_block()).step_by(place.unit as usize) {
+            self.ends_pending(page);
+        }
+        self.awaited.clear();
+        while let Some(replacement) = self.replacing.take(BlockId(place.block)) {
+            let id = self.program_of(&replacement, geometry);
+            if id != NONE {
+                self.awaited.push(id);
+            }
+        }
+        let mut last = NONE;
+        for die_in_block in 0..self.places.dies_of_block() {
+            let at = self.place_index(place.block, die_in_block);
+            let die = self.places.die(die_in_block, first, geometry);
+            let sequence = self.next_sequence();
+            let array = self.times.erase;
+            let id = self.add(Command {
+                kind: Kind::Erase,
+                group,
+                die,
+                sequence,
+                array,
+                slot,
+                place: at,
+                ..Command::NOTHING
+            });
+            let state = &mut self.in_block[at as usize];
+            let (reads, before, program) = (state.reads, state.erase, state.program);
+            self.commands[id].generation = state.generation;
+            self.commands[id].before = before;
+            self.commands[id].unmet += reads;
+            let left_over = state.second_held;
+            (state.second_first, state.second_held) = (NONE, InRam::default());
+            (state.reads, state.erase) = (0, id);
+            state.generation = state.generation.wrapping_add(1);
+            self.free_ram(left_over, now);
+            for earlier in [before, program] {
+                self.commands.after_start(earlier, id);
+            }
+            self.commands.after_end(waits_for, id);
+            for replacement in &self.awaited {
+                self.commands.after_end(*replacement, id);
+            }
+            self.figures.array_erases += 1;
+            self.issued(id, now);
+            last = id;
+        }
+        last
+    }
+
+    /// What a unit of a block has collected is erased before it was programmed.
+    pub(super) fn drop_collected(&mut self, block: u32, now: u64) {
+        let id = std::mem::replace(&mut self.collecting[block as usize], NONE);
+        if id == NONE {
+            return;
+        }
+        self.commands[id].is_dropped = true;
+        self.ends_pending(self.commands[id].first);
+        self.issued(id, now);
+    }
+}
