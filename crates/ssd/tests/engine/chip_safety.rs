@@ -5,9 +5,10 @@ use super::chips::{chip, cleaning, ends, flash_of, op};
 use crate::common::*;
 use flashwright_block::Seed;
 use flashwright_ftl::FlashOp;
-use flashwright_ftl::OpKind::{Erase, Program, Read};
-use flashwright_nand::BlockId;
-use flashwright_ssd::engine::{Awaits, Chips, Superseded};
+use flashwright_ftl::OpKind::{self, Erase, Program, Read};
+use flashwright_nand::{BlockId, Ppn};
+use flashwright_ssd::DriveConfig;
+use flashwright_ssd::engine::{Awaits, Chips, EndedOp, OpClass, Superseded, Unfinished};
 
 /// A page is copied out of block 0 into one of the other die, and block 0 is erased in the same breath. The copy is on flash at 450,
 /// so the erase runs from 450 to 1,150; its own die would be free for it at 150.
@@ -39,7 +40,7 @@ fn pages_in_protected_ram_hold_no_erase() {
     let copy = |from, to| [cleaning(Read, from), FlashOp { after: 1, ..cleaning(Program, to) }];
     let two = [&copy(0, 96)[..], &copy(1, 97), &[cleaning(Erase, 0)]].concat();
     let as_work = |ops: &[FlashOp]| {
-        let mut engine = Chips::new(&config, 0, Seed(1));
+        let mut engine = Chips::new(&config, 0, Seed(1), ());
         engine.issue(0, 0, ops, Awaits::Work, &flash_of(&config));
         engine.next_completion(u64::MAX).unwrap().1 as f64 / 1_000.0
     };
@@ -58,7 +59,7 @@ fn a_superseded_page_stays_until_the_new_one_is_on_flash() {
     let superseded = [Superseded { at: 0, block: BlockId(0) }];
     let erased = |settings: &[&str], superseded: &[Superseded]| {
         let config = chip(settings);
-        let mut engine = Chips::new(&config, 0, Seed(1));
+        let mut engine = Chips::new(&config, 0, Seed(1), ());
         engine.issue_superseding(0, 0, &ops, superseded, Awaits::Work, &flash_of(&config));
         engine.next_completion(u64::MAX).unwrap().1 as f64 / 1_000.0
     };
@@ -89,7 +90,7 @@ fn pages_that_are_read_together_take_room_together() {
         let config = chip(&["geometry.planes-per-die=2", "geometry.superblock=die", "chips.write-ram=64 KiB", ram]);
         let copies: Vec<FlashOp> =
             (0..12).flat_map(|at| [cleaning(Read, at), FlashOp { after: 1, ..cleaning(Program, 96 + at) }]).collect();
-        let mut engine = Chips::new(&config, 0, Seed(1));
+        let mut engine = Chips::new(&config, 0, Seed(1), ());
         engine.issue(0, 0, &copies, Awaits::Work, &flash_of(&config));
         (engine.next_completion(u64::MAX).unwrap().1 / 1_000, engine.figures().array_reads)
     };
@@ -157,5 +158,154 @@ fn little_ram_never_stops_a_drive() {
         assert_eq!((done.len(), ssd.in_flight()), (3_000, 0), "seed {seed}: {settings:?}, {ram:?}");
         assert_eq!(ssd.audit(), []);
         assert!(ssd.now().0 > 0);
+    }
+}
+
+/// What was reported, in microseconds: kind, die, page, start and end.
+type Told = (OpKind, u32, Option<u32>, u64, u64);
+
+/// Issues lists of operations, runs up to `until`, and answers what was reported and what has begun and not ended.
+fn told(config: &DriveConfig, requests: &[(u64, &[FlashOp])], until: u64) -> (Vec<Told>, Vec<Unfinished>) {
+    let mut engine = Chips::new(config, 0, Seed(1), Vec::<EndedOp>::new());
+    for (at, ops) in requests {
+        while engine.next_completion(at * 1_000).is_some() {}
+        engine.issue(at * 1_000, 0, ops, Awaits::Request, &flash_of(config));
+    }
+    while engine.next_completion(until * 1_000).is_some() {}
+    let of = |op: &EndedOp| (op.kind, op.die, op.ppn.map(|ppn| ppn.0), op.start.0 / 1_000, op.end.0 / 1_000);
+    (engine.observer.iter().map(of).collect(), engine.unfinished(until * 1_000))
+}
+
+fn unfinished(kind: OpKind, die: u32, first: u32, pages: u32) -> Unfinished {
+    Unfinished { kind, die, ppn: Some(Ppn(first)), pages }
+}
+
+/// A read of block 1 comes while block 0 is erased, at 100: it senses from 120 to 170 and leaves by 270; the erase works from 300 to
+/// 900. The program of the other die loads until 100, and again behind the read until 370.
+#[test]
+fn the_observer_hears_when_arrays_worked() {
+    let config = chip(&["chips.suspends=erases", "chips.suspend=20 us", "chips.resume=30 us"]);
+    let (erase, read, program) = ([cleaning(Erase, 0)], [op(Read, 6)], [op(Program, 48), op(Program, 49)]);
+    let list: [(u64, &[FlashOp]); 3] = [(0, &erase), (0, &program), (100, &read)];
+    let all = [
+        (Read, 0, None, 120, 270),
+        (Program, 1, Some(48), 100, 300),
+        (Program, 1, Some(49), 400, 600),
+        (Erase, 0, Some(0), 300, 900),
+    ];
+    assert_eq!(told(&config, &list, 1_000), (all.to_vec(), vec![]));
+    let (first, second) = (unfinished(Program, 1, 48, 1), unfinished(Program, 1, 49, 1));
+    let erased = unfinished(Erase, 0, 0, 0);
+    // At 99 the first program has loaded in part; then it runs; at 350 the second loads. The erase is unfinished while it is
+    // suspended, and while it resumes.
+    for (until, reported, expected) in [
+        (99, 0, vec![erased]),
+        (150, 0, vec![first, erased]),
+        (290, 1, vec![erased, first]),
+        (350, 2, vec![erased]),
+        (500, 2, vec![erased, second]),
+        (900, 4, vec![]),
+    ] {
+        let (heard, mut found) = told(&config, &list, until);
+        found.sort_by_key(|op| expected.iter().position(|other| other == op));
+        assert_eq!((heard.len(), found), (reported, expected), "at {until}");
+    }
+}
+
+/// Without pipelining a program holds the bus for 300 us, and its array works for the last 200 of them.
+#[test]
+fn arrays_work_after_transfers_without_pipelining_too() {
+    let config = chip(&["timing.pipelined=false", "timing.die-order=by-class"]);
+    let program = [op(Program, 0)];
+    let at = |until| told(&config, &[(0, &program)], until);
+    assert_eq!(at(99), (vec![], vec![]));
+    assert_eq!(at(101), (vec![], vec![unfinished(Program, 0, 0, 1)]));
+    assert_eq!(at(301), (vec![(Program, 0, Some(0), 100, 300)], vec![]));
+}
+
+/// Two word lines in two passes, as in `chips.rs`: coarse 0 from 200 to 260, coarse 1 by 520, exact 0 from 720 to 920, exact 1 from
+/// 1,120 to 1,320. Each word line is unfinished from its first pass to the end of its second, and its pages are reported together.
+#[test]
+fn every_page_of_a_unit_is_reported_after_its_last_pass() {
+    let config = chip(&[
+        "geometry.bits-per-cell=2",
+        "chips.programming=two-pass",
+        "chips.first-pass=60 us",
+        "chips.write-ram=64 KiB",
+        "geometry.pages-per-block=4",
+    ]);
+    let lines: Vec<FlashOp> = (0..4).map(|page| op(Program, page)).collect();
+    let at = |until| {
+        let (heard, mut found) = told(&config, &[(0, &lines)], until);
+        found.sort_by_key(|op| op.ppn);
+        (heard, found.iter().map(|op| op.ppn.unwrap().0).collect::<Vec<_>>())
+    };
+    assert_eq!(at(199), (vec![], vec![]));
+    assert_eq!(at(250), (vec![], vec![0]));
+    assert_eq!(at(300), (vec![], vec![0]), "between its passes");
+    assert_eq!(at(500), (vec![], vec![0, 2]));
+    assert_eq!(at(800), (vec![], vec![0, 2]));
+    let mut told = vec![(Program, 0, Some(0), 720, 920), (Program, 0, Some(1), 720, 920)];
+    assert_eq!(at(1_000), (told.clone(), vec![2]));
+    told.extend([(Program, 0, Some(2), 1_120, 1_320), (Program, 0, Some(3), 1_120, 1_320)]);
+    assert_eq!(at(1_400), (told, vec![]));
+    // One line alone: it is never programmed exactly.
+    let (heard, found) = told_of_one_line(&config, &lines[..2]);
+    assert_eq!((heard.len(), found), (0, vec![unfinished(Program, 0, 0, 2)]));
+}
+
+fn told_of_one_line(config: &DriveConfig, line: &[FlashOp]) -> (Vec<Told>, Vec<Unfinished>) {
+    told(config, &[(0, line)], 10_000)
+}
+
+/// Parity names no page; the class and who waits are those of the operations.
+#[test]
+fn parity_and_classes_are_reported() {
+    let config = chip(&["geometry.superblock=drive", "geometry.parity-dies=2"]);
+    let mut engine = Chips::new(&config, 0, Seed(1), Vec::<EndedOp>::new());
+    let slot = engine.issue(0, 0, &[op(Program, 0), cleaning(Program, 1)], Awaits::Request, &flash_of(&config));
+    while engine.next_completion(u64::MAX).is_some() {}
+    let found: Vec<_> = engine
+        .observer
+        .iter()
+        .map(|op| (op.ppn.map(|ppn| ppn.0), op.class, op.die, op.request == u64::from(slot)))
+        .collect();
+    let (host, cleaning) = (OpClass::HostWrite, OpClass::Cleaning);
+    let mut expected =
+        [(Some(0), host, 0, true), (None, host, 1, false), (Some(1), cleaning, 1, true), (None, cleaning, 0, false)];
+    expected.sort_by_key(|entry| found.iter().position(|other| other == entry));
+    assert_eq!(found, expected);
+}
+
+/// A whole drive under load, as an observer hears it: at every erase, the pages that the log said were copied out of the block are on
+/// flash, or in RAM.
+#[test]
+fn no_block_is_erased_before_its_copies_end() {
+    for (order, ram) in [("by-class", "0 B"), ("fifo", "0 B"), ("by-class", "64 KiB")] {
+        let config =
+            chip(&[&format!("timing.die-order={order}"), &format!("chips.copy-ram={ram}"), "chips.cache-read=true"]);
+        let mut engine = Chips::new(&config, 0, Seed(1), Vec::<EndedOp>::new());
+        let mut rng = rng(7);
+        // Each block of die 0 is copied to the same one of die 1 and erased, while the host writes die 1.
+        let mut copied = Vec::new();
+        for round in 0..7u32 {
+            let (from, to) = (6 * round, 48 + 6 * round);
+            let mut ops: Vec<FlashOp> = Vec::new();
+            for page in 0..5 {
+                ops.extend([cleaning(Read, from + page), FlashOp { after: 1, ..cleaning(Program, to + page) }]);
+                copied.push((from, to + page));
+            }
+            ops.push(cleaning(Erase, from));
+            let at = u64::from(round * draw(&mut rng, 900) * 1_000);
+            while engine.next_completion(at).is_some() {}
+            engine.issue(at, 0, &ops, Awaits::Work, &flash_of(&config));
+            engine.issue(at, 0, &[op(Program, to + 5)], Awaits::Request, &flash_of(&config));
+        }
+        while engine.next_completion(u64::MAX).is_some() {}
+        let end_of = |page: u32| engine.observer.iter().find(|op| op.ppn == Some(Ppn(page))).unwrap().end;
+        for (from, to) in copied {
+            let erase = engine.observer.iter().find(|op| op.kind == Erase && op.ppn == Some(Ppn(from))).unwrap();
+            assert!(end_of(to) <= erase.start, "{order}, {ram}: page {to} ended at {:?}: {erase:?}", end_of(to));
+        }
     }
 }

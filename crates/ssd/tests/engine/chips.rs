@@ -89,7 +89,7 @@ pub fn flash_of(config: &DriveConfig) -> Flash {
 
 pub fn play(config: &DriveConfig, requests: &Requests) -> (Vec<u64>, Chips) {
     let flash = flash_of(config);
-    let mut engine = Chips::new(config, 0, Seed(1));
+    let mut engine = Chips::new(config, 0, Seed(1), ());
     let (mut ends, mut in_slot) = (vec![0; requests.len()], BTreeMap::new());
     let arrivals = requests.iter().map(|(arrival, _)| *arrival).chain([u64::MAX]);
     for (at, until) in arrivals.enumerate() {
@@ -242,7 +242,7 @@ fn planes_work_together() {
     // One plane after the other: blocks 0 and 8 are the first of planes 0 and 1.
     let apart: [(u64, &[FlashOp]); 1] = [(0, &[cleaning(Program, 0), cleaning(Program, 48)])];
     let as_work = |config: &DriveConfig, ops: &[FlashOp]| {
-        let mut engine = Chips::new(config, 0, Seed(1));
+        let mut engine = Chips::new(config, 0, Seed(1), ());
         engine.issue(0, 0, ops, Awaits::Work, &flash_of(config));
         engine.next_completion(u64::MAX).unwrap().1 as f64 / 1_000.0
     };

@@ -31,8 +31,8 @@ pub(super) enum Group {
 }
 
 impl Group {
-    pub fn of(op: &FlashOp) -> Self {
-        match OpClass::of(op) {
+    pub fn of_class(class: OpClass) -> Self {
+        match class {
             OpClass::HostRead | OpClass::Mapping => Self::Reads,
             OpClass::HostWrite => Self::Writes,
             OpClass::Cleaning | OpClass::WearLevelling => Self::Rest,
@@ -45,8 +45,13 @@ impl Group {
 pub(super) struct Command {
     pub kind: Kind,
     pub group: Group,
+    pub class: OpClass,
+    /// Whether it reads a spare area.
+    pub is_oob: bool,
     /// Whether its pages are on flash when it ends: not after the first of two passes.
     pub is_last: bool,
+    /// Whether it is one of two passes.
+    pub two_pass: bool,
     /// Whether its block was erased before its unit was full, so that it never runs.
     pub is_dropped: bool,
     /// Whether it has left its queue.
@@ -72,6 +77,8 @@ pub(super) struct Command {
     pub place_generation: u32,
     /// The first page that it programs, or [`NONE`] for parity.
     pub first: u32,
+    /// Pages that it programs.
+    pub pages: u32,
     /// The program of the same block and die issued before it, or of an erase the erase before; [`NONE`] or out of date if
     /// that has ended.
     pub before: u32,
@@ -94,6 +101,10 @@ impl Command {
     pub const NOTHING: Self = Self {
         kind: Kind::Read,
         group: Group::Reads,
+        class: OpClass::HostRead,
+        is_oob: false,
+        two_pass: false,
+        pages: 0,
         is_last: false,
         is_dropped: false,
         is_started: false,
@@ -169,6 +180,11 @@ impl Commands {
     pub fn remove(&mut self, id: u32) {
         self.all[id as usize].born = 0;
         self.free.push(id);
+    }
+
+    /// All that have not ended.
+    pub fn alive(&self) -> impl Iterator<Item = &Command> {
+        self.all.iter().filter(|command| command.born != 0)
     }
 
     /// `later` waits until `earlier`, if there is one, has started.

@@ -4,14 +4,15 @@ use super::Chips;
 use super::command::{Command, Group, Kind, NONE};
 use super::places::Place;
 use super::ram::InRam;
+use crate::engine::{Observer, OpClass};
 use flashwright_ftl::Flash;
 use flashwright_nand::BlockId;
 
-impl Chips {
+impl<W: Observer> Chips<W> {
     /// Erases a block on each of its dies; answers the last of the commands.
     pub(super) fn erase(
         &mut self,
-        group: Group,
+        class: OpClass,
         place: Place,
         waits_for: u32,
         slot: u32,
@@ -42,7 +43,8 @@ impl Chips {
             let array = self.times.erase;
             let id = self.add(Command {
                 kind: Kind::Erase,
-                group,
+                group: Group::of_class(class),
+                class,
                 die,
                 sequence,
                 array,

@@ -5,6 +5,7 @@ use super::command::{Command, Group, Kind, NONE, is_copy_of_cleaning};
 use super::die::InBlock;
 use super::places::Place;
 use super::ram::Waiter;
+use crate::engine::{Observer, OpClass};
 use flashwright_ftl::{Flash, FlashOp, OpKind};
 use flashwright_nand::{BlockId, Geometry};
 
@@ -26,7 +27,7 @@ pub enum Awaits {
     Work,
 }
 
-impl Chips {
+impl<W: Observer> Chips<W> {
     /// Issues the operations of a request at `now` and names the slot under which it will complete, `least` later at the
     /// earliest. All times are in nanoseconds. Copies must be logged one by one.
     pub fn issue(&mut self, now: u64, least: u64, ops: &[FlashOp], awaits: Awaits, flash: &Flash) -> u32 {
@@ -55,7 +56,8 @@ impl Chips {
             debug_assert!(op.copies == 0, "copies are logged one by one");
             let block = geometry.block_of(op.ppn);
             let is_slc = flash.is_slc(block);
-            let group = Group::of(op);
+            let class = OpClass::of(op);
+            let group = Group::of_class(class);
             let place = self.places.of(op.ppn, is_slc, geometry);
             let waits_for =
                 at.checked_sub(op.after as usize).filter(|_| op.after > 0).map_or(NONE, |earlier| of_ops[earlier]);
@@ -76,7 +78,7 @@ impl Chips {
                     let source = read.filter(|read| self.times.copyback && self.copies_back(read, Some(op), geometry));
                     let from = source.map(|read| self.places.of(read.ppn, is_slc, geometry));
                     let awaited_by = if waits_for_reads_only { NONE } else { slot };
-                    let id = self.program(group, &place, waits_for, now);
+                    let id = self.program(class, &place, waits_for, now);
                     if let Some(read) = read.filter(|read| is_copy_of_cleaning(read, Some(op))) {
                         self.replaces(geometry.block_of(read.ppn), id, place.unit_first);
                         if source.is_none() {
@@ -97,7 +99,7 @@ impl Chips {
                     // What is in RAM need not be awaited.
                     if self.ram.is_there() { NONE } else { id }
                 }
-                OpKind::Erase => self.erase(group, place, waits_for, awaited_by, flash, now),
+                OpKind::Erase => self.erase(class, place, waits_for, awaited_by, flash, now),
             };
             of_ops.push(id);
         }
@@ -192,13 +194,25 @@ impl Chips {
             self.commands[id].data += data;
             self.commands[id].array = self.commands[id].array.max(array);
             if is_lost {
-                self.rebuild(id, &place, group, slot, now);
+                self.rebuild(id, &place, slot, now);
             }
             return id;
         }
         let reads_in = self.place_index(place.block, place.die_in_block);
         let sequence = self.next_sequence();
-        let read = Command { kind: Kind::Read, group, die: place.die, sequence, array, data, slot, ..Command::NOTHING };
+        let (class, is_oob) = (OpClass::of(op), op.kind == OpKind::OobRead);
+        let read = Command {
+            kind: Kind::Read,
+            group,
+            class,
+            is_oob,
+            die: place.die,
+            sequence,
+            array,
+            data,
+            slot,
+            ..Command::NOTHING
+        };
         let id = self.add(read);
         self.figures.array_reads += 1;
         self.waits_to_read(id, reads_in, place.unit_first);
@@ -208,7 +222,7 @@ impl Chips {
         }
         self.issued(id, now);
         if is_lost {
-            self.rebuild(id, &place, group, slot, now);
+            self.rebuild(id, &place, slot, now);
         }
         *joined = Some((place.read_together, op.kind, group, id));
         id
@@ -229,13 +243,14 @@ impl Chips {
     /// A page can't be corrected: once its read has ended, the other dies of its parity group are read. Without parity it is lost,
     /// and only counted.
     #[cold]
-    fn rebuild(&mut self, failed: u32, place: &Place, group: Group, slot: u32, now: u64) {
+    fn rebuild(&mut self, failed: u32, place: &Place, slot: u32, now: u64) {
+        let Command { kind, group, class, .. } = self.commands[failed];
+        let of = Command { kind, group, class, ..Command::NOTHING };
         for (die, die_in_block) in self.places.others_in_group(place) {
             let sequence = self.next_sequence();
             let (array, data) = (self.times.read_of(place.page_of_cell, false), self.times.data);
             let reads_in = self.place_index(place.block, die_in_block);
-            let id =
-                self.add(Command { kind: Kind::Read, group, die, sequence, array, data, slot, ..Command::NOTHING });
+            let id = self.add(Command { die, sequence, array, data, slot, ..of });
             self.reads_in(id, reads_in);
             self.commands.after_end(failed, id);
             self.figures.rebuilding_reads += 1;

@@ -35,8 +35,9 @@ mod ram;
 mod replacing;
 mod run;
 mod times;
+mod told;
 
-use super::BusyTimes;
+use super::{BusyTimes, Observer};
 use bus::Bus;
 use command::{Commands, NONE};
 use die::{Die, InBlock};
@@ -54,6 +55,7 @@ use replacing::Replacing;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use times::ChipTimes;
+pub use told::Unfinished;
 
 /// A request in the engine.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
@@ -110,7 +112,9 @@ pub(crate) fn errors_of(config: &DriveConfig, seed: Seed) -> Option<Errors> {
 
 /// The engine.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Chips {
+pub struct Chips<W = ()> {
+    /// What hears of operations that have ended.
+    pub observer: W,
     times: ChipTimes,
     places: Places,
     order: Order,
@@ -153,14 +157,15 @@ pub struct Chips {
     awaited: Vec<u32>,
 }
 
-impl Chips {
+impl<W: Observer> Chips<W> {
     /// An engine at rest. `latency` nanoseconds pass between the last command of a request and its end.
     #[must_use]
-    pub fn new(config: &DriveConfig, latency: u64, seed: Seed) -> Self {
+    pub fn new(config: &DriveConfig, latency: u64, seed: Seed, observer: W) -> Self {
         let (places, layout) = (Places::new(config), config.layout());
         let (blocks, dies) = (layout.blocks() as usize, places.dies() as usize);
         let room = |size: Bytes| Room::new(size.0 / layout.page_size().0);
         Self {
+            observer,
             times: ChipTimes::new(config),
             order: Order::new(config, dies),
             passed_max: config.timing.passed_max,

@@ -71,6 +71,16 @@ impl Places {
         self.layout.dies
     }
 
+    /// Pages of a unit in a block that is not in SLC mode.
+    pub fn unit(&self) -> u32 {
+        self.unit
+    }
+
+    /// The first page of the block that a place, a block on one of its dies, belongs to.
+    pub fn first_page(&self, place: u32) -> u32 {
+        place / self.layout.dies * self.pages_per_block
+    }
+
     pub fn channel_of(&self, die: u32) -> u32 {
         die / self.dies_per_channel
     }

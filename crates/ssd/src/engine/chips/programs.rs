@@ -6,6 +6,7 @@ use super::die::InBlock;
 use super::places::Place;
 use super::ram::{InRam, Waiter};
 use super::replacing::Replacement;
+use crate::engine::{Observer, OpClass};
 use flashwright_nand::{BlockId, Geometry, Ppn};
 
 /// A program to be issued.
@@ -19,6 +20,7 @@ struct Unit {
     /// Mapping units.
     pages: u32,
     group: Group,
+    class: OpClass,
     slot: u32,
     /// Its pages that take room in RAM.
     held: InRam,
@@ -26,9 +28,10 @@ struct Unit {
     page_of_cell: u32,
 }
 
-impl Chips {
+impl<W: Observer> Chips<W> {
     /// Adds a page to those that its unit collects. Answers the command, which is issued by [`Self::completes`].
-    pub(super) fn program(&mut self, group: Group, place: &Place, waits_for: u32, now: u64) -> u32 {
+    pub(super) fn program(&mut self, class: OpClass, place: &Place, waits_for: u32, now: u64) -> u32 {
+        let group = Group::of_class(class);
         let mut id = self.collecting[place.block as usize];
         if id != NONE && self.commands[id].first != place.unit_first {
             // The rest of that unit was programmed without time passing.
@@ -41,6 +44,7 @@ impl Chips {
             id = self.commands.add(Command {
                 kind: Kind::Program,
                 group,
+                class,
                 die: place.die,
                 first,
                 unmet: 1,
@@ -60,7 +64,10 @@ impl Chips {
                 self.commands[id].held.host += 1;
                 self.commands[id].unmet += u32::from(self.ram.takes(Waiter::Command(id)));
             }
-            self.commands[id].group = self.commands[id].group.min(Group::Writes);
+            let command = &mut self.commands[id];
+            if group < command.group {
+                (command.group, command.class) = (group, class);
+            }
         }
         id
     }
@@ -69,16 +76,16 @@ impl Chips {
     pub(super) fn completes(&mut self, id: u32, place: &Place, is_slc: bool, slot: u32, from: Option<Place>, now: u64) {
         self.collecting[place.block as usize] = NONE;
         self.dies[place.die as usize].issued += 1;
-        let Command { group, held, .. } = self.commands[id];
+        let Command { group, class, held, .. } = self.commands[id];
         let Place { block, die, die_in_block, row, page_of_cell, .. } = *place;
         let (first, pages) = (place.unit_first, place.unit);
-        let unit = Unit { block, die, die_in_block, row, first, pages, group, slot, held, is_slc, page_of_cell };
+        let unit = Unit { block, die, die_in_block, row, first, pages, group, class, slot, held, is_slc, page_of_cell };
         if let Some(from) = from {
             self.turn_into_copyback(id, &from, is_slc);
         }
         self.program_unit(id, &unit, now);
         if let Some(parity) = self.places.parity_after(place) {
-            let id = self.add(Command { kind: Kind::Program, group, die: parity.die, ..Command::NOTHING });
+            let id = self.add(Command { kind: Kind::Program, group, class, die: parity.die, ..Command::NOTHING });
             // Parity of pages that are not there yet can't be computed.
             let rooms = [(held.host, &mut self.ram), (held.copies, &mut self.copies)];
             for (_, room) in rooms.into_iter().filter(|(pages, _)| *pages > 0) {
@@ -164,7 +171,7 @@ impl Chips {
             self.second_pass(&before, place, now);
         }
         let state = &mut self.in_block[place as usize];
-        (state.second_first, state.second_held) = (unit.first, unit.held);
+        (state.second_first, state.second_die, state.second_held) = (unit.first, unit.die, unit.held);
         if self.places.is_last_row(unit.row, unit.is_slc) {
             (state.second_first, state.second_held) = (NONE, InRam::default());
             let last = Unit { slot: NONE, ..*unit };
@@ -173,7 +180,13 @@ impl Chips {
     }
 
     fn second_pass(&mut self, unit: &Unit, place: u32, now: u64) {
-        let id = self.add(Command { kind: Kind::Program, group: unit.group, die: unit.die, ..Command::NOTHING });
+        let id = self.add(Command {
+            kind: Kind::Program,
+            group: unit.group,
+            class: unit.class,
+            die: unit.die,
+            ..Command::NOTHING
+        });
         self.issue_program(id, unit, place, self.times.program_of(0, false), true, now);
     }
 
@@ -189,6 +202,7 @@ impl Chips {
         command.array += array;
         command.data = if copies { 0 } else { data };
         (command.place, command.before, command.first) = (place, before, unit.first);
+        (command.pages, command.two_pass) = (unit.pages, self.places.two_pass(unit.is_slc));
         command.place_generation = generation;
         (command.held, command.is_last) = (if is_last { unit.held } else { InRam::default() }, is_last);
         if unit.slot != NONE {

@@ -6,8 +6,9 @@ use super::command::{Command, Group, Kind, NONE};
 use super::die::{Active, Stage};
 use super::events::Event;
 use super::ram::{InRam, Waiter};
+use crate::engine::Observer;
 
-impl Chips {
+impl<W: Observer> Chips<W> {
     /// A command waits for nothing but its die.
     pub(super) fn ready(&mut self, id: u32, now: u64) {
         let Command { group, sequence, die, is_dropped, .. } = self.commands[id];
@@ -304,7 +305,20 @@ impl Chips {
         let Some(wish) = bus.take(self.times.bus_order) else { return };
         bus.is_free = false;
         bus.busy += wish.held;
+        if !self.times.pipelined {
+            self.holds_for_all(wish.id, now);
+        }
         self.events.push(Event::ended(now + wish.held, self.commands[wish.id].epoch, wish.id));
+    }
+
+    /// Without pipelining a command holds the bus for all of its time: this says when its array works.
+    #[cold]
+    fn holds_for_all(&mut self, id: u32, now: u64) {
+        let Command { kind, die, array, data, .. } = self.commands[id];
+        let (before, command) = (if kind == Kind::Read { 0 } else { data }, self.times.command);
+        let (active, _) = self.active(die as usize, id);
+        active.runs_from = now + command + before;
+        active.ends = active.runs_from + array;
     }
 
     /// The command in a die, and whether it overlaps another.
@@ -369,6 +383,7 @@ impl Chips {
     /// The command that holds the die ends.
     fn leave(&mut self, die: usize, id: u32, now: u64) {
         let state = &mut self.dies[die];
+        let array_from = state.main.map_or(0, |main| main.runs_from);
         state.main = state.behind.take();
         match state.main {
             None if state.suspended.is_none() => {
@@ -382,6 +397,7 @@ impl Chips {
                 _ => {}
             },
         }
+        self.tell(id, array_from, now);
         self.ended(id, now);
         self.due.decide(die, now);
     }
