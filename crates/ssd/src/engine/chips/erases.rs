@@ -25,9 +25,8 @@ impl<W: Observer> Chips<W> {
             errors.erased(BlockId(place.block), flash.nand().erases(BlockId(place.block)));
         }
         let first = geometry.first_page(BlockId(place.block));
-        for page in (first.0..first.0 + geometry.pages_per_block()).step_by(place.unit as usize) {
-            self.ends_pending(page);
-        }
+        // All of it, since units are smaller in SLC mode, and the block may have been in the other mode until now.
+        self.forget_pending(first.0, geometry.pages_per_block());
         self.awaited.clear();
         while let Some(replacement) = self.replacing.take(BlockId(place.block)) {
             let id = self.program_of(&replacement, geometry);
@@ -76,6 +75,17 @@ impl<W: Observer> Chips<W> {
         last
     }
 
+    /// No unit that begins within these pages is in RAM any more.
+    fn forget_pending(&mut self, first: u32, pages: u32) {
+        let (mut at, end) = (first, first + pages);
+        while at < end {
+            let in_word = (64 - at % 64).min(end - at);
+            let ones = if in_word == 64 { u64::MAX } else { (1 << in_word) - 1 };
+            self.in_ram[at as usize / 64] &= !(ones << (at % 64));
+            at += in_word;
+        }
+    }
+
     /// What a unit of a block has collected is erased before it was programmed.
     pub(super) fn drop_collected(&mut self, block: u32, now: u64) {
         let id = std::mem::replace(&mut self.collecting[block as usize], NONE);
@@ -85,5 +95,36 @@ impl<W: Observer> Chips<W> {
         self.commands[id].is_dropped = true;
         self.ends_pending(self.commands[id].first);
         self.issued(id, now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Awaits;
+    use flashwright_block::Seed;
+    use flashwright_config::Config;
+    use flashwright_ftl::{Cause, FlashOp, OpKind};
+    use flashwright_nand::{Nand, Ppn, ProgramOrder, WearLimit};
+
+    /// The block was in SLC mode, where every page is a unit, and is erased in the mode with units of three pages.
+    #[test]
+    fn an_erase_forgets_units_of_either_mode() {
+        let config = Config::default()
+            .with_settings(&[
+                "geometry.bits-per-cell=3",
+                "geometry.pages-per-block=90",
+                "chips.programming=one-shot",
+                "chips.write-ram=1 MiB",
+            ])
+            .unwrap();
+        let nand = Nand::new(config.layout(), ProgramOrder::Ascending, WearLimit::Unlimited, &[]);
+        let flash = Flash::new(nand, config.logical_pages(), true, false);
+        let mut engine = Chips::new(&config, 0, Seed(1), ());
+        (85..185).for_each(|page| engine.begins_pending(page));
+        let erase = FlashOp { ppn: Ppn(90), kind: OpKind::Erase, cause: Cause::Gc, after: 0, copies: 0 };
+        engine.issue(0, 0, &[erase], Awaits::Work, &flash);
+        let pending: Vec<u32> = (0..200).filter(|page| engine.is_pending(*page)).collect();
+        assert_eq!(pending, [85, 86, 87, 88, 89, 180, 181, 182, 183, 184]);
     }
 }

@@ -76,7 +76,10 @@ impl<W: Observer> Chips<W> {
                     host_pages += u32::from(group == Group::Writes);
                     let read = at.checked_sub(1).map(|before| &ops[before]);
                     let source = read.filter(|read| self.times.copyback && self.copies_back(read, Some(op), geometry));
-                    let from = source.map(|read| self.places.of(read.ppn, is_slc, geometry));
+                    let from = source.map(|read| {
+                        let is_slc = flash.is_slc(geometry.block_of(read.ppn));
+                        (self.places.of(read.ppn, is_slc, geometry), is_slc)
+                    });
                     let awaited_by = if waits_for_reads_only { NONE } else { slot };
                     let id = self.program(class, &place, waits_for, now);
                     if let Some(read) = read.filter(|read| is_copy_of_cleaning(read, Some(op))) {

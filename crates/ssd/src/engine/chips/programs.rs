@@ -73,14 +73,22 @@ impl<W: Observer> Chips<W> {
     }
 
     /// A page was the last of its unit: the unit's program is issued.
-    pub(super) fn completes(&mut self, id: u32, place: &Place, is_slc: bool, slot: u32, from: Option<Place>, now: u64) {
+    pub(super) fn completes(
+        &mut self,
+        id: u32,
+        place: &Place,
+        is_slc: bool,
+        slot: u32,
+        from: Option<(Place, bool)>,
+        now: u64,
+    ) {
         self.collecting[place.block as usize] = NONE;
         self.dies[place.die as usize].issued += 1;
         let Command { group, class, held, .. } = self.commands[id];
         let Place { block, die, die_in_block, row, page_of_cell, .. } = *place;
         let (first, pages) = (place.unit_first, place.unit);
         let unit = Unit { block, die, die_in_block, row, first, pages, group, class, slot, held, is_slc, page_of_cell };
-        if let Some(from) = from {
+        if let Some((from, is_slc)) = from {
             self.turn_into_copyback(id, &from, is_slc);
         }
         self.program_unit(id, &unit, now);

@@ -77,7 +77,7 @@ mod tests {
         let mut replacing = Replacing::new(2);
         let of = |id| Replacement { unit_first: 0, id, born: 1 };
         for round in 0..3 {
-            [1, 1, 2].map(|id| replacing.add(BlockId(0), of(id)));
+            [1, 1, 2].into_iter().for_each(|id| replacing.add(BlockId(0), of(id)));
             replacing.add(BlockId(1), of(3));
             let taken: Vec<_> = std::iter::from_fn(|| replacing.take(BlockId(0))).collect();
             assert_eq!(taken, [of(2), of(1)], "round {round}");
