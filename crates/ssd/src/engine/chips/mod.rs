@@ -225,6 +225,7 @@ impl<W: Observer> Chips<W> {
                     return Some((slot, at));
                 }
                 What::LooksAgain => self.look_again(event.id() as usize, at),
+                What::BusFree => self.bus_freed(event.id() as usize, at),
             }
         }
     }

@@ -29,10 +29,14 @@ impl<W: Observer> Chips<W> {
     }
 
     /// Pages leave the RAM: what waits for room may get it.
+    #[inline(always)]
     pub(super) fn free_ram(&mut self, held: InRam, now: u64) {
-        if held == InRam::NOTHING {
-            return;
+        if held != InRam::NOTHING {
+            self.free_pages(held, now);
         }
+    }
+
+    fn free_pages(&mut self, held: InRam, now: u64) {
         self.ram.frees(held.host);
         self.copies.frees(held.copies);
         while let Some(waiter) = self.ram.admits().or_else(|| self.copies.admits()) {
@@ -266,7 +270,14 @@ impl<W: Observer> Chips<W> {
     }
 
     /// What waited for a command has it now.
-    fn let_go(&mut self, mut edge: u32, now: u64) {
+    #[inline(always)]
+    fn let_go(&mut self, edge: u32, now: u64) {
+        if edge != NONE {
+            self.let_all_go(edge, now);
+        }
+    }
+
+    fn let_all_go(&mut self, mut edge: u32, now: u64) {
         while edge != NONE {
             let (next, met) = self.commands.follow(edge);
             if let Some(id) = met {
@@ -276,22 +287,25 @@ impl<W: Observer> Chips<W> {
         }
     }
 
+    #[inline(always)]
     fn wish(&mut self, id: u32, is_command: bool, held: u64, now: u64) {
         let Command { die, sequence, .. } = self.commands[id];
         let channel = self.places.channel_of(die) as usize;
         let bus = &mut self.buses[channel];
         bus.wishes.push(Wish { since: now, sequence, id, is_command, held });
-        if bus.is_free {
+        if bus.free_at <= now {
             self.due.grant(channel, now);
+        } else if !bus.wakes {
+            bus.wakes = true;
+            self.events.push(Event::bus_free(bus.free_at, channel));
         }
     }
 
-    /// What a command had the bus of a die's channel for is over.
+    /// A bus is free from now on.
     #[inline(always)]
-    fn free_bus(&mut self, die: u32, now: u64) {
-        let channel = self.places.channel_of(die) as usize;
+    pub(super) fn bus_freed(&mut self, channel: usize, now: u64) {
         let bus = &mut self.buses[channel];
-        bus.is_free = true;
+        bus.wakes = false;
         if !bus.wishes.is_empty() {
             self.due.grant(channel, now);
         }
@@ -299,16 +313,40 @@ impl<W: Observer> Chips<W> {
 
     pub(super) fn grant(&mut self, channel: usize, now: u64) {
         let bus = &mut self.buses[channel];
-        if !bus.is_free {
+        if bus.free_at > now {
             return; // it was just given to another
         }
         let Some(wish) = bus.take(self.times.bus_order) else { return };
-        bus.is_free = false;
+        let free_at = now + wish.held;
+        bus.free_at = free_at;
         bus.busy += wish.held;
+        let Command { kind, die, array, epoch, .. } = self.commands[wish.id];
         if !self.times.pipelined {
             self.holds_for_all(wish.id, now);
         }
-        self.events.push(Event::ended(now + wish.held, self.commands[wish.id].epoch, wish.id));
+        let loads_apart = self.times.cache_program;
+        let (active, _) = self.active(die as usize, wish.id);
+        let array_follows = match active.stage {
+            Stage::Command => true,
+            Stage::DataIn => !loads_apart,
+            _ => false,
+        };
+        if !array_follows {
+            self.buses[channel].wakes = true;
+            self.events.push(Event::ended(free_at, epoch, wish.id));
+            return;
+        }
+        // Nothing can come between the transfer and the array, so one event stands for both.
+        (active.stage, active.runs_from, active.ends) = (Stage::Array, free_at, free_at + array);
+        self.events.push(Event::ended(free_at + array, epoch, wish.id));
+        let bus = &mut self.buses[channel];
+        bus.wakes = !bus.wishes.is_empty();
+        if bus.wakes {
+            self.events.push(Event::bus_free(free_at, channel));
+        }
+        if kind != Kind::Read && self.times.suspends_erases && self.waiting_read(die as usize).is_some() {
+            self.decide_by(die as usize, free_at + self.times.run_least, now);
+        }
     }
 
     /// Without pipelining a command holds the bus for all of its time: this says when its array works.
@@ -343,11 +381,11 @@ impl<W: Observer> Chips<W> {
             active.stage = Stage::Loaded;
         }
         if stage != Stage::Array {
-            self.free_bus(die, now);
+            self.bus_freed(self.places.channel_of(die) as usize, now);
         }
         match stage {
             Stage::DataIn if is_behind => {}
-            Stage::Command | Stage::DataIn => self.begin_array(id, now),
+            Stage::DataIn => self.begin_array(id, now),
             Stage::Array if kind == Kind::Read => {
                 if is_behind {
                     self.active(die as usize, id).0.stage = Stage::Sensed;
@@ -356,6 +394,7 @@ impl<W: Observer> Chips<W> {
                 }
             }
             Stage::Array | Stage::DataOut => self.leave(die as usize, id, now),
+            Stage::Command => unreachable!("its event is that of its array"),
             Stage::Loaded | Stage::Sensed => unreachable!("these wait for another command"),
         }
     }
