@@ -87,9 +87,10 @@ pub(super) struct Command {
     pub suspensions: u32,
     /// What it draws under a limit, in microwatts.
     pub power: u64,
-    /// Lists of [`Edge`]s: what waits until it starts, and until it ends.
+    /// Lists of [`Edge`]s: what waits until it starts, and until it ends; of the latter the first command stands here.
     pub on_start: u32,
     pub on_end: u32,
+    pub first_on_end: u32,
     /// Tells its events from those of an earlier command in the same place.
     pub epoch: u16,
     /// Tells it from an earlier command in the same place; 0 once it has ended.
@@ -97,7 +98,7 @@ pub(super) struct Command {
 }
 
 impl Command {
-    /// To be filled in.
+    /// To be filled in; it waits for one thing until it is issued.
     pub const NOTHING: Self = Self {
         kind: Kind::Read,
         group: Group::Reads,
@@ -113,7 +114,7 @@ impl Command {
         array: 0,
         data: 0,
         slot: NONE,
-        unmet: 0,
+        unmet: 1,
         place: NONE,
         reads_in: NONE,
         generation: 0,
@@ -125,6 +126,7 @@ impl Command {
         power: 0,
         on_start: NONE,
         on_end: NONE,
+        first_on_end: NONE,
         epoch: 0,
         born: 0,
     };
@@ -164,12 +166,13 @@ impl std::ops::IndexMut<u32> for Commands {
 
 impl Commands {
     #[inline(always)]
-    pub fn add(&mut self, command: Command) -> u32 {
+    pub fn add(&mut self, mut command: Command) -> u32 {
         self.born = self.born.wrapping_add(1).max(1);
-        let command = Command { on_start: NONE, on_end: NONE, born: self.born, ..command };
+        command.born = self.born;
         if let Some(id) = self.free.pop() {
-            let epoch = self.all[id as usize].epoch.wrapping_add(1);
-            self.all[id as usize] = Command { epoch, ..command };
+            let place = &mut self.all[id as usize];
+            command.epoch = place.epoch.wrapping_add(1);
+            *place = command;
             return id;
         }
         self.all.push(command);
@@ -201,6 +204,11 @@ impl Commands {
     #[inline]
     pub fn after_end(&mut self, earlier: u32, later: u32) {
         if earlier == NONE {
+            return;
+        }
+        if self.all[earlier as usize].first_on_end == NONE {
+            self.all[earlier as usize].first_on_end = later;
+            self.all[later as usize].unmet += 1;
             return;
         }
         let next = self.all[earlier as usize].on_end;

@@ -132,12 +132,13 @@ impl<W: Observer> Chips<W> {
     }
 
     /// A new command, which waits for one more thing until [`Self::issued`].
+    #[inline(always)]
     pub(super) fn add(&mut self, command: Command) -> u32 {
         if command.slot != NONE {
             self.slots[command.slot as usize].left += 1;
         }
         self.dies[command.die as usize].issued += 1;
-        self.commands.add(Command { unmet: 1, ..command })
+        self.commands.add(command)
     }
 
     /// All that a command waits for is known.

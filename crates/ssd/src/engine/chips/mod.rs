@@ -207,10 +207,15 @@ impl<W: Observer> Chips<W> {
                     return None;
                 }
                 let now = self.due.at;
-                if let Some(die) = self.due.next_die() {
-                    self.decide(die, now);
-                } else if let Some(channel) = self.due.next_channel() {
-                    self.grant(channel, now);
+                // Until something comes at this very time again.
+                while self.events.first().is_none_or(|event| event.at() > now) {
+                    if let Some(die) = self.due.next_die() {
+                        self.decide(die, now);
+                    } else if let Some(channel) = self.due.next_channel() {
+                        self.grant(channel, now);
+                    } else {
+                        break;
+                    }
                 }
                 continue;
             }

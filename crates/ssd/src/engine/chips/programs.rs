@@ -47,7 +47,6 @@ impl<W: Observer> Chips<W> {
                 class,
                 die: place.die,
                 first,
-                unmet: 1,
                 ..Command::NOTHING
             });
             self.begins_pending(first);

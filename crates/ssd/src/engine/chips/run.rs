@@ -442,8 +442,9 @@ impl<W: Observer> Chips<W> {
     }
 
     fn ended(&mut self, id: u32, now: u64) {
-        let Command { kind, die, place, first, is_last, place_generation, held, slot, on_end, power, .. } =
-            self.commands[id];
+        let Command {
+            kind, die, place, first, is_last, place_generation, held, slot, on_end, first_on_end, power, ..
+        } = self.commands[id];
         if power > 0 {
             for die in self.power.give_back(power) {
                 self.due.decide(die as usize, now);
@@ -463,8 +464,13 @@ impl<W: Observer> Chips<W> {
             let state = &mut self.in_block[place as usize];
             state.erase = if state.erase == id { NONE } else { state.erase };
         }
-        self.commands[id].on_end = NONE;
-        self.let_go(on_end, now);
+        if first_on_end != NONE {
+            (self.commands[id].on_end, self.commands[id].first_on_end) = (NONE, NONE);
+            if self.commands.met(first_on_end) {
+                self.ready(first_on_end, now);
+            }
+            self.let_go(on_end, now);
+        }
         self.free_ram(held, now);
         if slot != NONE {
             self.request_got(slot, now);
