@@ -46,9 +46,13 @@ pub struct ChipsConfig {
     /// Whether cleaning copies a page within a plane without the bus (copyback). Works on single pages only.
     pub copyback: bool,
     /// RAM that holds written data until a die has programmed them. A write is done as soon as its data have room there;
-    /// it survives a power cut, and reads find it. `"0 B"`: a write is done when its pages are programmed.
+    /// it survives a power cut, and reads find it. A write that has no room is not programmed either. `"0 B"`: a write is done when its pages are programmed.
     #[schemars(extend("x-maximum" = "1 TiB", "x-multiple-of" = "512 B", "x-expected" = "a multiple of 512 B, at most {max}"))]
     pub write_ram: Bytes,
+    /// Controller RAM for pages that cleaning moves, each from before it is read until it is programmed. It bounds how many
+    /// are under way: the next page is read once there is room. `"0 B"`: no bound.
+    #[schemars(extend("x-maximum" = "1 TiB", "x-multiple-of" = "512 B", "x-expected" = "a multiple of 512 B, at most {max}"))]
+    pub copy_ram: Bytes,
 }
 
 impl Default for ChipsConfig {
@@ -67,6 +71,7 @@ impl Default for ChipsConfig {
             cache_read: false,
             copyback: false,
             write_ram: Bytes(0),
+            copy_ram: Bytes(0),
         }
     }
 }
@@ -243,6 +248,7 @@ impl Config {
             || self.chips.cache_read
             || self.chips.copyback
             || self.chips.write_ram != plain.write_ram
+            || self.chips.copy_ram != plain.copy_ram
             || !self.chips.read_times.0.is_empty()
             || !self.chips.program_times.0.is_empty()
             || self.energy.limit_mw > 0.0
@@ -334,6 +340,17 @@ impl Config {
                 if together { " in its planes" } else { "" },
             ),
         );
+        for (key, size, least) in [
+            ("chips.copy-ram", chips.copy_ram, if unit > 1 { 2 * unit_bytes } else { unit_bytes }),
+            ("chips.write-ram", chips.write_ram, unit_bytes),
+        ] {
+            problems.unless(
+                unit > 1 && key == "chips.write-ram" || size.0 == 0 || size.0 >= least,
+                key,
+                size,
+                &format!("0 B, or at least {}: a die programs {} at once", Bytes(least), Bytes(unit_bytes)),
+            );
+        }
         problems.unless(
             !chips.copyback || unit == 1,
             "chips.copyback",
@@ -361,6 +378,8 @@ mod tests {
             (&["geometry.superblock=drive", "geometry.pages-per-block=60000"], "at most 65,535"),
             (&["geometry.mapping-unit=512 B"], "chips.write-ram: found 0 B, expected at least 8 KiB"),
             (&["geometry.mapping-unit=512 B", "chips.write-ram=1 MiB", "chips.copyback=true"], "chips.copyback"),
+            (&["chips.copy-ram=512 B"], "chips.copy-ram: found 512 B, expected 0 B, or at least 4 KiB"),
+            (&["chips.write-ram=512 B"], "chips.write-ram: found 512 B, expected 0 B, or at least 4 KiB"),
             (&["geometry.superblock=drive", "geometry.cluster-dies=2"], "geometry.cluster-dies"),
             (
                 &["geometry.bits-per-cell=3", "geometry.pages-per-block=128", "chips.programming=one-shot"],

@@ -1,7 +1,7 @@
 //! What chips with commands of their own need of the rest of a drive.
 
 use flashwright_block::Bytes;
-use flashwright_config::{DriveConfig, SettingError, TimingModel};
+use flashwright_config::{DriveConfig, Programming, SettingError, TimingModel};
 use flashwright_ftl::{SchemeName, SlcCacheKind};
 
 /// Validation errors; `streams` are those of the placement policy.
@@ -45,18 +45,27 @@ pub(crate) fn problems(config: &DriveConfig, streams: u32) -> Vec<SettingError> 
     let layout = config.layout();
     // Of each stream one open block, with an SLC cache two; and one for the map.
     let streams = if config.slc.cache == SlcCacheKind::None { streams + 1 } else { 2 * streams + 1 };
-    let needed = u64::from(streams + 1) * u64::from(layout.planes()) * u64::from(unit) * layout.page_size().0;
-    if config.chips.write_ram.0 < needed {
-        refuse(
-            "chips.write-ram",
-            format!(
-                "found {}, expected at least {}: each open block of {} planes collects {}, one for each stream and for the map",
-                config.chips.write_ram,
-                Bytes(needed),
-                layout.planes(),
-                Bytes(u64::from(unit) * layout.page_size().0)
-            ),
-        );
+    // Word lines of the first pass stay in RAM until those of the next row, on the same dies, have had theirs.
+    let rows = if config.chips.programming == Programming::TwoPass { config.block_layout().units_in_row() } else { 0 };
+    let in_block = u64::from(rows + 1) * u64::from(unit) * layout.page_size().0;
+    let needed = u64::from(streams + 1) * u64::from(layout.planes()) * in_block;
+    let (write_ram, copy_ram) = (config.chips.write_ram, config.chips.copy_ram);
+    for (key, size, may_be_less) in
+        [("chips.write-ram", write_ram, false), ("chips.copy-ram", copy_ram, copy_ram == Bytes(0))]
+    {
+        if size.0 < needed && !may_be_less {
+            refuse(
+                key,
+                format!(
+                    "found {size}, expected {}at least {}: each open block of {} planes collects {}, one for each stream and for \
+                     the map",
+                    if key == "chips.copy-ram" { "0 B, or " } else { "" },
+                    Bytes(needed),
+                    layout.planes(),
+                    Bytes(in_block)
+                ),
+            );
+        }
     }
     problems
 }

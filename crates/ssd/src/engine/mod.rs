@@ -43,7 +43,7 @@ mod parallel;
 mod serial;
 
 pub(crate) use chips::errors_of;
-pub use chips::{Awaits, ChipFigures, Chips};
+pub use chips::{Awaits, ChipFigures, Chips, Superseded, Unfinished};
 pub use class::OpClass;
 pub use observer::{EndedOp, Observer};
 pub use parallel::Parallel;
@@ -63,14 +63,14 @@ pub(crate) type ObserverOfDrive = ();
 #[allow(clippy::large_enum_variant)] // one per drive
 pub(crate) enum ParallelOfDrive {
     Plain(Parallel<ObserverOfDrive>),
-    Chips(Box<Chips>),
+    Chips(Box<Chips<ObserverOfDrive>>),
 }
 
 impl ParallelOfDrive {
     pub fn new(config: &DriveConfig, geometry: &Geometry, latency: u64, seed: Seed, observer: ObserverOfDrive) -> Self {
         let has_slc = config.slc.cache != SlcCacheKind::None;
         if config.commands_chips() || config.timing.die_order != DieOrderName::Fifo || has_slc {
-            return Self::Chips(Box::new(Chips::new(config, latency, seed)));
+            return Self::Chips(Box::new(Chips::new(config, latency, seed, observer)));
         }
         Self::Plain(Parallel::new(geometry, config.times(), latency, observer))
     }

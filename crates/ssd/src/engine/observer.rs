@@ -12,14 +12,16 @@ use flashwright_nand::Ppn;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EndedOp {
     /// The request that it belongs to: under [`Parallel`](super::Parallel) the slot that `issue` returned, under
-    /// [`Serial`](super::Serial) the number passed to `serve`.
+    /// [`Serial`](super::Serial) the number passed to `serve`; under [`Chips`](super::Chips) the slot of the request that waits for
+    /// it, or [`NO_REQUEST`](super::NO_REQUEST).
     pub request: u64,
-    /// Its position in the list of operations of that request.
+    /// Its position in the list of operations of that request; 0 under [`Chips`](super::Chips), whose commands join operations.
     pub entry: u32,
     /// 0 for a single operation; in a run the number of the copy, from 1.
     pub copy: u32,
     /// The page; for an erase the first page of the block. None for the read of a copy, because a run
-    /// names only its destination pages.
+    /// names only its destination pages. Under [`Chips`](super::Chips) also none for reads, which may be of
+    /// several pages, and for parity.
     pub ppn: Option<Ppn>,
     /// Its kind. The read of a copy is an [`OpKind::Read`].
     pub kind: OpKind,
@@ -28,7 +30,8 @@ pub struct EndedOp {
     /// The die, counted over the drive.
     pub die: u32,
     /// When it occupied the die. The array is idle until command and data have crossed the bus: the array of a program or an
-    /// erase is busy during the last `timing.program` or `timing.erase` before `end`.
+    /// erase is busy during the last `timing.program` or `timing.erase` before `end`. Under [`Chips`](super::Chips) the time from which
+    /// its array worked, after the last suspension.
     pub start: Nanos,
     /// When it released the die.
     pub end: Nanos,
@@ -46,6 +49,10 @@ pub struct EndedOp {
 /// So for a power cut at t, run the engine until t. A program or erase reported with an end by t is complete. One reported
 /// with a later end was in progress if its array time had begun ([`EndedOp::start`]). One not reported had not begun its array
 /// time.
+///
+/// The engine of [`Chips`](super::Chips) reports a command when it ends, since its end may move while it runs. A program is reported
+/// page by page, of two passes only the second; an erase once for each die of its block. What has begun and not ended at a time is
+/// what [`Chips::unfinished`](super::Chips::unfinished) answers then.
 pub trait Observer {
     /// Whether it needs operations at all. If not, the engine does not collect them; the times are the same.
     #[inline(always)]

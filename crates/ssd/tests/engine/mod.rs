@@ -5,6 +5,7 @@
 //! once has logged. `operations.rs` and `chips.rs` compare engines without a drive:
 //! the end of each operation, other orders, and suspension.
 
+mod chip_safety;
 mod chips;
 mod operations;
 mod reference;

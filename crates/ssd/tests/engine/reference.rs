@@ -7,6 +7,7 @@
 //! * In another order, a die that is free takes any operation whose predecessor has ended and that overtakes none which
 //!   it must follow.
 //! * Pipelined, the bus is held for commands and transfers only; otherwise for the whole operation.
+//!   An erase also waits until the pages that cleaning copied out of its block are programmed, wherever.
 //! * A free bus goes to the die that has been ready for it longest, ties to the operation issued earlier. With another bus
 //!   order, dies that wait to send a command alone come first, or last.
 //! * A die suspends a program or an erase whose array works, where the chip can, if a read of the host may be taken: not
@@ -14,7 +15,7 @@
 //!   serves such reads, up to as many as may pass an operation, and resumes.
 //! * The drive takes so many requests at once; the others wait and are taken in order as places get free.
 
-use flashwright_ftl::{FlashOp, OpKind};
+use flashwright_ftl::{Cause, FlashOp, OpKind};
 use flashwright_ssd::engine::OpClass;
 use flashwright_ssd::{BusOrder, DriveConfig, Suspends};
 use std::collections::VecDeque;
@@ -42,6 +43,8 @@ pub struct Operation {
     phases: VecDeque<Phase>,
     /// Its place in the list of all operations, where it depends on one.
     pub depends_on: Option<usize>,
+    /// Of the program of a copy, the block that it was copied out of.
+    copied_out_of: Option<u32>,
     pub start: Option<u64>,
     pub end: Option<u64>,
     pub suspensions: u32,
@@ -280,6 +283,8 @@ impl<'a> Reference<'a> {
             .then(|| sequence.checked_sub(op.after as usize).and_then(|awaited| self.last_of_entry[awaited]))
             .flatten()
             .filter(|awaited| op.after as usize <= at || self.operations[*awaited].die == die);
+        let before = at.checked_sub(1).map(|before| &self.requests[self.next].1[before]);
+        let copied_out_of = before.filter(|read| is_copy(read, op)).map(|read| read.ppn.0 / g.pages_per_block);
         for part in 0..(2 * op.copies).max(1) {
             let copies = op.copies > 0;
             let kind = if copies && part % 2 == 0 { OpKind::Read } else { op.kind };
@@ -295,6 +300,7 @@ impl<'a> Reference<'a> {
                 page: (!copies || part % 2 == 1).then_some(op.ppn.0 + part / 2),
                 phases: self.phases(kind),
                 depends_on: if part == 0 { awaited } else { Some(self.operations.len() - 1) },
+                copied_out_of,
                 start: None,
                 end: None,
                 suspensions: 0,
@@ -390,13 +396,12 @@ impl<'a> Reference<'a> {
 
     /// The position in its queue of what a free die takes.
     fn chosen(&mut self, die: usize) -> Option<usize> {
+        let free = self.free(die);
         let queue: Vec<&Operation> = self.queues[die].iter().map(|operation| &self.operations[*operation]).collect();
-        let awaits_nothing =
-            |op: &Operation| op.depends_on.is_none_or(|awaited| self.operations[awaited].end.is_some());
         let Order::By(choose) = &mut self.order else {
-            return (!queue.is_empty() && awaits_nothing(queue[0])).then_some(0);
+            let awaited = queue.first()?.depends_on;
+            return awaited.is_none_or(|awaited| self.operations[awaited].end.is_some()).then_some(0);
         };
-        let free = free_of(&queue, awaits_nothing);
         let candidates: Vec<&Operation> = free.iter().map(|at| queue[*at]).collect();
         (!free.is_empty()).then(|| free[choose(die, &candidates)])
     }
@@ -404,7 +409,16 @@ impl<'a> Reference<'a> {
     /// The positions in its queue of what a die may take.
     fn free(&self, die: usize) -> Vec<usize> {
         let queue: Vec<&Operation> = self.queues[die].iter().map(|operation| &self.operations[*operation]).collect();
-        free_of(&queue, |op| op.depends_on.is_none_or(|awaited| self.operations[awaited].end.is_some()))
+        free_of(&queue, |op| {
+            op.depends_on.is_none_or(|awaited| self.operations[awaited].end.is_some()) && !self.is_source(op)
+        })
+    }
+
+    /// Whether an operation erases a block while pages that were copied out of it are not yet programmed.
+    fn is_source(&self, op: &Operation) -> bool {
+        let copied = |other: &&Operation| other.copied_out_of == Some(op.block) && other.end.is_none();
+        let earlier = |other: &&Operation| (other.request, other.entry) < (op.request, op.entry);
+        op.kind == OpKind::Erase && self.operations.iter().filter(copied).any(|other| earlier(&other))
     }
 
     fn buses_are_given(&mut self, now: u64) -> bool {
@@ -439,6 +453,12 @@ impl<'a> Reference<'a> {
         }
         false
     }
+}
+
+fn is_copy(read: &FlashOp, program: &FlashOp) -> bool {
+    (read.kind, program.kind, program.after) == (OpKind::Read, OpKind::Program, 1)
+        && read.cause == program.cause
+        && matches!(read.cause, Cause::Gc | Cause::Merge | Cause::Wear)
 }
 
 fn free_of(queue: &[&Operation], awaits_nothing: impl Fn(&Operation) -> bool) -> Vec<usize> {

@@ -16,13 +16,16 @@ pub(super) struct Wish {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Bus {
-    pub is_free: bool,
+    /// Until when it is held.
+    pub free_at: u64,
+    /// Whether an event comes at that time: the holder's, or one for those that wait.
+    pub wakes: bool,
     pub busy: u64,
     pub wishes: Vec<Wish>,
 }
 
 impl Bus {
-    pub const FREE: Self = Self { is_free: true, busy: 0, wishes: Vec::new() };
+    pub const FREE: Self = Self { free_at: 0, wakes: false, busy: 0, wishes: Vec::new() };
 
     /// Takes the wish that is granted: the one that has waited longest, ties to the earlier operation, unless `order`
     /// prefers commands or data.

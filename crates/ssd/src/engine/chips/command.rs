@@ -1,5 +1,6 @@
 //! Commands to dies, and what waits for them.
 
+use super::ram::InRam;
 use crate::engine::OpClass;
 use flashwright_ftl::{Cause, FlashOp, OpKind};
 use serde::{Deserialize, Serialize};
@@ -30,8 +31,8 @@ pub(super) enum Group {
 }
 
 impl Group {
-    pub fn of(op: &FlashOp) -> Self {
-        match OpClass::of(op) {
+    pub fn of_class(class: OpClass) -> Self {
+        match class {
             OpClass::HostRead | OpClass::Mapping => Self::Reads,
             OpClass::HostWrite => Self::Writes,
             OpClass::Cleaning | OpClass::WearLevelling => Self::Rest,
@@ -44,8 +45,13 @@ impl Group {
 pub(super) struct Command {
     pub kind: Kind,
     pub group: Group,
+    pub class: OpClass,
+    /// Whether it reads a spare area.
+    pub is_oob: bool,
     /// Whether its pages are on flash when it ends: not after the first of two passes.
     pub is_last: bool,
+    /// Whether it is one of two passes.
+    pub two_pass: bool,
     /// Whether its block was erased before its unit was full, so that it never runs.
     pub is_dropped: bool,
     /// Whether it has left its queue.
@@ -71,26 +77,35 @@ pub(super) struct Command {
     pub place_generation: u32,
     /// The first page that it programs, or [`NONE`] for parity.
     pub first: u32,
+    /// Pages that it programs.
+    pub pages: u32,
     /// The program of the same block and die issued before it, or of an erase the erase before; [`NONE`] or out of date if
     /// that has ended.
     pub before: u32,
-    /// Pages of the host that leave the RAM when it ends.
-    pub host_pages: u32,
+    /// Pages that leave the RAM when it ends.
+    pub held: InRam,
     pub suspensions: u32,
     /// What it draws under a limit, in microwatts.
     pub power: u64,
-    /// Lists of [`Edge`]s: what waits until it starts, and until it ends.
+    /// Lists of [`Edge`]s: what waits until it starts, and until it ends; of the latter the first command stands here.
     pub on_start: u32,
     pub on_end: u32,
+    pub first_on_end: u32,
     /// Tells its events from those of an earlier command in the same place.
     pub epoch: u16,
+    /// Tells it from an earlier command in the same place; 0 once it has ended.
+    pub born: u32,
 }
 
 impl Command {
-    /// To be filled in.
+    /// To be filled in; it waits for one thing until it is issued.
     pub const NOTHING: Self = Self {
         kind: Kind::Read,
         group: Group::Reads,
+        class: OpClass::HostRead,
+        is_oob: false,
+        two_pass: false,
+        pages: 0,
         is_last: false,
         is_dropped: false,
         is_started: false,
@@ -99,19 +114,21 @@ impl Command {
         array: 0,
         data: 0,
         slot: NONE,
-        unmet: 0,
+        unmet: 1,
         place: NONE,
         reads_in: NONE,
         generation: 0,
         place_generation: 0,
         first: NONE,
         before: NONE,
-        host_pages: 0,
+        held: InRam::NOTHING,
         suspensions: 0,
         power: 0,
         on_start: NONE,
         on_end: NONE,
+        first_on_end: NONE,
         epoch: 0,
+        born: 0,
     };
 }
 
@@ -129,6 +146,7 @@ pub(super) struct Commands {
     free: Vec<u32>,
     edges: Vec<Edge>,
     edges_free: Vec<u32>,
+    born: u32,
 }
 
 impl std::ops::Index<u32> for Commands {
@@ -148,11 +166,13 @@ impl std::ops::IndexMut<u32> for Commands {
 
 impl Commands {
     #[inline(always)]
-    pub fn add(&mut self, command: Command) -> u32 {
-        let command = Command { on_start: NONE, on_end: NONE, ..command };
+    pub fn add(&mut self, mut command: Command) -> u32 {
+        self.born = self.born.wrapping_add(1).max(1);
+        command.born = self.born;
         if let Some(id) = self.free.pop() {
-            let epoch = self.all[id as usize].epoch.wrapping_add(1);
-            self.all[id as usize] = Command { epoch, ..command };
+            let place = &mut self.all[id as usize];
+            command.epoch = place.epoch.wrapping_add(1);
+            *place = command;
             return id;
         }
         self.all.push(command);
@@ -161,7 +181,13 @@ impl Commands {
 
     #[inline(always)]
     pub fn remove(&mut self, id: u32) {
+        self.all[id as usize].born = 0;
         self.free.push(id);
+    }
+
+    /// All that have not ended.
+    pub fn alive(&self) -> impl Iterator<Item = &Command> {
+        self.all.iter().filter(|command| command.born != 0)
     }
 
     /// `later` waits until `earlier`, if there is one, has started.
@@ -178,6 +204,11 @@ impl Commands {
     #[inline]
     pub fn after_end(&mut self, earlier: u32, later: u32) {
         if earlier == NONE {
+            return;
+        }
+        if self.all[earlier as usize].first_on_end == NONE {
+            self.all[earlier as usize].first_on_end = later;
+            self.all[later as usize].unmet += 1;
             return;
         }
         let next = self.all[earlier as usize].on_end;

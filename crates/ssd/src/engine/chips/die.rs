@@ -1,6 +1,7 @@
 //! What a die is doing, and what waits for it.
 
 use super::command::{Group, NONE};
+use super::ram::InRam;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
@@ -135,12 +136,20 @@ pub(super) struct InBlock {
     pub erase: u32,
     /// Erases issued.
     pub generation: u32,
-    /// The unit that lacks its second pass: its first page, or [`NONE`], and its pages of the host.
+    /// The unit that lacks its second pass: its first page, or [`NONE`], its die and its pages in RAM.
     pub second_first: u32,
-    pub second_host_pages: u32,
+    pub second_die: u32,
+    pub second_held: InRam,
 }
 
 impl InBlock {
-    pub const NOTHING: Self =
-        Self { reads: 0, program: NONE, erase: NONE, generation: 0, second_first: NONE, second_host_pages: 0 };
+    pub const NOTHING: Self = Self {
+        reads: 0,
+        program: NONE,
+        erase: NONE,
+        generation: 0,
+        second_first: NONE,
+        second_die: 0,
+        second_held: InRam::NOTHING,
+    };
 }

@@ -13,6 +13,8 @@ pub(super) enum What {
     Completed = 1,
     /// A die was told to look again at this time.
     LooksAgain = 2,
+    /// A bus is free that others wait for.
+    BusFree = 3,
 }
 
 /// An event, packed so that the first is the smallest.
@@ -48,6 +50,10 @@ impl Event {
         Self::new(at, What::LooksAgain, 0, u32::try_from(die).expect("dies are counted in 32 bits"))
     }
     #[inline(always)]
+    pub fn bus_free(at: u64, channel: usize) -> Self {
+        Self::new(at, What::BusFree, 0, u32::try_from(channel).expect("channels are counted in 32 bits"))
+    }
+    #[inline(always)]
     pub fn at(self) -> u64 {
         (self.0 >> 64) as u64
     }
@@ -56,7 +62,8 @@ impl Event {
         match (self.0 >> 62) as u8 & 3 {
             0 => What::Ended,
             1 => What::Completed,
-            _ => What::LooksAgain,
+            2 => What::LooksAgain,
+            _ => What::BusFree,
         }
     }
     #[inline(always)]
@@ -93,18 +100,22 @@ impl Events {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Due {
     pub at: u64,
+    /// Dies that decide.
+    count: u32,
     dies: Vec<u64>,
     channels: u64,
 }
 
 impl Due {
     pub fn new(dies: usize) -> Self {
-        Self { at: 0, dies: vec![0; dies.div_ceil(64)], channels: 0 }
+        Self { at: 0, count: 0, dies: vec![0; dies.div_ceil(64)], channels: 0 }
     }
     #[inline(always)]
     pub fn decide(&mut self, die: usize, now: u64) {
         self.at = now;
-        self.dies[die / 64] |= 1 << (die % 64);
+        let word = &mut self.dies[die / 64];
+        self.count += u32::from(*word >> (die % 64) & 1 == 0);
+        *word |= 1 << (die % 64);
     }
     #[inline(always)]
     pub fn grant(&mut self, channel: usize, now: u64) {
@@ -113,11 +124,15 @@ impl Due {
     }
     #[inline(always)]
     pub fn is_something(&self) -> bool {
-        self.channels != 0 || self.dies.iter().any(|dies| *dies != 0)
+        self.channels != 0 || self.count > 0
     }
     /// Takes the next die that decides.
     #[inline(always)]
     pub fn next_die(&mut self) -> Option<usize> {
+        if self.count == 0 {
+            return None;
+        }
+        self.count -= 1;
         let word = self.dies.iter().position(|dies| *dies != 0)?;
         let bit = self.dies[word].trailing_zeros() as usize;
         self.dies[word] &= self.dies[word] - 1;

@@ -14,7 +14,8 @@
 //! A command waits for what the log says, and on its die
 //!
 //! - a program for the one before it in its block, and for the block's erase;
-//! - an erase for all reads and programs of its block;
+//! - an erase for all reads and programs of its block, and on all dies for the programs of pages that cleaning copied out of it,
+//!   so that a page is always on flash, or in RAM that survives a power cut;
 //! - a read for the program of its page, unless RAM still holds the page.
 //!
 //! What runs on a die at a time is one command, but for a program whose data cross the bus while the array programs the one
@@ -23,32 +24,38 @@
 mod bus;
 mod command;
 mod die;
+mod erases;
 mod events;
 mod issue;
 mod order;
 mod places;
 mod power;
+mod programs;
 mod ram;
+mod replacing;
 mod run;
 mod times;
+mod told;
 
-use super::BusyTimes;
+use super::{BusyTimes, Observer};
 use bus::Bus;
 use command::{Commands, NONE};
 use die::{Die, InBlock};
 use events::{Due, Event, Events, What};
-use flashwright_block::{Nanos, Seed};
+use flashwright_block::{Bytes, Nanos, Seed};
 use flashwright_config::DriveConfig;
 use flashwright_ftl::Flash;
 use flashwright_nand::{BlockId, ErrorCounts, ErrorLayout, Errors};
-pub use issue::Awaits;
+pub use issue::{Awaits, Superseded};
 use order::Order;
 use places::Places;
 use power::Power;
-use ram::WriteRam;
+use ram::Room;
+use replacing::Replacing;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use times::ChipTimes;
+pub use told::Unfinished;
 
 /// A request in the engine.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
@@ -105,7 +112,9 @@ pub(crate) fn errors_of(config: &DriveConfig, seed: Seed) -> Option<Errors> {
 
 /// The engine.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Chips {
+pub struct Chips<W = ()> {
+    /// What hears of operations that have ended.
+    pub observer: W,
     times: ChipTimes,
     places: Places,
     order: Order,
@@ -126,7 +135,11 @@ pub struct Chips {
     collecting: Vec<u32>,
     /// One bit a page: whether the unit that begins with it is in RAM.
     in_ram: Vec<u64>,
-    ram: WriteRam,
+    /// Room for pages that the host writes, and for those that cleaning copies.
+    ram: Room,
+    copies: Room,
+    /// What must be on flash before a block may be erased.
+    replacing: Replacing,
     power: Power,
     errors: Option<Box<Errors>>,
     errors_before: ErrorCounts,
@@ -139,16 +152,20 @@ pub struct Chips {
     /// For the operations of a request, their commands; kept for its memory.
     #[serde(skip)]
     of_ops: Vec<u32>,
+    /// The programs that an erase waits for; kept for its memory.
+    #[serde(skip)]
+    awaited: Vec<u32>,
 }
 
-impl Chips {
+impl<W: Observer> Chips<W> {
     /// An engine at rest. `latency` nanoseconds pass between the last command of a request and its end.
     #[must_use]
-    pub fn new(config: &DriveConfig, latency: u64, seed: Seed) -> Self {
+    pub fn new(config: &DriveConfig, latency: u64, seed: Seed, observer: W) -> Self {
         let (places, layout) = (Places::new(config), config.layout());
         let (blocks, dies) = (layout.blocks() as usize, places.dies() as usize);
-        let ram = config.chips.write_ram.0 / layout.page_size().0;
+        let room = |size: Bytes| Room::new(size.0 / layout.page_size().0);
         Self {
+            observer,
             times: ChipTimes::new(config),
             order: Order::new(config, dies),
             passed_max: config.timing.passed_max,
@@ -163,7 +180,9 @@ impl Chips {
             in_block: vec![InBlock::NOTHING; blocks * places.dies_of_block() as usize],
             collecting: vec![NONE; blocks],
             in_ram: vec![0; (layout.pages() as usize).div_ceil(64)],
-            ram: WriteRam::new(ram),
+            ram: room(config.chips.write_ram),
+            copies: room(config.chips.copy_ram),
+            replacing: Replacing::new(blocks),
             power: Power::new(config),
             errors: errors_of(config, seed).map(Box::new),
             errors_before: ErrorCounts::default(),
@@ -172,6 +191,7 @@ impl Chips {
             requests: 0,
             figures: ChipFigures::default(),
             of_ops: Vec::new(),
+            awaited: Vec::new(),
             places,
         }
     }
@@ -187,10 +207,15 @@ impl Chips {
                     return None;
                 }
                 let now = self.due.at;
-                if let Some(die) = self.due.next_die() {
-                    self.decide(die, now);
-                } else if let Some(channel) = self.due.next_channel() {
-                    self.grant(channel, now);
+                // Until something comes at this very time again.
+                while self.events.first().is_none_or(|event| event.at() > now) {
+                    if let Some(die) = self.due.next_die() {
+                        self.decide(die, now);
+                    } else if let Some(channel) = self.due.next_channel() {
+                        self.grant(channel, now);
+                    } else {
+                        break;
+                    }
                 }
                 continue;
             }
@@ -205,6 +230,7 @@ impl Chips {
                     return Some((slot, at));
                 }
                 What::LooksAgain => self.look_again(event.id() as usize, at),
+                What::BusFree => self.bus_freed(event.id() as usize, at),
             }
         }
     }

@@ -43,6 +43,8 @@ pub(super) struct Places {
     units_in_row: u32,
     pages_per_block: u32,
     two_pass: bool,
+    /// Whether every page is a unit, and a block lies on one die.
+    single_pages: bool,
 }
 
 impl Places {
@@ -57,6 +59,7 @@ impl Places {
             unit: layout.unit(),
             units_in_row: layout.units_in_row(),
             pages_per_block: config.layout().pages_per_block(),
+            single_pages: layout.unit() == 1 && layout.dies == 1,
             two_pass: config.chips.programming == Programming::TwoPass,
         }
     }
@@ -69,6 +72,16 @@ impl Places {
     /// Dies that a block lies on.
     pub fn dies_of_block(&self) -> u32 {
         self.layout.dies
+    }
+
+    /// Pages of a unit in a block that is not in SLC mode.
+    pub fn unit(&self) -> u32 {
+        self.unit
+    }
+
+    /// The first page of the block that a place, a block on one of its dies, belongs to.
+    pub fn first_page(&self, place: u32) -> u32 {
+        place / self.layout.dies * self.pages_per_block
     }
 
     pub fn channel_of(&self, die: u32) -> u32 {
@@ -94,6 +107,12 @@ impl Places {
     pub fn of(&self, ppn: Ppn, is_slc: bool, geometry: &Geometry) -> Place {
         let block = geometry.block_of(ppn).0;
         let at = ppn.0 - block * self.pages_per_block;
+        if self.single_pages && (self.bits == 1 || !is_slc) {
+            let page_of_cell = if self.bits == 1 { 0 } else { at % self.bits };
+            let die = geometry.die_of(ppn).0;
+            let (die_in_block, unit_first, in_unit, unit, row, read_together) = (0, ppn.0, 0, 1, at, ppn.0);
+            return Place { block, die, die_in_block, unit_first, in_unit, unit, row, page_of_cell, read_together };
+        }
         let row_of_planes = self.layout.per_page * self.layout.planes;
         let unit = if is_slc { row_of_planes } else { self.unit };
         let (number, in_unit) = (at / unit, at % unit);

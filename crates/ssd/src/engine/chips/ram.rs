@@ -1,20 +1,43 @@
-//! RAM that holds written data until a die has programmed them.
+//! RAM that holds pages until a die has programmed them.
 
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// Room is given in order of arrival. Both counts only grow: what is in RAM is their difference.
+/// Pages in RAM that wait for their program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct InRam {
+    /// Written by the host.
+    pub host: u32,
+    /// Copied by cleaning.
+    pub copies: u32,
+}
+
+impl InRam {
+    pub const NOTHING: Self = Self { host: 0, copies: 0 };
+}
+
+/// What waits for room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Waiter {
+    /// A request that is done when its data have room.
+    Request(u32),
+    /// A command that can't go before its pages have room.
+    Command(u32),
+}
+
+/// RAM of one kind. Room is given page by page in order of issue, so that whatever holds room was issued before what waits for it. Both counts
+/// only grow: what is in RAM is their difference.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct WriteRam {
-    /// Pages; 0 for no RAM.
+pub(super) struct Room {
+    /// Pages; 0 if it is not modelled.
     size: u64,
     taken: u64,
     freed: u64,
-    /// Requests without room: up to which page they need it.
-    waiting: VecDeque<(u32, u64)>,
+    /// Up to which page each needs room.
+    waiting: VecDeque<(Waiter, u64)>,
 }
 
-impl WriteRam {
+impl Room {
     pub fn new(size: u64) -> Self {
         Self { size, ..Self::default() }
     }
@@ -24,15 +47,48 @@ impl WriteRam {
         self.size > 0
     }
 
-    /// Pages come in, of the request in `slot`; returns whether there is room for them.
+    /// A page comes in; answers whether `waiter` waits for one thing more.
     #[inline(always)]
-    pub fn takes(&mut self, slot: u32, pages: u32) -> bool {
-        self.taken += u64::from(pages);
-        let has_room = self.waiting.is_empty() && self.taken - self.freed <= self.size;
-        if !has_room {
-            self.waiting.push_back((slot, self.taken));
+    pub fn takes(&mut self, waiter: Waiter) -> bool {
+        self.taken += 1;
+        if self.waiting.is_empty() && self.taken - self.freed <= self.size {
+            return false;
         }
-        has_room
+        self.queues(waiter)
+    }
+
+    #[cold]
+    fn queues(&mut self, waiter: Waiter) -> bool {
+        match self.waiting.back_mut() {
+            Some((last, up_to)) if *last == waiter => {
+                *up_to = self.taken;
+                false
+            }
+            _ => {
+                self.waiting.push_back((waiter, self.taken));
+                true
+            }
+        }
+    }
+
+    /// A page comes in if that makes `waiter`, which has a page here already, wait for nothing more than it does; answers whether
+    /// it did.
+    #[inline(always)]
+    pub fn takes_with(&mut self, waiter: Waiter) -> bool {
+        let does = match self.waiting.back() {
+            None => self.taken - self.freed < self.size,
+            Some((last, _)) => *last == waiter,
+        };
+        if does {
+            self.takes(waiter);
+        }
+        does
+    }
+
+    /// Whether `waiter` must wait until the page that came in last has room.
+    #[inline(always)]
+    pub fn waits(&mut self, waiter: Waiter) -> bool {
+        !self.waiting.is_empty() && self.queues(waiter)
     }
 
     /// Pages leave.
@@ -41,15 +97,15 @@ impl WriteRam {
         self.freed += u64::from(pages);
     }
 
-    /// The next request that has room now.
+    /// The next that has room now.
     #[inline(always)]
-    pub fn admits(&mut self) -> Option<u32> {
-        let (slot, up_to) = *self.waiting.front()?;
+    pub fn admits(&mut self) -> Option<Waiter> {
+        let (waiter, up_to) = *self.waiting.front()?;
         if up_to.saturating_sub(self.freed) > self.size {
             return None;
         }
         self.waiting.pop_front();
-        Some(slot)
+        Some(waiter)
     }
 }
 
@@ -59,13 +115,20 @@ mod tests {
 
     #[test]
     fn room_is_given_in_order() {
-        let mut ram = WriteRam::new(4);
-        assert!(ram.takes(0, 3));
-        assert!(!ram.takes(1, 2), "5 of 4");
-        assert!(!ram.takes(2, 1), "behind request 1");
-        ram.frees(1);
-        assert_eq!((ram.admits(), ram.admits()), (Some(1), None));
-        ram.frees(1);
-        assert_eq!((ram.admits(), ram.admits()), (Some(2), None));
+        use Waiter::{Command, Request};
+        let mut room = Room::new(4);
+        assert_eq!([1, 1, 2].map(|id| room.takes(Command(id))), [false; 3]);
+        assert!(!room.waits(Request(0)));
+        // 4 and 5 of 4: the command waits once, for its last page.
+        assert_eq!([3, 3, 3].map(|id| room.takes(Command(id))), [false, true, false]);
+        assert!(room.waits(Request(1)));
+        assert!(!room.takes_with(Command(3)), "the request is behind it");
+        assert!(room.takes(Command(4)) && room.takes_with(Command(4)));
+        room.frees(1);
+        assert_eq!(room.admits(), None, "6 of 4 + 1");
+        room.frees(1);
+        assert_eq!([room.admits(), room.admits(), room.admits()], [Some(Command(3)), Some(Request(1)), None]);
+        room.frees(2);
+        assert_eq!([room.admits(), room.admits()], [Some(Command(4)), None]);
     }
 }

@@ -5,8 +5,10 @@ use super::bus::Wish;
 use super::command::{Command, Group, Kind, NONE};
 use super::die::{Active, Stage};
 use super::events::Event;
+use super::ram::{InRam, Waiter};
+use crate::engine::Observer;
 
-impl Chips {
+impl<W: Observer> Chips<W> {
     /// A command waits for nothing but its die.
     pub(super) fn ready(&mut self, id: u32, now: u64) {
         let Command { group, sequence, die, is_dropped, .. } = self.commands[id];
@@ -21,19 +23,28 @@ impl Chips {
     /// A unit was erased before it was full: its pages leave the RAM.
     #[cold]
     fn drop_command(&mut self, id: u32, now: u64) {
-        let host_pages = self.commands[id].host_pages;
+        let held = self.commands[id].held;
         self.commands.remove(id);
-        self.free_ram(host_pages, now);
+        self.free_ram(held, now);
     }
 
-    /// Pages of the host leave the RAM: requests that wait for room may get it.
-    pub(super) fn free_ram(&mut self, pages: u32, now: u64) {
-        if pages == 0 {
-            return;
+    /// Pages leave the RAM: what waits for room may get it.
+    #[inline(always)]
+    pub(super) fn free_ram(&mut self, held: InRam, now: u64) {
+        if held != InRam::NOTHING {
+            self.free_pages(held, now);
         }
-        self.ram.frees(pages);
-        while let Some(slot) = self.ram.admits() {
-            self.request_got(slot, now);
+    }
+
+    fn free_pages(&mut self, held: InRam, now: u64) {
+        self.ram.frees(held.host);
+        self.copies.frees(held.copies);
+        while let Some(waiter) = self.ram.admits().or_else(|| self.copies.admits()) {
+            match waiter {
+                Waiter::Request(slot) => self.request_got(slot, now),
+                Waiter::Command(id) if self.commands.met(id) => self.ready(id, now),
+                Waiter::Command(_) => {}
+            }
         }
     }
 
@@ -259,7 +270,14 @@ impl Chips {
     }
 
     /// What waited for a command has it now.
-    fn let_go(&mut self, mut edge: u32, now: u64) {
+    #[inline(always)]
+    fn let_go(&mut self, edge: u32, now: u64) {
+        if edge != NONE {
+            self.let_all_go(edge, now);
+        }
+    }
+
+    fn let_all_go(&mut self, mut edge: u32, now: u64) {
         while edge != NONE {
             let (next, met) = self.commands.follow(edge);
             if let Some(id) = met {
@@ -269,22 +287,25 @@ impl Chips {
         }
     }
 
+    #[inline(always)]
     fn wish(&mut self, id: u32, is_command: bool, held: u64, now: u64) {
         let Command { die, sequence, .. } = self.commands[id];
         let channel = self.places.channel_of(die) as usize;
         let bus = &mut self.buses[channel];
         bus.wishes.push(Wish { since: now, sequence, id, is_command, held });
-        if bus.is_free {
+        if bus.free_at <= now {
             self.due.grant(channel, now);
+        } else if !bus.wakes {
+            bus.wakes = true;
+            self.events.push(Event::bus_free(bus.free_at, channel));
         }
     }
 
-    /// What a command had the bus of a die's channel for is over.
+    /// A bus is free from now on.
     #[inline(always)]
-    fn free_bus(&mut self, die: u32, now: u64) {
-        let channel = self.places.channel_of(die) as usize;
+    pub(super) fn bus_freed(&mut self, channel: usize, now: u64) {
         let bus = &mut self.buses[channel];
-        bus.is_free = true;
+        bus.wakes = false;
         if !bus.wishes.is_empty() {
             self.due.grant(channel, now);
         }
@@ -292,13 +313,50 @@ impl Chips {
 
     pub(super) fn grant(&mut self, channel: usize, now: u64) {
         let bus = &mut self.buses[channel];
-        if !bus.is_free {
+        if bus.free_at > now {
             return; // it was just given to another
         }
         let Some(wish) = bus.take(self.times.bus_order) else { return };
-        bus.is_free = false;
+        let free_at = now + wish.held;
+        bus.free_at = free_at;
         bus.busy += wish.held;
-        self.events.push(Event::ended(now + wish.held, self.commands[wish.id].epoch, wish.id));
+        let Command { kind, die, array, epoch, .. } = self.commands[wish.id];
+        if !self.times.pipelined {
+            self.holds_for_all(wish.id, now);
+        }
+        let loads_apart = self.times.cache_program;
+        let (active, _) = self.active(die as usize, wish.id);
+        let array_follows = match active.stage {
+            Stage::Command => true,
+            Stage::DataIn => !loads_apart,
+            _ => false,
+        };
+        if !array_follows {
+            self.buses[channel].wakes = true;
+            self.events.push(Event::ended(free_at, epoch, wish.id));
+            return;
+        }
+        // Nothing can come between the transfer and the array, so one event stands for both.
+        (active.stage, active.runs_from, active.ends) = (Stage::Array, free_at, free_at + array);
+        self.events.push(Event::ended(free_at + array, epoch, wish.id));
+        let bus = &mut self.buses[channel];
+        bus.wakes = !bus.wishes.is_empty();
+        if bus.wakes {
+            self.events.push(Event::bus_free(free_at, channel));
+        }
+        if kind != Kind::Read && self.times.suspends_erases && self.waiting_read(die as usize).is_some() {
+            self.decide_by(die as usize, free_at + self.times.run_least, now);
+        }
+    }
+
+    /// Without pipelining a command holds the bus for all of its time: this says when its array works.
+    #[cold]
+    fn holds_for_all(&mut self, id: u32, now: u64) {
+        let Command { kind, die, array, data, .. } = self.commands[id];
+        let (before, command) = (if kind == Kind::Read { 0 } else { data }, self.times.command);
+        let (active, _) = self.active(die as usize, id);
+        active.runs_from = now + command + before;
+        active.ends = active.runs_from + array;
     }
 
     /// The command in a die, and whether it overlaps another.
@@ -323,11 +381,11 @@ impl Chips {
             active.stage = Stage::Loaded;
         }
         if stage != Stage::Array {
-            self.free_bus(die, now);
+            self.bus_freed(self.places.channel_of(die) as usize, now);
         }
         match stage {
             Stage::DataIn if is_behind => {}
-            Stage::Command | Stage::DataIn => self.begin_array(id, now),
+            Stage::DataIn => self.begin_array(id, now),
             Stage::Array if kind == Kind::Read => {
                 if is_behind {
                     self.active(die as usize, id).0.stage = Stage::Sensed;
@@ -336,6 +394,7 @@ impl Chips {
                 }
             }
             Stage::Array | Stage::DataOut => self.leave(die as usize, id, now),
+            Stage::Command => unreachable!("its event is that of its array"),
             Stage::Loaded | Stage::Sensed => unreachable!("these wait for another command"),
         }
     }
@@ -363,6 +422,7 @@ impl Chips {
     /// The command that holds the die ends.
     fn leave(&mut self, die: usize, id: u32, now: u64) {
         let state = &mut self.dies[die];
+        let array_from = state.main.map_or(0, |main| main.runs_from);
         state.main = state.behind.take();
         match state.main {
             None if state.suspended.is_none() => {
@@ -376,13 +436,15 @@ impl Chips {
                 _ => {}
             },
         }
+        self.tell(id, array_from, now);
         self.ended(id, now);
         self.due.decide(die, now);
     }
 
     fn ended(&mut self, id: u32, now: u64) {
-        let Command { kind, die, place, first, is_last, place_generation, host_pages, slot, on_end, power, .. } =
-            self.commands[id];
+        let Command {
+            kind, die, place, first, is_last, place_generation, held, slot, on_end, first_on_end, power, ..
+        } = self.commands[id];
         if power > 0 {
             for die in self.power.give_back(power) {
                 self.due.decide(die as usize, now);
@@ -402,11 +464,14 @@ impl Chips {
             let state = &mut self.in_block[place as usize];
             state.erase = if state.erase == id { NONE } else { state.erase };
         }
-        self.commands[id].on_end = NONE;
-        self.let_go(on_end, now);
-        if self.ram.is_there() {
-            self.free_ram(host_pages, now);
+        if first_on_end != NONE {
+            (self.commands[id].on_end, self.commands[id].first_on_end) = (NONE, NONE);
+            if self.commands.met(first_on_end) {
+                self.ready(first_on_end, now);
+            }
+            self.let_go(on_end, now);
         }
+        self.free_ram(held, now);
         if slot != NONE {
             self.request_got(slot, now);
         }
