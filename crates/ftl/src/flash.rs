@@ -475,8 +475,9 @@ impl Flash {
     /// Takes a block out of use; its pages stay readable.
     pub fn retire(&mut self, block: BlockId) {
         self.nand.retire(block);
+        let mark = self.mark();
         if let Some(tracker) = self.tracker_mut() {
-            tracker.retired(block);
+            tracker.retired(block, mark);
         }
     }
 

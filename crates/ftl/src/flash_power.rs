@@ -53,12 +53,27 @@ impl Flash {
         self.tracker_mut().map(|tracker| std::mem::take(&mut tracker.changes)).unwrap_or_default()
     }
 
+    /// As [`Flash::take_changes`], those of the first `entries` of the log.
+    pub fn take_changes_of(&mut self, entries: u32) -> Vec<Change> {
+        let Some(tracker) = self.tracker_mut() else { return Vec::new() };
+        let count = tracker.changes.partition_point(|change| change.mark <= entries);
+        tracker.changes.drain(..count).collect()
+    }
+
     /// The spare area of a programmed page, if changes are tracked.
     #[must_use]
     pub fn spare_area(&self, ppn: Ppn) -> Option<SpareArea> {
         let owner = self.nand.spare(ppn).filter(|owner| *owner != TORN)?;
         let (sequence, version) = self.tracker()?.numbers(ppn);
         Some(SpareArea { owner, sequence, version })
+    }
+
+    /// A change is done.
+    #[inline]
+    pub fn change_done(&mut self, change: &Change) {
+        if let (Changed::Program(_, page), Some(tracker)) = (&change.what, self.tracker_mut()) {
+            tracker.journal.done(page.version);
+        }
     }
 
     /// Writes the trims that the journal lacks: what a flush promises.
@@ -68,6 +83,7 @@ impl Flash {
             if let Some(tracker) = self.tracker_mut() {
                 let record = tracker.journal.next_trims();
                 self.program_record(record);
+                self.next_waits_for(1);
             }
         }
     }
@@ -75,16 +91,8 @@ impl Flash {
     /// Before an erase: the page that outranks an older copy elsewhere may be erased only once the journal does.
     #[cold]
     pub(crate) fn make_trims_safe(&mut self) {
-        if self.tracker().is_some_and(|tracker| tracker.journal.is_behind()) {
-            let waits_for = std::mem::take(&mut self.next_after);
-            self.flush_journal();
-            // An operation waits for one other; where the erase has its own, the journal comes after that.
-            if waits_for == 0 {
-                self.next_waits_for(1);
-            } else {
-                self.next_after = waits_for + 1;
-            }
-        }
+        // The first page of the journal waits for what the erase was to wait for, the erase for the last one.
+        self.flush_journal();
     }
 
     fn make_room_in_journal(&mut self) {
@@ -236,6 +244,9 @@ impl Flash {
         self.mark_run_valid(ppn.0, 1);
         if let Some(contents) = &mut self.contents {
             contents.stamps.expects(lpn, ppn);
+            if let Some(tracker) = &mut contents.tracker {
+                tracker.put(lpn, ppn);
+            }
         }
     }
 }

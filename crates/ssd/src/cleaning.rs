@@ -10,8 +10,7 @@
 //! at a time in each plane (under `serial`, one in the drive), under every schedule. Under `parallel`, time advances up to that
 //! moment first, then the first steps are issued there; the end of a step brings the next until a request comes.
 
-use crate::engine::Awaits;
-use crate::ssd::{Clock, Flight, Ssd};
+use crate::ssd::{Clock, Ssd};
 use flashwright_config::{Config, DriveConfig, SettingError, TimingModel};
 use flashwright_ftl::{Flash, Ftl, Occasion, Progress, Scheme, SchemeName, SlcCacheKind};
 use flashwright_nand::PlaneId;
@@ -158,9 +157,8 @@ impl Ssd {
                 let after = self.flash.counters().totals();
                 engine.work(at, [&before, &after], self.flash.log(), self.flash.geometry());
             }
-            Clock::Parallel(clock) => {
-                let slot = clock.engine.issue(at, 0, self.flash.log(), Awaits::Work, &self.flash);
-                clock.takes_off(slot, Flight::background());
+            Clock::Parallel(_) => {
+                let slot = self.issue_work(at);
                 let ahead = self.ahead.as_mut().expect("a schedule is asked");
                 let slot = slot as usize;
                 if ahead.plane_of.len() <= slot {

@@ -134,7 +134,7 @@ pub(crate) enum Clock {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ParallelClock {
     pub(crate) engine: ParallelOfDrive,
-    flights: Vec<Flight>,
+    pub(crate) flights: Vec<Flight>,
     /// Places of requests in flight, and the requests that wait for one.
     pub(crate) queue: DriverQueue,
     /// What a read of pages without data lasts at least.
@@ -146,10 +146,10 @@ pub(crate) struct ParallelClock {
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Flight {
     tag: Tag,
-    request: Request,
+    pub(crate) request: Request,
     start: Nanos,
     /// Open while it is in the engine.
-    end: Nanos,
+    pub(crate) end: Nanos,
     flash_ops: u32,
     erases: u32,
 }
@@ -285,7 +285,7 @@ impl Ssd {
         let ram = Self::build_ram(config, seed, policies, &mut scheme, &mut flash).map_err(|problems| {
             fail(problems.into_iter().map(|what| SettingError { key: String::new(), what }).collect())
         })?;
-        let power = can_mount.then(|| Power::new(ram.as_ref().is_some_and(Ram::is_power_protected), &mut flash));
+        let power = can_mount.then(|| Power::new(config, &mut flash));
         let sectors_per_page = geometry.page_size().0 / SECTOR_BYTES;
         let clock = Clock::new(config, &geometry, ram.is_some(), seed, observer);
         if let Clock::Parallel(clock) = &clock
@@ -367,13 +367,57 @@ impl Ssd {
         self.ahead = AheadOfNeed::new(&self.config, self.flash.geometry().planes());
     }
 
-    /// Lets the time of operations pass that no request waits for, and returns the end.
-    pub(crate) fn serve_untagged(&mut self, at: u64, totals: [[u64; OP_KINDS]; 2]) -> u64 {
-        if let Clock::Serial { engine, .. } = &mut self.clock {
-            engine.work(at, [&totals[0], &totals[1]], self.flash.log(), self.flash.geometry());
-            self.now = self.now.max(engine.free_at());
+    /// Lets the time of a mount pass, whose operations are in the log, and returns the end.
+    pub(crate) fn pass_mount(&mut self, totals: [[u64; OP_KINDS]; 2]) -> u64 {
+        match &mut self.clock {
+            Clock::None => {}
+            Clock::Serial { engine, .. } => {
+                engine.work(self.now, [&totals[0], &totals[1]], self.flash.log(), self.flash.geometry());
+                self.now = self.now.max(engine.free_at());
+            }
+            Clock::Parallel(_) => {
+                let wanted = self.issue_work(self.now);
+                while let Clock::Parallel(clock) = &mut self.clock {
+                    let ended = clock.engine.next_completion(u64::MAX);
+                    if !self.note_ends() {
+                        break;
+                    }
+                    let (slot, end) = ended.expect("what was issued ends");
+                    self.now = self.now.max(end);
+                    if slot == wanted {
+                        break;
+                    }
+                }
+            }
         }
         self.now
+    }
+
+    /// After a loss of power the dies are at rest, and the driver has nothing in flight.
+    pub(crate) fn restart_clock(&mut self) {
+        if let Clock::Parallel(before) = &self.clock {
+            let depth = before.queue.depth();
+            #[allow(clippy::let_unit_value)] // an observer that observes is no unit
+            let observer = ObserverOfDrive::default();
+            self.clock = Clock::new(&self.config, self.flash.geometry(), self.ram.is_some(), self.seed, observer);
+            if let Clock::Parallel(clock) = &mut self.clock {
+                clock.queue.set_depth(depth);
+            }
+        }
+    }
+
+    /// Issues all operations in the log as work that no request waits for.
+    pub(crate) fn issue_work(&mut self, at: u64) -> u32 {
+        let slot = if self.power.is_some() {
+            self.issue_kept(at, 0, 0..self.flash.log().len(), Awaits::Work)
+        } else {
+            let Clock::Parallel(clock) = &mut self.clock else { unreachable!("only dies that work side by side take work") };
+            clock.engine.issue(at, 0, self.flash.log(), Awaits::Work, &self.flash)
+        };
+        if let Clock::Parallel(clock) = &mut self.clock {
+            clock.takes_off(slot, Flight::background());
+        }
+        slot
     }
 
     /// The configuration it was built from.
@@ -574,8 +618,7 @@ impl Ssd {
         if request.kind == RequestKind::Flush {
             // Without RAM what was acknowledged is on flash.
             let flushed = self.ram.as_mut().map_or(Ok(()), |ram| ram.flush(&mut self.scheme, &mut self.flash));
-            let is_protected = self.ram.as_ref().is_some_and(Ram::is_power_protected);
-            if self.power.is_some() && !is_protected {
+            if self.power.as_ref().is_some_and(|power| !power.is_protected()) {
                 self.flash.flush_journal();
             }
             return flushed;
@@ -688,7 +731,7 @@ impl Ssd {
             self.forget_data(tag);
             self.failed.push((Tag(tag), error));
         }
-        if self.power.is_some() {
+        if self.power.is_some() && !matches!(self.clock, Clock::Parallel(_)) {
             self.settle_request(tag);
         }
         let after = self.flash.counters().totals();
@@ -751,16 +794,21 @@ impl Ssd {
             self.ready.push_back(flight);
             return;
         };
-        let log = self.flash.log();
-        let (awaited, background) = log.split_at(self.flash.background().map_or(log.len(), |(at, _)| at));
         let least = if reads_unmapped { clock.unmapped_read } else { delay };
-        let slot = clock.engine.issue(start.0, least, awaited, Awaits::Request, &self.flash);
-        clock.takes_off(slot, flight);
-        clock.queue.take(request.kind, 1);
-        if !background.is_empty() {
-            let slot = clock.engine.issue(start.0, 0, background, Awaits::Work, &self.flash);
-            clock.takes_off(slot, Flight::background());
+        if self.power.is_some() {
+            self.dispatch_kept(start.0, least, flight);
+        } else {
+            let log = self.flash.log();
+            let (awaited, background) = log.split_at(self.flash.background().map_or(log.len(), |(at, _)| at));
+            let slot = clock.engine.issue(start.0, least, awaited, Awaits::Request, &self.flash);
+            clock.takes_off(slot, flight);
+            if !background.is_empty() {
+                let slot = clock.engine.issue(start.0, 0, background, Awaits::Work, &self.flash);
+                clock.takes_off(slot, Flight::background());
+            }
         }
+        let Clock::Parallel(clock) = &mut self.clock else { return };
+        clock.queue.take(request.kind, 1);
         if self.ahead.is_some() {
             self.clean_after_writes(start.0);
         }
@@ -772,9 +820,10 @@ impl Ssd {
     /// Writes the data of blocks again that have gathered too many errors, as work that no request waits for.
     #[cold]
     fn rewrite_blocks(&mut self, at: u64) {
-        let Clock::Parallel(clock) = &mut self.clock else { return };
         let rewrites = self.config.ftl.scheme.asks_policies();
-        while let Some(block) = clock.engine.next_to_rewrite() {
+        while let Clock::Parallel(clock) = &mut self.clock
+            && let Some(block) = clock.engine.next_to_rewrite()
+        {
             if rewrites {
                 self.to_rewrite.push((block, self.flash.nand().erases(block)));
             }
@@ -788,8 +837,7 @@ impl Ssd {
                 self.to_rewrite.push((block, erases)); // its plane has no room now
                 continue;
             }
-            let slot = clock.engine.issue(at, 0, self.flash.log(), Awaits::Work, &self.flash);
-            clock.takes_off(slot, Flight::background());
+            self.issue_work(at);
             self.blocks_rewritten += 1;
         }
     }
@@ -856,20 +904,38 @@ impl Ssd {
     #[inline(always)]
     fn advance(&mut self, until: u64, land: impl FnOnce(&Flight)) -> bool {
         let (slot, end) = loop {
+            if self.power.is_some()
+                && let Some(flight) = self.released_flush()
+            {
+                land(&flight);
+                self.landed(flight.request.kind, flight.end.0);
+                return true;
+            }
             let Clock::Parallel(clock) = &self.clock else { return false };
             if clock.queue.taken() == 0 && until == u64::MAX {
                 return false; // the clock stands where the next request comes
             }
             let limit = if self.ahead.is_some() { self.until_folding(until) } else { until };
             let Clock::Parallel(clock) = &mut self.clock else { return false };
-            let Some((slot, end)) = clock.engine.next_completion(limit) else {
+            let next = clock.engine.next_completion(limit);
+            if self.power.is_some() && !self.note_ends() {
+                return false;
+            }
+            let Some((slot, end)) = next else {
+                if self.power.is_some() && self.has_released_flush() {
+                    continue;
+                }
                 if limit == until {
                     return false;
                 }
                 self.begin_folding(limit);
                 continue;
             };
+            let Clock::Parallel(clock) = &mut self.clock else { return false };
             if clock.flights[slot as usize].tag != BACKGROUND {
+                if self.power.is_some() && self.holds_flush(slot, end) {
+                    continue;
+                }
                 break (slot as usize, end);
             }
             if self.ahead.is_some() {
@@ -880,7 +946,16 @@ impl Ssd {
         let flight = &mut clock.flights[slot];
         flight.end = Nanos(end);
         land(flight);
-        clock.queue.release(flight.request.kind, 1);
+        let kind = flight.request.kind;
+        self.landed(kind, end);
+        true
+    }
+
+    /// A request has ended: its place takes the next one.
+    #[inline(always)]
+    fn landed(&mut self, kind: RequestKind, end: u64) {
+        let Clock::Parallel(clock) = &mut self.clock else { return };
+        clock.queue.release(kind, 1);
         let waiting = !clock.queue.is_empty();
         self.now = self.now.max(end);
         if waiting {
@@ -889,7 +964,6 @@ impl Ssd {
         if self.ahead.is_some() {
             self.request_ended(end);
         }
-        true
     }
 
     /// Takes requests from the driver while there is a place.
@@ -983,6 +1057,12 @@ impl BlockDevice for Ssd {
         if self.advance(until.0, |flight| flight.fill(completion)) {
             self.conclude(completion);
             return Ok(true);
+        }
+        if self.power.is_some()
+            && self.in_flight() > 0
+            && let Some(error) = self.power_error()
+        {
+            return Err(error);
         }
         if until.0 != u64::MAX {
             self.now = self.now.max(until.0);

@@ -5,11 +5,11 @@
 //! another operation of that request.
 
 use crate::common::*;
-use flashwright_block::{RequestKind, Request, Rng, Seed, below, chance};
+use flashwright_block::{BlockDevice, Nanos, Request, RequestKind, Rng, Seed, Tag, below, chance};
 use flashwright_ftl::{PlacementName, SchemeName, VictimName, WearName};
 use flashwright_nand::Lpn;
 use flashwright_ssd::{Keeps, ManagerName, Ssd};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What each page may hold after a loss of power, as stamps; 0 for nothing.
 #[derive(Clone)]
@@ -151,6 +151,122 @@ fn go_on(ssd: &mut Ssd, promises: &mut Promises, rng: &mut Rng, what: &dyn Fn() 
         assert_eq!(outcome.is_err(), !ssd.is_on(), "{}, then {request:?}", what());
     }
     mount_and_check(ssd, promises, what);
+}
+
+/// What each page may hold while requests are in flight: stamps in the order of their requests, and whether the request was answered.
+/// The first one is safe.
+struct InFlight {
+    since: Vec<Vec<(u32, Tag, bool)>>,
+}
+
+impl InFlight {
+    /// For each page the newest write that was answered.
+    fn answered(&self) -> Vec<(u32, Tag)> {
+        let newest = |since: &Vec<(u32, Tag, bool)>| since.iter().rfind(|(.., answered)| *answered).copied();
+        self.since.iter().map(|since| newest(since).map(|(stamp, tag, _)| (stamp, tag)).unwrap()).collect()
+    }
+
+    fn make_safe(&mut self, lpn: usize, (stamp, tag): (u32, Tag)) {
+        if let Some(at) = self.since[lpn].iter().position(|(other, of, _)| (*other, *of) == (stamp, tag)) {
+            self.since[lpn].drain(..at);
+        }
+    }
+}
+
+/// Keeps several requests in flight, cuts the power at a random time, mounts and checks, `cuts` times on one drive.
+fn cut_in_flight(settings: &[String], cuts: u64, seed: u64) {
+    let mut rng = Seed(seed).stream("test.power.in-flight");
+    let mut ssd = Ssd::new(&config(settings), Seed(seed), Keeps::Stamps).unwrap();
+    let nothing = vec![(0, Tag(u64::MAX), true)];
+    let mut promises = InFlight { since: vec![nothing; ssd.logical_pages() as usize] };
+    for nth in 0..cuts {
+        let depth = 1 + below(&mut rng, 16) as usize;
+        let mut in_flight: BTreeMap<Tag, (Request, Vec<(u32, Tag)>)> = BTreeMap::new();
+        let (requests, mut played) = (below(&mut rng, 60), 0);
+        let last_wait = below(&mut rng, 1_500_000);
+        loop {
+            let mut until = Nanos(u64::MAX);
+            if in_flight.len() < depth && played < requests {
+                played += 1;
+                let request = next_request(&ssd, &mut rng);
+                let answered = if request.kind == RequestKind::Flush { promises.answered() } else { Vec::new() };
+                let tag = ssd.submit(request).unwrap();
+                let (first, count) = ssd.pages_of(&request);
+                if matches!(request.kind, RequestKind::Write | RequestKind::Trim) {
+                    for lpn in first..first + count {
+                        let stamp = ssd.flash().stamps().unwrap().latest(Lpn(lpn));
+                        promises.since[lpn as usize].push((stamp, tag, false));
+                    }
+                }
+                in_flight.insert(tag, (request, answered));
+                continue;
+            }
+            if played == requests {
+                until = Nanos(ssd.now().0 + last_wait);
+            }
+            let Some(completion) = wait(&mut ssd, until).unwrap() else { break };
+            assert_eq!(completion.result, Ok(()));
+            let (request, answered) = in_flight.remove(&completion.tag).unwrap();
+            let (first, count) = ssd.pages_of(&request);
+            if matches!(request.kind, RequestKind::Write | RequestKind::Trim) {
+                for lpn in (first..first + count).map(|lpn| lpn as usize) {
+                    let mine = promises.since[lpn].iter_mut().find(|(_, tag, _)| *tag == completion.tag);
+                    let Some((stamp, tag, answered)) = mine else { continue };
+                    *answered = true;
+                    let safe = (*stamp, *tag);
+                    if request.fua {
+                        promises.make_safe(lpn, safe);
+                    }
+                }
+            }
+            for (lpn, safe) in answered.into_iter().enumerate() {
+                promises.make_safe(lpn, safe);
+            }
+            if played == requests {
+                break;
+            }
+        }
+        let what = || format!("{settings:?}, seed {seed}, cut {nth} at {}", ssd.now());
+        let text = what();
+        ssd.cut().unwrap();
+        if chance(&mut rng, 0.2) {
+            ssd.cut_after(below(&mut rng, 6));
+            ssd.mount().unwrap_or_else(|error| panic!("{text}: {error}"));
+        }
+        ssd.mount().unwrap_or_else(|error| panic!("{text}: {error}"));
+        let stamps = ssd.flash().stamps().unwrap();
+        for (lpn, since) in (0..).zip(&mut promises.since) {
+            let found = stamps.latest(Lpn(lpn));
+            assert!(
+                since.iter().any(|(stamp, ..)| *stamp == found),
+                "{text}: page {lpn} holds write {found}, expected one of {since:?}"
+            );
+            *since = vec![(found, Tag(u64::MAX), true)];
+        }
+        assert_eq!(ssd.audit(), [], "{text}");
+    }
+}
+
+#[test]
+fn power_may_be_cut_with_requests_in_flight() {
+    let mut built = 0;
+    for seed in 0..operations() {
+        let mut rng = Seed(seed).stream("test.power.drive");
+        let Some(mut settings) = any_drive(&mut rng) else { continue };
+        settings.extend(["timing.model=parallel", "geometry.channels=2"].map(str::to_owned));
+        settings.push(format!("geometry.planes-per-die={}", 1 + below(&mut rng, 2)));
+        settings.push("capacity.logical=0 B".to_owned());
+        settings.push(format!("capacity.utilization=0.{}", 30 + below(&mut rng, 50)));
+        if chance(&mut rng, 0.5) {
+            settings.extend(["timing.die-order=by-class", "chips.suspends=programs-and-erases"].map(str::to_owned));
+        }
+        let Ok(config) = flashwright_ssd::Config::default().with_settings(&settings) else { continue };
+        if Ssd::new(&config, Seed(1), Keeps::Stamps).is_ok() {
+            cut_in_flight(&settings, 30, seed);
+            built += 1;
+        }
+    }
+    assert!(built >= operations() / 10, "{built} drives of {}", operations());
 }
 
 fn drive(scheme: SchemeName, ram: Option<ManagerName>, planes: u32) -> Vec<String> {

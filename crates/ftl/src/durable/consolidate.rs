@@ -157,13 +157,15 @@ fn undo_last_merge(scan: &mut Scan, copies: &Copies, data: &[u32], flash: &Flash
     let in_last = |ppn: Ppn| flash.geometry().block_of(ppn) == last;
     let given_up: Vec<u32> = scan.all().filter(|(_, newest)| in_last(newest.ppn)).map(|(owner, _)| owner).collect();
     let older = |owner: &u32| {
-        let others = copies[owner].iter().filter(|copy| !in_last(copy.ppn));
+        let trimmed = scan.trimmed_at(*owner);
+        let others = copies[owner].iter().filter(|copy| !in_last(copy.ppn) && copy.version > trimmed);
         others.max_by_key(|copy| (copy.version, copy.sequence)).copied()
     };
-    for owner in &given_up {
-        match older(owner) {
-            Some(copy) => scan.prefer(*owner, copy),
-            None => scan.forget(*owner),
+    let instead: Vec<(u32, Option<Newest>)> = given_up.iter().map(|owner| (*owner, older(owner))).collect();
+    for (owner, copy) in instead {
+        match copy {
+            Some(copy) => scan.prefer(owner, copy),
+            None => scan.forget(owner),
         }
     }
     true

@@ -6,7 +6,8 @@
 //! ```
 //!
 //! When only the blocks for a snapshot are left erased, a snapshot of all trimmed pages goes there, and then all other blocks are
-//! erased. A snapshot counts once all its pages are there.
+//! erased. A snapshot counts once all its pages are there. A page that was trimmed and is being programmed again is in no snapshot,
+//! since the program may have been cut; it has a record of its own behind it.
 
 use flashwright_nand::{BlockId, Geometry, Ppn};
 use serde::{Deserialize, Serialize};
@@ -53,6 +54,8 @@ pub(crate) struct Journal {
     trimmed: Vec<u64>,
     /// Trims that are not in the journal yet.
     unwritten: VecDeque<(u32, u32, u64)>,
+    /// Trimmed pages that were programmed again, by the version of the program, until that is done.
+    rewritten: BTreeMap<u64, u32>,
     trims_per_page: usize,
     words_per_page: usize,
     pages_per_block: u32,
@@ -80,6 +83,7 @@ impl Journal {
         Self {
             trimmed: vec![0; (logical_pages as usize).div_ceil(64)],
             unwritten: VecDeque::new(),
+            rewritten: BTreeMap::new(),
             trims_per_page: usize::try_from(page_bytes / TRIM_BYTES).expect("a page fits the memory").max(1),
             words_per_page: usize::try_from(page_bytes / 8).expect("a page fits the memory").max(1),
             pages_per_block: geometry.pages_per_block(),
@@ -111,10 +115,21 @@ impl Journal {
         }
     }
 
-    /// A page of the host was programmed.
-    pub fn written(&mut self, lpn: u32) {
-        if let Some(word) = self.trimmed.get_mut(lpn as usize / 64) {
+    /// A page of the host is programmed, with this version.
+    pub fn written(&mut self, lpn: u32, version: u64) {
+        if let Some(word) = self.trimmed.get_mut(lpn as usize / 64)
+            && *word >> (lpn % 64) & 1 == 1
+        {
             *word &= !(1 << (lpn % 64));
+            self.rewritten.insert(version, lpn);
+        }
+    }
+
+    /// The program of a version is done.
+    #[inline]
+    pub fn done(&mut self, version: u64) {
+        if !self.rewritten.is_empty() {
+            self.rewritten.remove(&version);
         }
     }
 
@@ -143,7 +158,12 @@ impl Journal {
             first_word: part * u32::try_from(self.words_per_page).expect("words of a page fit 32 bits"),
             words: words.to_vec(),
         };
-        ((0..parts).zip(chunks).map(record).collect(), std::mem::take(&mut self.full))
+        let mut records: Vec<Record> = (0..parts).zip(chunks).map(record).collect();
+        // If power fails before these programs are done, the pages are still trimmed.
+        let rewritten: Vec<(u32, u32, u64)> =
+            self.rewritten.iter().map(|(version, lpn)| (*lpn, 1, version - 1)).collect();
+        records.extend(rewritten.chunks(self.trims_per_page).map(|trims| Record::Trims(trims.to_vec())));
+        (records, std::mem::take(&mut self.full))
     }
 
     /// The next page of the journal, without a snapshot.
@@ -220,6 +240,7 @@ impl Journal {
     pub fn forget(&mut self) {
         self.trimmed.fill(0);
         self.unwritten.clear();
+        self.rewritten.clear();
         self.erased.clear();
         self.full.clear();
         self.open = None;

@@ -92,6 +92,12 @@ impl Scan {
         self.newest.get(owner as usize).copied().flatten()
     }
 
+    /// The number of the last trim of a page; 0 if there is none.
+    pub(crate) fn trimmed_at(&self, owner: u32) -> u64 {
+        let of_owner = self.trims.iter().filter(|(first, pages, _)| (*first..first + pages).contains(&owner));
+        of_owner.map(|(.., sequence)| *sequence).max().unwrap_or(0)
+    }
+
     /// Another copy of the same version takes the place of the newest one.
     pub(crate) fn prefer(&mut self, owner: u32, copy: Newest) {
         self.newest[owner as usize] = Some(copy);

@@ -2,22 +2,24 @@
 
 use super::{Journal, Record};
 use crate::Cause;
-use flashwright_nand::{BlockId, Geometry, Lpn, Ppn};
+use flashwright_nand::{BlockId, Divisor, Geometry, Lpn, Ppn};
 use serde::{Deserialize, Serialize};
 
 /// A change of the chips.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Change {
     /// The number of entries in the log with the operation that makes it; 0 if no log is kept.
     pub mark: u32,
     /// Its cause.
     pub cause: Cause,
+    /// The block with the copy that a program replaces, if there is one.
+    pub replaces_in: Option<BlockId>,
     /// What changes.
     pub what: Changed,
 }
 
 /// What a change does.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Changed {
     /// A page is programmed.
     Program(Ppn, Programmed),
@@ -29,6 +31,9 @@ pub enum Changed {
 
 pub use super::medium::Programmed;
 
+/// No page.
+const NOWHERE: u32 = u32::MAX;
+
 /// Numbers programs, and lists changes until somebody takes them.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Tracker {
@@ -37,6 +42,9 @@ pub(crate) struct Tracker {
     /// By physical page, of its last program; it means nothing once the page is erased.
     sequences: Vec<u64>,
     versions: Vec<u64>,
+    /// By logical page, and by page of the scheme's own tables: the last copy programmed, or [`NOWHERE`].
+    places: Vec<u32>,
+    pages_per_block: Divisor,
     pub journal: Journal,
     #[serde(skip)]
     pub changes: Vec<Change>,
@@ -48,6 +56,8 @@ impl Tracker {
             next: 1,
             sequences: vec![0; geometry.pages() as usize],
             versions: vec![0; geometry.pages() as usize],
+            places: vec![NOWHERE; logical_pages as usize],
+            pages_per_block: Divisor::new(geometry.pages_per_block()),
             journal: Journal::new(logical_pages, blocks, geometry),
             changes: Vec::new(),
         }
@@ -77,11 +87,25 @@ impl Tracker {
         self.next += 1;
         let version = copy_of.map_or(sequence, |from| self.versions[from.index()]);
         (self.sequences[ppn.index()], self.versions[ppn.index()]) = (sequence, version);
+        let mut replaces_in = None;
         if copy_of.is_none() {
-            self.journal.written(owner.0);
+            self.journal.written(owner.0, version);
+        }
+        if owner != super::SYSTEM {
+            let before = self.put(owner, ppn);
+            replaces_in = before.map(|before| BlockId(self.pages_per_block.of(before)));
         }
         let what = Changed::Program(ppn, Programmed { owner: owner.0, sequence, version, ..page });
-        self.changes.push(Change { mark, cause, what });
+        self.changes.push(Change { mark, cause, replaces_in, what });
+    }
+
+    /// A page has a new place; returns the one before.
+    pub fn put(&mut self, owner: Lpn, ppn: Ppn) -> Option<u32> {
+        if self.places.len() <= owner.index() {
+            self.places.resize(owner.index() + 1, NOWHERE);
+        }
+        let before = std::mem::replace(&mut self.places[owner.index()], ppn.0);
+        (before != NOWHERE).then_some(before)
     }
 
     /// A page of the journal was programmed.
@@ -91,17 +115,18 @@ impl Tracker {
     }
 
     pub fn erased(&mut self, block: BlockId, mark: u32, cause: Cause) {
-        self.changes.push(Change { mark, cause, what: Changed::Erase(block) });
+        self.changes.push(Change { mark, cause, replaces_in: None, what: Changed::Erase(block) });
     }
 
-    pub fn retired(&mut self, block: BlockId) {
-        self.changes.push(Change { mark: 0, cause: Cause::Host, what: Changed::Retire(block) });
+    pub fn retired(&mut self, block: BlockId, mark: u32) {
+        self.changes.push(Change { mark, cause: Cause::Host, replaces_in: None, what: Changed::Retire(block) });
     }
 
     /// Power was lost: the numbers of pages are found anew.
     pub fn forget(&mut self) {
         self.sequences.fill(0);
         self.versions.fill(0);
+        self.places.fill(NOWHERE);
         self.changes.clear();
         self.journal.forget();
         self.next = 1;

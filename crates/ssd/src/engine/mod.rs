@@ -49,6 +49,7 @@ pub use observer::{EndedOp, Observer};
 pub use parallel::Parallel;
 pub use serial::{NO_REQUEST, Serial, Work};
 
+use crate::power::{Ended, Ends};
 use flashwright_block::{Nanos, Seed};
 use flashwright_config::{DieOrderName, DriveConfig};
 use flashwright_ftl::{Flash, FlashOp, SlcCacheKind};
@@ -63,14 +64,15 @@ pub(crate) type ObserverOfDrive = ();
 #[allow(clippy::large_enum_variant)] // one per drive
 pub(crate) enum ParallelOfDrive {
     Plain(Parallel<ObserverOfDrive>),
-    Chips(Box<Chips<ObserverOfDrive>>),
+    Chips(Box<Chips<Ends>>),
 }
 
 impl ParallelOfDrive {
     pub fn new(config: &DriveConfig, geometry: &Geometry, latency: u64, seed: Seed, observer: ObserverOfDrive) -> Self {
         let has_slc = config.slc.cache != SlcCacheKind::None;
-        if config.commands_chips() || config.timing.die_order != DieOrderName::Fifo || has_slc {
-            return Self::Chips(Box::new(Chips::new(config, latency, seed, observer)));
+        let loses_power = config.recovery.can_mount();
+        if config.commands_chips() || config.timing.die_order != DieOrderName::Fifo || has_slc || loses_power {
+            return Self::Chips(Box::new(Chips::new(config, latency, seed, Ends::new(loses_power))));
         }
         Self::Plain(Parallel::new(geometry, config.times(), latency, observer))
     }
@@ -84,6 +86,42 @@ impl ParallelOfDrive {
         match self {
             Self::Plain(engine) => engine.issue(now, least, ops, flash.geometry()),
             Self::Chips(engine) => engine.issue(now, least, ops, awaits, flash),
+        }
+    }
+    /// Issues operations of a drive that may lose power. See [`Chips::issue_superseding`].
+    pub fn issue_superseding(
+        &mut self,
+        now: u64,
+        least: u64,
+        ops: &[FlashOp],
+        superseded: &[Superseded],
+        awaits: Awaits,
+        flash: &Flash,
+    ) -> u32 {
+        match self {
+            Self::Plain(_) => unreachable!("a drive that may lose power has the engine of chips"),
+            Self::Chips(engine) => engine.issue_superseding(now, least, ops, superseded, awaits, flash),
+        }
+    }
+    /// Programs and erases that have ended since the last call.
+    pub fn take_ends(&mut self) -> Vec<Ended> {
+        match self {
+            Self::Plain(_) => Vec::new(),
+            Self::Chips(engine) => engine.observer.take(),
+        }
+    }
+    /// What a loss of power at `at`, up to which the engine has run, tears.
+    pub fn unfinished(&self, at: u64) -> Vec<Unfinished> {
+        match self {
+            Self::Plain(_) => Vec::new(),
+            Self::Chips(engine) => engine.unfinished(at),
+        }
+    }
+    /// Dies that a block lies on.
+    pub fn dies_of_block(&self) -> u32 {
+        match self {
+            Self::Plain(_) => 1,
+            Self::Chips(engine) => engine.dies_of_block(),
         }
     }
     /// See [`Parallel::next_completion`].

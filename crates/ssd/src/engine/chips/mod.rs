@@ -269,6 +269,12 @@ impl<W: Observer> Chips<W> {
         dies.all(|die| die.issued == 0)
     }
 
+    /// Dies that a block of the layout lies on.
+    #[must_use]
+    pub fn dies_of_block(&self) -> u32 {
+        self.places.dies_of_block()
+    }
+
     /// How long dies and channels were busy, up to the last event.
     #[must_use]
     pub fn busy(&self) -> BusyTimes {

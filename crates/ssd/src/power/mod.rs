@@ -5,12 +5,19 @@
 //!
 //! Under `timing.model = "none"` and `"serial"` operations are done one after the other, in the order in which they were decided.
 
-use crate::ssd::{Policies, Ssd};
-use flashwright_block::{BlockDevice, IoError, Nanos};
-use flashwright_config::{DriveConfig, SettingError, TimingModel};
+mod on_the_way;
+
+use crate::engine::{Awaits, Superseded};
+use crate::ssd::{Clock, Flight, Policies, Ssd};
+use flashwright_block::{BlockDevice, IoError, Nanos, RequestKind};
+use flashwright_config::{DriveConfig, SettingError};
 use flashwright_ftl::durable::{Change, Changed, Medium, MountError};
-use flashwright_ftl::{Flash, InvalidateOrder, OP_KINDS, OpKind, SlcCacheKind};
+use flashwright_ftl::{Flash, InvalidateOrder, OpKind, SlcCacheKind};
+use on_the_way::OnTheWay;
+pub(crate) use on_the_way::{Ended, Ends};
 use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+use std::ops::Range;
 
 /// The power of a drive that can be mounted again.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -26,6 +33,14 @@ pub(crate) struct Power {
     lost: Vec<Change>,
     /// Programs and erases done since the drive was built.
     operations: u64,
+    /// What the dies of `timing.model = "parallel"` have been told.
+    on_the_way: OnTheWay,
+    /// Flushes in flight: their slots, and up to which change everything must be done.
+    flushes: Vec<(u32, u64)>,
+    /// Those that have ended but for that.
+    held: VecDeque<(Flight, u64)>,
+    /// When the last program or erase ended.
+    last_end: u64,
 }
 
 /// What a mount did.
@@ -80,26 +95,36 @@ pub(crate) fn problems(config: &DriveConfig, has_foreign_policies: bool) -> Vec<
     if config.slc.cache != SlcCacheKind::None {
         refuse("slc.cache", "found a cache, expected \"none\" with recovery.mount-by: blocks in SLC mode can't be mounted yet");
     }
-    if config.timing.model == TimingModel::Parallel {
-        refuse(
-            "timing.model",
-            "found \"parallel\", expected \"none\" or \"serial\" with recovery.mount-by: cuts while dies work side by side are not \
-             modelled yet",
-        );
-    }
     problems
 }
 
 impl Power {
     /// Power that is on, with what was formatted when the translation layer was built.
-    pub fn new(is_protected: bool, flash: &mut Flash) -> Box<Self> {
+    pub fn new(config: &DriveConfig, flash: &mut Flash) -> Box<Self> {
         let mut medium = Medium::new(flash.geometry());
         flash.take_changes().into_iter().for_each(|change| medium.apply(change));
-        Box::new(Self { medium, fails_after: None, is_protected, is_off: false, lost: Vec::new(), operations: 0 })
+        let is_protected = (config.ram.manager.is_some() && config.ram.power_protected) || config.chips.write_ram.0 > 0;
+        Box::new(Self {
+            medium,
+            fails_after: None,
+            is_protected,
+            is_off: false,
+            lost: Vec::new(),
+            operations: 0,
+            on_the_way: OnTheWay::default(),
+            flushes: Vec::new(),
+            held: VecDeque::new(),
+            last_end: 0,
+        })
+    }
+
+    /// Whether the energy of capacitors lasts until what has begun is finished.
+    pub fn is_protected(&self) -> bool {
+        self.is_protected
     }
 
     /// Takes changes in the order in which they are done.
-    fn take(&mut self, changes: Vec<Change>) {
+    fn take(&mut self, changes: Vec<Change>, flash: &mut Flash) {
         for change in changes {
             let is_operation = !matches!(change.what, Changed::Retire(_));
             if self.is_off {
@@ -112,6 +137,7 @@ impl Power {
                     self.operations += 1;
                     self.fails_after = self.fails_after.map(|left| left.saturating_sub(1));
                 }
+                flash.change_done(&change);
                 self.medium.apply(change);
             }
         }
@@ -130,13 +156,11 @@ impl Ssd {
     pub(crate) fn settle_changes(&mut self) {
         let changes = self.flash.take_changes();
         if let Some(power) = &mut self.power {
-            power.take(changes);
+            power.take(changes, &mut self.flash);
             if power.is_protected && power.fails_after == Some(0) && !power.is_off {
                 power.fails_after = None;
-                self.save_ram();
-                let saved = self.flash.take_changes();
+                self.finish_on_capacitors();
                 if let Some(power) = &mut self.power {
-                    power.take(saved);
                     power.is_off = true;
                 }
             }
@@ -181,8 +205,13 @@ impl Ssd {
             return Err(MountError::NotKept);
         }
         if self.is_on() {
-            self.save_ram();
-            self.settle_changes();
+            self.run_to_now();
+            if self.power.as_ref().is_some_and(|power| power.is_protected) {
+                self.finish_on_capacitors();
+            } else {
+                self.settle_changes();
+                self.tear_under_way();
+            }
             if let Some(power) = &mut self.power {
                 (power.is_off, power.fails_after) = (true, None);
             }
@@ -190,12 +219,23 @@ impl Ssd {
         Ok(())
     }
 
-    /// Writes protected RAM to flash.
-    fn save_ram(&mut self) {
+    /// Finishes what has begun, and writes protected RAM to flash.
+    fn finish_on_capacitors(&mut self) {
+        if let Some(power) = &mut self.power {
+            for change in power.on_the_way.take_all() {
+                power.medium.apply(change);
+            }
+        }
         if let Some(ram) = self.ram.as_mut().filter(|ram| ram.is_power_protected())
             && ram.save(&mut self.scheme, &mut self.flash).is_ok()
         {
             self.flash.flush_journal();
+        } else {
+            self.flash.flush_journal();
+        }
+        let saved = self.flash.take_changes();
+        if let Some(power) = &mut self.power {
+            saved.into_iter().for_each(|change| power.medium.apply(change));
         }
     }
 
@@ -212,10 +252,17 @@ impl Ssd {
         self.flash.lose_power(&power.medium, &lost);
         self.forget_requests();
         power.is_off = false;
+        power.flushes.clear();
+        power.held.clear();
         self.power = Some(power);
-        let before = self.flash.counters().totals();
+        self.restart_clock();
+        let (before, start) = (self.flash.counters().totals(), self.now());
         let mounted = self.build_again();
-        self.settle_changes();
+        let after = self.flash.counters().totals();
+        if !self.is_parallel() {
+            self.settle_changes();
+        }
+        let end = self.pass_mount([before, after]);
         let pages_torn = match mounted {
             Ok(torn) => torn,
             Err(error) => {
@@ -226,9 +273,8 @@ impl Ssd {
         if !self.is_on() {
             return Ok(Mounted::default()); // it failed again
         }
-        let after = self.flash.counters().totals();
         let did = |kind: OpKind| after[kind as usize] - before[kind as usize];
-        let duration = self.pass_mount([before, after]);
+        let duration = Nanos(end - start.0);
         self.flash.clear_log();
         Ok(Mounted {
             duration,
@@ -254,15 +300,144 @@ impl Ssd {
         Ok(scan.torn_pages)
     }
 
-    /// Lets the time of a mount pass.
-    fn pass_mount(&mut self, totals: [[u64; OP_KINDS]; 2]) -> Nanos {
-        let start = self.now();
-        let end = self.serve_untagged(start.0, totals);
-        Nanos(end - start.0)
-    }
-
     fn is_mapped(&self, lpn: u32) -> bool {
         use flashwright_ftl::Ftl as _;
         self.scheme().lookup(flashwright_nand::Lpn(lpn), self.flash()).is_some()
+    }
+
+    // --- dies that work side by side ---
+
+    /// Issues a part of the log, and keeps the changes that it makes until they are done.
+    #[cold]
+    pub(crate) fn issue_kept(&mut self, at: u64, least: u64, entries: Range<usize>, awaits: Awaits) -> u32 {
+        let end = u32::try_from(entries.end).expect("a request's operations fit 32 bits");
+        let changes = self.flash.take_changes_of(end);
+        let first = u32::try_from(entries.start).expect("a request's operations fit 32 bits");
+        let superseded: Vec<Superseded> = changes
+            .iter()
+            .filter_map(|change| Some(Superseded { at: change.mark - 1 - first, block: change.replaces_in? }))
+            .collect();
+        let (Clock::Parallel(clock), Some(power)) = (&mut self.clock, &mut self.power) else {
+            unreachable!("only dies that work side by side take work")
+        };
+        let dies = clock.engine.dies_of_block();
+        for change in changes {
+            if matches!(change.what, Changed::Retire(_)) {
+                power.medium.apply(change);
+            } else {
+                power.on_the_way.add(change, dies);
+            }
+        }
+        let ops = &self.flash.log()[entries];
+        clock.engine.issue_superseding(at, least, ops, &superseded, awaits, &self.flash)
+    }
+
+    /// Issues the operations of a request.
+    #[cold]
+    pub(crate) fn dispatch_kept(&mut self, start: u64, least: u64, flight: Flight) {
+        let all = self.flash.log().len();
+        let awaited = self.flash.background().map_or(all, |(at, _)| at);
+        let slot = self.issue_kept(start, least, 0..awaited, Awaits::Request);
+        if let (Clock::Parallel(clock), Some(power)) = (&mut self.clock, &mut self.power) {
+            clock.takes_off(slot, flight);
+            if flight.request.kind == RequestKind::Flush && !power.is_protected && !self.config().recovery.ignores_flush {
+                let up_to = self.power.as_ref().map_or(0, |power| power.on_the_way.next());
+                self.power.iter_mut().for_each(|power| power.flushes.push((slot, up_to)));
+            }
+        }
+        if awaited < all {
+            let slot = self.issue_kept(start, 0, awaited..all, Awaits::Work);
+            if let Clock::Parallel(clock) = &mut self.clock {
+                clock.takes_off(slot, Flight::background());
+            }
+        }
+    }
+
+    /// Takes what has ended on the dies; returns whether the power is still on.
+    #[cold]
+    pub(crate) fn note_ends(&mut self) -> bool {
+        let (Clock::Parallel(clock), Some(power)) = (&mut self.clock, &mut self.power) else { return true };
+        let geometry = *self.flash.geometry();
+        for Ended { kind, ppn, at } in clock.engine.take_ends() {
+            power.last_end = power.last_end.max(at.0);
+            let Some(change) = power.on_the_way.ended(kind, ppn, &geometry) else { continue };
+            if power.fails_after == Some(0) {
+                if power.is_protected {
+                    power.medium.apply(change);
+                    self.finish_on_capacitors();
+                } else {
+                    power.medium.tear(&change);
+                    power.lost.extend(power.on_the_way.take_all());
+                }
+                if let Some(power) = &mut self.power {
+                    (power.is_off, power.fails_after) = (true, None);
+                }
+                return false;
+            }
+            power.operations += 1;
+            power.fails_after = power.fails_after.map(|left| left - 1);
+            self.flash.change_done(&change);
+            power.medium.apply(change);
+        }
+        !power.is_off
+    }
+
+    /// Whether a request that has ended is a flush before which something is not done yet; it is then held back.
+    #[cold]
+    pub(crate) fn holds_flush(&mut self, slot: u32, end: u64) -> bool {
+        let (Clock::Parallel(clock), Some(power)) = (&self.clock, &mut self.power) else { return false };
+        let Some(at) = power.flushes.iter().position(|(flush, _)| *flush == slot) else { return false };
+        let (_, up_to) = power.flushes.swap_remove(at);
+        power.last_end = power.last_end.max(end);
+        let holds = !power.on_the_way.is_done_before(up_to);
+        if holds {
+            power.held.push_back((clock.flights[slot as usize], up_to));
+        }
+        holds
+    }
+
+    /// Whether a flush was held back and need not be any more.
+    pub(crate) fn has_released_flush(&self) -> bool {
+        self.power.as_ref().is_some_and(|power| {
+            power.held.front().is_some_and(|(_, up_to)| power.on_the_way.is_done_before(*up_to))
+        })
+    }
+
+    /// Takes such a flush.
+    #[cold]
+    pub(crate) fn released_flush(&mut self) -> Option<Flight> {
+        if !self.has_released_flush() {
+            return None;
+        }
+        let power = self.power.as_mut()?;
+        let (mut flight, _) = power.held.pop_front()?;
+        flight.end = Nanos(power.last_end);
+        Some(flight)
+    }
+
+    fn is_parallel(&self) -> bool {
+        matches!(self.clock, Clock::Parallel(_))
+    }
+
+    /// Lets the dies do what they do up to now. Nobody gets the answers that come of it.
+    fn run_to_now(&mut self) {
+        let now = self.now().0;
+        while let Clock::Parallel(clock) = &mut self.clock {
+            let ended = clock.engine.next_completion(now);
+            if !self.note_ends() || ended.is_none() {
+                break;
+            }
+        }
+    }
+
+    /// What is under way on a die is torn, and the rest does not happen.
+    fn tear_under_way(&mut self) {
+        let now = self.now().0;
+        let geometry = *self.flash.geometry();
+        if let (Clock::Parallel(clock), Some(power)) = (&self.clock, &mut self.power) {
+            let under_way = clock.engine.unfinished(now);
+            let lost = power.on_the_way.cut(&under_way, &mut power.medium, &geometry);
+            power.lost.extend(lost);
+        }
     }
 }
