@@ -68,14 +68,6 @@ impl Flash {
         Some(SpareArea { owner, sequence, version })
     }
 
-    /// A change is done.
-    #[inline]
-    pub fn change_done(&mut self, change: &Change) {
-        if let (Changed::Program(_, page), Some(tracker)) = (&change.what, self.tracker_mut()) {
-            tracker.journal.done(page.version);
-        }
-    }
-
     /// Writes the trims that the journal lacks: what a flush promises.
     pub fn flush_journal(&mut self) {
         while self.tracker().is_some_and(|tracker| tracker.journal.is_behind()) {
@@ -96,12 +88,16 @@ impl Flash {
     }
 
     fn make_room_in_journal(&mut self) {
-        if !self.tracker().is_some_and(|tracker| tracker.journal.needs_snapshot()) {
-            return;
+        if self.tracker().is_some_and(|tracker| tracker.journal.needs_snapshot()) {
+            self.write_snapshot(false);
         }
+    }
+
+    /// Writes a snapshot of all trimmed pages, and erases what it replaces.
+    fn write_snapshot(&mut self, is_exact: bool) {
         let Some(tracker) = self.tracker_mut() else { return };
         let sequence = tracker.next();
-        let (records, obsolete) = tracker.journal.snapshot(sequence);
+        let (records, obsolete) = tracker.journal.snapshot(sequence, is_exact);
         for record in records {
             self.program_record(record);
             self.next_waits_for(1);
@@ -196,18 +192,18 @@ impl Flash {
         }
     }
 
-    /// Reads the journal, and erases what a snapshot has made obsolete: trimmed runs with their sequence numbers, in no particular
-    /// order.
-    pub(crate) fn read_journal(&mut self) -> Vec<(u32, u32, u64)> {
-        let Some(tracker) = self.tracker_mut() else { return Vec::new() };
+    /// Reads the journal: trimmed runs with their sequence numbers, in no particular order, and whether a snapshot was cut short
+    /// before it could replace what was older.
+    pub(crate) fn read_journal(&mut self) -> (Vec<(u32, u32, u64)>, bool) {
+        let Some(tracker) = self.tracker_mut() else { return (Vec::new(), false) };
         let found = tracker.journal.take_found();
         for (_, _, sequence) in &found.runs {
             tracker.found_trim(*sequence);
         }
-        for ppn in found.pages {
-            self.read_internal(ppn, Cause::Translation);
+        for ppn in &found.pages {
+            self.read_internal(*ppn, Cause::Translation);
         }
-        let (mut in_use, mut obsolete) = (Vec::new(), Vec::new());
+        let (mut in_use, mut useless) = (Vec::new(), Vec::new());
         for block in (0..self.geometry().blocks()).map(BlockId) {
             if self.nand.condition(block) != Condition::System {
                 continue;
@@ -215,21 +211,29 @@ impl Flash {
             let pages = self.nand.next_page(block);
             let first = (0..pages).find_map(|page| self.spare_area(self.geometry().page_at(block, page)));
             let opened = first.map_or(0, |spare| spare.sequence);
-            if pages > 0 && (opened == 0 || opened < found.snapshot) {
-                obsolete.push(block);
+            let (snapshot, is_exact) = found.snapshot;
+            let tells = found.telling.iter().any(|ppn| self.geometry().block_of(*ppn) == block);
+            if pages > 0 && (!tells || (is_exact && opened < snapshot)) {
+                useless.push(block);
             } else {
                 in_use.push((opened, block, pages));
             }
         }
         in_use.sort_unstable();
+        let is_unfinished = in_use.iter().any(|(opened, _, pages)| *pages > 0 && *opened < found.snapshot.0);
         let in_use: Vec<(BlockId, u32)> = in_use.into_iter().map(|(_, block, pages)| (block, pages)).collect();
         if let Some(tracker) = self.tracker_mut() {
             tracker.journal.restore(&in_use);
         }
-        for block in obsolete {
+        for block in useless {
             self.erase_in_journal(block);
         }
-        found.runs
+        (found.runs, is_unfinished)
+    }
+
+    /// Finishes a snapshot that was cut short, once it is known what is trimmed.
+    pub(crate) fn finish_snapshot(&mut self) {
+        self.write_snapshot(true);
     }
 
     /// A page is trimmed as far as the journal knows.

@@ -6,8 +6,9 @@
 //! ```
 //!
 //! When only the blocks for a snapshot are left erased, a snapshot of all trimmed pages goes there, and then all other blocks are
-//! erased. A snapshot counts once all its pages are there. A page that was trimmed and is being programmed again is in no snapshot,
-//! since the program may have been cut; it has a record of its own behind it.
+//! erased. A snapshot counts once all its pages are there. It lacks pages that were trimmed and are being programmed again; the old
+//! blocks have their trims, and are erased only once those programs are done. A mount that finds a whole snapshot and older blocks
+//! takes another snapshot before it erases them, in blocks that nothing else takes.
 
 use flashwright_nand::{BlockId, Geometry, Ppn};
 use serde::{Deserialize, Serialize};
@@ -26,6 +27,8 @@ pub enum Record {
     Snapshot {
         /// The number up to which it holds.
         sequence: u64,
+        /// Whether it was taken by a mount, when no trimmed page was being programmed again.
+        is_exact: bool,
         /// The number of this part.
         part: u32,
         /// The number of parts.
@@ -43,8 +46,10 @@ pub(crate) struct FoundTrims {
     pub pages: Vec<Ppn>,
     /// Trimmed runs: first page, number of pages, sequence number.
     pub runs: Vec<(u32, u32, u64)>,
-    /// The number up to which the newest whole snapshot holds, which makes all blocks opened before it obsolete; 0 for none.
-    pub snapshot: u64,
+    /// The number up to which the newest whole snapshot holds, 0 for none, and whether it is exact.
+    pub snapshot: (u64, bool),
+    /// Pages that tell something: all but those of snapshots that lack a part.
+    pub telling: Vec<Ppn>,
 }
 
 /// The journal of a drive.
@@ -54,13 +59,13 @@ pub(crate) struct Journal {
     trimmed: Vec<u64>,
     /// Trims that are not in the journal yet.
     unwritten: VecDeque<(u32, u32, u64)>,
-    /// Trimmed pages that were programmed again, by the version of the program, until that is done.
-    rewritten: BTreeMap<u64, u32>,
     trims_per_page: usize,
     words_per_page: usize,
     pages_per_block: u32,
     /// Blocks that a snapshot may need.
     snapshot_blocks: usize,
+    /// Erased blocks for the snapshot of a mount.
+    reserve: Vec<BlockId>,
     erased: VecDeque<BlockId>,
     full: Vec<BlockId>,
     open: Option<(BlockId, u32)>,
@@ -74,21 +79,23 @@ impl Journal {
     pub fn blocks_needed(logical_pages: u32, geometry: &Geometry) -> u32 {
         let pages = (u64::from(logical_pages).div_ceil(64) * 8).div_ceil(geometry.page_size().0);
         let snapshot = pages.div_ceil(u64::from(geometry.pages_per_block()));
-        u32::try_from(2 * snapshot + 2).unwrap_or(u32::MAX)
+        u32::try_from(3 * snapshot + 2).unwrap_or(u32::MAX)
     }
 
     /// An empty journal in erased blocks.
     pub fn new(logical_pages: u32, blocks: &[BlockId], geometry: &Geometry) -> Self {
         let page_bytes = geometry.page_size().0;
+        let snapshot_blocks = (blocks.len() - 2) / 3;
+        let (reserve, erased) = blocks.split_at(snapshot_blocks);
         Self {
             trimmed: vec![0; (logical_pages as usize).div_ceil(64)],
             unwritten: VecDeque::new(),
-            rewritten: BTreeMap::new(),
             trims_per_page: usize::try_from(page_bytes / TRIM_BYTES).expect("a page fits the memory").max(1),
             words_per_page: usize::try_from(page_bytes / 8).expect("a page fits the memory").max(1),
             pages_per_block: geometry.pages_per_block(),
-            snapshot_blocks: blocks.len() / 2 - 1,
-            erased: blocks.iter().copied().collect(),
+            snapshot_blocks,
+            reserve: reserve.to_vec(),
+            erased: erased.iter().copied().collect(),
             full: Vec::new(),
             open: None,
             found: Vec::new(),
@@ -115,22 +122,14 @@ impl Journal {
         }
     }
 
-    /// A page of the host is programmed, with this version.
-    pub fn written(&mut self, lpn: u32, version: u64) {
-        if let Some(word) = self.trimmed.get_mut(lpn as usize / 64)
-            && *word >> (lpn % 64) & 1 == 1
-        {
-            *word &= !(1 << (lpn % 64));
-            self.rewritten.insert(version, lpn);
-        }
-    }
-
-    /// The program of a version is done.
-    #[inline]
-    pub fn done(&mut self, version: u64) {
-        if !self.rewritten.is_empty() {
-            self.rewritten.remove(&version);
-        }
+    /// A page of the host is programmed; returns the blocks that may hold a record of its trim. They are needed until the program
+    /// is done.
+    pub fn written(&mut self, lpn: u32) -> Vec<BlockId> {
+        let Some(word) = self.trimmed.get_mut(lpn as usize / 64).filter(|word| **word >> (lpn % 64) & 1 == 1) else {
+            return Vec::new();
+        };
+        *word &= !(1 << (lpn % 64));
+        self.full.iter().copied().chain(self.open.map(|(block, _)| block)).collect()
     }
 
     /// The trims for the next page of the journal.
@@ -145,24 +144,24 @@ impl Journal {
     }
 
     /// The pages of a snapshot, and the blocks that can be erased once they are written.
-    pub fn snapshot(&mut self, sequence: u64) -> (Vec<Record>, Vec<BlockId>) {
+    pub fn snapshot(&mut self, sequence: u64, is_exact: bool) -> (Vec<Record>, Vec<BlockId>) {
         if let Some((block, _)) = self.open.take() {
             self.full.push(block);
+        }
+        if is_exact {
+            self.reserve.drain(..).rev().for_each(|block| self.erased.push_front(block));
         }
         let chunks = self.trimmed.chunks(self.words_per_page);
         let parts = u32::try_from(chunks.len()).expect("pages of a snapshot fit 32 bits");
         let record = |(part, words): (u32, &[u64])| Record::Snapshot {
             sequence,
+            is_exact,
             part,
             parts,
             first_word: part * u32::try_from(self.words_per_page).expect("words of a page fit 32 bits"),
             words: words.to_vec(),
         };
-        let mut records: Vec<Record> = (0..parts).zip(chunks).map(record).collect();
-        // If power fails before these programs are done, the pages are still trimmed.
-        let rewritten: Vec<(u32, u32, u64)> =
-            self.rewritten.iter().map(|(version, lpn)| (*lpn, 1, version - 1)).collect();
-        records.extend(rewritten.chunks(self.trims_per_page).map(|trims| Record::Trims(trims.to_vec())));
+        let records = (0..parts).zip(chunks).map(record).collect();
         (records, std::mem::take(&mut self.full))
     }
 
@@ -181,7 +180,11 @@ impl Journal {
 
     /// A block was erased.
     pub fn erased(&mut self, block: BlockId) {
-        self.erased.push_back(block);
+        if self.reserve.len() < self.snapshot_blocks {
+            self.reserve.push(block);
+        } else {
+            self.erased.push_back(block);
+        }
     }
 
     /// A page of the journal was found.
@@ -198,22 +201,23 @@ impl Journal {
                 *parts_found.entry(*sequence).or_insert(0) += 1;
             }
         }
-        let (mut pages, mut runs_found, mut snapshot) = (Vec::new(), Vec::new(), 0);
+        let (mut pages, mut telling, mut runs_found, mut snapshot) = (Vec::new(), Vec::new(), Vec::new(), (0, false));
         for (ppn, _, record) in found {
             pages.push(ppn);
+            telling.push(ppn);
             match record {
                 Record::Trims(runs) => runs_found.extend(runs),
-                Record::Snapshot { sequence, parts, first_word, words, .. } if parts_found[&sequence] == parts => {
-                    snapshot = snapshot.max(sequence);
+                Record::Snapshot { sequence, is_exact, parts, first_word, words, .. } if parts_found[&sequence] == parts => {
+                    snapshot = snapshot.max((sequence, is_exact));
                     for (word, bits) in (first_word..).zip(words) {
                         let set = (0..64).filter(|bit| bits >> bit & 1 == 1);
                         runs_found.extend(set.map(|bit| (word * 64 + bit, 1, sequence)));
                     }
                 }
-                Record::Snapshot { .. } => {}
+                Record::Snapshot { .. } => _ = telling.pop(),
             }
         }
-        FoundTrims { pages, runs: runs_found, snapshot }
+        FoundTrims { pages, runs: runs_found, snapshot, telling }
     }
 
     /// Takes the state that was found: for each block the pages programmed, in the order in which the blocks were opened.
@@ -222,7 +226,7 @@ impl Journal {
         let last_used = found.iter().rfind(|(_, pages)| *pages > 0).map(|(block, _)| *block);
         for (block, pages) in found {
             match *pages {
-                0 => self.erased.push_back(*block),
+                0 => self.erased(*block),
                 pages if pages < self.pages_per_block && Some(*block) == last_used => self.open = Some((*block, pages)),
                 _ => self.full.push(*block),
             }
@@ -240,7 +244,7 @@ impl Journal {
     pub fn forget(&mut self) {
         self.trimmed.fill(0);
         self.unwritten.clear();
-        self.rewritten.clear();
+        self.reserve.clear();
         self.erased.clear();
         self.full.clear();
         self.open = None;

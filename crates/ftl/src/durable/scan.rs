@@ -47,7 +47,8 @@ impl Scan {
             }
         }
         scan.blocks.sort_by_key(|found| (found.opened, found.block));
-        scan.trims = flash.read_journal();
+        let (trims, is_unfinished) = flash.read_journal();
+        scan.trims = trims;
         for (first, pages, sequence) in scan.trims.iter().copied() {
             for lpn in first..first + pages {
                 let Some(newest) = scan.newest.get_mut(lpn as usize) else { continue };
@@ -56,6 +57,9 @@ impl Scan {
                     flash.still_trimmed(lpn);
                 }
             }
+        }
+        if is_unfinished {
+            flash.finish_snapshot();
         }
         scan
     }

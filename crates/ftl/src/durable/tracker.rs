@@ -12,8 +12,8 @@ pub struct Change {
     pub mark: u32,
     /// Its cause.
     pub cause: Cause,
-    /// The block with the copy that a program replaces, if there is one.
-    pub replaces_in: Option<BlockId>,
+    /// The blocks with what a program replaces: the copy before, and the record of a trim.
+    pub replaces_in: Vec<BlockId>,
     /// What changes.
     pub what: Changed,
 }
@@ -45,6 +45,8 @@ pub(crate) struct Tracker {
     /// By logical page, and by page of the scheme's own tables: the last copy programmed, or [`NOWHERE`].
     places: Vec<u32>,
     pages_per_block: Divisor,
+    /// Blocks with pages whose trims wait to be written.
+    trimmed_in: Vec<BlockId>,
     pub journal: Journal,
     #[serde(skip)]
     pub changes: Vec<Change>,
@@ -58,6 +60,7 @@ impl Tracker {
             versions: vec![0; geometry.pages() as usize],
             places: vec![NOWHERE; logical_pages as usize],
             pages_per_block: Divisor::new(geometry.pages_per_block()),
+            trimmed_in: Vec::new(),
             journal: Journal::new(logical_pages, blocks, geometry),
             changes: Vec::new(),
         }
@@ -78,6 +81,11 @@ impl Tracker {
         let sequence = self.next;
         self.next += 1;
         self.journal.trimmed(lpn.0, sequence);
+        let place = self.places.get_mut(lpn.index()).map_or(NOWHERE, |place| std::mem::replace(place, NOWHERE));
+        let block = BlockId(self.pages_per_block.of(place));
+        if place != NOWHERE && self.trimmed_in.last() != Some(&block) {
+            self.trimmed_in.push(block);
+        }
     }
 
     /// A page was programmed, with new content or a copy of another page.
@@ -87,13 +95,10 @@ impl Tracker {
         self.next += 1;
         let version = copy_of.map_or(sequence, |from| self.versions[from.index()]);
         (self.sequences[ppn.index()], self.versions[ppn.index()]) = (sequence, version);
-        let mut replaces_in = None;
-        if copy_of.is_none() {
-            self.journal.written(owner.0, version);
-        }
+        let mut replaces_in = if copy_of.is_none() { self.journal.written(owner.0) } else { Vec::new() };
         if owner != super::SYSTEM {
             let before = self.put(owner, ppn);
-            replaces_in = before.map(|before| BlockId(self.pages_per_block.of(before)));
+            replaces_in.extend(before.map(|before| BlockId(self.pages_per_block.of(before))));
         }
         let what = Changed::Program(ppn, Programmed { owner: owner.0, sequence, version, ..page });
         self.changes.push(Change { mark, cause, replaces_in, what });
@@ -112,14 +117,20 @@ impl Tracker {
     pub fn recorded(&mut self, ppn: Ppn, record: Record, mark: u32, cause: Cause) {
         let page = Programmed { record: Some(Box::new(record)), ..Programmed::default() };
         self.programmed(ppn, super::SYSTEM, None, page, mark, cause);
+        if let Some(change) = self.changes.last_mut() {
+            change.replaces_in.clone_from(&self.trimmed_in);
+        }
+        if !self.journal.is_behind() {
+            self.trimmed_in.clear();
+        }
     }
 
     pub fn erased(&mut self, block: BlockId, mark: u32, cause: Cause) {
-        self.changes.push(Change { mark, cause, replaces_in: None, what: Changed::Erase(block) });
+        self.changes.push(Change { mark, cause, replaces_in: Vec::new(), what: Changed::Erase(block) });
     }
 
     pub fn retired(&mut self, block: BlockId, mark: u32) {
-        self.changes.push(Change { mark, cause: Cause::Host, replaces_in: None, what: Changed::Retire(block) });
+        self.changes.push(Change { mark, cause: Cause::Host, replaces_in: Vec::new(), what: Changed::Retire(block) });
     }
 
     /// Power was lost: the numbers of pages are found anew.
@@ -127,6 +138,7 @@ impl Tracker {
         self.sequences.fill(0);
         self.versions.fill(0);
         self.places.fill(NOWHERE);
+        self.trimmed_in.clear();
         self.changes.clear();
         self.journal.forget();
         self.next = 1;

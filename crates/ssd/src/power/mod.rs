@@ -124,7 +124,7 @@ impl Power {
     }
 
     /// Takes changes in the order in which they are done.
-    fn take(&mut self, changes: Vec<Change>, flash: &mut Flash) {
+    fn take(&mut self, changes: Vec<Change>) {
         for change in changes {
             let is_operation = !matches!(change.what, Changed::Retire(_));
             if self.is_off {
@@ -137,7 +137,6 @@ impl Power {
                     self.operations += 1;
                     self.fails_after = self.fails_after.map(|left| left.saturating_sub(1));
                 }
-                flash.change_done(&change);
                 self.medium.apply(change);
             }
         }
@@ -156,7 +155,7 @@ impl Ssd {
     pub(crate) fn settle_changes(&mut self) {
         let changes = self.flash.take_changes();
         if let Some(power) = &mut self.power {
-            power.take(changes, &mut self.flash);
+            power.take(changes);
             if power.is_protected && power.fails_after == Some(0) && !power.is_off {
                 power.fails_after = None;
                 self.finish_on_capacitors();
@@ -315,7 +314,10 @@ impl Ssd {
         let first = u32::try_from(entries.start).expect("a request's operations fit 32 bits");
         let superseded: Vec<Superseded> = changes
             .iter()
-            .filter_map(|change| Some(Superseded { at: change.mark - 1 - first, block: change.replaces_in? }))
+            .flat_map(|change| {
+                let at = change.mark - 1 - first;
+                change.replaces_in.iter().map(move |block| Superseded { at, block: *block })
+            })
             .collect();
         let (Clock::Parallel(clock), Some(power)) = (&mut self.clock, &mut self.power) else {
             unreachable!("only dies that work side by side take work")
@@ -376,7 +378,6 @@ impl Ssd {
             }
             power.operations += 1;
             power.fails_after = power.fails_after.map(|left| left - 1);
-            self.flash.change_done(&change);
             power.medium.apply(change);
         }
         !power.is_off
