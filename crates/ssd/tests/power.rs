@@ -5,7 +5,7 @@
 //! another operation of that request.
 
 use crate::common::*;
-use flashwright_block::{BlockDevice, Nanos, Request, RequestKind, Rng, Seed, Tag, below, chance};
+use flashwright_block::{BlockDevice, HoldsData, IoError, Nanos, Request, RequestKind, Rng, Seed, Tag, below, chance};
 use flashwright_ftl::{PlacementName, SchemeName, VictimName, WearName};
 use flashwright_nand::Lpn;
 use flashwright_ssd::{Keeps, ManagerName, Ssd};
@@ -205,7 +205,7 @@ fn cut_in_flight(settings: &[String], cuts: u64, seed: u64) {
                 until = Nanos(ssd.now().0 + last_wait);
             }
             let Some(completion) = wait(&mut ssd, until).unwrap() else { break };
-            assert_eq!(completion.result, Ok(()));
+            assert_eq!(completion.result, Ok(()), "{settings:?}, seed {seed}, before cut {nth}");
             let (request, answered) = in_flight.remove(&completion.tag).unwrap();
             let (first, count) = ssd.pages_of(&request);
             if matches!(request.kind, RequestKind::Write | RequestKind::Trim) {
@@ -390,4 +390,77 @@ fn a_drive_that_ignores_flushes_is_caught() {
         let message = *outcome.expect_err("what was flushed is lost").downcast::<String>().unwrap();
         assert!(message.contains("was safe"), "{message}");
     }
+}
+
+/// A drive of one plane of 24 blocks of 4 pages, 5 of which hold the journal.
+fn small() -> Ssd {
+    let mut settings = one_plane(24, 4, 40);
+    settings.extend(["recovery.mount-by=scan", "timing.model=serial"].map(str::to_owned));
+    Ssd::new(&config(&settings), Seed(1), Keeps::Bytes).unwrap()
+}
+
+#[test]
+fn a_mount_reads_a_spare_area_for_every_page_and_one_more_for_every_block_with_room() {
+    let mut ssd = small();
+    let write = pages(&ssd, RequestKind::Write, 7, 3);
+    perform(&mut ssd, write).unwrap();
+    let mounted = ssd.mount().unwrap();
+    assert_eq!((mounted.spare_areas_read, mounted.pages_mapped, mounted.pages_torn), (3 + 1 + 18, 3, 0));
+    assert_eq!((mounted.pages_read, mounted.pages_programmed, mounted.blocks_erased), (0, 0, 0));
+    let alone = ssd.config().times().alone(flashwright_ftl::OpKind::OobRead);
+    assert_eq!(mounted.duration, Nanos(22 * alone));
+}
+
+#[test]
+fn a_write_that_is_cut_keeps_whole_pages() {
+    let mut ssd = small();
+    let (write, read) = (pages(&ssd, RequestKind::Write, 7, 3), pages(&ssd, RequestKind::Read, 7, 3));
+    let (old, new) = (vec![1; 3 * 4096], vec![2; 3 * 4096]);
+    ssd.submit_with(write, &old).unwrap();
+    drain(&mut ssd).unwrap();
+    ssd.cut_after(1);
+    ssd.submit_with(write, &new).unwrap();
+    assert!(matches!(drain(&mut ssd), Err(IoError::Device(_))));
+    let refused = ssd.submit(read).unwrap_err();
+    assert_eq!(refused.to_string(), "the device failed: the power is off; mount the drive first");
+    let mounted = ssd.mount().unwrap();
+    assert_eq!((mounted.pages_mapped, mounted.pages_torn), (3, 1));
+    let tag = ssd.submit_with(read, &[]).unwrap();
+    drain(&mut ssd).unwrap();
+    let mut found = vec![0; 3 * 4096];
+    assert!(ssd.take_data(tag, &mut found));
+    assert_eq!([found[0], found[4095], found[4096], found[8192]], [2, 2, 1, 1]);
+}
+
+#[test]
+fn a_trim_that_was_flushed_stays_although_an_older_copy_is_left() {
+    let mut ssd = small();
+    let of = |ssd: &Ssd, kind| pages(ssd, kind, 5, 1);
+    for _ in 0..2 {
+        let write = of(&ssd, RequestKind::Write);
+        perform(&mut ssd, write).unwrap();
+    }
+    let trim = of(&ssd, RequestKind::Trim);
+    perform(&mut ssd, trim).unwrap();
+    let mut lost = ssd.clone();
+    assert_eq!(lost.mount().unwrap().pages_mapped, 1, "nothing made the trim safe");
+    perform(&mut ssd, sectors(RequestKind::Flush, 0, 0)).unwrap();
+    let mounted = ssd.mount().unwrap();
+    assert_eq!((mounted.pages_mapped, mounted.pages_read), (0, 1), "the journal has one page");
+}
+
+#[test]
+fn what_cannot_be_mounted_is_said() {
+    let refused = |settings: &[&str]| {
+        let mut all = one_plane(24, 4, 40);
+        all.extend(settings.iter().map(|setting| (*setting).to_owned()));
+        Ssd::new(&config(&all), Seed(1), Keeps::Nothing).unwrap_err().to_string()
+    };
+    let before = refused(&["recovery.mount-by=scan", "gc.invalidate=before-gc"]);
+    assert!(before.contains("gc.invalidate: found \"before-gc\", expected \"after-gc\""), "{before}");
+    let few = refused(&["recovery.mount-by=scan", "geometry.blocks-per-plane=12", "geometry.pages-per-block=8"]);
+    assert!(few.contains("the journal of trims takes 5 blocks, expected at most a quarter"), "{few}");
+    let mut plain = Ssd::new(&config(&one_plane(24, 4, 40)), Seed(1), Keeps::Nothing).unwrap();
+    let error = plain.mount().unwrap_err().to_string();
+    assert!(error.starts_with("recovery.mount-by: found \"nothing\", expected \"scan\""), "{error}");
 }

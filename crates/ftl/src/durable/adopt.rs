@@ -24,20 +24,25 @@ impl Scan {
     /// Takes care that every plane has a free block, or one without a current page: where there is none, a clean was cut short, and
     /// the copies that it made in its last block are given up for their sources, which are still there.
     pub(crate) fn undo_cleans(&mut self, flash: &Flash) {
-        let mut current = vec![0u32; flash.geometry().blocks() as usize];
-        for (_, newest) in self.all() {
-            current[flash.geometry().block_of(newest.ppn).index()] += 1;
-        }
         for plane in 0..flash.geometry().planes() {
             let first = flash.geometry().first_block(PlaneId(plane)).0;
-            let blocks = first..first + flash.geometry().blocks_per_plane();
-            let is_free = |block: u32| {
-                let block = BlockId(block);
-                current[block.index()] == 0 && flash.nand().can_erase(block) && flash.nand().condition(block) == Condition::Good
-            };
-            if !blocks.clone().any(is_free) {
-                self.undo_clean(blocks, flash);
-            }
+            self.undo_clean_in(first..first + flash.geometry().blocks_per_plane(), flash);
+        }
+    }
+
+    /// As [`Scan::undo_cleans`] for a range of blocks.
+    pub(crate) fn undo_clean_in(&mut self, blocks: std::ops::Range<u32>, flash: &Flash) {
+        let mut is_current = vec![false; flash.geometry().blocks() as usize];
+        for (_, newest) in self.all() {
+            is_current[flash.geometry().block_of(newest.ppn).index()] = true;
+        }
+        let is_free = |block: BlockId| {
+            !is_current[block.index()]
+                && flash.nand().can_erase(block)
+                && flash.nand().condition(block) == Condition::Good
+        };
+        if !blocks.clone().map(BlockId).any(is_free) {
+            self.undo_clean(blocks, flash);
         }
     }
 
