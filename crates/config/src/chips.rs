@@ -53,6 +53,10 @@ pub struct ChipsConfig {
     /// are under way: the next page is read once there is room. `"0 B"`: no bound.
     #[schemars(extend("x-maximum" = "1 TiB", "x-multiple-of" = "512 B", "x-expected" = "a multiple of 512 B, at most {max}"))]
     pub copy_ram: Bytes,
+    /// Firmware time for each mapping unit that cleaning moves: one processor looks up the owner and prepares read and program, one page after
+    /// the other. Copies within a plane (`chips.copyback`) take none.
+    #[schemars(extend("x-maximum" = "10 s"))]
+    pub copy_overhead: Nanos,
 }
 
 impl Default for ChipsConfig {
@@ -72,6 +76,7 @@ impl Default for ChipsConfig {
             copyback: false,
             write_ram: Bytes(0),
             copy_ram: Bytes(0),
+            copy_overhead: Nanos(0),
         }
     }
 }
@@ -249,6 +254,7 @@ impl Config {
             || self.chips.copyback
             || self.chips.write_ram != plain.write_ram
             || self.chips.copy_ram != plain.copy_ram
+            || self.chips.copy_overhead != plain.copy_overhead
             || !self.chips.read_times.0.is_empty()
             || !self.chips.program_times.0.is_empty()
             || self.energy.limit_mw > 0.0

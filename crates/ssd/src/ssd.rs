@@ -270,8 +270,10 @@ impl Ssd {
         if config.timing.die_order != DieOrderName::Fifo && config.timing.model != TimingModel::Parallel {
             problems.push(SettingError {
                 key: "timing.die-order".to_owned(),
-                what: "found \"by-class\", expected timing.model = \"parallel\" with it: elsewhere no operation waits for a die"
-                    .to_owned(),
+                what: format!(
+                    "found {:?}, expected timing.model = \"parallel\" with it: elsewhere no operation waits for a die",
+                    if config.timing.die_order == DieOrderName::ByClass { "by-class" } else { "reads-first" }
+                ),
             });
         }
         problems.extend(crate::chip_rules::problems(config, u32::from(context.streams(&flash))));
