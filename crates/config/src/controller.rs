@@ -25,9 +25,6 @@ pub struct ControllerConfig {
     /// Firmware time of a write command.
     #[schemars(extend("x-maximum" = "10 s"))]
     pub write_overhead: Nanos,
-    /// Rate at which the firmware clears the map of what a trim covers, in bytes of addresses: it visits every mapping unit. `"none"`: a
-    /// trim takes no time.
-    pub trim_rate: Rate,
     /// Largest part of a command that the flash works on at a time. Commands are cut at multiples of this size, and
     /// each part starts when the one before it is done. `"0 B"` is no limit.
     #[schemars(extend("x-maximum" = "1 TiB", "x-multiple-of" = "512 B", "x-expected" = "a multiple of 512 B, at most {max}"))]
@@ -54,7 +51,6 @@ impl Default for ControllerConfig {
             queue_depth: 0,
             read_overhead: Nanos(0),
             write_overhead: Nanos(0),
-            trim_rate: Rate(None),
             command_limit: Bytes(0),
             turnaround: Nanos(0),
             noise: 0.0,
@@ -171,7 +167,6 @@ impl ControllerConfig {
     #[must_use]
     pub fn is_off(&self) -> bool {
         self.interface_rate == Rate(None)
-            && self.trim_rate == Rate(None)
             && self.queue_depth == 0
             && self.noise == 0.0
             && [self.read_overhead, self.write_overhead, self.turnaround].iter().all(|time| time.0 == 0)

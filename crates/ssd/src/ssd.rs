@@ -681,7 +681,10 @@ impl Ssd {
         };
         let log = self.flash.log();
         let (awaited, background) = log.split_at(self.flash.background().map_or(log.len(), |(at, _)| at));
-        let least = if reads_unmapped { clock.unmapped_read } else { delay };
+        let mut least = if reads_unmapped { clock.unmapped_read } else { delay };
+        if request.kind == RequestKind::Trim {
+            least = least.max(clock.engine.clear_map(start.0, u64::from(request.sectors) * SECTOR_BYTES));
+        }
         let slot = clock.engine.issue(start.0, least, awaited, Awaits::Request, &self.flash);
         clock.takes_off(slot, flight);
         clock.queue.take(request.kind, 1);

@@ -376,8 +376,7 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
         let overhead = match request.kind {
             RequestKind::Read => self.config.read_overhead.0,
             RequestKind::Write => self.config.write_overhead.0,
-            RequestKind::Trim => self.config.trim_rate.transfer(u64::from(request.sectors) * SECTOR_BYTES).0,
-            RequestKind::Flush => 0,
+            RequestKind::Trim | RequestKind::Flush => 0,
         };
         self.firmware_free_at = self.firmware_free_at.max(self.now) + overhead;
         if self.firmware.is_empty() && self.firmware_free_at == self.now {

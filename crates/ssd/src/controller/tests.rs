@@ -197,14 +197,13 @@ fn pick<'a>(rng: &mut Rng, from: &[&'a str]) -> &'a str {
 
 fn random_config(rng: &mut Rng) -> ControllerConfig {
     let mut text = format!(
-        "interface-rate = {:?}\ninterface = {:?}\nqueue-depth = {}\nread-overhead = {:?}\nwrite-overhead = {:?}\ntrim-rate = {:?}\n\
+        "interface-rate = {:?}\ninterface = {:?}\nqueue-depth = {}\nread-overhead = {:?}\nwrite-overhead = {:?}\n\
          command-limit = {:?}\nturnaround = {:?}\n",
         pick(rng, &["none", "100 MB/s", "3 MB/s"]),
         pick(rng, &["half-duplex", "full-duplex"]),
         pick(rng, &["0", "1", "2", "7", "64"]),
         pick(rng, &["0 ns", "20 us", "1 us"]),
         pick(rng, &["0 ns", "30 us"]),
-        pick(rng, &["none", "100 MB/s"]),
         pick(rng, &["0 B", "512 B", "2 KiB", "1536 B"]),
         pick(rng, &["0 ns", "50 us"]),
     );
@@ -451,15 +450,6 @@ fn a_drive_takes_so_many_commands_at_once() {
     assert_eq!(together(&mut drive(&format!("{text}queue-depth = 2")), &requests), [(0, 115), (1, 125), (2, 230)]);
     assert_eq!(drive(&format!("{text}queue-depth = 2")).info().queue_depth, 2);
     assert_eq!(drive(&text).info().queue_depth, 32, "as the device below");
-}
-
-/// The map of 16 KiB is cleared in 40 us at 409.6 MB/s; the read that comes with the trim waits for the firmware.
-#[test]
-fn a_trim_takes_the_firmware_time() {
-    let trim = request(RequestKind::Trim, 0, 32);
-    let text = "trim-rate = \"409.6 MB/s\"\nread-overhead = \"5 us\"\n";
-    assert_eq!(together(&mut drive(text), &[trim, read(64, 1)]), [(0, 40), (1, 145)]);
-    assert_eq!(together(&mut drive("read-overhead = \"5 us\""), &[trim, read(64, 1)]), [(0, 0), (1, 105)]);
 }
 
 /// At 100 the read has its data and the write arrives: one after the other, or side by side.

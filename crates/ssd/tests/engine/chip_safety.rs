@@ -142,6 +142,36 @@ fn writes_wait_behind_earlier_cleaning_where_reads_alone_go_first() {
     assert_eq!(of("timing.die-order=by-class"), [700.0, 1_850.0, 1_150.0, 850.0]);
 }
 
+/// Page 0 is programmed from 0 to 300. A trim of 32 KiB at 100 takes 80 us at 409.6 MB/s, a second one as long behind it, and the page written
+/// behind them, to the other die, loads from 260.
+#[test]
+fn a_trim_holds_the_dies() {
+    use flashwright_block::{BlockDevice, Nanos, Request, RequestKind};
+    use flashwright_ssd::Ssd;
+    let run = |rate: &str| {
+        let settings = ["timing.die-order=reads-first", "geometry.blocks-per-plane=12", "capacity.utilization=0.4"];
+        let mut ssd = Ssd::new(&chip(&[&settings[..], &[rate]].concat()), Seed(1), true).unwrap();
+        let at = |at: u64, kind, first, count, ssd: &Ssd| Request {
+            arrival: Nanos(at * 1_000),
+            ..pages(ssd, kind, first, count)
+        };
+        let list = [
+            at(0, RequestKind::Write, 0, 1, &ssd),
+            at(100, RequestKind::Trim, 8, 8, &ssd),
+            at(100, RequestKind::Trim, 16, 8, &ssd),
+            at(101, RequestKind::Write, 1, 1, &ssd),
+        ];
+        let mut ends: Vec<(u64, u64)> =
+            list.iter().map(|request| ssd.submit(*request).unwrap().0).map(|tag| (tag, 0)).collect();
+        for done in drain(&mut ssd).unwrap() {
+            ends[usize::try_from(done.tag.0).unwrap()].1 = done.end.0 / 1_000;
+        }
+        ends.into_iter().map(|(_, end)| end).collect::<Vec<u64>>()
+    };
+    assert_eq!(run("chips.trim-rate=409.6 MB/s"), [300, 180, 260, 560]);
+    assert_eq!(run("chips.trim-rate=none"), [300, 100, 100, 401]);
+}
+
 /// RAM for one page: the second write goes to the other die, but is not programmed before the first is on flash, at 300. So it loads
 /// from then on and is on flash at 600, when the third is done.
 #[test]

@@ -141,6 +141,8 @@ pub struct Chips<W = ()> {
     ram: Room,
     copies: Room,
     copy_firmware: CopyFirmware,
+    /// Until when dies start nothing.
+    held_until: u64,
     /// What must be on flash before a block may be erased.
     replacing: Replacing,
     power: Power,
@@ -185,6 +187,7 @@ impl<W: Observer> Chips<W> {
             in_ram: vec![0; (layout.pages() as usize).div_ceil(64)],
             ram: room(config.chips.write_ram),
             copies: room(config.chips.copy_ram),
+            held_until: 0,
             copy_firmware: CopyFirmware::new(config.chips.copy_overhead.0),
             replacing: Replacing::new(blocks),
             power: Power::new(config),
@@ -238,6 +241,13 @@ impl<W: Observer> Chips<W> {
                 What::BusFree => self.bus_freed(event.id() as usize, at),
             }
         }
+    }
+
+    /// The firmware clears the map of `bytes` of addresses from `now` on: answers how long that takes, in nanoseconds. Until then dies start
+    /// no command.
+    pub fn clear_map(&mut self, now: u64, bytes: u64) -> u64 {
+        self.held_until = self.held_until.max(now) + self.times.trim_rate.transfer(bytes).0;
+        self.held_until - now
     }
 
     fn new_slot(&mut self, least: u64) -> u32 {

@@ -113,8 +113,8 @@ impl<W: Observer> Chips<W> {
 
     pub(super) fn decide(&mut self, die: usize, now: u64) {
         let state = &mut self.dies[die];
-        if now < state.suspends_until {
-            let until = state.suspends_until;
+        let until = state.suspends_until.max(self.held_until);
+        if now < until {
             self.decide_later(die, until);
             return;
         }
