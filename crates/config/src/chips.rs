@@ -2,6 +2,7 @@
 
 use crate::problems::Problems;
 use crate::schema::{Config, GeometryConfig};
+use crate::values::Rate;
 use flashwright_block::registry::text_schema;
 use flashwright_block::{Bytes, Nanos};
 use schemars::JsonSchema;
@@ -53,6 +54,14 @@ pub struct ChipsConfig {
     /// are under way: the next page is read once there is room. `"0 B"`: no bound.
     #[schemars(extend("x-maximum" = "1 TiB", "x-multiple-of" = "512 B", "x-expected" = "a multiple of 512 B, at most {max}"))]
     pub copy_ram: Bytes,
+    /// Firmware time for each mapping unit that cleaning moves: one processor looks up the owner and prepares read and program, one page after
+    /// the other. Copies within a plane (`chips.copyback`) take none.
+    #[schemars(extend("x-maximum" = "10 s"))]
+    pub copy_overhead: Nanos,
+    /// Rate at which the firmware clears the map of what a trim covers, in bytes of addresses, since it visits every mapping unit. The
+    /// processor that does so is the one that gives dies their commands: until it is done, they start no new ones. `"none"`: a trim takes
+    /// no time.
+    pub trim_rate: Rate,
 }
 
 impl Default for ChipsConfig {
@@ -72,6 +81,8 @@ impl Default for ChipsConfig {
             copyback: false,
             write_ram: Bytes(0),
             copy_ram: Bytes(0),
+            copy_overhead: Nanos(0),
+            trim_rate: Rate(None),
         }
     }
 }
@@ -249,6 +260,8 @@ impl Config {
             || self.chips.copyback
             || self.chips.write_ram != plain.write_ram
             || self.chips.copy_ram != plain.copy_ram
+            || self.chips.copy_overhead != plain.copy_overhead
+            || self.chips.trim_rate != plain.trim_rate
             || !self.chips.read_times.0.is_empty()
             || !self.chips.program_times.0.is_empty()
             || self.energy.limit_mw > 0.0

@@ -220,6 +220,9 @@ pub enum DieOrderName {
     Fifo,
     /// Reads of the host and of its mapping, then its writes, then cleaning and wear levelling.
     ByClass,
+    /// Reads of the host and of its mapping; then everything else in order of issue, so that writes wait behind the cleaning that was issued
+    /// before them.
+    ReadsFirst,
 }
 
 /// Which waiting die gets a free bus.
@@ -258,7 +261,7 @@ pub struct TimingConfig {
     pub command: Nanos,
     /// Which of its waiting operations a die takes next; needs `timing.model = "parallel"`.
     pub die_order: DieOrderName,
-    /// With `timing.die-order = "by-class"`: how many operations may pass the oldest one of a die before it goes.
+    /// With a `timing.die-order` other than `"fifo"`: how many operations may pass the oldest one of a die before it goes.
     #[schemars(range(min = 1))]
     pub passed_max: u32,
     /// Which waiting die gets a free bus. Makes a difference only if commands take time.

@@ -270,8 +270,10 @@ impl Ssd {
         if config.timing.die_order != DieOrderName::Fifo && config.timing.model != TimingModel::Parallel {
             problems.push(SettingError {
                 key: "timing.die-order".to_owned(),
-                what: "found \"by-class\", expected timing.model = \"parallel\" with it: elsewhere no operation waits for a die"
-                    .to_owned(),
+                what: format!(
+                    "found {:?}, expected timing.model = \"parallel\" with it: elsewhere no operation waits for a die",
+                    if config.timing.die_order == DieOrderName::ByClass { "by-class" } else { "reads-first" }
+                ),
             });
         }
         problems.extend(crate::chip_rules::problems(config, u32::from(context.streams(&flash))));
@@ -794,7 +796,10 @@ impl Ssd {
             self.ready.push_back(flight);
             return;
         };
-        let least = if reads_unmapped { clock.unmapped_read } else { delay };
+        let mut least = if reads_unmapped { clock.unmapped_read } else { delay };
+        if request.kind == RequestKind::Trim {
+            least = least.max(clock.engine.clear_map(start.0, u64::from(request.sectors) * SECTOR_BYTES));
+        }
         if self.power.is_some() {
             self.dispatch_kept(start.0, least, flight);
         } else {

@@ -124,6 +124,13 @@ impl ParallelOfDrive {
             Self::Chips(engine) => engine.dies_of_block(),
         }
     }
+    /// A trim of so many bytes comes: answers how long it takes at least, in nanoseconds.
+    pub fn clear_map(&mut self, now: u64, bytes: u64) -> u64 {
+        match self {
+            Self::Plain(_) => 0,
+            Self::Chips(engine) => engine.clear_map(now, bytes),
+        }
+    }
     /// See [`Parallel::next_completion`].
     #[inline(always)]
     pub fn next_completion(&mut self, until: u64) -> Option<(u32, u64)> {

@@ -99,6 +99,79 @@ fn pages_that_are_read_together_take_room_together() {
     assert_eq!(with("chips.copy-ram=20 KiB").1, 7);
 }
 
+/// The firmware prepares pages that cleaning moves one after the other. At 30 us a page the first copy is read from 30, and the second, ready
+/// at 60, when its die is free at 180: 30 us later than without. At 300 us the second is read from 600: 50 + 100 + 100 + 200.
+#[test]
+fn the_firmware_takes_its_time_for_each_copied_page() {
+    let copies: Vec<FlashOp> = [(0, 48), (6, 54)]
+        .into_iter()
+        .flat_map(|(from, to)| [cleaning(Read, from), FlashOp { after: 1, ..cleaning(Program, to) }])
+        .collect();
+    let with = |time: &str| ends(&chip(&[time]), &[(0, &copies)]);
+    assert_eq!(with("chips.copy-overhead=30 us"), [780.0]);
+    assert_eq!(with("chips.copy-overhead=300 us"), [1_050.0]);
+    // With RAM for one page the second is prepared once that has room, at 480.
+    let both = chip(&["chips.copy-overhead=30 us", "chips.copy-ram=4 KiB"]);
+    assert_eq!(ends(&both, &[(0, &copies)]), [480.0 + 30.0 + 450.0]);
+    // Reads and writes of the host take none.
+    let config = chip(&["chips.copy-overhead=300 us"]);
+    assert_eq!(ends(&config, &[(0, &[op(Program, 0)]), (0, &[op(Read, 48)])]), [300.0, 200.0]);
+    // Two pages that are read together are read once both are prepared, at 60: 50, four transfers and 200 more.
+    let planes = chip(&[
+        "geometry.planes-per-die=2",
+        "geometry.superblock=die",
+        "chips.write-ram=64 KiB",
+        "chips.copy-overhead=30 us",
+    ]);
+    let row: Vec<FlashOp> =
+        (0..2).flat_map(|at| [cleaning(Read, at), FlashOp { after: 1, ..cleaning(Program, 96 + at) }]).collect();
+    let mut engine = Chips::new(&planes, 0, Seed(1), ());
+    engine.issue(0, 0, &row, Awaits::Work, &flash_of(&planes));
+    assert_eq!(engine.next_completion(u64::MAX).unwrap().1, 710_000);
+    assert_eq!(engine.figures().array_reads, 1);
+}
+
+/// Reads first, and the others as they came: a write waits behind the cleaning that was issued before it, where by class it would pass.
+#[test]
+fn writes_wait_behind_earlier_cleaning_where_reads_alone_go_first() {
+    // Die 0 erases block 0 until 700; then block 1 is to be erased, block 2 written, and block 3 read.
+    let list: [(u64, &[FlashOp]); 4] =
+        [(0, &[cleaning(Erase, 0)]), (10, &[cleaning(Erase, 6)]), (20, &[op(Program, 12)]), (30, &[op(Read, 18)])];
+    let of = |order: &str| ends(&chip(&[order]), &list);
+    assert_eq!(of("timing.die-order=reads-first"), [700.0, 1_550.0, 1_850.0, 850.0]);
+    assert_eq!(of("timing.die-order=by-class"), [700.0, 1_850.0, 1_150.0, 850.0]);
+}
+
+/// Page 0 is programmed from 0 to 300. A trim of 32 KiB at 100 takes 80 us at 409.6 MB/s, a second one as long behind it, and the page written
+/// behind them, to the other die, loads from 260.
+#[test]
+fn a_trim_holds_the_dies() {
+    use flashwright_block::{BlockDevice, Nanos, Request, RequestKind};
+    use flashwright_ssd::Ssd;
+    let run = |rate: &str| {
+        let settings = ["timing.die-order=reads-first", "geometry.blocks-per-plane=12", "capacity.utilization=0.4"];
+        let mut ssd = Ssd::new(&chip(&[&settings[..], &[rate]].concat()), Seed(1), true).unwrap();
+        let at = |at: u64, kind, first, count, ssd: &Ssd| Request {
+            arrival: Nanos(at * 1_000),
+            ..pages(ssd, kind, first, count)
+        };
+        let list = [
+            at(0, RequestKind::Write, 0, 1, &ssd),
+            at(100, RequestKind::Trim, 8, 8, &ssd),
+            at(100, RequestKind::Trim, 16, 8, &ssd),
+            at(101, RequestKind::Write, 1, 1, &ssd),
+        ];
+        let mut ends: Vec<(u64, u64)> =
+            list.iter().map(|request| ssd.submit(*request).unwrap().0).map(|tag| (tag, 0)).collect();
+        for done in drain(&mut ssd).unwrap() {
+            ends[usize::try_from(done.tag.0).unwrap()].1 = done.end.0 / 1_000;
+        }
+        ends.into_iter().map(|(_, end)| end).collect::<Vec<u64>>()
+    };
+    assert_eq!(run("chips.trim-rate=409.6 MB/s"), [300, 180, 260, 560]);
+    assert_eq!(run("chips.trim-rate=none"), [300, 100, 100, 401]);
+}
+
 /// RAM for one page: the second write goes to the other die, but is not programmed before the first is on flash, at 300. So it loads
 /// from then on and is on flash at 600, when the third is done.
 #[test]
@@ -121,7 +194,7 @@ fn little_ram_never_stops_a_drive() {
         let mut rng = rng(seed);
         let superblock = *pick(&mut rng, &["block", "die", "drive"]);
         let programming = *pick(&mut rng, &["page", "one-shot", "two-pass"]);
-        let order = *pick(&mut rng, &["fifo", "by-class"]);
+        let order = *pick(&mut rng, &["fifo", "by-class", "reads-first"]);
         let schedule = *pick(&mut rng, &["foreground", "rate-limited", "background"]);
         let placement = *pick(&mut rng, &["single", "gc-separate"]);
         let settings = [
@@ -137,6 +210,7 @@ fn little_ram_never_stops_a_drive() {
             format!("gc.schedule={schedule}"),
             format!("placement.policy={placement}"),
             "chips.first-pass=60 us".to_owned(),
+            format!("chips.copy-overhead={} us", pick(&mut rng, &[0, 7])),
             "chips.write-ram=1 MiB".to_owned(),
         ];
         let config = config(&settings);

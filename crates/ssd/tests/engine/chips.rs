@@ -104,12 +104,12 @@ pub fn play(config: &DriveConfig, requests: &Requests) -> (Vec<u64>, Chips) {
 }
 
 /// Written a second time.
-fn naive_by_class(passed_max: u32, dies: usize) -> Order {
+fn naive_in_classes(passed_max: u32, dies: usize, others_alike: bool) -> Order {
     let mut passed = vec![0; dies];
-    let rank = |op: &Operation| match op.class {
+    let rank = move |op: &Operation| match op.class {
         OpClass::HostRead | OpClass::Mapping => 0,
-        OpClass::HostWrite => 1,
-        OpClass::Cleaning | OpClass::WearLevelling => 2,
+        OpClass::Cleaning | OpClass::WearLevelling if !others_alike => 2,
+        _ => 1,
     };
     Order::By(Box::new(move |die, all: &[&Operation]| {
         let best = (0..all.len()).min_by_key(|at| (rank(all[*at]), *at)).unwrap();
@@ -125,7 +125,7 @@ fn orders_and_suspensions_agree_with_the_reference_model() {
     for seed in 0..1_000 {
         let mut rng = rng(seed);
         let suspends = *pick(&mut rng, &["nothing", "erases", "programs-and-erases"]);
-        let order = *pick(&mut rng, &["fifo", "by-class"]);
+        let order = *pick(&mut rng, &["fifo", "by-class", "reads-first"]);
         let config = random_config(&mut rng)
             .with_settings(&[
                 "host.queue-depth=65536".to_owned(),
@@ -141,7 +141,7 @@ fn orders_and_suspensions_agree_with_the_reference_model() {
         let geometry = config.layout();
         let mut writer = Writer { next: BTreeMap::new() };
         let (mut arrival, burst) = (0, *pick(&mut rng, &[0.3, 0.7, 0.95]));
-        let requests: Requests = (0..44)
+        let requests: Requests = (0..60)
             .map(|_| {
                 if !chance(&mut rng, burst) {
                     let odd = u64::from(draw(&mut rng, 2_000_000));
@@ -152,7 +152,10 @@ fn orders_and_suspensions_agree_with_the_reference_model() {
             .collect();
         let naive = match config.timing.die_order {
             DieOrderName::Fifo => Order::By(Box::new(|_, _| 0)),
-            DieOrderName::ByClass => naive_by_class(config.timing.passed_max, geometry.dies() as usize),
+            order => {
+                let alike = order == DieOrderName::ReadsFirst;
+                naive_in_classes(config.timing.passed_max, geometry.dies() as usize, alike)
+            }
         };
         let reference = Reference::new(&config, &requests, naive).run();
         let (ends, engine) = play(&config, &requests);

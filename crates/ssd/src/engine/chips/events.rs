@@ -15,28 +15,30 @@ pub(super) enum What {
     LooksAgain = 2,
     /// A bus is free that others wait for.
     BusFree = 3,
+    /// Pages that cleaning moves are prepared.
+    Prepared = 4,
 }
 
 /// An event, packed so that the first is the smallest.
 ///
 /// ```text
 ///   bits  64..128  time
-///         62..64   what
-///         24..62   epoch of a command, or sequence number of a request
+///         61..64   what
+///         24..61   epoch of a command, or sequence number of a request
 ///          0..24   command, request, die or bus
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct Event(u128);
 
 const ID_BITS: u32 = 24;
-const ORDER_BITS: u32 = 38;
+const ORDER_BITS: u32 = 37;
 
 impl Event {
     #[inline(always)]
     fn new(at: u64, what: What, order: u64, id: u32) -> Self {
         assert!(id < 1 << ID_BITS, "fewer than 16 million are in flight");
         let order = order & ((1 << ORDER_BITS) - 1);
-        Self(u128::from(at) << 64 | (what as u128) << 62 | u128::from(order) << ID_BITS | u128::from(id))
+        Self(u128::from(at) << 64 | (what as u128) << 61 | u128::from(order) << ID_BITS | u128::from(id))
     }
     #[inline(always)]
     pub fn ended(at: u64, epoch: u16, id: u32) -> Self {
@@ -49,6 +51,9 @@ impl Event {
     pub fn looks_again(at: u64, die: usize) -> Self {
         Self::new(at, What::LooksAgain, 0, u32::try_from(die).expect("dies are counted in 32 bits"))
     }
+    pub fn prepared(at: u64) -> Self {
+        Self::new(at, What::Prepared, 0, 0)
+    }
     #[inline(always)]
     pub fn bus_free(at: u64, channel: usize) -> Self {
         Self::new(at, What::BusFree, 0, u32::try_from(channel).expect("channels are counted in 32 bits"))
@@ -59,11 +64,12 @@ impl Event {
     }
     #[inline(always)]
     pub fn what(self) -> What {
-        match (self.0 >> 62) as u8 & 3 {
+        match (self.0 >> 61) as u8 & 7 {
             0 => What::Ended,
             1 => What::Completed,
             2 => What::LooksAgain,
-            _ => What::BusFree,
+            3 => What::BusFree,
+            _ => What::Prepared,
         }
     }
     #[inline(always)]

@@ -68,7 +68,8 @@ impl<W: Observer> Chips<W> {
                     if copied {
                         NONE // its program does both
                     } else {
-                        let copies = self.copies.is_there() && is_copy_of_cleaning(op, ops.get(at + 1));
+                        let takes_part = self.copies.is_there() || self.copy_firmware.is_there();
+                        let copies = takes_part && is_copy_of_cleaning(op, ops.get(at + 1));
                         self.read(op, group, place, is_slc, waits_for, awaited_by, copies, &mut joined, now)
                     }
                 }
@@ -85,7 +86,7 @@ impl<W: Observer> Chips<W> {
                     if let Some(read) = read.filter(|read| is_copy_of_cleaning(read, Some(op))) {
                         self.replaces(geometry.block_of(read.ppn), id, place.unit_first);
                         if source.is_none() {
-                            self.holds_copy(id, of_ops[at - 1]);
+                            self.holds_copy(id, of_ops[at - 1], now);
                         }
                     }
                     while let [Superseded { at: of, block }, rest @ ..] = superseded
@@ -195,6 +196,9 @@ impl<W: Observer> Chips<W> {
             && waits_for == NONE
             && (!copies || self.copies.takes_with(Waiter::Command(id)))
         {
+            if copies && !self.copies.keeps_waiting(Waiter::Command(id)) && self.copy_firmware.is_there() {
+                self.commands[id].unmet += u32::from(self.prepare(id, 1, now));
+            }
             self.commands[id].data += data;
             self.commands[id].array = self.commands[id].array.max(array);
             if is_lost {
@@ -221,8 +225,8 @@ impl<W: Observer> Chips<W> {
         self.figures.array_reads += 1;
         self.waits_to_read(id, reads_in, place.unit_first);
         self.commands.after_end(waits_for, id);
-        if copies && self.copies.takes(Waiter::Command(id)) {
-            self.commands[id].unmet += 1;
+        if copies {
+            self.commands[id].unmet += u32::from(self.copy_comes(id, now));
         }
         self.issued(id, now);
         if is_lost {

@@ -26,6 +26,7 @@ mod command;
 mod die;
 mod erases;
 mod events;
+mod firmware;
 mod issue;
 mod order;
 mod places;
@@ -42,6 +43,7 @@ use bus::Bus;
 use command::{Commands, NONE};
 use die::{Die, InBlock};
 use events::{Due, Event, Events, What};
+use firmware::CopyFirmware;
 use flashwright_block::{Bytes, Nanos, Seed};
 use flashwright_config::DriveConfig;
 use flashwright_ftl::Flash;
@@ -138,6 +140,9 @@ pub struct Chips<W = ()> {
     /// Room for pages that the host writes, and for those that cleaning copies.
     ram: Room,
     copies: Room,
+    copy_firmware: CopyFirmware,
+    /// Until when dies start nothing.
+    held_until: u64,
     /// What must be on flash before a block may be erased.
     replacing: Replacing,
     power: Power,
@@ -182,6 +187,8 @@ impl<W: Observer> Chips<W> {
             in_ram: vec![0; (layout.pages() as usize).div_ceil(64)],
             ram: room(config.chips.write_ram),
             copies: room(config.chips.copy_ram),
+            held_until: 0,
+            copy_firmware: CopyFirmware::new(config.chips.copy_overhead.0),
             replacing: Replacing::new(blocks),
             power: Power::new(config),
             errors: errors_of(config, seed).map(Box::new),
@@ -230,9 +237,17 @@ impl<W: Observer> Chips<W> {
                     return Some((slot, at));
                 }
                 What::LooksAgain => self.look_again(event.id() as usize, at),
+                What::Prepared => self.go_on_prepared(at),
                 What::BusFree => self.bus_freed(event.id() as usize, at),
             }
         }
+    }
+
+    /// The firmware clears the map of `bytes` of addresses from `now` on: answers how long that takes, in nanoseconds. Until then dies start
+    /// no command.
+    pub fn clear_map(&mut self, now: u64, bytes: u64) -> u64 {
+        self.held_until = self.held_until.max(now) + self.times.trim_rate.transfer(bytes).0;
+        self.held_until - now
     }
 
     fn new_slot(&mut self, least: u64) -> u32 {

@@ -108,14 +108,21 @@ impl<W: Observer> Chips<W> {
     /// A page that cleaning copies has room in RAM from the time of its read, or, if `read` names none because RAM has it, from
     /// now on.
     #[inline(always)]
-    pub(super) fn holds_copy(&mut self, id: u32, read: u32) {
-        if !self.copies.is_there() {
-            return;
-        }
-        self.commands[id].held.copies += 1;
+    pub(super) fn holds_copy(&mut self, id: u32, read: u32, now: u64) {
+        self.commands[id].held.copies += u32::from(self.copies.is_there());
         if read == NONE {
-            self.commands[id].unmet += u32::from(self.copies.takes(Waiter::Command(id)));
+            self.commands[id].unmet += u32::from(self.copy_comes(id, now));
         }
+    }
+
+    /// A page that cleaning moves takes room, and is prepared once it has it; answers whether `id` waits for one thing more.
+    #[inline(always)]
+    pub(super) fn copy_comes(&mut self, id: u32, now: u64) -> bool {
+        if self.copies.takes(Waiter::Command(id)) {
+            return true;
+        }
+        let waits_for_room = self.copies.keeps_waiting(Waiter::Command(id));
+        !waits_for_room && self.copy_firmware.is_there() && self.prepare(id, 1, now)
     }
 
     /// A command programs a page that replaces one of `block`.

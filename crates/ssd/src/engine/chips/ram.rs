@@ -33,8 +33,8 @@ pub(super) struct Room {
     size: u64,
     taken: u64,
     freed: u64,
-    /// Up to which page each needs room.
-    waiting: VecDeque<(Waiter, u64)>,
+    /// Up to which page each needs room, and how many of its own wait for it.
+    waiting: VecDeque<(Waiter, u64, u32)>,
 }
 
 impl Room {
@@ -51,21 +51,22 @@ impl Room {
     #[inline(always)]
     pub fn takes(&mut self, waiter: Waiter) -> bool {
         self.taken += 1;
-        if self.waiting.is_empty() && self.taken - self.freed <= self.size {
+        if self.waiting.is_empty() && self.taken - self.freed <= self.size || self.size == 0 {
             return false;
         }
-        self.queues(waiter)
+        self.queues(waiter, 1)
     }
 
     #[cold]
-    fn queues(&mut self, waiter: Waiter) -> bool {
+    fn queues(&mut self, waiter: Waiter, pages: u32) -> bool {
         match self.waiting.back_mut() {
-            Some((last, up_to)) if *last == waiter => {
+            Some((last, up_to, own)) if *last == waiter => {
                 *up_to = self.taken;
+                *own += pages;
                 false
             }
             _ => {
-                self.waiting.push_back((waiter, self.taken));
+                self.waiting.push_back((waiter, self.taken, pages));
                 true
             }
         }
@@ -76,8 +77,8 @@ impl Room {
     #[inline(always)]
     pub fn takes_with(&mut self, waiter: Waiter) -> bool {
         let does = match self.waiting.back() {
-            None => self.taken - self.freed < self.size,
-            Some((last, _)) => *last == waiter,
+            None => self.size == 0 || self.taken - self.freed < self.size,
+            Some((last, ..)) => *last == waiter,
         };
         if does {
             self.takes(waiter);
@@ -88,7 +89,7 @@ impl Room {
     /// Whether `waiter` must wait until the page that came in last has room.
     #[inline(always)]
     pub fn waits(&mut self, waiter: Waiter) -> bool {
-        !self.waiting.is_empty() && self.queues(waiter)
+        !self.waiting.is_empty() && self.queues(waiter, 0)
     }
 
     /// Pages leave.
@@ -97,15 +98,20 @@ impl Room {
         self.freed += u64::from(pages);
     }
 
-    /// The next that has room now.
+    /// Whether `waiter` is the last that waits.
+    pub fn keeps_waiting(&self, waiter: Waiter) -> bool {
+        self.waiting.back().is_some_and(|(last, ..)| *last == waiter)
+    }
+
+    /// The next that has room now, and how many of its pages waited for it.
     #[inline(always)]
-    pub fn admits(&mut self) -> Option<Waiter> {
-        let (waiter, up_to) = *self.waiting.front()?;
+    pub fn admits(&mut self) -> Option<(Waiter, u32)> {
+        let (waiter, up_to, own) = *self.waiting.front()?;
         if up_to.saturating_sub(self.freed) > self.size {
             return None;
         }
         self.waiting.pop_front();
-        Some(waiter)
+        Some((waiter, own))
     }
 }
 
@@ -127,8 +133,8 @@ mod tests {
         room.frees(1);
         assert_eq!(room.admits(), None, "6 of 4 + 1");
         room.frees(1);
-        assert_eq!([room.admits(), room.admits(), room.admits()], [Some(Command(3)), Some(Request(1)), None]);
+        assert_eq!([room.admits(), room.admits(), room.admits()], [Some((Command(3), 2)), Some((Request(1), 0)), None]);
         room.frees(2);
-        assert_eq!([room.admits(), room.admits()], [Some(Command(4)), None]);
+        assert_eq!([room.admits(), room.admits()], [Some((Command(4), 2)), None]);
     }
 }

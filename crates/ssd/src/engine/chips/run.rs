@@ -39,11 +39,47 @@ impl<W: Observer> Chips<W> {
     fn free_pages(&mut self, held: InRam, now: u64) {
         self.ram.frees(held.host);
         self.copies.frees(held.copies);
-        while let Some(waiter) = self.ram.admits().or_else(|| self.copies.admits()) {
+        while let Some((waiter, _)) = self.ram.admits() {
             match waiter {
                 Waiter::Request(slot) => self.request_got(slot, now),
-                Waiter::Command(id) if self.commands.met(id) => self.ready(id, now),
-                Waiter::Command(_) => {}
+                Waiter::Command(id) => self.got(id, now),
+            }
+        }
+        while let Some((Waiter::Command(id), pages)) = self.copies.admits() {
+            if pages == 0 || !self.copy_firmware.is_there() {
+                self.got(id, now);
+            } else if !self.prepare(id, pages, now) {
+                self.commands[id].unmet -= 1; // it waits for other pages there
+            }
+        }
+    }
+
+    /// One thing that a command waited for has come.
+    #[inline(always)]
+    fn got(&mut self, id: u32, now: u64) {
+        if self.commands.met(id) {
+            self.ready(id, now);
+        }
+    }
+
+    /// Has the firmware prepare pages that cleaning moves; answers whether their command waits for one thing more.
+    #[cold]
+    pub(super) fn prepare(&mut self, id: u32, pages: u32, now: u64) -> bool {
+        let (waits, look_at) = self.copy_firmware.prepares(id, pages, now);
+        if let Some(at) = look_at {
+            self.events.push(Event::prepared(at));
+        }
+        waits
+    }
+
+    /// Commands whose pages are prepared go on.
+    #[cold]
+    pub(super) fn go_on_prepared(&mut self, now: u64) {
+        loop {
+            match self.copy_firmware.prepared(now) {
+                Ok(id) => self.got(id, now),
+                Err(None) => return,
+                Err(Some(at)) => return self.events.push(Event::prepared(at)),
             }
         }
     }
@@ -77,8 +113,8 @@ impl<W: Observer> Chips<W> {
 
     pub(super) fn decide(&mut self, die: usize, now: u64) {
         let state = &mut self.dies[die];
-        if now < state.suspends_until {
-            let until = state.suspends_until;
+        let until = state.suspends_until.max(self.held_until);
+        if now < until {
             self.decide_later(die, until);
             return;
         }
@@ -466,9 +502,7 @@ impl<W: Observer> Chips<W> {
         }
         if first_on_end != NONE {
             (self.commands[id].on_end, self.commands[id].first_on_end) = (NONE, NONE);
-            if self.commands.met(first_on_end) {
-                self.ready(first_on_end, now);
-            }
+            self.got(first_on_end, now);
             self.let_go(on_end, now);
         }
         self.free_ram(held, now);

@@ -1,6 +1,6 @@
 //! How long commands take, and which of them may overlap.
 
-use flashwright_config::{BusOrder, DriveConfig, Programming, Suspends};
+use flashwright_config::{BusOrder, DriveConfig, Programming, Rate, Suspends};
 use serde::{Deserialize, Serialize};
 
 const BITS_MAX: usize = 4;
@@ -34,6 +34,7 @@ pub(super) struct ChipTimes {
     pub cache_read: bool,
     pub copyback: bool,
     pub bus_order: BusOrder,
+    pub trim_rate: Rate,
 }
 
 impl ChipTimes {
@@ -67,6 +68,7 @@ impl ChipTimes {
             cache_read: chips.cache_read,
             copyback: chips.copyback,
             bus_order: timing.bus_order,
+            trim_rate: chips.trim_rate,
         }
     }
 

@@ -295,7 +295,8 @@ def order(model: Model, protocol: str, rows: Sequence[Row], figure: str = "stead
     """
     ours = {load: row["write_amplification"] for load, row in by_load(rows).items()}
     speeds = {load: measured(model.name, protocol, load, figure) for load in ours}
-    judged = [load for load, figure in speeds.items() if figure.use == "judged"]
+    # What is fitted to the speed of a zone is the time of trims, of which write amplification knows nothing.
+    judged = [load for load, each in speeds.items() if each.use == "judged" or protocol == "P3"]
     held, wrong = 0, []
     for one, other in itertools.combinations(judged, 2):
         slow, fast = sorted((one, other), key=lambda load: speeds[load].value)

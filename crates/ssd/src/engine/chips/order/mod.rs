@@ -5,12 +5,14 @@
 
 mod by_class;
 mod fifo;
+mod reads_first;
 
 use super::command::Group;
 use super::die::Waiting;
 use by_class::ByClass;
 use fifo::Fifo;
 use flashwright_config::{DieOrderName, DriveConfig};
+use reads_first::ReadsFirst;
 use serde::{Deserialize, Serialize};
 
 /// Chooses what a die takes next.
@@ -27,6 +29,7 @@ pub(super) trait DieOrder {
 pub(super) enum Order {
     Fifo(Fifo),
     ByClass(ByClass),
+    ReadsFirst(ReadsFirst),
 }
 
 impl Order {
@@ -34,6 +37,7 @@ impl Order {
         match config.timing.die_order {
             DieOrderName::Fifo => Self::Fifo(Fifo),
             DieOrderName::ByClass => Self::ByClass(ByClass::new(config.timing.passed_max, dies)),
+            DieOrderName::ReadsFirst => Self::ReadsFirst(ReadsFirst::new(config.timing.passed_max, dies)),
         }
     }
 
@@ -42,6 +46,7 @@ impl Order {
         match self {
             Self::Fifo(order) => order.next(die, waiting),
             Self::ByClass(order) => order.next(die, waiting),
+            Self::ReadsFirst(order) => order.next(die, waiting),
         }
     }
 
@@ -50,6 +55,7 @@ impl Order {
         match self {
             Self::Fifo(order) => order.taken(die, group, waiting),
             Self::ByClass(order) => order.taken(die, group, waiting),
+            Self::ReadsFirst(order) => order.taken(die, group, waiting),
         }
     }
 }
