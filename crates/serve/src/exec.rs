@@ -11,6 +11,7 @@ use crate::record::Recorder;
 use crate::served::Served;
 use crate::wire::{self, Errno, Kind, PAYLOAD_MAX, Style, flag};
 use flashwright_block::{Completion, IoError, Nanos, Request, RequestKind, SECTOR_BYTES, Tag};
+use flashwright_sim::Latency;
 use std::collections::HashMap;
 
 /// What is served, with what goes on beside it: all that is under one lock.
@@ -21,6 +22,8 @@ pub struct Drive<S> {
     pub recorder: Option<Recorder>,
     /// Commands that failed in the drive.
     pub failed: u64,
+    /// Response times of reads and writes since somebody last took them away; none if nobody does.
+    pub recent: Option<Latency>,
 }
 
 impl<S: Served> Drive<S> {
@@ -171,6 +174,11 @@ impl Executor {
             let ended = drive.served.wait(until, &mut completion);
             match ended {
                 Ok(true) => {
+                    if let Some(recent) = &mut drive.recent
+                        && completion.request.kind.moves_data()
+                    {
+                        recent.record(completion.response_time().0);
+                    }
                     if let Some(id) = self.flights.remove(&completion.tag) {
                         if let Err(error) = &completion.result {
                             self.pending[id as usize].failure = Some(reason(error));

@@ -10,18 +10,22 @@
 //! [`Served`]; the protocol knows nothing of flash.
 
 pub mod command;
+pub mod control;
 pub mod exec;
 pub mod negotiate;
 pub mod served;
 pub mod wire;
 
 mod connection;
+mod http;
 mod input;
 mod listen;
+mod metrics;
 mod pace;
 mod record;
 mod server;
 mod shared;
+mod watch;
 
 pub use listen::{Address, ListenError};
 pub use pace::Pace;

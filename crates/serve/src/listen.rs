@@ -138,6 +138,15 @@ impl Listener {
         }
     }
 
+    /// Address and port, or the path.
+    #[must_use]
+    pub fn host(&self) -> String {
+        match self {
+            Self::Unix(_, path) => path.display().to_string(),
+            Self::Tcp(_, address) => address.to_string(),
+        }
+    }
+
     /// The address as it is written; for port 0 with the port that was found.
     #[must_use]
     pub fn address(&self) -> String {

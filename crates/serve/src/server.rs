@@ -15,6 +15,8 @@ use crate::pace::{Pace, Pacer, Pacing};
 use crate::record::Recorder;
 use crate::served::Served;
 use crate::shared::{Shared, locked, wait_for};
+use crate::{control, http, metrics, watch};
+use flashwright_sim::Latency;
 use flashwright_workload::trace::TraceError;
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
@@ -36,6 +38,12 @@ pub struct Settings {
     pub pace: Pace,
     /// A trace of what is served.
     pub record: Option<PathBuf>,
+    /// A control socket.
+    pub ctl: Option<Address>,
+    /// Where Prometheus finds the figures.
+    pub metrics: Option<Address>,
+    /// Where a browser finds a page that shows the drive at work.
+    pub watch: Option<Address>,
 }
 
 /// Why a drive can't be served.
@@ -77,6 +85,7 @@ pub enum ServeError {
 pub struct Server<S> {
     shared: Arc<Shared<S>>,
     uris: Vec<String>,
+    addresses: Vec<(&'static str, String)>,
     threads: Vec<JoinHandle<()>>,
     connections: Arc<Mutex<Vec<JoinHandle<()>>>>,
 }
@@ -100,10 +109,15 @@ impl<S: Served> Server<S> {
     /// # Errors
     /// [`ServeError`]; nothing listens then.
     pub fn start(served: S, settings: &Settings) -> Result<Self, ServeError> {
-        let failed = |error| ServeError::Listen { option: "nbd", error };
-        let listeners: Result<Vec<Listener>, _> =
-            settings.nbd.iter().map(|address| Listener::open(address, settings.anywhere)).collect();
-        let listeners = listeners.map_err(failed)?;
+        let open = |option, address: &Address| {
+            Listener::open(address, settings.anywhere).map_err(|error| ServeError::Listen { option, error })
+        };
+        let listeners: Vec<Listener> =
+            settings.nbd.iter().map(|address| open("nbd", address)).collect::<Result<_, _>>()?;
+        let beside =
+            |option, address: &Option<Address>| address.as_ref().map(|address| open(option, address)).transpose();
+        let ctl = beside("ctl", &settings.ctl)?;
+        let (metrics, watch) = (beside("metrics", &settings.metrics)?, beside("watch", &settings.watch)?);
         let info = served.info();
         let page = u32::try_from(served.page_bytes()).unwrap_or(4096);
         let export = Export {
@@ -115,9 +129,12 @@ impl<S: Served> Server<S> {
             name: info.name,
         };
         let recorder = settings.record.as_deref().map(|path| Recorder::create(path, &export.name)).transpose()?;
-        let drive = Drive { served, recorder, failed: 0 };
+        let recent = watch.is_some().then(Latency::default);
+        let drive = Drive { served, recorder, failed: 0, recent };
         let shared = Arc::new(Shared::new(drive, export, Pacing::new(settings.pace))?);
-        let mut server = Self { uris: Vec::new(), threads: Vec::new(), connections: Arc::default(), shared };
+        let (uris, addresses) = (Vec::new(), Vec::new());
+        let mut server = Self { uris, addresses, threads: Vec::new(), connections: Arc::default(), shared };
+        server.tell(ctl, metrics, watch)?;
         let pacer = server.pacer()?;
         for listener in listeners {
             server.uris.push(listener.uri());
@@ -125,6 +142,36 @@ impl<S: Served> Server<S> {
             server.spawn("nbd", move || accept(&listener, &shared, &connections, pacer.as_ref()))?;
         }
         Ok(server)
+    }
+
+    /// Begins what tells of the server, beside serving.
+    fn tell(
+        &mut self,
+        ctl: Option<Listener>,
+        metrics: Option<Listener>,
+        watch: Option<Listener>,
+    ) -> Result<(), ServeError> {
+        if let Some(listener) = ctl {
+            self.addresses.push(("ctl", listener.address()));
+            let (shared, threads) = (self.shared.clone(), self.connections.clone());
+            self.spawn("ctl", move || control::listen(&listener, &shared, &threads))?;
+        }
+        if let Some(listener) = metrics {
+            self.addresses.push(("metrics", format!("http://{}/metrics", listener.host())));
+            let shared = self.shared.clone();
+            let text = |shared: &Shared<S>| Some(("text/plain; version=0.0.4", metrics::text(shared)));
+            self.spawn("metrics", move || {
+                http::listen(&listener, &shared, |path| (path == "/metrics").then(|| text(&shared)).flatten());
+            })?;
+        }
+        if let Some(listener) = watch {
+            self.addresses.push(("watch", format!("http://{}/", listener.host())));
+            let shared = self.shared.clone();
+            self.spawn("watch", move || http::listen(&listener, &shared, |path| watch::page(&shared, path)))?;
+            let shared = self.shared.clone();
+            self.spawn("samples", move || watch::sample(&shared))?;
+        }
+        Ok(())
     }
 
     fn pacer(&mut self) -> Result<Option<Arc<Pacer>>, ServeError> {
@@ -146,6 +193,12 @@ impl<S: Served> Server<S> {
     #[must_use]
     pub fn uris(&self) -> &[String] {
         &self.uris
+    }
+
+    /// Where all else is: the name of its setting, and its address.
+    #[must_use]
+    pub fn addresses(&self) -> &[(&'static str, String)] {
+        &self.addresses
     }
 
     /// Waits until a client of the control socket wants the server to stop, or for a time. Returns whether it is to stop.

@@ -4,10 +4,11 @@ use crate::exec::Drive;
 use crate::listen::Stream;
 use crate::negotiate::Export;
 use crate::pace::Pacing;
+use crate::watch::Sample;
 use flashwright_sim::Latency;
-use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fd::OwnedFd;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard};
@@ -24,6 +25,8 @@ pub(crate) struct Shared<S> {
     pub counts: Counts,
     /// How late replies were, if they are paced.
     pub lateness: Mutex<Lateness>,
+    /// Samples of every second, if somebody watches.
+    pub samples: Mutex<VecDeque<Sample>>,
     pub started: Instant,
     stopping: AtomicBool,
     /// Readable once the server stops.
@@ -65,6 +68,7 @@ impl<S> Shared<S> {
             sockets: Mutex::default(),
             counts: Counts::default(),
             lateness: Mutex::default(),
+            samples: Mutex::default(),
             started: Instant::now(),
             stopping: AtomicBool::new(false),
             bell: Bell::new()?,
@@ -105,6 +109,20 @@ impl<S> Shared<S> {
         let wanted = locked(&self.stop_wanted.0);
         let result = self.stop_wanted.1.wait_timeout_while(wanted, timeout, |wanted| !*wanted);
         result.map_or(true, |(wanted, _)| *wanted)
+    }
+
+    /// Sleeps for a time. Returns whether the server stops.
+    pub fn sleep(&self, time: Duration) -> bool {
+        let until = Instant::now() + time;
+        while !self.is_stopping() {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            let left = Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: i64::from(left.subsec_nanos()) };
+            let _ = poll(&mut [PollFd::new(&self.bell, PollFlags::IN)], Some(&left));
+        }
+        true
     }
 
     pub fn note(&self, text: String) {
