@@ -1,10 +1,11 @@
 """Flashwright: solid-state drives from both sides.
 
 What one does is a function here: :func:`compare`, :func:`replay`, :func:`probe`, :func:`twin_of`,
-:func:`characterize`, :func:`advise`, :func:`reproduce`, :func:`sweep`, :func:`serve`; a drive of the simulator is an :class:`Ssd` and
-plays. What one does it with is a module: ``workloads``, ``policies``, ``tracefiles``, ``probes``, ``lifetime``,
-``smart``, ``errors``. All else is imported from the room that it lives in, as in ``from flashwright.life.advise import
-knee``: ``drive``, ``traces``, ``run``, ``grid``, ``life``, ``blackbox``, ``papers``.
+:func:`characterize`, :func:`advise`, :func:`reproduce`, :func:`sweep`, :func:`serve`; a drive of the simulator is an
+:class:`Ssd` and plays. What one does it with is a module: ``workloads``, ``policies``, ``tracefiles``, ``probes``,
+``lifetime``, ``smart``, ``errors``. All else is imported from the room that it lives in, as in ``from
+flashwright.life.advise import knee``: ``drive``, ``traces``, ``run``, ``grid``, ``life``, ``serving``, ``blackbox``,
+``papers``.
 
 Results have ``to_arrow()`` and ``to_pandas()``, and show themselves as a small table in a notebook;
 :func:`table` has all figures of runs, a row for each.
@@ -140,8 +141,8 @@ __all__ = [
     "RunResult",
     "RunSettings",
     "Runs",
-    "Snapshots",
     "ServedDrive",
+    "Snapshots",
     "Ssd",
     "Sweep",
     "SweepResult",

@@ -40,7 +40,10 @@ pub(crate) fn negotiate<S>(shared: &Shared<S>, stream: &Stream, input: &mut Inpu
         if progress == Progress::Answered {
             continue;
         }
-        send(stream, &mut out)?;
+        let sent = send(stream, &mut out);
+        if progress != Progress::Ended {
+            sent?; // whoever ends the negotiation need not wait for the answer
+        }
         match progress {
             Progress::Answered => {}
             Progress::More => read(stream, input, 1)?,

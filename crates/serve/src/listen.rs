@@ -79,7 +79,7 @@ impl Listener {
     /// # Errors
     /// [`ListenError`]: in use, not allowed, or refused by the system.
     pub fn open(address: &Address, anywhere: bool) -> Result<Self, ListenError> {
-        let failed = |error: &io::Error| refuse(format!("{address}: {}", system(error)), "");
+        let failed = |error: &io::Error| refuse(format!("found {address}: {}", system(error)), "");
         match address {
             Address::Unix(path) => {
                 clear_the_way(path)?;
@@ -89,14 +89,18 @@ impl Listener {
             }
             Address::Tcp(text) => {
                 let wrong = |_| {
-                    let what = format!("tcp:{text}: found no such address, expected ADDRESS:PORT");
+                    let what =
+                        format!("found tcp:{text}, which is no address of this machine, expected tcp:ADDRESS:PORT");
                     refuse(what, "such as tcp:127.0.0.1:10809 or tcp:[::1]:10809")
                 };
                 let found: Vec<SocketAddr> = text.to_socket_addrs().map_err(wrong)?.collect();
                 if let Some(outside) = found.iter().find(|each| !each.ip().is_loopback() && !anywhere) {
                     return Err(refuse(
-                        format!("tcp:{text}: other machines can reach {}, expected a loopback address", outside.ip()),
-                        "--listen-anywhere allows it; whoever connects can read and write the drive",
+                        format!(
+                            "found tcp:{text}, where other machines can reach {}, expected a loopback address",
+                            outside.ip()
+                        ),
+                        "--listen-anywhere (in Python listen_anywhere=True) allows it; whoever connects can read and write the drive",
                     ));
                 }
                 let listener = TcpListener::bind(found.as_slice()).map_err(|error| failed(&error))?;
@@ -180,17 +184,17 @@ fn clear_the_way(path: &Path) -> Result<(), ListenError> {
     let Ok(found) = std::fs::symlink_metadata(path) else { return Ok(()) };
     let shown = path.display();
     if !found.file_type().is_socket() {
-        return Err(refuse(format!("unix:{shown}: found a file that is no socket, expected a free path"), ""));
+        return Err(refuse(format!("found unix:{shown}, a file that is no socket, expected a free path"), ""));
     }
     match UnixStream::connect(path) {
         Ok(_) => Err(refuse(
-            format!("unix:{shown}: another server listens there, expected a free path"),
+            format!("found unix:{shown}, where another server listens, expected a free path"),
             "end that server, or name another path",
         )),
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-            std::fs::remove_file(path).map_err(|error| refuse(format!("unix:{shown}: {}", system(&error)), ""))
+            std::fs::remove_file(path).map_err(|error| refuse(format!("found unix:{shown}: {}", system(&error)), ""))
         }
-        Err(error) => Err(refuse(format!("unix:{shown}: {}", system(&error)), "")),
+        Err(error) => Err(refuse(format!("found unix:{shown}: {}", system(&error)), "")),
     }
 }
 
@@ -300,7 +304,7 @@ mod tests {
         let first = Listener::open(&address, false).unwrap();
         assert!(first.uri().ends_with("/a%20drive.sock"));
         let error = Listener::open(&address, false).unwrap_err();
-        assert!(error.what.contains("another server listens"), "{error}");
+        assert!(error.what.contains("where another server listens"), "{error}");
         drop(first);
         assert!(!path.exists());
         std::fs::write(&path, "").unwrap();

@@ -157,7 +157,7 @@ impl Client {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 _ => {
                     self.is_gone = true;
-                    self.end = Some(End::Broken);
+                    self.end.get_or_insert(End::Broken);
                 }
             }
         }

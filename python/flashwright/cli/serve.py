@@ -7,9 +7,8 @@ from typing import Annotated, Literal, get_args
 
 import typer
 
-from flashwright.cli.options import Device
+from flashwright.cli.options import Device, add_options
 from flashwright.cli.outputs import ResultOptions
-from flashwright.cli.options import add_options
 from flashwright.cli.render import errors, page, put_json, put_page
 from flashwright.errors import ServeError
 from flashwright.run.ssd import Ssd
@@ -90,16 +89,16 @@ def serve(
         str | None,
         typer.Option(
             metavar="SPEC",
-            help="Precondition the drive first: empty (the default), sequential, random, random:capacities=N or steady.",
+            help="Precondition the drive first: empty, sequential, random, random:capacities=N or steady.",
         ),
     ] = None,
     seed: Annotated[int, typer.Option(metavar="N", help="Seed of the drive.")] = 1,
 ) -> int:
     """Serve a simulated drive over NBD, so that real software uses it.
 
-    The drive keeps every byte, in memory. It is served until Ctrl-C, SIGTERM or `flashwright ctl ADDRESS stop`; then its figures
-    are printed, as those of a run. Clients are told of no password: only this machine can connect unless --listen-anywhere is
-    given.
+    The drive keeps every byte, in memory. It is served until Ctrl-C, SIGTERM or `flashwright ctl ADDRESS stop`; then
+    its figures are printed, as those of a run. Whoever can connect needs no password, so only this machine can, unless
+    --listen-anywhere is given.
     """
     output.check()
     if not nbd:

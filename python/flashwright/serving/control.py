@@ -16,8 +16,8 @@ __all__ = ["ask"]
 def ask(address: str, command: str, *, seconds: float = 60.0, **arguments: object) -> Any:
     """Give a served drive a command, and return its answer.
 
-    A connection takes commands one after the other, each a line of JSON, and answers each with a line: this opens one for a
-    single command.
+    A connection takes commands one after the other, each a line of JSON, and answers each with a line. This opens one
+    for a single command.
 
     Parameters
     ----------

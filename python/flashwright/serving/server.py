@@ -54,8 +54,9 @@ class ServedDrive:
         -------
         dict
             Among others ``write_amplification``, ``flash`` (pages by cause), ``blocks_free``, ``response_time_ns`` and
-            ``service_time_ns`` (on the drive's clock), and ``served``: ``connections``, ``pace``, ``lateness_ns`` (how much
-            later than the model says replies left; None without pacing), ``keeps_up``. After :meth:`stop` the last ones.
+            ``service_time_ns`` (on the drive's clock), and ``served``: ``connections``, ``pace``, ``lateness_ns`` (how
+            much later than the model says replies left; None without pacing), ``keeps_up``. After :meth:`stop` the
+            last ones.
         """
         if self._last is not None:
             return self._last
@@ -131,8 +132,8 @@ def serve(
     Parameters
     ----------
     device : str or Ssd
-        A bundled drive, the path of a TOML file, or a drive. An :class:`flashwright.Ssd` may bring a precondition that plays no
-        workload: ``empty``, ``sequential``, ``random`` or ``steady``.
+        A bundled drive, the path of a TOML file, or a drive. An :class:`flashwright.Ssd` may bring a precondition that
+        plays no workload: ``empty``, ``sequential``, ``random`` or ``steady``.
     nbd : str or sequence of str, optional
         Where clients connect: ``unix:PATH`` or ``tcp:ADDRESS:PORT``; port 0 is any that is free.
     pace : {"none", "real"}, optional

@@ -62,8 +62,7 @@ impl Sample {
 
 /// Takes a sample each second until the server stops.
 pub(crate) fn sample<S: Served>(shared: &Shared<S>) {
-    let Some(mut before) = shared.drive().map(|drive| drive.served.glance()) else { return };
-    let mut last_s = shared.started.elapsed().as_secs_f64();
+    let (mut before, mut last_s) = (Glance::default(), 0.0);
     while !shared.sleep(SECOND) {
         let Some(mut drive) = shared.drive() else { return };
         let (now, times) = (drive.served.glance(), drive.recent.replace(Latency::default()));
