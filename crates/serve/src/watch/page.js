@@ -3,7 +3,8 @@
 
 const RAMP = ["#2d1160", "#3b3f8f", "#31688e", "#26838f", "#1f9d8a", "#55b96a", "#9ed33f", "#f2e51d"];
 const LEVELS = 64;
-const SPAN_S = 120;
+const SPAN_MAX_S = 120;
+const SPAN_MIN_S = 20;
 const byId = (id) => document.getElementById(id);
 // Colours in pairs, as a canvas takes them: the one that the page has at the moment.
 const colour = (name) => {
@@ -62,7 +63,8 @@ function draw(id, samples, lines, { unit, log = false, least = 1 }) {
   const { pen, width, height } = surface(id);
   const [left, right, top, bottom] = [64, width - 8, 22, height - 20];
   const end = samples.length ? samples[samples.length - 1].at_s : 0;
-  const shown = samples.filter((sample) => sample.at_s > end - SPAN_S);
+  const span = Math.min(SPAN_MAX_S, Math.max(SPAN_MIN_S, samples.length ? end - samples[0].at_s : 0));
+  const shown = samples.filter((sample) => sample.at_s >= end - span);
   const values = lines.flatMap(([, , of]) => shown.map(of)).filter((value) => value !== null && value > (log ? 0 : -1));
   const high = Math.max(least, ...values) * (log ? 1.5 : 1.05);
   const low = log ? Math.min(high / 100, ...values) / 1.5 : 0;
@@ -70,7 +72,7 @@ function draw(id, samples, lines, { unit, log = false, least = 1 }) {
     const share = log ? Math.log(Math.max(value, low) / low) / Math.log(high / low) : value / high;
     return bottom - share * (bottom - top);
   };
-  const x = (at) => right - ((end - at) / SPAN_S) * (right - left);
+  const x = (at) => right - ((end - at) / span) * (right - left);
   pen.lineWidth = 1;
   pen.textBaseline = "middle";
   for (const tick of ticks(low, high, log)) {
@@ -84,8 +86,9 @@ function draw(id, samples, lines, { unit, log = false, least = 1 }) {
     pen.fillText(unit(tick), left - 6, y(tick));
   }
   pen.textAlign = "center";
-  for (let ago = 0; ago <= SPAN_S; ago += 30) {
-    const shift = ago === 0 ? -10 : ago === SPAN_S ? 14 : 0;
+  const step = [5, 10, 30].find((each) => each * 4 >= span) ?? 30;
+  for (let ago = 0; ago <= span; ago += step) {
+    const shift = ago === 0 ? -10 : ago > span * 0.97 ? 14 : 0;
     pen.fillText(ago === 0 ? "now" : `-${ago} s`, x(end - ago) + shift, height - 8);
   }
   let at = left;
@@ -125,7 +128,7 @@ const SHADES = Array.from({ length: LEVELS }, (_, level) => ramp(level / (LEVELS
 
 let erasedBefore = [];
 
-/** A cell for each block or some neighbours: planes one below the other, cells that were erased in the last second framed. */
+/** A cell for each block or some neighbours: a strip for each plane, cells that were erased in the last second framed. */
 function drawMap(blocks) {
   byId("blocks").hidden = !blocks;
   if (!blocks) return;
@@ -152,7 +155,7 @@ function drawMap(blocks) {
   erasedBefore = blocks.erases;
   const each = blocks.joined > 1 ? `${blocks.joined} blocks` : "a block";
   byId("legend").textContent =
-    `Each cell is ${each}, each row of cells a plane. Dark: no valid pages; bright yellow: all pages valid; ` +
+    `Each cell is ${each}, each strip of cells a plane. Dark: no valid pages; bright yellow: all pages valid; ` +
     `framed: erased since the last look (${erased.length} now).`;
 }
 
