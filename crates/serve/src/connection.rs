@@ -10,7 +10,7 @@ use crate::listen::Stream;
 use crate::negotiate::{Agreed, Negotiation, Progress};
 use crate::served::Served;
 use crate::shared::Shared;
-use crate::wire::{self, REQUEST_BYTES, Style};
+use crate::wire::{self, Errno, REQUEST_BYTES, Style};
 use flashwright_block::Nanos;
 use std::io::{self, Write};
 use std::time::Duration;
@@ -112,7 +112,10 @@ fn batch<S: Served>(
     if let (_, Taken::More(message)) = take(input.rest(), &shared.export, agreed.allocation) {
         return Ok(message);
     }
-    let Some(mut drive) = shared.drive() else { return Err(End::InOrder) };
+    let Some(mut drive) = shared.drive() else {
+        refuse_all(shared, input, agreed, out);
+        return Err(End::InOrder);
+    };
     let mut bytes = 0;
     let result = loop {
         let (count, taken) = take(input.rest(), &shared.export, agreed.allocation);
@@ -133,6 +136,23 @@ fn batch<S: Served>(
     };
     executor.reap(&mut drive, out, Nanos(u64::MAX));
     result
+}
+
+/// Answers the requests that have come when there is no drive any more.
+#[cold]
+fn refuse_all<S>(shared: &Shared<S>, input: &mut Input, agreed: Agreed, out: &mut Vec<u8>) {
+    let style = Style { structured: agreed.structured };
+    loop {
+        let (count, taken) = take(input.rest(), &shared.export, agreed.allocation);
+        match taken {
+            Taken::Command(command, _) => {
+                style.put_error(out, command.cookie, Errno::Shutdown, "the drive is no longer served");
+            }
+            Taken::Refused { cookie, errno, why } => style.put_error(out, cookie, errno, why),
+            Taken::More(_) | Taken::Disconnect | Taken::Broken(_) => return,
+        }
+        input.take(count);
+    }
 }
 
 /// Tells a client that has just connected that there is no place, as the protocol allows: by ending the connection.

@@ -18,7 +18,7 @@ use crate::input::Input;
 use crate::listen::Stream;
 use crate::negotiate::Agreed;
 use crate::served::Served;
-use crate::shared::{Bell, Shared, locked};
+use crate::shared::{Bell, Farewell, Shared, locked};
 use crate::wire::{REQUEST_BYTES, Style};
 use flashwright_block::{Completion, Nanos};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -226,6 +226,7 @@ impl Pacer {
 
     /// Serves until the server stops and every client is answered.
     pub fn run<S: Served>(&self, shared: &Shared<S>) {
+        let _farewell = Farewell(shared, None);
         // A wait may end a nanosecond late, instead of the usual 50 us.
         let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
         let mut clients = Clients { slots: Vec::new(), pacing: &shared.pacing, late: Vec::new() };
@@ -240,7 +241,10 @@ impl Pacer {
             for (slot, ready) in clients.slots.iter_mut().zip(&ready) {
                 has_more |= slot.as_mut().is_some_and(|client| read((client, ready)));
             }
-            let Some(mut drive) = shared.drive() else { break };
+            let Some(mut drive) = shared.drive() else {
+                shared.each_socket(|socket| socket.shut(true));
+                break;
+            };
             has_more |= ready.is_empty(); // those that were just admitted may have sent requests with their last option
             if has_more {
                 (0..clients.slots.len())

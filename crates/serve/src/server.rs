@@ -14,7 +14,7 @@ use crate::negotiate::Export;
 use crate::pace::{Pace, Pacer, Pacing};
 use crate::record::Recorder;
 use crate::served::Served;
-use crate::shared::{Shared, locked, wait_for};
+use crate::shared::{Farewell, Shared, locked, wait_for};
 use crate::{control, http, metrics, watch};
 use flashwright_sim::Latency;
 use flashwright_workload::trace::TraceError;
@@ -300,6 +300,7 @@ fn accept<S: Served>(
 }
 
 fn talk<S: Served>(shared: &Shared<S>, number: u64, stream: Stream, pacer: Option<&Pacer>) {
+    let _farewell = Farewell(shared, Some(number));
     let mut input = Input::new();
     let end = match (negotiate(shared, &stream, &mut input), pacer) {
         (Err(end), _) => end,

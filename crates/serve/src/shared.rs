@@ -163,6 +163,29 @@ impl<S> Shared<S> {
     }
 }
 
+/// Ends all connections and asks for the end of the server if its thread panics, which is always our bug: the drive's state can't
+/// be trusted then.
+///
+/// A connection's own thread names it; the thread that has all connections names none.
+pub(crate) struct Farewell<'a, S>(pub &'a Shared<S>, pub Option<u64>);
+
+impl<S> Drop for Farewell<'_, S> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.note("a thread of the server panicked; the drive is no longer served".to_owned());
+            match self.1.and_then(|number| locked(&self.0.sockets).get(&number).map(|own| (number, own.shut(true)))) {
+                // The others have threads that answer what has come.
+                Some((number, ())) => {
+                    self.0.each_socket(|socket| socket.shut(false));
+                    self.0.leave(number, false);
+                }
+                None => self.0.each_socket(|socket| socket.shut(true)),
+            }
+            self.0.want_stop();
+        }
+    }
+}
+
 /// A lock that no panic leaves in a state that can't be used.
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)

@@ -4,6 +4,7 @@
 
 mod client;
 mod damaged;
+mod own_device;
 mod served;
 
 flashwright_testing::every_file_is_declared!();

@@ -2,7 +2,7 @@
 
 use flashwright_block::Seed;
 use flashwright_serve::wire::{self, Head, flag};
-use flashwright_serve::{Pace, Server, Settings};
+use flashwright_serve::{Pace, Served, Server, Settings};
 use flashwright_sim::{LiveRun, Precondition};
 use flashwright_ssd::Config;
 use std::io::{Read, Write};
@@ -30,7 +30,7 @@ pub struct Client {
 pub type Answer = Result<Vec<u8>, (u32, String)>;
 
 impl Client {
-    pub fn new(server: &Server<LiveRun>) -> Self {
+    pub fn new<S: Served>(server: &Server<S>) -> Self {
         let address = server.uris()[0].strip_prefix("nbd://").expect("it listens on TCP").to_owned();
         let mut stream = TcpStream::connect(address).expect("it listens");
         stream.read_exact(&mut [0; 18]).expect("a greeting");
@@ -58,7 +58,7 @@ impl Client {
     }
 
     /// Goes on to requests, with structured replies and block status.
-    pub fn begun(server: &Server<LiveRun>) -> Self {
+    pub fn begun<S: Served>(server: &Server<S>) -> Self {
         let mut client = Self::new(server);
         client.option(wire::option::STRUCTURED_REPLY, &[]);
         client.replies();
