@@ -20,6 +20,15 @@ dmsetup       dmsetup
 zstd          zstd
 fio           fio
 valgrind      valgrind
+nbdinfo       libnbd-bin
+nbdcopy       libnbd-bin
+nbdfuse       libnbd-bin
+nbdsh         python3-libnbd
+fusermount3   fuse3
+qemu-io       qemu-utils
+qemu-img      qemu-utils
+nbd-server    nbd-server
+nbd-trplay    nbd-server
 chromium      chromium
 '
 

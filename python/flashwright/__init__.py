@@ -1,10 +1,11 @@
 """Flashwright: solid-state drives from both sides.
 
 What one does is a function here: :func:`compare`, :func:`replay`, :func:`probe`, :func:`twin_of`,
-:func:`characterize`, :func:`advise`, :func:`reproduce`, :func:`sweep`; a drive of the simulator is an :class:`Ssd` and
-plays. What one does it with is a module: ``workloads``, ``policies``, ``tracefiles``, ``probes``, ``lifetime``,
-``smart``, ``errors``. All else is imported from the room that it lives in, as in ``from flashwright.life.advise import
-knee``: ``drive``, ``traces``, ``run``, ``grid``, ``life``, ``blackbox``, ``papers``.
+:func:`characterize`, :func:`advise`, :func:`reproduce`, :func:`sweep`, :func:`serve`; a drive of the simulator is an
+:class:`Ssd` and plays. What one does it with is a module: ``workloads``, ``policies``, ``tracefiles``, ``probes``,
+``lifetime``, ``smart``, ``errors``. All else is imported from the room that it lives in, as in ``from
+flashwright.life.advise import knee``: ``drive``, ``traces``, ``run``, ``grid``, ``life``, ``serving``, ``blackbox``,
+``papers``.
 
 Results have ``to_arrow()`` and ``to_pandas()``, and show themselves as a small table in a notebook;
 :func:`table` has all figures of runs, a row for each.
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
     from flashwright.run.results import RunResult, Runs, table
     from flashwright.run.run import Run, RunInterrupted, RunSettings
     from flashwright.run.ssd import Ssd
+    from flashwright.serving.server import ServedDrive, serve
     from flashwright.support.progress import Progress
     from flashwright.support.progressbar import ProgressBar
     from flashwright.traces import tracefiles, workloads
@@ -91,6 +93,7 @@ _HOMES = {
     "Runs": "flashwright.run.results",
     "Snapshots": "flashwright.run.parts",
     "Ssd": "flashwright.run.ssd",
+    "ServedDrive": "flashwright.serving.server",
     "Sweep": "flashwright.grid.sweep",
     "SweepResult": "flashwright.grid.sweep",
     "Target": "flashwright.blackbox.target",
@@ -107,6 +110,7 @@ _HOMES = {
     "probes": "flashwright.blackbox.probes",
     "replay": "flashwright.run.replay",
     "reproduce": "flashwright.papers",
+    "serve": "flashwright.serving.server",
     "smart": "flashwright.life.smart",
     "sweep": "flashwright.grid.sweep",
     "table": "flashwright.run.results",
@@ -137,6 +141,7 @@ __all__ = [
     "RunResult",
     "RunSettings",
     "Runs",
+    "ServedDrive",
     "Snapshots",
     "Ssd",
     "Sweep",
@@ -155,6 +160,7 @@ __all__ = [
     "probes",
     "replay",
     "reproduce",
+    "serve",
     "smart",
     "sweep",
     "table",

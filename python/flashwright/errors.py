@@ -22,6 +22,7 @@ __all__ = [
     "OutputError",
     "PolicyError",
     "SavedStateError",
+    "ServeError",
     "SweepError",
     "TargetError",
     "TraceError",
@@ -130,6 +131,12 @@ class SavedStateError(FlashwrightError):
     """A saved run can't be read."""
 
     general_hint = "run it again from the start"
+
+
+class ServeError(FlashwrightError):
+    """A drive can't be served as was asked, or a server can't be reached."""
+
+    general_hint = "`flashwright serve --help` lists the options"
 
 
 class SweepError(FlashwrightError):

@@ -17,6 +17,7 @@ pyo3::import_exception!(flashwright.errors, WornOutError);
 pyo3::import_exception!(flashwright.errors, VerifyError);
 pyo3::import_exception!(flashwright.errors, SavedStateError);
 pyo3::import_exception!(flashwright.errors, TargetError);
+pyo3::import_exception!(flashwright.errors, ServeError);
 pyo3::import_exception!(flashwright.errors, PolicyError);
 pyo3::import_exception!(flashwright.errors, InternalError);
 

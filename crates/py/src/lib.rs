@@ -7,6 +7,7 @@ mod errors;
 mod foreign;
 
 mod replay;
+mod serve;
 mod simulation;
 mod source;
 mod target;
@@ -244,6 +245,8 @@ mod _core {
     use super::foreign::{Buffer, Unit};
     #[pymodule_export]
     use super::replay::Replay;
+    #[pymodule_export]
+    use super::serve::Server;
     #[pymodule_export]
     use super::simulation::{Simulation, run_defaults};
     #[pymodule_export]

@@ -193,7 +193,8 @@ impl Simulation {
     }
 }
 
-fn as_dict(py: Python<'_>, report: RunReport) -> PyResult<Bound<'_, PyDict>> {
+/// A report with its columns as arrays.
+pub fn as_dict(py: Python<'_>, report: RunReport) -> PyResult<Bound<'_, PyDict>> {
     let dict = PyDict::new(py);
     dict.set_item("json", report.report.to_json())?;
     dict.set_item("windows", windows(py, &report.windows)?)?;

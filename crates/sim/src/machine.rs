@@ -137,12 +137,54 @@ impl Machine {
                 let Layered { stack, pages_written } = &mut **layered;
                 player.play(stack, source, until_submitted, finish, |completion, stack| {
                     let ssd = stack.device().device();
-                    if completion.request.kind == RequestKind::Write {
-                        *pages_written.get_or_insert_default() += u64::from(ssd.pages_of(&completion.request).1);
-                    }
+                    count_written(pages_written, completion, ssd);
                     done(completion, ssd);
                 })
             }
         }
+    }
+
+    /// The device, for requests that no player submits; each completion goes to [`Machine::completed`]. It keeps the bytes
+    /// of requests if the drive was built to and no scheduler lies before it.
+    pub fn device(&mut self) -> &mut dyn BlockDevice {
+        match self {
+            Self::Plain(ssd) => ssd,
+            Self::Layered(layered) => match &mut layered.stack {
+                Stack::Bare(controller) => controller,
+                stack @ Stack::Filtered(_) => stack,
+            },
+        }
+    }
+
+    /// A request of [`Machine::device`] has completed.
+    pub fn completed(&mut self, completion: &Completion) {
+        if let Self::Layered(layered) = self {
+            let Layered { stack, pages_written } = &mut **layered;
+            count_written(pages_written, completion, stack.device().device());
+        }
+    }
+
+    /// See [`Ssd::none_completes_before`]; none also if a scheduler before the drive may hold requests back.
+    pub fn none_completes_before(&self) -> Option<Nanos> {
+        match self {
+            Self::Plain(ssd) => ssd.none_completes_before(),
+            Self::Layered(layered) => match &layered.stack {
+                Stack::Bare(controller) => controller.none_completes_before(),
+                Stack::Filtered(_) => None,
+            },
+        }
+    }
+
+    /// Whether the controller's write buffer holds a sector of this stretch.
+    pub fn buffers(&self, first_sector: u64, sectors: u64) -> bool {
+        matches!(self, Self::Layered(layered) if layered.stack.device().buffers(first_sector, sectors))
+    }
+}
+
+/// Counts the pages of a write that the host sees completed.
+#[inline(always)]
+fn count_written(pages_written: &mut Option<u64>, completion: &Completion, ssd: &Ssd) {
+    if completion.request.kind == RequestKind::Write {
+        *pages_written.get_or_insert_default() += u64::from(ssd.pages_of(&completion.request).1);
     }
 }

@@ -8,6 +8,10 @@
 //! Settling takes place if the workload itself preconditions the drive. From the start of the workload, the [`History`]
 //! of write amplification determines whether the drive has settled under it.
 
+mod live;
+
+pub use live::LiveRun;
+
 use crate::conditioning::{Conditioning, Search, totals};
 use crate::machine::Machine;
 use crate::measure::{Measurement, Window};

@@ -537,6 +537,17 @@ impl Ssd {
             }
     }
 
+    /// A time before which no request completes, whatever is submitted meanwhile; none if nothing is in flight. The next one may
+    /// complete later: whoever waits in real time looks again then.
+    #[must_use]
+    pub fn none_completes_before(&self) -> Option<Nanos> {
+        if let Some(next) = self.ready.front() {
+            return Some(next.end);
+        }
+        let Clock::Parallel(clock) = &self.clock else { return None };
+        (clock.queue.taken() > 0).then(|| Nanos(clock.engine.next_event()))
+    }
+
     /// Walks the whole state: map and owners inverse, counts equal to recounts, every block accounted for, and under
     /// `verify` every logical page where the host left it. Answers what contradicts; costs time in proportion to the
     /// drive.

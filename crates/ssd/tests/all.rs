@@ -20,5 +20,6 @@ mod settings;
 mod shared_ram;
 mod slc;
 mod unmapped;
+mod upcoming;
 
 flashwright_testing::every_file_is_declared!();

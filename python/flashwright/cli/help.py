@@ -10,6 +10,15 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup
 __all__ = ["PANELS", "Command", "Group", "about", "panel_of"]
 
 PANELS: dict[str, tuple[str, ...]] = {
+    "Server": (
+        "--nbd",
+        "--pace",
+        "--listen-anywhere",
+        "--ctl",
+        "--metrics",
+        "--watch",
+        "--record",
+    ),
     "Variations": ("--vary",),
     "Workload": (
         "--workload",

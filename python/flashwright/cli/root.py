@@ -18,6 +18,10 @@ COMMANDS: dict[str, dict[str, str]] = {
         "simulate": "Play a trace or a workload on a simulated drive.",
         "compare": "Play the same workload under several settings, and show the results side by side.",
     },
+    "Serve a drive": {
+        "serve": "Serve a simulated drive over NBD, so that real software uses it.",
+        "ctl": "Give a command to a drive that `flashwright serve` serves; the answer is JSON.",
+    },
     "Examine a drive": {
         "probe": "Find a drive's hidden parameters by timing requests, with the evidence for each.",
         "characterize": "Measure how a drive behaves as it fills, ages and is loaded; all data on it is lost.",

@@ -1,5 +1,6 @@
 //! Snapshots of all blocks during the measurement.
 
+use flashwright_block::BlockDevice;
 use flashwright_nand::BlockId;
 use flashwright_ssd::Ssd;
 use serde::{Deserialize, Serialize};
@@ -39,6 +40,14 @@ impl Snapshots {
         let planes = geometry.blocks() / geometry.blocks_per_plane();
         let joined = geometry.blocks().div_ceil(CELLS_MAX.max(planes));
         Self { joined, taken: Vec::new(), most: most.max(2), every: 1 }
+    }
+
+    /// The current state of a drive alone.
+    #[must_use]
+    pub fn now(ssd: &Ssd, requests_end: u64) -> Self {
+        let mut found = Self::new(ssd, 2);
+        found.taken.push(found.look(ssd, requests_end, ssd.now().0));
+        found
     }
 
     /// The current state of every block.

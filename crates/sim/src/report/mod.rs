@@ -1,11 +1,13 @@
 //! The result of a run as programs read it: one type for runs on simulated drives and for replays on any device, its
 //! JSON, and the JSON's schema.
 
+mod live;
 mod parts;
 mod replayed;
 mod schema;
 mod simulated;
 
+pub use live::LiveFigures;
 pub use parts::*;
 pub use replayed::ReplayReport;
 pub use schema::schema;

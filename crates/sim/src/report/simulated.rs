@@ -186,11 +186,11 @@ fn energy(ssd: &Ssd, counters: &Counters, tally: &Tally) -> Option<Energy> {
     })
 }
 
-fn blocks(ssd: &Ssd) -> impl Iterator<Item = BlockId> {
+pub(super) fn blocks(ssd: &Ssd) -> impl Iterator<Item = BlockId> {
     (0..ssd.flash().geometry().blocks()).map(BlockId)
 }
 
-fn causes(counters: &Counters, kind: OpKind) -> Causes {
+pub(super) fn causes(counters: &Counters, kind: OpKind) -> Causes {
     let get = |cause| counters.get(kind, cause);
     Causes {
         host: Some(get(Cause::Host)),
@@ -204,7 +204,7 @@ fn causes(counters: &Counters, kind: OpKind) -> Causes {
     }
 }
 
-fn gc(ssd: &Ssd, counters: &Counters) -> Gc {
+pub(super) fn gc(ssd: &Ssd, counters: &Counters) -> Gc {
     let (figures, pages_per_block) = (ssd.figures(), u64::from(ssd.flash().geometry().pages_per_block()));
     Gc {
         collections: Some(figures.collections),

@@ -35,6 +35,7 @@ mod writes;
 pub use figures::ControllerFigures;
 use flashwright_config::{ControllerConfig, Drain, Oversized};
 
+use crate::ssd::Ssd;
 use flashwright_block::{
     Ahead, Arbiter, BlockDevice, Bounds, Completion, DeviceInfo, DriverQueue, Fifo, HoldsData, IoError, Nanos, Request,
     RequestKind, SECTOR_BYTES, Seed, Tag, Waiting,
@@ -213,6 +214,23 @@ impl<D: BlockDevice> Controller<D> {
     }
 }
 
+impl<A: Arbiter> Controller<Ssd, A> {
+    /// As [`Ssd::none_completes_before`].
+    #[must_use]
+    pub fn none_completes_before(&self) -> Option<Nanos> {
+        if self.off {
+            return self.device.none_completes_before();
+        }
+        if self.in_flight() == 0 {
+            return None;
+        }
+        // What the flash completes may be a flush of the buffer that a command waits for.
+        let below = if self.inside.under_way.is_empty() { None } else { self.device.none_completes_before() };
+        let ready = self.ready.front().map_or(NEVER, |next| next.end.0);
+        Some(Nanos(self.next_event().min(ready).min(below.map_or(NEVER, |at| at.0))))
+    }
+}
+
 impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
     /// As [`Controller::new`], but `arbiter` decides which of the commands that wait in the driver is taken next.
     #[must_use]
@@ -288,6 +306,12 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
     #[must_use]
     pub fn buffered_bytes(&self) -> u64 {
         self.buffer.used() * SECTOR_BYTES
+    }
+
+    /// Whether the write buffer holds a sector of this stretch.
+    #[must_use]
+    pub fn buffers(&self, first_sector: u64, sectors: u64) -> bool {
+        self.buffer.touches(Extent { first: first_sector, end: first_sector.saturating_add(sectors) })
     }
 
     // --- the event loop ---

@@ -139,6 +139,13 @@ impl ParallelOfDrive {
             Self::Chips(engine) => engine.next_completion(until),
         }
     }
+    /// The time of the next event: nothing completes before it.
+    pub fn next_event(&self) -> u64 {
+        match self {
+            Self::Plain(engine) => engine.next_event(),
+            Self::Chips(engine) => engine.next_event(),
+        }
+    }
     /// See [`Parallel::is_idle`].
     pub fn is_idle(&self, die: usize, at: u64) -> bool {
         match self {

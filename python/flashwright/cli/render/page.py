@@ -101,6 +101,26 @@ def show_run(result: RunResult) -> None:
             out.print(part)
 
 
+def show_served(served: Mapping[str, Any]) -> None:
+    """Print what a server did, beside its drive."""
+    connections = served["connections"]
+    talked = f"{units.count(connections['total'])} in {units.seconds(served['wall_s'])}"
+    if connections["broken"]:
+        talked += f", {units.count(connections['broken'])} ended by errors of the client"
+    rows = [("", ""), ("connections", talked)]
+    if served["commands_failed"]:
+        rows.append(("commands failed", units.count(served["commands_failed"])))
+    if served["recorded"] is not None:
+        rows.append(("recorded", f"{units.count(served['recorded'])} requests"))
+    late = served["lateness_ns"]
+    if late is not None and late["count"]:
+        text = f"p50 {units.time(late['p50'])}, p99 {units.time(late['p99'])}, max {units.time(late['max'])}"
+        if served["seconds_behind"]:
+            text += f"; behind the model for {units.count(served['seconds_behind'])} s"
+        rows.append(("replies late by", text))
+    console().print(grid(rows))
+
+
 def _drive(config: Mapping[str, Any], drive: Mapping[str, Any]) -> str:
     g = config["geometry"]
     logical, page = drive["logical_bytes"], drive["logical_bytes"] / max(1, drive["logical_pages"])
@@ -119,7 +139,8 @@ def _head(result: RunResult) -> RenderableType:
         ("policy", f"{policy['name']} of {policy['file'] or policy['module']} for {policy['key']}")
         for policy in j["policies"]
     )
-    rows.append(("pace", pace(j["pace"])))
+    is_served = j["pace"] == "interactive" and j["application"] is None
+    rows.append(("pace", "the clients' own" if is_served else pace(j["pace"])))
     rows.append(("precondition", precondition(j["precondition"])))
     measured = f"{units.count(j['measured']['requests'])} requests"
     if j["measured"]["duration_ns"] is not None:

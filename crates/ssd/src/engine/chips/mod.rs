@@ -250,6 +250,13 @@ impl<W: Observer> Chips<W> {
         self.held_until - now
     }
 
+    /// The time of the next event, before which nothing completes; the largest number if there is none.
+    #[must_use]
+    pub fn next_event(&self) -> u64 {
+        let due = if self.due.is_something() { self.due.at } else { u64::MAX };
+        self.events.first().map_or(u64::MAX, |event| event.at()).min(due)
+    }
+
     fn new_slot(&mut self, least: u64) -> u32 {
         let fresh = Slot { left: 0, end: least, sequence: self.requests };
         self.requests += 1;

@@ -182,6 +182,13 @@ impl<W: Observer> Parallel<W> {
         }
     }
 
+    /// The time of the next completion or grant of a bus, before which nothing completes; the largest number if there is none.
+    #[must_use]
+    pub fn next_event(&self) -> u64 {
+        let first_done = self.done.last().map_or(NEVER, |key| (*key >> 64) as u64);
+        first_done.min(self.next_grant().1)
+    }
+
     /// Whether a bus may prefer a later operation to an earlier one.
     #[inline(always)]
     fn has_preferences(&self) -> bool {

@@ -1,0 +1,131 @@
+//! Commands to a server: a line of JSON each, answered by a line of JSON.
+//!
+//! ```text
+//!   {"command": "stats"}          {"result": {…}}
+//!   {"command": "rest"}           {"error": "command: found …"}
+//! ```
+
+use crate::listen::{Listener, Stream};
+use crate::served::Served;
+use crate::server::stats;
+use crate::shared::{Shared, locked, wait_for};
+use flashwright_block::{Completion, Nanos};
+use serde_json::{Value, json};
+use std::io::{self, Read, Write};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// A command that every device takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// The figures so far.
+    Stats,
+    /// Trim the whole drive.
+    TrimAll,
+    /// End the server in order.
+    Stop,
+}
+
+const ALL: [(&str, Command); 3] = [("stats", Command::Stats), ("trim-all", Command::TrimAll), ("stop", Command::Stop)];
+/// Longest line of a command.
+const LINE_MAX: usize = 64 << 10;
+/// Interval between two looks at whether the server stops.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Answers one line.
+pub(crate) fn answer<S: Served>(shared: &Shared<S>, line: &str) -> Value {
+    match carry_out(shared, line) {
+        Ok(result) => json!({ "result": result }),
+        Err(error) => json!({ "error": error }),
+    }
+}
+
+fn carry_out<S: Served>(shared: &Shared<S>, line: &str) -> Result<Value, String> {
+    let wrong = || format!("command: found {:?}, expected a line such as {{\"command\": \"stats\"}}", line.trim());
+    let asked: Value = serde_json::from_str(line).map_err(|_| wrong())?;
+    let name = asked.get("command").and_then(Value::as_str).ok_or_else(wrong)?;
+    let found = ALL.iter().find(|(known, _)| *known == name).map(|(_, command)| *command);
+    let gone = || "the drive is gone: a thread of the server panicked".to_owned();
+    match found {
+        Some(Command::Stats) => Ok(stats(shared)),
+        Some(Command::Stop) => {
+            shared.want_stop();
+            Ok(json!("stopping"))
+        }
+        Some(Command::TrimAll) => {
+            let mut drive = shared.drive().ok_or_else(gone)?;
+            let arrival = shared.pacing.drive_time(Instant::now());
+            let tags = drive.trim_all(arrival).map_err(|error| error.to_string())?;
+            if shared.pacing.is_none() {
+                // Nobody else has requests in flight while the drive is locked.
+                while drive.served.wait(Nanos(u64::MAX), &mut Completion::default()) == Ok(true) {}
+            }
+            Ok(json!({ "requests": tags.len() }))
+        }
+        None => {
+            let mut drive = shared.drive().ok_or_else(gone)?;
+            let own = drive.served.command(name, &asked);
+            own.unwrap_or_else(|| {
+                let known: Vec<&str> =
+                    ALL.iter().map(|(known, _)| *known).chain(drive.served.commands().iter().copied()).collect();
+                Err(format!("command: found {name:?}, expected one of {}", known.join(", ")))
+            })
+        }
+    }
+}
+
+/// Takes connections until the server stops.
+pub(crate) fn listen<S: Served>(listener: &Listener, shared: &Arc<Shared<S>>, threads: &Mutex<Vec<JoinHandle<()>>>) {
+    while !shared.is_stopping() {
+        match listener.accept() {
+            Ok(None) => wait_for(listener, &shared.bell),
+            Ok(Some(stream)) => {
+                let shared = shared.clone();
+                let talking =
+                    std::thread::Builder::new().name("serve-ctl".to_owned()).spawn(move || talk(&shared, &stream));
+                // Without a thread the connection is closed, and whoever asks sees that.
+                locked(threads).extend(talking);
+            }
+            Err(_) => std::thread::sleep(LOOK),
+        }
+    }
+}
+
+/// Answers the lines of a connection, also those that came before the server stops.
+fn talk<S: Served>(shared: &Shared<S>, stream: &Stream) {
+    if stream.set_timeout(Some(LOOK)).is_err() {
+        return;
+    }
+    let (mut line, mut bytes) = (Vec::new(), [0; 4096]);
+    loop {
+        let mut stream = stream;
+        match stream.read(&mut bytes) {
+            Ok(0) => return,
+            Ok(count) => {
+                for byte in &bytes[..count] {
+                    if *byte != b'\n' {
+                        line.push(*byte);
+                        continue;
+                    }
+                    let mut answered = answer(shared, &String::from_utf8_lossy(&line)).to_string();
+                    answered.push('\n');
+                    line.clear();
+                    if stream.write_all(answered.as_bytes()).is_err() {
+                        return;
+                    }
+                }
+                if line.len() > LINE_MAX {
+                    return;
+                }
+            }
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                if shared.is_stopping() {
+                    return;
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return,
+        }
+    }
+}

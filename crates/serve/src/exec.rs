@@ -1,0 +1,366 @@
+//! Carries out commands on the drive, and writes their replies.
+//!
+//! ```text
+//!   command ─► begin ─► requests of the drive ─┐
+//!   reply   ◄─ reap  ◄─ completions  ◄─────────┘
+//! ```
+
+use crate::command::Command;
+use crate::negotiate::Agreed;
+use crate::record::Recorder;
+use crate::served::Served;
+use crate::wire::{self, Errno, Kind, PAYLOAD_MAX, Style, flag};
+use flashwright_block::{Completion, IoError, Nanos, Request, RequestKind, SECTOR_BYTES, Tag};
+use flashwright_sim::Latency;
+use std::collections::HashMap;
+
+/// What is served, with what goes on beside it: all that is under one lock.
+pub struct Drive<S> {
+    /// The device.
+    pub served: S,
+    /// The trace of what is served.
+    pub recorder: Option<Recorder>,
+    /// Commands that failed in the drive.
+    pub failed: u64,
+    /// Response times of reads and writes since somebody last took them away; none if nobody does.
+    pub recent: Option<Latency>,
+}
+
+impl<S: Served> Drive<S> {
+    /// Submits a request at `arrival` or now, whichever is later.
+    fn submit(&mut self, request: Request, data: Option<&[u8]>, arrival: Nanos) -> Result<Tag, IoError> {
+        let request = Request { arrival: arrival.max(self.served.now()), ..request };
+        let tag = match data {
+            Some(data) => self.served.submit_with(request, data)?,
+            None => self.served.submit(request)?,
+        };
+        if let Some(recorder) = &mut self.recorder {
+            recorder.take(&request);
+        }
+        Ok(tag)
+    }
+
+    /// Trims the whole drive, in pieces of a GiB. Returns the tags of those that have not been waited for: all of them.
+    ///
+    /// # Errors
+    /// [`IoError`] of a drive that refuses it.
+    pub fn trim_all(&mut self, arrival: Nanos) -> Result<Vec<Tag>, IoError> {
+        const PIECE: u64 = (1 << 30) / SECTOR_BYTES;
+        let end = self.served.info().capacity.0 / SECTOR_BYTES;
+        let piece = |first_sector: u64| Request {
+            kind: RequestKind::Trim,
+            first_sector,
+            sectors: u32::try_from((end - first_sector).min(PIECE)).expect("a GiB at most"),
+            ..Request::default()
+        };
+        (0..end).step_by(PIECE as usize).map(|first| self.submit(piece(first), None, arrival)).collect()
+    }
+}
+
+/// Where replies go.
+pub trait Outs {
+    /// The bytes to be sent to a client; none if it has gone.
+    fn out(&mut self, client: u32) -> Option<&mut Vec<u8>>;
+
+    /// A command of a client was answered, or there was nobody to answer; its last request ended at `end` on the drive's
+    /// clock.
+    fn ended(&mut self, client: u32, end: Nanos) {
+        let _ = (client, end);
+    }
+}
+
+/// One client alone.
+impl Outs for Vec<u8> {
+    fn out(&mut self, _: u32) -> Option<&mut Vec<u8>> {
+        Some(self)
+    }
+}
+
+/// A command in the drive.
+#[derive(Debug)]
+struct Pending {
+    client: u32,
+    style: Style,
+    command: Command,
+    /// Requests of it that have not completed.
+    left: u32,
+    failure: Option<(Errno, String)>,
+}
+
+/// The commands in the drive.
+#[derive(Debug, Default)]
+pub struct Executor {
+    pending: Vec<Pending>,
+    free: Vec<u32>,
+    /// The command of each request in flight.
+    flights: HashMap<Tag, u32>,
+    parts: Vec<Request>,
+    completion: Completion,
+    /// For data that nobody takes.
+    unwanted: Vec<u8>,
+}
+
+/// Most stretches in a reply about what is mapped, and most pages looked at for it.
+const STRETCHES_MAX: usize = 1024;
+const PAGES_LOOKED_AT: u64 = 1 << 16;
+
+impl Executor {
+    /// Requests in flight.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.flights.len()
+    }
+
+    /// Begins a command, with the data of a write. It arrives at `arrival` on the drive's clock, or now if that is later. What
+    /// has ended until then is answered on the way.
+    pub fn begin<S: Served>(
+        &mut self,
+        drive: &mut Drive<S>,
+        outs: &mut impl Outs,
+        client: u32,
+        agreed: Agreed,
+        (command, data): (Command, &[u8]),
+        arrival: Nanos,
+    ) {
+        let style = Style { structured: agreed.structured };
+        if command.kind == Kind::BlockStatus {
+            if let Some(out) = outs.out(client) {
+                wire::put_block_status(out, command.cookie, &stretches(&drive.served, &command));
+            }
+            return outs.ended(client, Nanos(0));
+        }
+        let mut parts = std::mem::take(&mut self.parts);
+        parts.clear();
+        if !divide(&command, drive.served.page_bytes(), &mut parts) {
+            if let Some(out) = outs.out(client) {
+                style.put_error(
+                    out,
+                    command.cookie,
+                    Errno::NotSupported,
+                    "zeros are fast only over whole pages, as a hole",
+                );
+            }
+            self.parts = parts;
+            return outs.ended(client, Nanos(0));
+        }
+        let id = self.add(Pending { client, style, command, left: 1, failure: None });
+        for part in &parts {
+            let arrival = arrival.max(drive.served.now());
+            self.reap(drive, outs, arrival);
+            let brings = match command.kind {
+                Kind::Write => Some(data),
+                Kind::Read => Some(&[][..]),
+                _ => None,
+            };
+            match drive.submit(*part, brings, arrival) {
+                Ok(tag) => {
+                    self.flights.insert(tag, id);
+                    self.pending[id as usize].left += 1;
+                }
+                Err(error) => {
+                    self.pending[id as usize].failure = Some(reason(&error));
+                    break;
+                }
+            }
+        }
+        self.parts = parts;
+        self.part_over(drive, outs, id, None); // the one that stood for the command while it was divided
+    }
+
+    /// Answers what completes by `until` on the drive's clock. With everything answered the clock stays.
+    pub fn reap<S: Served>(&mut self, drive: &mut Drive<S>, outs: &mut impl Outs, until: Nanos) {
+        while !self.flights.is_empty() {
+            let mut completion = std::mem::take(&mut self.completion);
+            let ended = drive.served.wait(until, &mut completion);
+            match ended {
+                Ok(true) => {
+                    if let Some(recent) = &mut drive.recent
+                        && completion.request.kind.moves_data()
+                    {
+                        recent.record(completion.response_time().0);
+                    }
+                    if let Some(id) = self.flights.remove(&completion.tag) {
+                        if let Err(error) = &completion.result {
+                            self.pending[id as usize].failure = Some(reason(error));
+                        }
+                        self.part_over(drive, outs, id, Some((completion.tag, completion.end)));
+                    }
+                }
+                Ok(false) => {}
+                Err(ref error) => self.fail_all(drive, outs, error),
+            }
+            self.completion = completion;
+            if ended == Ok(false) {
+                return;
+            }
+        }
+    }
+
+    /// The drive is dead: nothing that is in flight will complete.
+    #[cold]
+    fn fail_all<S: Served>(&mut self, drive: &mut Drive<S>, outs: &mut impl Outs, error: &IoError) {
+        let mut flights: Vec<(Tag, u32)> = self.flights.drain().collect();
+        flights.sort_unstable();
+        for (_, id) in flights {
+            self.pending[id as usize].failure = Some(reason(error));
+            self.part_over(drive, outs, id, None);
+        }
+    }
+
+    fn add(&mut self, pending: Pending) -> u32 {
+        if let Some(id) = self.free.pop() {
+            self.pending[id as usize] = pending;
+            return id;
+        }
+        self.pending.push(pending);
+        u32::try_from(self.pending.len() - 1).expect("commands in flight fit 32 bits")
+    }
+
+    /// A request of a command is over; with the last one, the command is answered.
+    fn part_over<S: Served>(&mut self, drive: &mut Drive<S>, outs: &mut impl Outs, id: u32, of: Option<(Tag, Nanos)>) {
+        let pending = &mut self.pending[id as usize];
+        pending.left -= 1;
+        if pending.left > 0 {
+            return;
+        }
+        let Command { cookie, kind, offset, length, .. } = pending.command;
+        let (style, client, failure) = (pending.style, pending.client, pending.failure.take());
+        self.free.push(id);
+        drive.failed += u64::from(failure.is_some());
+        let out = outs.out(client);
+        match (failure, kind, of) {
+            (Some((errno, why)), ..) => {
+                if let Some(out) = out {
+                    style.put_error(out, cookie, errno, &why);
+                }
+            }
+            (None, Kind::Read, Some((tag, _))) => {
+                let data = match out {
+                    Some(out) => style.put_read(out, cookie, offset, length),
+                    None => {
+                        self.unwanted.resize(length as usize, 0);
+                        &mut self.unwanted
+                    }
+                };
+                let taken = drive.served.take_data(tag, data);
+                debug_assert!(taken, "a read that succeeded has data");
+            }
+            _ => {
+                if let Some(out) = out {
+                    style.put_done(out, cookie);
+                }
+            }
+        }
+        outs.ended(client, of.map_or(Nanos(0), |(_, end)| end));
+    }
+}
+
+/// The requests of a command, in order. Returns false for zeros that are to be fast and would not be.
+fn divide(command: &Command, page_bytes: u64, parts: &mut Vec<Request>) -> bool {
+    let (first, end) = (command.offset, command.offset + u64::from(command.length));
+    let fua = command.has(flag::FUA);
+    let of = |kind: RequestKind, first: u64, end: u64| Request {
+        kind,
+        first_sector: first / SECTOR_BYTES,
+        sectors: u32::try_from((end - first) / SECTOR_BYTES).expect("a command has 32 bits of bytes"),
+        fua: fua && kind == RequestKind::Write,
+        ..Request::default()
+    };
+    let flush = Request { kind: RequestKind::Flush, ..Request::default() };
+    let zeros = |parts: &mut Vec<Request>, first: u64, end: u64| {
+        let pieces = (first..end).step_by(PAYLOAD_MAX as usize);
+        parts.extend(pieces.map(|at| of(RequestKind::Write, at, end.min(at + u64::from(PAYLOAD_MAX)))));
+    };
+    match command.kind {
+        // What a cache is told to fetch is read, and goes nowhere.
+        Kind::Read | Kind::Cache => parts.push(of(RequestKind::Read, first, end)),
+        Kind::Write => parts.push(of(RequestKind::Write, first, end)),
+        Kind::Flush => parts.push(flush),
+        Kind::Trim => {
+            parts.push(of(RequestKind::Trim, first, end));
+            parts.extend(fua.then_some(flush));
+        }
+        Kind::WriteZeroes => {
+            let (whole_first, whole_end) = (first.next_multiple_of(page_bytes), end - end % page_bytes);
+            let holes = !command.has(flag::NO_HOLE) && whole_first < whole_end;
+            let is_fast = holes && whole_first == first && whole_end == end;
+            if command.has(flag::FAST_ZERO) && !is_fast {
+                return false;
+            }
+            if !holes {
+                zeros(parts, first, end);
+                return true;
+            }
+            zeros(parts, first, whole_first);
+            parts.push(of(RequestKind::Trim, whole_first, whole_end));
+            zeros(parts, whole_end, end);
+            parts.extend(fua.then_some(flush));
+        }
+        Kind::Disconnect | Kind::BlockStatus => unreachable!("these ask nothing of the drive"),
+    }
+    true
+}
+
+/// What is mapped in the range of a command, in bytes and flags.
+fn stretches(served: &impl Served, command: &Command) -> Vec<(u32, u32)> {
+    let most = if command.has(flag::REQ_ONE) { 1 } else { STRETCHES_MAX };
+    let (mut at, end) = (command.offset / SECTOR_BYTES, (command.offset + u64::from(command.length)) / SECTOR_BYTES);
+    let end = end.min(at + PAGES_LOOKED_AT * (served.page_bytes() / SECTOR_BYTES));
+    let mut found = Vec::new();
+    while at < end && found.len() < most {
+        let (holds, sectors) = served.stretch(at, end - at);
+        let bytes = u32::try_from(sectors * SECTOR_BYTES).expect("a command has 32 bits of bytes");
+        found.push((bytes, if holds { 0 } else { wire::HOLE_OF_ZEROS }));
+        at += sectors;
+    }
+    found
+}
+
+/// How the protocol counts a failure, and the failure in words.
+fn reason(error: &IoError) -> (Errno, String) {
+    let errno = match error {
+        IoError::OutOfRange { .. } | IoError::Misaligned { .. } => Errno::Invalid,
+        IoError::ReadOnly { .. } => Errno::NotPermitted,
+        _ => Errno::Io,
+    };
+    (errno, error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(kind: Kind, flags: u16, offset: u64, length: u32) -> Option<Vec<(RequestKind, u64, u32, bool)>> {
+        let mut parts = Vec::new();
+        let fits = divide(&Command { cookie: 0, kind, flags, offset, length }, 4096, &mut parts);
+        let of = |part: &Request| (part.kind, part.first_sector, part.sectors, part.fua);
+        fits.then(|| parts.iter().map(of).collect())
+    }
+
+    #[test]
+    fn zeros_are_holes_where_pages_are_whole() {
+        use RequestKind::{Flush, Trim, Write};
+        assert_eq!(parts(Kind::WriteZeroes, 0, 4096, 8192), Some(vec![(Trim, 8, 16, false)]));
+        let cut = vec![(Write, 7, 1, true), (Trim, 8, 8, false), (Write, 16, 2, true), (Flush, 0, 0, false)];
+        assert_eq!(parts(Kind::WriteZeroes, flag::FUA, 3584, 5632), Some(cut));
+        assert_eq!(parts(Kind::WriteZeroes, 0, 512, 7680 - 512), Some(vec![(Write, 1, 14, false)]));
+        assert_eq!(parts(Kind::WriteZeroes, flag::NO_HOLE, 0, 4096), Some(vec![(Write, 0, 8, false)]));
+        let pieces = parts(Kind::WriteZeroes, flag::NO_HOLE, 0, PAYLOAD_MAX + 512).unwrap();
+        assert_eq!(pieces, [(Write, 0, 65_536, false), (Write, 65_536, 1, false)]);
+    }
+
+    #[test]
+    fn zeros_that_must_be_fast_are_refused_where_they_are_written() {
+        assert!(parts(Kind::WriteZeroes, flag::FAST_ZERO, 4096, 4096).is_some());
+        assert_eq!(parts(Kind::WriteZeroes, flag::FAST_ZERO, 512, 8192), None);
+        assert_eq!(parts(Kind::WriteZeroes, flag::FAST_ZERO | flag::NO_HOLE, 4096, 4096), None);
+    }
+
+    #[test]
+    fn a_forced_trim_is_flushed() {
+        let found = parts(Kind::Trim, flag::FUA, 0, 4096).unwrap();
+        assert_eq!(found, [(RequestKind::Trim, 0, 8, false), (RequestKind::Flush, 0, 0, false)]);
+        assert_eq!(parts(Kind::Write, flag::FUA, 0, 512).unwrap(), [(RequestKind::Write, 0, 1, true)]);
+        assert_eq!(parts(Kind::Cache, 0, 0, 512).unwrap(), [(RequestKind::Read, 0, 1, false)]);
+    }
+}

@@ -1,0 +1,112 @@
+//! The figures in the text format of Prometheus.
+
+use crate::served::Served;
+use crate::server::stats;
+use crate::shared::Shared;
+use serde_json::Value;
+use std::fmt::Write as _;
+
+/// A figure: its name, type and help, the labels of each sample, and where it is in the statistics.
+struct Figure {
+    name: &'static str,
+    kind: &'static str,
+    help: &'static str,
+    /// Labels, JSON pointer, and the number by which the value is divided.
+    samples: &'static [(&'static str, &'static str, f64)],
+}
+
+const fn counter(
+    name: &'static str,
+    help: &'static str,
+    samples: &'static [(&'static str, &'static str, f64)],
+) -> Figure {
+    Figure { name, kind: "counter", help, samples }
+}
+
+const fn gauge(
+    name: &'static str,
+    help: &'static str,
+    samples: &'static [(&'static str, &'static str, f64)],
+) -> Figure {
+    Figure { name, kind: "gauge", help, samples }
+}
+
+const FIGURES: &[Figure] = &[
+    counter(
+        "requests_total",
+        "Requests that the drive completed.",
+        &[
+            ("kind=\"read\"", "/requests/read", 1.0),
+            ("kind=\"write\"", "/requests/write", 1.0),
+            ("kind=\"trim\"", "/requests/trim", 1.0),
+            ("kind=\"flush\"", "/requests/flush", 1.0),
+        ],
+    ),
+    counter(
+        "host_bytes_total",
+        "Bytes that the host read and wrote.",
+        &[("kind=\"read\"", "/requests/bytes_read", 1.0), ("kind=\"write\"", "/requests/bytes_written", 1.0)],
+    ),
+    counter("host_pages_written_total", "Pages that the host asked to write.", &[("", "/host/pages_written", 1.0)]),
+    counter(
+        "flash_pages_programmed_total",
+        "Pages programmed, by cause.",
+        &[
+            ("cause=\"host\"", "/flash/programs/host", 1.0),
+            ("cause=\"gc\"", "/flash/programs/gc", 1.0),
+            ("cause=\"merge\"", "/flash/programs/merge", 1.0),
+            ("cause=\"padding\"", "/flash/programs/padding", 1.0),
+            ("cause=\"translation\"", "/flash/programs/translation", 1.0),
+            ("cause=\"wear\"", "/flash/programs/wear", 1.0),
+        ],
+    ),
+    counter("flash_pages_read_total", "Pages read from flash.", &[("", "/flash/reads/total", 1.0)]),
+    counter("flash_blocks_erased_total", "Blocks erased.", &[("", "/flash/erases/total", 1.0)]),
+    gauge(
+        "write_amplification",
+        "Pages programmed per page that the host asked to write.",
+        &[("", "/write_amplification", 1.0)],
+    ),
+    gauge("blocks_free", "Erased good blocks.", &[("", "/blocks_free", 1.0)]),
+    gauge("blocks_worn_out", "Blocks that wore out.", &[("", "/blocks_worn_out", 1.0)]),
+    gauge(
+        "response_time_seconds",
+        "Response times on the drive's clock since the start, by quantile.",
+        &[
+            ("kind=\"read\",quantile=\"0.5\"", "/response_time_ns/read/p50", 1e9),
+            ("kind=\"read\",quantile=\"0.99\"", "/response_time_ns/read/p99", 1e9),
+            ("kind=\"read\",quantile=\"0.999\"", "/response_time_ns/read/p99_9", 1e9),
+            ("kind=\"write\",quantile=\"0.5\"", "/response_time_ns/write/p50", 1e9),
+            ("kind=\"write\",quantile=\"0.99\"", "/response_time_ns/write/p99", 1e9),
+            ("kind=\"write\",quantile=\"0.999\"", "/response_time_ns/write/p99_9", 1e9),
+        ],
+    ),
+    gauge(
+        "lateness_seconds",
+        "How much later than the model says replies left, by quantile.",
+        &[("quantile=\"0.5\"", "/served/lateness_ns/p50", 1e9), ("quantile=\"0.99\"", "/served/lateness_ns/p99", 1e9)],
+    ),
+    counter("drive_time_seconds_total", "The drive's clock.", &[("", "/time_ns", 1e9)]),
+    gauge("connections", "Connections that are open.", &[("", "/served/connections/open", 1.0)]),
+    counter("connections_total", "Connections since the start.", &[("", "/served/connections/total", 1.0)]),
+    counter("commands_failed_total", "Commands that failed in the drive.", &[("", "/served/commands_failed", 1.0)]),
+];
+
+/// All figures that apply.
+pub(crate) fn text<S: Served>(shared: &Shared<S>) -> String {
+    let (stats, mut text) = (stats(shared), String::new());
+    for Figure { name, kind, help, samples } in FIGURES {
+        let known = |pointer: &str| stats.pointer(pointer).and_then(Value::as_f64);
+        if !samples.iter().any(|(_, pointer, _)| known(pointer).is_some()) {
+            continue;
+        }
+        let _ = write!(text, "# HELP flashwright_{name} {help}\n# TYPE flashwright_{name} {kind}\n");
+        for (labels, pointer, unit) in *samples {
+            if let Some(value) = known(pointer) {
+                let braces = if labels.is_empty() { String::new() } else { format!("{{{labels}}}") };
+                let _ = writeln!(text, "flashwright_{name}{braces} {}", value / unit);
+            }
+        }
+    }
+    text
+}

@@ -1,0 +1,128 @@
+//! What is served.
+
+use flashwright_block::{HoldsData, Nanos};
+use flashwright_sim::LiveRun;
+use serde_json::{Map, Value, json};
+
+/// A device that can be served: it keeps data, and knows a few things more.
+///
+/// Everything else (the protocol, pacing, recording, control) goes through this trait, so that a drive with an image file, or
+/// a real disk, takes the place of the simulated one without a change elsewhere.
+pub trait Served: HoldsData + Send + 'static {
+    /// Bytes of a page: a trim of whole pages leaves zeros.
+    fn page_bytes(&self) -> u64;
+
+    /// Whether the device holds data from a sector on, and over how many sectors that is so, `sectors` at most. Where it
+    /// holds none, reads return zeros.
+    fn stretch(&self, first_sector: u64, sectors: u64) -> (bool, u64);
+
+    /// A time on the device's clock before which no request completes, whatever is submitted meanwhile; none if nothing is in
+    /// flight, or if it can't tell.
+    fn none_completes_before(&self) -> Option<Nanos>;
+
+    /// Its figures so far, by name.
+    fn figures(&self) -> Map<String, Value>;
+
+    /// Counts for a view of every second.
+    fn glance(&self) -> Glance;
+
+    /// The state of every block, if it knows blocks.
+    fn blocks(&self) -> Option<Blocks> {
+        None
+    }
+
+    /// Carries out a command that only this kind of device has. None if it has none of that name.
+    ///
+    /// It is called with the device locked, while requests may be in flight. Commands that every device has are
+    /// [`crate::control::Command`].
+    fn command(&mut self, name: &str, arguments: &Value) -> Option<Result<Value, String>> {
+        let _ = (name, arguments);
+        None
+    }
+
+    /// The names of the commands that only this kind of device has.
+    fn commands(&self) -> &'static [&'static str] {
+        &[]
+    }
+}
+
+/// Counts since the device is served.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Glance {
+    /// Bytes that the host read and wrote.
+    pub bytes: [u64; 2],
+    /// Reads, writes, trims and flushes that completed.
+    pub requests: [u64; 4],
+    /// Pages that the host asked to write.
+    pub pages_written: u64,
+    /// Pages programmed, whatever the cause.
+    pub programs: u64,
+    /// Pages programmed by cleaning and merging.
+    pub programs_gc: u64,
+    /// Blocks erased.
+    pub erases: u64,
+    /// Erased good blocks.
+    pub blocks_free: u64,
+    /// The device's clock, nanoseconds.
+    pub time_ns: u64,
+}
+
+/// Every block of the flash, or cells of neighbouring blocks.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Blocks {
+    /// Blocks in a cell.
+    pub joined: u32,
+    /// Cells in a plane.
+    pub cells_per_plane: u32,
+    /// Pages in a block.
+    pub pages_per_block: u32,
+    /// Erases since the drive was new: the mean of each cell.
+    pub erases: Vec<f32>,
+    /// Valid pages: the mean of each cell.
+    pub valid: Vec<f32>,
+}
+
+impl Served for LiveRun {
+    fn page_bytes(&self) -> u64 {
+        LiveRun::page_bytes(self)
+    }
+    fn stretch(&self, first_sector: u64, sectors: u64) -> (bool, u64) {
+        LiveRun::stretch(self, first_sector, sectors)
+    }
+    fn none_completes_before(&self) -> Option<Nanos> {
+        LiveRun::none_completes_before(self)
+    }
+    fn figures(&self) -> Map<String, Value> {
+        match json!(LiveRun::figures(self)) {
+            Value::Object(figures) => figures,
+            _ => unreachable!("figures have names"),
+        }
+    }
+    fn glance(&self) -> Glance {
+        let figures = LiveRun::figures(self);
+        let (requests, programs) = (&figures.requests, &figures.flash.programs);
+        let count = Option::unwrap_or_default;
+        Glance {
+            bytes: [requests.bytes_read, requests.bytes_written],
+            requests: [requests.read, requests.write, requests.trim, requests.flush],
+            pages_written: count(figures.host.pages_written),
+            programs: count(programs.total),
+            programs_gc: count(programs.gc) + count(programs.merge),
+            erases: count(figures.flash.erases.total),
+            blocks_free: figures.blocks_free,
+            time_ns: figures.time_ns,
+        }
+    }
+    fn blocks(&self) -> Option<Blocks> {
+        let geometry = self.ssd().flash().geometry();
+        let mut found = LiveRun::blocks(self);
+        let taken = found.taken.pop()?;
+        Some(Blocks {
+            joined: found.joined,
+            cells_per_plane: geometry.blocks_per_plane().div_ceil(found.joined),
+            pages_per_block: geometry.pages_per_block(),
+            erases: taken.erases,
+            valid: taken.valid,
+        })
+    }
+}

@@ -1,0 +1,338 @@
+//! The server: listeners, threads, and their end.
+//!
+//! ```text
+//!                        ┌─ as fast as it goes: each thread carries out its requests
+//!   listener ─► thread ──┤                                                              ─► drive
+//!   listener ─► thread ──┴─ paced: one thread has all connections and the drive's clock
+//! ```
+
+use crate::connection::{End, negotiate, transmit, turn_away};
+use crate::exec::Drive;
+use crate::input::Input;
+use crate::listen::{Address, ListenError, Listener, Stream};
+use crate::negotiate::Export;
+use crate::pace::{Pace, Pacer, Pacing};
+use crate::record::Recorder;
+use crate::served::Served;
+use crate::shared::{Farewell, Shared, locked, wait_for};
+use crate::{control, http, metrics, watch};
+use flashwright_sim::Latency;
+use flashwright_workload::trace::TraceError;
+use serde_json::{Map, Value, json};
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// How a drive is served.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// Where NBD clients connect.
+    pub nbd: Vec<Address>,
+    /// Whether other machines may connect.
+    pub anywhere: bool,
+    /// Whether clients may only read.
+    pub read_only: bool,
+    /// When replies leave.
+    pub pace: Pace,
+    /// A trace of what is served.
+    pub record: Option<PathBuf>,
+    /// A control socket.
+    pub ctl: Option<Address>,
+    /// Where Prometheus finds the figures.
+    pub metrics: Option<Address>,
+    /// Where a browser finds a page that shows the drive at work.
+    pub watch: Option<Address>,
+}
+
+/// Why a drive can't be served.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// An address.
+    #[error("{option}: {error}")]
+    Listen {
+        /// The setting that has it.
+        option: &'static str,
+        /// What is wrong.
+        error: ListenError,
+    },
+    /// The trace of what is served.
+    #[error(transparent)]
+    Record(#[from] TraceError),
+    /// The system has no more files or threads.
+    #[error("the server can't start: {0}")]
+    System(#[from] std::io::Error),
+}
+
+/// A drive that is served.
+///
+/// ```
+/// use flashwright_block::Seed;
+/// use flashwright_serve::{Server, Settings};
+/// use flashwright_sim::{LiveRun, Precondition};
+/// use flashwright_ssd::DriveConfig;
+///
+/// let drive = LiveRun::new(&DriveConfig::default(), Seed(1), Precondition::Empty, || false)?;
+/// let settings = Settings { nbd: vec!["tcp:127.0.0.1:0".parse()?], ..Settings::default() };
+/// let server = Server::start(drive, &settings)?;
+/// assert!(server.uris()[0].starts_with("nbd://127.0.0.1:"));
+/// let stopped = server.stop();
+/// assert_eq!(stopped.served.expect("it lives").figures().completed, 0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Server<S> {
+    shared: Arc<Shared<S>>,
+    uris: Vec<String>,
+    addresses: Vec<(&'static str, String)>,
+    threads: Vec<JoinHandle<()>>,
+    connections: Arc<Mutex<Vec<JoinHandle<()>>>>,
+}
+
+/// What is left of a server.
+pub struct Stopped<S> {
+    /// The device; none if a thread panicked with it.
+    pub served: Option<S>,
+    /// The last figures.
+    pub stats: Value,
+    /// What people should know.
+    pub notes: Vec<String>,
+}
+
+/// How long connections have to take their replies when the server stops.
+const GRACE: Duration = Duration::from_secs(3);
+
+impl<S: Served> Server<S> {
+    /// Serves a device.
+    ///
+    /// # Errors
+    /// [`ServeError`]; nothing listens then.
+    pub fn start(served: S, settings: &Settings) -> Result<Self, ServeError> {
+        let open = |option, address: &Address| {
+            Listener::open(address, settings.anywhere).map_err(|error| ServeError::Listen { option, error })
+        };
+        let listeners: Vec<Listener> =
+            settings.nbd.iter().map(|address| open("nbd", address)).collect::<Result<_, _>>()?;
+        let beside =
+            |option, address: &Option<Address>| address.as_ref().map(|address| open(option, address)).transpose();
+        let ctl = beside("ctl", &settings.ctl)?;
+        let (metrics, watch) = (beside("metrics", &settings.metrics)?, beside("watch", &settings.watch)?);
+        let info = served.info();
+        let page = u32::try_from(served.page_bytes()).unwrap_or(4096);
+        let export = Export {
+            description: format!("{}, simulated by Flashwright", info.name),
+            bytes: info.capacity.0,
+            minimum: 512,
+            preferred: if page.is_power_of_two() { page.max(512) } else { 4096 },
+            read_only: settings.read_only,
+            name: info.name,
+        };
+        let recorder = settings.record.as_deref().map(|path| Recorder::create(path, &export.name)).transpose()?;
+        let recent = watch.is_some().then(Latency::default);
+        let drive = Drive { served, recorder, failed: 0, recent };
+        let shared = Arc::new(Shared::new(drive, export, Pacing::new(settings.pace))?);
+        let (uris, addresses) = (Vec::new(), Vec::new());
+        let mut server = Self { uris, addresses, threads: Vec::new(), connections: Arc::default(), shared };
+        server.tell(ctl, metrics, watch)?;
+        let pacer = server.pacer()?;
+        for listener in listeners {
+            server.uris.push(listener.uri());
+            let (shared, connections, pacer) = (server.shared.clone(), server.connections.clone(), pacer.clone());
+            server.spawn("nbd", move || accept(&listener, &shared, &connections, pacer.as_ref()))?;
+        }
+        Ok(server)
+    }
+
+    /// Begins what tells of the server, beside serving.
+    fn tell(
+        &mut self,
+        ctl: Option<Listener>,
+        metrics: Option<Listener>,
+        watch: Option<Listener>,
+    ) -> Result<(), ServeError> {
+        if let Some(listener) = ctl {
+            self.addresses.push(("ctl", listener.address()));
+            let (shared, threads) = (self.shared.clone(), self.connections.clone());
+            self.spawn("ctl", move || control::listen(&listener, &shared, &threads))?;
+        }
+        if let Some(listener) = metrics {
+            self.addresses.push(("metrics", format!("http://{}/metrics", listener.host())));
+            let shared = self.shared.clone();
+            let text = |shared: &Shared<S>| Some(("text/plain; version=0.0.4", metrics::text(shared)));
+            self.spawn("metrics", move || {
+                http::listen(&listener, &shared, |path| (path == "/metrics").then(|| text(&shared)).flatten());
+            })?;
+        }
+        if let Some(listener) = watch {
+            self.addresses.push(("watch", format!("http://{}/", listener.host())));
+            let shared = self.shared.clone();
+            self.spawn("watch", move || http::listen(&listener, &shared, |path| watch::page(&shared, path)))?;
+            let shared = self.shared.clone();
+            self.spawn("samples", move || watch::sample(&shared))?;
+        }
+        Ok(())
+    }
+
+    fn pacer(&mut self) -> Result<Option<Arc<Pacer>>, ServeError> {
+        if self.shared.pacing.is_none() {
+            return Ok(None);
+        }
+        let pacer = Arc::new(Pacer::new()?);
+        let (shared, owned) = (self.shared.clone(), pacer.clone());
+        self.spawn("pace", move || owned.run(&shared))?;
+        Ok(Some(pacer))
+    }
+
+    fn spawn(&mut self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), ServeError> {
+        self.threads.push(Builder::new().name(format!("serve-{name}")).spawn(work)?);
+        Ok(())
+    }
+
+    /// Where NBD clients connect, one for each address.
+    #[must_use]
+    pub fn uris(&self) -> &[String] {
+        &self.uris
+    }
+
+    /// Where all else is: the name of its setting, and its address.
+    #[must_use]
+    pub fn addresses(&self) -> &[(&'static str, String)] {
+        &self.addresses
+    }
+
+    /// Waits until a client of the control socket wants the server to stop, or for a time. Returns whether it is to stop.
+    #[must_use]
+    pub fn wait(&self, timeout: Duration) -> bool {
+        self.shared.wait(timeout)
+    }
+
+    /// What people should know and have not been told.
+    #[must_use]
+    pub fn notes(&self) -> Vec<String> {
+        self.shared.take_notes()
+    }
+
+    /// The figures so far. Null if a thread panicked with the drive.
+    #[must_use]
+    pub fn stats(&self) -> Value {
+        stats(&self.shared)
+    }
+
+    /// Stops in order: accepts nothing more, carries out and answers the requests that have come, ends the connections.
+    #[must_use]
+    pub fn stop(mut self) -> Stopped<S> {
+        self.end();
+        let Self { shared, .. } = &self;
+        let stats = stats(shared);
+        if let Some(recorder) = shared.drive().and_then(|mut drive| drive.recorder.take())
+            && let Err(why) = recorder.finish()
+        {
+            shared.note(why);
+        }
+        let notes = shared.take_notes();
+        let shared = self.shared.clone();
+        drop(self);
+        // Every thread has been waited for, so nobody else has it.
+        let served = Arc::into_inner(shared).and_then(Shared::into_drive).map(|drive| drive.served);
+        Stopped { served, stats, notes }
+    }
+
+    fn end(&mut self) {
+        self.shared.begin_to_stop();
+        let until = Instant::now() + GRACE;
+        let all_ended = |threads: &[JoinHandle<()>]| threads.iter().all(JoinHandle::is_finished);
+        while Instant::now() < until && !(all_ended(&self.threads) && all_ended(&locked(&self.connections))) {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        self.shared.each_socket(|socket| socket.shut(true));
+        self.shared.bell.ring();
+        self.threads.drain(..).for_each(joined);
+        let connections = std::mem::take(&mut *locked(&self.connections));
+        connections.into_iter().for_each(joined);
+    }
+}
+
+/// A thread that panicked has left the drive locked for good, which is how others know.
+fn joined(thread: JoinHandle<()>) {
+    let _ = thread.join();
+}
+
+impl<S> Drop for Server<S> {
+    fn drop(&mut self) {
+        if !self.threads.is_empty() {
+            self.shared.begin_to_stop();
+            self.shared.each_socket(|socket| socket.shut(true));
+        }
+    }
+}
+
+/// Gives each client a thread, until the server stops. Dropping the listener then removes its file.
+fn accept<S: Served>(
+    listener: &Listener,
+    shared: &Arc<Shared<S>>,
+    connections: &Mutex<Vec<JoinHandle<()>>>,
+    pacer: Option<&Arc<Pacer>>,
+) {
+    while !shared.is_stopping() {
+        match listener.accept() {
+            Ok(None) => wait_for(listener, &shared.bell),
+            Ok(Some(stream)) => {
+                let Some(number) = shared.enter(&stream) else {
+                    turn_away(&stream);
+                    continue;
+                };
+                let (shared_too, pacer) = (shared.clone(), pacer.cloned());
+                let begun = Builder::new()
+                    .name(format!("serve-{number}"))
+                    .spawn(move || talk(&shared_too, number, stream, pacer.as_deref()));
+                let mut all = locked(connections);
+                all.retain(|thread| !thread.is_finished());
+                match begun {
+                    Ok(thread) => all.push(thread),
+                    Err(_) => shared.leave(number, true), // the system has no more threads; the stream is closed
+                }
+            }
+            // Such as too many open files: those that end make room.
+            Err(_) => std::thread::sleep(Duration::from_millis(10)),
+        }
+    }
+}
+
+fn talk<S: Served>(shared: &Shared<S>, number: u64, stream: Stream, pacer: Option<&Pacer>) {
+    let _farewell = Farewell(shared, Some(number));
+    let mut input = Input::new();
+    let end = match (negotiate(shared, &stream, &mut input), pacer) {
+        (Err(end), _) => end,
+        (Ok(agreed), None) => transmit(shared, &stream, &mut input, agreed),
+        (Ok(agreed), Some(pacer)) => return pacer.take(number, stream, input, agreed),
+    };
+    shared.leave(number, end == End::Broken);
+}
+
+/// The figures of the device, and those of the server.
+pub(crate) fn stats<S: Served>(shared: &Shared<S>) -> Value {
+    let Some(drive) = shared.drive() else { return Value::Null };
+    let mut all: Map<String, Value> = drive.served.figures();
+    let counts = &shared.counts;
+    let lateness = locked(&shared.lateness);
+    let read = Ordering::Relaxed;
+    let served = json!({
+        "name": shared.export.name,
+        "bytes": shared.export.bytes,
+        "read_only": shared.export.read_only,
+        "pace": shared.pacing.pace(),
+        "wall_s": shared.started.elapsed().as_secs_f64(),
+        "connections": {
+            "open": counts.open.load(read), "total": counts.connections.load(read),
+            "broken": counts.broken.load(read), "refused": counts.refused.load(read),
+        },
+        "commands_failed": drive.failed,
+        "recorded": drive.recorder.as_ref().map(Recorder::written),
+        "lateness_ns": shared.pacing.is_real().then(|| lateness.all.summary()),
+        "keeps_up": lateness.keeps_up,
+        "seconds_behind": shared.pacing.is_real().then_some(lateness.seconds_behind),
+    });
+    all.insert("served".to_owned(), served);
+    Value::Object(all)
+}

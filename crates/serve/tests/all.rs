@@ -1,0 +1,10 @@
+//! A drive served to clients of our own.
+
+#![allow(clippy::unwrap_used, missing_docs)] // helpers of tests count as library code
+
+mod client;
+mod damaged;
+mod own_device;
+mod served;
+
+flashwright_testing::every_file_is_declared!();

@@ -1,0 +1,81 @@
+//! Figures of a drive while it is served.
+
+use super::simulated::{blocks, causes, gc};
+use super::{
+    FlashCounts, Gc, HostCounts, RequestCounts, Throughput, TimesByKind, ratio, request_counts, throughput,
+    times_by_kind,
+};
+use crate::measure::Times;
+use crate::simulation::Simulation;
+use flashwright_block::BlockDevice;
+use flashwright_ftl::{Cause, OpKind};
+use flashwright_nand::Condition;
+use serde::Serialize;
+
+/// The figures of a served drive at one moment, by the names that the JSON of a run gives them. They cover all requests since
+/// it is served.
+#[derive(Clone, Debug, Serialize)]
+pub struct LiveFigures {
+    /// The drive's own clock, nanoseconds.
+    pub time_ns: u64,
+    /// Requests completed.
+    pub completed: u64,
+    /// Requests by kind.
+    pub requests: RequestCounts,
+    /// What the host asked for.
+    pub host: HostCounts,
+    /// What the flash did.
+    pub flash: FlashCounts,
+    /// Pages programmed per page that the host asked to write. Null if it wrote none.
+    pub write_amplification: Option<f64>,
+    /// Cleaning.
+    pub gc: Gc,
+    /// Blocks of the flash: all of them.
+    pub blocks: u64,
+    /// Blocks that are erased and good.
+    pub blocks_free: u64,
+    /// Blocks that wore out.
+    pub blocks_worn_out: u64,
+    /// Times from the arrival of a request to its completion, queueing included, on the drive's clock.
+    pub response_time_ns: TimesByKind,
+    /// Times from the moment when the drive accepts a request to its completion.
+    pub service_time_ns: TimesByKind,
+    /// Rates over the drive's time.
+    pub throughput: Throughput,
+}
+
+impl LiveFigures {
+    pub(crate) fn new(run: &Simulation) -> Self {
+        let (ssd, measured) = (run.ssd(), run.measurement());
+        let (nand, tally) = (ssd.flash().nand(), &measured.tally);
+        let counters = ssd.flash().counters().since(&measured.counters_start);
+        let is_free = |block: &_| nand.condition(*block) == Condition::Good && nand.pages_programmed(*block) == 0;
+        Self {
+            time_ns: ssd.now().0,
+            completed: tally.requests,
+            requests: request_counts(tally),
+            host: HostCounts {
+                pages_read: Some(measured.pages[0]),
+                pages_written: Some(measured.pages[1]),
+                pages_into_flash: Some(counters.get(OpKind::Program, Cause::Host)),
+                pages_trimmed: Some(measured.pages[2]),
+                bytes: tally.bytes.iter().sum(),
+            },
+            flash: FlashCounts {
+                reads: causes(&counters, OpKind::Read),
+                programs: causes(&counters, OpKind::Program),
+                erases: causes(&counters, OpKind::Erase),
+                oob_reads: causes(&counters, OpKind::OobRead),
+                reads_unmapped: Some(counters.reads_unmapped),
+            },
+            write_amplification: ratio(counters.total(OpKind::Program), measured.pages[1]),
+            gc: gc(ssd, &counters),
+            blocks: u64::from(ssd.flash().geometry().blocks()),
+            blocks_free: blocks(ssd).filter(is_free).count() as u64,
+            blocks_worn_out: u64::from(nand.blocks_retired()),
+            response_time_ns: times_by_kind(tally, Times::response),
+            service_time_ns: times_by_kind(tally, Times::service),
+            throughput: throughput(tally),
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! A run whose requests come from outside, one by one and with their data: a drive that is served to real software.
+//!
+//! It measures and reports as every other run. Nothing plays it: whoever has it submits requests and waits for their
+//! completions, and the run looks at each completion as it passes.
+
+use super::{Phase, RunError, RunSettings, Simulation, cpu_seconds, totals};
+use crate::measure::{Snapshots, Window};
+use crate::player::Pace;
+use crate::precondition::Precondition;
+use crate::report::{Cost, Ended, LiveFigures, RunReport};
+use flashwright_block::{
+    BlockDevice, Completion, DeviceInfo, HoldsData, IoError, Nanos, Request, SECTOR_BYTES, Seed, SourceError, Tag,
+};
+use flashwright_ftl::Ftl;
+use flashwright_nand::Lpn;
+use flashwright_ssd::{ConfigError, DriveConfig, Keeps, SettingError, Ssd, SsdError};
+
+/// A drive that keeps every byte, measured while requests come from outside.
+///
+/// ```
+/// use flashwright_block::{BlockDevice, Completion, HoldsData, Nanos, Request, RequestKind, Seed};
+/// use flashwright_sim::{LiveRun, Precondition};
+/// use flashwright_ssd::DriveConfig;
+///
+/// let mut drive = LiveRun::new(&DriveConfig::default(), Seed(1), Precondition::Empty, || false)?;
+/// let write = Request { sectors: 8, kind: RequestKind::Write, ..Request::default() };
+/// drive.submit_with(write, &[7; 4096])?;
+/// assert!(drive.wait(Nanos(u64::MAX), &mut Completion::default())?);
+/// assert_eq!(drive.stretch(0, 64), (true, 8));
+/// assert_eq!(drive.report().report.host.pages_written, Some(1));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct LiveRun {
+    run: Simulation,
+    completed: u64,
+    started_cpu_s: f64,
+}
+
+/// Pages of preconditioning between two looks at whether to go on.
+const STEP: u64 = 1 << 16;
+
+impl LiveRun {
+    /// Builds and preconditions a drive. `cancelled` is asked every few milliseconds whether to give up.
+    ///
+    /// # Errors
+    /// [`RunError::Ssd`] with every validation error of the configuration, and if it puts a scheduler before the drive, as
+    /// these carry no data; [`RunError::Source`] for a precondition that plays a workload; [`RunError::Precondition`].
+    pub fn new(
+        config: &DriveConfig,
+        seed: Seed,
+        precondition: Precondition,
+        mut cancelled: impl FnMut() -> bool,
+    ) -> Result<Self, RunError> {
+        if let Precondition::Workload { .. } | Precondition::Auto = precondition {
+            let what = format!(
+                "precondition: found {precondition}, expected empty, sequential, random or steady: a served drive has no \
+                 workload to play beforehand"
+            );
+            return Err(RunError::Source(SourceError(what)));
+        }
+        if !config.host.stack.scheduler.0.is_empty() {
+            let names: Vec<&str> = config.host.stack.scheduler.0.iter().map(|name| name.listed().name).collect();
+            let what = format!(
+                "found {:?}, expected \"none\": schedulers carry no data, so no drive is served behind one",
+                names.join("+")
+            );
+            let problems = vec![SettingError { key: "host.scheduler".to_owned(), what }];
+            let error = ConfigError { source_name: config.name.clone(), problems };
+            return Err(RunError::Ssd(SsdError::Config(error)));
+        }
+        let settings = RunSettings {
+            workload: "requests of clients".to_owned(),
+            seed,
+            precondition,
+            pace: Pace::Interactive,
+            warmup_requests: 0,
+            requests: None,
+            window: Window::Requests(1000),
+            keep_requests: false,
+            verify: false,
+            audit_every: 0,
+        };
+        let mut run = Simulation::on(Ssd::new(config, seed, Keeps::Bytes)?, settings)?;
+        while run.phase == Phase::Precondition && !cancelled() {
+            run.step_precondition(STEP)?;
+        }
+        Ok(Self { run, completed: 0, started_cpu_s: cpu_seconds() })
+    }
+
+    /// The drive.
+    #[must_use]
+    pub fn ssd(&self) -> &Ssd {
+        self.run.ssd()
+    }
+
+    /// A time before which no request completes, whatever is submitted meanwhile; none if nothing is in flight.
+    #[must_use]
+    pub fn none_completes_before(&self) -> Option<Nanos> {
+        self.run.machine.none_completes_before()
+    }
+
+    /// Whether the drive holds data from a sector on, and over how many sectors that is so, `sectors` at most. Where it holds
+    /// none, reads return zeros.
+    #[must_use]
+    pub fn stretch(&self, first_sector: u64, sectors: u64) -> (bool, u64) {
+        let (ssd, per_page) = (self.ssd(), self.ssd().sectors_per_page());
+        let holds = |page: u64| {
+            let lpn = Lpn(u32::try_from(page).expect("the drive has such a page"));
+            ssd.scheme().lookup(lpn, ssd.flash()).is_some()
+                || ssd.ram().is_some_and(|ram| ram.is_dirty(lpn).is_some())
+                || self.run.machine.buffers(page * per_page, per_page)
+        };
+        let (first, end) = (first_sector / per_page, (first_sector + sectors).div_ceil(per_page));
+        let found = holds(first);
+        let last = (first + 1..end).find(|page| holds(*page) != found).unwrap_or(end);
+        (found, (last * per_page).min(first_sector + sectors) - first_sector)
+    }
+
+    /// Bytes of a page.
+    #[must_use]
+    pub fn page_bytes(&self) -> u64 {
+        self.ssd().sectors_per_page() * SECTOR_BYTES
+    }
+
+    /// The figures of this moment; cheap enough to be asked for every second.
+    #[must_use]
+    pub fn figures(&self) -> LiveFigures {
+        LiveFigures::new(&self.run)
+    }
+
+    /// The current state of every block.
+    #[must_use]
+    pub fn blocks(&self) -> Snapshots {
+        Snapshots::now(self.ssd(), self.completed)
+    }
+
+    /// The result so far, as of every other run. It ends a window of the time series.
+    #[must_use]
+    pub fn report(&mut self) -> RunReport {
+        self.run.cpu_s = cpu_seconds() - self.started_cpu_s;
+        let ssd = self.run.machine.ssd();
+        if let Some(measurement) = &mut self.run.measurement {
+            measurement.finish(ssd);
+        }
+        self.note();
+        let mut found =
+            RunReport::new(&self.run, Ended::Complete, None, Cost { cpu_s: self.run.cpu_s, requests: self.completed });
+        // What would help is for whoever sends the requests to know.
+        let report = &mut found.report;
+        report.warnings.iter_mut().filter(|warning| warning.code == "not-settled").for_each(|each| each.mend = None);
+        report.settled.iter_mut().for_each(|settled| settled.mend = None);
+        found
+    }
+
+    fn note(&mut self) {
+        let now = totals(&self.run.machine);
+        if let Some(history) = &mut self.run.history {
+            history.note(now, self.completed);
+        }
+    }
+
+    fn completed(&mut self, completion: &Completion) {
+        self.run.machine.completed(completion);
+        let ssd = self.run.machine.ssd();
+        if let Some(measurement) = &mut self.run.measurement {
+            measurement.completed(completion, ssd);
+        }
+        self.completed += 1;
+        if self.completed >= self.run.history().due() {
+            self.note();
+        }
+    }
+}
+
+impl BlockDevice for LiveRun {
+    fn info(&self) -> DeviceInfo {
+        self.ssd().info()
+    }
+    fn now(&self) -> Nanos {
+        self.run.machine.now()
+    }
+    fn submit(&mut self, request: Request) -> Result<Tag, IoError> {
+        self.run.machine.device().submit(request)
+    }
+    fn wait(&mut self, until: Nanos, completion: &mut Completion) -> Result<bool, IoError> {
+        let ended = self.run.machine.device().wait(until, completion)?;
+        if ended {
+            self.completed(completion);
+        }
+        Ok(ended)
+    }
+    fn holds_data(&mut self) -> Option<&mut dyn HoldsData> {
+        Some(self)
+    }
+}
+
+impl HoldsData for LiveRun {
+    fn submit_with(&mut self, request: Request, data: &[u8]) -> Result<Tag, IoError> {
+        self.run.machine.device().holds_data().ok_or(IoError::KeepsNoData)?.submit_with(request, data)
+    }
+    fn take_data(&mut self, tag: Tag, data: &mut [u8]) -> bool {
+        self.run.machine.device().holds_data().is_some_and(|device| device.take_data(tag, data))
+    }
+}

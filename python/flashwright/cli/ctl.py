@@ -1,0 +1,33 @@
+"""``flashwright ctl``: commands to a drive that is served."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from flashwright.serving.control import ask
+
+__all__ = ["ctl"]
+
+
+def ctl(
+    address: Annotated[
+        str,
+        typer.Argument(metavar="unix:PATH", help="The control socket that --ctl of `serve` named."),
+    ],
+    command: Annotated[
+        str,
+        typer.Argument(
+            metavar="COMMAND",
+            help="stats: the figures so far; trim-all: trim the whole drive; stop: end the server in order.",
+        ),
+    ],
+) -> int:
+    """Give a command to a drive that `flashwright serve` serves; the answer is JSON.
+
+    It goes to standard output. A command that is refused ends with status 2.
+    """
+    print(json.dumps(ask(address, command), indent=2))
+    return 0

@@ -1,0 +1,157 @@
+"""``flashwright serve``: a simulated drive over NBD."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal, get_args
+
+import typer
+
+from flashwright.cli.options import Device, add_options
+from flashwright.cli.outputs import ResultOptions
+from flashwright.cli.render import errors, page, put_json, put_page
+from flashwright.errors import ServeError
+from flashwright.run.ssd import Ssd
+from flashwright.serving.server import ServedDrive
+from flashwright.serving.server import serve as begin
+from flashwright.support.files import check_writable
+
+__all__ = ["serve"]
+
+_Pace = Literal["none", "real"]
+
+
+@add_options
+def serve(
+    device: Device,
+    output: ResultOptions,
+    nbd: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Where NBD clients connect: unix:PATH or tcp:ADDRESS:PORT. Repeatable.",
+        ),
+    ] = None,
+    pace: Annotated[
+        str,
+        typer.Option(
+            metavar="none|real",
+            help="When replies leave: as soon as they are ready, or when the model says.",
+        ),
+    ] = "none",
+    time_scale: Annotated[
+        float,
+        typer.Option(
+            metavar="FACTOR",
+            help="With --pace real, multiply the model's times; 0.5 makes a drive that is twice as fast.",
+        ),
+    ] = 1.0,
+    read_only: Annotated[
+        bool, typer.Option("--read-only", help="Refuse everything that would change the drive.")
+    ] = False,
+    listen_anywhere: Annotated[
+        bool,
+        typer.Option(
+            "--listen-anywhere",
+            help="Allow addresses that other machines can reach. Whoever connects can read and write the drive.",
+        ),
+    ] = False,
+    ctl: Annotated[
+        str | None,
+        typer.Option(metavar="unix:PATH", help="A control socket, for `flashwright ctl`."),
+    ] = None,
+    metrics: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS:PORT", help="Offer the figures to Prometheus there."),
+    ] = None,
+    watch: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS:PORT", help="Show the drive at work there, as a page for browsers."
+        ),
+    ] = None,
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.fwt",
+            help="Write what is served as a trace, which on the same drive gives the same result.",
+        ),
+    ] = None,
+    set: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="Change a setting of the drive, such as gc.victim=fifo. Repeatable.",
+        ),
+    ] = None,
+    precondition: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SPEC",
+            help="Precondition the drive first: empty, sequential, random, random:capacities=N or steady.",
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the drive.")] = 1,
+) -> int:
+    """Serve a simulated drive over NBD, so that real software uses it.
+
+    The drive keeps every byte, in memory. It is served until Ctrl-C, SIGTERM or `flashwright ctl ADDRESS stop`; then
+    its figures are printed, as those of a run. Whoever can connect needs no password, so only this machine can, unless
+    --listen-anywhere is given.
+    """
+    output.check()
+    if not nbd:
+        raise ServeError(
+            "--nbd: found none, expected an address", "such as --nbd unix:/tmp/drive.sock"
+        )
+    if pace not in get_args(_Pace):
+        raise ServeError(f"--pace: found {pace!r}, expected none or real", "")
+    if record is not None:
+        check_writable(record)
+    ssd = Ssd.find(device).with_settings(set or ())
+    if precondition is not None:
+        ssd = ssd.precondition(precondition)
+    drive = begin(
+        ssd,
+        nbd,
+        pace="real" if pace == "real" else "none",
+        time_scale=time_scale,
+        read_only=read_only,
+        record=record,
+        ctl=ctl,
+        metrics=metrics,
+        watch=watch,
+        listen_anywhere=listen_anywhere,
+        seed=seed,
+    )
+    interrupted = _until_stopped(drive, output)
+    result = drive.stop()
+    _tell(drive)
+    put_json(result.json | {"served": drive.stats()["served"]}, output.json)
+    put_page(lambda: result, output)
+    if not output.silent:
+        page.show_run(result)
+        page.show_served(drive.stats()["served"])
+    return 130 if interrupted else 0
+
+
+def _until_stopped(drive: ServedDrive, output: ResultOptions) -> bool:
+    """Say where the drive is, and wait; whether it was a signal that ended the wait."""
+    try:
+        if not output.quiet:
+            for uri in drive.uris:
+                errors.note(f"serving {uri}")
+            for what, address in drive.addresses.items():
+                errors.note(f"{what}: {address}")
+        while not drive.wait(1.0):
+            _tell(drive)
+    except KeyboardInterrupt:
+        return True
+    return False
+
+
+def _tell(drive: ServedDrive) -> None:
+    for note in drive.notes:
+        errors.note(note)
+    drive.notes.clear()

@@ -1,0 +1,208 @@
+"""A simulated drive over NBD, so that file systems, databases, virtual machines and load generators use it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from flashwright.errors import ServeError
+from flashwright.run.results import RunResult
+from flashwright.run.ssd import Ssd
+from flashwright.support.arguments import checked
+from flashwright.support.core import _core, expect_arrays
+
+__all__ = ["ServedDrive", "serve"]
+
+_LOOK_S = 0.2
+
+
+class ServedDrive:
+    """A drive that is served until it is stopped; :func:`flashwright.serve` makes it.
+
+    Use it in a ``with`` statement, which stops it at the end.
+
+    Attributes
+    ----------
+    uris : tuple of str
+        Where NBD clients connect, one for each address.
+    result : RunResult or None
+        What the drive has to report; None until it was stopped.
+    notes : list of str
+        What people should know, such as that the host does not keep up.
+    """
+
+    def __init__(self, core: _core.Server) -> None:
+        self._core = core
+        self.uris: tuple[str, ...] = tuple(core.uris())
+        self.addresses: dict[str, str] = dict(core.addresses())
+        self.result: RunResult | None = None
+        self.notes: list[str] = []
+        self._last: dict[str, Any] | None = None
+
+    @property
+    def uri(self) -> str:
+        """Where NBD clients connect: the first of :attr:`uris`."""
+        return self.uris[0]
+
+    def stats(self) -> dict[str, Any]:
+        """The figures so far, by the names that the JSON of a run gives them; ``served`` is about the server.
+
+        Returns
+        -------
+        dict
+            Among others ``write_amplification``, ``flash`` (pages by cause), ``blocks_free``, ``response_time_ns`` and
+            ``service_time_ns`` (on the drive's clock), and ``served``: ``connections``, ``pace``, ``lateness_ns`` (how
+            much later than the model says replies left; None without pacing), ``keeps_up``. After :meth:`stop` the
+            last ones.
+        """
+        if self._last is not None:
+            return self._last
+        found: dict[str, Any] = json.loads(self._core.stats())
+        return found
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait until a client of the control socket asks for the end.
+
+        Parameters
+        ----------
+        seconds : float, optional
+            Wait no longer than this. By default there is no limit.
+
+        Returns
+        -------
+        bool
+            Whether the drive is to be stopped, or was.
+        """
+        left = float("inf") if seconds is None else seconds
+        while self._last is None:
+            asked, notes = self._core.wait(min(left, _LOOK_S))
+            self.notes += notes
+            left -= _LOOK_S
+            if asked or left <= 0:
+                return asked
+        return True
+
+    def stop(self) -> RunResult:
+        """Stop: answer what was accepted, end the connections, remove the sockets.
+
+        Returns
+        -------
+        RunResult
+            The drive's figures since it is served, as of every other run. A second call gives the same.
+        """
+        if self.result is None:
+            expect_arrays()
+            report, stats, notes = self._core.stop()
+            self._last = json.loads(stats)
+            self.notes += notes
+            self.result = RunResult.of(report)
+        return self.result
+
+    def __enter__(self) -> ServedDrive:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def __repr__(self) -> str:
+        state = "stopped" if self.result is not None else "served"
+        return f"ServedDrive({', '.join(self.uris)}: {state})"
+
+
+@checked(seed=(0, 2**64 - 1), time_scale=None)
+def serve(
+    device: str | Ssd,
+    nbd: str | Sequence[str] = "tcp:127.0.0.1:0",
+    *,
+    pace: Literal["none", "real"] = "none",
+    time_scale: float = 1.0,
+    read_only: bool = False,
+    record: str | os.PathLike[str] | None = None,
+    ctl: str | None = None,
+    metrics: str | None = None,
+    watch: str | None = None,
+    listen_anywhere: bool = False,
+    seed: int = 1,
+) -> ServedDrive:
+    """Serve a simulated drive over NBD. It keeps every byte in memory.
+
+    Parameters
+    ----------
+    device : str or Ssd
+        A bundled drive, the path of a TOML file, or a drive. An :class:`flashwright.Ssd` may bring a precondition that
+        plays no workload: ``empty``, ``sequential``, ``random`` or ``steady``.
+    nbd : str or sequence of str, optional
+        Where clients connect: ``unix:PATH`` or ``tcp:ADDRESS:PORT``; port 0 is any that is free.
+    pace : {"none", "real"}, optional
+        When replies leave: as soon as they are ready (the drive's clock runs on its own), or when the model says.
+    time_scale : float, optional
+        With ``pace="real"``: factor on the model's times; 0.5 makes a drive that is twice as fast.
+    read_only : bool, optional
+        Refuse everything that would change the drive.
+    record : path, optional
+        Write what is served as a trace (``.fwt``), which on the same drive gives the same result.
+    ctl : str, optional
+        A control socket, ``unix:PATH``, for ``flashwright ctl`` and :func:`flashwright.serving.control.ask`.
+    metrics : str, optional
+        ``ADDRESS:PORT`` at which Prometheus finds the figures.
+    watch : str, optional
+        ``ADDRESS:PORT`` at which a browser finds a page that shows the drive at work.
+    listen_anywhere : bool, optional
+        Allow addresses that other machines can reach. Whoever connects can read and write the drive.
+    seed : int, optional
+        Of the drive.
+
+    Returns
+    -------
+    ServedDrive
+
+    Raises
+    ------
+    ServeError
+        If an address is in use, not allowed or not understood.
+    ConfigError, WorkloadError, TraceError
+        If the drive, its precondition, or the trace to be written can't be used.
+
+    Examples
+    --------
+    >>> import flashwright
+    >>> with flashwright.serve("default") as drive:
+    ...     print(drive.stats()["blocks_free"] == drive.stats()["blocks"])
+    True
+    >>> drive.result.json["requests"]["write"]
+    0
+    """
+    if time_scale != 1.0 and pace == "none":
+        raise ServeError(
+            "time_scale: found with pace none, expected pace real", "", parameters=["time_scale"]
+        )
+    if not 1e-6 <= time_scale <= 1e6:
+        raise ServeError(
+            f"time_scale: found {time_scale:g}, expected 0.000001 to 1,000,000",
+            "the model's times are multiplied by it: 0.5 makes a drive that is twice as fast",
+            parameters=["time_scale"],
+        )
+    ssd = Ssd.find(device) if isinstance(device, str) else device
+    addresses = [nbd] if isinstance(nbd, str) else list(nbd)
+    if not addresses:
+        raise ServeError(
+            "nbd: found none, expected an address",
+            "such as unix:/tmp/drive.sock",
+            parameters=["nbd"],
+        )
+    settings = {
+        "nbd": addresses,
+        "listen_anywhere": listen_anywhere,
+        "read_only": read_only,
+        "time_scale": time_scale if pace == "real" else None,
+        "record": None if record is None else str(Path(record)),
+        "ctl": ctl,
+        "metrics": metrics,
+        "watch": watch,
+        "precondition": ssd.preconditioning or "empty",
+        "seed": seed,
+    }
+    return ServedDrive(_core.Server(ssd.toml, json.dumps(settings)))

@@ -1,0 +1,48 @@
+"""The page of a served drive in a real browser: it draws, keeps up, and asks for nothing but its data."""
+
+from __future__ import annotations
+
+import pytest
+
+import flashwright
+from conftest import SMALL
+from flashwright import Ssd
+from nbdclient import Nbd
+from test_report_browser import browser  # noqa: F401 # a fixture
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright")
+
+DRAWN = """() => [...document.querySelectorAll("canvas")].map((canvas) => {
+    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+    return new Set(new Uint32Array(data.buffer)).size;
+})"""
+
+
+def test_the_page_shows_the_drive_at_work(browser) -> None:  # type: ignore[no-untyped-def] # noqa: F811
+    complaints: list[str] = []
+    with flashwright.serve(Ssd.from_text(SMALL), watch="127.0.0.1:0") as served:
+        with Nbd(served.uri) as client:
+            for page in range(2000):
+                client.write(page * 7 % 1600 * 4096, b"x" * 4096)
+        address = served.addresses["watch"]
+        context = browser.new_context()
+        page = context.new_page()
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on(
+            "request",
+            lambda request: complaints.extend(
+                [request.url] * (not request.url.startswith(address))
+            ),
+        )
+        page.goto(address)
+        page.wait_for_function(
+            "document.getElementById('state').textContent.startsWith('served for')"
+        )
+        tiles = page.inner_text("#tiles")
+        assert f"written\n{2000 * 4096 / 2**20:.2f} MiB" in tiles and "blocks erased" in tiles
+        # Axes and letters alone have fewer shades; the map has many colours.
+        assert all(shades > 3 for shades in page.evaluate(DRAWN)), page.evaluate(DRAWN)
+    page.wait_for_selector("#state.lost")
+    context.close()
+    assert [text for text in complaints if "ERR_CONNECTION_REFUSED" not in text] == []
