@@ -155,6 +155,12 @@ pub(crate) struct Flight {
 }
 
 impl Flight {
+    /// A request that the driver still had.
+    pub(crate) fn waiting(waiting: Waiting) -> Self {
+        let Waiting { id, request } = waiting;
+        Self { tag: Tag(id), request, start: request.arrival, ..Self::default() }
+    }
+
     /// Work that no request waits for.
     pub(crate) fn background() -> Self {
         Self { tag: BACKGROUND, ..Self::default() }
@@ -354,14 +360,27 @@ impl Ssd {
         }
     }
 
-    /// Power was lost: requests in flight get no answer.
-    pub(crate) fn forget_requests(&mut self) {
-        self.ready.clear();
-        self.failed.clear();
-        self.to_rewrite.clear();
-        if let Some(data) = &mut self.data {
-            **data = RequestData::default();
+    /// Requests end now, and fail.
+    pub(crate) fn end_with(&mut self, flights: Vec<Flight>, error: &IoError) {
+        for flight in flights {
+            self.forget_data(flight.tag.0);
+            self.failed.retain(|(tag, _)| *tag != flight.tag);
+            self.failed.push((flight.tag, Box::new(error.clone())));
+            self.ready.push_back(Flight { end: Nanos(self.now), ..flight });
         }
+    }
+
+    /// Lets the dies do what they do up to now; the requests that end wait to be fetched.
+    pub(crate) fn catch_up(&mut self) {
+        let mut ended = Flight::default();
+        while self.advance(self.now, |flight| ended = *flight) {
+            self.ready.push_back(ended);
+        }
+    }
+
+    /// Blocks that were to be written again are forgotten.
+    pub(crate) fn forget_rewrites(&mut self) {
+        self.to_rewrite.clear();
     }
 
     /// Cleaning ahead of need begins anew.
@@ -1075,10 +1094,11 @@ impl BlockDevice for Ssd {
             return Ok(true);
         }
         if self.power.is_some()
-            && self.in_flight() > 0
-            && let Some(error) = self.power_error()
+            && let Some(next) = self.ready.pop_front()
         {
-            return Err(error);
+            next.fill(completion); // the power failed meanwhile
+            self.conclude(completion);
+            return Ok(true);
         }
         if until.0 != u64::MAX {
             self.now = self.now.max(until.0);

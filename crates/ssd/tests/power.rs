@@ -229,6 +229,12 @@ fn cut_in_flight(settings: &[String], cuts: u64, seed: u64) {
         let what = || format!("{settings:?}, seed {seed}, cut {nth} at {}", ssd.now());
         let text = what();
         ssd.cut().unwrap();
+        while let Some(completion) = wait(&mut ssd, Nanos(u64::MAX)).unwrap() {
+            in_flight.remove(&completion.tag).unwrap();
+            let ended_before = completion.result.is_ok();
+            assert!(ended_before || matches!(*completion.result.unwrap_err(), IoError::Device(_)), "{text}");
+        }
+        assert!(in_flight.is_empty(), "{text}: every request ends");
         if chance(&mut rng, 0.2) {
             ssd.cut_after(below(&mut rng, 6));
             ssd.mount().unwrap_or_else(|error| panic!("{text}: {error}"));

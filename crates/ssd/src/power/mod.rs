@@ -16,7 +16,7 @@ use flashwright_ftl::{Flash, InvalidateOrder, OpKind, SlcCacheKind};
 use on_the_way::OnTheWay;
 pub(crate) use on_the_way::{Ended, Ends};
 use serde::{Deserialize, Serialize};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 
 /// The power of a drive that can be mounted again.
@@ -41,6 +41,8 @@ pub(crate) struct Power {
     held: VecDeque<(Flight, u64)>,
     /// When the last program or erase ended.
     last_end: u64,
+    /// Slots of requests in the engine.
+    in_engine: BTreeSet<u32>,
 }
 
 /// What a mount did.
@@ -60,6 +62,11 @@ pub struct Mounted {
     pub pages_mapped: u64,
     /// Pages that can't be read because their program, or the erase of their block, was cut short.
     pub pages_torn: u64,
+}
+
+/// Why requests fail while the power is off.
+fn power_off() -> IoError {
+    IoError::Device("the power is off; mount the drive first".to_owned())
 }
 
 /// What the configuration lacks for cuts.
@@ -115,6 +122,7 @@ impl Power {
             flushes: Vec::new(),
             held: VecDeque::new(),
             last_end: 0,
+            in_engine: BTreeSet::new(),
         })
     }
 
@@ -147,7 +155,7 @@ impl Ssd {
     /// What requests get while the power is off.
     pub(crate) fn power_error(&self) -> Option<IoError> {
         let is_off = self.power.as_ref().is_some_and(|power| power.is_off);
-        is_off.then(|| IoError::Device("the power is off; mount the drive first".to_owned()))
+        is_off.then(power_off)
     }
 
     /// The changes of a request are done, if power lasts.
@@ -204,7 +212,7 @@ impl Ssd {
             return Err(MountError::NotKept);
         }
         if self.is_on() {
-            self.run_to_now();
+            self.catch_up();
             if self.power.as_ref().is_some_and(|power| power.is_protected) {
                 self.finish_on_capacitors();
             } else {
@@ -214,6 +222,7 @@ impl Ssd {
             if let Some(power) = &mut self.power {
                 (power.is_off, power.fails_after) = (true, None);
             }
+            self.fail_in_flight();
         }
         Ok(())
     }
@@ -249,10 +258,8 @@ impl Ssd {
         let mut lost = std::mem::take(&mut power.lost);
         lost.extend(self.flash.take_changes());
         self.flash.lose_power(&power.medium, &lost);
-        self.forget_requests();
+        self.forget_rewrites();
         power.is_off = false;
-        power.flushes.clear();
-        power.held.clear();
         self.power = Some(power);
         self.restart_clock();
         let (before, start) = (self.flash.counters().totals(), self.now());
@@ -342,6 +349,7 @@ impl Ssd {
         let slot = self.issue_kept(start, least, 0..awaited, Awaits::Request);
         if let (Clock::Parallel(clock), Some(power)) = (&mut self.clock, &mut self.power) {
             clock.takes_off(slot, flight);
+            power.in_engine.insert(slot);
             if flight.request.kind == RequestKind::Flush && !power.is_protected && !self.config().recovery.ignores_flush {
                 let up_to = self.power.as_ref().map_or(0, |power| power.on_the_way.next());
                 self.power.iter_mut().for_each(|power| power.flushes.push((slot, up_to)));
@@ -374,6 +382,7 @@ impl Ssd {
                 if let Some(power) = &mut self.power {
                     (power.is_off, power.fails_after) = (true, None);
                 }
+                self.fail_in_flight();
                 return false;
             }
             power.operations += 1;
@@ -387,6 +396,7 @@ impl Ssd {
     #[cold]
     pub(crate) fn holds_flush(&mut self, slot: u32, end: u64) -> bool {
         let (Clock::Parallel(clock), Some(power)) = (&self.clock, &mut self.power) else { return false };
+        power.in_engine.remove(&slot);
         let Some(at) = power.flushes.iter().position(|(flush, _)| *flush == slot) else { return false };
         let (_, up_to) = power.flushes.swap_remove(at);
         power.last_end = power.last_end.max(end);
@@ -416,20 +426,27 @@ impl Ssd {
         Some(flight)
     }
 
+    /// The power is off: requests in flight fail.
+    #[cold]
+    fn fail_in_flight(&mut self) {
+        let (Clock::Parallel(clock), Some(power)) = (&mut self.clock, &mut self.power) else { return };
+        let mut failed: Vec<Flight> =
+            std::mem::take(&mut power.in_engine).into_iter().map(|slot| clock.flights[slot as usize]).collect();
+        failed.extend(std::mem::take(&mut power.held).into_iter().map(|(flight, _)| flight));
+        power.flushes.clear();
+        for flight in &failed {
+            clock.queue.release(flight.request.kind, 1);
+        }
+        while let Some(waiting) = clock.queue.pick() {
+            failed.push(Flight::waiting(waiting));
+        }
+        self.end_with(failed, &power_off());
+    }
+
     fn is_parallel(&self) -> bool {
         matches!(self.clock, Clock::Parallel(_))
     }
 
-    /// Lets the dies do what they do up to now. Nobody gets the answers that come of it.
-    fn run_to_now(&mut self) {
-        let now = self.now().0;
-        while let Clock::Parallel(clock) = &mut self.clock {
-            let ended = clock.engine.next_completion(now);
-            if !self.note_ends() || ended.is_none() {
-                break;
-            }
-        }
-    }
 
     /// What is under way on a die is torn, and the rest does not happen.
     fn tear_under_way(&mut self) {
