@@ -247,6 +247,14 @@ def test_bad_input_is_one_line(command: Cli, small: str, options: list[str], fou
     assert found in errors[0]
 
 
+def test_the_hint_names_what_the_caller_can_give(command: Cli, small: str) -> None:
+    with pytest.raises(ServeError) as refused:
+        flashwright.serve(drive(), "tcp:0.0.0.0:0")
+    assert refused.value.hint.startswith("listen_anywhere=True allows it")
+    said = command("serve", small, "--nbd", "tcp:0.0.0.0:0")
+    assert "hint: --listen-anywhere allows it" in said.err
+
+
 def started(*arguments: object) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "flashwright", "serve", *map(str, arguments)],

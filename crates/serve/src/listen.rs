@@ -100,7 +100,7 @@ impl Listener {
                             "found tcp:{text}, where other machines can reach {}, expected a loopback address",
                             outside.ip()
                         ),
-                        "--listen-anywhere (in Python listen_anywhere=True) allows it; whoever connects can read and write the drive",
+                        "listen_anywhere=True allows it; whoever connects can read and write the drive",
                     ));
                 }
                 let listener = TcpListener::bind(found.as_slice()).map_err(|error| failed(&error))?;
@@ -317,7 +317,7 @@ mod tests {
     fn only_this_machine_is_served_unless_others_are_allowed() {
         let address = "tcp:0.0.0.0:0".parse().unwrap();
         let error = Listener::open(&address, false).unwrap_err();
-        assert!(error.what.contains("0.0.0.0") && error.hint.contains("--listen-anywhere"), "{error}");
+        assert!(error.what.contains("0.0.0.0") && error.hint.contains("listen_anywhere=True"), "{error}");
         assert!(Listener::open(&address, true).is_ok());
         assert!(Listener::open(&"tcp:localhost:0".parse().unwrap(), false).unwrap().uri().starts_with("nbd://"));
         assert!(Listener::open(&"tcp:127.0.0.1:x".parse().unwrap(), false).is_err());

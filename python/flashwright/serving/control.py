@@ -50,7 +50,9 @@ def ask(address: str, command: str, *, seconds: float = 60.0, **arguments: objec
     """
     kind, _, path = address.partition(":")
     if kind != "unix" or not path:
-        raise ServeError(f"{address}: expected unix:PATH", "the socket that --ctl named")
+        raise ServeError(
+            f"{address}: expected unix:PATH", "the socket that `flashwright serve --ctl` named"
+        )
     line = json.dumps({"command": command, **arguments}).encode() + b"\n"
     try:
         with socket.socket(socket.AF_UNIX) as connection:
@@ -62,7 +64,9 @@ def ask(address: str, command: str, *, seconds: float = 60.0, **arguments: objec
         raise ServeError(f"{address}: no answer within {seconds:g} s", "") from None
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise ServeError(f"{address}: {reason}", "is a drive served with that --ctl?") from None
+        raise ServeError(
+            f"{address}: {reason}", "is a drive served by `flashwright serve --ctl` there?"
+        ) from None
     try:
         answer = json.loads(answered)
     except ValueError:

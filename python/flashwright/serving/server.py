@@ -205,4 +205,8 @@ def serve(
         "precondition": ssd.preconditioning or "empty",
         "seed": seed,
     }
-    return ServedDrive(_core.Server(ssd.toml, json.dumps(settings)))
+    try:
+        return ServedDrive(_core.Server(ssd.toml, json.dumps(settings)))
+    except ServeError as error:
+        named = ["nbd", "ctl", "metrics", "watch", "listen_anywhere"]
+        raise ServeError(str(error), error.hint, parameters=named) from None
