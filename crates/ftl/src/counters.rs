@@ -55,12 +55,6 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// An operation that was counted did not happen.
-    pub(crate) fn take_back(&mut self, kind: OpKind, cause: Cause) {
-        self.by_cause[kind as usize][cause as usize] -= 1;
-        self.totals[kind as usize] -= 1;
-    }
-
     /// Counts `n` operations.
     #[inline(always)]
     pub fn add(&mut self, kind: OpKind, cause: Cause, n: u64) {

@@ -136,17 +136,11 @@ impl Flash {
     // --- after a loss of power ---
 
     /// Forgets everything that was in RAM, and takes what the chips hold. Nothing is valid until a scheme says so. `lost` are the
-    /// changes that were decided and did not happen: they no longer count.
+    /// changes that were decided and did not happen; the counts keep them, since they only grow.
     pub fn lose_power(&mut self, medium: &Medium, lost: &[Change]) {
         self.clear_log();
-        for change in lost {
-            let kind = match change.what {
-                Changed::Program(..) => OpKind::Program,
-                Changed::Erase(_) => OpKind::Erase,
-                Changed::Retire(_) => continue,
-            };
-            self.counters_mut().take_back(kind, change.cause);
-        }
+        let erases = lost.iter().filter(|change| matches!(change.what, Changed::Erase(_))).count();
+        self.erases_prevented += erases as u64;
         self.forget_validity();
         let geometry = *self.geometry();
         if let Some(contents) = &mut self.contents {

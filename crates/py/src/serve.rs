@@ -124,6 +124,13 @@ impl Server {
         })
     }
 
+    /// Gives a command as a client of the control socket does. Returns the answer as JSON.
+    fn command(&self, py: Python<'_>, name: String) -> PyResult<String> {
+        self.with(py, move |serving| {
+            serving.command(&name).map(|answer| answer.to_string()).map_err(|error| ServeFailed::new_err((error, "")))
+        })
+    }
+
     /// Stops in order. Returns what the drive has to report, as of a run, the last figures as JSON, and notes.
     fn stop<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyDict>, String, Vec<String>)> {
         let (report, stats, notes) = guarded(py, || {

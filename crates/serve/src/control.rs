@@ -41,7 +41,8 @@ pub(crate) fn answer<S: Served>(shared: &Shared<S>, line: &str) -> Value {
     }
 }
 
-fn carry_out<S: Served>(shared: &Shared<S>, line: &str) -> Result<Value, String> {
+/// Carries out one line.
+pub(crate) fn carry_out<S: Served>(shared: &Shared<S>, line: &str) -> Result<Value, String> {
     let wrong = || format!("command: found {:?}, expected a line such as {{\"command\": \"stats\"}}", line.trim());
     let asked: Value = serde_json::from_str(line).map_err(|_| wrong())?;
     let name = asked.get("command").and_then(Value::as_str).ok_or_else(wrong)?;

@@ -125,4 +125,24 @@ impl Served for LiveRun {
             valid: taken.valid,
         })
     }
+    fn command(&mut self, name: &str, _: &Value) -> Option<Result<Value, String>> {
+        match name {
+            "cut" => Some(LiveRun::cut(self).map(|()| json!("off"))),
+            "mount" => Some(LiveRun::mount(self).map(|mounted| {
+                json!({
+                    "duration_ns": mounted.duration.0,
+                    "spare_areas_read": mounted.spare_areas_read,
+                    "pages_read": mounted.pages_read,
+                    "pages_programmed": mounted.pages_programmed,
+                    "blocks_erased": mounted.blocks_erased,
+                    "pages_mapped": mounted.pages_mapped,
+                    "pages_torn": mounted.pages_torn,
+                })
+            })),
+            _ => None,
+        }
+    }
+    fn commands(&self) -> &'static [&'static str] {
+        &["cut", "mount"]
+    }
 }

@@ -213,6 +213,14 @@ impl<S: Served> Server<S> {
         self.shared.take_notes()
     }
 
+    /// Gives a command as a client of the control socket does, and returns the answer.
+    ///
+    /// # Errors
+    /// One line if it is refused.
+    pub fn command(&self, name: &str) -> Result<Value, String> {
+        crate::control::carry_out(&self.shared, &json!({ "command": name }).to_string())
+    }
+
     /// The figures so far. Null if a thread panicked with the drive.
     #[must_use]
     pub fn stats(&self) -> Value {

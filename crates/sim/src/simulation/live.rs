@@ -13,7 +13,7 @@ use flashwright_block::{
 };
 use flashwright_ftl::Ftl;
 use flashwright_nand::Lpn;
-use flashwright_ssd::{ConfigError, DriveConfig, Keeps, SettingError, Ssd, SsdError};
+use flashwright_ssd::{ConfigError, DriveConfig, Keeps, Mounted, SettingError, Ssd, SsdError};
 
 /// A drive that keeps every byte, measured while requests come from outside.
 ///
@@ -92,6 +92,32 @@ impl LiveRun {
     #[must_use]
     pub fn ssd(&self) -> &Ssd {
         self.run.ssd()
+    }
+
+    /// Cuts the power. See [`Ssd::cut`].
+    ///
+    /// # Errors
+    /// One line if the drive could not be mounted again.
+    pub fn cut(&mut self) -> Result<(), String> {
+        self.own_power()?.cut().map_err(|error| error.to_string())
+    }
+
+    /// Mounts the drive; if its power is on, it loses it first. See [`Ssd::mount`].
+    ///
+    /// # Errors
+    /// One line if it can't be mounted.
+    pub fn mount(&mut self) -> Result<Mounted, String> {
+        self.own_power()?.mount().map_err(|error| error.to_string())
+    }
+
+    /// The drive, if nothing before it holds requests or data that a loss of power would concern.
+    fn own_power(&mut self) -> Result<&mut Ssd, String> {
+        if self.run.machine.is_layered() {
+            return Err("controller: found one before the flash, expected none for a loss of power: what it holds is not \
+                        modelled then"
+                .to_owned());
+        }
+        Ok(self.run.machine.ssd_mut())
     }
 
     /// A time before which no request completes, whatever is submitted meanwhile; none if nothing is in flight.
