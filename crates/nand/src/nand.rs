@@ -298,7 +298,13 @@ impl Nand {
     /// # Panics
     /// If the block has fewer pages than `owners`, or is bad from the factory and has any.
     #[allow(clippy::cast_possible_truncation)] // a block has at most 65,535 pages
-    pub fn restore(&mut self, block: BlockId, erases: u32, is_retired: bool, owners: impl Iterator<Item = Option<Lpn>>) {
+    pub fn restore(
+        &mut self,
+        block: BlockId,
+        erases: u32,
+        is_retired: bool,
+        owners: impl Iterator<Item = Option<Lpn>>,
+    ) {
         let first = self.geometry.first_page(block).index();
         let spares = &mut self.spare[first..first + self.geometry.pages_per_block() as usize];
         spares.fill(ERASED);
@@ -310,7 +316,11 @@ impl Nand {
             }
         }
         let state = &mut self.blocks[block.index()];
-        assert!(next_page == 0 || state.condition != Condition::FactoryBad, "block {} is bad since the factory", block.0);
+        assert!(
+            next_page == 0 || state.condition != Condition::FactoryBad,
+            "block {} is bad since the factory",
+            block.0
+        );
         (state.erases, state.next_page) = (erases, next_page);
         let is_new = is_retired && state.condition != Condition::Retired;
         if is_new {

@@ -432,7 +432,9 @@ impl Ssd {
         let slot = if self.power.is_some() {
             self.issue_kept(at, 0, 0..self.flash.log().len(), Awaits::Work)
         } else {
-            let Clock::Parallel(clock) = &mut self.clock else { unreachable!("only dies that work side by side take work") };
+            let Clock::Parallel(clock) = &mut self.clock else {
+                unreachable!("only dies that work side by side take work")
+            };
             clock.engine.issue(at, 0, self.flash.log(), Awaits::Work, &self.flash)
         };
         if let Clock::Parallel(clock) = &mut self.clock {

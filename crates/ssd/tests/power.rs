@@ -318,7 +318,8 @@ fn any_drive(rng: &mut Rng) -> Option<Vec<String>> {
         let placements = names(PlacementName::ALL.iter().map(|name| name.listed().name).collect());
         settings.push(format!("gc.victim={}", one_of(rng, &victims)));
         settings.push(format!("placement.policy={}", one_of(rng, &placements)));
-        settings.push(format!("gc.schedule={}", one_of(rng, &["foreground", "foreground", "preemptive", "rate-limited"])));
+        settings
+            .push(format!("gc.schedule={}", one_of(rng, &["foreground", "foreground", "preemptive", "rate-limited"])));
     }
     if scheme.levels_wear() && chance(rng, 0.4) {
         let policies = names(WearName::ALL.iter().map(|name| name.listed().name).collect());

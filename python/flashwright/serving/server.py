@@ -96,7 +96,7 @@ class ServedDrive:
         Examples
         --------
         >>> import flashwright
-        >>> with flashwright.serve(flashwright.Ssd.bundled("default").with_(mount_by="scan")) as drive:
+        >>> with flashwright.serve(flashwright.Ssd.named("default").with_(mount_by="scan")) as drive:
         ...     drive.cut()
         ...     drive.mount()["pages_mapped"]
         0

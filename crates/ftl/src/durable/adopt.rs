@@ -16,7 +16,9 @@ pub enum MountError {
     #[error("the drive can't be mounted: {0}")]
     OutOfSpace(#[from] OutOfSpace),
     /// It has not been told to keep what a mount needs.
-    #[error("recovery.mount-by: found \"nothing\", expected \"scan\": without it the drive keeps nothing to mount from")]
+    #[error(
+        "recovery.mount-by: found \"nothing\", expected \"scan\": without it the drive keeps nothing to mount from"
+    )]
     NotKept,
 }
 

@@ -207,7 +207,9 @@ impl Journal {
             telling.push(ppn);
             match record {
                 Record::Trims(runs) => runs_found.extend(runs),
-                Record::Snapshot { sequence, is_exact, parts, first_word, words, .. } if parts_found[&sequence] == parts => {
+                Record::Snapshot { sequence, is_exact, parts, first_word, words, .. }
+                    if parts_found[&sequence] == parts =>
+                {
                     snapshot = snapshot.max((sequence, is_exact));
                     for (word, bits) in (first_word..).zip(words) {
                         let set = (0..64).filter(|bit| bits >> bit & 1 == 1);

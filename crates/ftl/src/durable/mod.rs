@@ -29,15 +29,15 @@ mod settings;
 mod tracker;
 
 pub use adopt::MountError;
+pub(crate) use adopt::adopt_pages;
 pub(crate) use consolidate::consolidate;
 pub(crate) use journal::Journal;
 pub use journal::Record;
 pub use medium::{Medium, PageState, Programmed};
-pub(crate) use adopt::adopt_pages;
 pub use scan::{Found, Newest, Scan};
 pub use settings::{MountBy, RecoverySettings};
-pub use tracker::{Change, Changed};
 pub(crate) use tracker::Tracker;
+pub use tracker::{Change, Changed};
 
 use flashwright_nand::Lpn;
 

@@ -90,7 +90,15 @@ impl Tracker {
 
     /// A page was programmed, with new content or a copy of another page.
     #[allow(clippy::too_many_arguments)]
-    pub fn programmed(&mut self, ppn: Ppn, owner: Lpn, copy_of: Option<Ppn>, page: Programmed, mark: u32, cause: Cause) {
+    pub fn programmed(
+        &mut self,
+        ppn: Ppn,
+        owner: Lpn,
+        copy_of: Option<Ppn>,
+        page: Programmed,
+        mark: u32,
+        cause: Cause,
+    ) {
         let sequence = self.next;
         self.next += 1;
         let version = copy_of.map_or(sequence, |from| self.versions[from.index()]);

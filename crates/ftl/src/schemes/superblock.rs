@@ -632,9 +632,8 @@ impl Superblock {
             let block = BlockId(*block);
             (0..flash.nand().next_page(block)).map(move |page| flash.geometry().page_at(block, page))
         });
-        let mut programmed: Vec<(u64, Lpn, Ppn)> = pages
-            .filter_map(|page| flash.spare_area(page).map(|spare| (spare.sequence, spare.owner, page)))
-            .collect();
+        let mut programmed: Vec<(u64, Lpn, Ppn)> =
+            pages.filter_map(|page| flash.spare_area(page).map(|spare| (spare.sequence, spare.owner, page))).collect();
         programmed.sort_unstable();
         for (_, lpn, page) in programmed {
             self.carry(lpn, page);
@@ -649,7 +648,8 @@ impl Superblock {
                     return Err(self.erased.exhausted(flash));
                 }
                 let Group { hot, cold, .. } = self.groups[at];
-                if ![hot, cold].contains(&victim) && flash.nand().next_page(BlockId(victim)) < self.logical.per_block() {
+                if ![hot, cold].contains(&victim) && flash.nand().next_page(BlockId(victim)) < self.logical.per_block()
+                {
                     self.reclaimable(at, true); // it was never sealed
                 }
                 self.clean(at, victim, flash);

@@ -113,9 +113,11 @@ impl LiveRun {
     /// The drive, if nothing before it holds requests or data that a loss of power would concern.
     fn own_power(&mut self) -> Result<&mut Ssd, String> {
         if self.run.machine.is_layered() {
-            return Err("controller: found one before the flash, expected none for a loss of power: what it holds is not \
+            return Err(
+                "controller: found one before the flash, expected none for a loss of power: what it holds is not \
                         modelled then"
-                .to_owned());
+                    .to_owned(),
+            );
         }
         Ok(self.run.machine.ssd_mut())
     }

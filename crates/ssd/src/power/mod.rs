@@ -89,7 +89,9 @@ pub(crate) fn problems(config: &DriveConfig, has_foreign_policies: bool) -> Vec<
     if blocks > most {
         refuse(
             "recovery.mount-by",
-            &format!("the journal of trims takes {blocks} blocks, expected at most a quarter of the drive's, {most}; use more blocks"),
+            &format!(
+                "the journal of trims takes {blocks} blocks, expected at most a quarter of the drive's, {most}; use more blocks"
+            ),
         );
     }
     if config.gc.invalidate == InvalidateOrder::BeforeGc {
@@ -100,7 +102,10 @@ pub(crate) fn problems(config: &DriveConfig, has_foreign_policies: bool) -> Vec<
         );
     }
     if config.slc.cache != SlcCacheKind::None {
-        refuse("slc.cache", "found a cache, expected \"none\" with recovery.mount-by: blocks in SLC mode can't be mounted yet");
+        refuse(
+            "slc.cache",
+            "found a cache, expected \"none\" with recovery.mount-by: blocks in SLC mode can't be mounted yet",
+        );
     }
     problems
 }
@@ -350,7 +355,8 @@ impl Ssd {
         if let (Clock::Parallel(clock), Some(power)) = (&mut self.clock, &mut self.power) {
             clock.takes_off(slot, flight);
             power.in_engine.insert(slot);
-            if flight.request.kind == RequestKind::Flush && !power.is_protected && !self.config().recovery.ignores_flush {
+            if flight.request.kind == RequestKind::Flush && !power.is_protected && !self.config().recovery.ignores_flush
+            {
                 let up_to = self.power.as_ref().map_or(0, |power| power.on_the_way.next());
                 self.power.iter_mut().for_each(|power| power.flushes.push((slot, up_to)));
             }
@@ -409,9 +415,9 @@ impl Ssd {
 
     /// Whether a flush was held back and need not be any more.
     pub(crate) fn has_released_flush(&self) -> bool {
-        self.power.as_ref().is_some_and(|power| {
-            power.held.front().is_some_and(|(_, up_to)| power.on_the_way.is_done_before(*up_to))
-        })
+        self.power
+            .as_ref()
+            .is_some_and(|power| power.held.front().is_some_and(|(_, up_to)| power.on_the_way.is_done_before(*up_to)))
     }
 
     /// Takes such a flush.
@@ -446,7 +452,6 @@ impl Ssd {
     fn is_parallel(&self) -> bool {
         matches!(self.clock, Clock::Parallel(_))
     }
-
 
     /// What is under way on a die is torn, and the rest does not happen.
     fn tear_under_way(&mut self) {

@@ -105,7 +105,8 @@ impl OnTheWay {
             return Some(self.take_program(ppn).expect("a program that ends has begun"));
         }
         let block = geometry.block_of(ppn);
-        let erasing = self.erases.get_mut(&block.0).and_then(VecDeque::front_mut).expect("an erase that ends has begun");
+        let erasing =
+            self.erases.get_mut(&block.0).and_then(VecDeque::front_mut).expect("an erase that ends has begun");
         erasing.dies_left -= 1;
         if erasing.dies_left > 0 {
             return None;
@@ -180,7 +181,8 @@ impl OnTheWay {
     pub fn take_all(&mut self) -> Vec<Change> {
         let programs = std::mem::take(&mut self.programs).into_values().flatten();
         let erases = std::mem::take(&mut self.erases).into_values().flatten();
-        let mut all: Vec<(u64, Change)> = programs.chain(erases.map(|erasing| (erasing.order, erasing.change))).collect();
+        let mut all: Vec<(u64, Change)> =
+            programs.chain(erases.map(|erasing| (erasing.order, erasing.change))).collect();
         self.orders.clear();
         all.sort_by_key(|(order, _)| *order);
         all.into_iter().map(|(_, change)| change).collect()
