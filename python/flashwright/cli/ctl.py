@@ -21,8 +21,8 @@ def ctl(
         str,
         typer.Argument(
             metavar="COMMAND",
-            help="stats: the figures so far; trim-all: trim the whole drive; cut: cut its power; mount: mount it again; "
-            "stop: end the server in order.",
+            help="stats: the figures so far; trim-all: trim the whole drive; cut: cut its power; "
+            "mount: mount it again; stop: end the server in order.",
         ),
     ],
 ) -> int:

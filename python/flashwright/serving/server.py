@@ -109,8 +109,8 @@ class ServedDrive:
         Returns
         -------
         dict
-            What it took, on the drive's clock: ``duration_ns``, ``spare_areas_read``, ``pages_read``, ``pages_programmed``
-            and ``blocks_erased``; and what was found: ``pages_mapped``, ``pages_torn``.
+            What it took, on the drive's clock: ``duration_ns``, ``spare_areas_read``, ``pages_read``,
+            ``pages_programmed`` and ``blocks_erased``; and what was found: ``pages_mapped``, ``pages_torn``.
 
         Raises
         ------
