@@ -45,6 +45,8 @@ pub struct Ssd {
     pub(crate) ram: Option<Ram>,
     logical_pages: u32,
     sectors: u64,
+    /// Requests end before this sector: one past the drive's last, or 0 while the power is off.
+    reach: u64,
     sectors_per_page: u64,
     /// The shift that divides by `sectors_per_page`, where it is a power of two.
     page_shift: Option<u32>,
@@ -311,6 +313,7 @@ impl Ssd {
             ram,
             logical_pages,
             sectors: u64::from(logical_pages) * sectors_per_page,
+            reach: u64::from(logical_pages) * sectors_per_page + 1,
             sectors_per_page,
             page_shift: sectors_per_page.is_power_of_two().then(|| sectors_per_page.trailing_zeros()),
             now: 0,
@@ -830,27 +833,31 @@ impl Ssd {
         };
         let mut least = if reads_unmapped { clock.unmapped_read } else { delay };
         if request.kind == RequestKind::Trim {
-            least = least.max(clock.engine.clear_map(start.0, u64::from(request.sectors) * SECTOR_BYTES));
+            least = clock.least_of_trim(start.0, least, request);
         }
         if self.power.is_some() {
-            self.dispatch_kept(start.0, least, flight);
-        } else {
-            let log = self.flash.log();
-            let (awaited, background) = log.split_at(self.flash.background().map_or(log.len(), |(at, _)| at));
-            let slot = clock.engine.issue(start.0, least, awaited, Awaits::Request, &self.flash);
-            clock.takes_off(slot, flight);
-            if !background.is_empty() {
-                let slot = clock.engine.issue(start.0, 0, background, Awaits::Work, &self.flash);
-                clock.takes_off(slot, Flight::background());
-            }
+            return self.dispatch_kept(start.0, least, flight);
         }
-        let Clock::Parallel(clock) = &mut self.clock else { return };
+        let log = self.flash.log();
+        let (awaited, background) = log.split_at(self.flash.background().map_or(log.len(), |(at, _)| at));
+        let slot = clock.engine.issue(start.0, least, awaited, Awaits::Request, &self.flash);
+        clock.takes_off(slot, flight);
         clock.queue.take(request.kind, 1);
+        if !background.is_empty() {
+            let slot = clock.engine.issue(start.0, 0, background, Awaits::Work, &self.flash);
+            clock.takes_off(slot, Flight::background());
+        }
+        self.work_follows(start.0);
+    }
+
+    /// A request was issued: cleaning and rewriting may follow.
+    #[inline(always)]
+    pub(crate) fn work_follows(&mut self, at: u64) {
         if self.ahead.is_some() {
-            self.clean_after_writes(start.0);
+            self.clean_after_writes(at);
         }
         if self.rewrites {
-            self.rewrite_blocks(start.0);
+            self.rewrite_blocks(at);
         }
     }
 
@@ -879,6 +886,16 @@ impl Ssd {
         }
     }
 
+    /// Takes a request that failed because the power did, while its end was waited for.
+    #[cold]
+    #[inline(never)]
+    fn failed_meanwhile(&mut self, completion: &mut Completion) -> bool {
+        let Some(next) = self.ready.pop_front() else { return false };
+        next.fill(completion);
+        self.conclude(completion);
+        true
+    }
+
     /// Says in a completion that is otherwise filled how its request ended.
     #[inline(always)]
     fn conclude(&mut self, completion: &mut Completion) {
@@ -894,15 +911,23 @@ impl Ssd {
         completion.result = at.map_or(Ok(()), |at| Err(self.failed.swap_remove(at).1));
     }
 
-    /// Refuses a request that reaches past the end of the drive.
+    /// Refuses a request that reaches past the end of the drive, and any while the power is off.
     #[inline(always)]
     fn check(&self, request: &Request) -> Result<(), IoError> {
-        if self.power.is_some()
-            && let Some(error) = self.power_error()
-        {
-            return Err(error);
+        if request.end_sector() < self.reach { Ok(()) } else { self.refuse(request) }
+    }
+
+    #[cold]
+    fn refuse(&self, request: &Request) -> Result<(), IoError> {
+        match self.power_error() {
+            Some(error) => Err(error),
+            None => Bounds { sectors: self.sectors, block: Bytes(SECTOR_BYTES) }.check(request),
         }
-        Bounds { sectors: self.sectors, block: Bytes(SECTOR_BYTES) }.check(request)
+    }
+
+    /// The power goes on or off.
+    pub(crate) fn power_is(&mut self, on: bool) {
+        self.reach = if on { self.sectors + 1 } else { 0 };
     }
 
     /// Writes pages, of zeros, without letting time pass: how a drive is preconditioned.
@@ -940,45 +965,73 @@ impl Ssd {
     /// request of the driver.
     #[inline(always)]
     fn advance(&mut self, until: u64, land: impl FnOnce(&Flight)) -> bool {
+        if self.power.is_some() {
+            return self.advance_kept(until, land);
+        }
         let (slot, end) = loop {
-            if self.power.is_some()
-                && let Some(flight) = self.released_flush()
-            {
-                land(&flight);
-                self.landed(flight.request.kind, flight.end.0);
-                return true;
-            }
             let Clock::Parallel(clock) = &self.clock else { return false };
             if clock.queue.taken() == 0 && until == u64::MAX {
                 return false; // the clock stands where the next request comes
             }
             let limit = if self.ahead.is_some() { self.until_folding(until) } else { until };
             let Clock::Parallel(clock) = &mut self.clock else { return false };
-            let next = clock.engine.next_completion(limit);
-            if self.power.is_some() && !self.note_ends() {
-                return false;
-            }
-            let Some((slot, end)) = next else {
-                if self.power.is_some() && self.has_released_flush() {
-                    continue;
-                }
+            let Some((slot, end)) = clock.engine.next_completion(limit) else {
                 if limit == until {
                     return false;
                 }
                 self.begin_folding(limit);
                 continue;
             };
-            let Clock::Parallel(clock) = &mut self.clock else { return false };
             if clock.flights[slot as usize].tag != BACKGROUND {
-                if self.power.is_some() && self.holds_flush(slot, end) {
-                    continue;
-                }
                 break (slot as usize, end);
             }
             if self.ahead.is_some() {
                 self.steps_ended(slot, end);
             }
         };
+        self.lands(slot, end, land)
+    }
+
+    /// As [`Ssd::advance`], for a drive that may lose power: changes of the chips are noted when they are done, and flushes wait for
+    /// them.
+    #[cold]
+    #[inline(never)]
+    fn advance_kept(&mut self, until: u64, land: impl FnOnce(&Flight)) -> bool {
+        let (slot, end) = loop {
+            if let Some(flight) = self.released_flush() {
+                land(&flight);
+                self.landed(flight.request.kind, flight.end.0);
+                return true;
+            }
+            let Clock::Parallel(clock) = &mut self.clock else { return false };
+            if clock.queue.taken() == 0 && until == u64::MAX {
+                return false;
+            }
+            let next = clock.engine.next_completion(until);
+            if !self.note_ends() {
+                return false;
+            }
+            let Clock::Parallel(clock) = &mut self.clock else { return false };
+            let Some((slot, end)) = next else {
+                if self.has_released_flush() {
+                    continue;
+                }
+                return false;
+            };
+            if clock.flights[slot as usize].tag == BACKGROUND {
+                if self.ahead.is_some() {
+                    self.steps_ended(slot, end);
+                }
+            } else if !self.holds_flush(slot, end) {
+                break (slot as usize, end);
+            }
+        };
+        self.lands(slot, end, land)
+    }
+
+    /// A request has ended in the engine.
+    #[inline(always)]
+    fn lands(&mut self, slot: usize, end: u64, land: impl FnOnce(&Flight)) -> bool {
         let Clock::Parallel(clock) = &mut self.clock else { return false };
         let flight = &mut clock.flights[slot];
         flight.end = Nanos(end);
@@ -1095,11 +1148,7 @@ impl BlockDevice for Ssd {
             self.conclude(completion);
             return Ok(true);
         }
-        if self.power.is_some()
-            && let Some(next) = self.ready.pop_front()
-        {
-            next.fill(completion); // the power failed meanwhile
-            self.conclude(completion);
+        if self.power.is_some() && self.failed_meanwhile(completion) {
             return Ok(true);
         }
         if until.0 != u64::MAX {
@@ -1137,6 +1186,13 @@ impl BlockDevice for Ssd {
 const BACKGROUND: Tag = Tag(u64::MAX);
 
 impl ParallelClock {
+    /// How long a trim takes at least, while the firmware clears its part of the map.
+    #[cold]
+    #[inline(never)]
+    fn least_of_trim(&mut self, start: u64, least: u64, request: &Request) -> u64 {
+        least.max(self.engine.clear_map(start, u64::from(request.sectors) * SECTOR_BYTES))
+    }
+
     #[inline(always)]
     pub(crate) fn takes_off(&mut self, slot: u32, flight: Flight) {
         let slot = slot as usize;

@@ -177,6 +177,7 @@ impl Ssd {
                 }
             }
         }
+        self.power_is(self.is_on());
     }
 
     /// As [`Ssd::settle_changes`], if changes are kept.
@@ -228,6 +229,7 @@ impl Ssd {
                 (power.is_off, power.fails_after) = (true, None);
             }
             self.fail_in_flight();
+            self.power_is(false);
         }
         Ok(())
     }
@@ -266,6 +268,7 @@ impl Ssd {
         self.forget_rewrites();
         power.is_off = false;
         self.power = Some(power);
+        self.power_is(true);
         self.restart_clock();
         let (before, start) = (self.flash.counters().totals(), self.now());
         let mounted = self.build_again();
@@ -354,6 +357,7 @@ impl Ssd {
         let slot = self.issue_kept(start, least, 0..awaited, Awaits::Request);
         if let (Clock::Parallel(clock), Some(power)) = (&mut self.clock, &mut self.power) {
             clock.takes_off(slot, flight);
+            clock.queue.take(flight.request.kind, 1);
             power.in_engine.insert(slot);
             if flight.request.kind == RequestKind::Flush && !power.is_protected && !self.config().recovery.ignores_flush
             {
@@ -367,6 +371,7 @@ impl Ssd {
                 clock.takes_off(slot, Flight::background());
             }
         }
+        self.work_follows(start);
     }
 
     /// Takes what has ended on the dies; returns whether the power is still on.
@@ -389,6 +394,7 @@ impl Ssd {
                     (power.is_off, power.fails_after) = (true, None);
                 }
                 self.fail_in_flight();
+                self.power_is(false);
                 return false;
             }
             power.operations += 1;
