@@ -463,7 +463,7 @@ impl Flash {
     pub fn erase(&mut self, block: BlockId, cause: Cause) {
         assert!(self.pages_valid(block) == 0, "erase of block {} with valid pages", block.0);
         if self.contents.is_some() {
-            self.make_trims_safe();
+            self.flush_journal();
         }
         self.counters.pages_used_at_erase += u64::from(self.nand.pages_programmed(block));
         self.nand.erase(block);

@@ -68,7 +68,10 @@ impl Flash {
         Some(SpareArea { owner, sequence, version })
     }
 
-    /// Writes the trims that the journal lacks: what a flush promises.
+    /// Writes the trims that the journal lacks: what a flush promises, and what an erase needs, since the erased page may have been
+    /// the only one that outranked an older copy elsewhere. The first page of the journal waits for what the next operation was to
+    /// wait for, and that for the last page.
+    #[cold]
     pub fn flush_journal(&mut self) {
         while self.tracker().is_some_and(|tracker| tracker.journal.is_behind()) {
             self.make_room_in_journal();
@@ -80,21 +83,15 @@ impl Flash {
         }
     }
 
-    /// Before an erase: the page that outranks an older copy elsewhere may be erased only once the journal does.
-    #[cold]
-    pub(crate) fn make_trims_safe(&mut self) {
-        // The first page of the journal waits for what the erase was to wait for, the erase for the last one.
-        self.flush_journal();
-    }
-
     fn make_room_in_journal(&mut self) {
         if self.tracker().is_some_and(|tracker| tracker.journal.needs_snapshot()) {
             self.write_snapshot(false);
         }
     }
 
-    /// Writes a snapshot of all trimmed pages, and erases what it replaces.
-    fn write_snapshot(&mut self, is_exact: bool) {
+    /// Writes a snapshot of all trimmed pages, and erases what it replaces. It is exact if no trimmed page is being programmed again,
+    /// as in a mount.
+    pub(crate) fn write_snapshot(&mut self, is_exact: bool) {
         let Some(tracker) = self.tracker_mut() else { return };
         let sequence = tracker.next();
         let (records, obsolete) = tracker.journal.snapshot(sequence, is_exact);
@@ -180,7 +177,7 @@ impl Flash {
             if let Some(tracker) = &mut contents.tracker {
                 tracker.found(ppn, page.sequence, page.version);
                 if let Some(record) = &page.record {
-                    tracker.journal.found(ppn, page.sequence, (**record).clone());
+                    tracker.journal.found(ppn, (**record).clone());
                 }
             }
         }
@@ -223,11 +220,6 @@ impl Flash {
             self.erase_in_journal(block);
         }
         (found.runs, is_unfinished)
-    }
-
-    /// Finishes a snapshot that was cut short, once it is known what is trimmed.
-    pub(crate) fn finish_snapshot(&mut self) {
-        self.write_snapshot(true);
     }
 
     /// A page is trimmed as far as the journal knows.

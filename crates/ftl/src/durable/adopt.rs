@@ -26,26 +26,31 @@ impl Scan {
     /// Takes care that every plane has a free block, or one without a current page: where there is none, a clean was cut short, and
     /// the copies that it made in its last block are given up for their sources, which are still there.
     pub(crate) fn undo_cleans(&mut self, flash: &Flash) {
+        let is_free = self.free_blocks(flash);
         for plane in 0..flash.geometry().planes() {
             let first = flash.geometry().first_block(PlaneId(plane)).0;
-            self.undo_clean_in(first..first + flash.geometry().blocks_per_plane(), flash);
+            let blocks = first..first + flash.geometry().blocks_per_plane();
+            if !blocks.clone().any(|block| is_free[block as usize]) {
+                self.undo_clean(blocks, flash); // which changes nothing in other planes
+            }
         }
     }
 
-    /// As [`Scan::undo_cleans`] for a range of blocks.
-    pub(crate) fn undo_clean_in(&mut self, blocks: std::ops::Range<u32>, flash: &Flash) {
-        let mut is_current = vec![false; flash.geometry().blocks() as usize];
+    /// As [`Scan::undo_cleans`], for a scheme that cleans over the whole drive.
+    pub(crate) fn undo_clean_of_drive(&mut self, flash: &Flash) {
+        if !self.free_blocks(flash).contains(&true) {
+            self.undo_clean(0..flash.geometry().blocks(), flash);
+        }
+    }
+
+    /// For each block, whether it has no current page and can be erased.
+    fn free_blocks(&self, flash: &Flash) -> Vec<bool> {
+        let usable = |block: BlockId| flash.nand().can_erase(block) && flash.nand().condition(block) == Condition::Good;
+        let mut is_free: Vec<bool> = (0..flash.geometry().blocks()).map(|block| usable(BlockId(block))).collect();
         for (_, newest) in self.all() {
-            is_current[flash.geometry().block_of(newest.ppn).index()] = true;
+            is_free[flash.geometry().block_of(newest.ppn).index()] = false;
         }
-        let is_free = |block: BlockId| {
-            !is_current[block.index()]
-                && flash.nand().can_erase(block)
-                && flash.nand().condition(block) == Condition::Good
-        };
-        if !blocks.clone().map(BlockId).any(is_free) {
-            self.undo_clean(blocks, flash);
-        }
+        is_free
     }
 
     fn undo_clean(&mut self, blocks: std::ops::Range<u32>, flash: &Flash) {

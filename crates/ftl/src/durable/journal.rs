@@ -69,9 +69,9 @@ pub(crate) struct Journal {
     erased: VecDeque<BlockId>,
     full: Vec<BlockId>,
     open: Option<(BlockId, u32)>,
-    /// Pages found when the drive is mounted, with the numbers of their programs.
+    /// Pages found when the drive is mounted.
     #[serde(skip)]
-    found: Vec<(Ppn, u64, Record)>,
+    found: Vec<(Ppn, Record)>,
 }
 
 impl Journal {
@@ -188,21 +188,21 @@ impl Journal {
     }
 
     /// A page of the journal was found.
-    pub fn found(&mut self, ppn: Ppn, sequence: u64, record: Record) {
-        self.found.push((ppn, sequence, record));
+    pub fn found(&mut self, ppn: Ppn, record: Record) {
+        self.found.push((ppn, record));
     }
 
     /// What the pages found tell of. A snapshot of which a part is missing tells nothing: what it replaces is still there.
     pub fn take_found(&mut self) -> FoundTrims {
         let found = std::mem::take(&mut self.found);
         let mut parts_found = BTreeMap::new();
-        for (_, _, record) in &found {
+        for (_, record) in &found {
             if let Record::Snapshot { sequence, .. } = record {
                 *parts_found.entry(*sequence).or_insert(0) += 1;
             }
         }
         let (mut pages, mut telling, mut runs_found, mut snapshot) = (Vec::new(), Vec::new(), Vec::new(), (0, false));
-        for (ppn, _, record) in found {
+        for (ppn, record) in found {
             pages.push(ppn);
             telling.push(ppn);
             match record {

@@ -59,7 +59,7 @@ impl Scan {
             }
         }
         if is_unfinished {
-            flash.finish_snapshot();
+            flash.write_snapshot(true);
         }
         scan
     }

@@ -1,6 +1,6 @@
 //! What changes on the chips, in the order decided.
 
-use super::{Journal, Record};
+use super::{Journal, Programmed, Record};
 use crate::Cause;
 use flashwright_nand::{BlockId, Divisor, Geometry, Lpn, Ppn};
 use serde::{Deserialize, Serialize};
@@ -28,8 +28,6 @@ pub enum Changed {
     /// A block is taken out of use. It takes no operation.
     Retire(BlockId),
 }
-
-pub use super::medium::Programmed;
 
 /// No page.
 const NOWHERE: u32 = u32::MAX;

@@ -204,7 +204,7 @@ impl BuildScheme for Superblock {
 
     fn mount(context: &SchemeContext, scan: &mut Scan, flash: &mut Flash) -> Result<Self, MountError> {
         let mut scheme = Self::new(context, flash);
-        scan.undo_clean_in(0..flash.geometry().blocks(), flash);
+        scan.undo_clean_of_drive(flash);
         adopt_pages(scan, flash, |lpn, ppn| scheme.map[lpn as usize] = ppn.0);
         for Found { block, .. } in &scan.blocks {
             if flash.pages_valid(*block) > 0 {

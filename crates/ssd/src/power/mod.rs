@@ -195,7 +195,8 @@ impl Ssd {
     }
 
     /// Lets power fail in the middle of a program or an erase, after `operations` more of them. The request that it belongs to fails,
-    /// and so do all later ones until the drive is mounted. A drive with protected RAM finishes the request and saves its RAM first. Nothing happens if power can't be cut (`recovery.mount-by`).
+    /// and so do all later ones until the drive is mounted. A drive with protected RAM finishes the request and saves its RAM first.
+    /// Nothing happens if power can't be cut (`recovery.mount-by`).
     pub fn cut_after(&mut self, operations: u64) {
         if let Some(power) = &mut self.power {
             power.fails_after = Some(operations);
@@ -241,13 +242,11 @@ impl Ssd {
                 power.medium.apply(change);
             }
         }
-        if let Some(ram) = self.ram.as_mut().filter(|ram| ram.is_power_protected())
-            && ram.save(&mut self.scheme, &mut self.flash).is_ok()
-        {
-            self.flash.flush_journal();
-        } else {
-            self.flash.flush_journal();
+        if let Some(ram) = self.ram.as_mut().filter(|ram| ram.is_power_protected()) {
+            // At the end of its life a drive may lack room: what does not fit is lost.
+            let _ = ram.save(&mut self.scheme, &mut self.flash);
         }
+        self.flash.flush_journal();
         let saved = self.flash.take_changes();
         if let Some(power) = &mut self.power {
             saved.into_iter().for_each(|change| power.medium.apply(change));
