@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from flashwright.run.results import RunResult, Runs, table
     from flashwright.run.run import Run, RunInterrupted, RunSettings
     from flashwright.run.ssd import Ssd
+    from flashwright.serving.crash import CrashTest
     from flashwright.serving.server import ServedDrive, serve
     from flashwright.support.progress import Progress
     from flashwright.support.progressbar import ProgressBar
@@ -74,6 +75,7 @@ _HOMES = {
     "Characterization": "flashwright.blackbox.characterize.session",
     "CharacterizationInterrupted": "flashwright.blackbox.characterize.session",
     "CompareInterrupted": "flashwright.run.compare",
+    "CrashTest": "flashwright.serving.crash",
     "Endurance": "flashwright.life.lifetime",
     "FlashwrightError": "flashwright.errors",
     "Latencies": "flashwright.run.parts",
@@ -124,6 +126,7 @@ __all__ = [
     "Characterization",
     "CharacterizationInterrupted",
     "CompareInterrupted",
+    "CrashTest",
     "Endurance",
     "FlashwrightError",
     "Latencies",

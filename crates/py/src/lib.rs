@@ -3,6 +3,7 @@
 //! Structured data cross as TOML or JSON text, columns as NumPy arrays. Names, defaults and documentation are in
 //! `python/flashwright`.
 
+mod crash;
 mod errors;
 mod foreign;
 
@@ -245,6 +246,8 @@ mod _core {
     use super::foreign::{Buffer, Unit};
     #[pymodule_export]
     use super::replay::Replay;
+    #[pymodule_export]
+    use super::crash::CrashTest;
     #[pymodule_export]
     use super::serve::Server;
     #[pymodule_export]

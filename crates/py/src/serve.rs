@@ -5,11 +5,13 @@ use crate::errors::{
 };
 use flashwright_block::Seed;
 use flashwright_serve::{Address, Pace, ServeError, Server as Serving, Settings, Stopped};
+use flashwright_sim::crash::About;
 use flashwright_sim::{LiveRun, Precondition};
 use flashwright_ssd::Config;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde::Deserialize;
+use serde_json::{Map, Value};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, RwLock};
@@ -25,6 +27,7 @@ struct Text {
     /// None for as fast as it goes.
     time_scale: Option<f64>,
     record: Option<PathBuf>,
+    record_data: Option<PathBuf>,
     ctl: Option<String>,
     metrics: Option<String>,
     watch: Option<String>,
@@ -33,7 +36,9 @@ struct Text {
 }
 
 impl Text {
-    fn settings(&self) -> PyResult<Settings> {
+    fn settings(&self, config: &str) -> PyResult<Settings> {
+        let about =
+            || About { config: config.to_owned(), seed: self.seed, precondition: self.precondition.clone() };
         let nbd = self.nbd.iter().map(|text| text.parse::<Address>());
         let nbd: Result<Vec<Address>, _> = nbd.collect();
         let of = |option, text: &Option<String>, prefix: &str| {
@@ -54,6 +59,7 @@ impl Text {
             read_only: self.read_only,
             pace: self.time_scale.map_or(Pace::None, |time_scale| Pace::Real { time_scale }),
             record: self.record.clone(),
+            record_data: self.record_data.clone().map(|path| (path, about())),
         })
     }
 }
@@ -63,6 +69,7 @@ fn refused(error: &ServeError) -> PyErr {
     match error {
         ServeError::Listen { error, .. } => ServeFailed::new_err((text, error.hint)),
         ServeError::Record(_) => TraceError::new_err(text),
+        ServeError::RecordData(_) => ServeFailed::new_err((text, "")),
         _ => ServeFailed::new_err((text, "")),
     }
 }
@@ -82,7 +89,7 @@ impl Server {
     fn new(py: Python<'_>, config: String, settings: &str) -> PyResult<Self> {
         let text: Text = serde_json::from_str(settings)
             .map_err(|error| WorkloadError::new_err(format!("settings of the server: {error}")))?;
-        let settings = text.settings()?;
+        let settings = text.settings(&config)?;
         let cancelled = Arc::new(Cancelled::default());
         let asked = cancelled.clone();
         let _drop = CancelOnDrop(cancelled);
@@ -125,9 +132,11 @@ impl Server {
     }
 
     /// Gives a command as a client of the control socket does. Returns the answer as JSON.
-    fn command(&self, py: Python<'_>, name: String) -> PyResult<String> {
+    fn command(&self, py: Python<'_>, name: String, arguments: &str) -> PyResult<String> {
+        let arguments: Map<String, Value> = serde_json::from_str(arguments)
+            .map_err(|error| InternalError::new_err(format!("internal error: arguments of a command: {error}")))?;
         self.with(py, move |serving| {
-            serving.command(&name).map(|answer| answer.to_string()).map_err(|error| ServeFailed::new_err((error, "")))
+            serving.command(&name, arguments).map(|answer| answer.to_string()).map_err(|error| ServeFailed::new_err((error, "")))
         })
     }
 

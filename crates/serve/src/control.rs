@@ -23,11 +23,14 @@ pub enum Command {
     Stats,
     /// Trim the whole drive.
     TrimAll,
+    /// Note in the recording with data that something is done.
+    Mark,
     /// End the server in order.
     Stop,
 }
 
-const ALL: [(&str, Command); 3] = [("stats", Command::Stats), ("trim-all", Command::TrimAll), ("stop", Command::Stop)];
+const ALL: [(&str, Command); 4] =
+    [("stats", Command::Stats), ("trim-all", Command::TrimAll), ("mark", Command::Mark), ("stop", Command::Stop)];
 /// Longest line of a command.
 const LINE_MAX: usize = 64 << 10;
 /// Interval between two looks at whether the server stops.
@@ -64,8 +67,23 @@ pub(crate) fn carry_out<S: Served>(shared: &Shared<S>, line: &str) -> Result<Val
             }
             Ok(json!({ "requests": tags.len() }))
         }
+        Some(Command::Mark) => {
+            let text = asked.get("text").and_then(Value::as_str);
+            let text = text.ok_or_else(|| "mark: found no text, expected one that names what is done".to_owned())?;
+            let mut drive = shared.drive().ok_or_else(gone)?;
+            match &mut drive.data_recorder {
+                None => Err("mark: found no recording with data, expected a server with --record-data".to_owned()),
+                Some(recorder) => {
+                    let early = || "mark: the recording with data has ended early; the server says why".to_owned();
+                    recorder.mark(text).then(|| json!({ "requests": recorder.written() })).ok_or_else(early)
+                }
+            }
+        }
         None => {
             let mut drive = shared.drive().ok_or_else(gone)?;
+            if drive.data_recorder.is_some() && matches!(name, "cut" | "mount") {
+                return Err(format!("{name}: found a recording with data under way, which can't hold this; expected none"));
+            }
             let own = drive.served.command(name, &asked);
             own.unwrap_or_else(|| {
                 let known: Vec<&str> =

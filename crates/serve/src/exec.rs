@@ -7,7 +7,7 @@
 
 use crate::command::Command;
 use crate::negotiate::Agreed;
-use crate::record::Recorder;
+use crate::record::{DataRecorder, Recorder};
 use crate::served::Served;
 use crate::wire::{self, Errno, Kind, PAYLOAD_MAX, Style, flag};
 use flashwright_block::{Completion, IoError, Nanos, Request, RequestKind, SECTOR_BYTES, Tag};
@@ -20,6 +20,8 @@ pub struct Drive<S> {
     pub served: S,
     /// The trace of what is served.
     pub recorder: Option<Recorder>,
+    /// The recording with data of what is served.
+    pub data_recorder: Option<DataRecorder>,
     /// Commands that failed in the drive.
     pub failed: u64,
     /// Response times of reads and writes since somebody last took them away; none if nobody does.
@@ -36,6 +38,9 @@ impl<S: Served> Drive<S> {
         };
         if let Some(recorder) = &mut self.recorder {
             recorder.take(&request);
+        }
+        if let Some(recorder) = &mut self.data_recorder {
+            recorder.take(tag, &request, data);
         }
         Ok(tag)
     }
@@ -182,6 +187,8 @@ impl Executor {
                     if let Some(id) = self.flights.remove(&completion.tag) {
                         if let Err(error) = &completion.result {
                             self.pending[id as usize].failure = Some(reason(error));
+                        } else if let Some(recorder) = &mut drive.data_recorder {
+                            recorder.completed(completion.tag);
                         }
                         self.part_over(drive, outs, id, Some((completion.tag, completion.end)));
                     }

@@ -29,6 +29,6 @@ mod watch;
 
 pub use listen::{Address, ListenError};
 pub use pace::Pace;
-pub use record::Recorder;
+pub use record::{DataRecorder, Recorder};
 pub use served::Served;
 pub use server::{ServeError, Server, Settings, Stopped};

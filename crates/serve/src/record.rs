@@ -1,7 +1,9 @@
-//! Records what is served as a trace.
+//! Records what is served: as a trace, or with its data for crash tests.
 
-use flashwright_block::Request;
+use flashwright_block::{Request, RequestKind, SECTOR_BYTES, Tag};
+use flashwright_sim::crash::{About, RecordingError, RecordingWriter};
 use flashwright_workload::trace::{TraceError, TraceLabel, TraceWriter};
+use std::collections::HashMap;
 use std::path::Path;
 
 /// A trace that is being written. Played on the same drive, it gives the same result: the requests are in the order in which
@@ -54,6 +56,84 @@ impl Recorder {
             (_, Some(failure)) => Err(failure),
             (Some(_), None) if self.written == 0 => Err("no request came, so no trace was written".to_owned()),
             (Some(writer), None) => writer.finish().map(|report| report.written).map_err(|error| error.to_string()),
+            (None, None) => unreachable!("a recorder without a writer has failed"),
+        }
+    }
+}
+
+/// What is served with its data, and with what was answered before what: the recording of a crash test.
+#[derive(Debug)]
+pub struct DataRecorder {
+    writer: Option<RecordingWriter>,
+    /// The numbers of requests in flight.
+    numbers: HashMap<Tag, u64>,
+    failure: Option<String>,
+}
+
+impl DataRecorder {
+    /// Begins a recording.
+    ///
+    /// # Errors
+    /// [`RecordingError`] if the file can't be written.
+    pub fn create(path: &Path, about: &About) -> Result<Self, RecordingError> {
+        let writer = RecordingWriter::create(path, about)?;
+        Ok(Self { writer: Some(writer), numbers: HashMap::new(), failure: None })
+    }
+
+    /// The drive has taken a request.
+    pub fn take(&mut self, tag: Tag, request: &Request, data: Option<&[u8]>) {
+        let zeros: Vec<u8>; // zeros that a client had written without sending them
+        let data = match (request.kind, data) {
+            (RequestKind::Write, Some(data)) if !data.is_empty() => data,
+            (RequestKind::Write, _) => {
+                zeros = vec![0; request.sectors as usize * SECTOR_BYTES as usize];
+                &zeros
+            }
+            _ => &[],
+        };
+        if let Some(Ok(number)) = self.try_to(|writer| writer.request(request, data)) {
+            self.numbers.insert(tag, number);
+        }
+    }
+
+    /// A request has completed without a failure.
+    pub fn completed(&mut self, tag: Tag) {
+        if let Some(number) = self.numbers.remove(&tag) {
+            self.try_to(|writer| writer.completed(number));
+        }
+    }
+
+    /// The client says that something is done. Returns whether it is recorded.
+    pub fn mark(&mut self, text: &str) -> bool {
+        matches!(self.try_to(|writer| writer.mark(text)), Some(Ok(())))
+    }
+
+    /// Requests in the recording.
+    #[must_use]
+    pub fn written(&self) -> u64 {
+        self.writer.as_ref().map_or(0, RecordingWriter::requests)
+    }
+
+    fn try_to<T>(
+        &mut self,
+        work: impl FnOnce(&mut RecordingWriter) -> Result<T, RecordingError>,
+    ) -> Option<Result<T, RecordingError>> {
+        let done = work(self.writer.as_mut()?);
+        if let Err(error) = &done {
+            self.failure = Some(format!("recording with data ended: {error}"));
+            self.writer = None;
+        }
+        Some(done)
+    }
+
+    /// Completes the file.
+    ///
+    /// # Errors
+    /// Why there is no whole recording, in one sentence.
+    pub fn finish(self) -> Result<(), String> {
+        match (self.writer, self.failure) {
+            (_, Some(failure)) => Err(failure),
+            (Some(writer), None) => writer.finish().map_err(|error| error.to_string()),
             (None, None) => unreachable!("a recorder without a writer has failed"),
         }
     }

@@ -12,11 +12,12 @@ use crate::input::Input;
 use crate::listen::{Address, ListenError, Listener, Stream};
 use crate::negotiate::Export;
 use crate::pace::{Pace, Pacer, Pacing};
-use crate::record::Recorder;
+use crate::record::{DataRecorder, Recorder};
 use crate::served::Served;
 use crate::shared::{Farewell, Shared, locked, wait_for};
 use crate::{control, http, metrics, watch};
 use flashwright_sim::Latency;
+use flashwright_sim::crash::{About, RecordingError};
 use flashwright_workload::trace::TraceError;
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
@@ -38,6 +39,8 @@ pub struct Settings {
     pub pace: Pace,
     /// A trace of what is served.
     pub record: Option<PathBuf>,
+    /// Where what is served is recorded with its data, and on what drive that is.
+    pub record_data: Option<(PathBuf, About)>,
     /// A control socket.
     pub ctl: Option<Address>,
     /// Where Prometheus finds the figures.
@@ -61,6 +64,9 @@ pub enum ServeError {
     /// The trace of what is served.
     #[error(transparent)]
     Record(#[from] TraceError),
+    /// The recording with data of what is served.
+    #[error(transparent)]
+    RecordData(#[from] RecordingError),
     /// The system has no more files or threads.
     #[error("the server can't start: {0}")]
     System(#[from] std::io::Error),
@@ -130,7 +136,9 @@ impl<S: Served> Server<S> {
         };
         let recorder = settings.record.as_deref().map(|path| Recorder::create(path, &export.name)).transpose()?;
         let recent = watch.is_some().then(Latency::default);
-        let drive = Drive { served, recorder, failed: 0, recent };
+        let data_recorder =
+            settings.record_data.as_ref().map(|(path, about)| DataRecorder::create(path, about)).transpose()?;
+        let drive = Drive { served, recorder, data_recorder, failed: 0, recent };
         let shared = Arc::new(Shared::new(drive, export, Pacing::new(settings.pace))?);
         let (uris, addresses) = (Vec::new(), Vec::new());
         let mut server = Self { uris, addresses, threads: Vec::new(), connections: Arc::default(), shared };
@@ -217,8 +225,9 @@ impl<S: Served> Server<S> {
     ///
     /// # Errors
     /// One line if it is refused.
-    pub fn command(&self, name: &str) -> Result<Value, String> {
-        crate::control::carry_out(&self.shared, &json!({ "command": name }).to_string())
+    pub fn command(&self, name: &str, mut arguments: Map<String, Value>) -> Result<Value, String> {
+        arguments.insert("command".to_owned(), json!(name));
+        crate::control::carry_out(&self.shared, &Value::Object(arguments).to_string())
     }
 
     /// The figures so far. Null if a thread panicked with the drive.
@@ -234,6 +243,11 @@ impl<S: Served> Server<S> {
         let Self { shared, .. } = &self;
         let stats = stats(shared);
         if let Some(recorder) = shared.drive().and_then(|mut drive| drive.recorder.take())
+            && let Err(why) = recorder.finish()
+        {
+            shared.note(why);
+        }
+        if let Some(recorder) = shared.drive().and_then(|mut drive| drive.data_recorder.take())
             && let Err(why) = recorder.finish()
         {
             shared.note(why);
@@ -337,6 +351,7 @@ pub(crate) fn stats<S: Served>(shared: &Shared<S>) -> Value {
         },
         "commands_failed": drive.failed,
         "recorded": drive.recorder.as_ref().map(Recorder::written),
+        "recorded_with_data": drive.data_recorder.as_ref().map(DataRecorder::written),
         "lateness_ns": shared.pacing.is_real().then(|| lateness.all.summary()),
         "keeps_up": lateness.keeps_up,
         "seconds_behind": shared.pacing.is_real().then_some(lateness.seconds_behind),

@@ -3,6 +3,7 @@
 //! The player sees the drive only as a block device; all figures other than latencies come from the drive's counters.
 
 mod conditioning;
+pub mod crash;
 mod latency;
 mod machine;
 mod measure;

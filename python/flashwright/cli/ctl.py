@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from flashwright.errors import ServeError
 from flashwright.serving.control import ask
 
 __all__ = ["ctl"]
@@ -21,14 +22,20 @@ def ctl(
         str,
         typer.Argument(
             metavar="COMMAND",
-            help="stats: the figures so far; trim-all: trim the whole drive; cut: cut its power; "
-            "mount: mount it again; stop: end the server in order.",
+            help="stats: the figures so far; trim-all: trim the whole drive; mark TEXT: note in the recording with data "
+            "that something is done; cut: cut its power; mount: mount it again; stop: end the server in order.",
         ),
     ],
+    text: Annotated[
+        str | None, typer.Argument(metavar="TEXT", help="With mark: what is done.")
+    ] = None,
 ) -> int:
     """Give a command to a drive that `flashwright serve` serves; the answer is JSON.
 
     It goes to standard output. A command that is refused ends with status 2.
     """
-    print(json.dumps(ask(address, command), indent=2))
+    if text is not None and command != "mark":
+        raise ServeError(f"TEXT: found with {command}, expected only with mark", "")
+    arguments = {} if text is None else {"text": text}
+    print(json.dumps(ask(address, command, **arguments), indent=2))
     return 0

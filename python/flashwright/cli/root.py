@@ -20,6 +20,7 @@ COMMANDS: dict[str, dict[str, str]] = {
     },
     "Serve a drive": {
         "serve": "Serve a simulated drive over NBD, so that real software uses it.",
+        "crash": "Test what survives a loss of power: cut a recording short again and again, and check what is left.",
         "ctl": "Give a command to a drive that `flashwright serve` serves; the answer is JSON.",
     },
     "Examine a drive": {

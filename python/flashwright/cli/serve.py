@@ -77,6 +77,13 @@ def serve(
             help="Write what is served as a trace, which on the same drive gives the same result.",
         ),
     ] = None,
+    record_data: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.fwr",
+            help="Write what is served with its data, for `flashwright crash`.",
+        ),
+    ] = None,
     set: Annotated[
         list[str] | None,
         typer.Option(
@@ -107,8 +114,9 @@ def serve(
         )
     if pace not in get_args(_Pace):
         raise ServeError(f"--pace: found {pace!r}, expected none or real", "")
-    if record is not None:
-        check_writable(record)
+    for path in (record, record_data):
+        if path is not None:
+            check_writable(path)
     ssd = Ssd.find(device).with_settings(set or ())
     if precondition is not None:
         ssd = ssd.precondition(precondition)
@@ -119,6 +127,7 @@ def serve(
         time_scale=time_scale,
         read_only=read_only,
         record=record,
+        record_data=record_data,
         ctl=ctl,
         metrics=metrics,
         watch=watch,

@@ -101,7 +101,7 @@ class ServedDrive:
         ...     drive.mount()["pages_mapped"]
         0
         """
-        self._core.command("cut")
+        self._core.command("cut", "{}")
 
     def mount(self) -> dict[str, Any]:
         """Mount the drive after :meth:`cut`; if its power is on, it is cut first.
@@ -117,8 +117,26 @@ class ServedDrive:
         ServeError
             If it can't be mounted.
         """
-        found: dict[str, Any] = json.loads(self._core.command("mount"))
+        found: dict[str, Any] = json.loads(self._core.command("mount", "{}"))
         return found
+
+    def mark(self, text: str) -> None:
+        """Note in the recording with data that something is done, such as a transaction that was committed.
+
+        After a loss of power, a :class:`flashwright.CrashTest` tells the marks that had been set by then. What the drive
+        had answered before the mark counts as answered then too.
+
+        Parameters
+        ----------
+        text : str
+            What is done; without line breaks, if a command is to read it.
+
+        Raises
+        ------
+        ServeError
+            If there is no recording with data.
+        """
+        self._core.command("mark", json.dumps({"text": text}))
 
     def stop(self) -> RunResult:
         """Stop: answer what was accepted, end the connections, remove the sockets.
@@ -156,6 +174,7 @@ def serve(
     time_scale: float = 1.0,
     read_only: bool = False,
     record: str | os.PathLike[str] | None = None,
+    record_data: str | os.PathLike[str] | None = None,
     ctl: str | None = None,
     metrics: str | None = None,
     watch: str | None = None,
@@ -179,6 +198,8 @@ def serve(
         Refuse everything that would change the drive.
     record : path, optional
         Write what is served as a trace (``.fwt``), which on the same drive gives the same result.
+    record_data : path, optional
+        Write what is served with its data (``.fwr``), for a :class:`flashwright.CrashTest`.
     ctl : str, optional
         A control socket, ``unix:PATH``, for ``flashwright ctl`` and :func:`flashwright.serving.control.ask`.
     metrics : str, optional
@@ -234,6 +255,7 @@ def serve(
         "read_only": read_only,
         "time_scale": time_scale if pace == "real" else None,
         "record": None if record is None else str(Path(record)),
+        "record_data": None if record_data is None else str(Path(record_data)),
         "ctl": ctl,
         "metrics": metrics,
         "watch": watch,

@@ -94,6 +94,14 @@ impl LiveRun {
         self.run.ssd()
     }
 
+    /// The drive, without what was measured.
+    ///
+    /// # Errors
+    /// One line if something before it holds requests or data.
+    pub fn into_drive(mut self) -> Result<Ssd, String> {
+        self.own_power().cloned()
+    }
+
     /// Cuts the power. See [`Ssd::cut`].
     ///
     /// # Errors
