@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 SECONDS = 120
-# Nothing is trimmed and nothing left for later.
+# Nothing is trimmed, and nothing left for later.
 MAKES = {
     "ext4": ["-q", "-F", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"],
     "xfs": ["-q", "-f", "-K"],
@@ -61,8 +61,10 @@ def loop(socket: Path) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def mounted(device: str, folder: Path, kind: str) -> Iterator[Path]:
-    """A new file system on a device."""
+def mounted(device: str, folder: Path, kind: str, *, discard: bool = False) -> Iterator[Path]:
+    """A new file system on a device; `discard` first trims it, as the tools do by default."""
+    if discard:
+        sh("blkdiscard", device)
     sh(f"mkfs.{kind}", *MAKES[kind], device)
     folder.mkdir(parents=True, exist_ok=True)
     sh("mount", "-t", kind, device, folder)

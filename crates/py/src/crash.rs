@@ -2,7 +2,9 @@
 
 use crate::errors::{ConfigError, DeviceError, ServeError as ServeFailed, guarded};
 use flashwright_sim::crash::{CrashError, CrashTest as Test, Recording};
+use flashwright_sim::mounted_json;
 use pyo3::prelude::*;
+use serde_json::json;
 use std::path::PathBuf;
 
 /// A recording and the drive that it is played on.
@@ -15,6 +17,9 @@ fn failed(error: &CrashError) -> PyErr {
     let text = error.to_string();
     match error {
         CrashError::Drive(_) => ConfigError::new_err(text),
+        CrashError::NotKept { .. } => {
+            ConfigError::new_err((text, "record a drive with recovery.mount-by = \"scan\", or set it here"))
+        }
         CrashError::Image { .. } => ServeFailed::new_err((text, "")),
         _ => DeviceError::new_err(text),
     }
@@ -53,7 +58,13 @@ impl CrashTest {
     fn cut(&self, py: Python<'_>, operation: u64, in_mount: Option<u64>, image: PathBuf) -> PyResult<String> {
         guarded(py, || {
             let crashed = self.test.cut(operation, in_mount, &image).map_err(|error| failed(&error))?;
-            Ok(serde_json::to_string(&crashed).expect("counts have a form in JSON"))
+            Ok(json!({
+                "cut_in_mount": crashed.cut_in_mount,
+                "requests_completed": crashed.requests_completed,
+                "marks": crashed.marks,
+                "mounted": mounted_json(&crashed.mounted),
+            })
+            .to_string())
         })
     }
 }

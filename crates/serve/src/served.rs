@@ -1,7 +1,7 @@
 //! What is served.
 
 use flashwright_block::{HoldsData, Nanos};
-use flashwright_sim::LiveRun;
+use flashwright_sim::{LiveRun, mounted_json};
 use serde_json::{Map, Value, json};
 
 /// A device that can be served: it keeps data, and knows a few things more.
@@ -128,17 +128,7 @@ impl Served for LiveRun {
     fn command(&mut self, name: &str, _: &Value) -> Option<Result<Value, String>> {
         match name {
             "cut" => Some(LiveRun::cut(self).map(|()| json!("off"))),
-            "mount" => Some(LiveRun::mount(self).map(|mounted| {
-                json!({
-                    "duration_ns": mounted.duration.0,
-                    "spare_areas_read": mounted.spare_areas_read,
-                    "pages_read": mounted.pages_read,
-                    "pages_programmed": mounted.pages_programmed,
-                    "blocks_erased": mounted.blocks_erased,
-                    "pages_mapped": mounted.pages_mapped,
-                    "pages_torn": mounted.pages_torn,
-                })
-            })),
+            "mount" => Some(LiveRun::mount(self).map(|mounted| mounted_json(&mounted))),
             _ => None,
         }
     }

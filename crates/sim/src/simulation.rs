@@ -10,7 +10,7 @@
 
 mod live;
 
-pub use live::LiveRun;
+pub use live::{LiveRun, mounted_json};
 
 use crate::conditioning::{Conditioning, Search, totals};
 use crate::machine::Machine;

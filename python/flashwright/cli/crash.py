@@ -105,8 +105,8 @@ def crash(
         one = test.cut(operation, image, in_mount=in_mount)
         if not silent:
             page.console().print(
-                f"{image}: {units.count(one.requests_completed)} requests had completed, "
-                f"{units.count(len(one.marks))} marks were set"
+                f"{image}: the drive after {units.count(one.requests_completed)} completed requests; "
+                f"last mark: {one.marks[-1] if one.marks else 'none'}"
             )
         return 0
     assert check is not None
@@ -128,18 +128,16 @@ def crash(
 
 
 def _show(result: CrashResult, keep: Path | None) -> None:
-    table = page.plain_table("", "", elsewhere="")
-    table.show_header = False
-    for name, value in (
-        ("recording", f"{result.recording}: {units.count(result.requests)} requests, "
-         f"{units.count(result.operations)} programs and erases, {units.count(result.marks)} marks"),
-        ("losses of power", f"{units.count(result.cuts)} (seed {result.seed})"),
-        ("during mounts too", units.count(result.cuts_in_mount)),
+    rows = [
+        ("recording", str(result.recording)),
+        ("requests, marks", f"{units.count(result.requests)}, {units.count(result.marks)}"),
+        ("programs and erases", units.count(result.operations)),
+        ("losses of power", f"{units.count(result.cuts)}, drawn with seed {result.seed}"),
+        ("again in the mount", units.count(result.cuts_in_mount)),
         ("failed checks", units.count(len(result.failures))),
-        ("time", f"{result.elapsed_s:.1f} s"),
-    ):
-        table.add_row(name, value)
-    page.console().print(table)
+        ("time", units.seconds(result.elapsed_s)),
+    ]
+    page.console().print(page.grid(rows))
     for failure in result.failures[:_SHOWN]:
         crash = failure.crash
         again = "" if crash.in_mount is None else f" --in-mount {crash.in_mount}"

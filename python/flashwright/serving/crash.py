@@ -216,8 +216,6 @@ class CrashTest:
                 parameters=["operation"],
             )
         found = json.loads(self._core.cut(operation, in_mount, str(image)))
-        mounted = found["mounted"]
-        mounted["duration_ns"] = mounted.pop("duration")
         return Crash(
             image=Path(image),
             operation=operation,
@@ -225,7 +223,7 @@ class CrashTest:
             cut_in_mount=found["cut_in_mount"],
             requests_completed=found["requests_completed"],
             marks=self.marks[: found["marks"]],
-            mounted=mounted,
+            mounted=found["mounted"],
         )
 
     def moments(self, cuts: int, seed: int = 1) -> list[tuple[int, int | None]]:

@@ -13,7 +13,6 @@ use flashwright_block::{BlockDevice, Completion, HoldsData, IoError, Nanos, Requ
 use flashwright_ftl::Ftl as _;
 use flashwright_nand::Lpn;
 use flashwright_ssd::{Config, Mounted, Ssd};
-use serde::Serialize;
 use std::collections::HashMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -59,7 +58,7 @@ pub struct CrashTest {
 }
 
 /// What a loss of power left.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct Crashed {
     /// The program or erase in which the power failed, counted from 0 over the recording.
     pub operation: u64,
@@ -91,6 +90,12 @@ pub enum CrashError {
     /// The drive can't be built, or settings don't fit it.
     #[error("{0}")]
     Drive(String),
+    /// The drive that was recorded can't be mounted again.
+    #[error("{path}: recovery.mount-by: found \"nothing\", expected \"scan\" for a loss of power", path = .path.display())]
+    NotKept {
+        /// The recording.
+        path: std::path::PathBuf,
+    },
     /// The drive refused a request, can't be mounted, or contradicts itself.
     #[error("{path}: {what}", path = .path.display())]
     Played {
@@ -100,7 +105,7 @@ pub enum CrashError {
         what: String,
     },
     /// The copy of the drive can't be written.
-    #[error("{path}: {source}", path = .path.display())]
+    #[error("{path}: {text}", path = .path.display(), text = recording::plainly(source))]
     Image {
         /// The file.
         path: std::path::PathBuf,
@@ -184,9 +189,7 @@ impl CrashTest {
         let config = config.with_settings(settings).map_err(|error| drive(&error))?;
         let played = |what: String| CrashError::Played { path: recording.path.clone(), what };
         if !config.recovery.can_mount() {
-            return Err(drive(&format!(
-                "{source}: recovery.mount-by: found \"nothing\", expected \"scan\" for a loss of power"
-            )));
+            return Err(CrashError::NotKept { path: recording.path });
         }
         let precondition: Precondition = recording.about.precondition.parse().map_err(|error: String| drive(&error))?;
         let live = LiveRun::new(&config, Seed(recording.about.seed), precondition, || false).map_err(|error| drive(&error))?;
@@ -251,6 +254,7 @@ impl CrashTest {
             ssd.cut_after(operations);
             ssd.mount().map_err(|error| played(&error))?;
             cut_in_mount = !ssd.is_on();
+            ssd.cut_after(u64::MAX);
         }
         let mounted = ssd.mount().map_err(|error| played(&error))?;
         if let Some(violation) = ssd.audit().first() {

@@ -23,6 +23,12 @@ pub struct RecordingError {
     pub what: String,
 }
 
+/// What the system says, without its number.
+pub(super) fn plainly(error: &dyn std::fmt::Display) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_lowercase()
+}
+
 impl RecordingError {
     pub(super) fn new(path: &Path, what: impl ToString) -> Self {
         Self { path: path.to_owned(), what: what.to_string() }
@@ -69,7 +75,7 @@ impl RecordingWriter {
     /// # Errors
     /// [`RecordingError`] if the file can't be written.
     pub fn create(path: &Path, about: &About) -> Result<Self, RecordingError> {
-        let failed = |error: std::io::Error| RecordingError::new(path, error);
+        let failed = |error: std::io::Error| RecordingError::new(path, plainly(&error));
         let mut file = BufWriter::new(File::create(path).map_err(failed)?);
         file.write_all(&MAGIC).map_err(failed)?;
         let mut out = zstd::Encoder::new(file, LEVEL).map_err(failed)?;
@@ -83,7 +89,7 @@ impl RecordingWriter {
         self.buffer.clear();
         let bytes = postcard::to_extend(event, std::mem::take(&mut self.buffer));
         self.buffer = bytes.map_err(|error| RecordingError::new(&self.path, error))?;
-        self.out.write_all(&self.buffer).map_err(|error| RecordingError::new(&self.path, error))
+        self.out.write_all(&self.buffer).map_err(|error| RecordingError::new(&self.path, plainly(&error)))
     }
 
     /// The drive took a request, with data if it is a write. Returns its number.
@@ -126,7 +132,7 @@ impl RecordingWriter {
         self.put(&Event::Ends { requests: self.requests })?;
         let path = self.path;
         let ended = self.out.finish().and_then(|mut file| file.flush());
-        ended.map_err(|error| RecordingError::new(&path, error))
+        ended.map_err(|error| RecordingError::new(&path, plainly(&error)))
     }
 }
 
@@ -165,7 +171,7 @@ impl Recording {
     /// [`RecordingError`] if there is none, or if it is damaged or was not completed.
     pub fn read(path: &Path) -> Result<Self, RecordingError> {
         let failed = |what: &dyn ToString| RecordingError::new(path, what.to_string());
-        let mut file = BufReader::new(File::open(path).map_err(|error| failed(&error))?);
+        let mut file = BufReader::new(File::open(path).map_err(|error| failed(&plainly(&error)))?);
         let mut magic = [0; MAGIC.len()];
         if file.read_exact(&mut magic).is_err() || magic != MAGIC {
             return Err(failed(&"found another kind of file, expected a recording of `flashwright serve --record-data`"));

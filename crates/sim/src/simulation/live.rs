@@ -209,6 +209,20 @@ impl LiveRun {
     }
 }
 
+/// What a mount did, with the names that programs know.
+#[must_use]
+pub fn mounted_json(mounted: &Mounted) -> serde_json::Value {
+    serde_json::json!({
+        "duration_ns": mounted.duration.0,
+        "spare_areas_read": mounted.spare_areas_read,
+        "pages_read": mounted.pages_read,
+        "pages_programmed": mounted.pages_programmed,
+        "blocks_erased": mounted.blocks_erased,
+        "pages_mapped": mounted.pages_mapped,
+        "pages_torn": mounted.pages_torn,
+    })
+}
+
 impl BlockDevice for LiveRun {
     fn info(&self) -> DeviceInfo {
         self.ssd().info()
