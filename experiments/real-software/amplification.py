@@ -1,9 +1,9 @@
 """Write amplification of PostgreSQL and of RocksDB under the same updates, on the same drive.
 
-    python experiments/real-software/amplification.py [--rows 1000000] [--updates 3000000] [--json FILE] [--figure FILE.svg]
+    python experiments/real-software/amplification.py [--rows 1000000] [--updates 3000000] [--file-system xfs] [--json FILE] [--figure FILE.svg]
 
 It needs root, FUSE and loop devices, nbdfuse, e2fsprogs, PostgreSQL, and `pip install rocksdict matplotlib`. Both keep the same
-rows on a new ext4 file system on a served drive that held other data before, and then update rows drawn evenly, 100 in each
+rows on a new file system on a served drive that held other data before, and then update rows drawn evenly, 100 in each
 durable transaction. What one byte of a row becomes is counted twice: in bytes that the host writes to the drive, and in
 bytes that the drive programs.
 """
@@ -116,8 +116,9 @@ class Postgres:
             self._as("pgbench", "-h", "/tmp", "-p", 55432, "-n", "-c", 1, "-t", transactions, "-f", script.name, "postgres")
 
     def close(self) -> None:
-        """End the server."""
+        """End the server, and demand that every page has its checksum."""
         self._as("pg_ctl", "-D", self.data, "-m", "fast", "-w", "stop")
+        self._as("pg_checksums", "--check", "-D", self.data)
 
 
 class RocksDb:
@@ -133,7 +134,8 @@ class RocksDb:
         options.set_max_bytes_for_level_base(64 << 20)
         options.set_level_compaction_dynamic_level_bytes(True)
         options.set_max_background_jobs(2)
-        self.base = rocksdict.Rdict(str(folder / "base"), options)
+        self.path = str(folder / "base")
+        self.base = rocksdict.Rdict(self.path, options)
         self.forced = rocksdict.WriteOptions()
         self.forced.sync = True
         self.rocksdict = rocksdict
@@ -159,8 +161,15 @@ class RocksDb:
             self._write([self.rng.randrange(1, self.rows + 1) for _ in range(BATCH)], self.forced)
 
     def close(self) -> None:
-        """Close it."""
-        self.base.close()
+        """Close it, and read every row, which checks the checksum of each block."""
+        del self.base
+        options = self.rocksdict.Options(raw_mode=True)
+        options.set_paranoid_checks(True)
+        base = self.rocksdict.Rdict(self.path, options)
+        found = sum(1 for _ in base.keys())
+        base.close()
+        if found != self.rows:
+            raise RuntimeError(f"RocksDB has {found} rows of {self.rows}")
 
 
 BASES: dict[str, Callable[[Path], Any]] = {"PostgreSQL": Postgres, "RocksDB": RocksDb}
@@ -173,7 +182,7 @@ def counts(served: ServedDrive) -> tuple[int, int]:
     return int(figures["requests"]["bytes_written"]), int(figures["flash"]["programs"]["total"]) * page
 
 
-def run(name: str, rows: int, updates: int) -> dict[str, Any]:
+def run(name: str, rows: int, updates: int, kind: str) -> dict[str, Any]:
     """One data base; a sample after each 60th of the updates."""
     began = time.monotonic()
     with contextlib.ExitStack() as stack:
@@ -181,7 +190,7 @@ def run(name: str, rows: int, updates: int) -> dict[str, Any]:
         folder.chmod(0o755)
         served = stack.enter_context(flashwright.serve(DRIVE, f"unix:{folder / 'nbd'}"))
         device = stack.enter_context(loop(folder / "nbd"))
-        at = stack.enter_context(mounted(device, folder / "m", "ext4", discard=True))
+        at = stack.enter_context(mounted(device, folder / "m", kind, discard=True))
         base = BASES[name](at)
         stack.callback(base.close)
         base.load(rows)
@@ -198,6 +207,7 @@ def run(name: str, rows: int, updates: int) -> dict[str, Any]:
     user, host, flash = (half[-1][at] - half[0][at] for at in range(3))
     found = {
         "base": name,
+        "file_system": kind,
         "rows": rows,
         "updates": updates,
         "file_system_bytes": int(used),
@@ -250,10 +260,11 @@ def main() -> int:
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--updates", type=int, default=3_000_000)
     parser.add_argument("--only", choices=BASES)
+    parser.add_argument("--file-system", dest="kind", choices=["ext4", "xfs"], default="ext4")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--figure", type=Path)
     asked = parser.parse_args()
-    found = [run(name, asked.rows, asked.updates) for name in BASES if asked.only in (None, name)]
+    found = [run(name, asked.rows, asked.updates, asked.kind) for name in BASES if asked.only in (None, name)]
     if asked.json:
         asked.json.write_text(json.dumps(found) + "\n")
     if asked.figure:

@@ -17,6 +17,7 @@ MAKES = {
     "xfs": ["-q", "-f", "-K"],
 }
 os.environ["PATH"] += ":/usr/sbin:/sbin"
+CHECKS = {"ext4": ["e2fsck", "-f", "-n"], "xfs": ["xfs_repair", "-n"]}
 
 
 def sh(*command: object, check: bool = True, within: float = SECONDS) -> str:
@@ -62,7 +63,7 @@ def loop(socket: Path) -> Iterator[str]:
 
 @contextlib.contextmanager
 def mounted(device: str, folder: Path, kind: str, *, discard: bool = False) -> Iterator[Path]:
-    """A new file system on a device; `discard` first trims it, as the tools do by default."""
+    """A new file system on a device; `discard` first trims it, as the tools do by default. In the end it must be clean."""
     if discard:
         sh("blkdiscard", device)
     sh(f"mkfs.{kind}", *MAKES[kind], device)
@@ -78,3 +79,4 @@ def mounted(device: str, folder: Path, kind: str, *, discard: bool = False) -> I
             time.sleep(0.1)
         else:
             raise RuntimeError(said)
+    sh(*CHECKS[kind], device)

@@ -248,6 +248,8 @@ impl CrashTest {
         if playing.ssd.is_on() {
             return Err(played(&"the operation did not come, although it did before"));
         }
+        // Completions that nobody has taken yet: those of requests that the power failed under, and of some before.
+        playing.wait(Nanos(u64::MAX), None).map_err(|error| played(&error))?;
         let Playing { mut ssd, completed, marks, .. } = playing;
         let mut cut_in_mount = false;
         if let Some(operations) = in_mount {
@@ -291,9 +293,9 @@ fn copy(ssd: &mut Ssd, path: &Path) -> Result<(), CrashError> {
             ..Request::default()
         };
         buffer.resize(usize::try_from(bytes).expect("a piece fits memory"), 0);
-        let tag = ssd.submit_with(read, &[]);
-        let read = tag.and_then(|tag| ssd.wait(Nanos(u64::MAX), &mut completion).map(|_| tag));
-        let taken = read.and_then(|tag| {
+        let ended = ssd.submit_with(read, &[]).and_then(|tag| ssd.wait(Nanos(u64::MAX), &mut completion).map(|_| tag));
+        let taken = ended.and_then(|tag| {
+            assert!(tag == completion.tag, "nothing else is in flight");
             completion.result.clone().map_err(|error| *error).map(|()| ssd.take_data(tag, &mut buffer))
         });
         match taken {
