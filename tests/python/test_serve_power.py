@@ -66,3 +66,35 @@ def test_power_on_the_control_socket(tmp_path_factory: pytest.TempPathFactory) -
             drive.cut()
         with pytest.raises(ServeError, match=r'recovery\.mount-by: found "nothing"'):
             ask(ctl, "mount")
+
+
+@pytest.mark.parametrize("pace", ["none", "real"])
+def test_a_drive_restarts_with_other_settings(pace: Literal["none", "real"]) -> None:
+    scale = 0.01 if pace == "real" else 1.0
+    with flashwright.serve(DRIVE, pace=pace, time_scale=scale) as drive, Nbd(drive.uri) as disk:
+        disk.write(0, b"a" * PAGE)
+        assert drive.set("gc.victim=fifo")["pages_mapped"] == 1
+        disk.write(PAGE, b"b" * PAGE)
+        for setting in ("ram.size=1 MiB", "ram.manager=lru"):
+            assert drive.set(setting)["duration_ns"] > 0
+        for _ in range(3):
+            disk.write(PAGE, b"c" * PAGE)
+        assert disk.read(0, 2 * PAGE) == b"a" * PAGE + b"c" * PAGE
+        for setting, says in (
+            ("geometry.channels=4", "expected a setting of gc or ram"),
+            ("gc.victim=fife", 'did you mean "fifo"'),
+            ("gc.invalidate=before-gc", "gc.invalidate"),
+            ("nothing", "expected KEY=VALUE"),
+        ):
+            with pytest.raises(ServeError, match=says):
+                drive.set(setting)
+        disk.write(2 * PAGE, b"d" * PAGE)
+        disk.ask(FLUSH)
+        drive.cut()
+        drive.mount()
+        assert disk.read(0, 3 * PAGE) == b"a" * PAGE + b"c" * PAGE + b"d" * PAGE
+    assert drive.result is not None
+    assert drive.result.json["buffer"]["write_hits"] >= 2, "the buffer took what was written again"
+    with flashwright.serve("default") as drive:
+        with pytest.raises(ServeError, match=r"recovery\.mount-by"):
+            drive.set("gc.victim=fifo")

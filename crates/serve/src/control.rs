@@ -81,7 +81,7 @@ pub(crate) fn carry_out<S: Served>(shared: &Shared<S>, line: &str) -> Result<Val
         }
         None => {
             let mut drive = shared.drive().ok_or_else(gone)?;
-            if drive.data_recorder.is_some() && matches!(name, "cut" | "mount") {
+            if drive.data_recorder.is_some() && matches!(name, "cut" | "mount" | "set") {
                 return Err(format!("{name}: found a recording with data under way, which can't hold this; expected none"));
             }
             let own = drive.served.command(name, &asked);

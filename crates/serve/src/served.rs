@@ -125,14 +125,22 @@ impl Served for LiveRun {
             valid: taken.valid,
         })
     }
-    fn command(&mut self, name: &str, _: &Value) -> Option<Result<Value, String>> {
+    fn command(&mut self, name: &str, arguments: &Value) -> Option<Result<Value, String>> {
         match name {
             "cut" => Some(LiveRun::cut(self).map(|()| json!("off"))),
             "mount" => Some(LiveRun::mount(self).map(|mounted| mounted_json(&mounted))),
+            "set" => {
+                let setting = arguments.get("text").and_then(Value::as_str);
+                let Some(setting) = setting else {
+                    return Some(Err("set: found no setting, expected KEY=VALUE, such as gc.victim=fifo".to_owned()));
+                };
+                let restarted = self.restart_with(&[setting.to_owned()]);
+                Some(restarted.map(|mounted| mounted_json(&mounted)).map_err(|error| format!("set: {error}")))
+            }
             _ => None,
         }
     }
     fn commands(&self) -> &'static [&'static str] {
-        &["cut", "mount"]
+        &["cut", "mount", "set"]
     }
 }

@@ -29,5 +29,5 @@ pub use flashwright_ftl::durable::{MountBy, MountError, RecoverySettings};
 pub use flashwright_ram::{
     BufferRules, ChooseLeaving, HeldGroups, MakeManager, ManagerName, RamContext, RamFigures, RamSettings,
 };
-pub use power::Mounted;
+pub use power::{Mounted, RestartError};
 pub use ssd::{Policies, Ssd, SsdError};

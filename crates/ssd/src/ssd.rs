@@ -430,6 +430,11 @@ impl Ssd {
         }
     }
 
+    /// Other settings, which a mount then builds the drive by.
+    pub(crate) fn replace_config(&mut self, config: DriveConfig) {
+        self.config = config;
+    }
+
     /// Issues all operations in the log as work that no request waits for.
     pub(crate) fn issue_work(&mut self, at: u64) -> u32 {
         let slot = if self.power.is_some() {

@@ -23,19 +23,20 @@ def ctl(
         typer.Argument(
             metavar="COMMAND",
             help="stats: the figures so far; trim-all: trim the whole drive; mark TEXT: note in the recording with data "
-            "that something is done; cut: cut its power; mount: mount it again; stop: end the server in order.",
+            "that something is done; set KEY=VALUE: restart the drive with another setting of gc or ram; "
+            "cut: cut its power; mount: mount it again; stop: end the server in order.",
         ),
     ],
     text: Annotated[
-        str | None, typer.Argument(metavar="TEXT", help="With mark: what is done.")
+        str | None, typer.Argument(metavar="TEXT", help="What is done, with mark; KEY=VALUE, with set.")
     ] = None,
 ) -> int:
     """Give a command to a drive that `flashwright serve` serves; the answer is JSON.
 
     It goes to standard output. A command that is refused ends with status 2.
     """
-    if text is not None and command != "mark":
-        raise ServeError(f"TEXT: found with {command}, expected only with mark", "")
+    if text is not None and command not in ("mark", "set"):
+        raise ServeError(f"TEXT: found with {command}, expected only with mark or set", "")
     arguments = {} if text is None else {"text": text}
     print(json.dumps(ask(address, command, **arguments), indent=2))
     return 0

@@ -24,11 +24,11 @@ def ask(address: str, command: str, *, seconds: float = 60.0, **arguments: objec
     address : str
         The control socket, as it was given to ``ctl``: ``unix:PATH``.
     command : str
-        ``stats``, ``trim-all``, ``mark``, ``cut``, ``mount`` or ``stop``.
+        ``stats``, ``trim-all``, ``mark``, ``set``, ``cut``, ``mount`` or ``stop``.
     seconds : float, optional
         How long to wait for the answer.
     **arguments
-        Of commands that take some: ``text`` of ``mark``.
+        Of commands that take some: ``text`` of ``mark`` and ``set``.
 
     Returns
     -------

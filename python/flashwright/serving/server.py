@@ -120,6 +120,31 @@ class ServedDrive:
         found: dict[str, Any] = json.loads(self._core.command("mount", "{}"))
         return found
 
+    def set(self, setting: str) -> dict[str, Any]:
+        """Restart the drive with another policy or buffer; nothing is lost.
+
+        The drive is flushed, loses its power, and is mounted with the new setting.
+
+        Parameters
+        ----------
+        setting : str
+            ``KEY=VALUE``, of ``gc`` or ``ram``, such as ``gc.victim=fifo``.
+
+        Returns
+        -------
+        dict
+            What the mount took, as :meth:`mount` says it.
+
+        Raises
+        ------
+        ServeError
+            If the setting can't be used, or the drive can't be mounted (``recovery.mount-by``). It then goes on as before.
+        """
+        found: dict[str, Any] = json.loads(
+            self._core.command("set", json.dumps({"text": setting}))
+        )
+        return found
+
     def mark(self, text: str) -> None:
         """Note in the recording with data that something is done, such as a transaction that was committed.
 

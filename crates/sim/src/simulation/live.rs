@@ -118,6 +118,17 @@ impl LiveRun {
         self.own_power()?.mount().map_err(|error| error.to_string())
     }
 
+    /// Restarts the drive with other settings of `gc` and `ram`, losing nothing. See [`Ssd::restart_with`].
+    ///
+    /// # Errors
+    /// One line if it can't; the drive then goes on as before.
+    pub fn restart_with(&mut self, settings: &[String]) -> Result<Mounted, String> {
+        if self.none_completes_before().is_some() {
+            return Err("found requests in flight, expected none: a restart would fail them; try again".to_owned());
+        }
+        self.own_power()?.restart_with(settings).map_err(|error| error.to_string())
+    }
+
     /// The drive, if nothing before it holds requests or data that a loss of power would concern.
     fn own_power(&mut self) -> Result<&mut Ssd, String> {
         if self.run.machine.is_layered() {

@@ -6,6 +6,7 @@
 //! Under `timing.model = "none"` and `"serial"` operations are done one after the other, in the order in which they were decided.
 
 mod on_the_way;
+mod restart;
 
 use crate::engine::{Awaits, Superseded};
 use crate::ssd::{Clock, Flight, Policies, Ssd};
@@ -15,6 +16,7 @@ use flashwright_ftl::durable::{Change, Changed, Medium, MountError};
 use flashwright_ftl::{Flash, InvalidateOrder, OpKind, SlcCacheKind};
 use on_the_way::OnTheWay;
 pub(crate) use on_the_way::{Ended, Ends};
+pub use restart::RestartError;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
@@ -110,16 +112,20 @@ pub(crate) fn problems(config: &DriveConfig, has_foreign_policies: bool) -> Vec<
     problems
 }
 
+/// Whether capacitors keep what the drive has answered.
+fn protects(config: &DriveConfig) -> bool {
+    (config.ram.manager.is_some() && config.ram.power_protected) || config.chips.write_ram.0 > 0
+}
+
 impl Power {
     /// Power that is on, with what was formatted when the translation layer was built.
     pub fn new(config: &DriveConfig, flash: &mut Flash) -> Box<Self> {
         let mut medium = Medium::new(flash.geometry());
         flash.take_changes().into_iter().for_each(|change| medium.apply(change));
-        let is_protected = (config.ram.manager.is_some() && config.ram.power_protected) || config.chips.write_ram.0 > 0;
         Box::new(Self {
             medium,
             fails_after: None,
-            is_protected,
+            is_protected: protects(config),
             is_off: false,
             lost: Vec::new(),
             operations: 0,
