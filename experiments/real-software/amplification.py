@@ -1,10 +1,10 @@
 """Write amplification of PostgreSQL and of RocksDB under the same updates, on the same drive.
 
-    python experiments/real-software/amplification.py [--rows 1000000] [--updates 3000000] [--file-system xfs] [--json FILE] [--figure FILE.svg]
+    python experiments/real-software/amplification.py [--rows 1000000] [--capacities 25] [--file-system xfs] [--json FILE] [--figure FILE.svg]
 
 It needs root, FUSE and loop devices, nbdfuse, e2fsprogs, PostgreSQL, and `pip install rocksdict matplotlib`. Both keep the same
 rows on a new file system on a served drive that held other data before, and then update rows drawn evenly, 100 in each
-durable transaction. What one byte of a row becomes is counted twice: in bytes that the host writes to the drive, and in
+durable transaction, until the host has written the capacity of the drive 25 times. What one byte of a row becomes is counted twice: in bytes that the host writes to the drive, and in
 bytes that the drive programs.
 """
 
@@ -33,7 +33,7 @@ from flashwright.serving.server import ServedDrive
 VALUE_BYTES = 200
 ROW_BYTES = VALUE_BYTES + 8
 BATCH = 100
-SAMPLES = 60
+CAPACITY_BYTES = 768 << 20
 # 768 MiB of 900, on 16 dies.
 DRIVE = (
     Ssd.named("default")
@@ -182,8 +182,8 @@ def counts(served: ServedDrive) -> tuple[int, int]:
     return int(figures["requests"]["bytes_written"]), int(figures["flash"]["programs"]["total"]) * page
 
 
-def run(name: str, rows: int, updates: int, kind: str) -> dict[str, Any]:
-    """One data base; a sample after each 60th of the updates."""
+def run(name: str, rows: int, capacities: float, kind: str) -> dict[str, Any]:
+    """One data base; a sample after each hundredth of what the host is to write, or after 1,000 updates if that is more."""
     began = time.monotonic()
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="flashwright-real-")))
@@ -195,16 +195,21 @@ def run(name: str, rows: int, updates: int, kind: str) -> dict[str, Any]:
         stack.callback(base.close)
         base.load(rows)
         sh("sync", "-f", at)
-        loaded = counts(served)
-        samples = [(0, *loaded)]
-        for nth in range(1, SAMPLES + 1):
-            base.update(updates // SAMPLES // BATCH)
-            samples.append((updates // SAMPLES * nth * ROW_BYTES, *counts(served)))
+        samples = [(0, *counts(served))]
+        updates, chunk, whole = 0, 10, capacities * CAPACITY_BYTES
+        while (written := samples[-1][1] - samples[0][1]) < whole:
+            base.update(chunk)
+            updates += chunk * BATCH
+            samples.append((updates * ROW_BYTES, *counts(served)))
+            told = samples[-1][1] - samples[-2][1]
+            chunk = max(10, min(2 * chunk, round(chunk * whole / 100 / max(told, 1))))
             if sys.stderr.isatty():
-                print(f"\r{name}: {nth} of {SAMPLES}", end="", file=sys.stderr)
+                print(f"\r{name}: {written / whole:.0%}", end="", file=sys.stderr)
         used = sh("df", "--output=used", "-B1", at).split()[-1]
-    half = samples[len(samples) // 2 :]
-    user, host, flash = (half[-1][at] - half[0][at] for at in range(3))
+    assert served.result is not None
+    settled = served.result.json["settled"]
+    first = next(at for at, each in enumerate(samples) if each[1] - samples[0][1] >= whole / 2)
+    user, host, flash = (samples[-1][at] - samples[first][at] for at in range(3))
     found = {
         "base": name,
         "file_system": kind,
@@ -214,39 +219,41 @@ def run(name: str, rows: int, updates: int, kind: str) -> dict[str, Any]:
         "host_bytes_per_user_byte": host / user,
         "write_amplification_of_the_drive": flash / host,
         "flash_bytes_per_user_byte": flash / user,
+        "settled": settled["verdict"],
         "elapsed_s": time.monotonic() - began,
         "samples": samples,
     }
     print(
-        f"{name:12} host writes {host / user:6.2f} B a byte, the drive programs {flash / host:5.3f} B a byte of it: "
-        f"{flash / user:6.2f} in all; {int(used) / 2**20:,.0f} MiB of files, {found['elapsed_s']:.0f} s",
+        f"{name:12} host writes {host / user:6.2f} B a byte, the drive programs {flash / host:5.3f} B a byte of it "
+        f"(settled: {settled['verdict']}): {flash / user:6.2f} in all; {int(used) / 2**20:,.0f} MiB of files, "
+        f"{updates:,} updates, {found['elapsed_s']:.0f} s",
         flush=True,
     )
     return found
 
 
 def draw(found: list[dict[str, Any]], path: Path) -> None:
-    """The picture: what a byte becomes, over the bytes updated."""
+    """The picture: what a byte becomes, over what the host writes; each point is the mean of a tenth of the run before it."""
     import matplotlib.pyplot as plt
 
     plt.rcParams.update({"svg.hashsalt": "flashwright", "font.size": 9, "svg.fonttype": "none"})
     figure, axes = plt.subplots(1, 2, figsize=(9, 3.2), layout="constrained")
     for each in found:
         samples = each["samples"]
-        steps = max(1, len(samples) // 15)
+        steps = max(1, len(samples) // 10)
         pairs = list(zip(samples[:-steps], samples[steps:], strict=True))
-        gib = [later[0] / 2**30 for _, later in pairs]
+        capacities = [(later[1] - samples[0][1]) / CAPACITY_BYTES for _, later in pairs]
         host = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in pairs]
         drive = [(b[2] - a[2]) / (b[1] - a[1]) for a, b in pairs]
-        axes[0].plot(gib, host, label=each["base"])
-        axes[1].plot(gib, drive, label=each["base"])
+        axes[0].plot(capacities, host, label=each["base"])
+        axes[1].plot(capacities, drive, label=each["base"])
     for axis, title in zip(
         axes,
         ("Bytes the host writes for a byte updated", "Write amplification of the drive"),
         strict=True,
     ):
         axis.set_title(title, fontsize=10)
-        axis.set_xlabel("rows updated (GiB)")
+        axis.set_xlabel("written by the host (capacities of the drive)")
         axis.set_ylim(bottom=0)
         axis.grid(alpha=0.3)
         axis.spines[["top", "right"]].set_visible(False)
@@ -258,13 +265,13 @@ def main() -> int:
     """Both, a table and a picture."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--updates", type=int, default=3_000_000)
+    parser.add_argument("--capacities", type=float, default=25)
     parser.add_argument("--only", choices=BASES)
     parser.add_argument("--file-system", dest="kind", choices=["ext4", "xfs"], default="ext4")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--figure", type=Path)
     asked = parser.parse_args()
-    found = [run(name, asked.rows, asked.updates, asked.kind) for name in BASES if asked.only in (None, name)]
+    found = [run(name, asked.rows, asked.capacities, asked.kind) for name in BASES if asked.only in (None, name)]
     if asked.json:
         asked.json.write_text(json.dumps(found) + "\n")
     if asked.figure:

@@ -2,6 +2,7 @@
 
 use flashwright_block::{HoldsData, Nanos};
 use flashwright_sim::{LiveRun, mounted_json};
+use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 
 /// A device that can be served: it keeps data, and knows a few things more.
@@ -130,11 +131,11 @@ impl Served for LiveRun {
             "cut" => Some(LiveRun::cut(self).map(|()| json!("off"))),
             "mount" => Some(LiveRun::mount(self).map(|mounted| mounted_json(&mounted))),
             "set" => {
-                let setting = arguments.get("text").and_then(Value::as_str);
-                let Some(setting) = setting else {
+                let settings = arguments.get("settings").map(|settings| Vec::<String>::deserialize(settings));
+                let Some(Ok(settings)) = settings.filter(|found| !matches!(found, Ok(none) if none.is_empty())) else {
                     return Some(Err("set: found no setting, expected KEY=VALUE, such as gc.victim=fifo".to_owned()));
                 };
-                let restarted = self.restart_with(&[setting.to_owned()]);
+                let restarted = self.restart_with(&settings);
                 Some(restarted.map(|mounted| mounted_json(&mounted)).map_err(|error| format!("set: {error}")))
             }
             _ => None,

@@ -28,7 +28,7 @@ def ask(address: str, command: str, *, seconds: float = 60.0, **arguments: objec
     seconds : float, optional
         How long to wait for the answer.
     **arguments
-        Of commands that take some: ``text`` of ``mark`` and ``set``.
+        Of commands that take some: ``text`` of ``mark``, ``settings`` of ``set``.
 
     Returns
     -------

@@ -120,14 +120,14 @@ class ServedDrive:
         found: dict[str, Any] = json.loads(self._core.command("mount", "{}"))
         return found
 
-    def set(self, setting: str) -> dict[str, Any]:
+    def set(self, *settings: str) -> dict[str, Any]:
         """Restart the drive with another policy or buffer; nothing is lost.
 
-        The drive is flushed, loses its power, and is mounted with the new setting.
+        The drive is flushed, loses its power, and is mounted with the new settings.
 
         Parameters
         ----------
-        setting : str
+        *settings : str
             ``KEY=VALUE``, of ``gc`` or ``ram``, such as ``gc.victim=fifo``.
 
         Returns
@@ -138,10 +138,10 @@ class ServedDrive:
         Raises
         ------
         ServeError
-            If the setting can't be used, or the drive can't be mounted (``recovery.mount-by``). It then goes on as before.
+            If the settings can't be used, or the drive can't be mounted (``recovery.mount-by``). It then goes on as before.
         """
         found: dict[str, Any] = json.loads(
-            self._core.command("set", json.dumps({"text": setting}))
+            self._core.command("set", json.dumps({"settings": settings}))
         )
         return found
 
