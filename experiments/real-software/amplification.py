@@ -1,11 +1,12 @@
 """Write amplification of PostgreSQL and of RocksDB under the same updates, on the same drive.
 
-    python experiments/real-software/amplification.py [--rows 1000000] [--capacities 25] [--file-system xfs] [--json FILE] [--figure FILE.svg]
+    python experiments/real-software/amplification.py [--rows 1000000] [--capacities 60] [--file-system xfs]
+        [--only NAME] [--json FILE] [--figure FILE.svg]
 
-It needs root, FUSE and loop devices, nbdfuse, e2fsprogs, PostgreSQL, and `pip install rocksdict matplotlib`. Both keep the same
-rows on a new file system on a served drive that held other data before, and then update rows drawn evenly, 100 in each
-durable transaction, until the host has written the capacity of the drive 25 times. What one byte of a row becomes is counted twice: in bytes that the host writes to the drive, and in
-bytes that the drive programs.
+It needs root, FUSE and loop devices, nbdfuse, e2fsprogs, PostgreSQL, and `pip install rocksdict matplotlib`. Both keep
+the same rows on a new file system on a served drive that held other data before, and then update rows drawn evenly,
+100 in each durable transaction, until the host has written the capacity of the drive 60 times. What one byte of a row
+becomes is counted twice: in bytes that the host writes to the drive, and in bytes that the drive programs.
 """
 
 from __future__ import annotations
@@ -16,13 +17,12 @@ import importlib
 import json
 import os
 import random
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from disk import loop, mounted, sh
 
@@ -53,7 +53,7 @@ DRIVE = (
 
 
 class Base(Protocol):
-    """A data base with numbered rows."""
+    """A database with numbered rows."""
 
     def load(self, rows: int) -> None:
         """Write all rows."""
@@ -65,7 +65,7 @@ class Base(Protocol):
 class Postgres:
     """PostgreSQL as its defaults have it, but for a smaller log and smaller buffers, to match the drive."""
 
-    SETTINGS = {
+    SETTINGS: ClassVar = {
         "shared_buffers": "64MB",
         "max_wal_size": "128MB",
         "min_wal_size": "32MB",
@@ -101,19 +101,36 @@ class Postgres:
         self.sql("CREATE EXTENSION IF NOT EXISTS pgcrypto")
         self.sql("CREATE TABLE t (k bigint PRIMARY KEY, v bytea NOT NULL) WITH (fillfactor = 90)")
         self.sql("ALTER TABLE t ALTER v SET STORAGE EXTERNAL")
-        self.sql(f"INSERT INTO t SELECT k, gen_random_bytes({VALUE_BYTES}) FROM generate_series(1, {rows}) k")
+        self.sql(
+            f"INSERT INTO t SELECT k, gen_random_bytes({VALUE_BYTES}) FROM generate_series(1, {rows}) k"
+        )
         self.sql("CHECKPOINT")
 
     def update(self, transactions: int) -> None:
         """Update 100 rows in each of some transactions."""
         with tempfile.NamedTemporaryFile("w", suffix=".sql") as script:
             script.write(
-                f"UPDATE t SET v = gen_random_bytes({VALUE_BYTES}) FROM (SELECT DISTINCT 1 + floor(random() * {self.rows})"
-                f"::bigint AS k FROM generate_series(1, {BATCH})) s WHERE t.k = s.k;\n"
+                f"UPDATE t SET v = gen_random_bytes({VALUE_BYTES}) FROM (SELECT DISTINCT "
+                f"1 + floor(random() * {self.rows})::bigint AS k FROM generate_series(1, {BATCH})) s "
+                "WHERE t.k = s.k;\n"
             )
             script.flush()
             os.chmod(script.name, 0o644)
-            self._as("pgbench", "-h", "/tmp", "-p", 55432, "-n", "-c", 1, "-t", transactions, "-f", script.name, "postgres")
+            self._as(
+                "pgbench",
+                "-h",
+                "/tmp",
+                "-p",
+                55432,
+                "-n",
+                "-c",
+                1,
+                "-t",
+                transactions,
+                "-f",
+                script.name,
+                "postgres",
+            )
 
     def close(self) -> None:
         """End the server, and demand that every page has its checksum."""
@@ -122,7 +139,7 @@ class Postgres:
 
 
 class RocksDb:
-    """RocksDB with leveled compaction as its defaults have it, but for smaller tables, to match the drive; no compression."""
+    """RocksDB with leveled compaction with its defaults, but smaller tables, to match the drive, and no compression."""
 
     def __init__(self, folder: Path) -> None:
         rocksdict: Any = importlib.import_module("rocksdict")
@@ -166,7 +183,7 @@ class RocksDb:
         options = self.rocksdict.Options(raw_mode=True)
         options.set_paranoid_checks(True)
         base = self.rocksdict.Rdict(self.path, options)
-        found = sum(1 for _ in base.keys())
+        found = sum(1 for _ in base.items())
         base.close()
         if found != self.rows:
             raise RuntimeError(f"RocksDB has {found} rows of {self.rows}")
@@ -179,11 +196,13 @@ def counts(served: ServedDrive) -> tuple[int, int]:
     """Bytes that the host wrote, and bytes that were programmed."""
     figures = served.stats()
     page = 4096
-    return int(figures["requests"]["bytes_written"]), int(figures["flash"]["programs"]["total"]) * page
+    return int(figures["requests"]["bytes_written"]), int(
+        figures["flash"]["programs"]["total"]
+    ) * page
 
 
 def run(name: str, rows: int, capacities: float, kind: str) -> dict[str, Any]:
-    """One data base; a sample after each hundredth of what the host is to write, or after 1,000 updates if that is more."""
+    """One database; a sample after about each hundredth of what the host is to write."""
     began = time.monotonic()
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="flashwright-real-")))
@@ -208,6 +227,7 @@ def run(name: str, rows: int, capacities: float, kind: str) -> dict[str, Any]:
         used = sh("df", "--output=used", "-B1", at).split()[-1]
     assert served.result is not None
     settled = served.result.json["settled"]
+    assert settled is not None
     first = next(at for at, each in enumerate(samples) if each[1] - samples[0][1] >= whole / 2)
     user, host, flash = (samples[-1][at] - samples[first][at] for at in range(3))
     found = {
@@ -233,7 +253,7 @@ def run(name: str, rows: int, capacities: float, kind: str) -> dict[str, Any]:
 
 
 def draw(found: list[dict[str, Any]], path: Path) -> None:
-    """The picture: what a byte becomes, over what the host writes; each point is the mean of a tenth of the run before it."""
+    """What a byte becomes, over what the host writes; each point is the mean of a tenth of the run."""
     import matplotlib.pyplot as plt
 
     plt.rcParams.update({"svg.hashsalt": "flashwright", "font.size": 9, "svg.fonttype": "none"})
@@ -263,15 +283,21 @@ def draw(found: list[dict[str, Any]], path: Path) -> None:
 
 def main() -> int:
     """Both, a table and a picture."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--capacities", type=float, default=25)
+    parser.add_argument("--capacities", type=float, default=60)
     parser.add_argument("--only", choices=BASES)
     parser.add_argument("--file-system", dest="kind", choices=["ext4", "xfs"], default="ext4")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--figure", type=Path)
     asked = parser.parse_args()
-    found = [run(name, asked.rows, asked.capacities, asked.kind) for name in BASES if asked.only in (None, name)]
+    found = [
+        run(name, asked.rows, asked.capacities, asked.kind)
+        for name in BASES
+        if asked.only in (None, name)
+    ]
     if asked.json:
         asked.json.write_text(json.dumps(found) + "\n")
     if asked.figure:

@@ -1,8 +1,8 @@
 """Applications that say what they have promised, and checks of what is left of it.
 
-Each carries out numbered transactions in a folder. It prints a number once the application calls that transaction durable.
-`check` opens what a loss of power left, as the application does after a crash, and demands that all of the transactions
-up to some number are there, whole, and none after it; that number is at least the last that was printed.
+Each carries out numbered transactions in a folder, and marks a number once the application calls that transaction
+durable. `check` opens what a loss of power left, as the application does after a crash, and demands that all of the
+transactions up to some number are there, whole, and none after it; that number is at least the last that was marked.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ KEYS = 400
 
 
 def rows(number: int) -> dict[int, bytes]:
-    """What a transaction writes: values of 50 to 950 bytes under keys that earlier ones wrote too, and its number under key 0."""
+    """What a transaction writes: values of 50 to 950 bytes under keys that others write too, and its number under 0."""
     rng = random.Random(number)
     found = {
         rng.randrange(1, KEYS): number.to_bytes(8, "little") + rng.randbytes(rng.randrange(50, 950))
@@ -46,8 +46,14 @@ def judged(found: dict[int, bytes], promised: int) -> None:
         raise AssertionError(f"transaction {promised} was promised, and {number} is the last")
     expected = after(number)
     if found != expected:
-        keys = [key for key in sorted(found.keys() | expected.keys()) if found.get(key) != expected.get(key)]
-        raise AssertionError(f"after transaction {number}, rows are wrong: {keys[:5]} and others, {len(keys)} in all")
+        keys = [
+            key
+            for key in sorted(found.keys() | expected.keys())
+            if found.get(key) != expected.get(key)
+        ]
+        raise AssertionError(
+            f"after transaction {number}, rows are wrong: {keys[:5]} and others, {len(keys)} in all"
+        )
 
 
 class App:
@@ -192,7 +198,9 @@ class Files(App):
             if content != self.content(number) and (
                 following > promised + 1 or content != self.content(following)
             ):
-                raise AssertionError(f"file {number % self.SLOTS} is not the one of transaction {number}")
+                raise AssertionError(
+                    f"file {number % self.SLOTS} is not the one of transaction {number}"
+                )
 
 
 APPS: dict[str, Callable[[Path], App]] = {

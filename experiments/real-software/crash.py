@@ -2,11 +2,11 @@
 
     python experiments/real-software/crash.py [--cuts 10000] [--only NAME,NAME] [--recordings FOLDER] [--json FILE]
 
-It needs root, FUSE and loop devices, nbdfuse, e2fsprogs, xfsprogs, and `pip install lmdb rocksdict`. Each application runs
-once on a file system on a served drive, which is recorded with its data. Then the power fails at moments all over the
-recording. Each time the file system's own tools replay its journal and must find nothing wrong afterwards, and the
-application must find every transaction that it had called durable. Finally the same recordings are played on a drive that
-ignores flushes: the same checks must notice that.
+It needs root, FUSE and loop devices, nbdfuse, e2fsprogs, xfsprogs, and `pip install lmdb rocksdict`. Each application
+runs once on a file system on a served drive, which is recorded with its data. Then the power fails at moments all over
+the recording. Each time the file system's own tools replay its journal and must find nothing wrong afterwards, and the
+application must find every transaction that it had called durable. Finally the same recordings are played on a drive
+that ignores flushes: the same checks must notice that.
 """
 
 from __future__ import annotations
@@ -105,7 +105,10 @@ def record(case: Case, recordings: Path, seed: int) -> Path:
         result = served.result
         assert result is not None
         amplification = result.json["write_amplification"]
-        print(f"{case.name}: recorded {notes[0]:,} requests, write amplification {amplification:.2f}", flush=True)
+        print(
+            f"{case.name}: recorded {notes[0]:,} requests, write amplification {amplification:.2f}",
+            flush=True,
+        )
     unfinished.rename(found)
     return found
 
@@ -159,14 +162,22 @@ def _xfs(image: Path, folder: Path) -> None:
             sh("cp", "-a", f"{at}/.", folder)
         finally:
             sh("umount", at)
-        done = subprocess.run(["xfs_repair", "-n", image], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            ["xfs_repair", "-n", image], capture_output=True, text=True, check=False
+        )
     if done.returncode != 0:
         raise AssertionError(f"xfs_repair -n: status {done.returncode}: {done.stderr}")
     at.rmdir()
 
 
 def test(
-    case: Case, recording: Path, drive: str, settings: Sequence[str], cuts: int, seed: int, jobs: int
+    case: Case,
+    recording: Path,
+    drive: str,
+    settings: Sequence[str],
+    cuts: int,
+    seed: int,
+    jobs: int,
 ) -> dict[str, Any]:
     """Cut it short; a row of the table."""
     played = CrashTest(recording, settings)
@@ -182,7 +193,10 @@ def test(
         flush=True,
     )
     for failure in result.failures[:2]:
-        print(f"    operation {failure.crash.operation}: {' '.join(failure.why.split())[:200]}", flush=True)
+        print(
+            f"    operation {failure.crash.operation}: {' '.join(failure.why.split())[:200]}",
+            flush=True,
+        )
     row = result.json | {"recording": case.file}
     row["failures"] = len(result.failures)
     row["first_failures"] = result.json["failures"][:3]
@@ -191,11 +205,20 @@ def test(
 
 def main() -> int:
     """Record, cut, and see that a lie is noticed."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--cuts", type=int, default=10_000, help="losses of power in all")
-    parser.add_argument("--lies", type=int, default=100, help="losses of power on a drive that ignores flushes, each case")
+    parser.add_argument(
+        "--lies",
+        type=int,
+        default=100,
+        help="losses of power on a drive that ignores flushes, each case",
+    )
     parser.add_argument("--only", help="names of cases, such as sqlite-ext4, with commas")
-    parser.add_argument("--recordings", type=Path, help="keep the recordings there, and use those that are there")
+    parser.add_argument(
+        "--recordings", type=Path, help="keep the recordings there, and use those that are there"
+    )
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", type=Path)
@@ -208,7 +231,9 @@ def main() -> int:
         for case in cases:
             recording = record(case, recordings, asked.seed)
             each = -(-asked.cuts // (len(cases) * len(DRIVES)))
-            drives = {drive: (settings, each) for drive, settings in DRIVES.items()} | {LIES: (LIAR, asked.lies)}
+            drives = {drive: (settings, each) for drive, settings in DRIVES.items()} | {
+                LIES: (LIAR, asked.lies)
+            }
             for drive, (settings, cuts) in drives.items():
                 rows.append(test(case, recording, drive, settings, cuts, asked.seed, asked.jobs))
                 if asked.json:

@@ -32,7 +32,9 @@ def sh(*command: object, check: bool = True, within: float = SECONDS) -> str:
         timeout=within,
     )
     if check and done.returncode != 0:
-        raise RuntimeError(f"{' '.join(map(str, command))}: status {done.returncode}: {done.stdout}")
+        raise RuntimeError(
+            f"{' '.join(map(str, command))}: status {done.returncode}: {done.stdout}"
+        )
     return done.stdout
 
 
@@ -63,7 +65,7 @@ def loop(socket: Path) -> Iterator[str]:
 
 @contextlib.contextmanager
 def mounted(device: str, folder: Path, kind: str, *, discard: bool = False) -> Iterator[Path]:
-    """A new file system on a device; `discard` first trims it, as the tools do by default. In the end it must be clean."""
+    """A new file system on a device; `discard` first trims it, as the tools do by default. It must end clean."""
     if discard:
         sh("blkdiscard", device)
     sh(f"mkfs.{kind}", *MAKES[kind], device)

@@ -59,7 +59,8 @@ def lost(crash: Crash) -> str | None:
 
 
 @pytest.mark.parametrize(
-    "settings", [[], ["ftl.scheme=dftl"], ["ftl.scheme=bast"], ["timing.program=9ms"], ["timing.model=none"]]
+    "settings",
+    [[], ["ftl.scheme=dftl"], ["ftl.scheme=bast"], ["timing.program=9ms"], ["timing.model=none"]],
 )
 def test_what_was_called_done_is_there(log: Path, settings: list[str]) -> None:
     test = CrashTest(log, settings)
@@ -120,7 +121,7 @@ def test_the_command(command: Cli, log: Path, tmp_path: Path) -> None:
         (("--check", "true", "--operation", 1), "found both"),
         (("--operation", 1), "--image and --in-mount"),
         (("--operation", 10**6, "--image", "x"), "operation: found 1000000, expected 0 to"),
-        (("--check", "true", "--set", "recovery.mount-by=nothing"), "expected \"scan\""),
+        (("--check", "true", "--set", "recovery.mount-by=nothing"), 'expected "scan"'),
         (("--check", "true", "--set", "capacity.logical=512 KiB"), "past the device's end"),
     ],
 )
@@ -148,16 +149,23 @@ def test_damaged_recordings_are_refused(log: Path, tmp_path: Path) -> None:
 
 
 def test_what_a_recording_can_not_hold(tmp_path: Path) -> None:
-    with flashwright.serve(DRIVE, record_data=tmp_path / "a.fwr") as drive:
-        with pytest.raises(ServeError, match="cut: found a recording with data under way"):
-            drive.cut()
+    with (
+        flashwright.serve(DRIVE, record_data=tmp_path / "a.fwr") as drive,
+        pytest.raises(ServeError, match="cut: found a recording with data under way"),
+    ):
+        drive.cut()
     with pytest.raises(DeviceError, match="nothing was programmed"):
         CrashTest(tmp_path / "a.fwr")
-    with flashwright.serve(DRIVE) as drive, pytest.raises(ServeError, match="mark: found no recording"):
+    with (
+        flashwright.serve(DRIVE) as drive,
+        pytest.raises(ServeError, match="mark: found no recording"),
+    ):
         drive.mark("x")
-    with flashwright.serve(Ssd.from_text(SMALL), record_data=tmp_path / "b.fwr") as drive:
-        with Nbd(drive.uri) as disk:
-            disk.write(0, b"1" * PAGE)
+    with (
+        flashwright.serve(Ssd.from_text(SMALL), record_data=tmp_path / "b.fwr") as drive,
+        Nbd(drive.uri) as disk,
+    ):
+        disk.write(0, b"1" * PAGE)
     with pytest.raises(ConfigError, match='found "nothing", expected "scan"'):
         CrashTest(tmp_path / "b.fwr")
 

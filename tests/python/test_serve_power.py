@@ -93,7 +93,11 @@ def test_a_drive_restarts_with_other_settings(pace: Literal["none", "real"]) -> 
         drive.mount()
         assert disk.read(0, 3 * PAGE) == b"a" * PAGE + b"c" * PAGE + b"d" * PAGE
     assert drive.result is not None
-    assert drive.result.json["buffer"]["write_hits"] >= 2, "the buffer took what was written again"
-    with flashwright.serve("default") as drive:
-        with pytest.raises(ServeError, match=r"recovery\.mount-by"):
-            drive.set("gc.victim=fifo")
+    assert (drive.result.json["buffer"]["write_hits"] or 0) >= 2, (
+        "the buffer took what was written again"
+    )
+    with (
+        flashwright.serve("default") as drive,
+        pytest.raises(ServeError, match=r"recovery\.mount-by"),
+    ):
+        drive.set("gc.victim=fifo")

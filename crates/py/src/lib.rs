@@ -243,11 +243,11 @@ fn trace_columns<'py>(py: Python<'py>, spec: &str, most: Option<u64>) -> PyResul
 #[pymodule]
 mod _core {
     #[pymodule_export]
+    use super::crash::CrashTest;
+    #[pymodule_export]
     use super::foreign::{Buffer, Unit};
     #[pymodule_export]
     use super::replay::Replay;
-    #[pymodule_export]
-    use super::crash::CrashTest;
     #[pymodule_export]
     use super::serve::Server;
     #[pymodule_export]

@@ -37,8 +37,7 @@ struct Text {
 
 impl Text {
     fn settings(&self, config: &str) -> PyResult<Settings> {
-        let about =
-            || About { config: config.to_owned(), seed: self.seed, precondition: self.precondition.clone() };
+        let about = || About { config: config.to_owned(), seed: self.seed, precondition: self.precondition.clone() };
         let nbd = self.nbd.iter().map(|text| text.parse::<Address>());
         let nbd: Result<Vec<Address>, _> = nbd.collect();
         let of = |option, text: &Option<String>, prefix: &str| {
@@ -136,7 +135,10 @@ impl Server {
         let arguments: Map<String, Value> = serde_json::from_str(arguments)
             .map_err(|error| InternalError::new_err(format!("internal error: arguments of a command: {error}")))?;
         self.with(py, move |serving| {
-            serving.command(&name, arguments).map(|answer| answer.to_string()).map_err(|error| ServeFailed::new_err((error, "")))
+            serving
+                .command(&name, arguments)
+                .map(|answer| answer.to_string())
+                .map_err(|error| ServeFailed::new_err((error, "")))
         })
     }
 

@@ -82,7 +82,9 @@ pub(crate) fn carry_out<S: Served>(shared: &Shared<S>, line: &str) -> Result<Val
         None => {
             let mut drive = shared.drive().ok_or_else(gone)?;
             if drive.data_recorder.is_some() && matches!(name, "cut" | "mount" | "set") {
-                return Err(format!("{name}: found a recording with data under way, which can't hold this; expected none"));
+                return Err(format!(
+                    "{name}: found a recording with data under way, which can't hold this; expected none"
+                ));
             }
             let own = drive.served.command(name, &asked);
             own.unwrap_or_else(|| {

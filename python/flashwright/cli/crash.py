@@ -36,9 +36,7 @@ def crash(
         ),
     ] = None,
     cuts: Annotated[int, typer.Option(metavar="N", help="How often the power fails.")] = 100,
-    seed: Annotated[
-        int, typer.Option(metavar="N", help="What the moments are drawn with.")
-    ] = 1,
+    seed: Annotated[int, typer.Option(metavar="N", help="What the moments are drawn with.")] = 1,
     jobs: Annotated[
         int | None,
         typer.Option(metavar="N", help="Checks side by side; by default one for each processor."),
@@ -65,7 +63,8 @@ def crash(
     in_mount: Annotated[
         int | None,
         typer.Option(
-            metavar="N", help="With --operation, let the power fail again after so many operations of the mount."
+            metavar="N",
+            help="With --operation, let the power fail again after so many operations of the mount.",
         ),
     ] = None,
     image: Annotated[
@@ -94,7 +93,9 @@ def crash(
             "--check COMMAND tests many moments; --operation N --image FILE shows one",
         )
     if (operation is None) != (image is None) or (operation is None and in_mount is not None):
-        raise ServeError("--image and --in-mount: expected with --operation, and --operation with --image", "")
+        raise ServeError(
+            "--image and --in-mount: expected with --operation, and --operation with --image", ""
+        )
     for path in (json, image):
         if path is not None and path != Path("-"):
             check_writable(path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -22,8 +22,8 @@ def ctl(
         str,
         typer.Argument(
             metavar="COMMAND",
-            help="stats: the figures so far; trim-all: trim the whole drive; mark TEXT: note in the recording with data "
-            "that something is done; set KEY=VALUE ...: restart the drive with other settings of gc or ram; "
+            help="stats: the figures so far; trim-all: trim the whole drive; mark TEXT: note in the recording with "
+            "data that something is done; set KEY=VALUE ...: restart the drive with other settings of gc or ram; "
             "cut: cut its power; mount: mount it again; stop: end the server in order.",
         ),
     ],
@@ -36,7 +36,7 @@ def ctl(
 
     It goes to standard output. A command that is refused ends with status 2.
     """
-    given: dict[str, object] = {}
+    given: dict[str, Any] = {}
     if command == "mark" and arguments:
         given = {"text": " ".join(arguments)}
     elif command == "set" and arguments:

@@ -1,4 +1,4 @@
-"""Crash tests: a recording of what was served is cut short again and again, and what the drive then holds is checked."""
+"""Crash tests: a recording of what was served is cut short again and again, and what is left is checked."""
 
 from __future__ import annotations
 
@@ -303,9 +303,7 @@ class CrashTest:
                 while True:
                     for nth, (operation, again) in left:
                         path = Path(folder) / f"{nth}.image"
-                        running.add(
-                            pool.submit(self._one, operation, again, path, check, keep)
-                        )
+                        running.add(pool.submit(self._one, operation, again, path, check, keep))
                         if len(running) > workers:
                             break
                     if not running:
@@ -353,9 +351,7 @@ class CrashTest:
         return crash, why
 
     def __repr__(self) -> str:
-        return (
-            f"CrashTest({self.recording}: {self.operations:,} operations, {len(self.marks):,} marks)"
-        )
+        return f"CrashTest({self.recording}: {self.operations:,} operations, {len(self.marks):,} marks)"
 
 
 def _run(command: str, crash: Crash) -> str | None:

@@ -138,7 +138,8 @@ class ServedDrive:
         Raises
         ------
         ServeError
-            If the settings can't be used, or the drive can't be mounted (``recovery.mount-by``). It then goes on as before.
+            If the settings can't be used, or the drive can't be mounted (``recovery.mount-by``). It then goes on as
+            before.
         """
         found: dict[str, Any] = json.loads(
             self._core.command("set", json.dumps({"settings": settings}))
@@ -148,8 +149,7 @@ class ServedDrive:
     def mark(self, text: str) -> None:
         """Note in the recording with data that something is done, such as a transaction that was committed.
 
-        After a loss of power, a :class:`flashwright.CrashTest` tells the marks that had been set by then. What the drive
-        had answered before the mark counts as answered then too.
+        After a loss of power, a :class:`flashwright.CrashTest` tells the marks that had been set by then.
 
         Parameters
         ----------

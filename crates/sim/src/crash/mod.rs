@@ -192,15 +192,17 @@ impl CrashTest {
             return Err(CrashError::NotKept { path: recording.path });
         }
         let precondition: Precondition = recording.about.precondition.parse().map_err(|error: String| drive(&error))?;
-        let live = LiveRun::new(&config, Seed(recording.about.seed), precondition, || false).map_err(|error| drive(&error))?;
+        let live =
+            LiveRun::new(&config, Seed(recording.about.seed), precondition, || false).map_err(|error| drive(&error))?;
         let ssd = live.into_drive().map_err(|what| drive(&what))?;
-        let mut playing =
-            Playing { ssd, next: 0, taken: 0, completed: 0, in_flight: HashMap::new(), marks: 0 };
+        let mut playing = Playing { ssd, next: 0, taken: 0, completed: 0, in_flight: HashMap::new(), marks: 0 };
         let (mut from, before) = (Vec::with_capacity(RESUMED_FROM), playing.operations());
         let steps = recording.steps.len();
         for part in 0..RESUMED_FROM {
             from.push(playing.clone());
-            playing.play(&recording.steps, steps * (part + 1) / RESUMED_FROM).map_err(|error| played(error.to_string()))?;
+            playing
+                .play(&recording.steps, steps * (part + 1) / RESUMED_FROM)
+                .map_err(|error| played(error.to_string()))?;
         }
         playing.wait(Nanos(u64::MAX), None).map_err(|error| played(error.to_string()))?;
         let operations = playing.operations() - before;

@@ -174,9 +174,12 @@ impl Recording {
         let mut file = BufReader::new(File::open(path).map_err(|error| failed(&plainly(&error)))?);
         let mut magic = [0; MAGIC.len()];
         if file.read_exact(&mut magic).is_err() || magic != MAGIC {
-            return Err(failed(&"found another kind of file, expected a recording of `flashwright serve --record-data`"));
+            return Err(failed(
+                &"found another kind of file, expected a recording of `flashwright serve --record-data`",
+            ));
         }
-        let damaged = |what: &dyn std::fmt::Display| failed(&format!("the recording is damaged or was not completed: {what}"));
+        let damaged =
+            |what: &dyn std::fmt::Display| failed(&format!("the recording is damaged or was not completed: {what}"));
         let mut bytes = Vec::new();
         let mut frame = zstd::Decoder::with_buffer(file).map_err(|error| failed(&error))?;
         frame.read_to_end(&mut bytes).map_err(|error| damaged(&error))?;
@@ -262,7 +265,10 @@ mod tests {
             std::fs::write(&path, damaged).unwrap();
             if let Ok(read) = Recording::read(&path) {
                 // Bits that zstd does not use.
-                assert_eq!(read.steps, { std::fs::write(&path, &whole).unwrap(); Recording::read(&path).unwrap().steps });
+                assert_eq!(read.steps, {
+                    std::fs::write(&path, &whole).unwrap();
+                    Recording::read(&path).unwrap().steps
+                });
             }
         }
         std::fs::remove_file(path).unwrap();
