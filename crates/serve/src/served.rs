@@ -131,7 +131,7 @@ impl Served for LiveRun {
             "cut" => Some(LiveRun::cut(self).map(|()| json!("off"))),
             "mount" => Some(LiveRun::mount(self).map(|mounted| mounted_json(&mounted))),
             "set" => {
-                let settings = arguments.get("settings").map(|settings| Vec::<String>::deserialize(settings));
+                let settings = arguments.get("settings").map(Vec::<String>::deserialize);
                 let Some(Ok(settings)) = settings.filter(|found| !matches!(found, Ok(none) if none.is_empty())) else {
                     return Some(Err("set: found no setting, expected KEY=VALUE, such as gc.victim=fifo".to_owned()));
                 };
