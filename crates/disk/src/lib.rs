@@ -12,6 +12,7 @@
 mod consent;
 mod disk;
 mod faulty;
+mod held;
 mod noise;
 mod ring;
 

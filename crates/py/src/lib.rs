@@ -6,6 +6,7 @@
 mod errors;
 mod foreign;
 
+mod proxy;
 mod replay;
 mod serve;
 mod simulation;

@@ -11,7 +11,7 @@ use flashwright_sim::{
     Pace, Precondition, PreconditionReport, Preconditioning, ReplayReport, ReplaySettings, RequestWindow, RunError,
     ScanError, Source, Watch, scan,
 };
-use flashwright_ssd::{Config, Controller, ControllerFigures, Ssd, TimingModel};
+use flashwright_ssd::{Config, DriveConfig, Controller, ControllerFigures, Ssd, TimingModel};
 use flashwright_workload::generate::Target as Space;
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
@@ -76,9 +76,9 @@ enum Stage {
 }
 
 /// The result of the thread.
-struct Found {
-    report: ReplayReport,
-    notes: Vec<String>,
+pub struct Found {
+    pub report: ReplayReport,
+    pub notes: Vec<String>,
 }
 
 /// Progress of preconditioning, for other threads.
@@ -107,7 +107,7 @@ const LOOK: u64 = 4096;
 /// Requests or pages between two checks of the clock and of the stop flag.
 const STEP: u64 = 1024;
 
-fn refused(refusal: &Refusal) -> PyErr {
+pub fn target_refused(refusal: &Refusal) -> PyErr {
     TargetError::new_err((refusal.to_string(), refusal.hint()))
 }
 
@@ -200,15 +200,20 @@ struct Opened {
     precondition: Option<String>,
 }
 
+/// A drive of which only the host's side counts, with `host.KEY=VALUE` settings.
+pub fn host_of(settings: &[String]) -> PyResult<DriveConfig> {
+    Config::default().with_settings(settings).map_err(crate::config_error)
+}
+
 fn open_target(target: &TargetText, depth: Option<u32>, seed: Seed) -> PyResult<Opened> {
     match target {
         TargetText::Disk { path, destroys_data, queue_depth, busy_poll, host } => {
             // The layers before a drive are described in one place, whether the drive is simulated or not.
-            let described = Config::default().with_settings(host).map_err(crate::config_error)?;
+            let described = host_of(host)?;
             let host = described.host.stack.clone();
             let access = if *destroys_data { Access::DestroysData } else { Access::ReadOnly };
             let target =
-                flashwright_disk::open(Path::new(path), access, Bytes(0)).map_err(|refusal| refused(&refusal))?;
+                flashwright_disk::open(Path::new(path), access, Bytes(0)).map_err(|refusal| target_refused(&refusal))?;
             // A scheduler can choose only among requests that the device does not have yet.
             let usual = if host.scheduler.0.is_empty() {
                 depth.unwrap_or(QUEUE_DEPTH)
@@ -224,7 +229,7 @@ fn open_target(target: &TargetText, depth: Option<u32>, seed: Seed) -> PyResult<
                 "destroys-data": destroys_data,
                 "host": host,
             });
-            let disk = Disk::new(target, Options { depth, seed, busy_poll: *busy_poll })
+            let disk = Disk::new(target, Options { depth, seed, busy_poll: *busy_poll, ..Options::default() })
                 .map_err(|error| TargetError::new_err((error.to_string(), error.hint())))?;
             let device = Device::Disk(Box::new(disk));
             Ok(Opened { device, config, host, writes: *destroys_data, precondition: None })
@@ -406,7 +411,7 @@ impl Drop for Replay {
     }
 }
 
-fn as_dict<'py>(py: Python<'py>, found: &Found) -> PyResult<Bound<'py, PyDict>> {
+pub fn as_dict<'py>(py: Python<'py>, found: &Found) -> PyResult<Bound<'py, PyDict>> {
     let report = &found.report;
     let dict = PyDict::new(py);
     dict.set_item("json", report.report.to_json())?;

@@ -62,7 +62,7 @@ fn open(settings: &Settings, seed: Seed) -> PyResult<(Device, serde_json::Value)
                 "kind": if target.kind == Kind::File { "file" } else { "block-device" },
                 "writes_allowed": destroys_data, "real_time": true,
             });
-            let options = Options { depth: *queue_depth, seed, busy_poll: *busy_poll };
+            let options = Options { depth: *queue_depth, seed, busy_poll: *busy_poll, ..Options::default() };
             let disk =
                 Disk::new(target, options).map_err(|error| TargetError::new_err((error.to_string(), error.hint())))?;
             Ok((Device::Disk(Box::new(disk)), told))

@@ -22,6 +22,7 @@ mod input;
 mod listen;
 mod metrics;
 mod pace;
+mod proxied;
 mod record;
 mod server;
 mod shared;
@@ -29,6 +30,7 @@ mod watch;
 
 pub use listen::{Address, ListenError};
 pub use pace::Pace;
+pub use proxied::OnClock;
 pub use record::Recorder;
 pub use served::Served;
 pub use server::{ServeError, Server, Settings, Stopped};

@@ -275,7 +275,7 @@ def replay(
         )
     host = [
         *settings,
-        *([] if profile is None else _profile(Path(profile))),
+        *([] if profile is None else profile_settings(Path(profile))),
         *([] if scheduler is None else [f"host.scheduler={scheduler}"]),
     ]
     asked = {
@@ -380,14 +380,7 @@ def _target(
                     "a real drive is preconditioned by playing writes on it",
                     parameters=["precondition"],
                 )
-            for setting in settings:
-                key = setting.partition("=")[0].strip()
-                if not key.startswith("host.") or key in _OF_DRIVES:
-                    raise WorkloadError(
-                        f"settings: {key}: found with a device or file, expected only with sim:DEVICE",
-                        "of a real drive only the schedulers before it can be set; see also queue_depth=",
-                        parameters=["settings", "queue_depth"],
-                    )
+            host_settings(settings)
             return {
                 "disk": {
                     "path": path,
@@ -413,12 +406,31 @@ def _target(
     return {"ssd": {"config": target.toml, "precondition": target.preconditioning or "empty"}}
 
 
+def host_settings(settings: list[str]) -> list[str]:
+    """The settings, if all are of the schedulers before a device that exists."""
+    for setting in settings:
+        key = setting.partition("=")[0].strip()
+        if not key.startswith("host.") or key in _OF_DRIVES:
+            raise WorkloadError(
+                f"settings: {key}: found with a device or file, expected only with sim:DEVICE",
+                "of a real drive only the schedulers before it can be set; see also queue_depth=",
+                parameters=["settings", "queue_depth"],
+            )
+    return settings
+
+
 # Settings of `[host]` that are about a simulated drive's side of it.
 _OF_DRIVES = ("host.queue-depth", "host.partial-pages")
 
 
-def _profile(path: Path) -> list[str]:
-    """What is known of a drive, as settings."""
+def profile_settings(path: Path) -> list[str]:
+    """What is known of a drive, as settings of ``host.profile``.
+
+    Parameters
+    ----------
+    path : path
+        A profile of the prober, or a TOML file of the sizes alone.
+    """
     try:
         text = path.read_text(encoding="utf-8-sig")
         known = parse_toml(text)
