@@ -463,7 +463,8 @@ fn refuses_discard(result: i32) -> bool {
 }
 
 /// A request in words: `read of 4 KiB at byte 8192`.
-pub(crate) fn place(request: &Request) -> String {
+#[must_use]
+pub fn place(request: &Request) -> String {
     let (bytes, offset) = (Bytes(bytes_of(request)), request.first_sector * SECTOR_BYTES);
     match request.kind {
         RequestKind::Flush => "flush".into(),

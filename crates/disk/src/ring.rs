@@ -22,12 +22,28 @@ struct Page([u8; ALIGN]);
 /// An operation of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
-    Read { offset: u64, bytes: u32 },
-    Write { offset: u64, bytes: u32, durable: bool },
-    Discard { offset: u64, bytes: u64 },
-    PunchHole { offset: u64, bytes: u64 },
+    Read {
+        offset: u64,
+        bytes: u32,
+    },
+    Write {
+        offset: u64,
+        bytes: u32,
+        durable: bool,
+    },
+    Discard {
+        offset: u64,
+        bytes: u64,
+    },
+    PunchHole {
+        offset: u64,
+        bytes: u64,
+    },
     /// Zeros that the file system or the device lays out by itself.
-    Zeros { offset: u64, bytes: u64 },
+    Zeros {
+        offset: u64,
+        bytes: u64,
+    },
     Flush,
 }
 

@@ -1,7 +1,7 @@
 //! What a server serves: a simulated drive, or a device that exists with schedulers before it.
 
 use crate::errors::{ConfigError, TargetError};
-use crate::replay::{Found, host_of, target_refused};
+use crate::replay::{Found, host_of, target_refused, usual_depth};
 use flashwright_block::Bytes;
 use flashwright_disk::{Access, Disk, Kind, Options};
 use flashwright_serve::{Server as Serving, Stopped};
@@ -24,9 +24,6 @@ pub struct Before {
     host: Vec<String>,
 }
 
-/// Requests that a device has at once without a scheduler: Linux's default for a queue (`BLKDEV_DEFAULT_RQ`).
-const QUEUE_DEPTH: u32 = 128;
-
 impl Before {
     /// Whether clients may write.
     pub fn writes(&self) -> bool {
@@ -40,9 +37,7 @@ impl Before {
         let access = if self.destroys_data { Access::DestroysData } else { Access::ReadOnly };
         let target = flashwright_disk::open(Path::new(&self.path), access, Bytes(0))
             .map_err(|refusal| target_refused(&refusal))?;
-        // A scheduler can choose only among requests that the device does not have yet.
-        let usual = if host.scheduler.0.is_empty() { QUEUE_DEPTH } else { described.host.queue_depth.requests() };
-        let depth = self.queue_depth.unwrap_or(usual);
+        let depth = self.queue_depth.unwrap_or_else(|| usual_depth(&described, None));
         let config = json!({
             "name": target.name,
             "kind": if target.kind == Kind::File { "file" } else { "block-device" },

@@ -57,8 +57,10 @@ pub(crate) fn carry_out<S: Served>(shared: &Shared<S>, line: &str) -> Result<Val
         }
         Some(Command::TrimAll) => {
             if shared.pacing.pace() == Pace::Device {
-                return Err("trim-all: found a device that exists, expected a simulated drive: `blkdiscard` trims a device"
-                    .to_owned());
+                return Err(
+                    "trim-all: found a device that exists, expected a simulated drive: `blkdiscard` trims a device"
+                        .to_owned(),
+                );
             }
             let mut drive = shared.drive().ok_or_else(gone)?;
             let arrival = shared.pacing.drive_time(Instant::now());

@@ -188,7 +188,9 @@ def replay(
     Parameters
     ----------
     target : path, str or Ssd
-        A block device or a regular file; ``"sim:NAME"`` or ``"sim:FILE.toml"``, or an :class:`Ssd`, in virtual time.
+        A block device or a regular file; an export of an NBD server, ``"nbd://HOST:PORT/EXPORT"`` or
+        ``"nbd+unix:///EXPORT?socket=PATH"``; ``"sim:NAME"`` or ``"sim:FILE.toml"``, or an :class:`Ssd`, in virtual
+        time.
     workload : Workload, Trace or str
         What to play; text as ``--workload`` takes it, or ``"bundled:NAME"``.
     depth : int, optional
@@ -381,6 +383,21 @@ def _target(
                     parameters=["precondition"],
                 )
             host_settings(settings)
+            if is_export(path):
+                if busy_poll:
+                    raise WorkloadError(
+                        "busy_poll: found with an NBD export, expected only with a device or file",
+                        "",
+                        parameters=["busy_poll"],
+                    )
+                return {
+                    "nbd": {
+                        "uri": path,
+                        "destroys_data": destroys_data,
+                        "queue_depth": queue_depth,
+                        "host": settings,
+                    }
+                }
             return {
                 "disk": {
                     "path": path,
@@ -404,6 +421,18 @@ def _target(
     if precondition is not None:
         target = target.precondition(precondition)
     return {"ssd": {"config": target.toml, "precondition": target.preconditioning or "empty"}}
+
+
+def is_export(target: str) -> bool:
+    """Whether a device under test is an export of an NBD server.
+
+    Examples
+    --------
+    >>> is_export("nbd://localhost/"), is_export("nbd+unix:///?socket=s"), is_export("/dev/nbd0")
+    (True, True, False)
+    """
+    scheme, separator, _ = target.partition("://")
+    return bool(separator) and scheme.startswith("nbd")
 
 
 def host_settings(settings: list[str]) -> list[str]:
