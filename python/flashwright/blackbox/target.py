@@ -21,10 +21,10 @@ import numpy.typing as npt
 from flashwright.blackbox.deadline import Deadline, OutOfTimeError
 from flashwright.blackbox.guard import CODES, SECTOR, Core, Guarded, Range
 from flashwright.errors import ArgumentError, TargetError
-from flashwright.run.replay import is_export
 from flashwright.run.ssd import Ssd
 from flashwright.support.arguments import checked
 from flashwright.support.core import _core
+from flashwright.support.exports import is_export
 
 __all__ = [
     "FILL_BYTES",
@@ -86,7 +86,8 @@ class Target:
     ----------
     target : str, path or Ssd
         A block device or a regular file; or an export of an NBD server, ``nbd://HOST:PORT/EXPORT`` or
-        ``nbd+unix:///EXPORT?socket=PATH``; or ``sim:NAME`` with a bundled drive or a TOML file; or a drive as described.
+        ``nbd+unix:///EXPORT?socket=PATH``; or ``sim:NAME`` with a bundled drive or a TOML file; or a drive as
+        described.
     destroys_data : bool, optional
         Whether the data on a real target may be overwritten. What is mounted or otherwise in use is refused whatever
         is said.

@@ -28,6 +28,7 @@ from flashwright.run.run_report import Report
 from flashwright.run.ssd import Ssd, of_settings
 from flashwright.support.arguments import checked
 from flashwright.support.core import _core
+from flashwright.support.exports import is_export
 from flashwright.support.files import parse_toml, write_beside
 from flashwright.support.progress import Progress
 from flashwright.support.tabular import Tabular
@@ -36,7 +37,14 @@ from flashwright.traces import workloads
 if TYPE_CHECKING:
     from flashwright.run.pages import RunsPage
 
-__all__ = ["ReplayInterrupted", "ReplayResult", "replay"]
+__all__ = [
+    "ReplayInterrupted",
+    "ReplayResult",
+    "expect_factor",
+    "host_settings",
+    "profile_settings",
+    "replay",
+]
 
 _LOOK_S = 0.1
 
@@ -421,18 +429,6 @@ def _target(
     if precondition is not None:
         target = target.precondition(precondition)
     return {"ssd": {"config": target.toml, "precondition": target.preconditioning or "empty"}}
-
-
-def is_export(target: str) -> bool:
-    """Whether a device under test is an export of an NBD server.
-
-    Examples
-    --------
-    >>> is_export("nbd://localhost/"), is_export("nbd+unix:///?socket=s"), is_export("/dev/nbd0")
-    (True, True, False)
-    """
-    scheme, separator, _ = target.partition("://")
-    return bool(separator) and scheme.startswith("nbd")
 
 
 def host_settings(settings: list[str]) -> list[str]:

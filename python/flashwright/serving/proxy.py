@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from flashwright.errors import ConfigError, ServeError, WorkloadError
+from flashwright.errors import ConfigError, ServeError
 from flashwright.run.replay import ReplayResult, host_settings, profile_settings
 from flashwright.run.ssd import of_settings
 from flashwright.serving.server import Served, addresses_of
@@ -54,8 +54,8 @@ def serve_before(
     """Serve a block device or a file over NBD, with the host's schedulers before it.
 
     The schedulers are those of a simulation, and decide by the same code what goes to the device when. Without one,
-    requests are passed on as they come; only those that overlap an earlier one wait for it. A write is answered when the
-    device has it.
+    requests are passed on as they come; only those that overlap an earlier one wait for it. A write is answered when
+    the device has it.
 
     Parameters
     ----------
@@ -84,7 +84,8 @@ def serve_before(
     watch : str, optional
         ``ADDRESS:PORT`` at which a browser finds a page that shows the device at work.
     listen_anywhere : bool, optional
-        Allow addresses that other machines can reach. Whoever connects can read the device, and write it if clients may.
+        Allow addresses that other machines can reach. Whoever connects can read the device, and write it if clients
+        may.
 
     Returns
     -------

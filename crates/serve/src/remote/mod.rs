@@ -190,7 +190,10 @@ impl Remote {
     /// Sends a request, in pieces that the server takes.
     fn lay(&mut self, tag: Tag, request: Request) {
         self.queue.take(request.kind, 1);
-        let (first, bytes) = (request.first_sector * SECTOR_BYTES, u64::from(request.sectors) * SECTOR_BYTES);
+        let (mut first, bytes) = (request.first_sector * SECTOR_BYTES, u64::from(request.sectors) * SECTOR_BYTES);
+        if request.kind == RequestKind::Flush {
+            first = 0; // it has no place
+        }
         let (kind, most) = match request.kind {
             RequestKind::Read => (0, u64::from(self.terms.maximum)),
             RequestKind::Write => (1, u64::from(self.terms.maximum)),

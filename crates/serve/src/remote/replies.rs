@@ -168,3 +168,89 @@ impl Replies {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::{Errno, Style};
+
+    /// Reads of 8 bytes with cookies 1 to 3, other requests with 11 to 13.
+    #[derive(Default)]
+    struct Sent(Vec<u64>);
+
+    impl Known for Sent {
+        fn expects(&self, cookie: u64) -> Option<u64> {
+            match cookie {
+                1..=3 => Some(8),
+                11..=13 => Some(0),
+                _ => None,
+            }
+        }
+        fn brought(&mut self, cookie: u64, bytes: u64) -> bool {
+            self.0.push(cookie);
+            bytes <= 8
+        }
+    }
+
+    fn chunk(out: &mut Vec<u8>, flags: u16, kind: u16, cookie: u64, body: &[u8]) {
+        out.extend(wire::CHUNK_MAGIC.to_be_bytes());
+        out.extend(flags.to_be_bytes());
+        out.extend(kind.to_be_bytes());
+        out.extend(cookie.to_be_bytes());
+        out.extend(u32::try_from(body.len()).unwrap().to_be_bytes());
+        out.extend(body);
+    }
+
+    fn error(errno: u32) -> Vec<u8> {
+        [&errno.to_be_bytes()[..], &[0, 2], b"no"].concat()
+    }
+
+    #[test]
+    fn replies_are_read_wherever_they_are_cut() {
+        let (simple, structured) = (Style::default(), Style { structured: true });
+        let mut stream = Vec::new();
+        simple.put_read(&mut stream, 1, 0, 8);
+        simple.put_done(&mut stream, 11);
+        simple.put_error(&mut stream, 12, Errno::Io, "");
+        structured.put_read(&mut stream, 2, 0, 8);
+        structured.put_done(&mut stream, 13);
+        // Chunks of two reads that take turns, both with errors, and a hole.
+        chunk(&mut stream, 0, 32769, 3, &error(5));
+        chunk(&mut stream, 0, 32769, 2, &error(28));
+        chunk(&mut stream, 0, 1, 3, &[0; 12]);
+        chunk(&mut stream, 1, 2, 2, &[0; 12]);
+        chunk(&mut stream, 1, 0, 3, &[]);
+        let expected = [
+            Reply::Done(1),
+            Reply::Done(11),
+            Reply::Failed(12, 5, String::new()),
+            Reply::Done(2),
+            Reply::Done(13),
+            Reply::Failed(2, 28, "no".to_owned()),
+            Reply::Failed(3, 5, "no".to_owned()),
+        ];
+        for size in 1..stream.len() {
+            let (mut replies, mut found, mut sent) = (Replies::default(), Vec::new(), Sent::default());
+            for part in stream.chunks(size) {
+                replies.take(part, &mut sent, |_, reply| found.push(reply)).unwrap();
+            }
+            assert_eq!(found, expected, "in parts of {size}");
+            assert_eq!(sent.0, [1, 2, 3, 2]);
+        }
+    }
+
+    #[test]
+    fn what_breaks_the_protocol_is_told() {
+        let broken = |build: &dyn Fn(&mut Vec<u8>)| {
+            let mut stream = Vec::new();
+            build(&mut stream);
+            Replies::default().take(&stream, &mut Sent::default(), |_, _| {}).unwrap_err()
+        };
+        assert!(broken(&|out| out.extend([7; 16])).contains("does not begin"));
+        assert!(broken(&|out| Style::default().put_done(out, 99)).contains("no request"));
+        assert!(broken(&|out| chunk(out, 1, 1, 1, &[0; 17 + 8])).contains("more than was asked"));
+        assert!(broken(&|out| chunk(out, 1, 9, 1, &[])).contains("no known type"));
+        assert!(broken(&|out| chunk(out, 1, 0, 1, &[0; 4])).contains("no known type"));
+        assert!(broken(&|out| chunk(out, 1, 32769, 1, &vec![0; 70_000])).contains("too long"));
+    }
+}
