@@ -4,7 +4,9 @@ use crate::figures::{LayerFigures, Yardstick};
 use crate::filter::{Filter, Rules};
 use crate::schedulers::{Merges, SchedulerContext, SchedulerName, Splitting};
 use crate::settings::StackSettings;
-use flashwright_block::{Ahead, BlockDevice, Completion, DeviceInfo, HoldsData, IoError, Nanos, Request, SECTOR_BYTES, Tag};
+use flashwright_block::{
+    Ahead, BlockDevice, Completion, DeviceInfo, HoldsData, IoError, Nanos, Request, SECTOR_BYTES, Tag,
+};
 use serde::{Deserialize, Serialize};
 
 /// A validation error of the settings of a stack.

@@ -119,7 +119,7 @@ impl Running {
 
 impl Reported {
     /// As Python takes the result of a run, or of a replay.
-    pub fn as_dict(self, py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    pub fn into_dict(self, py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
         match self {
             Self::Simulated(report) => crate::simulation::as_dict(py, *report),
             Self::Device(found) => crate::replay::as_dict(py, &found),

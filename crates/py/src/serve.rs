@@ -3,8 +3,8 @@
 use crate::errors::{
     DeviceError, InternalError, ServeError as ServeFailed, TraceError, WorkloadError, guarded, interruptible, run_error,
 };
-use flashwright_block::Seed;
 use crate::proxy::{Before, Running};
+use flashwright_block::Seed;
 use flashwright_serve::{Address, Pace, ServeError, Server as Serving, Settings};
 use flashwright_sim::{LiveRun, Precondition};
 use flashwright_ssd::Config;
@@ -152,7 +152,7 @@ impl Server {
             let serving = serving.ok_or_else(closed)?;
             serving.stop().ok_or_else(|| InternalError::new_err("internal error: a thread of the server panicked"))
         })?;
-        Ok((report.as_dict(py)?, stats, notes))
+        Ok((report.into_dict(py)?, stats, notes))
     }
 }
 

@@ -1,11 +1,11 @@
 //! Figures of a drive while it is served.
 
+use super::HostLayer;
 use super::simulated::{blocks, causes, gc};
 use super::{
     FlashCounts, Gc, HostCounts, RequestCounts, Throughput, TimesByKind, host_layer, ratio, request_counts, throughput,
     times_by_kind,
 };
-use super::HostLayer;
 use crate::measure::{Tally, Times};
 use crate::simulation::Simulation;
 use flashwright_block::{BlockDevice, Nanos};
