@@ -1,7 +1,8 @@
 """Flashwright: solid-state drives from both sides.
 
 What one does is a function here: :func:`compare`, :func:`replay`, :func:`probe`, :func:`twin_of`,
-:func:`characterize`, :func:`advise`, :func:`reproduce`, :func:`sweep`, :func:`serve`; a drive of the simulator is an
+:func:`characterize`, :func:`advise`, :func:`reproduce`, :func:`sweep`, :func:`serve`,
+:func:`serve_before`; a drive of the simulator is an
 :class:`Ssd` and plays. What one does it with is a module: ``workloads``, ``policies``, ``tracefiles``, ``probes``,
 ``lifetime``, ``smart``, ``errors``. All else is imported from the room that it lives in, as in ``from
 flashwright.life.advise import knee``: ``drive``, ``traces``, ``run``, ``grid``, ``life``, ``serving``, ``blackbox``,
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
     from flashwright.run.run import Run, RunInterrupted, RunSettings
     from flashwright.run.ssd import Ssd
     from flashwright.serving.crash import CrashTest
+    from flashwright.serving.proxy import ServedDevice, serve_before
     from flashwright.serving.server import ServedDrive, serve
     from flashwright.support.progress import Progress
     from flashwright.support.progressbar import ProgressBar
@@ -95,6 +97,7 @@ _HOMES = {
     "Runs": "flashwright.run.results",
     "Snapshots": "flashwright.run.parts",
     "Ssd": "flashwright.run.ssd",
+    "ServedDevice": "flashwright.serving.proxy",
     "ServedDrive": "flashwright.serving.server",
     "Sweep": "flashwright.grid.sweep",
     "SweepResult": "flashwright.grid.sweep",
@@ -113,6 +116,7 @@ _HOMES = {
     "replay": "flashwright.run.replay",
     "reproduce": "flashwright.papers",
     "serve": "flashwright.serving.server",
+    "serve_before": "flashwright.serving.proxy",
     "smart": "flashwright.life.smart",
     "sweep": "flashwright.grid.sweep",
     "table": "flashwright.run.results",
@@ -144,6 +148,7 @@ __all__ = [
     "RunResult",
     "RunSettings",
     "Runs",
+    "ServedDevice",
     "ServedDrive",
     "Snapshots",
     "Ssd",
@@ -164,6 +169,7 @@ __all__ = [
     "replay",
     "reproduce",
     "serve",
+    "serve_before",
     "smart",
     "sweep",
     "table",

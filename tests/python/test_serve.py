@@ -235,7 +235,7 @@ def test_metrics_and_the_page() -> None:
         ),
         (
             ["--nbd", "tcp:127.0.0.1:0", "--set", "host.scheduler=deadline"],
-            "schedulers carry no data",
+            "only a device that exists is served behind schedulers",
         ),
         (["--nbd", "tcp:127.0.0.1:0", "--record", "/nowhere/a.fwt"], "/nowhere"),
     ],

@@ -15,8 +15,8 @@ use crate::{BlockDevice, IoError, Request, RequestKind, SECTOR_BYTES, Tag};
 /// it becomes definite when they are rewritten.
 ///
 /// A write without data, submitted by [`BlockDevice::submit`], writes zeros; a read submitted that way leaves no data
-/// to take. [`BlockDevice::holds_data`] gives access to this trait. Schedulers of the host (filters) merge and cut
-/// requests but carry no data: a device behind one holds none.
+/// to take. [`BlockDevice::holds_data`] gives access to this trait. Schedulers of the host (filters) merge and cut data with
+/// their requests, so a device behind them holds data if it does without.
 pub trait HoldsData: BlockDevice {
     /// As [`BlockDevice::submit`], with the bytes of a write; `data` is empty for all other requests.
     /// [`HoldsData::take_data`] returns the data of a read.

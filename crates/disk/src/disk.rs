@@ -11,16 +11,18 @@
 //! docs/explanation/speed.md). The end of a completion is the time at which it was seen. Nothing is allocated per
 //! request: slots and buffers are created with the disk, and a buffer grows only at the first request of its size.
 
-use crate::consent::{Access, Target};
+use crate::consent::{Access, Kind, Target};
+use crate::held::{Held, Load};
 use crate::noise::Noise;
 use crate::ring::{Operation, Ring};
 use flashwright_block::{
-    BlockDevice, Bounds, Bytes, Completion, DeviceInfo, DriverQueue, IoError, Nanos, Request, RequestKind,
+    BlockDevice, Bounds, Bytes, Completion, DeviceInfo, DriverQueue, HoldsData, IoError, Nanos, Request, RequestKind,
     SECTOR_BYTES, Seed, Tag, Waiting,
 };
 use std::collections::VecDeque;
 use std::io;
 use std::num::NonZeroU64;
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 /// The largest number of requests in flight in the kernel.
@@ -42,11 +44,14 @@ pub struct Options {
     /// Whether to poll for completions and for the time instead of sleeping: it keeps one core at full load, but
     /// latencies do not include the time to wake up.
     pub busy_poll: bool,
+    /// Whether writes carry the bytes that they are submitted with, and zeros if with none, and reads return theirs: see
+    /// [`HoldsData`]. Otherwise writes carry noise, and what is read is discarded.
+    pub keeps_data: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { depth: 128, seed: Seed(1), busy_poll: false }
+        Self { depth: 128, seed: Seed(1), busy_poll: false, keeps_data: false }
     }
 }
 
@@ -94,11 +99,15 @@ struct Running {
     noisy: usize,
     /// Whether it is a trim that punches a hole.
     as_hole: bool,
+    /// Whether it is a write of zeros that the file system or the device lays out by itself.
+    as_zeros: bool,
+    /// Whether its data will be taken.
+    wanted: bool,
 }
 
 /// A target as a block device. Its clock starts when it is created.
 ///
-/// Data of reads are discarded; writes carry data that no drive can compress. Dropping the disk waits for requests in
+/// Data of reads are discarded and writes carry data that no drive can compress, unless [`Options::keeps_data`]. Dropping the disk waits for requests in
 /// flight.
 pub struct Disk {
     info: DeviceInfo,
@@ -116,9 +125,13 @@ pub struct Disk {
     /// Why the ring can no longer be used.
     dead: Option<IoError>,
     noise: Noise,
+    /// Data of clients, if it keeps them.
+    held: Option<Held>,
     tags: u64,
     /// Whether trims are sent as discards; kernels before 6.12 and some devices accept only holes.
     discards: bool,
+    /// Whether zeros are laid out by the file system or the device; some take only written ones.
+    lays_zeros: bool,
     timers_sharp: bool,
 }
 
@@ -139,6 +152,7 @@ impl Disk {
             queue_depth: depth,
         };
         let bytes = (BUFFERS_BYTES / depth as usize).min(BUFFER_BYTES_MAX);
+        let kind = target.kind;
         let ring = Ring::new(target.file, depth, bytes)
             .map_err(|error| DiskError::NoRing { target: target.name, reason: error.to_string() })?;
         Ok(Self {
@@ -154,8 +168,10 @@ impl Disk {
             ready: VecDeque::with_capacity(depth as usize),
             dead: None,
             noise: Noise::new(options.seed),
+            held: options.keeps_data.then(|| Held::new(bytes)),
             tags: 0,
-            discards: true,
+            discards: kind == Kind::BlockDevice,
+            lays_zeros: true,
             timers_sharp: false,
         })
     }
@@ -177,22 +193,35 @@ impl Disk {
     }
 
     /// Puts a request into the ring, or into the queue before it if all slots are taken.
-    fn start(&mut self, tag: Tag, request: Request) {
+    fn start(&mut self, tag: Tag, request: Request, load: Load<'_>) {
         if self.queue.goes_at_once(&request) {
-            self.lay(tag, request);
+            self.lay(tag, request, load);
         } else {
+            if let Some(held) = &mut self.held {
+                held.waits(tag, load);
+            }
             self.queue.push(tag.0, request);
         }
     }
 
     /// Puts a request into a free slot of the ring.
-    fn lay(&mut self, tag: Tag, request: Request) {
+    fn lay(&mut self, tag: Tag, request: Request, load: Load<'_>) {
         self.queue.take(request.kind, 1);
         let slot = self.free.pop().expect("there are as many slots as places");
         let (offset, bytes) = (request.first_sector * SECTOR_BYTES, bytes_of(&request));
         let short = || u32::try_from(bytes).expect("longer requests are refused");
         let mut noisy = self.running[slot as usize].noisy;
+        // Only a write of bytes can be durable by itself.
+        let as_zeros = self.held.is_some() && load == Load::None && self.lays_zeros && !request.fua;
         let operation = match request.kind {
+            RequestKind::Write if self.held.is_some() => {
+                if as_zeros {
+                    Operation::Zeros { offset, bytes }
+                } else {
+                    load.put(self.ring.buffer(slot, bytes as usize), bytes as usize);
+                    Operation::Write { offset, bytes: short(), durable: request.fua }
+                }
+            }
             RequestKind::Read => {
                 noisy = 0;
                 Operation::Read { offset, bytes: short() }
@@ -208,7 +237,9 @@ impl Disk {
             RequestKind::Trim => Operation::PunchHole { offset, bytes },
             RequestKind::Flush => Operation::Flush,
         };
-        self.running[slot as usize] = Running { tag, request, start: self.now(), noisy, as_hole: !self.discards };
+        let (as_hole, wanted) = (!self.discards, load == Load::Wanted);
+        let start = self.now();
+        self.running[slot as usize] = Running { tag, request, start, noisy, as_hole, as_zeros, wanted };
         self.ring.push(slot, operation);
     }
 
@@ -216,7 +247,18 @@ impl Disk {
     fn fetch(&mut self) -> Option<Completion> {
         loop {
             let (slot, result) = self.ring.pop()?;
-            let Running { tag, request, start, as_hole, .. } = self.running[slot as usize];
+            let Running { tag, request, start, as_hole, as_zeros, wanted, .. } = self.running[slot as usize];
+            if request.kind == RequestKind::Write && as_zeros && refuses_discard(result) {
+                // Written out, now and from now on.
+                self.lays_zeros = false;
+                self.running[slot as usize].as_zeros = false;
+                let (offset, bytes) = (request.first_sector * SECTOR_BYTES, request.data_bytes());
+                Load::None.put(self.ring.buffer(slot, bytes), bytes);
+                let bytes = u32::try_from(bytes).expect("longer requests are refused");
+                self.ring.push(slot, Operation::Write { offset, bytes, durable: false });
+                self.hand_over();
+                continue;
+            }
             if request.kind == RequestKind::Trim && !as_hole && refuses_discard(result) {
                 // Repeats the request as a hole; later trims are sent as holes directly.
                 self.discards = false;
@@ -226,14 +268,18 @@ impl Disk {
                 self.hand_over();
                 continue;
             }
+            let result = fault(&request, result, as_zeros).map_or(Ok(()), |fault| Err(Box::new(fault)));
+            if let Some(held) = &mut self.held {
+                held.ended(&mut self.ring, slot, (wanted && result.is_ok()).then_some(tag));
+            }
             self.free.push(slot);
             self.queue.release(request.kind, 1);
             let end = self.now();
             if let Some(Waiting { id, request }) = self.queue.pick() {
-                self.lay(Tag(id), request);
+                let waited = self.held.as_mut().and_then(|held| held.goes(Tag(id)));
+                self.lay(Tag(id), request, waited.as_ref().map_or(Load::None, |waited| waited.load()));
                 self.hand_over();
             }
-            let result = fault(&request, result).map_or(Ok(()), |fault| Err(Box::new(fault)));
             return Some(Completion { tag, request, start, end, flash_ops: 0, erases: 0, result });
         }
     }
@@ -296,6 +342,59 @@ impl Disk {
     }
 }
 
+impl Disk {
+    /// A handle that is readable when requests have ended, for those who wait for other things too.
+    ///
+    /// # Errors
+    /// Of the system.
+    pub fn wakes(&self) -> io::Result<OwnedFd> {
+        self.ring.wakes()
+    }
+
+    /// When its clock began.
+    #[must_use]
+    pub fn clock(&self) -> Instant {
+        self.clock
+    }
+
+    fn accept(&mut self, request: Request, load: Load<'_>) -> Result<Tag, IoError> {
+        self.check(&request)?;
+        self.alive()?;
+        while request.arrival > self.now() {
+            match self.fetch() {
+                Some(ended) => self.ready.push_back(ended),
+                None if self.ring.in_flight() > 0 => self.enter_until(request.arrival)?,
+                None => self.sleep_until(request.arrival),
+            }
+        }
+        let tag = Tag(self.tags);
+        self.tags += 1;
+        self.start(tag, request, load);
+        self.hand_over();
+        Ok(tag)
+    }
+}
+
+/// Keeps data only with [`Options::keeps_data`].
+impl HoldsData for Disk {
+    fn submit_with(&mut self, request: Request, data: &[u8]) -> Result<Tag, IoError> {
+        request.check_data(data);
+        if self.held.is_none() {
+            return Err(IoError::KeepsNoData);
+        }
+        let load = match request.kind {
+            RequestKind::Write => Load::Brings(data),
+            RequestKind::Read => Load::Wanted,
+            RequestKind::Trim | RequestKind::Flush => Load::None,
+        };
+        self.accept(request, load)
+    }
+
+    fn take_data(&mut self, tag: Tag, data: &mut [u8]) -> bool {
+        self.held.as_mut().is_some_and(|held| held.take(tag, data))
+    }
+}
+
 impl BlockDevice for Disk {
     fn info(&self) -> DeviceInfo {
         self.info.clone()
@@ -308,20 +407,7 @@ impl BlockDevice for Disk {
     }
 
     fn submit(&mut self, request: Request) -> Result<Tag, IoError> {
-        self.check(&request)?;
-        self.alive()?;
-        while request.arrival > self.now() {
-            match self.fetch() {
-                Some(ended) => self.ready.push_back(ended),
-                None if self.ring.in_flight() > 0 => self.enter_until(request.arrival)?,
-                None => self.sleep_until(request.arrival),
-            }
-        }
-        let tag = Tag(self.tags);
-        self.tags += 1;
-        self.start(tag, request);
-        self.hand_over();
-        Ok(tag)
+        self.accept(request, Load::None)
     }
 
     fn wait(&mut self, until: Nanos, completion: &mut Completion) -> Result<bool, IoError> {
@@ -353,11 +439,15 @@ impl BlockDevice for Disk {
             self.alive()?;
             let tag = Tag(self.tags);
             self.tags += 1;
-            self.start(tag, request);
+            self.start(tag, request, Load::None);
         }
         let ended = self.wait(Nanos(u64::MAX), completion)?;
         assert!(ended, "a request in flight ends");
         Ok(())
+    }
+
+    fn holds_data(&mut self) -> Option<&mut dyn HoldsData> {
+        if self.held.is_some() { Some(self) } else { None }
     }
 }
 
@@ -373,7 +463,8 @@ fn refuses_discard(result: i32) -> bool {
 }
 
 /// A request in words: `read of 4 KiB at byte 8192`.
-pub(crate) fn place(request: &Request) -> String {
+#[must_use]
+pub fn place(request: &Request) -> String {
     let (bytes, offset) = (Bytes(bytes_of(request)), request.first_sector * SECTOR_BYTES);
     match request.kind {
         RequestKind::Flush => "flush".into(),
@@ -382,9 +473,12 @@ pub(crate) fn place(request: &Request) -> String {
 }
 
 /// The error of a request with this `result`, if it failed.
-fn fault(request: &Request, result: i32) -> Option<IoError> {
+fn fault(request: &Request, result: i32, as_zeros: bool) -> Option<IoError> {
     if result < 0 {
         return Some(IoError::Device(format!("{}: {}", place(request), io::Error::from_raw_os_error(-result))));
+    }
+    if as_zeros {
+        return None; // nothing was transferred
     }
     let moved = u64::from(result.unsigned_abs());
     let asked = match request.kind {

@@ -12,9 +12,11 @@
 mod consent;
 mod disk;
 mod faulty;
+mod held;
 mod noise;
 mod ring;
 
 pub use consent::{Access, Kind, Refusal, Target, Why, open};
-pub use disk::{DEPTH_MAX, Disk, DiskError, Options};
+pub use disk::{DEPTH_MAX, Disk, DiskError, Options, place};
 pub use faulty::{Effect, Faulty, Which};
+pub use noise::Noise;

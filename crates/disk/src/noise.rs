@@ -7,7 +7,7 @@ use rand_core::RngCore as _;
 ///
 /// A buffer is filled once; after that each write only stamps a unique number into every sector, 8 B in 512, which
 /// keeps all sectors distinct at a sixtieth of the cost of new bytes.
-pub(crate) struct Noise {
+pub struct Noise {
     rng: Rng,
     stamp: u64,
 }
@@ -15,12 +15,14 @@ pub(crate) struct Noise {
 const SECTOR: usize = SECTOR_BYTES as usize;
 
 impl Noise {
-    pub(crate) fn new(seed: Seed) -> Self {
+    /// A stream of its own for each seed.
+    #[must_use]
+    pub fn new(seed: Seed) -> Self {
         Self { rng: seed.stream("disk data"), stamp: seed.0 }
     }
 
     /// Makes `buffer` ready to be written; its first `noisy` bytes hold noise of an earlier write.
-    pub(crate) fn prepare(&mut self, buffer: &mut [u8], noisy: usize) {
+    pub fn prepare(&mut self, buffer: &mut [u8], noisy: usize) {
         if noisy < buffer.len() {
             // From the start of a sector, so that no sector mixes noise with data that were read.
             self.rng.fill_bytes(&mut buffer[noisy / SECTOR * SECTOR..]);

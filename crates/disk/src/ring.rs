@@ -9,7 +9,7 @@ use crate::consent::TargetFile;
 use io_uring::types::{Fd, FsyncFlags, SubmitArgs, Timespec};
 use io_uring::{IoUring, opcode, squeue};
 use std::io;
-use std::os::fd::AsRawFd as _;
+use std::os::fd::{AsRawFd as _, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 /// Alignment of buffers; no block device requires more for DMA.
@@ -22,15 +22,59 @@ struct Page([u8; ALIGN]);
 /// An operation of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
-    Read { offset: u64, bytes: u32 },
-    Write { offset: u64, bytes: u32, durable: bool },
-    Discard { offset: u64, bytes: u64 },
-    PunchHole { offset: u64, bytes: u64 },
+    Read {
+        offset: u64,
+        bytes: u32,
+    },
+    Write {
+        offset: u64,
+        bytes: u32,
+        durable: bool,
+    },
+    Discard {
+        offset: u64,
+        bytes: u64,
+    },
+    PunchHole {
+        offset: u64,
+        bytes: u64,
+    },
+    /// Zeros that the file system or the device lays out by itself.
+    Zeros {
+        offset: u64,
+        bytes: u64,
+    },
     Flush,
 }
 
+/// Memory that the kernel reads into or writes from.
+#[derive(Default)]
+pub(crate) struct Buffer(Vec<Page>);
+
+impl Buffer {
+    /// At least this many bytes.
+    pub(crate) fn new(bytes: usize) -> Self {
+        Self(vec![Page([0; ALIGN]); bytes.div_ceil(ALIGN)])
+    }
+
+    /// Its length in bytes.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len() * ALIGN
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        // SAFETY: pages are plain bytes without padding, one after the other, borrowed as long as the slice.
+        unsafe { std::slice::from_raw_parts(self.0.as_ptr().cast(), self.len()) }
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above, and borrowed mutably.
+        unsafe { std::slice::from_raw_parts_mut(self.0.as_mut_ptr().cast(), self.len()) }
+    }
+}
+
 struct Slot {
-    pages: Vec<Page>,
+    pages: Buffer,
     busy: bool,
 }
 
@@ -49,6 +93,8 @@ const DISCARD: u32 = 0x1200;
 const DSYNC: i32 = 2;
 /// `FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE` of `linux/falloc.h`.
 const PUNCH_HOLE: i32 = 1 | 2;
+/// `FALLOC_FL_KEEP_SIZE | FALLOC_FL_ZERO_RANGE`.
+const ZERO_RANGE: i32 = 1 | 16;
 
 impl Ring {
     /// A ring of `depth` slots with buffers of at least `bytes` each.
@@ -57,7 +103,7 @@ impl Ring {
         if !io.params().is_feature_ext_arg() {
             return Err(io::Error::new(io::ErrorKind::Unsupported, "waiting with a timeout needs Linux 5.11 or newer"));
         }
-        let slot = || Slot { pages: vec![Page([0; ALIGN]); bytes.div_ceil(ALIGN)], busy: false };
+        let slot = || Slot { pages: Buffer::new(bytes), busy: false };
         Ok(Self { io, slots: (0..depth).map(|_| slot()).collect(), in_flight: 0, file })
     }
 
@@ -70,12 +116,24 @@ impl Ring {
     pub(crate) fn buffer(&mut self, slot: u32, bytes: usize) -> &mut [u8] {
         let slot = &mut self.slots[slot as usize];
         assert!(!slot.busy, "the kernel owns the buffer of a slot in flight");
-        if slot.pages.len() * ALIGN < bytes {
+        if slot.pages.len() < bytes {
             // In powers of two, so that a slot grows only a few times.
-            slot.pages.resize(bytes.div_ceil(ALIGN).next_power_of_two(), Page([0; ALIGN]));
+            slot.pages.0.resize(bytes.div_ceil(ALIGN).next_power_of_two(), Page([0; ALIGN]));
         }
-        // SAFETY: pages are plain bytes without padding, one after the other, borrowed mutably as long as the slice.
-        unsafe { std::slice::from_raw_parts_mut(slot.pages.as_mut_ptr().cast(), slot.pages.len() * ALIGN) }
+        slot.pages.bytes_mut()
+    }
+
+    /// Takes the buffer of an idle slot, with what was read into it, and leaves another one.
+    pub(crate) fn exchange(&mut self, slot: u32, buffer: Buffer) -> Buffer {
+        let slot = &mut self.slots[slot as usize];
+        assert!(!slot.busy, "the kernel owns the buffer of a slot in flight");
+        std::mem::replace(&mut slot.pages, buffer)
+    }
+
+    /// A handle of the ring, which is readable when there are completions to be fetched.
+    pub(crate) fn wakes(&self) -> io::Result<OwnedFd> {
+        // SAFETY: the ring is open as long as `self` is borrowed.
+        unsafe { BorrowedFd::borrow_raw(self.io.as_raw_fd()) }.try_clone_to_owned()
     }
 
     /// Puts an operation of an idle slot into the ring. The kernel sees it at the next [`Ring::enter`].
@@ -145,6 +203,9 @@ fn entry(operation: Operation, file: Fd, memory: *mut u8) -> squeue::Entry {
         }
         Operation::PunchHole { offset, bytes } => {
             opcode::Fallocate::new(file, bytes).offset(offset).mode(PUNCH_HOLE).build()
+        }
+        Operation::Zeros { offset, bytes } => {
+            opcode::Fallocate::new(file, bytes).offset(offset).mode(ZERO_RANGE).build()
         }
         Operation::Flush => opcode::Fsync::new(file).flags(FsyncFlags::DATASYNC).build(),
     }

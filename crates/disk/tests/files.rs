@@ -3,7 +3,9 @@
 
 #![allow(clippy::unwrap_used)] // helpers of tests count as library code
 
-use flashwright_block::{BlockDevice, Bytes, Completion, IoError, Nanos, Request, RequestKind, Rng, Seed, Tag, below};
+use flashwright_block::{
+    BlockDevice, Bytes, Completion, HoldsData, IoError, Nanos, Request, RequestKind, Rng, Seed, Tag, below,
+};
 use flashwright_disk::{Access, Disk, DiskError, Effect, Faulty, Options, Which, open};
 use flashwright_testing::{Lacks, skip};
 use std::collections::BTreeSet;
@@ -264,4 +266,54 @@ fn tags_are_unique_over_the_whole_run() {
         })
         .collect();
     assert_eq!(tags, (0..10).map(Tag).collect::<Vec<_>>());
+}
+
+#[test]
+fn data_of_clients_are_kept_whatever_waits() {
+    let image = Image::new("keeps", 1 << 20);
+    for depth in [1, 3, 16] {
+        let options = Options { depth, keeps_data: true, ..Options::default() };
+        let Some(mut disk) = disk(&image, Access::DestroysData, options) else { return };
+        let mut done = Completion::default();
+        // Twice as many as there are slots, of lengths that make buffers grow.
+        for page in 0..32u32 {
+            let pages = 1 + page % 4;
+            let write = request(RequestKind::Write, u64::from(page) * 4, pages);
+            let data = vec![u8::try_from(page).unwrap(); pages as usize * 4096];
+            disk.submit_with(Request { fua: page % 5 == 0, ..write }, &data).unwrap();
+        }
+        disk.submit(request(RequestKind::Write, 200, 20)).unwrap(); // zeros
+        disk.submit(Request { fua: true, ..request(RequestKind::Write, 220, 2) }).unwrap();
+        while disk.wait(NEVER, &mut done).unwrap() {
+            assert_eq!(done.result, Ok(()));
+        }
+        let tags: Vec<_> =
+            (0..32).map(|page| disk.submit_with(request(RequestKind::Read, page * 4, 5), &[]).unwrap()).collect();
+        let unwanted = disk.submit(request(RequestKind::Read, 0, 1)).unwrap();
+        let mut ended = Vec::new();
+        while disk.wait(NEVER, &mut done).unwrap() {
+            ended.push(done.tag);
+        }
+        // Taken late and in another order than they ended.
+        for (page, tag) in tags.iter().enumerate().rev() {
+            let mut found = vec![9; 5 * 4096];
+            assert!(ended.contains(tag) && disk.take_data(*tag, &mut found));
+            assert_eq!(found[..4096], [u8::try_from(page).unwrap(); 4096], "page {page} at depth {depth}");
+            assert!(!disk.take_data(*tag, &mut found), "once");
+        }
+        assert!(!disk.take_data(unwanted, &mut [0; 4096]));
+        drop(disk);
+        let bytes = image.bytes();
+        assert!(bytes[200 * 4096..222 * 4096].iter().all(|byte| *byte == 0), "zeros");
+        assert_eq!((bytes[199 * 4096], bytes[222 * 4096]), (0xa5, 0xa5), "and nowhere else");
+    }
+}
+
+#[test]
+fn a_disk_without_data_takes_none() {
+    let image = Image::new("keepsnone", 1 << 16);
+    let Some(mut disk) = disk(&image, Access::ReadOnly, Options::default()) else { return };
+    assert!(disk.holds_data().is_none());
+    let refused = disk.submit_with(request(RequestKind::Read, 0, 1), &[]);
+    assert_eq!(refused, Err(IoError::KeepsNoData));
 }

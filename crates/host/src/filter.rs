@@ -1,12 +1,13 @@
 //! One scheduler before a device: a block device itself.
 
+use crate::cargo::Cargo;
 use crate::figures::{LayerFigures, Yardstick};
 use crate::pool::{Id, Pool, Queued};
 use crate::schedulers::{Choice, Grew, Merges, Running};
 use crate::tables::InFlight;
 use flashwright_block::{
-    Ahead, BlockDevice, Bounds, ByDirection, Completion, DeviceInfo, DriverQueue, Fifo, IoError, Nanos, Request,
-    RequestKind, Tag,
+    Ahead, BlockDevice, Bounds, ByDirection, Completion, DeviceInfo, DriverQueue, Fifo, HoldsData, IoError, Nanos,
+    Request, RequestKind, Tag,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -62,6 +63,9 @@ pub struct Filter<D> {
     ask_at: Nanos,
     ready: VecDeque<Completion>,
     figures: LayerFigures,
+    /// The bytes of requests, for a device that keeps data. Runs that are saved have none.
+    #[serde(skip)]
+    cargo: Cargo,
 }
 
 impl<D: BlockDevice> Filter<D> {
@@ -85,6 +89,7 @@ impl<D: BlockDevice> Filter<D> {
             ask_at: NEVER,
             ready: VecDeque::new(),
             figures: LayerFigures::new(name.to_owned(), &yardstick),
+            cargo: Cargo::default(),
         }
     }
 
@@ -108,6 +113,44 @@ impl<D: BlockDevice> Filter<D> {
     /// Resets the counts to zero, for the end of a warm-up. The scheduler's own counts continue.
     pub fn reset_figures(&mut self) {
         self.figures = LayerFigures::new(std::mem::take(&mut self.figures.scheduler), &self.yardstick);
+    }
+
+    /// Takes a request, with its data if they are to be kept.
+    #[inline]
+    fn accept(&mut self, request: Request, data: Option<&[u8]>) -> Result<Tag, IoError> {
+        self.bounds.check(&request)?;
+        let mut now = self.inner.now();
+        if request.arrival > now {
+            let mut below = Completion::default();
+            loop {
+                self.host_waits(request.arrival);
+                self.pump();
+                let timer = self.timer();
+                if self.inner.wait(request.arrival.min(timer), &mut below)? {
+                    self.landed(&below);
+                } else if timer >= request.arrival {
+                    break;
+                }
+            }
+            now = self.inner.now().max(request.arrival);
+        }
+        // A request that is submitted late, which happens only in real time, keeps its arrival time: its response time
+        // includes the delay.
+        let tag = self.tag;
+        self.tag += 1;
+        self.figures.requests += 1;
+        let host = self.pool.arrives(request, tag);
+        if let Some(data) = data {
+            self.cargo.load(host, &request, data);
+        }
+        if self.places.goes_at_once(&request) {
+            self.admit(host, now);
+        } else {
+            self.figures.held_for_room += 1;
+            self.places.push(u64::from(host), request);
+        }
+        self.pump();
+        Ok(Tag(tag))
     }
 
     /// A request of the host joins the queue, or waits for an earlier one.
@@ -260,7 +303,12 @@ impl<D: BlockDevice> Filter<D> {
             kind: queued.kind,
             fua: queued.fua,
         };
-        match self.inner.submit(request) {
+        let submitted = if self.cargo.is_empty() {
+            self.inner.submit(request)
+        } else {
+            self.cargo.hand_on(&mut self.inner, &self.pool, id, request)
+        };
+        match submitted {
             Ok(tag) => {
                 self.in_flight += 1;
                 self.below.insert(tag.0, id);
@@ -288,8 +336,14 @@ impl<D: BlockDevice> Filter<D> {
     /// A dispatched request has completed.
     fn leaves(&mut self, id: Id, below: &Completion) {
         self.places.release(below.request.kind, 1);
-        let Self { pool, ready, freed, .. } = self;
+        let Self { inner, pool, ready, freed, cargo, .. } = self;
+        if !cargo.is_empty() {
+            cargo.landed(inner, pool, id, below);
+        }
         pool.completed(id, below, |completion, host, waited_for| {
+            if !cargo.is_empty() {
+                cargo.completed(host, &completion);
+            }
             ready.push_back(completion);
             if waited_for {
                 freed.push(host);
@@ -344,6 +398,18 @@ impl<D: BlockDevice> Filter<D> {
         self.plugged_until.unwrap_or(self.ask_at)
     }
 
+    /// The host has submitted all that it has and waits: a plug ends.
+    pub fn host_has_no_more(&mut self) {
+        self.plugged_until = None;
+    }
+
+    /// The time of this filter's next own event, whatever the device below does; the largest number if there is none. A
+    /// completion that waits to be fetched is one.
+    #[must_use]
+    pub fn next_event(&self) -> Nanos {
+        self.ready.front().map_or(NEVER, |ended| ended.end).min(self.timer())
+    }
+
     /// The host lets time pass: the plug ends if the host waits for a plugged request, or can do nothing else.
     fn host_waits(&mut self, until: Nanos) {
         if until == NEVER || (self.plugged_sync && until > self.inner.now()) {
@@ -396,36 +462,7 @@ impl<D: BlockDevice> BlockDevice for Filter<D> {
     }
 
     fn submit(&mut self, request: Request) -> Result<Tag, IoError> {
-        self.bounds.check(&request)?;
-        let mut now = self.inner.now();
-        if request.arrival > now {
-            let mut below = Completion::default();
-            loop {
-                self.host_waits(request.arrival);
-                self.pump();
-                let timer = self.timer();
-                if self.inner.wait(request.arrival.min(timer), &mut below)? {
-                    self.landed(&below);
-                } else if timer >= request.arrival {
-                    break;
-                }
-            }
-            now = self.inner.now().max(request.arrival);
-        }
-        // A request that is submitted late, which happens only in real time, keeps its arrival time: its response time
-        // includes the delay.
-        let tag = self.tag;
-        self.tag += 1;
-        self.figures.requests += 1;
-        let host = self.pool.arrives(request, tag);
-        if self.places.goes_at_once(&request) {
-            self.admit(host, now);
-        } else {
-            self.figures.held_for_room += 1;
-            self.places.push(u64::from(host), request);
-        }
-        self.pump();
-        Ok(Tag(tag))
+        self.accept(request, None)
     }
 
     fn wait(&mut self, until: Nanos, completion: &mut Completion) -> Result<bool, IoError> {
@@ -445,5 +482,24 @@ impl<D: BlockDevice> BlockDevice for Filter<D> {
     #[inline]
     fn expect(&self, request: &Request, ahead: Ahead) {
         self.inner.expect(request, ahead);
+    }
+
+    fn holds_data(&mut self) -> Option<&mut dyn HoldsData> {
+        if self.inner.holds_data().is_some() { Some(self) } else { None }
+    }
+}
+
+/// Data follow their request by tag; the filter merges and cuts them with it.
+impl<D: BlockDevice> HoldsData for Filter<D> {
+    fn submit_with(&mut self, request: Request, data: &[u8]) -> Result<Tag, IoError> {
+        request.check_data(data);
+        if self.inner.holds_data().is_none() {
+            return Err(IoError::KeepsNoData);
+        }
+        self.accept(request, Some(data))
+    }
+
+    fn take_data(&mut self, tag: Tag, data: &mut [u8]) -> bool {
+        self.cargo.take(tag, data)
     }
 }

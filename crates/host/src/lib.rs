@@ -12,6 +12,7 @@
 
 use flashwright_block::registry;
 
+mod cargo;
 mod cut;
 mod directions;
 mod figures;

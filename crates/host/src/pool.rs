@@ -460,6 +460,18 @@ impl Pool {
         })
     }
 
+    /// The host requests of a queued request, in order of address, with the sectors of each that it covers.
+    pub(crate) fn parts(&self, id: Id) -> impl Iterator<Item = (u32, u64, u64)> + '_ {
+        let queued = self.get(id);
+        let (first, end, mut at) = (queued.first_sector, queued.end_sector, queued.links.0);
+        std::iter::from_fn(move || {
+            let Link { host, next } = *self.links.get(at as usize)?;
+            at = next;
+            let request = self.request_of(host);
+            Some((host, request.first_sector.max(first), request.end_sector().min(end)))
+        })
+    }
+
     /// A queued request went to a device that keeps the order of overlapping requests itself: host requests that are
     /// below completely no longer block others. Passes those that a later one waits for to `gone`.
     pub(crate) fn handed_on(&mut self, id: Id, mut gone: impl FnMut(u32)) {

@@ -4,7 +4,9 @@ use crate::figures::{LayerFigures, Yardstick};
 use crate::filter::{Filter, Rules};
 use crate::schedulers::{Merges, SchedulerContext, SchedulerName, Splitting};
 use crate::settings::StackSettings;
-use flashwright_block::{Ahead, BlockDevice, Completion, DeviceInfo, IoError, Nanos, Request, SECTOR_BYTES, Tag};
+use flashwright_block::{
+    Ahead, BlockDevice, Completion, DeviceInfo, HoldsData, IoError, Nanos, Request, SECTOR_BYTES, Tag,
+};
 use serde::{Deserialize, Serialize};
 
 /// A validation error of the settings of a stack.
@@ -142,6 +144,43 @@ impl<D: BlockDevice> Stack<D> {
     }
 }
 
+impl<D: BlockDevice> Stack<D> {
+    /// The host has submitted all that it has and waits: a plug ends. A host that submits to virtual time says the same by
+    /// waiting without a limit.
+    pub fn host_has_no_more(&mut self) {
+        if let Self::Filtered(filter) = self {
+            filter.host_has_no_more(); // only the topmost filter plugs
+        }
+    }
+
+    /// When a filter wants to act by itself, whatever the device does; the largest number if none wants to. Whoever can't
+    /// sleep in [`BlockDevice::wait`] calls that again then.
+    #[must_use]
+    pub fn next_event(&self) -> Nanos {
+        match self {
+            Self::Bare(_) => Nanos(u64::MAX),
+            Self::Filtered(filter) => filter.next_event().min(filter.device().next_event()),
+        }
+    }
+}
+
+/// Data pass through all filters.
+impl<D: BlockDevice> HoldsData for Stack<D> {
+    fn submit_with(&mut self, request: Request, data: &[u8]) -> Result<Tag, IoError> {
+        match self {
+            Self::Bare(device) => device.holds_data().ok_or(IoError::KeepsNoData)?.submit_with(request, data),
+            Self::Filtered(filter) => filter.submit_with(request, data),
+        }
+    }
+
+    fn take_data(&mut self, tag: Tag, data: &mut [u8]) -> bool {
+        match self {
+            Self::Bare(device) => device.holds_data().is_some_and(|device| device.take_data(tag, data)),
+            Self::Filtered(filter) => filter.take_data(tag, data),
+        }
+    }
+}
+
 impl<D: BlockDevice> BlockDevice for Stack<D> {
     fn info(&self) -> DeviceInfo {
         match self {
@@ -187,6 +226,13 @@ impl<D: BlockDevice> BlockDevice for Stack<D> {
         match self {
             Self::Bare(device) => device.expect(request, ahead),
             Self::Filtered(filter) => filter.expect(request, ahead),
+        }
+    }
+
+    fn holds_data(&mut self) -> Option<&mut dyn HoldsData> {
+        match self {
+            Self::Bare(device) => device.holds_data(),
+            Self::Filtered(filter) => filter.holds_data(),
         }
     }
 }

@@ -5,6 +5,7 @@
 mod cfq;
 mod common;
 mod cutting;
+mod data;
 mod golden;
 mod kyber;
 mod parameters;

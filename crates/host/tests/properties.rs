@@ -6,17 +6,21 @@ use flashwright_block::{BlockDevice, Completion, Nanos, Request, RequestKind, Rn
 use flashwright_host::{Chain, SchedulerName, Stack, StackSettings};
 
 /// Sectors of the device: few, so that requests meet.
-const SECTORS: u64 = 4096;
+pub const SECTORS: u64 = 4096;
 
 /// A busy host: bursts, pauses, sequential runs, hot sectors.
-struct Host {
+pub struct Host {
     rng: Rng,
     clock: u64,
     run: u64,
 }
 
 impl Host {
-    fn next(&mut self) -> Request {
+    pub fn new(seed: u64) -> Self {
+        Self { rng: Seed(seed).stream("host"), clock: 0, run: 0 }
+    }
+
+    pub fn next(&mut self) -> Request {
         let rng = &mut self.rng;
         self.clock += match below(rng, 10) {
             0 => below(rng, 20_000_000),
@@ -57,7 +61,7 @@ impl Host {
 }
 
 /// Settings under which every chain can be built; what stands behind `with` is set, too.
-fn settings(chain: &str, merge: bool) -> StackSettings {
+pub fn settings(chain: &str, merge: bool) -> StackSettings {
     let (chain, more) = chain.split_once(" with ").unwrap_or((chain, ""));
     let text = format!(
         "scheduler = \"{chain}\"\n{more}\n[block-layer]\nmax-request = \"64 KiB\"\nmerge = {merge}\nqueue-requests = 32\n\
@@ -71,7 +75,7 @@ fn settings(chain: &str, merge: bool) -> StackSettings {
 fn check(chain: &str, depth: u32, seed: u64, count: usize, merge: bool) {
     let device = Recorder::new(SECTORS, depth, |request| 20_000 + 1_000 * u64::from(request.sectors));
     let mut stack = Stack::new(&settings(chain, merge), device).expect("sound settings");
-    let mut host = Host { rng: Seed(seed).stream("host"), clock: 0, run: 0 };
+    let mut host = Host::new(seed);
     let (mut asked, mut times, mut done) = (Vec::new(), Vec::new(), Completion::default());
     let mut last_end = Nanos(0);
     let mut complete = |done: &Completion, times: &mut Vec<Option<(Nanos, Nanos)>>, asked: &[Request]| {
@@ -145,7 +149,7 @@ fn check(chain: &str, depth: u32, seed: u64, count: usize, merge: bool) {
     }
 }
 
-fn names() -> Vec<&'static str> {
+pub fn names() -> Vec<&'static str> {
     SchedulerName::ALL.iter().map(|name| name.listed().name).collect()
 }
 
@@ -219,7 +223,7 @@ fn one_seed_gives_one_schedule_and_a_saved_stack_goes_on_as_the_original() {
     for name in names() {
         let device = || Recorder::new(SECTORS, 4, |_| 100_000);
         let mut stacks = [0, 1].map(|_| Stack::new(&settings(name, true), device()).expect("sound settings"));
-        let mut host = Host { rng: Seed(3).stream("host"), clock: 0, run: 0 };
+        let mut host = Host::new(3);
         let mut done = Completion::default();
         for at in 0..2_000 {
             let request = host.next();

@@ -7,6 +7,7 @@ mod crash;
 mod errors;
 mod foreign;
 
+mod proxy;
 mod replay;
 mod serve;
 mod simulation;

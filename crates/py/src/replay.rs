@@ -7,11 +7,12 @@ use crate::source::{SourceText, open_error};
 use flashwright_block::{BlockDevice, Bytes, DeviceInfo, Nanos, SECTOR_BYTES, Seed};
 use flashwright_disk::{Access, Disk, Options, Refusal};
 use flashwright_host::StackSettings;
+use flashwright_serve::Remote;
 use flashwright_sim::{
     Pace, Precondition, PreconditionReport, Preconditioning, ReplayReport, ReplaySettings, RequestWindow, RunError,
     ScanError, Source, Watch, scan,
 };
-use flashwright_ssd::{Config, Controller, ControllerFigures, Ssd, TimingModel};
+use flashwright_ssd::{Config, Controller, ControllerFigures, DriveConfig, Ssd, TimingModel};
 use flashwright_workload::generate::Target as Space;
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
@@ -50,6 +51,14 @@ enum TargetText {
         /// `host.KEY=VALUE` settings of the schedulers.
         host: Vec<String>,
     },
+    /// An export of an NBD server.
+    Nbd {
+        uri: String,
+        destroys_data: bool,
+        queue_depth: Option<u32>,
+        /// `host.KEY=VALUE` settings of the schedulers.
+        host: Vec<String>,
+    },
     /// A drive's TOML and its preconditioning.
     Ssd { config: String, precondition: String },
 }
@@ -57,6 +66,7 @@ enum TargetText {
 /// A device that is ready, or will be once it is preconditioned.
 enum Device {
     Disk(Box<Disk>),
+    Remote(Box<Remote>),
     Ssd(Box<(Ssd, Preconditioning)>),
 }
 
@@ -76,9 +86,9 @@ enum Stage {
 }
 
 /// The result of the thread.
-struct Found {
-    report: ReplayReport,
-    notes: Vec<String>,
+pub struct Found {
+    pub report: ReplayReport,
+    pub notes: Vec<String>,
 }
 
 /// Progress of preconditioning, for other threads.
@@ -107,7 +117,7 @@ const LOOK: u64 = 4096;
 /// Requests or pages between two checks of the clock and of the stop flag.
 const STEP: u64 = 1024;
 
-fn refused(refusal: &Refusal) -> PyErr {
+pub fn target_refused(refusal: &Refusal) -> PyErr {
     TargetError::new_err((refusal.to_string(), refusal.hint()))
 }
 
@@ -136,10 +146,11 @@ fn open(source: &str, settings: &str, watch: &Watch) -> PyResult<Ready> {
     let Opened { mut device, mut config, host, writes, precondition } = open_target(&given.target, given.depth, seed)?;
     let info = match &device {
         Device::Disk(disk) => disk.info(),
+        Device::Remote(remote) => remote.info(),
         Device::Ssd(ssd) => ssd.0.info(),
     };
     let page_sectors = match &device {
-        Device::Disk(_) => u32::try_from(info.sector.0.max(4096) / SECTOR_BYTES).unwrap_or(8),
+        Device::Disk(_) | Device::Remote(_) => u32::try_from(info.sector.0.max(4096) / SECTOR_BYTES).unwrap_or(8),
         Device::Ssd(ssd) => u32::try_from(ssd.0.sectors_per_page()).unwrap_or(8),
     };
     // Unless addresses wrap around, a trace's addresses are compared with the device here and not by the reader:
@@ -177,9 +188,9 @@ fn open(source: &str, settings: &str, watch: &Watch) -> PyResult<Ready> {
             requests,
             time_limit: given.time_limit_ns.map(Nanos),
             writes,
-            real_time: matches!(device, Device::Disk(_)),
+            real_time: !matches!(device, Device::Ssd(_)),
             timed: match &device {
-                Device::Disk(_) => true,
+                Device::Disk(_) | Device::Remote(_) => true,
                 Device::Ssd(ssd) => ssd.0.config().timing.model != TimingModel::None,
             },
         },
@@ -200,22 +211,30 @@ struct Opened {
     precondition: Option<String>,
 }
 
+/// A drive of which only the host's side counts, with `host.KEY=VALUE` settings.
+pub fn host_of(settings: &[String]) -> PyResult<DriveConfig> {
+    Config::default().with_settings(settings).map_err(crate::config_error)
+}
+
+/// Requests that a device has at once, if nobody says: a scheduler can choose only among those that it does not have yet.
+pub fn usual_depth(described: &DriveConfig, depth: Option<u32>) -> u32 {
+    if described.host.stack.scheduler.0.is_empty() {
+        depth.unwrap_or(QUEUE_DEPTH)
+    } else {
+        described.host.queue_depth.requests()
+    }
+}
+
 fn open_target(target: &TargetText, depth: Option<u32>, seed: Seed) -> PyResult<Opened> {
     match target {
         TargetText::Disk { path, destroys_data, queue_depth, busy_poll, host } => {
             // The layers before a drive are described in one place, whether the drive is simulated or not.
-            let described = Config::default().with_settings(host).map_err(crate::config_error)?;
+            let described = host_of(host)?;
             let host = described.host.stack.clone();
             let access = if *destroys_data { Access::DestroysData } else { Access::ReadOnly };
-            let target =
-                flashwright_disk::open(Path::new(path), access, Bytes(0)).map_err(|refusal| refused(&refusal))?;
-            // A scheduler can choose only among requests that the device does not have yet.
-            let usual = if host.scheduler.0.is_empty() {
-                depth.unwrap_or(QUEUE_DEPTH)
-            } else {
-                described.host.queue_depth.requests()
-            };
-            let depth = queue_depth.unwrap_or(usual);
+            let target = flashwright_disk::open(Path::new(path), access, Bytes(0))
+                .map_err(|refusal| target_refused(&refusal))?;
+            let depth = queue_depth.unwrap_or_else(|| usual_depth(&described, depth));
             let config = json!({
                 "name": target.name,
                 "kind": if target.kind == flashwright_disk::Kind::File { "file" } else { "block-device" },
@@ -224,9 +243,19 @@ fn open_target(target: &TargetText, depth: Option<u32>, seed: Seed) -> PyResult<
                 "destroys-data": destroys_data,
                 "host": host,
             });
-            let disk = Disk::new(target, Options { depth, seed, busy_poll: *busy_poll })
+            let disk = Disk::new(target, Options { depth, seed, busy_poll: *busy_poll, ..Options::default() })
                 .map_err(|error| TargetError::new_err((error.to_string(), error.hint())))?;
             let device = Device::Disk(Box::new(disk));
+            Ok(Opened { device, config, host, writes: *destroys_data, precondition: None })
+        }
+        TargetText::Nbd { uri, destroys_data, queue_depth, host } => {
+            let described = host_of(host)?;
+            let host = described.host.stack.clone();
+            let depth = queue_depth.unwrap_or_else(|| usual_depth(&described, depth));
+            let config = json!({
+                "name": uri, "kind": "nbd", "queue-depth": depth, "destroys-data": destroys_data, "host": host,
+            });
+            let device = Device::Remote(Box::new(crate::target::remote(uri, *destroys_data, depth, seed)?));
             Ok(Opened { device, config, host, writes: *destroys_data, precondition: None })
         }
         TargetText::Ssd { config, precondition } => {
@@ -281,6 +310,7 @@ fn play(ready: Ready, watch: &Arc<Watch>, pages: &Pages) -> PyResult<Option<Foun
     let played = Played { settings, watch };
     match device {
         Device::Disk(disk) => played.on(*disk, &mut source, |_| None).map(Some),
+        Device::Remote(remote) => played.on(*remote, &mut source, |_| None).map(Some),
         Device::Ssd(both) => {
             let (mut ssd, mut preconditioning) = *both;
             pages.total.store(preconditioning.progress().1, Relaxed);
@@ -406,7 +436,7 @@ impl Drop for Replay {
     }
 }
 
-fn as_dict<'py>(py: Python<'py>, found: &Found) -> PyResult<Bound<'py, PyDict>> {
+pub fn as_dict<'py>(py: Python<'py>, found: &Found) -> PyResult<Bound<'py, PyDict>> {
     let report = &found.report;
     let dict = PyDict::new(py);
     dict.set_item("json", report.report.to_json())?;

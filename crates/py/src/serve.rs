@@ -3,8 +3,9 @@
 use crate::errors::{
     DeviceError, InternalError, ServeError as ServeFailed, TraceError, WorkloadError, guarded, interruptible, run_error,
 };
+use crate::proxy::{Before, Running};
 use flashwright_block::Seed;
-use flashwright_serve::{Address, Pace, ServeError, Server as Serving, Settings, Stopped};
+use flashwright_serve::{Address, Pace, ServeError, Server as Serving, Settings};
 use flashwright_sim::crash::About;
 use flashwright_sim::{LiveRun, Precondition};
 use flashwright_ssd::Config;
@@ -76,7 +77,7 @@ fn refused(error: &ServeError) -> PyErr {
 /// A drive that is served by threads of its own.
 #[pyclass(module = "flashwright._core", frozen)]
 pub struct Server {
-    serving: RwLock<Option<Serving<LiveRun>>>,
+    serving: RwLock<Option<Running>>,
     uris: Vec<String>,
     addresses: Vec<(&'static str, String)>,
 }
@@ -97,10 +98,23 @@ impl Server {
             let precondition: Precondition = text.precondition.parse().map_err(WorkloadError::new_err)?;
             let drive = LiveRun::new(&config, Seed(text.seed), precondition, || asked.0.load(Ordering::Relaxed))
                 .map_err(|error| run_error(&error, false))?;
-            Serving::start(drive, &settings).map_err(|error| refused(&error))
+            Serving::start(drive, &settings).map(Running::Simulated).map_err(|error| refused(&error))
         })?;
-        let (uris, addresses) = (serving.uris().to_vec(), serving.addresses().to_vec());
-        Ok(Self { serving: RwLock::new(Some(serving)), uris, addresses })
+        Ok(Self::of(serving))
+    }
+
+    /// Serves a device that exists, with schedulers before it; `device` is described as JSON.
+    #[staticmethod]
+    fn before(py: Python<'_>, device: &str, settings: &str) -> PyResult<Self> {
+        let wrong = |error| WorkloadError::new_err(format!("settings of the server: {error}"));
+        let device: Before = serde_json::from_str(device).map_err(wrong)?;
+        let text: Text = serde_json::from_str(settings).map_err(wrong)?;
+        let settings = Settings { read_only: text.read_only || !device.writes(), ..text.settings("")? };
+        guarded(py, || {
+            let proxied = device.open()?;
+            let serving = Serving::start(proxied, &settings).map_err(|error| refused(&error))?;
+            Ok(Self::of(Running::Device(serving)))
+        })
     }
 
     /// Where NBD clients connect, one for each address.
@@ -147,17 +161,19 @@ impl Server {
         let (report, stats, notes) = guarded(py, || {
             let serving = self.serving.write().expect("no call before this one panicked").take();
             let serving = serving.ok_or_else(closed)?;
-            let Stopped { served, stats, notes } = serving.stop();
-            let mut drive =
-                served.ok_or_else(|| InternalError::new_err("internal error: a thread of the server panicked"))?;
-            Ok((drive.report(), stats.to_string(), notes))
+            serving.stop().ok_or_else(|| InternalError::new_err("internal error: a thread of the server panicked"))
         })?;
-        Ok((crate::simulation::as_dict(py, report)?, stats, notes))
+        Ok((report.into_dict(py)?, stats, notes))
     }
 }
 
 impl Server {
-    fn with<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&Serving<LiveRun>) -> PyResult<T> + Send) -> PyResult<T> {
+    fn of(serving: Running) -> Self {
+        let (uris, addresses) = serving.places();
+        Self { serving: RwLock::new(Some(serving)), uris, addresses }
+    }
+
+    fn with<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&Running) -> PyResult<T> + Send) -> PyResult<T> {
         guarded(py, || {
             let serving = self.serving.read().expect("no call before this one panicked");
             work(serving.as_ref().ok_or_else(closed)?)

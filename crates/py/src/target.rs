@@ -4,6 +4,7 @@ use crate::errors::{DeviceError, TargetError, WorkloadError, WornOutError, caugh
 use flashwright_block::{BlockDevice, Bytes, Completion, IoError, Nanos, Request, RequestKind, SECTOR_BYTES, Seed};
 use flashwright_disk::{Access, Disk, Kind, Options};
 use flashwright_probe::{Pattern, idle, play};
+use flashwright_serve::{Refused, Remote, RemoteOptions, Uri};
 use flashwright_ssd::{Config, Controller, Ssd};
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -19,12 +20,15 @@ use std::time::{Duration, Instant};
 enum Settings {
     /// A path.
     Disk { path: String, destroys_data: bool, queue_depth: u32, busy_poll: bool },
+    /// An export of an NBD server.
+    Nbd { uri: String, destroys_data: bool, queue_depth: u32 },
     /// A drive's TOML.
     Ssd { config: String },
 }
 
 enum Device {
     Disk(Box<Disk>),
+    Remote(Box<Remote>),
     Ssd(Box<Controller<Ssd>>),
 }
 
@@ -52,6 +56,13 @@ fn failed(error: &IoError) -> PyErr {
     }
 }
 
+/// An export of an NBD server, for writing only with consent.
+pub fn remote(uri: &str, destroys_data: bool, depth: u32, seed: Seed) -> PyResult<Remote> {
+    let refused = |refused: Refused| TargetError::new_err((refused.what, refused.hint));
+    let uri: Uri = uri.parse().map_err(refused)?;
+    Remote::open(&uri, RemoteOptions { destroys_data, depth, seed }).map_err(refused)
+}
+
 fn open(settings: &Settings, seed: Seed) -> PyResult<(Device, serde_json::Value)> {
     match settings {
         Settings::Disk { path, destroys_data, queue_depth, busy_poll } => {
@@ -62,10 +73,15 @@ fn open(settings: &Settings, seed: Seed) -> PyResult<(Device, serde_json::Value)
                 "kind": if target.kind == Kind::File { "file" } else { "block-device" },
                 "writes_allowed": destroys_data, "real_time": true,
             });
-            let options = Options { depth: *queue_depth, seed, busy_poll: *busy_poll };
+            let options = Options { depth: *queue_depth, seed, busy_poll: *busy_poll, ..Options::default() };
             let disk =
                 Disk::new(target, options).map_err(|error| TargetError::new_err((error.to_string(), error.hint())))?;
             Ok((Device::Disk(Box::new(disk)), told))
+        }
+        Settings::Nbd { uri, destroys_data, queue_depth } => {
+            let remote = remote(uri, *destroys_data, *queue_depth, seed)?;
+            let told = json!({ "kind": "nbd", "writes_allowed": destroys_data, "real_time": true });
+            Ok((Device::Remote(Box::new(remote)), told))
         }
         Settings::Ssd { config } => {
             let config = Config::from_toml(config, "config").map_err(crate::config_error)?;
@@ -80,6 +96,7 @@ impl Device {
     fn as_device(&mut self) -> &mut dyn BlockDevice {
         match self {
             Self::Disk(disk) => &mut **disk,
+            Self::Remote(remote) => &mut **remote,
             Self::Ssd(ssd) => &mut **ssd,
         }
     }

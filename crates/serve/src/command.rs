@@ -112,7 +112,7 @@ fn fault(head: &Head, kind: Kind, export: &Export, allocation: bool) -> Option<(
     }
     let minimum = u64::from(export.minimum);
     if !head.offset.is_multiple_of(minimum) || !u64::from(head.length).is_multiple_of(minimum) {
-        return Some((Errno::Invalid, "not on whole sectors of 512 bytes"));
+        return Some((Errno::Invalid, "not on whole blocks of the export"));
     }
     if head.offset.checked_add(u64::from(head.length)).is_none_or(|end| end > export.bytes) {
         let stores = matches!(kind, Kind::Write | Kind::WriteZeroes);

@@ -6,6 +6,7 @@
 //! ```
 
 use crate::listen::{Listener, Stream};
+use crate::pace::Pace;
 use crate::served::Served;
 use crate::server::stats;
 use crate::shared::{Shared, locked, wait_for};
@@ -58,6 +59,12 @@ pub(crate) fn carry_out<S: Served>(shared: &Shared<S>, line: &str) -> Result<Val
             Ok(json!("stopping"))
         }
         Some(Command::TrimAll) => {
+            if shared.pacing.pace() == Pace::Device {
+                return Err(
+                    "trim-all: found a device that exists, expected a simulated drive: `blkdiscard` trims a device"
+                        .to_owned(),
+                );
+            }
             let mut drive = shared.drive().ok_or_else(gone)?;
             let arrival = shared.pacing.drive_time(Instant::now());
             let tags = drive.trim_all(arrival).map_err(|error| error.to_string())?;

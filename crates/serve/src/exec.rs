@@ -89,6 +89,8 @@ struct Pending {
     command: Command,
     /// Requests of it that have not completed.
     left: u32,
+    /// What follows once they have: the flush of a forced trim, on a device that may carry out both at once.
+    then: Option<Request>,
     failure: Option<(Errno, String)>,
 }
 
@@ -103,6 +105,8 @@ pub struct Executor {
     completion: Completion,
     /// For data that nobody takes.
     unwanted: Vec<u8>,
+    /// Whether a flush waits for the other requests of its command.
+    one_by_one: bool,
 }
 
 /// Most stretches in a reply about what is mapped, and most pages looked at for it.
@@ -110,6 +114,12 @@ const STRETCHES_MAX: usize = 1024;
 const PAGES_LOOKED_AT: u64 = 1 << 16;
 
 impl Executor {
+    /// For a device that may carry out what it has in any order.
+    #[must_use]
+    pub fn one_by_one() -> Self {
+        Self { one_by_one: true, ..Self::default() }
+    }
+
     /// Requests in flight.
     #[must_use]
     pub fn in_flight(&self) -> usize {
@@ -136,7 +146,9 @@ impl Executor {
         }
         let mut parts = std::mem::take(&mut self.parts);
         parts.clear();
-        if !divide(&command, drive.served.page_bytes(), &mut parts) {
+        // Without holes, no page is whole.
+        let holes_of = if drive.served.trims_to_zeros() { drive.served.page_bytes() } else { u64::MAX };
+        if !divide(&command, holes_of, &mut parts) {
             if let Some(out) = outs.out(client) {
                 style.put_error(
                     out,
@@ -148,7 +160,9 @@ impl Executor {
             self.parts = parts;
             return outs.ended(client, Nanos(0));
         }
-        let id = self.add(Pending { client, style, command, left: 1, failure: None });
+        let last_waits = self.one_by_one && parts.len() > 1;
+        let then = parts.pop_if(|last| last_waits && last.kind == RequestKind::Flush);
+        let id = self.add(Pending { client, style, command, left: 1, then, failure: None });
         for part in &parts {
             let arrival = arrival.max(drive.served.now());
             self.reap(drive, outs, arrival);
@@ -230,6 +244,16 @@ impl Executor {
         if pending.left > 0 {
             return;
         }
+        if let (Some(request), None) = (pending.then.take(), &pending.failure) {
+            match drive.submit(request, None, Nanos(0)) {
+                Ok(tag) => {
+                    pending.left = 1;
+                    self.flights.insert(tag, id);
+                    return;
+                }
+                Err(error) => pending.failure = Some(reason(&error)),
+            }
+        }
         let Command { cookie, kind, offset, length, .. } = pending.command;
         let (style, client, failure) = (pending.style, pending.client, pending.failure.take());
         self.free.push(id);
@@ -288,7 +312,8 @@ fn divide(command: &Command, page_bytes: u64, parts: &mut Vec<Request>) -> bool 
             parts.extend(fua.then_some(flush));
         }
         Kind::WriteZeroes => {
-            let (whole_first, whole_end) = (first.next_multiple_of(page_bytes), end - end % page_bytes);
+            let (whole_first, whole_end) =
+                (first.checked_next_multiple_of(page_bytes).unwrap_or(end), end - end % page_bytes);
             let holes = !command.has(flag::NO_HOLE) && whole_first < whole_end;
             let is_fast = holes && whole_first == first && whole_end == end;
             if command.has(flag::FAST_ZERO) && !is_fast {

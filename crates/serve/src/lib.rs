@@ -22,13 +22,17 @@ mod input;
 mod listen;
 mod metrics;
 mod pace;
+mod proxied;
 mod record;
+pub mod remote;
 mod server;
 mod shared;
 mod watch;
 
 pub use listen::{Address, ListenError};
 pub use pace::Pace;
+pub use proxied::OnClock;
 pub use record::{DataRecorder, Recorder};
+pub use remote::{Refused, Remote, RemoteOptions, Uri};
 pub use served::Served;
 pub use server::{ServeError, Server, Settings, Stopped};

@@ -22,6 +22,7 @@ use crate::shared::{Bell, Farewell, Shared, locked};
 use crate::wire::{REQUEST_BYTES, Style};
 use flashwright_block::{Completion, Nanos};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::OwnedFd;
 use serde::Serialize;
 use std::io::{self, Write};
 use std::sync::Mutex;
@@ -40,6 +41,8 @@ pub enum Pace {
         /// Factor on the model's times, above 0.
         time_scale: f64,
     },
+    /// When the device has carried them out: the only pace of a device in real time.
+    Device,
 }
 
 /// How the machine's clock and the drive's belong together.
@@ -57,6 +60,11 @@ impl Pacing {
         Self { pace, epoch: Instant::now(), zero: AtomicU64::new(u64::MAX) }
     }
 
+    /// Of a device whose clock is the machine's.
+    pub fn of_device(clock: Instant) -> Self {
+        Self { pace: Pace::Device, epoch: clock, zero: AtomicU64::new(0) }
+    }
+
     pub fn pace(&self) -> Pace {
         self.pace
     }
@@ -71,7 +79,7 @@ impl Pacing {
 
     fn scale(&self) -> f64 {
         match self.pace {
-            Pace::None => 1.0,
+            Pace::None | Pace::Device => 1.0,
             Pace::Real { time_scale } => time_scale,
         }
     }
@@ -89,7 +97,7 @@ impl Pacing {
         let since = moment.saturating_sub(self.zero.load(Ordering::Relaxed).min(moment));
         Nanos(match self.pace {
             Pace::None => 0,
-            Pace::Real { time_scale: 1.0 } => since,
+            Pace::Device | Pace::Real { time_scale: 1.0 } => since,
             Pace::Real { time_scale } => (since as f64 / time_scale) as u64,
         })
     }
@@ -112,6 +120,8 @@ pub(crate) struct Pacer {
     /// Connections that have negotiated.
     fresh: Mutex<Vec<Client>>,
     bell: Bell,
+    /// Readable when a device in real time has requests that ended.
+    wakes: Option<OwnedFd>,
 }
 
 /// A connection after its negotiation.
@@ -202,8 +212,8 @@ impl Outs for Clients<'_> {
 }
 
 impl Pacer {
-    pub fn new() -> io::Result<Self> {
-        Ok(Self { fresh: Mutex::default(), bell: Bell::new()? })
+    pub fn new(wakes: Option<OwnedFd>) -> io::Result<Self> {
+        Ok(Self { fresh: Mutex::default(), bell: Bell::new()?, wakes })
     }
 
     /// Takes over a connection that has negotiated.
@@ -230,7 +240,8 @@ impl Pacer {
         // A wait may end a nanosecond late, instead of the usual 50 us.
         let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
         let mut clients = Clients { slots: Vec::new(), pacing: &shared.pacing, late: Vec::new() };
-        let (mut executor, mut watch) = (Executor::default(), Watch::new());
+        let mut executor = if self.wakes.is_some() { Executor::one_by_one() } else { Executor::default() };
+        let mut watch = Watch::new();
         let (mut wait, mut completion) = (Some(IDLE), Completion::default());
         loop {
             let ready = self.wait(shared, &clients, wait);
@@ -249,6 +260,9 @@ impl Pacer {
             if has_more {
                 (0..clients.slots.len())
                     .for_each(|slot| begin_all(shared, &mut drive, &mut executor, &mut clients, slot, came));
+            }
+            if self.wakes.is_some() {
+                drive.served.clients_wait();
             }
             let now = shared.pacing.drive_time(Instant::now());
             executor.reap(&mut drive, &mut clients, now);
@@ -298,6 +312,9 @@ impl Pacer {
         let mut all = vec![PollFd::new(&self.bell, PollFlags::IN)];
         if !shared.is_stopping() {
             all.push(PollFd::new(&shared.bell, PollFlags::IN));
+        }
+        if let Some(wakes) = &self.wakes {
+            all.push(PollFd::new(wakes, PollFlags::IN));
         }
         let mut slots = Vec::with_capacity(clients.slots.len());
         for client in clients.slots.iter() {
@@ -422,10 +439,14 @@ impl Watch {
             lateness.seconds_behind += u64::from(!keeps_up);
             if !keeps_up && !self.told {
                 self.told = true;
+                let (late, replies) = (self.late, self.replies);
+                let (whom, hint) = match shared.pacing.pace() {
+                    Pace::Device => ("device", ""),
+                    _ => ("model", " (a larger --time-scale slows the drive down)"),
+                };
                 shared.note(format!(
-                    "the host does not keep up with the model: within a second, {} of {} replies left more than 1 ms late \
-                     (a larger --time-scale slows the drive down)",
-                    self.late, self.replies
+                    "the host does not keep up with the {whom}: within a second, {late} of {replies} replies left more than \
+                     1 ms late{hint}"
                 ));
             }
         }

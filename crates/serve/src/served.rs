@@ -4,6 +4,8 @@ use flashwright_block::{HoldsData, Nanos};
 use flashwright_sim::{LiveRun, mounted_json};
 use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
+use std::os::fd::OwnedFd;
+use std::time::Instant;
 
 /// A device that can be served: it keeps data, and knows a few things more.
 ///
@@ -45,6 +47,37 @@ pub trait Served: HoldsData + Send + 'static {
     fn commands(&self) -> &'static [&'static str] {
         &[]
     }
+
+    /// A line for people.
+    fn description(&self) -> String {
+        format!("{}, simulated by Flashwright", self.info().name)
+    }
+
+    /// Whether a trim of whole pages leaves zeros, so that zeros may be written as a trim. Otherwise they are writes without
+    /// data.
+    fn trims_to_zeros(&self) -> bool {
+        true
+    }
+
+    /// How time passes, if the device's clock is the machine's.
+    ///
+    /// # Errors
+    /// Of the system.
+    fn real_time(&self) -> std::io::Result<Option<RealTime>> {
+        Ok(None)
+    }
+
+    /// All requests that came have been submitted, and the clients wait. Only a device in real time is told.
+    fn clients_wait(&mut self) {}
+}
+
+/// A device in real time: it does not sleep in [`flashwright_block::BlockDevice::wait`], which only fetches what has ended.
+#[derive(Debug)]
+pub struct RealTime {
+    /// When its clock began.
+    pub clock: Instant,
+    /// Readable when requests have ended.
+    pub wakes: OwnedFd,
 }
 
 /// Counts since the device is served.

@@ -20,6 +20,7 @@ use flashwright_sim::Latency;
 use flashwright_sim::crash::{About, RecordingError};
 use flashwright_workload::trace::TraceError;
 use serde_json::{Map, Value, json};
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
@@ -126,10 +127,11 @@ impl<S: Served> Server<S> {
         let (metrics, watch) = (beside("metrics", &settings.metrics)?, beside("watch", &settings.watch)?);
         let info = served.info();
         let page = u32::try_from(served.page_bytes()).unwrap_or(4096);
+        let real = served.real_time()?;
         let export = Export {
-            description: format!("{}, simulated by Flashwright", info.name),
+            description: served.description(),
             bytes: info.capacity.0,
-            minimum: 512,
+            minimum: u32::try_from(info.sector.0).unwrap_or(512).max(512),
             preferred: if page.is_power_of_two() { page.max(512) } else { 4096 },
             read_only: settings.read_only,
             name: info.name,
@@ -139,11 +141,15 @@ impl<S: Served> Server<S> {
         let data_recorder =
             settings.record_data.as_ref().map(|(path, about)| DataRecorder::create(path, about)).transpose()?;
         let drive = Drive { served, recorder, data_recorder, failed: 0, recent };
-        let shared = Arc::new(Shared::new(drive, export, Pacing::new(settings.pace))?);
+        let (pacing, wakes) = match real {
+            Some(real) => (Pacing::of_device(real.clock), Some(real.wakes)),
+            None => (Pacing::new(settings.pace), None),
+        };
+        let shared = Arc::new(Shared::new(drive, export, pacing)?);
         let (uris, addresses) = (Vec::new(), Vec::new());
         let mut server = Self { uris, addresses, threads: Vec::new(), connections: Arc::default(), shared };
         server.tell(ctl, metrics, watch)?;
-        let pacer = server.pacer()?;
+        let pacer = server.pacer(wakes)?;
         for listener in listeners {
             server.uris.push(listener.uri());
             let (shared, connections, pacer) = (server.shared.clone(), server.connections.clone(), pacer.clone());
@@ -182,11 +188,11 @@ impl<S: Served> Server<S> {
         Ok(())
     }
 
-    fn pacer(&mut self) -> Result<Option<Arc<Pacer>>, ServeError> {
+    fn pacer(&mut self, wakes: Option<OwnedFd>) -> Result<Option<Arc<Pacer>>, ServeError> {
         if self.shared.pacing.is_none() {
             return Ok(None);
         }
-        let pacer = Arc::new(Pacer::new()?);
+        let pacer = Arc::new(Pacer::new(wakes)?);
         let (shared, owned) = (self.shared.clone(), pacer.clone());
         self.spawn("pace", move || owned.run(&shared))?;
         Ok(Some(pacer))

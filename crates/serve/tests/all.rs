@@ -5,6 +5,8 @@
 mod client;
 mod damaged;
 mod own_device;
+mod proxied;
+mod remote;
 mod served;
 
 flashwright_testing::every_file_is_declared!();

@@ -10,6 +10,7 @@ mod measure;
 mod options;
 mod player;
 mod precondition;
+mod proxied;
 mod replay;
 mod report;
 mod settle;
@@ -23,6 +24,7 @@ pub use measure::{Closeup, FlashWindow, RequestColumns, RequestWindow, Snapshot,
 pub use options::{OptionsError, RunOptions};
 pub use player::{Gate, Pace, PlayError, Player, Step};
 pub use precondition::{Precondition, Preconditioning, is_steady};
+pub use proxied::Proxied;
 pub use replay::{Replay, ReplayProgress, ReplaySettings, ScanError, Scanned, Watch, scan};
 pub use report::*;
 pub use settle::{CONFIDENCE, ERASES_PER_BLOCK_MIN, HALF_WIDTH_MAX, History, Settled, TOLERANCE, Totals, Verdict};

@@ -24,6 +24,7 @@ from flashwright.errors import ArgumentError, TargetError
 from flashwright.run.ssd import Ssd
 from flashwright.support.arguments import checked
 from flashwright.support.core import _core
+from flashwright.support.exports import is_export
 
 __all__ = [
     "FILL_BYTES",
@@ -84,7 +85,9 @@ class Target:
     Parameters
     ----------
     target : str, path or Ssd
-        A block device or a regular file; or ``sim:NAME`` with a bundled drive or a TOML file; or a drive as described.
+        A block device or a regular file; or an export of an NBD server, ``nbd://HOST:PORT/EXPORT`` or
+        ``nbd+unix:///EXPORT?socket=PATH``; or ``sim:NAME`` with a bundled drive or a TOML file; or a drive as
+        described.
     destroys_data : bool, optional
         Whether the data on a real target may be overwritten. What is mounted or otherwise in use is refused whatever
         is said.
@@ -107,7 +110,7 @@ class Target:
         Of a simulated drive, a digest of its description; else empty.
     path : str or None
         Of a real target.
-    kind : {"block-device", "file", "simulated"}
+    kind : {"block-device", "file", "nbd", "simulated"}
         What it is.
     capacity_bytes, block_bytes : int
         Its size, or that of the range, and the unit of all addresses and lengths.
@@ -162,6 +165,15 @@ class Target:
             self.name = drive.name if isinstance(target, Ssd) else text
             self.path: str | None = None
             self.drive = hashlib.sha256(drive.toml.encode()).hexdigest()[:16]
+        elif is_export(text):
+            settings = {
+                "nbd": {
+                    "uri": text,
+                    "destroys_data": destroys_data and not read_only,
+                    "queue_depth": queue_depth,
+                }
+            }
+            self.name, self.path = text, None
         else:
             disk = {
                 "path": text,
@@ -173,7 +185,7 @@ class Target:
             self.name = self.path = text
         device = _core.Target(json.dumps(settings), seed)
         info = json.loads(device.info())
-        self.kind: Literal["block-device", "file", "simulated"] = info["kind"]
+        self.kind: Literal["block-device", "file", "nbd", "simulated"] = info["kind"]
         self.whole_bytes = int(info["capacity_bytes"])
         self.block_bytes = int(info["block_bytes"])
         self.real_time = bool(info["real_time"])

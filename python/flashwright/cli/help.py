@@ -11,6 +11,7 @@ __all__ = ["PANELS", "Command", "Group", "about", "panel_of"]
 
 PANELS: dict[str, tuple[str, ...]] = {
     "Server": (
+        "--before",
         "--nbd",
         "--pace",
         "--listen-anywhere",

@@ -220,7 +220,8 @@ def probe(
         str,
         typer.Argument(
             metavar="TARGET",
-            help="A block device or a file; or sim:DEVICE, a bundled drive or a TOML file.",
+            help="A block device or a file; an NBD export, nbd://HOST:PORT/EXPORT or "
+            "nbd+unix:///EXPORT?socket=PATH; or sim:DEVICE, a bundled drive or a TOML file.",
         ),
     ],
     options: ProbeOptions,

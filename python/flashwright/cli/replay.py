@@ -176,7 +176,8 @@ def replay(
         str,
         typer.Argument(
             metavar="TARGET",
-            help="A block device or a file; or sim:DEVICE, a bundled drive or a TOML file.",
+            help="A block device or a file; an NBD export, nbd://HOST:PORT/EXPORT or "
+            "nbd+unix:///EXPORT?socket=PATH; or sim:DEVICE, a bundled drive or a TOML file.",
         ),
     ],
     run: ReplayOptions,
@@ -221,7 +222,7 @@ def replay(
     put_page(lambda: result, output)
     if not output.silent:
         out = page.console()
-        for part in _table(result):
+        for part in table_of(result):
             out.print(part)
     return _end(result, interrupted)
 
@@ -244,11 +245,13 @@ def _end(result: ReplayResult, interrupted: bool) -> int:
     return 0
 
 
-def _table(result: ReplayResult) -> list[RenderableType]:
+def table_of(result: ReplayResult) -> list[RenderableType]:
+    """What a terminal shows of a replay, or of a device that was served."""
     j: Mapping[str, Any] = result.json
     target = j["target"]
     access = "reads and writes" if target["writes_allowed"] else "reads only"
     clock = "real time" if target["real_time"] else "simulated"
+    is_served = j["pace"] == "interactive" and j["application"] is None and target["real_time"]
     rows = [
         (
             "target",
@@ -257,11 +260,11 @@ def _table(result: ReplayResult) -> list[RenderableType]:
         ),
         ("workload", j["workload"]),
         *(("", note) for note in j["workload_notes"]),
-        ("pace", page.pace(j["pace"])),
+        ("pace", "the clients' own" if is_served else page.pace(j["pace"])),
         (
             "measured",
             f"{units.count(j['measured']['requests'])} requests in "
-            f"{units.time(j['measured']['duration_ns'])}; seed {j['seed']}",
+            f"{units.time(j['measured']['duration_ns'])}{'' if is_served else '; seed ' + str(j['seed'])}",
         ),
     ]
     if j["ended"] != "complete":
@@ -297,7 +300,7 @@ def _table(result: ReplayResult) -> list[RenderableType]:
     cost = f"{units.seconds(j['run']['cpu_s'])} of processor time"
     if j["run"]["peak_rss_bytes"] is not None:
         cost += f", {units.size(j['run']['peak_rss_bytes'])} of memory at most"
-    parts.append(page.grid([("player", cost)]))
+    parts.append(page.grid([("server" if is_served else "player", cost)]))
     return parts
 
 

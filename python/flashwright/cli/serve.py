@@ -1,18 +1,19 @@
-"""``flashwright serve``: a simulated drive over NBD."""
+"""``flashwright serve``: a simulated drive over NBD, or a device that exists."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 import typer
 
-from flashwright.cli.options import Device, add_options
+from flashwright.cli.before import BeforeOptions
+from flashwright.cli.options import add_options
 from flashwright.cli.outputs import ResultOptions
 from flashwright.cli.render import errors, page, put_json, put_page
 from flashwright.errors import ServeError
 from flashwright.run.ssd import Ssd
-from flashwright.serving.server import ServedDrive
+from flashwright.serving.server import Served
 from flashwright.serving.server import serve as begin
 from flashwright.support.files import check_writable
 
@@ -23,8 +24,15 @@ _Pace = Literal["none", "real"]
 
 @add_options
 def serve(
-    device: Device,
+    before: BeforeOptions,
     output: ResultOptions,
+    device: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="DEVICE",
+            help="A bundled drive (`flashwright devices`) or a TOML file; none with --before.",
+        ),
+    ] = None,
     nbd: Annotated[
         list[str] | None,
         typer.Option(
@@ -89,7 +97,7 @@ def serve(
         typer.Option(
             "--set",
             metavar="KEY=VALUE",
-            help="Change a setting of the drive, such as gc.victim=fifo. Repeatable.",
+            help="Change a setting of the drive, such as gc.victim=fifo; with --before, of the host. Repeatable.",
         ),
     ] = None,
     precondition: Annotated[
@@ -105,7 +113,7 @@ def serve(
 
     The drive keeps every byte, in memory. It is served until Ctrl-C, SIGTERM or `flashwright ctl ADDRESS stop`; then
     its figures are printed, as those of a run. Whoever can connect needs no password, so only this machine can, unless
-    --listen-anywhere is given.
+    --listen-anywhere is given. With --before, it is a device that exists, behind the schedulers of the simulator.
     """
     output.check()
     if not nbd:
@@ -117,6 +125,31 @@ def serve(
     for path in (record, record_data):
         if path is not None:
             check_writable(path)
+    simulated = {
+        "--pace": pace != "none",
+        "--time-scale": time_scale != 1.0,
+        "--record": record is not None,
+        "--record-data": record_data is not None,
+        "--precondition": precondition is not None,
+        "--seed": seed != 1,
+    }
+    before.check(device, simulated)
+    if device is None:
+        exists = before.begin(
+            nbd,
+            settings=set or (),
+            read_only=read_only,
+            ctl=ctl,
+            metrics=metrics,
+            watch=watch,
+            listen_anywhere=listen_anywhere,
+            quiet=output.quiet,
+        )
+        interrupted = _until_stopped(exists, output)
+        found = exists.stop()
+        _tell(exists)
+        before.show(found, exists.stats()["served"], output)
+        return 130 if interrupted else 0
     ssd = Ssd.find(device).with_settings(set or ())
     if precondition is not None:
         ssd = ssd.precondition(precondition)
@@ -145,7 +178,7 @@ def serve(
     return 130 if interrupted else 0
 
 
-def _until_stopped(drive: ServedDrive, output: ResultOptions) -> bool:
+def _until_stopped(drive: Served[Any], output: ResultOptions) -> bool:
     """Say where the drive is, and wait; whether it was a signal that ended the wait."""
     try:
         if not output.quiet:
@@ -160,7 +193,7 @@ def _until_stopped(drive: ServedDrive, output: ResultOptions) -> bool:
     return False
 
 
-def _tell(drive: ServedDrive) -> None:
+def _tell(drive: Served[Any]) -> None:
     for note in drive.notes:
         errors.note(note)
     drive.notes.clear()

@@ -28,6 +28,7 @@ from flashwright.run.run_report import Report
 from flashwright.run.ssd import Ssd, of_settings
 from flashwright.support.arguments import checked
 from flashwright.support.core import _core
+from flashwright.support.exports import is_export
 from flashwright.support.files import parse_toml, write_beside
 from flashwright.support.progress import Progress
 from flashwright.support.tabular import Tabular
@@ -36,7 +37,14 @@ from flashwright.traces import workloads
 if TYPE_CHECKING:
     from flashwright.run.pages import RunsPage
 
-__all__ = ["ReplayInterrupted", "ReplayResult", "replay"]
+__all__ = [
+    "ReplayInterrupted",
+    "ReplayResult",
+    "expect_factor",
+    "host_settings",
+    "profile_settings",
+    "replay",
+]
 
 _LOOK_S = 0.1
 
@@ -188,7 +196,9 @@ def replay(
     Parameters
     ----------
     target : path, str or Ssd
-        A block device or a regular file; ``"sim:NAME"`` or ``"sim:FILE.toml"``, or an :class:`Ssd`, in virtual time.
+        A block device or a regular file; an export of an NBD server, ``"nbd://HOST:PORT/EXPORT"`` or
+        ``"nbd+unix:///EXPORT?socket=PATH"``; ``"sim:NAME"`` or ``"sim:FILE.toml"``, or an :class:`Ssd`, in virtual
+        time.
     workload : Workload, Trace or str
         What to play; text as ``--workload`` takes it, or ``"bundled:NAME"``.
     depth : int, optional
@@ -275,7 +285,7 @@ def replay(
         )
     host = [
         *settings,
-        *([] if profile is None else _profile(Path(profile))),
+        *([] if profile is None else profile_settings(Path(profile))),
         *([] if scheduler is None else [f"host.scheduler={scheduler}"]),
     ]
     asked = {
@@ -380,14 +390,22 @@ def _target(
                     "a real drive is preconditioned by playing writes on it",
                     parameters=["precondition"],
                 )
-            for setting in settings:
-                key = setting.partition("=")[0].strip()
-                if not key.startswith("host.") or key in _OF_DRIVES:
+            host_settings(settings)
+            if is_export(path):
+                if busy_poll:
                     raise WorkloadError(
-                        f"settings: {key}: found with a device or file, expected only with sim:DEVICE",
-                        "of a real drive only the schedulers before it can be set; see also queue_depth=",
-                        parameters=["settings", "queue_depth"],
+                        "busy_poll: found with an NBD export, expected only with a device or file",
+                        "",
+                        parameters=["busy_poll"],
                     )
+                return {
+                    "nbd": {
+                        "uri": path,
+                        "destroys_data": destroys_data,
+                        "queue_depth": queue_depth,
+                        "host": settings,
+                    }
+                }
             return {
                 "disk": {
                     "path": path,
@@ -413,12 +431,31 @@ def _target(
     return {"ssd": {"config": target.toml, "precondition": target.preconditioning or "empty"}}
 
 
+def host_settings(settings: list[str]) -> list[str]:
+    """The settings, if all are of the schedulers before a device that exists."""
+    for setting in settings:
+        key = setting.partition("=")[0].strip()
+        if not key.startswith("host.") or key in _OF_DRIVES:
+            raise WorkloadError(
+                f"settings: {key}: found with a device or file, expected only with sim:DEVICE",
+                "of a real drive only the schedulers before it can be set; see also queue_depth=",
+                parameters=["settings", "queue_depth"],
+            )
+    return settings
+
+
 # Settings of `[host]` that are about a simulated drive's side of it.
 _OF_DRIVES = ("host.queue-depth", "host.partial-pages")
 
 
-def _profile(path: Path) -> list[str]:
-    """What is known of a drive, as settings."""
+def profile_settings(path: Path) -> list[str]:
+    """What is known of a drive, as settings of ``host.profile``.
+
+    Parameters
+    ----------
+    path : path
+        A profile of the prober, or a TOML file of the sizes alone.
+    """
     try:
         text = path.read_text(encoding="utf-8-sig")
         known = parse_toml(text)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Generic, Literal, Self, TypeVar
 
 from flashwright.errors import ServeError
 from flashwright.run.results import RunResult
@@ -14,31 +14,32 @@ from flashwright.run.ssd import Ssd
 from flashwright.support.arguments import checked
 from flashwright.support.core import _core, expect_arrays
 
-__all__ = ["ServedDrive", "serve"]
+__all__ = ["Served", "ServedDrive", "addresses_of", "serve"]
 
 _LOOK_S = 0.2
+_Result = TypeVar("_Result")
 
 
-class ServedDrive:
-    """A drive that is served until it is stopped; :func:`flashwright.serve` makes it.
-
-    Use it in a ``with`` statement, which stops it at the end.
+class Served(Generic[_Result]):
+    """What is served until it is stopped, in a ``with`` statement: a simulated drive, or a device that exists.
 
     Attributes
     ----------
     uris : tuple of str
         Where NBD clients connect, one for each address.
-    result : RunResult or None
-        What the drive has to report; None until it was stopped.
+    result : RunResult, ReplayResult or None
+        What there is to report; None until it was stopped.
     notes : list of str
         What people should know, such as that the host does not keep up.
     """
+
+    _of: Callable[[Any], _Result]
 
     def __init__(self, core: _core.Server) -> None:
         self._core = core
         self.uris: tuple[str, ...] = tuple(core.uris())
         self.addresses: dict[str, str] = dict(core.addresses())
-        self.result: RunResult | None = None
+        self.result: _Result | None = None
         self.notes: list[str] = []
         self._last: dict[str, Any] | None = None
 
@@ -53,10 +54,11 @@ class ServedDrive:
         Returns
         -------
         dict
-            Among others ``write_amplification``, ``flash`` (pages by cause), ``blocks_free``, ``response_time_ns`` and
-            ``service_time_ns`` (on the drive's clock), and ``served``: ``connections``, ``pace``, ``lateness_ns`` (how
-            much later than the model says replies left; None without pacing), ``keeps_up``. After :meth:`stop` the
-            last ones.
+            Of a drive among others ``write_amplification``, ``flash`` (pages by cause), ``blocks_free``,
+            ``response_time_ns`` and ``service_time_ns`` (on the drive's clock); of a device these times and
+            ``host_layers``; and ``served``: ``connections``, ``pace``, ``lateness_ns`` (how much later than the model
+            says, or than the device was done, replies left; None without pacing), ``keeps_up``. After :meth:`stop`
+            the last ones.
         """
         if self._last is not None:
             return self._last
@@ -84,6 +86,51 @@ class ServedDrive:
             if asked or left <= 0:
                 return asked
         return True
+
+    def stop(self) -> _Result:
+        """Stop: answer what was accepted, end the connections, remove the sockets.
+
+        Returns
+        -------
+        RunResult or ReplayResult
+            The figures since it is served: of a drive as of every other run, of a device as of a replay. A second call
+            gives the same.
+        """
+        if self.result is None:
+            expect_arrays()
+            report, stats, notes = self._core.stop()
+            self._last = json.loads(stats)
+            self.notes += notes
+            self.result = type(self)._of(report)
+        return self.result
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def __repr__(self) -> str:
+        state = "stopped" if self.result is not None else "served"
+        return f"{type(self).__name__}({', '.join(self.uris)}: {state})"
+
+
+class ServedDrive(Served[RunResult]):
+    """A drive that is served until it is stopped; :func:`flashwright.serve` makes it.
+
+    Use it in a ``with`` statement, which stops it at the end.
+
+    Attributes
+    ----------
+    uris : tuple of str
+        Where NBD clients connect, one for each address.
+    result : RunResult or None
+        What the drive has to report; None until it was stopped.
+    notes : list of str
+        What people should know, such as that the host does not keep up.
+    """
+
+    _of = staticmethod(RunResult.of)
 
     def cut(self) -> None:
         """Cut the power: what was not flushed may be lost, and requests fail until :meth:`mount`.
@@ -163,31 +210,17 @@ class ServedDrive:
         """
         self._core.command("mark", json.dumps({"text": text}))
 
-    def stop(self) -> RunResult:
-        """Stop: answer what was accepted, end the connections, remove the sockets.
 
-        Returns
-        -------
-        RunResult
-            The drive's figures since it is served, as of every other run. A second call gives the same.
-        """
-        if self.result is None:
-            expect_arrays()
-            report, stats, notes = self._core.stop()
-            self._last = json.loads(stats)
-            self.notes += notes
-            self.result = RunResult.of(report)
-        return self.result
-
-    def __enter__(self) -> ServedDrive:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
-
-    def __repr__(self) -> str:
-        state = "stopped" if self.result is not None else "served"
-        return f"ServedDrive({', '.join(self.uris)}: {state})"
+def addresses_of(nbd: str | Sequence[str]) -> list[str]:
+    """Where clients connect: one address at least."""
+    addresses = [nbd] if isinstance(nbd, str) else list(nbd)
+    if not addresses:
+        raise ServeError(
+            "nbd: found none, expected an address",
+            "such as unix:/tmp/drive.sock",
+            parameters=["nbd"],
+        )
+    return addresses
 
 
 @checked(seed=(0, 2**64 - 1), time_scale=None)
@@ -267,15 +300,8 @@ def serve(
             parameters=["time_scale"],
         )
     ssd = Ssd.find(device) if isinstance(device, str) else device
-    addresses = [nbd] if isinstance(nbd, str) else list(nbd)
-    if not addresses:
-        raise ServeError(
-            "nbd: found none, expected an address",
-            "such as unix:/tmp/drive.sock",
-            parameters=["nbd"],
-        )
     settings = {
-        "nbd": addresses,
+        "nbd": addresses_of(nbd),
         "listen_anywhere": listen_anywhere,
         "read_only": read_only,
         "time_scale": time_scale if pace == "real" else None,

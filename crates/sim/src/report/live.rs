@@ -1,14 +1,16 @@
 //! Figures of a drive while it is served.
 
+use super::HostLayer;
 use super::simulated::{blocks, causes, gc};
 use super::{
-    FlashCounts, Gc, HostCounts, RequestCounts, Throughput, TimesByKind, ratio, request_counts, throughput,
+    FlashCounts, Gc, HostCounts, RequestCounts, Throughput, TimesByKind, host_layer, ratio, request_counts, throughput,
     times_by_kind,
 };
-use crate::measure::Times;
+use crate::measure::{Tally, Times};
 use crate::simulation::Simulation;
-use flashwright_block::BlockDevice;
+use flashwright_block::{BlockDevice, Nanos};
 use flashwright_ftl::{Cause, OpKind};
+use flashwright_host::LayerFigures;
 use flashwright_nand::Condition;
 use serde::Serialize;
 
@@ -76,6 +78,42 @@ impl LiveFigures {
             response_time_ns: times_by_kind(tally, Times::response),
             service_time_ns: times_by_kind(tally, Times::service),
             throughput: throughput(tally),
+        }
+    }
+}
+
+/// The figures of a served device that exists, by the same names: what such a device does not reveal is not there.
+#[derive(Clone, Debug, Serialize)]
+pub struct ProxiedFigures {
+    /// The machine's clock since the device is served, nanoseconds.
+    pub time_ns: u64,
+    /// Requests completed.
+    pub completed: u64,
+    /// Requests that the device failed.
+    pub failed: u64,
+    /// Requests by kind.
+    pub requests: RequestCounts,
+    /// Times from the arrival of a request to its completion, waiting in schedulers included.
+    pub response_time_ns: TimesByKind,
+    /// Times from the moment when the device has the first part of a request to its completion.
+    pub service_time_ns: TimesByKind,
+    /// Rates over that time.
+    pub throughput: Throughput,
+    /// What each scheduler did, from the client down to the device; empty if there is none.
+    pub host_layers: Vec<HostLayer>,
+}
+
+impl ProxiedFigures {
+    pub(crate) fn new(now: Nanos, tally: &Tally, failed: u64, layers: Vec<LayerFigures>) -> Self {
+        Self {
+            time_ns: now.0,
+            completed: tally.requests,
+            failed,
+            requests: request_counts(tally),
+            response_time_ns: times_by_kind(tally, Times::response),
+            service_time_ns: times_by_kind(tally, Times::service),
+            throughput: throughput(tally),
+            host_layers: layers.into_iter().map(host_layer).collect(),
         }
     }
 }

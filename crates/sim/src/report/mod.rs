@@ -7,7 +7,7 @@ mod replayed;
 mod schema;
 mod simulated;
 
-pub use live::LiveFigures;
+pub use live::{LiveFigures, ProxiedFigures};
 pub use parts::*;
 pub use replayed::ReplayReport;
 pub use schema::schema;

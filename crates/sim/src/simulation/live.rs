@@ -44,8 +44,8 @@ impl LiveRun {
     /// Builds and preconditions a drive. `cancelled` is asked every few milliseconds whether to give up.
     ///
     /// # Errors
-    /// [`RunError::Ssd`] with every validation error of the configuration, and if it puts a scheduler before the drive, as
-    /// these carry no data; [`RunError::Source`] for a precondition that plays a workload; [`RunError::Precondition`].
+    /// [`RunError::Ssd`] with every validation error of the configuration, and if it puts a scheduler before the drive,
+    /// which only [`crate::Proxied`] does for devices that are served; [`RunError::Source`] for a precondition that plays a workload; [`RunError::Precondition`].
     pub fn new(
         config: &DriveConfig,
         seed: Seed,
@@ -62,7 +62,7 @@ impl LiveRun {
         if !config.host.stack.scheduler.0.is_empty() {
             let names: Vec<&str> = config.host.stack.scheduler.0.iter().map(|name| name.listed().name).collect();
             let what = format!(
-                "found {:?}, expected \"none\": schedulers carry no data, so no drive is served behind one",
+                "found {:?}, expected \"none\": only a device that exists is served behind schedulers (--before)",
                 names.join("+")
             );
             let problems = vec![SettingError { key: "host.scheduler".to_owned(), what }];

@@ -21,6 +21,13 @@ _EMPTY = 0.1
 # A partition that leaves less than this share of its disk is all of it.
 _REST = 0.01
 
+EXPORT_TEXT = (
+    "An NBD export: every time includes the way through the sockets, some ten microseconds and more on a busy machine. "
+    "What is shorter can't be found, and a buffer shows only where it is larger than what that time hides."
+)
+_UNSEEN_TEXT = (
+    " Whether it holds data is not looked at: reads of an empty export show nothing about flash."
+)
 READS_TEXT = (
     "Reads only: nothing is written, so the clustered page, mapping, clustered block, stripe, write buffer, flushes, "
     "cleaning and the best request cannot be found. The drive is measured as it is: requests of other programs and "
@@ -79,6 +86,8 @@ def limits(target: Target) -> tuple[str, ...]:
     'Reads only'
     """
     found = [READS_TEXT] if target.read_only else []
+    if target.kind == "nbd":
+        found.append(EXPORT_TEXT + (_UNSEEN_TEXT if target.read_only else ""))
     part = rest_of(target)
     if part is not None:
         found.append(PART_TEXT.format(what=part))
