@@ -263,7 +263,7 @@ def test_the_command_line(
         assert data["blocks"] is None and data["stats"]["requests"]["read"] == 1
         with pytest.raises(ServeError, match="a device that exists"):
             ask(f"unix:{folder}/c", "trim-all")
-        with pytest.raises(ServeError, match="expected one of stats, trim-all, stop"):
+        with pytest.raises(ServeError, match="expected one of stats, trim-all, mark, stop"):
             ask(f"unix:{folder}/c", "cut")
         ask(f"unix:{folder}/c", "stop")
         table, _ = server.communicate(timeout=20)

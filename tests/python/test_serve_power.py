@@ -80,7 +80,7 @@ def test_a_drive_restarts_with_other_settings(pace: Literal["none", "real"]) -> 
             disk.write(PAGE, b"c" * PAGE)
         assert disk.read(0, 2 * PAGE) == b"a" * PAGE + b"c" * PAGE
         for setting, says in (
-            ("geometry.channels=4", "expected a setting of gc or ram"),
+            ("geometry.channels=2", "expected a setting of gc or ram"),
             ("gc.victim=fife", 'did you mean "fifo"'),
             ("gc.invalidate=before-gc", "gc.invalidate"),
             ("nothing", "expected KEY=VALUE"),
