@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -47,3 +49,24 @@ def test_the_page_shows_the_drive_at_work(browser) -> None:  # type: ignore[no-u
     page.wait_for_selector("#state.lost")
     context.close()
     assert [text for text in complaints if "ERR_CONNECTION_REFUSED" not in text] == []
+
+
+def test_a_device_that_exists_has_no_flash_to_show(
+    browser: Any,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    image = tmp_path / "image"
+    image.write_bytes(bytes(1 << 20))
+    with flashwright.serve_before(image, scheduler="deadline", watch="127.0.0.1:0") as served:
+        with Nbd(served.uri) as client:
+            client.read(0, 1 << 20)
+        context = browser.new_context()
+        page = context.new_page()
+        page.goto(served.addresses["watch"])
+        sync_api.expect(page.locator("#state")).to_have_text(re.compile("^served for"))
+        tiles = page.inner_text("#tiles")
+        assert "read\n1.00 MiB" in tiles and "deadline: taken, handed on\n1, 1" in tiles
+        assert "amplification" not in tiles and "blocks" not in tiles
+        sync_api.expect(page.locator("#amplification")).to_be_hidden()
+        sync_api.expect(page.locator("#throughput")).to_be_visible()
+        context.close()

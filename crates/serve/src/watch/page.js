@@ -163,17 +163,31 @@ function tell(stats) {
   const { served } = stats;
   byId("name").textContent = `${served.name}: ${size(served.bytes)}${served.read_only ? ", read-only" : ""}`;
   const p99 = (kind) => stats.response_time_ns[kind].p99;
+  // A device that exists reveals nothing about its flash.
+  const { flash } = stats;
   const tiles = [
-    ["write amplification", stats.write_amplification === null ? "none" : stats.write_amplification.toFixed(3)],
     ["read", size(stats.requests.bytes_read)],
     ["written", size(stats.requests.bytes_written)],
     ["reads, p99", p99("read") === null ? "none" : time(p99("read"))],
     ["writes, p99", p99("write") === null ? "none" : time(p99("write"))],
-    ["blocks erased", count(stats.flash.erases.total)],
-    ["blocks free", `${count(stats.blocks_free)} of ${count(stats.blocks)}`],
     ["connections", count(served.connections.open)],
     ["drive's clock", time(stats.time_ns)],
   ];
+  if (flash) {
+    tiles.unshift(
+      ["write amplification", stats.write_amplification === null ? "none" : stats.write_amplification.toFixed(3)],
+    );
+    tiles.splice(
+      -2,
+      0,
+      ["blocks erased", count(flash.erases.total)],
+      ["blocks free", `${count(stats.blocks_free)} of ${count(stats.blocks)}`],
+    );
+  }
+  for (const layer of stats.host_layers ?? []) {
+    const handed = layer.reads.requests + layer.writes.requests + layer.others;
+    tiles.push([`${layer.scheduler}: taken, handed on`, `${count(layer.requests)}, ${count(handed)}`]);
+  }
   if (served.lateness_ns && served.lateness_ns.p99 !== null) {
     tiles.push(["lateness, p99", time(served.lateness_ns.p99) + (served.keeps_up === false ? ": behind" : "")]);
   }
@@ -196,10 +210,17 @@ async function look() {
     const over = (of) => (sample) => of(sample) / sample.span_s;
     const share = (of) => (sample) => (sample.pages_written > 0 ? of(sample) / sample.pages_written : null);
     tell(stats);
-    draw("amplification", samples, [
-      ["all", "hue-0", share((s) => s.programs)],
-      ["cleaning", "hue-1", share((s) => s.programs_gc)],
-    ], { unit: plain });
+    for (const id of ["amplification", "cleaning"]) byId(id).closest("section").hidden = !stats.flash;
+    if (stats.flash) {
+      draw("amplification", samples, [
+        ["all", "hue-0", share((s) => s.programs)],
+        ["cleaning", "hue-1", share((s) => s.programs_gc)],
+      ], { unit: plain });
+      draw("cleaning", samples, [
+        ["erased", "hue-1", over((s) => s.erases)],
+        ["free", "hue-0", (s) => s.blocks_free],
+      ], { unit: plain });
+    }
     draw("throughput", samples, [
       ["read", "hue-0", over((s) => s.bytes_read)],
       ["write", "hue-1", over((s) => s.bytes_written)],
@@ -209,10 +230,6 @@ async function look() {
       ["p99", "hue-2", (s) => s.p99_ns],
       ["p99.9", "hue-1", (s) => s.p99_9_ns],
     ], { unit: time, log: true, least: 1000 });
-    draw("cleaning", samples, [
-      ["erased", "hue-1", over((s) => s.erases)],
-      ["free", "hue-0", (s) => s.blocks_free],
-    ], { unit: plain });
     drawMap(blocks);
     state.textContent = `served for ${count(stats.served.wall_s)} s`;
     state.classList.remove("lost");
