@@ -5,7 +5,7 @@ use crate::errors::{
 };
 use flashwright_block::Seed;
 use flashwright_serve::{Address, Pace, ServeError, Server as Serving, Settings, Stopped};
-use flashwright_sim::{LiveRun, Precondition};
+use flashwright_sim::{LiveRun, Precondition, RunError};
 use flashwright_ssd::Config;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -28,8 +28,11 @@ struct Text {
     ctl: Option<String>,
     metrics: Option<String>,
     watch: Option<String>,
-    precondition: String,
+    /// None if none was given.
+    precondition: Option<String>,
     seed: u64,
+    /// The file that the drive lives in.
+    image: Option<PathBuf>,
 }
 
 impl Text {
@@ -88,9 +91,17 @@ impl Server {
         let _drop = CancelOnDrop(cancelled);
         let serving = interruptible(py, move || {
             let config = Config::from_toml(&config, "config").map_err(crate::config_error)?;
-            let precondition: Precondition = text.precondition.parse().map_err(WorkloadError::new_err)?;
-            let drive = LiveRun::new(&config, Seed(text.seed), precondition, || asked.0.load(Ordering::Relaxed))
-                .map_err(|error| run_error(&error, false))?;
+            let precondition = text.precondition.as_deref().map(str::parse::<Precondition>).transpose();
+            let precondition = precondition.map_err(WorkloadError::new_err)?;
+            let (seed, cancelled) = (Seed(text.seed), || asked.0.load(Ordering::Relaxed));
+            let drive = match &text.image {
+                None => LiveRun::new(&config, seed, precondition.unwrap_or_default(), cancelled),
+                Some(path) => LiveRun::on_image(path, &config, seed, precondition, cancelled),
+            };
+            let drive = drive.map_err(|error| match error {
+                RunError::Image(error) => ServeFailed::new_err((error.what, error.hint)),
+                error => run_error(&error, false),
+            })?;
             Serving::start(drive, &settings).map_err(|error| refused(&error))
         })?;
         let (uris, addresses) = (serving.uris().to_vec(), serving.addresses().to_vec());
@@ -124,10 +135,12 @@ impl Server {
         })
     }
 
-    /// Gives a command as a client of the control socket does. Returns the answer as JSON.
-    fn command(&self, py: Python<'_>, name: String) -> PyResult<String> {
+    /// Gives a command as a client of the control socket does, with arguments as JSON. Returns the answer as JSON.
+    fn command(&self, py: Python<'_>, name: String, arguments: &str) -> PyResult<String> {
+        let arguments = serde_json::from_str(arguments)
+            .map_err(|error| WorkloadError::new_err(format!("arguments of a command: {error}")))?;
         self.with(py, move |serving| {
-            serving.command(&name).map(|answer| answer.to_string()).map_err(|error| ServeFailed::new_err((error, "")))
+            serving.command(&name, &arguments).map(|answer| answer.to_string()).map_err(|error| ServeFailed::new_err((error, "")))
         })
     }
 
@@ -136,10 +149,14 @@ impl Server {
         let (report, stats, notes) = guarded(py, || {
             let serving = self.serving.write().expect("no call before this one panicked").take();
             let serving = serving.ok_or_else(closed)?;
-            let Stopped { served, stats, notes } = serving.stop();
+            let Stopped { served, stats, mut notes } = serving.stop();
             let mut drive =
                 served.ok_or_else(|| InternalError::new_err("internal error: a thread of the server panicked"))?;
-            Ok((drive.report(), stats.to_string(), notes))
+            let report = drive.report();
+            let closed = drive.close();
+            notes.extend(drive.take_notes());
+            notes.extend(closed.err().filter(|why| !notes.iter().any(|note| note.starts_with(why))));
+            Ok((report, stats.to_string(), notes))
         })?;
         Ok((crate::simulation::as_dict(py, report)?, stats, notes))
     }

@@ -3,6 +3,7 @@
 use flashwright_block::{HoldsData, Nanos};
 use flashwright_sim::LiveRun;
 use serde_json::{Map, Value, json};
+use std::path::Path;
 
 /// A device that can be served: it keeps data, and knows a few things more.
 ///
@@ -38,6 +39,11 @@ pub trait Served: HoldsData + Send + 'static {
     fn command(&mut self, name: &str, arguments: &Value) -> Option<Result<Value, String>> {
         let _ = (name, arguments);
         None
+    }
+
+    /// What people should know and have not been told, a line each.
+    fn notes(&mut self) -> Vec<String> {
+        Vec::new()
     }
 
     /// The names of the commands that only this kind of device has.
@@ -125,8 +131,15 @@ impl Served for LiveRun {
             valid: taken.valid,
         })
     }
-    fn command(&mut self, name: &str, _: &Value) -> Option<Result<Value, String>> {
+    fn notes(&mut self) -> Vec<String> {
+        self.take_notes()
+    }
+    fn command(&mut self, name: &str, arguments: &Value) -> Option<Result<Value, String>> {
         match name {
+            "snapshot" => Some(match arguments.get("file").and_then(Value::as_str) {
+                Some(file) => self.snapshot(Path::new(file)).map(|pages| json!({ "file": file, "pages": pages })),
+                None => Err("snapshot: found no file, expected the path of the image to be made".to_owned()),
+            }),
             "cut" => Some(LiveRun::cut(self).map(|()| json!("off"))),
             "mount" => Some(LiveRun::mount(self).map(|mounted| {
                 json!({
@@ -143,6 +156,6 @@ impl Served for LiveRun {
         }
     }
     fn commands(&self) -> &'static [&'static str] {
-        &["cut", "mount"]
+        &["cut", "mount", "snapshot"]
     }
 }

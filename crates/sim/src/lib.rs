@@ -3,6 +3,7 @@
 //! The player sees the drive only as a block device; all figures other than latencies come from the drive's counters.
 
 mod conditioning;
+mod image;
 mod latency;
 mod machine;
 mod measure;
@@ -17,6 +18,7 @@ mod source;
 mod warnings;
 
 pub use conditioning::{Conditioning, Search};
+pub use image::ImageError;
 pub use latency::{Latency, LatencySummary};
 pub use measure::{Closeup, FlashWindow, RequestColumns, RequestWindow, Snapshot, Snapshots, Window, WindowRow};
 pub use options::{OptionsError, RunOptions};

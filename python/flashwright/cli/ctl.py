@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from flashwright.errors import ServeError
 from flashwright.serving.control import ask
 
 __all__ = ["ctl"]
@@ -22,13 +24,22 @@ def ctl(
         typer.Argument(
             metavar="COMMAND",
             help="stats: the figures so far; trim-all: trim the whole drive; cut: cut its power; "
-            "mount: mount it again; stop: end the server in order.",
+            "mount: mount it again; snapshot: write an image of it to FILE; stop: end the server in order.",
         ),
     ],
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="[FILE]", help="With snapshot, the image to be made."),
+    ] = None,
 ) -> int:
     """Give a command to a drive that `flashwright serve` serves; the answer is JSON.
 
     It goes to standard output. A command that is refused ends with status 2.
     """
-    print(json.dumps(ask(address, command), indent=2))
+    if (file is None) == (command == "snapshot"):
+        found = "no file" if file is None else f"a file, {file}"
+        expected = "a path for the image" if file is None else "none: only snapshot takes one"
+        raise ServeError(f"{command}: found {found}, expected {expected}", "")
+    arguments = {} if file is None else {"file": str(file.absolute())}
+    print(json.dumps(ask(address, command, **arguments), indent=2))
     return 0

@@ -17,6 +17,7 @@ PANELS: dict[str, tuple[str, ...]] = {
         "--ctl",
         "--metrics",
         "--watch",
+        "--image",
         "--record",
     ),
     "Variations": ("--vary",),

@@ -70,6 +70,13 @@ def serve(
             metavar="ADDRESS:PORT", help="Show the drive at work there, as a page for browsers."
         ),
     ] = None,
+    image: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="The file that the drive lives in: begun if there is none, else the drive goes on from it.",
+        ),
+    ] = None,
     record: Annotated[
         Path | None,
         typer.Option(
@@ -96,7 +103,7 @@ def serve(
 ) -> int:
     """Serve a simulated drive over NBD, so that real software uses it.
 
-    The drive keeps every byte, in memory. It is served until Ctrl-C, SIGTERM or `flashwright ctl ADDRESS stop`; then
+    The drive keeps every byte in memory, and with --image in a file that outlives the server. It is served until Ctrl-C, SIGTERM or `flashwright ctl ADDRESS stop`; then
     its figures are printed, as those of a run. Whoever can connect needs no password, so only this machine can, unless
     --listen-anywhere is given.
     """
@@ -118,6 +125,7 @@ def serve(
         pace="real" if pace == "real" else "none",
         time_scale=time_scale,
         read_only=read_only,
+        image=image,
         record=record,
         ctl=ctl,
         metrics=metrics,

@@ -101,7 +101,7 @@ class ServedDrive:
         ...     drive.mount()["pages_mapped"]
         0
         """
-        self._core.command("cut")
+        self._core.command("cut", "{}")
 
     def mount(self) -> dict[str, Any]:
         """Mount the drive after :meth:`cut`; if its power is on, it is cut first.
@@ -117,8 +117,41 @@ class ServedDrive:
         ServeError
             If it can't be mounted.
         """
-        found: dict[str, Any] = json.loads(self._core.command("mount"))
+        found: dict[str, Any] = json.loads(self._core.command("mount", "{}"))
         return found
+
+    def snapshot(self, file: str | os.PathLike[str]) -> int:
+        """Write an image of what the drive would hold if the power failed now; the drive goes on.
+
+        What is in RAM and was not flushed is not in it. It is a file that ``serve(..., image=file)`` takes.
+
+        Parameters
+        ----------
+        file : path
+            The image. There must be no such file yet.
+
+        Returns
+        -------
+        int
+            The number of flash pages that the image holds.
+
+        Raises
+        ------
+        ServeError
+            If the file exists or can't be written, or if the drive could not be mounted again: it needs
+            ``recovery.mount-by = "scan"``.
+
+        Examples
+        --------
+        >>> import flashwright, tempfile
+        >>> ssd = flashwright.Ssd.named("default").with_(mount_by="scan")
+        >>> with tempfile.TemporaryDirectory() as folder, flashwright.serve(ssd) as drive:
+        ...     drive.snapshot(f"{folder}/drive.img")
+        0
+        """
+        arguments = json.dumps({"file": str(Path(file).absolute())})
+        found: dict[str, int] = json.loads(self._core.command("snapshot", arguments))
+        return found["pages"]
 
     def stop(self) -> RunResult:
         """Stop: answer what was accepted, end the connections, remove the sockets.
@@ -155,6 +188,7 @@ def serve(
     pace: Literal["none", "real"] = "none",
     time_scale: float = 1.0,
     read_only: bool = False,
+    image: str | os.PathLike[str] | None = None,
     record: str | os.PathLike[str] | None = None,
     ctl: str | None = None,
     metrics: str | None = None,
@@ -162,7 +196,7 @@ def serve(
     listen_anywhere: bool = False,
     seed: int = 1,
 ) -> ServedDrive:
-    """Serve a simulated drive over NBD. It keeps every byte in memory.
+    """Serve a simulated drive over NBD. It keeps every byte in memory, and in an image if there is one.
 
     Parameters
     ----------
@@ -177,6 +211,11 @@ def serve(
         With ``pace="real"``: factor on the model's times; 0.5 makes a drive that is twice as fast.
     read_only : bool, optional
         Refuse everything that would change the drive.
+    image : path, optional
+        The file that the drive lives in. Without such a file the drive begins new, and the file appears when it holds
+        the preconditioned drive; with one the drive goes on from there, as after a loss of power. It needs
+        ``recovery.mount-by = "scan"``, and takes no precondition with a file that exists. A flush is answered when the
+        file is on its disk.
     record : path, optional
         Write what is served as a trace (``.fwt``), which on the same drive gives the same result.
     ctl : str, optional
@@ -197,7 +236,7 @@ def serve(
     Raises
     ------
     ServeError
-        If an address is in use, not allowed or not understood.
+        If an address is in use, not allowed or not understood; or if the image is in use, damaged, or of another drive.
     ConfigError, WorkloadError, TraceError
         If the drive, its precondition, or the trace to be written can't be used.
 
@@ -208,6 +247,14 @@ def serve(
     ...     print(drive.stats()["blocks_free"] == drive.stats()["blocks"])
     True
     >>> drive.result.json["requests"]["write"]
+    0
+
+    A drive that lives in a file:
+
+    >>> import tempfile
+    >>> ssd = flashwright.Ssd.named("default").with_(mount_by="scan")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     flashwright.serve(ssd, image=f"{folder}/drive.img").stop().json["requests"]["write"]
     0
     """
     if time_scale != 1.0 and pace == "none":
@@ -233,11 +280,12 @@ def serve(
         "listen_anywhere": listen_anywhere,
         "read_only": read_only,
         "time_scale": time_scale if pace == "real" else None,
+        "image": None if image is None else str(Path(image)),
         "record": None if record is None else str(Path(record)),
         "ctl": ctl,
         "metrics": metrics,
         "watch": watch,
-        "precondition": ssd.preconditioning or "empty",
+        "precondition": ssd.preconditioning,
         "seed": seed,
     }
     try:
