@@ -140,7 +140,10 @@ impl Server {
         let arguments = serde_json::from_str(arguments)
             .map_err(|error| WorkloadError::new_err(format!("arguments of a command: {error}")))?;
         self.with(py, move |serving| {
-            serving.command(&name, &arguments).map(|answer| answer.to_string()).map_err(|error| ServeFailed::new_err((error, "")))
+            serving
+                .command(&name, &arguments)
+                .map(|answer| answer.to_string())
+                .map_err(|error| ServeFailed::new_err((error, "")))
         })
     }
 

@@ -14,8 +14,8 @@ mod live_image;
 pub use live::LiveRun;
 
 use crate::conditioning::{Conditioning, Search, totals};
-use crate::machine::Machine;
 use crate::image::ImageError;
+use crate::machine::Machine;
 use crate::measure::{Measurement, Window};
 use crate::player::{Pace, PlayError, Player, Step};
 use crate::precondition::{Precondition, Preconditioning};

@@ -81,9 +81,7 @@ struct Told {
 
 impl Reading<'_> {
     fn read(&self, bytes: &mut [u8], offset: u64) -> Result<(), ImageError> {
-        self.file
-            .read_exact_at(bytes, offset)
-            .map_err(|error| ImageError::system(self.path, "can't be read", &error))
+        self.file.read_exact_at(bytes, offset).map_err(|error| ImageError::system(self.path, "can't be read", &error))
     }
 
     fn place(&self, offset: u64) -> Place {

@@ -84,4 +84,6 @@ fn reason(error: &io::Error) -> String {
 }
 
 #[cfg(test)]
+mod drive_tests;
+#[cfg(test)]
 mod tests;

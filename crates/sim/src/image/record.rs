@@ -212,8 +212,7 @@ mod tests {
     #[test]
     fn a_record_of_the_journal_may_take_more_than_a_page() {
         let words = vec![u64::MAX; 64];
-        let record =
-            Record::Snapshot { sequence: 1, is_exact: true, part: 0, parts: 1, first_word: 0, words };
+        let record = Record::Snapshot { sequence: 1, is_exact: true, part: 0, parts: 1, first_word: 0, words };
         let page = Programmed { record: Some(Box::new(record)), ..Programmed::default() };
         let mut content = Vec::new();
         let found = PageRecord::of((0, 0), PageState::Programmed, &page, 512, &mut content).unwrap();

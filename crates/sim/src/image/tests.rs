@@ -3,10 +3,11 @@
 //! A crash of the machine is simulated sector by sector: every sector that was written since the last `fdatasync` is at random as it was
 //! then or as it is now.
 
+use super::writer::SYNCED;
 use super::{Creating, Header, Image};
-use flashwright_block::{Bytes, Seed};
-use flashwright_ftl::durable::{Medium, MediumBlock, Mirror, PageState, Programmed, Record};
+use flashwright_block::{Bytes, Rng, Seed, below, chance};
 use flashwright_ftl::PageBytes;
+use flashwright_ftl::durable::{Medium, MediumBlock, Mirror, PageState, Programmed, Record};
 use flashwright_nand::{BlockId, Geometry, Ppn};
 use flashwright_ssd::DriveConfig;
 use proptest::prelude::*;
@@ -17,18 +18,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const PAGE: usize = 512;
 
 /// A folder that goes with the test.
-struct Folder(PathBuf);
+pub(super) struct Folder(PathBuf);
 
 impl Folder {
-    fn new() -> Self {
+    pub fn new() -> Self {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let name = format!("flashwright-image-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let path = std::env::temp_dir().join(name);
+        let memory = Path::new("/dev/shm"); // where a sync costs nothing
+        let path = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() }.join(name);
         std::fs::create_dir(&path).unwrap();
         Self(path)
     }
 
-    fn file(&self) -> PathBuf {
+    pub fn file(&self) -> PathBuf {
         self.0.join("drive.img")
     }
 }
@@ -78,6 +80,25 @@ fn trimmed(medium: &Medium) -> Vec<MediumBlock> {
         block.pages.truncate(used);
     }
     blocks
+}
+
+/// From now on keeps what a sync of this thread covers.
+pub(super) fn keep_synced(path: &Path) {
+    SYNCED.set(Some(std::fs::read(path).unwrap()));
+}
+
+/// Makes of a file what a crash of the machine may leave.
+pub(super) fn crash(path: &Path, draw: &mut Rng) {
+    let then = SYNCED.take().unwrap();
+    let mut now = std::fs::read(path).unwrap();
+    let share = [0.1, 0.5, 0.9][below(draw, 3) as usize];
+    for at in (0..then.len()).step_by(512) {
+        let sector = at..(at + 512).min(then.len());
+        if now[sector.clone()] != then[sector.clone()] && chance(draw, share) {
+            now[sector.clone()].copy_from_slice(&then[sector]);
+        }
+    }
+    std::fs::write(path, &now).unwrap();
 }
 
 fn text(blocks: &[MediumBlock]) -> String {
@@ -134,7 +155,8 @@ impl Chips {
             0 => {}
             1 => page.record = Some(Box::new(Record::Trims(vec![(7, 9, sequence); 20]))),
             _ => {
-                let bytes: Vec<u8> = (0..PAGE).map(|at| (at as u8).wrapping_mul(kind).wrapping_add(sequence as u8)).collect();
+                let bytes: Vec<u8> =
+                    (0..PAGE).map(|at| (at as u8).wrapping_mul(kind).wrapping_add(sequence as u8)).collect();
                 page.bytes = PageBytes::of(&bytes);
             }
         }
@@ -215,21 +237,11 @@ proptest! {
     fn what_was_synced_is_there_after_a_crash_of_the_machine(steps in steps(60), seed in any::<u64>()) {
         let folder = Folder::new();
         let mut chips = Chips::new(&folder.file());
-        chips.image.synced_file = Some(std::fs::read(folder.file()).unwrap());
+        keep_synced(&folder.file());
         steps.iter().for_each(|step| chips.step(step));
         let Chips { image, synced, history, .. } = chips;
-        let then = image.synced_file.clone().unwrap();
         drop(image);
-        let mut now = std::fs::read(folder.file()).unwrap();
-        now.resize(now.len().max(then.len()), 0);
-        let mut draw = Seed(seed).stream("crash");
-        for at in (0..then.len()).step_by(512) {
-            let end = (at + 512).min(then.len());
-            if now[at..end] != then[at..end] && flashwright_block::chance(&mut draw, 0.5) {
-                now[at..end].copy_from_slice(&then[at..end]);
-            }
-        }
-        std::fs::write(folder.file(), &now).unwrap();
+        crash(&folder.file(), &mut Seed(seed).stream("crash"));
         for _ in 0..2 {
             // The second time, what was torn is so for good.
             let (image, found) = open(&folder.file()).unwrap();

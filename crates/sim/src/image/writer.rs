@@ -40,9 +40,12 @@ pub(crate) struct Image {
     is_unsynced: bool,
     journal: Vec<u8>,
     failure: Option<String>,
-    /// What the file held at the last `fdatasync`.
-    #[cfg(test)]
-    pub(super) synced_file: Option<Vec<u8>>,
+}
+
+#[cfg(test)]
+thread_local! {
+    /// What the file held at the last `fdatasync` of this thread, for a test that asks for it.
+    pub(super) static SYNCED: std::cell::RefCell<Option<Vec<u8>>> = const { std::cell::RefCell::new(None) };
 }
 
 impl Image {
@@ -64,8 +67,6 @@ impl Image {
             is_unsynced: true, // who wrote it may have been killed before a sync
             journal: Vec::new(),
             failure: None,
-            #[cfg(test)]
-            synced_file: None,
         }
     }
 
@@ -183,9 +184,11 @@ impl Image {
         }
         self.file.sync_data().map_err(|error| reason(&error))?;
         #[cfg(test)]
-        if self.synced_file.is_some() {
-            self.synced_file = std::fs::read(&self.path).ok();
-        }
+        SYNCED.with_borrow_mut(|synced| {
+            if synced.is_some() {
+                *synced = std::fs::read(&self.path).ok();
+            }
+        });
         let mut erased = Vec::new();
         for block in std::mem::take(&mut self.dirty) {
             let Block { filed, now, .. } = self.blocks[block.index()];
@@ -221,9 +224,11 @@ impl Image {
         use rustix::fs::{FlockOperation, flock};
         use rustix::io::Errno;
         flock(file, FlockOperation::NonBlockingLockExclusive).map_err(|errno| match errno {
-            Errno::WOULDBLOCK => {
-                ImageError::new(path, "in use by another server", "stop that one first, or give each an image of its own")
-            }
+            Errno::WOULDBLOCK => ImageError::new(
+                path,
+                "in use by another server",
+                "stop that one first, or give each an image of its own",
+            ),
             other => ImageError::system(path, "can't be locked", &io::Error::from(other)),
         })
     }

@@ -64,6 +64,7 @@ impl LiveRun {
             run
         };
         run.image = Some(LiveImage::default());
+        run.sync_image().map_err(|what| ImageError { what, hint: "make room for it".to_owned() })?;
         Ok(run)
     }
 
@@ -78,9 +79,8 @@ impl LiveRun {
         copy.cut().map_err(|error| error.to_string())?;
         let Some(medium) = copy.medium() else { return Ok(0) };
         let header = Header::new(copy.config(), seed);
-        let made = Creating::begin(path).and_then(|creating| {
-            creating.finish(&header, (&copy.config().layout(), medium), || false)
-        });
+        let made = Creating::begin(path)
+            .and_then(|creating| creating.finish(&header, (&copy.config().layout(), medium), || false));
         made.map_err(|error| error.to_string())?;
         Ok(medium.blocks().iter().map(|block| block.pages.len() as u64).sum())
     }
