@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 import nbdclient as nbd
 from nbdclient import Nbd
@@ -19,7 +20,7 @@ PAGE = 4096
 _ZEROS = bytes(PAGE)
 
 
-class Killed(Exception):
+class KilledError(Exception):
     """The server is gone."""
 
 
@@ -104,7 +105,12 @@ class Load:
                 while time.monotonic() < until:
                     self.batch(client)
         except (OSError, EOFError):
-            raise Killed from None
+            raise KilledError from None
+
+    def go_on(self, client: Nbd) -> NoReturn:
+        """Send requests until one fails."""
+        while True:
+            self.batch(client)
 
     def batch(self, client: Nbd) -> None:
         """Some requests at once, to pages that are all different; then perhaps a flush."""
@@ -134,7 +140,9 @@ class Load:
             for page, allowed in enumerate(self.allowed):
                 found = client.read(page * PAGE, PAGE)
                 names = [data[:16] for data in allowed]
-                assert found in allowed, f"page {page} holds {found[:16]!r}, expected one of {names}"
+                assert found in allowed, (
+                    f"page {page} holds {found[:16]!r}, expected one of {names}"
+                )
                 older += found != allowed[-1]
                 self.allowed[page] = [found]
         return older
@@ -146,7 +154,9 @@ def said(process: subprocess.Popen[str], words: str, seconds: float = 10) -> str
     text, until = "", time.monotonic() + seconds
     while words not in text:
         left = until - time.monotonic()
-        assert left > 0 and select.select([process.stderr], [], [], left)[0], f"it said only {text!r}"
+        assert left > 0 and select.select([process.stderr], [], [], left)[0], (
+            f"it said only {text!r}"
+        )
         line = process.stderr.readline()
         assert line, f"it ended and said only {text!r}"
         text += line

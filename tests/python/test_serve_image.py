@@ -15,7 +15,7 @@ import pytest
 import flashwright
 import needs
 from conftest import SMALL, Cli
-from crashing import PAGE, Killed, Load, Server, said
+from crashing import PAGE, KilledError, Load, Server, said
 from flashwright import Ssd
 from flashwright.errors import ServeError
 from flashwright.serving.control import ask
@@ -59,7 +59,7 @@ def killed_often(folder: Path, kind: str, kills: int, seed: int) -> tuple[int, i
                 timer.start()
                 try:
                     load.run(server.uri, 5)
-                except Killed:
+                except KilledError:
                     under_load += 1
                 timer.join()
             server.kill()
@@ -108,7 +108,9 @@ def test_a_stopped_drive_goes_on_where_it_was(folder: Path) -> None:
     with flashwright.serve(with_ram, image=image) as drive, Nbd(drive.uri) as client:
         assert client.read(PAGE, 2 * PAGE) == b"a" * PAGE + bytes(PAGE), "nothing was flushed"
         assert client.mapped(2 * PAGE, PAGE) == [(PAGE, 3)]
-    assert f"image {image}: mounted, with 1637 pages of data and 0 that can't be read" in drive.notes
+    assert (
+        f"image {image}: mounted, with 1637 pages of data and 0 that can't be read" in drive.notes
+    )
 
 
 def test_cuts_and_snapshots(folder: Path) -> None:
@@ -126,9 +128,11 @@ def test_cuts_and_snapshots(folder: Path) -> None:
     for file, held in [(image, b"b"), (copy, b"a"), (folder / "off.img", b"b")]:
         with flashwright.serve(DRIVE, image=file) as drive, Nbd(drive.uri) as client:
             assert client.read(0, PAGE) == held * PAGE
-    with flashwright.serve(Ssd.from_text(SMALL)) as drive:
-        with pytest.raises(ServeError, match=r'recovery\.mount-by: found "nothing"'):
-            drive.snapshot(folder / "never.img")
+    with (
+        flashwright.serve(Ssd.from_text(SMALL)) as drive,
+        pytest.raises(ServeError, match=r'recovery\.mount-by: found "nothing"'),
+    ):
+        drive.snapshot(folder / "never.img")
     assert not (folder / "never.img").exists()
 
 
@@ -152,7 +156,7 @@ def test_what_an_image_is_refused_for(folder: Path) -> None:
         flashwright.serve(DRIVE, image=folder / "text.img")
     assert image.read_bytes() == bytes_before, "nothing was changed"
     image.write_bytes(bytes_before[:-1])
-    with pytest.raises(ServeError, match="damaged: .*its end is lost"):
+    with pytest.raises(ServeError, match=r"damaged: .*its end is lost"):
         flashwright.serve(DRIVE, image=image)
     with pytest.raises(ServeError, match=r"none/drive\.img: can't be made: No such file"):
         flashwright.serve(DRIVE, image=folder / "none" / "drive.img")
@@ -218,8 +222,7 @@ def test_a_full_disk_loses_nothing_that_was_flushed(short_of_space: tuple[Server
         resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
     with Nbd(server.uri) as client:
         with pytest.raises(NbdError, match=f"can't be written: {why}") as failed:
-            while True:
-                load.batch(client)
+            load.go_on(client)
         assert failed.value.errno == EIO
     with Nbd(server.uri) as client, pytest.raises(NbdError, match=f"can't be written: {why}"):
         client.read(0, PAGE)

@@ -40,6 +40,7 @@ def ctl(
         found = "no file" if file is None else f"a file, {file}"
         expected = "a path for the image" if file is None else "none: only snapshot takes one"
         raise ServeError(f"{command}: found {found}, expected {expected}", "")
-    arguments = {} if file is None else {"file": str(file.absolute())}
-    print(json.dumps(ask(address, command, **arguments), indent=2))
+    where = str(file.absolute()) if file is not None else None
+    answer = ask(address, command, file=where) if where else ask(address, command)
+    print(json.dumps(answer, indent=2))
     return 0

@@ -103,9 +103,9 @@ def serve(
 ) -> int:
     """Serve a simulated drive over NBD, so that real software uses it.
 
-    The drive keeps every byte in memory, and with --image in a file that outlives the server. It is served until Ctrl-C, SIGTERM or `flashwright ctl ADDRESS stop`; then
-    its figures are printed, as those of a run. Whoever can connect needs no password, so only this machine can, unless
-    --listen-anywhere is given.
+    The drive keeps every byte in memory, and with --image in a file that outlives the server. It is served until
+    Ctrl-C, SIGTERM or `flashwright ctl ADDRESS stop`; then its figures are printed, as those of a run. Whoever can
+    connect needs no password, so only this machine can, unless --listen-anywhere is given.
     """
     output.check()
     if not nbd:
