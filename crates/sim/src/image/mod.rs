@@ -16,9 +16,10 @@
 //! - *Epochs* are the times between syncs. A page names the epoch in which it was written, a block the last one that a sync covered,
 //!   with the number of its pages up to then and the sum of their checksums. So what a sync covered is known, and if it is not there as
 //!   it was, it is damaged and not torn.
-//! - An erase must not overtake the copies that it relies on. So it only marks its block as *dying*, and nothing of the block is
-//!   overwritten before the next sync: that makes the copies and the mark last. Programming a dying block therefore syncs first. A
-//!   dying block without a page of the next generation counts as not erased; its pages outrank nothing.
+//! - An erase must not overtake the copies that it relies on. So it syncs first, if a page was programmed since the last sync. Then it
+//!   only marks its block as *dying*, and nothing of the block is overwritten before the next sync makes the mark last: programming a
+//!   dying block syncs first too. A dying block without a page of the next generation counts as not erased; its pages outrank nothing.
+//!   A crash therefore loses programs of one clean at most, as a power cut does, and a mount finds a free block.
 //! - A block that stays erased until the sync after that gives its space back to the file system.
 //!
 //! **A write that fails** ends the image: nothing further is written, so that the file stays what it was, and every sync fails.

@@ -182,8 +182,11 @@ impl Chips {
                 self.blocks[block as usize].pages.push((state, page));
             }
             Step::Erase { block, torn } => {
-                self.dying.entry(block).or_insert_with(|| before[block as usize].clone());
                 self.image.erased(BlockId(block), torn);
+                if self.image.epoch != epoch {
+                    self.dying.clear(); // an erase syncs what was programmed before it
+                }
+                self.dying.entry(block).or_insert_with(|| before[block as usize].clone());
                 let held = &mut self.blocks[block as usize];
                 held.erases += 1;
                 held.pages.clear();
@@ -201,7 +204,9 @@ impl Chips {
         if self.image.epoch != epoch {
             // A program that finds its block dying syncs before it is done.
             self.synced = if matches!(step, Step::Sync) { self.blocks.clone() } else { before };
-            self.dying.clear();
+            if !matches!(step, Step::Erase { .. }) {
+                self.dying.clear();
+            }
         }
         assert_eq!(self.image.failure(), None);
     }

@@ -38,6 +38,8 @@ pub(crate) struct Image {
     idle: Vec<(BlockId, u32)>,
     /// Whether anything was written since the last sync.
     is_unsynced: bool,
+    /// Whether a page was.
+    has_programmed: bool,
     journal: Vec<u8>,
     failure: Option<String>,
 }
@@ -65,6 +67,7 @@ impl Image {
             dirty: Vec::new(),
             idle: Vec::new(),
             is_unsynced: true, // who wrote it may have been killed before a sync
+            has_programmed: true,
             journal: Vec::new(),
             failure: None,
         }
@@ -145,12 +148,15 @@ impl Image {
         self.write(&slot, self.layout.page_slot(ppn))?;
         let now = &mut self.blocks[block.index()].now;
         (now.pages, now.digest) = (now.pages + 1, now.digest.wrapping_add(sum));
-        self.is_unsynced = true;
+        (self.is_unsynced, self.has_programmed) = (true, true);
         self.is_now_dirty(block);
         Ok(())
     }
 
     fn erase(&mut self, block: BlockId, is_torn: bool) -> Result<(), String> {
+        if self.has_programmed {
+            self.make_last()?;
+        }
         if !self.blocks[block.index()].filed.is_dying {
             self.refile(block, |filed| filed.is_dying = true)?;
         }
@@ -200,7 +206,7 @@ impl Image {
             self.blocks[block.index()] = Block { filed: record, now, is_dirty: false };
         }
         self.epoch += 1;
-        self.is_unsynced = false;
+        (self.is_unsynced, self.has_programmed) = (false, false);
         for (block, generation) in std::mem::replace(&mut self.idle, erased) {
             let now = self.blocks[block.index()].now;
             if now.generation == generation && now.pages == 0 {
