@@ -1,6 +1,6 @@
 //! Whole drives on images: killed, and after crashes of the machine, again and again.
 //!
-//! After each end every page holds what it held at the last flush that was answered, or something that the host wrote later.
+//! `FLASHWRIGHT_ROUNDS` sets how often each is ended, 8 by default; another number also draws other requests. After each end every page holds what it held at the last flush that was answered, or something that the host wrote later.
 
 use super::tests::{Folder, crash, keep_synced};
 use crate::LiveRun;
@@ -165,7 +165,8 @@ fn end_often(name: &str, config: &DriveConfig, rounds: u64, crashes: bool) -> bo
 }
 
 fn end_all_often(crashes: bool) {
-    let ended = kinds().iter().filter(|(name, config)| end_often(name, config, 8, crashes)).count();
+    let rounds = std::env::var("FLASHWRIGHT_ROUNDS").map_or(8, |rounds| rounds.parse().unwrap());
+    let ended = kinds().iter().filter(|(name, config)| end_often(name, config, rounds, crashes)).count();
     assert!(ended >= 3 * SchemeName::ALL.len(), "only {ended} drives could be built");
 }
 
