@@ -28,7 +28,11 @@ def connect(uri: str) -> socket.socket:
     parts = urlsplit(uri)
     if parts.scheme == "nbd+unix":
         raw = socket.socket(socket.AF_UNIX)
-        raw.connect(parse_qs(parts.query)["socket"][0])
+        try:
+            raw.connect(parse_qs(parts.query)["socket"][0])
+        except OSError:
+            raw.close()
+            raise
         return raw
     return socket.create_connection((parts.hostname or "", parts.port or 10809))
 
@@ -39,6 +43,13 @@ class Nbd:
     def __init__(self, uri: str, *, name: str = "") -> None:
         self.socket = connect(uri)
         self.socket.settimeout(20)
+        try:
+            self._negotiate(name)
+        except BaseException:
+            self.socket.close()
+            raise
+
+    def _negotiate(self, name: str) -> None:
         magic, _, _ = struct.unpack(">8sQH", self._take(18))
         assert magic == b"NBDMAGIC"
         self.socket.sendall(struct.pack(">I", 3))

@@ -163,7 +163,9 @@ def test_control(socket_path: Path) -> None:
             assert ask(address, "stats")["flash"]["programs"]["host"] == 2
             assert ask(address, "trim-all") == {"requests": 1}
             assert client.mapped(0, 8192) == [(8192, 3)]
-        with pytest.raises(ServeError, match="expected one of stats, trim-all, mark, stop, cut, mount, set"):
+        with pytest.raises(
+            ServeError, match="expected one of stats, trim-all, mark, stop, cut, mount, set"
+        ):
             ask(address, "reboot")
         # Two commands in one packet, and one that is no JSON.
         with socket.socket(socket.AF_UNIX) as raw:

@@ -688,7 +688,7 @@ impl Flash {
                 self.nand.blocks_retired()
             )));
         }
-        if erases + self.erases_prevented != self.counters.total(OpKind::Erase) {
+        if erases.wrapping_add(self.erases_prevented) != self.counters.total(OpKind::Erase) {
             violations.push(Violation(format!(
                 "blocks count {erases} erases, causes count {}",
                 self.counters.total(OpKind::Erase)

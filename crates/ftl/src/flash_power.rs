@@ -154,6 +154,14 @@ impl Flash {
         }
     }
 
+    /// As [`Flash::lose_power`], with chips that were in use before this drive was built: their erases are not among its counts.
+    pub fn take_over(&mut self, medium: &Medium) {
+        let lost = self.take_changes();
+        self.lose_power(medium, &lost);
+        let erases = medium.blocks().iter().map(|block| u64::from(block.erases)).sum();
+        self.erases_prevented = self.counters().total(OpKind::Erase).wrapping_sub(erases);
+    }
+
     fn find_block(&mut self, block: BlockId, medium: &Medium) {
         let found = medium.block(block);
         let owner = |(state, page): &(PageState, crate::durable::Programmed)| match state {

@@ -97,7 +97,7 @@ impl Running {
     }
 
     /// See [`Serving::command`].
-    pub fn command(&self, name: &str, arguments: Map<String, Value>) -> Result<Value, String> {
+    pub fn command(&self, name: &str, arguments: &Map<String, Value>) -> Result<Value, String> {
         each!(self, serving => serving.command(name, arguments))
     }
 
@@ -105,8 +105,13 @@ impl Running {
     pub fn stop(self) -> Option<(Reported, String, Vec<String>)> {
         match self {
             Self::Simulated(serving) => {
-                let Stopped { served, stats, notes } = serving.stop();
-                Some((Reported::Simulated(Box::new(served?.report())), stats.to_string(), notes))
+                let Stopped { served, stats, mut notes } = serving.stop();
+                let mut drive = served?;
+                let report = Box::new(drive.report());
+                let closed = drive.close();
+                notes.extend(drive.take_notes());
+                notes.extend(closed.err().filter(|why| !notes.iter().any(|note| note.starts_with(why))));
+                Some((Reported::Simulated(report), stats.to_string(), notes))
             }
             Self::Device(serving) => {
                 let Stopped { served, stats, notes } = serving.stop();

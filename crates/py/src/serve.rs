@@ -7,7 +7,7 @@ use crate::proxy::{Before, Running};
 use flashwright_block::Seed;
 use flashwright_serve::{Address, Pace, ServeError, Server as Serving, Settings};
 use flashwright_sim::crash::About;
-use flashwright_sim::{LiveRun, Precondition};
+use flashwright_sim::{LiveRun, Precondition, RunError};
 use flashwright_ssd::Config;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -32,13 +32,17 @@ struct Text {
     ctl: Option<String>,
     metrics: Option<String>,
     watch: Option<String>,
-    precondition: String,
+    /// None if none was given.
+    precondition: Option<String>,
     seed: u64,
+    /// The file that the drive lives in.
+    image: Option<PathBuf>,
 }
 
 impl Text {
     fn settings(&self, config: &str) -> PyResult<Settings> {
-        let about = || About { config: config.to_owned(), seed: self.seed, precondition: self.precondition.clone() };
+        let precondition = || self.precondition.clone().unwrap_or_else(|| Precondition::default().to_string());
+        let about = || About { config: config.to_owned(), seed: self.seed, precondition: precondition() };
         let nbd = self.nbd.iter().map(|text| text.parse::<Address>());
         let nbd: Result<Vec<Address>, _> = nbd.collect();
         let of = |option, text: &Option<String>, prefix: &str| {
@@ -95,9 +99,17 @@ impl Server {
         let _drop = CancelOnDrop(cancelled);
         let serving = interruptible(py, move || {
             let config = Config::from_toml(&config, "config").map_err(crate::config_error)?;
-            let precondition: Precondition = text.precondition.parse().map_err(WorkloadError::new_err)?;
-            let drive = LiveRun::new(&config, Seed(text.seed), precondition, || asked.0.load(Ordering::Relaxed))
-                .map_err(|error| run_error(&error, false))?;
+            let precondition = text.precondition.as_deref().map(str::parse::<Precondition>).transpose();
+            let precondition = precondition.map_err(WorkloadError::new_err)?;
+            let (seed, cancelled) = (Seed(text.seed), || asked.0.load(Ordering::Relaxed));
+            let drive = match &text.image {
+                None => LiveRun::new(&config, seed, precondition.unwrap_or_default(), cancelled),
+                Some(path) => LiveRun::on_image(path, &config, seed, precondition, cancelled),
+            };
+            let drive = drive.map_err(|error| match error {
+                RunError::Image(error) => ServeFailed::new_err((error.what, error.hint)),
+                error => run_error(&error, false),
+            })?;
             Serving::start(drive, &settings).map(Running::Simulated).map_err(|error| refused(&error))
         })?;
         Ok(Self::of(serving))
@@ -144,13 +156,13 @@ impl Server {
         })
     }
 
-    /// Gives a command as a client of the control socket does. Returns the answer as JSON.
+    /// Gives a command as a client of the control socket does, with arguments as JSON. Returns the answer as JSON.
     fn command(&self, py: Python<'_>, name: String, arguments: &str) -> PyResult<String> {
         let arguments: Map<String, Value> = serde_json::from_str(arguments)
-            .map_err(|error| InternalError::new_err(format!("internal error: arguments of a command: {error}")))?;
+            .map_err(|error| WorkloadError::new_err(format!("arguments of a command: {error}")))?;
         self.with(py, move |serving| {
             serving
-                .command(&name, arguments)
+                .command(&name, &arguments)
                 .map(|answer| answer.to_string())
                 .map_err(|error| ServeFailed::new_err((error, "")))
         })

@@ -5,6 +5,7 @@ use flashwright_sim::{LiveRun, mounted_json};
 use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::time::Instant;
 
 /// A device that can be served: it keeps data, and knows a few things more.
@@ -41,6 +42,11 @@ pub trait Served: HoldsData + Send + 'static {
     fn command(&mut self, name: &str, arguments: &Value) -> Option<Result<Value, String>> {
         let _ = (name, arguments);
         None
+    }
+
+    /// What people should know and have not been told, a line each.
+    fn notes(&mut self) -> Vec<String> {
+        Vec::new()
     }
 
     /// The names of the commands that only this kind of device has.
@@ -159,8 +165,15 @@ impl Served for LiveRun {
             valid: taken.valid,
         })
     }
+    fn notes(&mut self) -> Vec<String> {
+        self.take_notes()
+    }
     fn command(&mut self, name: &str, arguments: &Value) -> Option<Result<Value, String>> {
         match name {
+            "snapshot" => Some(match arguments.get("file").and_then(Value::as_str) {
+                Some(file) => self.snapshot(Path::new(file)).map(|pages| json!({ "file": file, "pages": pages })),
+                None => Err("snapshot: found no file, expected the path of the image to be made".to_owned()),
+            }),
             "cut" => Some(LiveRun::cut(self).map(|()| json!("off"))),
             "mount" => Some(LiveRun::mount(self).map(|mounted| mounted_json(&mounted))),
             "set" => {
@@ -175,6 +188,6 @@ impl Served for LiveRun {
         }
     }
     fn commands(&self) -> &'static [&'static str] {
-        &["cut", "mount", "set"]
+        &["cut", "mount", "set", "snapshot"]
     }
 }

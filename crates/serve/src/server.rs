@@ -224,16 +224,19 @@ impl<S: Served> Server<S> {
     /// What people should know and have not been told.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
-        self.shared.take_notes()
+        let mut notes = self.shared.drive().map_or_else(Vec::new, |mut drive| drive.served.notes());
+        notes.extend(self.shared.take_notes());
+        notes
     }
 
-    /// Gives a command as a client of the control socket does, and returns the answer.
+    /// Gives a command with its arguments as a client of the control socket does, and returns the answer.
     ///
     /// # Errors
     /// One line if it is refused.
-    pub fn command(&self, name: &str, mut arguments: Map<String, Value>) -> Result<Value, String> {
-        arguments.insert("command".to_owned(), json!(name));
-        crate::control::carry_out(&self.shared, &Value::Object(arguments).to_string())
+    pub fn command(&self, name: &str, arguments: &Map<String, Value>) -> Result<Value, String> {
+        let mut line = arguments.clone();
+        line.insert("command".to_owned(), json!(name));
+        crate::control::carry_out(&self.shared, &Value::Object(line).to_string())
     }
 
     /// The figures so far. Null if a thread panicked with the drive.

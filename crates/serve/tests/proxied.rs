@@ -223,7 +223,7 @@ fn a_real_device_is_not_trimmed_as_a_whole_and_read_only_is_kept() {
     let image = Image::new("whole");
     let read_only = Settings { read_only: true, ..Settings::default() };
     let Some(server) = served(&image, "none", read_only) else { return };
-    assert!(server.command("trim-all", serde_json::Map::new()).unwrap_err().contains("a device that exists"));
+    assert!(server.command("trim-all", &serde_json::Map::new()).unwrap_err().contains("a device that exists"));
     let mut client = Client::begun(&server);
     assert_eq!(client.ask(0, WRITE, 0, 4096, &[1; 4096]).unwrap_err().0, Errno::NotPermitted as u32);
     assert_eq!(client.read(0, 4096), [0xa5; 4096]);

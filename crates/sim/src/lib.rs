@@ -4,6 +4,7 @@
 
 mod conditioning;
 pub mod crash;
+mod image;
 mod latency;
 mod machine;
 mod measure;
@@ -19,6 +20,7 @@ mod source;
 mod warnings;
 
 pub use conditioning::{Conditioning, Search};
+pub use image::ImageError;
 pub use latency::{Latency, LatencySummary};
 pub use measure::{Closeup, FlashWindow, RequestColumns, RequestWindow, Snapshot, Snapshots, Window, WindowRow};
 pub use options::{OptionsError, RunOptions};

@@ -9,10 +9,12 @@
 //! of write amplification determines whether the drive has settled under it.
 
 mod live;
+mod live_image;
 
 pub use live::{LiveRun, mounted_json};
 
 use crate::conditioning::{Conditioning, Search, totals};
+use crate::image::ImageError;
 use crate::machine::Machine;
 use crate::measure::{Measurement, Window};
 use crate::player::{Pace, PlayError, Player, Step};
@@ -76,6 +78,9 @@ pub enum RunError {
     /// Preconditioning filled the drive beyond what it can clean.
     #[error("precondition: {0}")]
     Precondition(IoError),
+    /// The image of a drive can't be used.
+    #[error(transparent)]
+    Image(#[from] ImageError),
     /// A saved run can't be read.
     #[error("{path}: {what}")]
     Saved {

@@ -25,7 +25,7 @@ pub use flashwright_config::{
     TimingModel, WriteBufferConfig, bundled, bundled_devices, keys,
 };
 pub use flashwright_ftl::Keeps;
-pub use flashwright_ftl::durable::{MountBy, MountError, RecoverySettings};
+pub use flashwright_ftl::durable::{Medium, MountBy, MountError, RecoverySettings};
 pub use flashwright_ram::{
     BufferRules, ChooseLeaving, HeldGroups, MakeManager, ManagerName, RamContext, RamFigures, RamSettings,
 };

@@ -660,7 +660,8 @@ impl Ssd {
         if request.kind == RequestKind::Flush {
             // Without RAM what was acknowledged is on flash.
             let flushed = self.ram.as_mut().map_or(Ok(()), |ram| ram.flush(&mut self.scheme, &mut self.flash));
-            if self.power.as_ref().is_some_and(|power| !power.is_protected()) {
+            // Capacitors write the trims when the power fails, but not to a mirror when the process is killed.
+            if self.power.as_ref().is_some_and(|power| !power.is_protected() || power.medium.mirror().is_some()) {
                 self.flash.flush_journal();
             }
             return flushed;

@@ -18,6 +18,7 @@ PANELS: dict[str, tuple[str, ...]] = {
         "--ctl",
         "--metrics",
         "--watch",
+        "--image",
         "--record",
     ),
     "Variations": ("--vary",),

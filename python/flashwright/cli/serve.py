@@ -78,6 +78,13 @@ def serve(
             metavar="ADDRESS:PORT", help="Show the drive at work there, as a page for browsers."
         ),
     ] = None,
+    image: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="The file that the drive lives in: begun if there is none, else the drive goes on from it.",
+        ),
+    ] = None,
     record: Annotated[
         Path | None,
         typer.Option(
@@ -111,9 +118,10 @@ def serve(
 ) -> int:
     """Serve a simulated drive over NBD, so that real software uses it.
 
-    The drive keeps every byte, in memory. It is served until Ctrl-C, SIGTERM or `flashwright ctl ADDRESS stop`; then
-    its figures are printed, as those of a run. Whoever can connect needs no password, so only this machine can, unless
-    --listen-anywhere is given. With --before, it is a device that exists, behind the schedulers of the simulator.
+    The drive keeps every byte in memory, and with --image in a file that outlives the server. It is served until
+    Ctrl-C, SIGTERM or `flashwright ctl ADDRESS stop`; then its figures are printed, as those of a run. Whoever can
+    connect needs no password, so only this machine can, unless --listen-anywhere is given. With --before, it is a
+    device that exists, behind the schedulers of the simulator.
     """
     output.check()
     if not nbd:
@@ -130,6 +138,7 @@ def serve(
         "--time-scale": time_scale != 1.0,
         "--record": record is not None,
         "--record-data": record_data is not None,
+        "--image": image is not None,
         "--precondition": precondition is not None,
         "--seed": seed != 1,
     }
@@ -159,6 +168,7 @@ def serve(
         pace="real" if pace == "real" else "none",
         time_scale=time_scale,
         read_only=read_only,
+        image=image,
         record=record,
         record_data=record_data,
         ctl=ctl,

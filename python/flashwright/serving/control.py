@@ -24,7 +24,8 @@ def ask(address: str, command: str, *, seconds: float = 60.0, **arguments: objec
     address : str
         The control socket, as it was given to ``ctl``: ``unix:PATH``.
     command : str
-        ``stats``, ``trim-all``, ``mark``, ``set``, ``cut``, ``mount`` or ``stop``.
+        ``stats``, ``trim-all``, ``mark``, ``set``, ``cut``, ``mount``, ``snapshot`` (with ``file``, an absolute path)
+        or ``stop``.
     seconds : float, optional
         How long to wait for the answer.
     **arguments

@@ -167,6 +167,39 @@ class ServedDrive(Served[RunResult]):
         found: dict[str, Any] = json.loads(self._core.command("mount", "{}"))
         return found
 
+    def snapshot(self, file: str | os.PathLike[str]) -> int:
+        """Write an image of what the drive would hold if the power failed now; the drive goes on.
+
+        What is in RAM and was not flushed is not in it. It is a file that ``serve(..., image=file)`` takes.
+
+        Parameters
+        ----------
+        file : path
+            The image. There must be no such file yet.
+
+        Returns
+        -------
+        int
+            The number of flash pages that the image holds.
+
+        Raises
+        ------
+        ServeError
+            If the file exists or can't be written, or if the drive could not be mounted again: it needs
+            ``recovery.mount-by = "scan"``.
+
+        Examples
+        --------
+        >>> import flashwright, tempfile
+        >>> ssd = flashwright.Ssd.named("default").with_(mount_by="scan")
+        >>> with tempfile.TemporaryDirectory() as folder, flashwright.serve(ssd) as drive:
+        ...     drive.snapshot(f"{folder}/drive.img")
+        0
+        """
+        arguments = json.dumps({"file": str(Path(file).absolute())})
+        found: dict[str, int] = json.loads(self._core.command("snapshot", arguments))
+        return found["pages"]
+
     def set(self, *settings: str) -> dict[str, Any]:
         """Restart the drive with another policy or buffer; nothing is lost.
 
@@ -231,6 +264,7 @@ def serve(
     pace: Literal["none", "real"] = "none",
     time_scale: float = 1.0,
     read_only: bool = False,
+    image: str | os.PathLike[str] | None = None,
     record: str | os.PathLike[str] | None = None,
     record_data: str | os.PathLike[str] | None = None,
     ctl: str | None = None,
@@ -239,7 +273,7 @@ def serve(
     listen_anywhere: bool = False,
     seed: int = 1,
 ) -> ServedDrive:
-    """Serve a simulated drive over NBD. It keeps every byte in memory.
+    """Serve a simulated drive over NBD. It keeps every byte in memory, and in an image if there is one.
 
     Parameters
     ----------
@@ -254,6 +288,11 @@ def serve(
         With ``pace="real"``: factor on the model's times; 0.5 makes a drive that is twice as fast.
     read_only : bool, optional
         Refuse everything that would change the drive.
+    image : path, optional
+        The file that the drive lives in. Without such a file the drive begins new, and the file appears when it holds
+        the preconditioned drive; with one the drive goes on from there, as after a loss of power. It needs
+        ``recovery.mount-by = "scan"``, and takes no precondition with a file that exists. A flush is answered when the
+        file is on its disk.
     record : path, optional
         Write what is served as a trace (``.fwt``), which on the same drive gives the same result.
     record_data : path, optional
@@ -276,7 +315,7 @@ def serve(
     Raises
     ------
     ServeError
-        If an address is in use, not allowed or not understood.
+        If an address is in use, not allowed or not understood; or if the image is in use, damaged, or of another drive.
     ConfigError, WorkloadError, TraceError
         If the drive, its precondition, or the trace to be written can't be used.
 
@@ -287,6 +326,14 @@ def serve(
     ...     print(drive.stats()["blocks_free"] == drive.stats()["blocks"])
     True
     >>> drive.result.json["requests"]["write"]
+    0
+
+    A drive that lives in a file:
+
+    >>> import tempfile
+    >>> ssd = flashwright.Ssd.named("default").with_(mount_by="scan")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     flashwright.serve(ssd, image=f"{folder}/drive.img").stop().json["requests"]["write"]
     0
     """
     if time_scale != 1.0 and pace == "none":
@@ -299,18 +346,25 @@ def serve(
             "the model's times are multiplied by it: 0.5 makes a drive that is twice as fast",
             parameters=["time_scale"],
         )
+    if image is not None and record_data is not None:
+        raise ServeError(
+            "image and record_data: found both, expected one of them",
+            "a crash test begins with the preconditioned drive, and an image may hold more",
+            parameters=["image", "record_data"],
+        )
     ssd = Ssd.find(device) if isinstance(device, str) else device
     settings = {
         "nbd": addresses_of(nbd),
         "listen_anywhere": listen_anywhere,
         "read_only": read_only,
         "time_scale": time_scale if pace == "real" else None,
+        "image": None if image is None else str(Path(image)),
         "record": None if record is None else str(Path(record)),
         "record_data": None if record_data is None else str(Path(record_data)),
         "ctl": ctl,
         "metrics": metrics,
         "watch": watch,
-        "precondition": ssd.preconditioning or "empty",
+        "precondition": ssd.preconditioning,
         "seed": seed,
     }
     try:

@@ -1,6 +1,7 @@
 //! What the chips hold, which a loss of power does not change.
 
-use super::{Change, Changed, Record};
+use super::mirror::Mirrored;
+use super::{Change, Changed, Mirror, Record};
 use crate::PageBytes;
 use flashwright_nand::{BlockId, Divisor, Geometry, Ppn};
 use serde::{Deserialize, Serialize};
@@ -54,6 +55,8 @@ pub struct MediumBlock {
 pub struct Medium {
     pages_per_block: Divisor,
     blocks: Vec<MediumBlock>,
+    #[serde(skip)]
+    mirror: Mirrored,
 }
 
 impl Medium {
@@ -63,7 +66,42 @@ impl Medium {
         Self {
             pages_per_block: Divisor::new(geometry.pages_per_block()),
             blocks: vec![MediumBlock::default(); geometry.blocks() as usize],
+            mirror: Mirrored::default(),
         }
+    }
+
+    /// Chips that were found, by block.
+    ///
+    /// # Panics
+    /// If these are not the blocks of the geometry.
+    #[must_use]
+    pub fn found(geometry: &Geometry, blocks: Vec<MediumBlock>) -> Self {
+        assert_eq!(blocks.len(), geometry.blocks() as usize, "every block of the drive was found");
+        Self { blocks, ..Self::new(geometry) }
+    }
+
+    /// From now on tells `mirror` of every change. It holds what the chips hold now.
+    pub fn mirror_to(&mut self, mirror: Box<dyn Mirror>) {
+        self.mirror = Mirrored(Some(mirror));
+    }
+
+    /// What is told of every change.
+    pub fn mirror(&self) -> Option<&dyn Mirror> {
+        self.mirror.0.as_deref()
+    }
+
+    /// As [`Medium::mirror`].
+    pub fn mirror_mut(&mut self) -> Option<&mut dyn Mirror> {
+        match &mut self.mirror.0 {
+            Some(mirror) => Some(mirror.as_mut()),
+            None => None,
+        }
+    }
+
+    /// All blocks, by number.
+    #[must_use]
+    pub fn blocks(&self) -> &[MediumBlock] {
+        &self.blocks
     }
 
     /// A block.
@@ -87,6 +125,20 @@ impl Medium {
     /// # Panics
     /// If it programs a page that is not erased.
     pub fn apply(&mut self, change: Change) {
+        self.mirror.done(&change.what);
+        self.arrive(change);
+    }
+
+    /// A change is certain to be done: the mirror takes it now, and [`Medium::arrive`] follows.
+    pub fn promise(&mut self, change: &Change) {
+        self.mirror.done(&change.what);
+    }
+
+    /// A change that the mirror has is done.
+    ///
+    /// # Panics
+    /// As [`Medium::apply`].
+    pub fn arrive(&mut self, change: Change) {
         match change.what {
             Changed::Program(ppn, programmed) => {
                 let page = self.page_mut(ppn);
@@ -105,6 +157,7 @@ impl Medium {
     /// Power fails in the middle of a change. A block whose erase is cut short holds nothing that can be read, and must be erased
     /// again.
     pub fn tear(&mut self, change: &Change) {
+        self.mirror.torn(&change.what);
         match change.what {
             Changed::Program(ppn, _) => *self.page_mut(ppn) = (PageState::Torn, Programmed::default()),
             Changed::Erase(block) => {

@@ -16,6 +16,7 @@
 //! - **Trims** leave no page behind, so they have a journal in blocks set apart ([`Condition::System`]): a page of records at every
 //!   flush, and before any erase, because an erased page can no longer outrank an older copy elsewhere. Once the journal has filled
 //!   its blocks, one snapshot of all trimmed pages replaces it.
+//! - **A [`Mirror`]** of the medium is told of each change, so that a file can outlive the process.
 //! - **What was cut short** is torn: a page whose program did not end can't be read, and neither can a block whose erase did not end.
 //!
 //! [`Condition::System`]: flashwright_nand::Condition::System
@@ -24,6 +25,7 @@ mod adopt;
 mod consolidate;
 mod journal;
 mod medium;
+mod mirror;
 mod scan;
 mod settings;
 mod tracker;
@@ -33,7 +35,8 @@ pub(crate) use adopt::adopt_pages;
 pub(crate) use consolidate::consolidate;
 pub(crate) use journal::Journal;
 pub use journal::Record;
-pub use medium::{Medium, PageState, Programmed};
+pub use medium::{Medium, MediumBlock, PageState, Programmed};
+pub use mirror::Mirror;
 pub use scan::{Found, Newest, Scan};
 pub use settings::{MountBy, RecoverySettings};
 pub(crate) use tracker::Tracker;

@@ -3,6 +3,7 @@
 //! It measures and reports as every other run. Nothing plays it: whoever has it submits requests and waits for their
 //! completions, and the run looks at each completion as it passes.
 
+use super::live_image::LiveImage;
 use super::{Phase, RunError, RunSettings, Simulation, cpu_seconds, totals};
 use crate::measure::{Snapshots, Window};
 use crate::player::Pace;
@@ -32,9 +33,12 @@ use flashwright_ssd::{ConfigError, DriveConfig, Keeps, Mounted, SettingError, Ss
 /// ```
 #[derive(Debug)]
 pub struct LiveRun {
-    run: Simulation,
+    pub(super) run: Simulation,
     completed: u64,
     started_cpu_s: f64,
+    pub(super) image: Option<LiveImage>,
+    /// What people should know, and have not been told.
+    pub(super) notes: Vec<String>,
 }
 
 /// Pages of preconditioning between two looks at whether to go on.
@@ -50,8 +54,14 @@ impl LiveRun {
         config: &DriveConfig,
         seed: Seed,
         precondition: Precondition,
-        mut cancelled: impl FnMut() -> bool,
+        cancelled: impl FnMut() -> bool,
     ) -> Result<Self, RunError> {
+        Self::check(config, precondition)?;
+        Self::on(Ssd::new(config, seed, Keeps::Bytes)?, seed, precondition, cancelled)
+    }
+
+    /// Refuses what can't be served.
+    pub(super) fn check(config: &DriveConfig, precondition: Precondition) -> Result<(), RunError> {
         if let Precondition::Workload { .. } | Precondition::Auto = precondition {
             let what = format!(
                 "precondition: found {precondition}, expected empty, sequential, random or steady: a served drive has no \
@@ -69,6 +79,16 @@ impl LiveRun {
             let error = ConfigError { source_name: config.name.clone(), problems };
             return Err(RunError::Ssd(SsdError::Config(error)));
         }
+        Ok(())
+    }
+
+    /// Preconditions and measures a drive.
+    pub(super) fn on(
+        ssd: Ssd,
+        seed: Seed,
+        precondition: Precondition,
+        mut cancelled: impl FnMut() -> bool,
+    ) -> Result<Self, RunError> {
         let settings = RunSettings {
             workload: "requests of clients".to_owned(),
             seed,
@@ -81,11 +101,11 @@ impl LiveRun {
             verify: false,
             audit_every: 0,
         };
-        let mut run = Simulation::on(Ssd::new(config, seed, Keeps::Bytes)?, settings)?;
+        let mut run = Simulation::on(ssd, settings)?;
         while run.phase == Phase::Precondition && !cancelled() {
             run.step_precondition(STEP)?;
         }
-        Ok(Self { run, completed: 0, started_cpu_s: cpu_seconds() })
+        Ok(Self { run, completed: 0, started_cpu_s: cpu_seconds(), image: None, notes: Vec::new() })
     }
 
     /// The drive.
@@ -107,7 +127,8 @@ impl LiveRun {
     /// # Errors
     /// One line if the drive could not be mounted again.
     pub fn cut(&mut self) -> Result<(), String> {
-        self.own_power()?.cut().map_err(|error| error.to_string())
+        self.own_power()?.cut().map_err(|error| error.to_string())?;
+        self.sync_image()
     }
 
     /// Mounts the drive; if its power is on, it loses it first. See [`Ssd::mount`].
@@ -115,7 +136,9 @@ impl LiveRun {
     /// # Errors
     /// One line if it can't be mounted.
     pub fn mount(&mut self) -> Result<Mounted, String> {
-        self.own_power()?.mount().map_err(|error| error.to_string())
+        self.check_image()?;
+        let mounted = self.own_power()?.mount().map_err(|error| error.to_string())?;
+        self.sync_image().map(|()| mounted)
     }
 
     /// Restarts the drive with other settings of `gc` and `ram`, losing nothing. See [`Ssd::restart_with`].
@@ -130,7 +153,7 @@ impl LiveRun {
     }
 
     /// The drive, if nothing before it holds requests or data that a loss of power would concern.
-    fn own_power(&mut self) -> Result<&mut Ssd, String> {
+    pub(super) fn own_power(&mut self) -> Result<&mut Ssd, String> {
         if self.run.machine.is_layered() {
             return Err(
                 "controller: found one before the flash, expected none for a loss of power: what it holds is not \
@@ -242,11 +265,15 @@ impl BlockDevice for LiveRun {
         self.run.machine.now()
     }
     fn submit(&mut self, request: Request) -> Result<Tag, IoError> {
+        self.check_image().map_err(IoError::Device)?;
         self.run.machine.device().submit(request)
     }
     fn wait(&mut self, until: Nanos, completion: &mut Completion) -> Result<bool, IoError> {
         let ended = self.run.machine.device().wait(until, completion)?;
         if ended {
+            if self.image.is_some() {
+                self.keep_promise(completion);
+            }
             self.completed(completion);
         }
         Ok(ended)
@@ -258,6 +285,7 @@ impl BlockDevice for LiveRun {
 
 impl HoldsData for LiveRun {
     fn submit_with(&mut self, request: Request, data: &[u8]) -> Result<Tag, IoError> {
+        self.check_image().map_err(IoError::Device)?;
         self.run.machine.device().holds_data().ok_or(IoError::KeepsNoData)?.submit_with(request, data)
     }
     fn take_data(&mut self, tag: Tag, data: &mut [u8]) -> bool {

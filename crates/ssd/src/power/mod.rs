@@ -142,6 +142,11 @@ impl Power {
         self.is_protected
     }
 
+    /// A change that a die was told to make is done. Capacitors had promised it.
+    fn done(&mut self, change: Change) {
+        if self.is_protected { self.medium.arrive(change) } else { self.medium.apply(change) }
+    }
+
     /// Takes changes in the order in which they are done.
     fn take(&mut self, changes: Vec<Change>) {
         for change in changes {
@@ -241,11 +246,22 @@ impl Ssd {
         Ok(())
     }
 
+    /// What the chips hold, if power can be cut.
+    #[must_use]
+    pub fn medium(&self) -> Option<&Medium> {
+        self.power.as_ref().map(|power| &power.medium)
+    }
+
+    /// As [`Ssd::medium`]: to mirror it, and to ask its mirror.
+    pub fn medium_mut(&mut self) -> Option<&mut Medium> {
+        self.power.as_mut().map(|power| &mut power.medium)
+    }
+
     /// Finishes what has begun, and writes protected RAM to flash.
     fn finish_on_capacitors(&mut self) {
         if let Some(power) = &mut self.power {
             for change in power.on_the_way.take_all() {
-                power.medium.apply(change);
+                power.done(change);
             }
         }
         if let Some(ram) = self.ram.as_mut().filter(|ram| ram.is_power_protected()) {
@@ -270,6 +286,25 @@ impl Ssd {
         let mut lost = std::mem::take(&mut power.lost);
         lost.extend(self.flash.take_changes());
         self.flash.lose_power(&power.medium, &lost);
+        self.mount_found(power)
+    }
+
+    /// Puts chips that were in use before in the place of this new drive's, and mounts what they hold. Their mirror comes with them.
+    ///
+    /// # Errors
+    /// [`MountError`]; the drive then stays off.
+    ///
+    /// # Panics
+    /// If the chips are not those of a drive of this geometry.
+    pub fn take_over(&mut self, medium: Medium) -> Result<Mounted, MountError> {
+        self.cut()?;
+        let Some(mut power) = self.power.take() else { return Err(MountError::NotKept) };
+        (power.medium, power.lost) = (medium, Vec::new());
+        self.flash.take_over(&power.medium);
+        self.mount_found(power)
+    }
+
+    fn mount_found(&mut self, mut power: Box<Power>) -> Result<Mounted, MountError> {
         self.forget_rewrites();
         power.is_off = false;
         self.power = Some(power);
@@ -347,6 +382,9 @@ impl Ssd {
             if matches!(change.what, Changed::Retire(_)) {
                 power.medium.apply(change);
             } else {
+                if power.is_protected {
+                    power.medium.promise(&change);
+                }
                 power.on_the_way.add(change, dies);
             }
         }
@@ -389,7 +427,7 @@ impl Ssd {
             let Some(change) = power.on_the_way.ended(kind, ppn, &geometry) else { continue };
             if power.fails_after == Some(0) {
                 if power.is_protected {
-                    power.medium.apply(change);
+                    power.done(change);
                     self.finish_on_capacitors();
                 } else {
                     power.medium.tear(&change);
@@ -404,7 +442,7 @@ impl Ssd {
             }
             power.operations += 1;
             power.fails_after = power.fails_after.map(|left| left - 1);
-            power.medium.apply(change);
+            power.done(change);
         }
         !power.is_off
     }
