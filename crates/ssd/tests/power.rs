@@ -297,7 +297,8 @@ fn any_drive(rng: &mut Rng) -> Option<Vec<String>> {
     let names = |of: Vec<&'static str>| of;
     let scheme = SchemeName::ALL[below(rng, SchemeName::ALL.len() as u64) as usize];
     let (planes, per_block) = (1 + below(rng, 3) as u32, [4, 8, 16][below(rng, 3) as usize]);
-    let blocks = 16 + below(rng, 30) as u32;
+    let checkpoints = scheme.takes_checkpoints() && chance(rng, 0.6);
+    let blocks = 16 + below(rng, 30) as u32 + if checkpoints { 16 } else { 0 };
     let physical = planes * blocks * per_block;
     let share = 0.3 + 0.55 * (below(rng, 1000) as f64 / 1000.0);
     let mut settings = shape(1, planes, 1, blocks, per_block, (f64::from(physical) * share) as u32);
@@ -307,6 +308,10 @@ fn any_drive(rng: &mut Rng) -> Option<Vec<String>> {
     settings.push(format!("ftl.scheme={}", scheme.listed().name));
     settings.push("recovery.mount-by=scan".to_owned());
     settings.push("timing.model=serial".to_owned());
+    if checkpoints {
+        let pages = [4, 16, 64, 256][below(rng, 4) as usize];
+        settings.push(format!("recovery.checkpoint-interval=\"{} KiB\"", pages * 4));
+    }
     settings.push(format!("ftl.fast.log-blocks={}", 2 + below(rng, 4)));
     settings.push(format!("ftl.last.log-blocks={}", 3 + below(rng, 4)));
     settings.push(format!("ftl.bast.log-blocks={}", 1 + below(rng, 5)));
@@ -369,6 +374,24 @@ fn every_operation_of_every_scheme_may_be_cut() {
     }
 }
 
+/// As [`drive`] with more blocks, some of which hold checkpoints, taken after so many pages.
+fn with_checkpoints(scheme: SchemeName, planes: u32, every: u32) -> Vec<String> {
+    let mut settings = drive(scheme, None, planes);
+    settings.push("geometry.blocks-per-plane=36".to_owned());
+    settings.push(format!("recovery.checkpoint-interval=\"{} KiB\"", every * 4));
+    settings
+}
+
+#[test]
+fn every_operation_may_be_cut_with_checkpoints() {
+    for scheme in SchemeName::ALL.iter().filter(|scheme| scheme.takes_checkpoints()) {
+        for (planes, every) in [(1, 5), (1, 40), (2, 17)] {
+            let settings = with_checkpoints(*scheme, planes, every);
+            assert!(cut_everywhere(&settings, operations(), u64::from(every)) >= operations());
+        }
+    }
+}
+
 #[test]
 fn every_operation_behind_every_ram_may_be_cut() {
     for (nth, ram) in (0..).zip(ManagerName::ALL) {
@@ -416,6 +439,74 @@ fn a_mount_reads_a_spare_area_for_every_page_and_one_more_for_every_block_with_r
     assert_eq!((mounted.pages_read, mounted.pages_programmed, mounted.blocks_erased), (0, 0, 0));
     let alone = ssd.config().times().alone(flashwright_ftl::OpKind::OobRead);
     assert_eq!(mounted.duration, Nanos(22 * alone));
+}
+
+#[test]
+fn a_mount_reads_the_newest_checkpoint_and_what_was_programmed_after_it() {
+    let mut settings = one_plane(40, 4, 40);
+    settings.extend(["recovery.mount-by=scan", "timing.model=serial"].map(str::to_owned));
+    settings.push("recovery.checkpoint-interval=\"12 KiB\"".to_owned());
+    let mut ssd = Ssd::new(&config(&settings), Seed(1), Keeps::Stamps).unwrap();
+    let programs = |ssd: &Ssd| ssd.flash().counters().total(flashwright_ftl::OpKind::Program);
+    for (nth, programmed) in [(1, 1), (2, 2), (3, 3 + 2), (4, 4 + 2)] {
+        let write = pages(&ssd, RequestKind::Write, nth, 1);
+        perform(&mut ssd, write).unwrap();
+        assert_eq!(programs(&ssd), programmed, "a page of places and states of blocks, and the end, after the third");
+    }
+    // The fifth page is part of the next checkpoint, which the power cuts: in its first page, then in its end.
+    for operations in [1, 2] {
+        let mut cut = ssd.clone();
+        for nth in 5..7 {
+            let write = pages(&cut, RequestKind::Write, nth, 1);
+            cut.cut_after(if nth == 6 { operations } else { 9 });
+            assert_eq!(perform(&mut cut, write).is_err(), nth == 6);
+        }
+        let mounted = cut.mount().unwrap();
+        assert_eq!((mounted.pages_mapped, mounted.pages_read), (6, 2), "the older one holds");
+        // All pages of the open block of checkpoints; of data the first block's first and last page, two pages of the second block and
+        // the erased one behind them, and the first page of each other block.
+        assert_eq!(mounted.spare_areas_read, (3 + 3) + 2 + 3 + 30);
+    }
+    let mounted = ssd.mount().unwrap();
+    // Of checkpoints the first page of each block and the others of the newest one, one erased; of data the first page of each
+    // block, and the one programmed afterwards.
+    assert_eq!((mounted.spare_areas_read, mounted.pages_read), (3 + 2 + 32 + 1, 2));
+    assert_eq!((mounted.pages_mapped, mounted.pages_programmed, mounted.blocks_erased), (4, 0, 0));
+}
+
+#[test]
+fn a_mount_from_a_checkpoint_takes_no_longer_than_one_from_all_spare_areas() {
+    let mounted = |model: &str, scheme: SchemeName, kib: u64| {
+        let mut settings = shape(2, 1, 2, 64, 32, 4096);
+        settings.extend(SMALL.iter().map(|small| (*small).to_owned()));
+        settings.push(format!("ftl.scheme={}", scheme.listed().name));
+        settings.push(format!("timing.model={model}"));
+        settings.push("recovery.mount-by=scan".to_owned());
+        settings.push(format!("recovery.checkpoint-interval=\"{kib} KiB\""));
+        let mut ssd = Ssd::new(&config(&settings), Seed(1), Keeps::Stamps).unwrap();
+        let mut rng = Seed(1).stream("test.power.checkpoints");
+        for _ in 0..20_000 {
+            let write = pages(&ssd, RequestKind::Write, below(&mut rng, 4096) as u32, 1);
+            perform(&mut ssd, write).unwrap();
+        }
+        let mounted = ssd.mount().unwrap();
+        assert_eq!(ssd.audit(), []);
+        mounted
+    };
+    for scheme in SchemeName::ALL.iter().filter(|scheme| scheme.takes_checkpoints()) {
+        for model in ["serial", "parallel"] {
+            let scan = mounted(model, *scheme, 0);
+            for kib in [256, 1024, 4096] {
+                let found = mounted(model, *scheme, kib);
+                let what = format!("{scheme:?}, {model}, {kib} KiB: {found:?}, all spare areas: {scan:?}");
+                assert!(found.duration <= scan.duration, "{what}");
+                // Two more for each block that had room, those of the maps of superblocks, and the pages of checkpoints.
+                let of_maps = if *scheme == SchemeName::Superblock { 4096 / 8 + 4096 / 64 } else { 0 };
+                assert!(found.spare_areas_read <= kib / 4 + 2 * 256 + of_maps + 3 * 32, "{what}");
+                assert!(found.pages_read > 0, "{what}");
+            }
+        }
+    }
 }
 
 #[test]
@@ -467,6 +558,19 @@ fn what_cannot_be_mounted_is_said() {
     assert!(before.contains("gc.invalidate: found \"before-gc\", expected \"after-gc\""), "{before}");
     let few = refused(&["recovery.mount-by=scan", "geometry.blocks-per-plane=12", "geometry.pages-per-block=8"]);
     assert!(few.contains("the journal of trims takes 5 blocks, expected at most a quarter"), "{few}");
+    let useless = refused(&["recovery.checkpoint-interval=1 MiB"]);
+    assert!(
+        useless.contains("recovery.checkpoint-interval: found 1 MiB, expected 0 B, or recovery.mount-by"),
+        "{useless}"
+    );
+    let scan = "recovery.mount-by=scan";
+    let merged = refused(&[scan, "recovery.checkpoint-interval=1 MiB", "ftl.scheme=fast"]);
+    assert!(
+        merged.contains("expected 0 B with ftl.scheme = \"fast\"") && merged.contains("page, superblock, dftl"),
+        "{merged}"
+    );
+    let few = refused(&[scan, "recovery.checkpoint-interval=1 MiB"]);
+    assert!(few.contains("checkpoints take 3 blocks and the journal of trims 5"), "{few}");
     let mut plain = Ssd::new(&config(&one_plane(24, 4, 40)), Seed(1), Keeps::Nothing).unwrap();
     let error = plain.mount().unwrap_err().to_string();
     assert!(error.starts_with("recovery.mount-by: found \"nothing\", expected \"scan\""), "{error}");

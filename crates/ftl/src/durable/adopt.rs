@@ -25,21 +25,29 @@ pub enum MountError {
 impl Scan {
     /// Takes care that every plane has a free block, or one without a current page: where there is none, a clean was cut short, and
     /// the copies that it made in its last block are given up for their sources, which are still there.
-    pub(crate) fn undo_cleans(&mut self, flash: &Flash) {
+    pub(crate) fn undo_cleans(&mut self, flash: &mut Flash) {
         let is_free = self.free_blocks(flash);
         for plane in 0..flash.geometry().planes() {
             let first = flash.geometry().first_block(PlaneId(plane)).0;
             let blocks = first..first + flash.geometry().blocks_per_plane();
             if !blocks.clone().any(|block| is_free[block as usize]) {
-                self.undo_clean(blocks, flash); // which changes nothing in other planes
+                self.undo_clean_of(blocks, flash); // which changes nothing in other planes
             }
         }
     }
 
     /// As [`Scan::undo_cleans`], for a scheme that cleans over the whole drive.
-    pub(crate) fn undo_clean_of_drive(&mut self, flash: &Flash) {
+    pub(crate) fn undo_clean_of_drive(&mut self, flash: &mut Flash) {
         if !self.free_blocks(flash).contains(&true) {
-            self.undo_clean(0..flash.geometry().blocks(), flash);
+            self.undo_clean_of(0..flash.geometry().blocks(), flash);
+        }
+    }
+
+    /// Gives up the copies of the last clean in some blocks. Where a checkpoint says too little of their sources, all spare areas there
+    /// are read.
+    fn undo_clean_of(&mut self, blocks: std::ops::Range<u32>, flash: &mut Flash) {
+        if !self.undo_clean(blocks.clone(), flash) && self.read_rest(blocks.clone(), flash) {
+            self.undo_clean(blocks, flash);
         }
     }
 
@@ -53,7 +61,7 @@ impl Scan {
         is_free
     }
 
-    fn undo_clean(&mut self, blocks: std::ops::Range<u32>, flash: &Flash) {
+    fn undo_clean(&mut self, blocks: std::ops::Range<u32>, flash: &Flash) -> bool {
         let last_opened: Vec<BlockId> =
             self.blocks.iter().rev().map(|found| found.block).filter(|block| blocks.contains(&block.0)).collect();
         for block in last_opened {
@@ -66,7 +74,7 @@ impl Scan {
             for other in blocks.clone().map(BlockId).filter(|other| *other != block) {
                 for page in 0..flash.nand().next_page(other) {
                     let ppn = flash.geometry().page_at(other, page);
-                    if let Some(spare) = flash.spare_area(ppn) {
+                    if let Some(spare) = flash.spare_area(ppn).filter(|_| self.knows(ppn)) {
                         let copy = Newest { ppn, version: spare.version, sequence: spare.sequence };
                         others.insert((spare.owner.0, spare.version), copy);
                     }
@@ -80,9 +88,10 @@ impl Scan {
                 for (owner, copy) in copies {
                     self.prefer(owner, copy);
                 }
-                return;
+                return true;
             }
         }
+        false
     }
 }
 
