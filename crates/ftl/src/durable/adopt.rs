@@ -103,10 +103,25 @@ impl Planes {
             let plane = flash.geometry().plane_of(*block).index();
             self.all[plane].adopt(*block, free, scan, flash);
         }
+        for plane in &mut self.all {
+            plane.share_with_cache(free as usize, flash);
+            let room = plane.slc_room();
+            plane.slc.iter_mut().for_each(|slc| slc.reset_figures(room));
+        }
     }
 }
 
 impl Plane {
+    /// Where a clean was cut short, a fixed SLC cache lends the plane erased blocks that it lacks to clean, until the next mount.
+    fn share_with_cache(&mut self, free: usize, flash: &Flash) {
+        let Some(own) = self.slc.as_mut().and_then(|slc| slc.own.as_mut()) else { return };
+        while self.pool.len() < free
+            && let Some(local) = own.pop()
+        {
+            self.pool.push(local, flash.nand().wear_rank(BlockId(self.first_block.0 + local)));
+        }
+    }
+
     fn adopt(&mut self, block: BlockId, free: u32, scan: &Scan, flash: &mut Flash) {
         if flash.nand().condition(block) != Condition::Good {
             return;
@@ -116,7 +131,9 @@ impl Plane {
         let can_erase = flash.nand().can_erase(block);
         if !has_data && can_erase && (is_torn(block, flash) || self.pool.len() < free as usize) {
             flash.erase(block, Cause::Gc);
-            self.pool.push(local, flash.nand().wear_rank(block));
+            let own = self.slc.as_mut().filter(|_| flash.is_slc(block)).and_then(|slc| slc.own.as_mut());
+            let own = own.filter(|_| flash.nand().can_erase(block));
+            own.unwrap_or(&mut self.pool).push(local, flash.nand().wear_rank(block));
             if let Some(leveler) = &mut self.leveler {
                 let wear = flash.nand().wear_rank(block);
                 leveler.opened(local);
@@ -127,8 +144,13 @@ impl Plane {
         if let Some(leveler) = &mut self.leveler {
             leveler.opened(local);
         }
-        let stream = usize::from(flash.stream_of(block)).min(self.frontiers.len() - 1);
-        let (next, pages) = (flash.nand().next_page(block), flash.geometry().pages_per_block());
+        let stream = usize::from(flash.stream_of(block)).min(self.streams() - 1);
+        let next = flash.nand().next_page(block);
+        // Host pages and moved pages have blocks of their own beside an SLC cache; an open normal block takes moved pages from now on.
+        let (stream, pages) = match &mut self.slc {
+            Some(slc) if flash.is_slc(block) => (self.frontiers.len() / 2 + stream, slc.opens(stream)),
+            _ => (stream, flash.geometry().pages_per_block()),
+        };
         if next < pages && is_last_of_stream(block, scan, flash) {
             let first = flash.geometry().first_page(block).0;
             self.frontiers[stream] = Frontier { next: first + next, end: first + pages };
@@ -152,6 +174,7 @@ fn is_last_of_stream(block: BlockId, scan: &Scan, flash: &Flash) -> bool {
     let of_stream = |found: &&Found| {
         flash.geometry().plane_of(found.block) == plane
             && flash.stream_of(found.block) == flash.stream_of(block)
+            && flash.is_slc(found.block) == flash.is_slc(block)
             && flash.nand().condition(found.block) == Condition::Good
             && !is_torn(found.block, flash)
     };

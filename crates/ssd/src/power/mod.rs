@@ -14,7 +14,7 @@ pub(crate) use checkpoints::prepare as prepare_checkpoints;
 use flashwright_block::{BlockDevice, IoError, Nanos, RequestKind};
 use flashwright_config::{DriveConfig, SettingError};
 use flashwright_ftl::durable::{Change, Changed, Medium, MountError};
-use flashwright_ftl::{Flash, InvalidateOrder, OpKind, SlcCacheKind};
+use flashwright_ftl::{Flash, InvalidateOrder, OpKind};
 use on_the_way::OnTheWay;
 pub(crate) use on_the_way::{Ended, Ends};
 use serde::{Deserialize, Serialize};
@@ -103,12 +103,6 @@ pub(crate) fn problems(config: &DriveConfig, has_foreign_policies: bool, flash: 
             "gc.invalidate",
             "found \"before-gc\", expected \"after-gc\" with recovery.mount-by: what a write replaces would be erased before the \
              new page is on flash",
-        );
-    }
-    if config.slc.cache != SlcCacheKind::None {
-        refuse(
-            "slc.cache",
-            "found a cache, expected \"none\" with recovery.mount-by: blocks in SLC mode can't be mounted yet",
         );
     }
     problems
