@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// What each page may hold after a loss of power, as stamps; 0 for nothing.
 #[derive(Clone)]
-struct Promises {
+pub struct Promises {
     /// What the host last saw to be safe.
     safe: Vec<u32>,
     /// What it wrote since.
@@ -21,12 +21,12 @@ struct Promises {
 }
 
 impl Promises {
-    fn new(pages: u32) -> Self {
+    pub fn new(pages: u32) -> Self {
         Self { safe: vec![0; pages as usize], since: vec![BTreeSet::new(); pages as usize] }
     }
 
     /// A request was carried out, or cut short.
-    fn note(&mut self, ssd: &Ssd, request: &Request, is_done: bool) {
+    pub fn note(&mut self, ssd: &Ssd, request: &Request, is_done: bool) {
         let (first, count) = ssd.pages_of(request);
         let stamps = ssd.flash().stamps().unwrap();
         match request.kind {
@@ -54,7 +54,7 @@ impl Promises {
     }
 
     /// Checks what a mounted drive holds, which is safe from now on.
-    fn check(&mut self, ssd: &Ssd, what: &dyn Fn() -> String) {
+    pub fn check(&mut self, ssd: &Ssd, what: &dyn Fn() -> String) {
         let stamps = ssd.flash().stamps().unwrap();
         for lpn in 0..ssd.logical_pages() {
             let found = stamps.latest(Lpn(lpn));
@@ -73,7 +73,7 @@ impl Promises {
 }
 
 /// Random requests: runs short and long, trims, flushes, forced writes.
-fn next_request(ssd: &Ssd, rng: &mut Rng) -> Request {
+pub fn next_request(ssd: &Ssd, rng: &mut Rng) -> Request {
     let logical = ssd.logical_pages();
     let hot = (logical / 5).max(1);
     let space = if chance(rng, 0.6) { hot } else { logical };
@@ -173,12 +173,14 @@ impl InFlight {
     }
 }
 
-/// Keeps several requests in flight, cuts the power at a random time, mounts and checks, `cuts` times on one drive.
-fn cut_in_flight(settings: &[String], cuts: u64, seed: u64) {
+/// Keeps several requests in flight, cuts the power at a random time, mounts and checks, `cuts` times on one drive. Returns the number
+/// of requests, and of pages compared.
+pub fn cut_in_flight(settings: &[String], cuts: u64, seed: u64) -> (u64, u64) {
     let mut rng = Seed(seed).stream("test.power.in-flight");
     let mut ssd = Ssd::new(&config(settings), Seed(seed), Keeps::Stamps).unwrap();
     let nothing = vec![(0, Tag(u64::MAX), true)];
     let mut promises = InFlight { since: vec![nothing; ssd.logical_pages() as usize] };
+    let mut submitted = 0;
     for nth in 0..cuts {
         let depth = 1 + below(&mut rng, 16) as usize;
         let mut in_flight: BTreeMap<Tag, (Request, Vec<(u32, Tag)>)> = BTreeMap::new();
@@ -188,6 +190,7 @@ fn cut_in_flight(settings: &[String], cuts: u64, seed: u64) {
             let mut until = Nanos(u64::MAX);
             if in_flight.len() < depth && played < requests {
                 played += 1;
+                submitted += 1;
                 let request = next_request(&ssd, &mut rng);
                 let answered = if request.kind == RequestKind::Flush { promises.answered() } else { Vec::new() };
                 let tag = ssd.submit(request).unwrap();
@@ -251,6 +254,22 @@ fn cut_in_flight(settings: &[String], cuts: u64, seed: u64) {
         }
         assert_eq!(ssd.audit(), [], "{text}");
     }
+    (submitted, cuts * u64::from(ssd.logical_pages()))
+}
+
+/// As [`any_drive`], with dies that work side by side.
+pub fn any_parallel_drive(rng: &mut Rng) -> Option<Vec<String>> {
+    let mut settings = any_drive(rng)?;
+    settings.extend(["timing.model=parallel", "geometry.channels=2"].map(str::to_owned));
+    settings.push(format!("geometry.planes-per-die={}", 1 + below(rng, 2)));
+    settings.push("capacity.logical=0 B".to_owned());
+    settings.push(format!("capacity.utilization=0.{}", 30 + below(rng, 50)));
+    if chance(rng, 0.5) {
+        settings.extend(["timing.die-order=by-class", "chips.suspends=programs-and-erases"].map(str::to_owned));
+    }
+    let config = flashwright_ssd::Config::default().with_settings(&settings).ok()?;
+    Ssd::new(&config, Seed(1), Keeps::Stamps).ok()?;
+    Some(settings)
 }
 
 #[test]
@@ -258,16 +277,7 @@ fn power_may_be_cut_with_requests_in_flight() {
     let mut built = 0;
     for seed in 0..operations() {
         let mut rng = Seed(seed).stream("test.power.drive");
-        let Some(mut settings) = any_drive(&mut rng) else { continue };
-        settings.extend(["timing.model=parallel", "geometry.channels=2"].map(str::to_owned));
-        settings.push(format!("geometry.planes-per-die={}", 1 + below(&mut rng, 2)));
-        settings.push("capacity.logical=0 B".to_owned());
-        settings.push(format!("capacity.utilization=0.{}", 30 + below(&mut rng, 50)));
-        if chance(&mut rng, 0.5) {
-            settings.extend(["timing.die-order=by-class", "chips.suspends=programs-and-erases"].map(str::to_owned));
-        }
-        let Ok(config) = flashwright_ssd::Config::default().with_settings(&settings) else { continue };
-        if Ssd::new(&config, Seed(1), Keeps::Stamps).is_ok() {
+        if let Some(settings) = any_parallel_drive(&mut rng) {
             cut_in_flight(&settings, 30, seed);
             built += 1;
         }
@@ -291,8 +301,36 @@ fn drive(scheme: SchemeName, ram: Option<ManagerName>, planes: u32) -> Vec<Strin
     settings
 }
 
+/// Settings of an SLC cache for a drive of page mapping with at least 30 blocks a plane.
+fn slc_cache(rng: &mut Rng) -> Vec<String> {
+    let cache = ["fixed", "dynamic"][below(rng, 2) as usize];
+    let share = if cache == "fixed" { 0.1 } else { 0.6 };
+    vec![
+        format!("slc.cache={cache}"),
+        format!("slc.block-share={share}"),
+        format!("slc.when-full={}", ["direct", "fold"][below(rng, 2) as usize]),
+        format!("geometry.bits-per-cell={}", 2 + below(rng, 3)),
+        format!("slc.fold-after={} us", 100 + below(rng, 5000)),
+    ]
+}
+
+#[test]
+fn every_operation_may_be_cut_with_an_slc_cache() {
+    for seed in 0..12 {
+        let mut rng = Seed(seed).stream("test.power.slc");
+        let mut settings = drive(SchemeName::Page, None, 1 + below(&mut rng, 2) as u32);
+        settings.extend(["geometry.blocks-per-plane=40", "geometry.pages-per-block=12"].map(str::to_owned));
+        settings.extend(slc_cache(&mut rng));
+        settings.push(format!("timing.model={}", ["none", "serial"][below(&mut rng, 2) as usize]));
+        if chance(&mut rng, 0.5) {
+            settings.push("recovery.checkpoint-interval=\"64 KiB\"".to_owned());
+        }
+        assert!(cut_everywhere(&settings, operations(), seed) >= operations());
+    }
+}
+
 /// A drive of random shape, scheme and policies; none if they don't go together.
-fn any_drive(rng: &mut Rng) -> Option<Vec<String>> {
+pub fn any_drive(rng: &mut Rng) -> Option<Vec<String>> {
     let one_of = |rng: &mut Rng, names: &[&str]| names[below(rng, names.len() as u64) as usize].to_owned();
     let names = |of: Vec<&'static str>| of;
     let scheme = SchemeName::ALL[below(rng, SchemeName::ALL.len() as u64) as usize];
@@ -326,7 +364,9 @@ fn any_drive(rng: &mut Rng) -> Option<Vec<String>> {
         settings
             .push(format!("gc.schedule={}", one_of(rng, &["foreground", "foreground", "preemptive", "rate-limited"])));
     }
-    if scheme.levels_wear() && chance(rng, 0.4) {
+    if scheme == SchemeName::Page && blocks >= 30 && chance(rng, 0.4) {
+        settings.extend(slc_cache(rng));
+    } else if scheme.levels_wear() && chance(rng, 0.4) {
         let policies = names(WearName::ALL.iter().map(|name| name.listed().name).collect());
         settings.push(format!("wear.policy={}", one_of(rng, &policies)));
     }
