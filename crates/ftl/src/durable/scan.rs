@@ -64,13 +64,15 @@ impl Scan {
                 scan.read_block(block, 0, 0, flash);
             }
         }
-        if let Some(image) = checkpoint {
-            scan.take_places(image, &is_unchanged, flash);
-        }
+        let mut gone = checkpoint.map(|image| scan.take_places(image, &is_unchanged, flash)).unwrap_or_default();
         scan.blocks.sort_by_key(|found| (found.opened, found.block));
         let (trims, is_unfinished) = flash.read_journal();
         scan.trims = trims;
         scan.trims.retain(|(.., sequence)| *sequence > scan.checkpoint);
+        gone.retain(|owner| scan.newest(*owner).is_none() && scan.trimmed_at(*owner) == 0);
+        if !gone.is_empty() {
+            scan.find_older(&gone, flash);
+        }
         for (first, pages, sequence) in scan.trims.iter().copied() {
             for lpn in first..first + pages {
                 let Some(newest) = scan.newest.get_mut(lpn as usize) else { continue };
@@ -135,19 +137,38 @@ impl Scan {
         true
     }
 
-    /// Takes the places that a checkpoint names, where nothing newer was found and they still hold what they held.
-    fn take_places(&mut self, image: Image, is_unchanged: &[bool], flash: &Flash) {
+    /// Takes the places that a checkpoint names, where nothing newer was found and they still hold what they held. Returns the owners
+    /// of places that don't.
+    fn take_places(&mut self, image: Image, is_unchanged: &[bool], flash: &Flash) -> Vec<u32> {
+        let mut gone = Vec::new();
         self.stale = image.stale;
         for (owner, ppn) in (0..).zip(image.places) {
             let Some(ppn) = ppn else { continue };
-            let Some(spare) = flash.spare_area(ppn).filter(|spare| spare.owner == Lpn(owner)) else { continue };
-            if is_unchanged[flash.geometry().block_of(ppn).index()] {
-                self.knows_of(ppn);
-            } else if spare.sequence > self.checkpoint {
-                continue; // another page is there now
-            }
+            let is_unchanged = is_unchanged[flash.geometry().block_of(ppn).index()];
+            let spare = flash.spare_area(ppn).filter(|spare| spare.owner == Lpn(owner));
+            let Some(spare) = spare.filter(|spare| is_unchanged || spare.sequence <= self.checkpoint) else {
+                gone.push(owner);
+                continue;
+            };
+            self.knows_of(ppn);
             let newest = &mut self.newest[owner as usize];
             newest.get_or_insert(Newest { ppn, version: spare.version, sequence: spare.sequence });
+        }
+        gone
+    }
+
+    /// Pages that neither lie where the checkpoint says nor were written or trimmed since: an earlier mount has undone a clean, and
+    /// their sources are older than the checkpoint. Reads all spare areas and takes the newest of what was there before it.
+    fn find_older(&mut self, owners: &[u32], flash: &mut Flash) {
+        self.read_rest(0..flash.geometry().blocks(), flash);
+        for ppn in (0..flash.geometry().pages()).map(Ppn) {
+            let spare = flash.spare_area(ppn).filter(|_| self.knows(ppn));
+            let Some(spare) = spare.filter(|spare| owners.binary_search(&spare.owner.0).is_ok()) else { continue };
+            let found = Newest { ppn, version: spare.version, sequence: spare.sequence };
+            let newest = &mut self.newest[spare.owner.index()];
+            if newest.is_none_or(|newest| (newest.version, newest.sequence) < (found.version, found.sequence)) {
+                *newest = Some(found);
+            }
         }
     }
 
@@ -165,7 +186,10 @@ impl Scan {
     /// Reads the spare areas of the pages of some blocks that nothing has told of. Returns whether there were any.
     pub(crate) fn read_rest(&mut self, blocks: std::ops::Range<u32>, flash: &mut Flash) -> bool {
         let mut has_read = false;
-        for block in blocks.map(BlockId) {
+        let is_read = |block: &BlockId, flash: &Flash| {
+            matches!(flash.nand().condition(*block), Condition::Good | Condition::Retired)
+        };
+        for block in blocks.map(BlockId).filter(|block| is_read(block, flash)).collect::<Vec<_>>() {
             for page in 0..flash.nand().next_page(block) {
                 let ppn = flash.geometry().page_at(block, page);
                 if !self.knows(ppn) {
