@@ -12,7 +12,7 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
 .DEFAULT_GOAL := help
 .PHONY: help venv build demo test test-rust test-python test-long check docs instructions instructions-accept \
-	fuzz generate reproduce format bench clean
+	soak fuzz generate reproduce format bench clean
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,6 +46,11 @@ test-python: build
 test-long: build ## What takes long: theory at full size, ten million requests a scheduler, every claim
 	$(CARGO) test --workspace --quiet -- --ignored
 	$(BIN)/python -m pytest -n 2 -m long
+
+# make soak OPERATIONS=1e6, HOURS=8 or SEED=17
+soak: venv ## Power cuts on drives of random shape, a billion operations: OPERATIONS= or HOURS= set how many, SEED= the first drive
+	OPERATIONS="$(OPERATIONS)" HOURS="$(HOURS)" SEED="$(SEED)" \
+		$(CARGO) test --quiet -p flashwright-ssd --test all -- --ignored --exact --nocapture soak::soak
 
 # cargo fmt doesn't see modules that macros declare, so rustfmt is given every file.
 # One line for each check.

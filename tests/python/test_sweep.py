@@ -328,6 +328,25 @@ def test_a_table_has_what_compare_has(grid: Path, command: Cli, tmp_path: Path) 
         assert {key: one[key] for key in shared} == {key: other[key] for key in shared}
 
 
+def test_what_a_mount_takes_is_summed_up(tmp_path: Path) -> None:
+    text = """
+workload = "uniform:write=1"
+requests = 3000
+precondition = "random"
+[set]
+geometry.blocks-per-plane = 32
+capacity.utilization = 0.8
+recovery.mount-by = "scan"
+[grid]
+recovery.checkpoint-interval = ["0 B", "4 MiB"]
+"""
+    path = tmp_path / "mounts.toml"
+    path.write_text(text)
+    scan, checkpoints = (found.figures for found in Sweep.from_toml(path).run().summaries)
+    assert 5 * checkpoints["mount.duration_ns"].mean < scan["mount.duration_ns"].mean
+    assert checkpoints["write_amplification"].mean > scan["write_amplification"].mean
+
+
 def test_settings_that_do_not_go_together_fail_alone_and_are_tried_again(
     tmp_path: Path, command: Cli
 ) -> None:

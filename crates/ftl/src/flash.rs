@@ -175,9 +175,10 @@ impl Flash {
         self.streams[block.index()] = stream;
     }
 
-    /// Lets blocks be opened in SLC mode, with this many pages each.
+    /// Lets blocks be opened in SLC mode, with this many pages each. Those that were found so stay so.
     pub(crate) fn allow_slc(&mut self, pages: u32) {
-        self.slc = Some(SlcMarks { pages, marks: vec![0; (self.geometry().blocks() as usize).div_ceil(64)] });
+        let marks = vec![0; (self.geometry().blocks() as usize).div_ceil(64)];
+        self.slc.get_or_insert(SlcMarks { pages, marks });
     }
 
     /// Whether `block` was opened in SLC mode: its cells hold one bit, and only its first pages exist. It holds from

@@ -12,20 +12,26 @@ impl Flash {
     /// If contents are not kept, or there are fewer good blocks than the journal takes.
     pub fn track_changes(&mut self, logical_pages: u32) {
         let geometry = *self.geometry();
-        let mut blocks = Vec::new();
-        let mut plane = 0;
-        while blocks.len() < Journal::blocks_needed(logical_pages, &geometry) as usize {
-            let first = geometry.first_block(PlaneId(plane)).0;
-            let good = (first..first + geometry.blocks_per_plane()).rev().map(BlockId);
-            let last = good.into_iter().find(|block| self.nand.condition(*block) == Condition::Good);
-            let block = last.expect("the journal's blocks were checked against the geometry");
-            self.nand.set_apart(block);
-            blocks.push(block);
-            plane = (plane + 1) % geometry.planes();
-        }
+        let blocks = self.set_apart(Journal::blocks_needed(logical_pages, &geometry));
         self.log_copies_apart();
         let contents = self.contents.as_mut().expect("who tracks changes keeps contents");
         contents.tracker = Some(Tracker::new(logical_pages, &blocks, &geometry));
+    }
+
+    /// Sets the last good blocks of the planes in turn apart.
+    pub(crate) fn set_apart(&mut self, count: u32) -> Vec<BlockId> {
+        let geometry = *self.geometry();
+        let planes = (0..geometry.planes()).cycle().take(count as usize);
+        planes
+            .map(|plane| {
+                let first = geometry.first_block(PlaneId(plane)).0;
+                let mut blocks = (first..first + geometry.blocks_per_plane()).rev().map(BlockId);
+                let last = blocks.find(|block| self.nand.condition(*block) == Condition::Good);
+                let block = last.expect("blocks to be set apart were checked against the geometry");
+                self.nand.set_apart(block);
+                block
+            })
+            .collect()
     }
 
     /// Blocks that [`Flash::track_changes`] sets apart.
@@ -104,7 +110,15 @@ impl Flash {
         }
     }
 
-    fn erase_in_journal(&mut self, block: BlockId) {
+    pub(crate) fn erase_in_journal(&mut self, block: BlockId) {
+        self.erase_set_apart(block);
+        if let Some(tracker) = self.tracker_mut() {
+            tracker.journal.erased(block);
+        }
+    }
+
+    /// Erases a block that is set apart; the next operation waits for it.
+    pub(crate) fn erase_set_apart(&mut self, block: BlockId) {
         self.nand.erase(block);
         self.counters_mut().add(OpKind::Erase, Cause::Translation, 1);
         let first = self.geometry().first_page(block);
@@ -112,7 +126,6 @@ impl Flash {
         let mark = self.mark();
         if let Some(tracker) = self.tracker_mut() {
             tracker.erased(block, mark, Cause::Translation);
-            tracker.journal.erased(block);
         }
         self.next_waits_for(1);
     }
@@ -121,13 +134,18 @@ impl Flash {
         let geometry = *self.geometry();
         let Some(tracker) = self.tracker_mut() else { return };
         let ppn = tracker.journal.next_page(&geometry);
-        self.nand.program(ppn, crate::durable::SYSTEM);
-        self.counters_mut().add(OpKind::Program, Cause::Translation, 1);
-        self.note(ppn, OpKind::Program, Cause::Translation);
-        let mark = self.mark();
+        let mark = self.program_set_apart(ppn);
         if let Some(tracker) = self.tracker_mut() {
             tracker.recorded(ppn, record, mark, Cause::Translation);
         }
+    }
+
+    /// Programs a page of a block that is set apart, and returns its mark in the log.
+    pub(crate) fn program_set_apart(&mut self, ppn: Ppn) -> u32 {
+        self.nand.program(ppn, crate::durable::SYSTEM);
+        self.counters_mut().add(OpKind::Program, Cause::Translation, 1);
+        self.note(ppn, OpKind::Program, Cause::Translation);
+        self.mark()
     }
 
     // --- after a loss of power ---
@@ -184,8 +202,12 @@ impl Flash {
             }
             if let Some(tracker) = &mut contents.tracker {
                 tracker.found(ppn, page.sequence, page.version);
-                if let Some(record) = &page.record {
-                    tracker.journal.found(ppn, (**record).clone());
+                match (&page.record, &mut tracker.checkpoints) {
+                    (Some(record), Some(checkpoints)) if record.is_of_checkpoint() => {
+                        checkpoints.found(ppn, (**record).clone());
+                    }
+                    (Some(record), _) => tracker.journal.found(ppn, (**record).clone()),
+                    (None, _) => {}
                 }
             }
         }
@@ -204,7 +226,7 @@ impl Flash {
         }
         let (mut in_use, mut useless) = (Vec::new(), Vec::new());
         for block in (0..self.geometry().blocks()).map(BlockId) {
-            if self.nand.condition(block) != Condition::System {
+            if self.nand.condition(block) != Condition::System || self.is_for_checkpoints(block) {
                 continue;
             }
             let pages = self.nand.next_page(block);

@@ -78,6 +78,10 @@ pub(crate) fn planes(context: &SchemeContext, streams: usize, flash: &Flash) -> 
             for local in good.iter().copied().filter(is_erased) {
                 pool.push(local, wear(local));
             }
+            // After a loss of power.
+            let in_slc_mode = good.iter().map(|local| BlockId(first_block.0 + local));
+            let in_slc_mode = in_slc_mode.filter(|block| flash.is_slc(*block) && flash.nand().next_page(*block) > 0);
+            let slc_blocks = [good.len() as u64, in_slc_mode.count() as u64];
             let streams_u8 = u8::try_from(streams).expect("streams are counted in 8 bits");
             let wear_context = WearContext {
                 blocks: geometry.blocks_per_plane(),
@@ -87,7 +91,7 @@ pub(crate) fn planes(context: &SchemeContext, streams: usize, flash: &Flash) -> 
             let leveler = context.wear.policy;
             let slc = context.slc.map(|slc| {
                 let own = BlockPool::new(context.wear.free_block);
-                Box::new(SlcCache::new(&slc, streams, &mut pool, own, wear, flash))
+                Box::new(SlcCache::new(&slc, streams, slc_blocks, &mut pool, own, wear, flash))
             });
             Plane {
                 first_block,

@@ -229,18 +229,20 @@ pub(crate) struct SlcCache {
 }
 
 impl SlcCache {
-    /// An empty cache. Blocks of its own, if it has any, go from the erased blocks of a plane, `pool`, to `own`, which is
-    /// empty; `wear` ranks them.
+    /// An empty cache in a plane with so many good blocks, of which `in_use` hold pages in SLC mode. Blocks of its own, if it has
+    /// any, go from the erased blocks of the plane, `pool`, to `own`, which is empty; `wear` ranks them.
+    #[allow(clippy::too_many_arguments)] // one caller
     pub fn new(
         context: &SlcContext,
         streams: usize,
+        [good, in_use]: [u64; 2],
         pool: &mut BlockPool,
         mut own: BlockPool,
         wear: impl Fn(u32) -> u32,
         flash: &Flash,
     ) -> Self {
-        for _ in 0..context.own_blocks(pool.len() as u64) {
-            let block = pool.pop().expect("a share of the blocks");
+        for _ in in_use..context.own_blocks(good) {
+            let Some(block) = pool.pop() else { break };
             own.push(block, wear(block));
         }
         Self {

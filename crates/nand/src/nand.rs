@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub enum Condition {
     /// In use.
     Good,
-    /// Set apart for what the drive needs to mount again; no translation layer uses it.
+    /// Set apart for what the drive needs to mount again; no translation layer uses it, and no budget limits its erases.
     System,
     /// Bad from the factory: never programmed, never erased.
     FactoryBad,
@@ -183,7 +183,7 @@ impl Nand {
             WearLimit::Same(limit) => *limit,
             WearLimit::Each(limits) => limits[block.index()],
         };
-        Some(limit - self.erases(block))
+        Some(limit.saturating_sub(self.erases(block)))
     }
 
     /// The wear of a block, for comparison with others of this chip: its erases, or, if budgets differ between blocks,
@@ -257,13 +257,18 @@ impl Nand {
     /// [`Nand::retire`]).
     ///
     /// # Panics
-    /// If the block is factory-bad or retired, or its budget was spent before.
+    /// If the block is factory-bad or retired, or its budget was spent before and it is not set apart.
     pub fn erase(&mut self, block: BlockId) -> bool {
         let left = self.cycles_left(block);
         let first = self.geometry.first_page(block).index();
         let state = &mut self.blocks[block.index()];
         assert!(state.condition.is_usable(), "erase of block {}, which is {:?}", block.0, state.condition);
-        assert!(left != Some(0), "erase of block {} beyond its budget of {} cycles", block.0, state.erases);
+        assert!(
+            left != Some(0) || state.condition == Condition::System,
+            "erase of block {} beyond its budget of {} cycles",
+            block.0,
+            state.erases
+        );
         state.erases += 1;
         // Only programmed pages need clearing; the high-water mark bounds them.
         self.spare[first..first + usize::from(state.next_page)].fill(ERASED);

@@ -231,9 +231,10 @@ impl Ssd {
         let kept = if can_mount && keeps == Keeps::Nothing { Keeps::Stamps } else { keeps };
         let mut flash = Flash::new(nand, logical_pages, logging, kept);
         let context = Self::scheme_context(config, seed, policies);
-        let mut problems = crate::power::problems(config, !policies.is_empty());
+        let mut problems = crate::power::problems(config, !policies.is_empty(), &flash);
         if can_mount && problems.is_empty() {
             flash.track_changes(logical_pages);
+            crate::power::prepare_checkpoints(config, &mut flash);
         }
         let of_scheme: Vec<SettingError> = config
             .ftl
@@ -774,8 +775,11 @@ impl Ssd {
             self.forget_data(tag);
             self.failed.push((Tag(tag), error));
         }
-        if self.power.is_some() && !matches!(self.clock, Clock::Parallel(_)) {
-            self.settle_request(tag);
+        if self.power.is_some() {
+            self.take_checkpoint(true);
+            if !matches!(self.clock, Clock::Parallel(_)) {
+                self.settle_request(tag);
+            }
         }
         let after = self.flash.counters().totals();
         let mut did = [0; OP_KINDS];
@@ -944,7 +948,7 @@ impl Ssd {
     pub fn precondition(&mut self, run: LpnRun) -> Result<(), IoError> {
         let result = self.write_run(run, false);
         self.clean_untimed();
-        self.settle_changes_if_kept();
+        self.settle_untimed_if_kept();
         self.flash.clear_log();
         self.result_of(result).map_err(|error| *error)
     }
@@ -960,7 +964,7 @@ impl Ssd {
         self.check(&request)?;
         let done = self.translate(&request);
         self.clean_untimed();
-        self.settle_changes_if_kept();
+        self.settle_untimed_if_kept();
         self.flash.clear_log();
         completion.request = request;
         completion.result = self.result_of(done);

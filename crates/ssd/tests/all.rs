@@ -19,6 +19,7 @@ mod schedules;
 mod settings;
 mod shared_ram;
 mod slc;
+mod soak;
 mod unmapped;
 mod upcoming;
 

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// What each page may hold after a loss of power, as stamps; 0 for nothing.
 #[derive(Clone)]
-struct Promises {
+pub struct Promises {
     /// What the host last saw to be safe.
     safe: Vec<u32>,
     /// What it wrote since.
@@ -21,12 +21,12 @@ struct Promises {
 }
 
 impl Promises {
-    fn new(pages: u32) -> Self {
+    pub fn new(pages: u32) -> Self {
         Self { safe: vec![0; pages as usize], since: vec![BTreeSet::new(); pages as usize] }
     }
 
     /// A request was carried out, or cut short.
-    fn note(&mut self, ssd: &Ssd, request: &Request, is_done: bool) {
+    pub fn note(&mut self, ssd: &Ssd, request: &Request, is_done: bool) {
         let (first, count) = ssd.pages_of(request);
         let stamps = ssd.flash().stamps().unwrap();
         match request.kind {
@@ -54,7 +54,7 @@ impl Promises {
     }
 
     /// Checks what a mounted drive holds, which is safe from now on.
-    fn check(&mut self, ssd: &Ssd, what: &dyn Fn() -> String) {
+    pub fn check(&mut self, ssd: &Ssd, what: &dyn Fn() -> String) {
         let stamps = ssd.flash().stamps().unwrap();
         for lpn in 0..ssd.logical_pages() {
             let found = stamps.latest(Lpn(lpn));
@@ -73,7 +73,7 @@ impl Promises {
 }
 
 /// Random requests: runs short and long, trims, flushes, forced writes.
-fn next_request(ssd: &Ssd, rng: &mut Rng) -> Request {
+pub fn next_request(ssd: &Ssd, rng: &mut Rng) -> Request {
     let logical = ssd.logical_pages();
     let hot = (logical / 5).max(1);
     let space = if chance(rng, 0.6) { hot } else { logical };
@@ -173,12 +173,14 @@ impl InFlight {
     }
 }
 
-/// Keeps several requests in flight, cuts the power at a random time, mounts and checks, `cuts` times on one drive.
-fn cut_in_flight(settings: &[String], cuts: u64, seed: u64) {
+/// Keeps several requests in flight, cuts the power at a random time, mounts and checks, `cuts` times on one drive. Returns the number
+/// of requests, and of pages compared.
+pub fn cut_in_flight(settings: &[String], cuts: u64, seed: u64) -> (u64, u64) {
     let mut rng = Seed(seed).stream("test.power.in-flight");
     let mut ssd = Ssd::new(&config(settings), Seed(seed), Keeps::Stamps).unwrap();
     let nothing = vec![(0, Tag(u64::MAX), true)];
     let mut promises = InFlight { since: vec![nothing; ssd.logical_pages() as usize] };
+    let mut submitted = 0;
     for nth in 0..cuts {
         let depth = 1 + below(&mut rng, 16) as usize;
         let mut in_flight: BTreeMap<Tag, (Request, Vec<(u32, Tag)>)> = BTreeMap::new();
@@ -188,6 +190,7 @@ fn cut_in_flight(settings: &[String], cuts: u64, seed: u64) {
             let mut until = Nanos(u64::MAX);
             if in_flight.len() < depth && played < requests {
                 played += 1;
+                submitted += 1;
                 let request = next_request(&ssd, &mut rng);
                 let answered = if request.kind == RequestKind::Flush { promises.answered() } else { Vec::new() };
                 let tag = ssd.submit(request).unwrap();
@@ -251,6 +254,22 @@ fn cut_in_flight(settings: &[String], cuts: u64, seed: u64) {
         }
         assert_eq!(ssd.audit(), [], "{text}");
     }
+    (submitted, cuts * u64::from(ssd.logical_pages()))
+}
+
+/// As [`any_drive`], with dies that work side by side.
+pub fn any_parallel_drive(rng: &mut Rng) -> Option<Vec<String>> {
+    let mut settings = any_drive(rng)?;
+    settings.extend(["timing.model=parallel", "geometry.channels=2"].map(str::to_owned));
+    settings.push(format!("geometry.planes-per-die={}", 1 + below(rng, 2)));
+    settings.push("capacity.logical=0 B".to_owned());
+    settings.push(format!("capacity.utilization=0.{}", 30 + below(rng, 50)));
+    if chance(rng, 0.5) {
+        settings.extend(["timing.die-order=by-class", "chips.suspends=programs-and-erases"].map(str::to_owned));
+    }
+    let config = flashwright_ssd::Config::default().with_settings(&settings).ok()?;
+    Ssd::new(&config, Seed(1), Keeps::Stamps).ok()?;
+    Some(settings)
 }
 
 #[test]
@@ -258,16 +277,7 @@ fn power_may_be_cut_with_requests_in_flight() {
     let mut built = 0;
     for seed in 0..operations() {
         let mut rng = Seed(seed).stream("test.power.drive");
-        let Some(mut settings) = any_drive(&mut rng) else { continue };
-        settings.extend(["timing.model=parallel", "geometry.channels=2"].map(str::to_owned));
-        settings.push(format!("geometry.planes-per-die={}", 1 + below(&mut rng, 2)));
-        settings.push("capacity.logical=0 B".to_owned());
-        settings.push(format!("capacity.utilization=0.{}", 30 + below(&mut rng, 50)));
-        if chance(&mut rng, 0.5) {
-            settings.extend(["timing.die-order=by-class", "chips.suspends=programs-and-erases"].map(str::to_owned));
-        }
-        let Ok(config) = flashwright_ssd::Config::default().with_settings(&settings) else { continue };
-        if Ssd::new(&config, Seed(1), Keeps::Stamps).is_ok() {
+        if let Some(settings) = any_parallel_drive(&mut rng) {
             cut_in_flight(&settings, 30, seed);
             built += 1;
         }
@@ -291,13 +301,42 @@ fn drive(scheme: SchemeName, ram: Option<ManagerName>, planes: u32) -> Vec<Strin
     settings
 }
 
+/// Settings of an SLC cache for a drive of page mapping with at least 30 blocks a plane.
+fn slc_cache(rng: &mut Rng) -> Vec<String> {
+    let cache = ["fixed", "dynamic"][below(rng, 2) as usize];
+    let share = if cache == "fixed" { 0.1 } else { 0.6 };
+    vec![
+        format!("slc.cache={cache}"),
+        format!("slc.block-share={share}"),
+        format!("slc.when-full={}", ["direct", "fold"][below(rng, 2) as usize]),
+        format!("geometry.bits-per-cell={}", 2 + below(rng, 3)),
+        format!("slc.fold-after={} us", 100 + below(rng, 5000)),
+    ]
+}
+
+#[test]
+fn every_operation_may_be_cut_with_an_slc_cache() {
+    for seed in 0..12 {
+        let mut rng = Seed(seed).stream("test.power.slc");
+        let mut settings = drive(SchemeName::Page, None, 1 + below(&mut rng, 2) as u32);
+        settings.extend(["geometry.blocks-per-plane=40", "geometry.pages-per-block=12"].map(str::to_owned));
+        settings.extend(slc_cache(&mut rng));
+        settings.push(format!("timing.model={}", ["none", "serial"][below(&mut rng, 2) as usize]));
+        if chance(&mut rng, 0.5) {
+            settings.push("recovery.checkpoint-interval=\"64 KiB\"".to_owned());
+        }
+        assert!(cut_everywhere(&settings, operations(), seed) >= operations());
+    }
+}
+
 /// A drive of random shape, scheme and policies; none if they don't go together.
-fn any_drive(rng: &mut Rng) -> Option<Vec<String>> {
+pub fn any_drive(rng: &mut Rng) -> Option<Vec<String>> {
     let one_of = |rng: &mut Rng, names: &[&str]| names[below(rng, names.len() as u64) as usize].to_owned();
     let names = |of: Vec<&'static str>| of;
     let scheme = SchemeName::ALL[below(rng, SchemeName::ALL.len() as u64) as usize];
     let (planes, per_block) = (1 + below(rng, 3) as u32, [4, 8, 16][below(rng, 3) as usize]);
-    let blocks = 16 + below(rng, 30) as u32;
+    let checkpoints = scheme.takes_checkpoints() && chance(rng, 0.6);
+    let blocks = 16 + below(rng, 30) as u32 + if checkpoints { 16 } else { 0 };
     let physical = planes * blocks * per_block;
     let share = 0.3 + 0.55 * (below(rng, 1000) as f64 / 1000.0);
     let mut settings = shape(1, planes, 1, blocks, per_block, (f64::from(physical) * share) as u32);
@@ -307,6 +346,10 @@ fn any_drive(rng: &mut Rng) -> Option<Vec<String>> {
     settings.push(format!("ftl.scheme={}", scheme.listed().name));
     settings.push("recovery.mount-by=scan".to_owned());
     settings.push("timing.model=serial".to_owned());
+    if checkpoints {
+        let pages = [4, 16, 64, 256][below(rng, 4) as usize];
+        settings.push(format!("recovery.checkpoint-interval=\"{} KiB\"", pages * 4));
+    }
     settings.push(format!("ftl.fast.log-blocks={}", 2 + below(rng, 4)));
     settings.push(format!("ftl.last.log-blocks={}", 3 + below(rng, 4)));
     settings.push(format!("ftl.bast.log-blocks={}", 1 + below(rng, 5)));
@@ -321,7 +364,9 @@ fn any_drive(rng: &mut Rng) -> Option<Vec<String>> {
         settings
             .push(format!("gc.schedule={}", one_of(rng, &["foreground", "foreground", "preemptive", "rate-limited"])));
     }
-    if scheme.levels_wear() && chance(rng, 0.4) {
+    if scheme == SchemeName::Page && blocks >= 30 && chance(rng, 0.4) {
+        settings.extend(slc_cache(rng));
+    } else if scheme.levels_wear() && chance(rng, 0.4) {
         let policies = names(WearName::ALL.iter().map(|name| name.listed().name).collect());
         settings.push(format!("wear.policy={}", one_of(rng, &policies)));
     }
@@ -365,6 +410,24 @@ fn every_operation_of_every_scheme_may_be_cut() {
         for planes in [1, 2] {
             let settings = drive(*scheme, None, planes);
             assert!(cut_everywhere(&settings, operations(), u64::from(planes)) >= operations());
+        }
+    }
+}
+
+/// As [`drive`] with more blocks, some of which hold checkpoints, taken after so many pages.
+fn with_checkpoints(scheme: SchemeName, planes: u32, every: u32) -> Vec<String> {
+    let mut settings = drive(scheme, None, planes);
+    settings.push("geometry.blocks-per-plane=36".to_owned());
+    settings.push(format!("recovery.checkpoint-interval=\"{} KiB\"", every * 4));
+    settings
+}
+
+#[test]
+fn every_operation_may_be_cut_with_checkpoints() {
+    for scheme in SchemeName::ALL.iter().filter(|scheme| scheme.takes_checkpoints()) {
+        for (planes, every) in [(1, 5), (1, 40), (2, 17)] {
+            let settings = with_checkpoints(*scheme, planes, every);
+            assert!(cut_everywhere(&settings, operations(), u64::from(every)) >= operations());
         }
     }
 }
@@ -419,6 +482,74 @@ fn a_mount_reads_a_spare_area_for_every_page_and_one_more_for_every_block_with_r
 }
 
 #[test]
+fn a_mount_reads_the_newest_checkpoint_and_what_was_programmed_after_it() {
+    let mut settings = one_plane(40, 4, 40);
+    settings.extend(["recovery.mount-by=scan", "timing.model=serial"].map(str::to_owned));
+    settings.push("recovery.checkpoint-interval=\"12 KiB\"".to_owned());
+    let mut ssd = Ssd::new(&config(&settings), Seed(1), Keeps::Stamps).unwrap();
+    let programs = |ssd: &Ssd| ssd.flash().counters().total(flashwright_ftl::OpKind::Program);
+    for (nth, programmed) in [(1, 1), (2, 2), (3, 3 + 2), (4, 4 + 2)] {
+        let write = pages(&ssd, RequestKind::Write, nth, 1);
+        perform(&mut ssd, write).unwrap();
+        assert_eq!(programs(&ssd), programmed, "a page of places and states of blocks, and the end, after the third");
+    }
+    // The fifth page is part of the next checkpoint, which the power cuts: in its first page, then in its end.
+    for operations in [1, 2] {
+        let mut cut = ssd.clone();
+        for nth in 5..7 {
+            let write = pages(&cut, RequestKind::Write, nth, 1);
+            cut.cut_after(if nth == 6 { operations } else { 9 });
+            assert_eq!(perform(&mut cut, write).is_err(), nth == 6);
+        }
+        let mounted = cut.mount().unwrap();
+        assert_eq!((mounted.pages_mapped, mounted.pages_read), (6, 2), "the older one holds");
+        // All pages of the open block of checkpoints; of data the first block's first and last page, two pages of the second block and
+        // the erased one behind them, and the first page of each other block.
+        assert_eq!(mounted.spare_areas_read, (3 + 3) + 2 + 3 + 30);
+    }
+    let mounted = ssd.mount().unwrap();
+    // Of checkpoints the first page of each block and the others of the newest one, one erased; of data the first page of each
+    // block, and the one programmed afterwards.
+    assert_eq!((mounted.spare_areas_read, mounted.pages_read), (3 + 2 + 32 + 1, 2));
+    assert_eq!((mounted.pages_mapped, mounted.pages_programmed, mounted.blocks_erased), (4, 0, 0));
+}
+
+#[test]
+fn a_mount_from_a_checkpoint_takes_no_longer_than_one_from_all_spare_areas() {
+    let mounted = |model: &str, scheme: SchemeName, kib: u64| {
+        let mut settings = shape(2, 1, 2, 64, 32, 4096);
+        settings.extend(SMALL.iter().map(|small| (*small).to_owned()));
+        settings.push(format!("ftl.scheme={}", scheme.listed().name));
+        settings.push(format!("timing.model={model}"));
+        settings.push("recovery.mount-by=scan".to_owned());
+        settings.push(format!("recovery.checkpoint-interval=\"{kib} KiB\""));
+        let mut ssd = Ssd::new(&config(&settings), Seed(1), Keeps::Stamps).unwrap();
+        let mut rng = Seed(1).stream("test.power.checkpoints");
+        for _ in 0..20_000 {
+            let write = pages(&ssd, RequestKind::Write, below(&mut rng, 4096) as u32, 1);
+            perform(&mut ssd, write).unwrap();
+        }
+        let mounted = ssd.mount().unwrap();
+        assert_eq!(ssd.audit(), []);
+        mounted
+    };
+    for scheme in SchemeName::ALL.iter().filter(|scheme| scheme.takes_checkpoints()) {
+        for model in ["serial", "parallel"] {
+            let scan = mounted(model, *scheme, 0);
+            for kib in [256, 1024, 4096] {
+                let found = mounted(model, *scheme, kib);
+                let what = format!("{scheme:?}, {model}, {kib} KiB: {found:?}, all spare areas: {scan:?}");
+                assert!(found.duration <= scan.duration, "{what}");
+                // Two more for each block that had room, those of the maps of superblocks, and the pages of checkpoints.
+                let of_maps = if *scheme == SchemeName::Superblock { 4096 / 8 + 4096 / 64 } else { 0 };
+                assert!(found.spare_areas_read <= kib / 4 + 2 * 256 + of_maps + 3 * 32, "{what}");
+                assert!(found.pages_read > 0, "{what}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_write_that_is_cut_keeps_whole_pages() {
     let mut ssd = small();
     let (write, read) = (pages(&ssd, RequestKind::Write, 7, 3), pages(&ssd, RequestKind::Read, 7, 3));
@@ -467,6 +598,19 @@ fn what_cannot_be_mounted_is_said() {
     assert!(before.contains("gc.invalidate: found \"before-gc\", expected \"after-gc\""), "{before}");
     let few = refused(&["recovery.mount-by=scan", "geometry.blocks-per-plane=12", "geometry.pages-per-block=8"]);
     assert!(few.contains("the journal of trims takes 5 blocks, expected at most a quarter"), "{few}");
+    let useless = refused(&["recovery.checkpoint-interval=1 MiB"]);
+    assert!(
+        useless.contains("recovery.checkpoint-interval: found 1 MiB, expected 0 B, or recovery.mount-by"),
+        "{useless}"
+    );
+    let scan = "recovery.mount-by=scan";
+    let merged = refused(&[scan, "recovery.checkpoint-interval=1 MiB", "ftl.scheme=fast"]);
+    assert!(
+        merged.contains("expected 0 B with ftl.scheme = \"fast\"") && merged.contains("page, superblock, dftl"),
+        "{merged}"
+    );
+    let few = refused(&[scan, "recovery.checkpoint-interval=1 MiB"]);
+    assert!(few.contains("checkpoints take 3 blocks and the journal of trims 5"), "{few}");
     let mut plain = Ssd::new(&config(&one_plane(24, 4, 40)), Seed(1), Keeps::Nothing).unwrap();
     let error = plain.mount().unwrap_err().to_string();
     assert!(error.starts_with("recovery.mount-by: found \"nothing\", expected \"scan\""), "{error}");

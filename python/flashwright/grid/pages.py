@@ -30,6 +30,7 @@ _FIGURES = (
     Figure("Cleaning efficiency", "gc.efficiency", text.share),
     Figure("Hits of the mapping cache", "mapping_cache.hit_ratio", text.share),
     Figure("Writes found in RAM", "buffer.write_hit_ratio", text.share),
+    Figure("Mount after a loss of power", "mount.duration_ns", text.time_ns),
 )
 
 # More lines than this cannot be distinguished; the table has all.

@@ -31,6 +31,7 @@ FIGURES = (
     "gc.efficiency",
     "mapping_cache.hit_ratio",
     "buffer.write_hit_ratio",
+    "mount.duration_ns",
 )
 """What is summed up over seeds; figures that no run has are left out."""
 
@@ -301,10 +302,10 @@ class SweepResult(Tabular):
 
 
 def _dig(figures: Mapping[str, Any], name: str) -> float | None:
-    """A figure by its dotted name."""
+    """A figure by its dotted name; none in a section that does not apply."""
     value: Any = figures
     for step in name.split("."):
-        value = value[step]
+        value = None if value is None else value[step]
     return None if value is None else float(value)
 
 

@@ -486,6 +486,24 @@ class BitErrors(TypedDict):
     """Blocks that were written again for it."""
 
 
+class Mount(TypedDict):
+    """The mount of a copy of the drive that lost its power at the end of the run. The run itself goes on as if
+    nothing had happened."""
+
+    duration_ns: int | None
+    """How long it took. Null if the drive has no timing."""
+    spare_areas_read: int
+    """Spare areas read: of pages programmed since the newest checkpoint and of blocks, or of all pages."""
+    pages_read: int
+    """Pages read, of checkpoints, the journal, maps on flash, and merges."""
+    pages_programmed: int
+    """Pages programmed, to finish what was under way and to write tables again."""
+    blocks_erased: int
+    """Blocks erased."""
+    pages_mapped: int
+    """Logical pages found."""
+
+
 class Energy(TypedDict):
     """Energy of a run, in joules: operations of the flash by their figures in `[energy]`, and what the rest of the
     drive draws all the time."""
@@ -701,6 +719,9 @@ class Report(TypedDict):
     (`[chips]`, superblocks and `timing.die-order` off), and in a replay."""
     errors: BitErrors | None
     """Errors of the cells since measuring began. Null without `errors.law`, and in a replay."""
+    mount: Mount | None
+    """A loss of power at the end of the run, tried on a copy of the drive. Null without `recovery.mount-by`, for a
+    drive that is served or can't be mounted, and in a replay."""
     energy: Energy | None
     """Energy since measuring began. Null without figures in `[energy]`, without time, and in a replay."""
     host_layers: list[HostLayer]

@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, VecDeque};
 /// Bytes of a trim in the journal: first page, number of pages, sequence number.
 const TRIM_BYTES: u64 = 16;
 
-/// What a page of the journal holds.
+/// What a page of the journal, or of a checkpoint, holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Record {
     /// Trimmed runs in the order of their trims: first page, number of pages, sequence number.
@@ -38,6 +38,28 @@ pub enum Record {
         /// The bits.
         words: Vec<u64>,
     },
+    /// A part of a checkpoint.
+    Checkpoint {
+        /// The number up to which it holds.
+        sequence: u64,
+        /// A share of the places of all pages, and of the states of blocks. With a map that lies on flash it includes what the map's
+        /// own pages say; the part then stands for fewer bytes.
+        words: Vec<u32>,
+    },
+    /// The end of a checkpoint: everything that it names is on flash.
+    CheckpointEnd {
+        /// The number up to which it holds.
+        sequence: u64,
+        /// Its parts.
+        pages: Vec<Ppn>,
+    },
+}
+
+impl Record {
+    /// Whether it belongs to a checkpoint.
+    pub(crate) fn is_of_checkpoint(&self) -> bool {
+        matches!(self, Self::Checkpoint { .. } | Self::CheckpointEnd { .. })
+    }
 }
 
 /// What the journal tells of when a drive is mounted.
@@ -187,6 +209,18 @@ impl Journal {
         }
     }
 
+    /// Blocks without room.
+    pub fn full_blocks(&self) -> Vec<BlockId> {
+        self.full.clone()
+    }
+
+    /// Blocks hold nothing that is needed any more: returns those that are still full, which are to be erased.
+    pub fn give_up(&mut self, blocks: &[BlockId]) -> Vec<BlockId> {
+        let (obsolete, full) = self.full.iter().partition(|block| blocks.contains(block));
+        self.full = full;
+        obsolete
+    }
+
     /// A page of the journal was found.
     pub fn found(&mut self, ppn: Ppn, record: Record) {
         self.found.push((ppn, record));
@@ -216,7 +250,7 @@ impl Journal {
                         runs_found.extend(set.map(|bit| (word * 64 + bit, 1, sequence)));
                     }
                 }
-                Record::Snapshot { .. } => _ = telling.pop(),
+                _ => _ = telling.pop(),
             }
         }
         FoundTrims { pages, runs: runs_found, snapshot, telling }

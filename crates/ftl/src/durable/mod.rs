@@ -16,12 +16,15 @@
 //! - **Trims** leave no page behind, so they have a journal in blocks set apart ([`Condition::System`]): a page of records at every
 //!   flush, and before any erase, because an erased page can no longer outrank an older copy elsewhere. Once the journal has filled
 //!   its blocks, one snapshot of all trimmed pages replaces it.
+//! - **Checkpoints** say where every page was at some sequence number, so that a mount need not read the spare areas of what was
+//!   there before. They lie in blocks set apart as well.
 //! - **A [`Mirror`]** of the medium is told of each change, so that a file can outlive the process.
 //! - **What was cut short** is torn: a page whose program did not end can't be read, and neither can a block whose erase did not end.
 //!
 //! [`Condition::System`]: flashwright_nand::Condition::System
 
 mod adopt;
+mod checkpoint;
 mod consolidate;
 mod journal;
 mod medium;
@@ -32,6 +35,7 @@ mod tracker;
 
 pub use adopt::MountError;
 pub(crate) use adopt::adopt_pages;
+pub(crate) use checkpoint::{BlockThen, Checkpoints, Image};
 pub(crate) use consolidate::consolidate;
 pub(crate) use journal::Journal;
 pub use journal::Record;
@@ -44,7 +48,7 @@ pub use tracker::{Change, Changed};
 
 use flashwright_nand::Lpn;
 
-/// The owner of a page of the journal, as its spare area names it.
+/// The owner of a page of the journal or of a checkpoint, as its spare area names it.
 pub(crate) const SYSTEM: Lpn = Lpn(u32::MAX - 2);
 
 /// The spare area of a programmed page.

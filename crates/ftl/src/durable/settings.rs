@@ -1,5 +1,6 @@
 //! `[recovery]`.
 
+use flashwright_block::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +22,10 @@ pub struct RecoverySettings {
     /// How the drive rebuilds its map when it is mounted. Anything but `"nothing"` sets a few blocks apart for a journal of trims,
     /// keeps order between erases and the programs that make them safe, and takes 60 B of memory for every page of the flash.
     pub mount_by: MountBy,
+    /// Bytes programmed by whatever cause, in pages, after which the drive writes a checkpoint of its map; 0 B for none. A mount then
+    /// reads the newest checkpoint, and the spare areas of what was programmed after it. For `ftl.scheme` `"page"`, `"dftl"` and
+    /// `"superblock"`.
+    pub checkpoint_interval: Bytes,
     /// Whether the drive acknowledges flushes and forced writes without carrying them out, as some drives do: to see whether a
     /// crash test notices.
     pub ignores_flush: bool,
@@ -31,5 +36,11 @@ impl RecoverySettings {
     #[must_use]
     pub fn can_mount(&self) -> bool {
         self.mount_by != MountBy::Nothing
+    }
+
+    /// Whether the drive writes checkpoints of its map.
+    #[must_use]
+    pub fn takes_checkpoints(&self) -> bool {
+        self.checkpoint_interval.0 > 0
     }
 }

@@ -1,6 +1,6 @@
 //! What changes on the chips, in the order decided.
 
-use super::{Journal, Programmed, Record};
+use super::{Checkpoints, Journal, Programmed, Record};
 use crate::Cause;
 use flashwright_nand::{BlockId, Divisor, Geometry, Lpn, Ppn};
 use serde::{Deserialize, Serialize};
@@ -46,6 +46,7 @@ pub(crate) struct Tracker {
     /// Blocks with pages whose trims wait to be written.
     trimmed_in: Vec<BlockId>,
     pub journal: Journal,
+    pub checkpoints: Option<Checkpoints>,
     #[serde(skip)]
     pub changes: Vec<Change>,
 }
@@ -60,6 +61,7 @@ impl Tracker {
             pages_per_block: Divisor::new(geometry.pages_per_block()),
             trimmed_in: Vec::new(),
             journal: Journal::new(logical_pages, blocks, geometry),
+            checkpoints: None,
             changes: Vec::new(),
         }
     }
@@ -119,6 +121,17 @@ impl Tracker {
         (before != NOWHERE).then_some(before)
     }
 
+    /// The last copy programmed of a logical page, or of a page of the scheme's own tables.
+    pub fn places(&self) -> &[u32] {
+        &self.places
+    }
+
+    /// A page of a checkpoint was programmed.
+    pub fn checkpointed(&mut self, ppn: Ppn, record: Record, mark: u32, cause: Cause) {
+        let page = Programmed { record: Some(Box::new(record)), ..Programmed::default() };
+        self.programmed(ppn, super::SYSTEM, None, page, mark, cause);
+    }
+
     /// A page of the journal was programmed.
     pub fn recorded(&mut self, ppn: Ppn, record: Record, mark: u32, cause: Cause) {
         let page = Programmed { record: Some(Box::new(record)), ..Programmed::default() };
@@ -147,6 +160,9 @@ impl Tracker {
         self.trimmed_in.clear();
         self.changes.clear();
         self.journal.forget();
+        if let Some(checkpoints) = &mut self.checkpoints {
+            checkpoints.forget();
+        }
         self.next = 1;
     }
 

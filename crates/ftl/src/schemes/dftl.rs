@@ -43,8 +43,8 @@ use crate::policies::map_cache::MapCacheContext;
 use crate::policies::placement::{HostWrite, Placement};
 use crate::policies::schedule::Occasion;
 use crate::{
-    Allocation, Cause, Flash, Ftl, Ghosts, InvalidateOrder, LpnRun, MappingCache, OutOfSpace, Progress, SchemeFigures,
-    VictimName, Violation,
+    Allocation, Cause, Flash, Ftl, Ghosts, InvalidateOrder, LpnRun, MapSize, MappingCache, OutOfSpace, Progress,
+    SchemeFigures, VictimName, Violation,
 };
 use cleaning::Listed;
 use flashwright_block::Nanos;
@@ -95,6 +95,9 @@ struct Figures {
     written_through: u64,
 }
 
+/// Bytes of the page number with which a checkpoint stores an entry that a translation page lacks.
+const LPN_BYTES: u64 = 4;
+
 /// Room for translation pages in a plane beyond its share of them, in blocks.
 const GATHERED_BLOCKS: u64 = 8;
 
@@ -119,6 +122,7 @@ impl BuildScheme for Dftl {
     const LEVELS_WEAR: bool = true;
     const ASKS_POLICIES: bool = true;
     const CLEANS_IN_STEPS: bool = true;
+    const TAKES_CHECKPOINTS: bool = true;
     type Settings = DftlSettings;
 
     fn problems(context: &SchemeContext, flash: &Flash) -> Vec<String> {
@@ -199,6 +203,33 @@ impl BuildScheme for Dftl {
         context.logical_pages + context.logical_pages.div_ceil(Self::entries_per_page(context, flash))
     }
 
+    /// The places of translation pages, and entries that these lack: those dirty in the cache, and those of pages that paused cleans
+    /// have moved.
+    fn checkpoint_bytes_max(context: &SchemeContext, flash: &Flash) -> u64 {
+        let (entry, geometry) = (u64::from(context.ftl.entry_bytes), flash.geometry());
+        let pages = u64::from(context.logical_pages.div_ceil(Self::entries_per_page(context, flash)));
+        let cached = context.ftl.schemes.dftl.entries(context.logical_pages, geometry.pages_per_block());
+        let moved = u64::from(geometry.planes()) * u64::from(geometry.pages_per_block());
+        let lacking = (u64::from(cached) + moved).min(u64::from(context.logical_pages));
+        pages * entry + lacking * (LPN_BYTES + entry)
+    }
+
+    fn map_size(&self, flash: &Flash) -> MapSize {
+        let mut lacking: Vec<u64> = self.map.directory.iter().map(|page| u64::from(page.dirty())).collect();
+        let number = |ppn: u32| match ppn {
+            NONE => 0,
+            ppn => flash.spare_area(Ppn(ppn)).map_or(0, |spare| spare.sequence),
+        };
+        for lpn in (0..).take(self.map.table.len()).filter(|lpn| self.map.slot_of(*lpn) == NONE) {
+            let (page, ppn) = (self.map.page_of(lpn) as usize, self.map.table[lpn as usize]);
+            lacking[page] += u64::from(number(ppn) > number(self.map.directory[page].ppn));
+        }
+        let entry = u64::from(self.entry_bytes);
+        let bytes = lacking.len() as u64 * entry + lacking.iter().sum::<u64>() * (LPN_BYTES + entry);
+        let stale = (0..).zip(&lacking).filter(|(_, lacking)| **lacking > 0).map(|(page, _)| page).collect();
+        MapSize { bytes, stale }
+    }
+
     /// The spare areas of data pages say more than the translation pages, which lack what was dirty in the cache. Those that are
     /// older than a page that they name are written again.
     fn mount(context: &SchemeContext, scan: &mut Scan, flash: &mut Flash) -> Result<Self, MountError> {
@@ -210,6 +241,12 @@ impl BuildScheme for Dftl {
             None => map.table[owner as usize] = ppn.0,
             Some(page) => map.directory[page as usize].ppn = ppn.0,
         });
+        if scan.checkpoint > 0 {
+            // It names the translation pages; which pages are current, and where, these say.
+            for page in scheme.map.directory.iter().filter(|page| page.ppn != NONE) {
+                flash.read_internal(Ppn(page.ppn), Cause::Translation);
+            }
+        }
         scheme.planes.adopt(scan, Self::kept_free(context, flash), flash);
         for page in scheme.stale_pages(scan) {
             let plane = scheme.plane_with_room(None, stream_id(scheme.translation), flash)?;
@@ -233,6 +270,9 @@ impl Dftl {
         }
         for (first, pages, sequence) in scan.trims.iter().copied() {
             (first..first + pages).filter(|lpn| *lpn < logical_pages).for_each(|lpn| names(lpn, sequence));
+        }
+        for page in scan.stale.iter().copied() {
+            newest[page as usize] = newest[page as usize].max(scan.checkpoint);
         }
         let written = |page: u32| scan.newest(logical_pages + page).map_or(0, |copy| copy.version);
         (0..).zip(newest).filter(|(page, newest)| *newest > written(*page)).map(|(page, _)| page).collect()

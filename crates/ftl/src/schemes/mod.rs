@@ -6,8 +6,8 @@ use crate::policies::placement::{ForeignPlacement, MakePlacement, Placement, Pla
 use crate::policies::schedule::{Occasion, ScheduleContext};
 use crate::policies::victim::{ForeignVictim, Victim, VictimContext};
 use crate::{
-    Flash, Foreign, FtlSettings, GcSettings, Listed, LpnRun, OutOfSpace, PlacementConfig, Progress, SchemeFigures,
-    SlcContext, VictimChoice, VictimName, Violation, WearSettings,
+    Flash, Foreign, FtlSettings, GcSettings, Listed, LpnRun, MapSize, OutOfSpace, PlacementConfig, Progress,
+    SchemeFigures, SlcContext, VictimChoice, VictimName, Violation, WearSettings,
 };
 use flashwright_block::{Nanos, Seed};
 use flashwright_nand::{BlockId, Lpn, PlaneId, Ppn, ProgramOrder};
@@ -149,6 +149,8 @@ pub trait BuildScheme: Sized {
     const CLEANS_IN_STEPS: bool = false;
     /// Whether it can have an SLC cache.
     const CACHES_IN_SLC: bool = false;
+    /// Whether it can be mounted from a checkpoint, which names the current copy of each page and no other.
+    const TAKES_CHECKPOINTS: bool = false;
     /// Its settings, in a table named after it under `[ftl]`; `context.ftl.schemes` holds them.
     type Settings: Clone
         + std::fmt::Debug
@@ -179,6 +181,16 @@ pub trait BuildScheme: Sized {
     fn owners(context: &SchemeContext, flash: &Flash) -> u32 {
         let _ = flash;
         context.logical_pages
+    }
+    /// The most bytes that a checkpoint of the map takes, beside the states of blocks.
+    fn checkpoint_bytes_max(context: &SchemeContext, flash: &Flash) -> u64 {
+        let _ = (context, flash);
+        0
+    }
+    /// What a checkpoint of the map takes now.
+    fn map_size(&self, flash: &Flash) -> MapSize {
+        let _ = flash;
+        MapSize::default()
     }
     /// Builds the scheme over flash that was found after a loss of power. It may program and erase to finish or to undo what was
     /// under way.
@@ -263,6 +275,11 @@ macro_rules! schemes {
             pub fn caches_in_slc(self) -> bool {
                 match self { $(SchemeName::$name => $scheme::CACHES_IN_SLC,)+ }
             }
+            /// See [`BuildScheme::TAKES_CHECKPOINTS`].
+            #[must_use]
+            pub fn takes_checkpoints(self) -> bool {
+                match self { $(SchemeName::$name => $scheme::TAKES_CHECKPOINTS,)+ }
+            }
             /// The victim policy of the scheme's source.
             #[must_use]
             pub fn victim(self) -> VictimName {
@@ -295,10 +312,23 @@ macro_rules! schemes {
                     })+
                 }
             }
+            /// See [`BuildScheme::checkpoint_bytes_max`].
+            #[must_use]
+            pub fn checkpoint_bytes_max(self, context: &SchemeContext, flash: &Flash) -> u64 {
+                match self { $(SchemeName::$name => $scheme::checkpoint_bytes_max(context, flash),)+ }
+            }
             /// Builds the scheme over erased flash.
             #[must_use]
             pub fn build(self, context: &SchemeContext, flash: &mut Flash) -> Scheme {
                 match self { $(SchemeName::$name => Scheme::$name($scheme::new(context, flash)),)+ }
+            }
+        }
+
+        impl Scheme {
+            /// See [`BuildScheme::map_size`].
+            #[must_use]
+            pub fn map_size(&self, flash: &Flash) -> MapSize {
+                match self { $(Scheme::$name(scheme) => BuildScheme::map_size(scheme, flash),)+ }
             }
         }
 

@@ -16,8 +16,8 @@ use crate::policies::placement::{HostWrite, Placement, Relocation};
 use crate::policies::schedule::Occasion;
 use crate::registry::NoSettings;
 use crate::{
-    Allocation, Cause, Flash, Ftl, InvalidateOrder, LpnRun, OutOfSpace, Progress, SchemeFigures, ServesRam, Violation,
-    Watch, write_runs,
+    Allocation, Cause, Flash, Ftl, InvalidateOrder, LpnRun, MapSize, OutOfSpace, Progress, SchemeFigures, ServesRam,
+    Violation, Watch, write_runs,
 };
 use flashwright_block::Nanos;
 use flashwright_nand::{BlockId, Lpn, PlaneId, Ppn, prefetch, table};
@@ -44,6 +44,7 @@ impl BuildScheme for PageMap {
     const ASKS_POLICIES: bool = true;
     const CLEANS_IN_STEPS: bool = true;
     const CACHES_IN_SLC: bool = true;
+    const TAKES_CHECKPOINTS: bool = true;
     type Settings = NoSettings;
 
     fn problems(context: &SchemeContext, flash: &Flash) -> Vec<String> {
@@ -104,6 +105,14 @@ impl BuildScheme for PageMap {
             host_frontiers: if context.slc.is_some() { streams } else { 0 },
             entry_bytes: context.ftl.entry_bytes,
         }
+    }
+
+    fn checkpoint_bytes_max(context: &SchemeContext, _: &Flash) -> u64 {
+        u64::from(context.logical_pages) * u64::from(context.ftl.entry_bytes)
+    }
+
+    fn map_size(&self, _: &Flash) -> MapSize {
+        MapSize { bytes: self.l2p.len() as u64 * u64::from(self.entry_bytes), stale: Vec::new() }
     }
 
     fn mount(context: &SchemeContext, scan: &mut Scan, flash: &mut Flash) -> Result<Self, MountError> {

@@ -31,7 +31,7 @@
 use super::{BuildScheme, SchemeContext};
 use crate::durable::{Found, MountError, Scan, adopt_pages};
 use crate::merge::{ErasedBlocks, LogicalBlocks, NONE, audit_map, good_blocks, spare_problem};
-use crate::{Cause, Flash, Ftl, LpnRun, OutOfSpace, SchemeFigures, ServesRam, Violation};
+use crate::{Cause, Flash, Ftl, LpnRun, MapSize, OutOfSpace, SchemeFigures, ServesRam, Violation};
 use flashwright_nand::{BlockId, Condition, Divisor, Lpn, Ppn, prefetch, table};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -130,6 +130,7 @@ struct Figures {
 impl BuildScheme for Superblock {
     const NAME: &'static str = "superblock";
     const ABOUT: &'static str = "superblocks: page mapping among a few blocks, the map in spare areas (Kang 2006)";
+    const TAKES_CHECKPOINTS: bool = true;
     type Settings = SuperblockSettings;
 
     fn problems(context: &SchemeContext, flash: &Flash) -> Vec<String> {
@@ -202,6 +203,18 @@ impl BuildScheme for Superblock {
         }
     }
 
+    /// The blocks of each superblock, and its page programmed last. The maps are in spare areas.
+    fn checkpoint_bytes_max(context: &SchemeContext, flash: &Flash) -> u64 {
+        let entries = u64::from(flash.geometry().blocks()) * 2; // as many superblocks at most
+        entries * u64::from(context.ftl.entry_bytes)
+    }
+
+    fn map_size(&self, flash: &Flash) -> MapSize {
+        let blocks = u64::from(flash.geometry().blocks());
+        let entry = self.ram_bytes / blocks;
+        MapSize { bytes: self.ram_bytes + self.groups.len() as u64 * entry, stale: Vec::new() }
+    }
+
     fn mount(context: &SchemeContext, scan: &mut Scan, flash: &mut Flash) -> Result<Self, MountError> {
         let mut scheme = Self::new(context, flash);
         scan.undo_clean_of_drive(flash);
@@ -213,7 +226,7 @@ impl BuildScheme for Superblock {
                 scheme.erased.release(*block, Cause::Gc, flash);
             }
         }
-        scheme.find_carriers(flash);
+        scheme.find_carriers(scan, flash);
         scheme.finish_cleans(flash)?;
         Ok(scheme)
     }
@@ -626,12 +639,23 @@ impl Superblock {
         group.cold = if before == NONE { group.cold } else { before };
     }
 
-    /// The pages programmed last carry the maps.
-    fn find_carriers(&mut self, flash: &Flash) {
+    /// The pages programmed last carry the maps. After a checkpoint the spare areas that it does not hold are read.
+    fn find_carriers(&mut self, scan: &Scan, flash: &mut Flash) {
+        self.find_programmed_last(scan, flash);
+        if scan.checkpoint > 0 {
+            let carriers: BTreeSet<u32> = self.directories.iter().chain(&self.tables).copied().collect();
+            for carrier in carriers.into_iter().filter(|carrier| *carrier != NONE) {
+                flash.read_oob(Ppn(carrier), Cause::Translation);
+            }
+        }
+    }
+
+    fn find_programmed_last(&mut self, scan: &Scan, flash: &Flash) {
         let pages = self.groups.iter().flat_map(|group| &group.blocks).flat_map(|block| {
             let block = BlockId(*block);
             (0..flash.nand().next_page(block)).map(move |page| flash.geometry().page_at(block, page))
         });
+        let pages = pages.filter(|page| scan.knows(*page));
         let mut programmed: Vec<(u64, Lpn, Ppn)> =
             pages.filter_map(|page| flash.spare_area(page).map(|spare| (spare.sequence, spare.owner, page))).collect();
         programmed.sort_unstable();

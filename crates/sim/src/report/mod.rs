@@ -2,12 +2,14 @@
 //! JSON, and the JSON's schema.
 
 mod live;
+mod mount;
 mod parts;
 mod replayed;
 mod schema;
 mod simulated;
 
 pub use live::{LiveFigures, ProxiedFigures};
+pub use mount::MountReport;
 pub use parts::*;
 pub use replayed::ReplayReport;
 pub use schema::schema;
@@ -101,6 +103,9 @@ pub struct Report {
     pub chips: Option<ChipFigures>,
     /// Errors of the cells since measuring began. Null without `errors.law`, and in a replay.
     pub errors: Option<BitErrors>,
+    /// A loss of power at the end of the run, tried on a copy of the drive. Null without `recovery.mount-by`, for a drive that is served
+    /// or can't be mounted, and in a replay.
+    pub mount: Option<MountReport>,
     /// Energy since measuring began. Null without figures in `[energy]`, without time, and in a replay.
     pub energy: Option<Energy>,
     /// The schedulers before the drive, from the host down.

@@ -99,6 +99,7 @@ impl Replayed<'_> {
             controller: None,
             chips: None,
             errors: None,
+            mount: None,
             energy: None,
             host_layers: self.layers.into_iter().map(host_layer).collect(),
             busy: Busy::default(),

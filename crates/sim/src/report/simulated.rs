@@ -2,8 +2,8 @@
 
 use super::{
     BitErrors, Buffer, Busy, Causes, Drive, Ended, Energy, ErasesPerBlock, FlashCounts, Gc, HostCounts,
-    MappingCacheCounts, Measured, MergeCounts, Partition, PreconditionReport, Report, SchemeReport, SettlingReport,
-    Verify, Wear, by_name, host_layer, ratio, request_counts, run_cost, throughput, times_by_kind,
+    MappingCacheCounts, Measured, MergeCounts, MountReport, Partition, PreconditionReport, Report, SchemeReport,
+    SettlingReport, Verify, Wear, by_name, host_layer, ratio, request_counts, run_cost, throughput, times_by_kind,
 };
 use crate::measure::{Closeup, Measurement, RequestColumns, Snapshots, Tally, Times, WindowRow, mix};
 use crate::simulation::Simulation;
@@ -115,6 +115,7 @@ fn report(simulation: &Simulation, ended: Ended, note: Option<String>, cost: Cos
         controller: simulation.controller(),
         chips: ssd.chip_figures(),
         errors: ssd.error_counts().map(bit_errors),
+        mount: MountReport::new(simulation),
         energy: energy(ssd, &counters, tally),
         host_layers: simulation.layers().into_iter().map(host_layer).collect(),
         busy: busy(&ssd.busy_times(), measured),

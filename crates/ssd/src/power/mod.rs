@@ -5,15 +5,17 @@
 //!
 //! Under `timing.model = "none"` and `"serial"` operations are done one after the other, in the order in which they were decided.
 
+mod checkpoints;
 mod on_the_way;
 mod restart;
 
 use crate::engine::{Awaits, Superseded};
 use crate::ssd::{Clock, Flight, Policies, Ssd};
+pub(crate) use checkpoints::prepare as prepare_checkpoints;
 use flashwright_block::{BlockDevice, IoError, Nanos, RequestKind};
 use flashwright_config::{DriveConfig, SettingError};
 use flashwright_ftl::durable::{Change, Changed, Medium, MountError};
-use flashwright_ftl::{Flash, InvalidateOrder, OpKind, SlcCacheKind};
+use flashwright_ftl::{Flash, InvalidateOrder, OpKind};
 use on_the_way::OnTheWay;
 pub(crate) use on_the_way::{Ended, Ends};
 pub use restart::RestartError;
@@ -45,6 +47,8 @@ pub(crate) struct Power {
     last_end: u64,
     /// Slots of requests in the engine.
     in_engine: BTreeSet<u32>,
+    /// Up to which change everything must be done before the checkpoint that was begun is ended.
+    checkpoint_after: Option<u64>,
 }
 
 /// What a mount did.
@@ -72,11 +76,13 @@ fn power_off() -> IoError {
 }
 
 /// What the configuration lacks for cuts.
-pub(crate) fn problems(config: &DriveConfig, has_foreign_policies: bool) -> Vec<SettingError> {
+pub(crate) fn problems(config: &DriveConfig, has_foreign_policies: bool, flash: &Flash) -> Vec<SettingError> {
+    let blocks = Flash::journal_blocks(config.logical_pages(), &config.layout());
+    let most = config.layout().blocks() / 4;
+    let mut problems: Vec<SettingError> = checkpoints::problem(config, flash, blocks, most).into_iter().collect();
     if !config.recovery.can_mount() {
-        return Vec::new();
+        return problems;
     }
-    let mut problems = Vec::new();
     let mut refuse = |key: &str, what: &str| {
         problems.push(SettingError { key: key.to_owned(), what: what.to_owned() });
     };
@@ -86,8 +92,6 @@ pub(crate) fn problems(config: &DriveConfig, has_foreign_policies: bool) -> Vec<
             "found \"scan\" with policies from outside; expected \"nothing\": a mount builds the drive anew, without them",
         );
     }
-    let blocks = Flash::journal_blocks(config.logical_pages(), &config.layout());
-    let most = config.layout().blocks() / 4;
     if blocks > most {
         refuse(
             "recovery.mount-by",
@@ -101,12 +105,6 @@ pub(crate) fn problems(config: &DriveConfig, has_foreign_policies: bool) -> Vec<
             "gc.invalidate",
             "found \"before-gc\", expected \"after-gc\" with recovery.mount-by: what a write replaces would be erased before the \
              new page is on flash",
-        );
-    }
-    if config.slc.cache != SlcCacheKind::None {
-        refuse(
-            "slc.cache",
-            "found a cache, expected \"none\" with recovery.mount-by: blocks in SLC mode can't be mounted yet",
         );
     }
     problems
@@ -134,6 +132,7 @@ impl Power {
             held: VecDeque::new(),
             last_end: 0,
             in_engine: BTreeSet::new(),
+            checkpoint_after: None,
         })
     }
 
@@ -191,10 +190,11 @@ impl Ssd {
         self.power_is(self.is_on());
     }
 
-    /// As [`Ssd::settle_changes`], if changes are kept.
+    /// As [`Ssd::settle_changes`] after a request that takes no time, if changes are kept.
     #[inline(always)]
-    pub(crate) fn settle_changes_if_kept(&mut self) {
+    pub(crate) fn settle_untimed_if_kept(&mut self) {
         if self.power.is_some() {
+            self.take_checkpoint(false);
             self.settle_changes();
         }
     }
@@ -307,6 +307,7 @@ impl Ssd {
     fn mount_found(&mut self, mut power: Box<Power>) -> Result<Mounted, MountError> {
         self.forget_rewrites();
         power.is_off = false;
+        power.checkpoint_after = None;
         self.power = Some(power);
         self.power_is(true);
         self.restart_clock();
@@ -414,6 +415,7 @@ impl Ssd {
                 clock.takes_off(slot, Flight::background());
             }
         }
+        self.note_checkpoint();
         self.work_follows(start);
     }
 

@@ -44,6 +44,13 @@ pub(super) struct Directory {
     dirty: u32,
 }
 
+impl Directory {
+    /// Its dirty entries in the cache.
+    pub fn dirty(self) -> u32 {
+        self.dirty
+    }
+}
+
 /// The whole translation state.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Mapping {
