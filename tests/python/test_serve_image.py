@@ -17,7 +17,7 @@ import needs
 from conftest import SMALL, Cli
 from crashing import PAGE, KilledError, Load, Server, said
 from flashwright import Ssd
-from flashwright.errors import ServeError
+from flashwright.errors import ConfigError, ServeError
 from flashwright.serving.control import ask
 from nbdclient import EIO, FLUSH, FUA, TRIM, Nbd, NbdError
 
@@ -240,3 +240,22 @@ def test_a_full_disk_loses_nothing_that_was_flushed(short_of_space: tuple[Server
     with Nbd(server.uri) as client:
         for _ in range(20):
             load.batch(client)
+
+
+def test_settings_that_a_file_can_not_keep(tmp_path: Path) -> None:
+    image = tmp_path / "drive.img"
+    with flashwright.serve(DRIVE, image=image) as drive, Nbd(drive.uri) as disk:
+        disk.write(0, b"a" * 4096)
+        with pytest.raises(ServeError, match=r"ram\.power-protected: found true, expected false"):
+            drive.set("ram.manager=lru", "ram.size=1 MiB", "ram.power-protected=true")
+        drive.set("gc.victim=fifo")
+    with flashwright.serve(DRIVE, image=image) as drive, Nbd(drive.uri) as disk:
+        assert disk.read(0, 4096) == b"a" * 4096
+    checkpoints = {"recovery.checkpoint-interval": "1 MiB", "ftl.scheme": "dftl"}
+    with pytest.raises(
+        ConfigError, match=r"recovery\.checkpoint-interval: expected .* with an image"
+    ):
+        flashwright.serve(DRIVE.with_(checkpoints), image=tmp_path / "other.img")
+    assert not (tmp_path / "other.img").exists()
+    with pytest.raises(ServeError, match="image and record_data: found both"):
+        flashwright.serve(DRIVE, image=image, record_data=tmp_path / "a.fwr")

@@ -3,7 +3,7 @@
 //! It measures and reports as every other run. Nothing plays it: whoever has it submits requests and waits for their
 //! completions, and the run looks at each completion as it passes.
 
-use super::live_image::LiveImage;
+use super::live_image::{LiveImage, check_for_image};
 use super::{Phase, RunError, RunSettings, Simulation, cpu_seconds, totals};
 use crate::measure::{Snapshots, Window};
 use crate::player::Pace;
@@ -149,7 +149,13 @@ impl LiveRun {
         if self.none_completes_before().is_some() {
             return Err("found requests in flight, expected none: a restart would fail them; try again".to_owned());
         }
-        self.own_power()?.restart_with(settings).map_err(|error| error.to_string())
+        self.check_image()?;
+        if self.image.is_some() {
+            let after = self.ssd().config().with_settings(settings).map_err(|error| error.to_string())?;
+            check_for_image(&after).map_err(|error| error.to_string())?;
+        }
+        let restarted = self.own_power()?.restart_with(settings).map_err(|error| error.to_string())?;
+        self.sync_image().map(|()| restarted)
     }
 
     /// The drive, if nothing before it holds requests or data that a loss of power would concern.

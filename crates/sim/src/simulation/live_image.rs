@@ -4,6 +4,7 @@ use super::{LiveRun, RunError};
 use crate::image::{Creating, Header, Image, ImageError};
 use crate::precondition::Precondition;
 use flashwright_block::{BlockDevice, Completion, IoError, Nanos, Request, RequestKind, Seed};
+use flashwright_ftl::SchemeName;
 use flashwright_ftl::durable::Mirror;
 use flashwright_ssd::{ConfigError, DriveConfig, Keeps, Medium, SettingError, Ssd, SsdError};
 use std::path::Path;
@@ -166,7 +167,7 @@ impl LiveRun {
 }
 
 /// Every setting with which a drive can't live in a file.
-fn check_for_image(config: &DriveConfig) -> Result<(), RunError> {
+pub(super) fn check_for_image(config: &DriveConfig) -> Result<(), RunError> {
     let mut problems = Vec::new();
     let mut refuse = |key: &str, what: &str| {
         problems.push(SettingError { key: key.to_owned(), what: what.to_owned() });
@@ -179,6 +180,10 @@ fn check_for_image(config: &DriveConfig) -> Result<(), RunError> {
     if config.ram.manager.is_some() && config.ram.power_protected {
         let what = "found true, expected false with an image: when the server is killed, no capacitors save the RAM to the file";
         refuse("ram.power-protected", what);
+    }
+    if config.recovery.takes_checkpoints() && config.ftl.scheme != SchemeName::Page {
+        let what = "expected \"0 B\" with an image and this ftl.scheme: its checkpoints say more than fits a page of the file";
+        refuse("recovery.checkpoint-interval", what);
     }
     if !config.controller.is_off() {
         let what = "found one before the flash, expected none with an image: what it holds when the server is killed is not modelled";
