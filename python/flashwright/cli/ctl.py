@@ -49,7 +49,7 @@ def ctl(
     elif command == "snapshot" and arguments and len(arguments) == 1:
         given = {"file": str(Path(arguments[0]).absolute())}
     elif command == "snapshot":
-        found = "none" if not arguments else f"{len(arguments)} files"
+        found = "no file" if not arguments else f"{len(arguments)} files"
         raise ServeError(f"snapshot: found {found}, expected a path for the image", "")
     elif arguments:
         raise ServeError(f"found {arguments[0]!r} after {command}, expected nothing", "")

@@ -182,7 +182,8 @@ pub(super) fn check_for_image(config: &DriveConfig) -> Result<(), RunError> {
         refuse("ram.power-protected", what);
     }
     if config.recovery.takes_checkpoints() && config.ftl.scheme != SchemeName::Page {
-        let what = "expected \"0 B\" with an image and this ftl.scheme: its checkpoints say more than fits a page of the file";
+        let what =
+            "expected \"0 B\" with an image and this ftl.scheme: its checkpoints say more than fits a page of the file";
         refuse("recovery.checkpoint-interval", what);
     }
     if !config.controller.is_off() {
