@@ -11,7 +11,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help venv build demo test test-rust test-python test-long check docs instructions instructions-accept \
+.PHONY: help venv build demo test test-rust test-python test-long check check-rust check-python docs instructions instructions-accept \
 	soak fuzz generate reproduce format bench clean
 
 help: ## Say what there is
@@ -52,11 +52,15 @@ soak: venv ## Power cuts on drives of random shape, a billion operations: OPERAT
 	OPERATIONS="$(OPERATIONS)" HOURS="$(HOURS)" SEED="$(SEED)" \
 		$(CARGO) test --quiet -p flashwright-ssd --test all -- --ignored --exact --nocapture soak::soak
 
+check: check-rust check-python docs ## Formatting, lints, types, reference pages and links
+
 # cargo fmt doesn't see modules that macros declare, so rustfmt is given every file.
 # One line for each check.
-check: build $(VENV)/docs ## Formatting, lints, types, reference pages and links
+check-rust: venv
 	rustfmt --check --edition 2024 $$(git ls-files '*.rs')
 	$(CARGO) clippy --workspace --all-targets --quiet -- -D warnings
+
+check-python: build
 	$(BIN)/ruff format --check --quiet
 	$(BIN)/ruff check --quiet
 	$(BIN)/lint-imports --no-logo --no-cache
@@ -64,7 +68,6 @@ check: build $(VENV)/docs ## Formatting, lints, types, reference pages and links
 	for folder in experiments/*/; do MYPYPATH=$$folder $(BIN)/mypy $$folder*.py || exit 1; done
 	$(BIN)/python -m mypy.stubtest flashwright._core
 	$(BIN)/python tools/reference.py --check
-	$(MAKE) --no-print-directory docs
 
 docs: $(VENV)/docs ## The documentation site: out/site/index.html; fails where a link is dead
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

@@ -81,7 +81,7 @@ fn its_commands_reach_it() {
     let expected = [
         "{\"result\":{\"cut\":7}}",
         "{\"error\":\"cut: expected at\"}",
-        "{\"error\":\"command: found \\\"mend\\\", expected one of stats, trim-all, stop, cut\"}",
+        "{\"error\":\"command: found \\\"mend\\\", expected one of stats, trim-all, mark, stop, cut\"}",
     ];
     assert_eq!(lines, expected);
     assert!(server.stop().served.is_some());

@@ -97,7 +97,7 @@ fn scan(folder: &Path, found: &mut BTreeMap<String, PathBuf>) {
         let path = entry.unwrap().path();
         if path.is_dir() {
             scan(&path, found);
-        } else if path.extension().is_some_and(|end| end == "rs") && !path.ends_with("tests.rs") {
+        } else if path.extension().is_some_and(|end| end == "rs") && !path.to_string_lossy().ends_with("tests.rs") {
             let text = std::fs::read_to_string(&path).unwrap();
             let code = text.split("\nmod tests {").next().unwrap();
             let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));

@@ -82,7 +82,7 @@ def crash(
         ),
     ] = None,
 ) -> int:
-    """Test what survives a loss of power: play a recording again and again, cut the power, and check what is left.
+    """Test what survives a loss of power: cut a recording short again and again, and check what is left.
 
     The status is 1 if a check failed.
     """

@@ -32,8 +32,7 @@ const PIECE: u64 = 1 << 20;
 ///
 /// let folder = std::env::temp_dir().join(format!("flashwright-crash-{}", std::process::id()));
 /// std::fs::create_dir_all(&folder)?;
-/// let mut config = DriveConfig::default();
-/// config.recovery.mount_by = flashwright_ftl::durable::MountBy::Scan;
+/// let config = DriveConfig::default().with_settings(&["recovery.mount-by=scan"])?;
 /// let about = About { config: config.to_toml(), seed: 1, precondition: "empty".to_owned() };
 /// let mut writer = RecordingWriter::create(&folder.join("a.fwr"), &about)?;
 /// for page in 0..8 {
