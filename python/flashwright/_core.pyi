@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 __all__ = [
     "Buffer",
+    "CrashTest",
     "Replay",
     "Server",
     "Simulation",
