@@ -11,7 +11,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help venv build demo test test-rust test-python test-long check check-rust check-python docs instructions instructions-accept \
+.PHONY: help venv build demo test test-rust test-build test-python test-long check check-rust check-python docs instructions instructions-accept \
 	soak fuzz generate reproduce format bench clean
 
 help: ## Say what there is
@@ -39,6 +39,10 @@ test: test-rust test-python ## The tests that take minutes together
 # Random cases are the same each time here; test-long and fuzz draw new ones.
 test-rust: venv
 	PROPTEST_RNG_SEED=1 $(CARGO) test --workspace --quiet
+
+# What continuous integration does beside linking.
+test-build: check-rust
+	$(CARGO) test --workspace --quiet --no-run
 
 test-python: build
 	$(BIN)/python -m pytest -n 2
