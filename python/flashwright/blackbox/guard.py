@@ -42,7 +42,19 @@ class Range:
 
 
 class Core(Protocol):
-    """The device below a target: that of the compiled core, or a part of it."""
+    """The device below a target: that of the compiled core, or any other model of a drive.
+
+    Requests are played in a closed loop: `depth` of them are outstanding, and the next one is submitted when one ends.
+    Places and lengths count sectors of 512 B, and the kinds are 0 read, 1 write, 2 trim, 3 flush.
+    """
+
+    def info(self) -> str:
+        """What it is, in JSON.
+
+        ``name``; ``kind`` (``"simulated"`` for a model); ``capacity_bytes``; ``block_bytes``; ``real_time``, whether
+        its clock is ours; ``writes_allowed``.
+        """
+        ...
 
     def now(self) -> int:
         """Its clock, nanoseconds."""

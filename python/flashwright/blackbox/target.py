@@ -28,6 +28,7 @@ from flashwright.support.exports import is_export
 
 __all__ = [
     "FILL_BYTES",
+    "Core",
     "Deadline",
     "Drive",
     "Kind",
@@ -84,10 +85,10 @@ class Target:
 
     Parameters
     ----------
-    target : str, path or Ssd
+    target : str, path, Ssd or Core
         A block device or a regular file; or an export of an NBD server, ``nbd://HOST:PORT/EXPORT`` or
         ``nbd+unix:///EXPORT?socket=PATH``; or ``sim:NAME`` with a bundled drive or a TOML file; or a drive as
-        described.
+        described; or a model of a drive in any language, behind the calls of :class:`Core`.
     destroys_data : bool, optional
         Whether the data on a real target may be overwritten. What is mounted or otherwise in use is refused whatever
         is said.
@@ -149,7 +150,7 @@ class Target:
     @checked(seed=(0, 2**64 - 1), queue_depth=(1, 4096))
     def __init__(
         self,
-        target: str | os.PathLike[str] | Ssd,
+        target: str | os.PathLike[str] | Ssd | Core,
         *,
         destroys_data: bool = False,
         queue_depth: int = 128,
@@ -157,33 +158,9 @@ class Target:
         part: Range | None = None,
         read_only: bool = False,
     ) -> None:
-        text = str(target) if not isinstance(target, Ssd) else ""
-        self.drive = ""
-        if isinstance(target, Ssd) or text.startswith("sim:"):
-            drive = target if isinstance(target, Ssd) else Ssd.find(text.removeprefix("sim:"))
-            settings: dict[str, object] = {"ssd": {"config": drive.toml}}
-            self.name = drive.name if isinstance(target, Ssd) else text
-            self.path: str | None = None
-            self.drive = hashlib.sha256(drive.toml.encode()).hexdigest()[:16]
-        elif is_export(text):
-            settings = {
-                "nbd": {
-                    "uri": text,
-                    "destroys_data": destroys_data and not read_only,
-                    "queue_depth": queue_depth,
-                }
-            }
-            self.name, self.path = text, None
-        else:
-            disk = {
-                "path": text,
-                "destroys_data": destroys_data and not read_only,
-                "queue_depth": queue_depth,
-                "busy_poll": False,
-            }
-            settings = {"disk": disk}
-            self.name = self.path = text
-        device = _core.Target(json.dumps(settings), seed)
+        self.name, self.drive = "", ""
+        self.path: str | None = None
+        device = self._device(target, destroys_data and not read_only, queue_depth, seed)
         info = json.loads(device.info())
         self.kind: Literal["block-device", "file", "nbd", "simulated"] = info["kind"]
         self.whole_bytes = int(info["capacity_bytes"])
@@ -204,7 +181,7 @@ class Target:
         self.capacity_bytes = stays.length_bytes
         if self.part is not None:
             self.name = f"{self.name}[{self.part}]"
-        self._core: Core = Guarded(
+        self._core = Guarded(
             device,
             self.name,
             stays,
@@ -213,6 +190,34 @@ class Target:
         )
         self.watch: Callable[[], None] | None = None
         """Called now and then while requests are played; may raise to end the play."""
+
+    def _device(
+        self, target: str | os.PathLike[str] | Ssd | Core, writes: bool, queue_depth: int, seed: int
+    ) -> Core:
+        """What is behind the name; sets `name`, `path` and `drive`."""
+        if not isinstance(target, str | os.PathLike | Ssd):
+            self.name = json.loads(target.info())["name"]
+            return target
+        text = str(target) if not isinstance(target, Ssd) else ""
+        settings: dict[str, object]
+        if isinstance(target, Ssd) or text.startswith("sim:"):
+            drive = target if isinstance(target, Ssd) else Ssd.find(text.removeprefix("sim:"))
+            settings = {"ssd": {"config": drive.toml}}
+            self.name = drive.name if isinstance(target, Ssd) else text
+            self.drive = hashlib.sha256(drive.toml.encode()).hexdigest()[:16]
+        elif is_export(text):
+            settings = {"nbd": {"uri": text, "destroys_data": writes, "queue_depth": queue_depth}}
+            self.name = text
+        else:
+            disk = {
+                "path": text,
+                "destroys_data": writes,
+                "queue_depth": queue_depth,
+                "busy_poll": False,
+            }
+            settings = {"disk": disk}
+            self.name = self.path = text
+        return _core.Target(json.dumps(settings), seed)
 
     def _checked(self, part: Range) -> Range | None:
         """A range that there is; None for all of the target."""
@@ -399,7 +404,7 @@ def _write_once(device: Core, capacity_bytes: int) -> None:
     device.play(flush, np.zeros(1, np.uint64), np.zeros(1, np.uint32), 1)
 
 
-Drive: TypeAlias = Target | Ssd | str | os.PathLike[str]
+Drive: TypeAlias = Target | Ssd | Core | str | os.PathLike[str]
 """An open target, or what one can be opened from."""
 
 
@@ -409,7 +414,7 @@ def opened(drive: Drive) -> Iterator[Target]:
 
     Parameters
     ----------
-    drive : Target, Ssd, str or path
+    drive : Target, Ssd, Core, str or path
         What is no target is opened without consent to write over data, which real devices need: open those with
         ``Target(path, destroys_data=True)``.
 
