@@ -12,9 +12,10 @@ import pytest
 
 from flashwright import workloads
 from flashwright.blackbox.probes import Context, Finding
-from flashwright.blackbox.probes.cleaning import Cleaning, period
+from flashwright.blackbox.probes.cleaning import Cleaning
 from flashwright.blackbox.probes.clustered_block import ClusteredBlock
 from flashwright.blackbox.probes.mapping import Curve, Mapping, curves_say
+from flashwright.blackbox.probes.overwriting import period
 from flashwright.blackbox.target import Target
 from flashwright.run.ssd import Ssd
 

@@ -15,6 +15,7 @@ from flashwright.blackbox.probes import PROBES, Context, Finding
 from flashwright.blackbox.probes.clustered_page import ClusteredPage, _comb
 from flashwright.blackbox.probes.declared import Declared, beside, declared, doubts
 from flashwright.blackbox.probes.grouping import groups, rounds
+from flashwright.blackbox.probes.kind import speaks_against
 from flashwright.blackbox.probes.parallelism import Parallelism
 from flashwright.blackbox.probes.periods import _step_period
 from flashwright.blackbox.probes.periods import conflict_period as _conflict_period
@@ -351,8 +352,8 @@ def test_logs_forbid_one_unit_by_writes() -> None:
 def test_simulated_flash_is_plausible(name: str) -> None:
     with Target(f"sim:{name}") as target:
         finding = Plausible().run(Context(target, "quick"))[0]
-    assert (finding.verdict, finding.value) == ("found", "flash"), finding.why
-    assert finding.confidence > 0.9
+    # No sign of flash yet: `kind.py` asks for it.
+    assert finding.verdict == "unknown" and not speaks_against(finding), finding.why
 
 
 def test_what_is_no_flash_is_told_by_its_times() -> None:

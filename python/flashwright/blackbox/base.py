@@ -19,6 +19,7 @@ from flashwright.drive.findings import Finding
 from flashwright.errors import WorkloadError
 
 __all__ = [
+    "UNTESTED",
     "Context",
     "Cost",
     "Mode",
@@ -31,6 +32,9 @@ __all__ = [
 
 Mode = Literal["quick", "full"]
 Array = npt.NDArray[np.float64]
+
+UNTESTED = 0.85
+"""The most that a rule may claim where no arm tells apart what else would look the same."""
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from flashwright.blackbox.probed import (
 from flashwright.blackbox.probeplan import Planned, planned
 from flashwright.blackbox.probes import PROBES
 from flashwright.blackbox.probes.declared import Declared, declared, doubts
+from flashwright.blackbox.probes.kind import judged, speaks_against
 from flashwright.blackbox.probes.limits import doubts_of_reads, limits, rest_of
 from flashwright.blackbox.target import Deadline, Drive, OutOfTimeError, Target, opened
 from flashwright.blackbox.twin.making import Twin, twin_of
@@ -348,6 +349,8 @@ class _Seen:
                     found = _doubted(found, "Only part of the drive is probed.")
                 findings[parameter] = found
         kind = findings.get("kind-of-device")
+        if kind is not None and kind.parameter in session.findings:
+            kind = findings["kind-of-device"] = judged(kind, session.findings)
         doubted = (*_doubts(self.target, self.declared, kind), *self._empty)
         if doubted and not self.despite_doubts:
             findings = {name: _doubted(finding, doubted[0]) for name, finding in findings.items()}
@@ -387,8 +390,8 @@ def _doubts(target: Target, told: Mapping[str, Declared], kind: Finding | None) 
         found.append(
             "It is a file: the times include its file system and the disk below with its caches."
         )
-    # What was not asked speaks neither for nor against.
-    if kind is not None and kind.verdict == "unknown" and not kind.why.startswith(_NOT_ASKED):
+    # What was not asked, and what shows no sign, speaks neither for nor against.
+    if kind is not None and speaks_against(kind):
         found.append(kind.why)
     return tuple(found)
 

@@ -3,6 +3,10 @@
 Two signals that do not hang together. A drive that is overwritten in order erases one clustered block for each one
 written, so that long writes recur with its size. And writes at random places cost no more than writes in order once
 they cover whole clustered blocks, which is the paper's own procedure.
+
+What else makes long writes recur, and the arm that tells it apart: rows of pages that are programmed together, and
+segments of a map (both recur as long on a drive that was never full, where nothing is erased); one of several units
+that clean in turn (random writes of that size are slower than writes in order, which contradicts it).
 """
 
 from __future__ import annotations
@@ -13,8 +17,8 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from flashwright.blackbox.base import Context, Cost, kib
-from flashwright.blackbox.probes.cleaning import (
+from flashwright.blackbox.base import UNTESTED, Context, Cost, kib
+from flashwright.blackbox.probes.overwriting import (
     LEAST_BYTES,
     Period,
     fill_once,
@@ -76,6 +80,11 @@ _ALIKE = 0.005
 _EPS = 0.05
 # One-sided, 95 % (the same).
 _Z = 1.645
+# Random writes of the size that was found which are this much slower than those in order contradict it; nearer ones may
+# meet noise, logs, or borders that they do not share.
+_CONTRADICTS = 0.85
+# Periods of the control on a drive that was never full, and how much longer the long writes of one that cleans are.
+_CONTROL, _LONGER = 16, 1.15
 # Repetitions of a bandwidth (algorithm 8.2: five at least).
 _REPEATS = 5
 
@@ -128,13 +137,13 @@ class ClusteredBlock:
     PARAMETERS: ClassVar[tuple[str, ...]] = ("clustered-block",)
 
     def cost(self, context: Context) -> Cost:
-        """Two fills, some windows, and for each size compared a fill and three quarters of one."""
+        """Two fills, some windows, a fill as control, and for each size compared a fill and three quarters of one."""
         capacity = context.target.capacity_bytes
         windows = (4 + _windows(context)) * min(2 * _WINDOW, capacity)
         if context.size("clustered-page") is None:
             windows += _SIZES_USUAL * (2 * capacity + 3 * min(_WINDOW, capacity))
         compared = len(_parts(context)) * (1.75 + 0.25) * capacity
-        written = int(2 * capacity + windows + compared)
+        written = int(3 * capacity + windows + compared)
         return Cost(0, written, 2 * written // synced_size(context))
 
     def run(self, context: Context) -> list[Finding]:
@@ -157,12 +166,25 @@ class ClusteredBlock:
                 "is erased together is too large for this target, or the clustered page is not what it seemed to be"
             )
             return [unknown("clustered-block", why, "B", plots=(plot,) if plot else ())]
+        longer = _longer(context, interval)
+        logs = context.known.get("mapping")
+        merges = logs is not None and logs.value == "log-block"
+        # Log blocks are merged and erased on drives that were never full too.
+        if longer < _LONGER and not merges:
+            plot = walk.plot(interval)
+            why = (
+                f"a long write comes every {kib(interval.size_bytes)} of writes in order, but it is only {longer:.2f} "
+                "times as long as on a drive that was never full, where nothing is erased: rows of pages that are "
+                "programmed together, or pieces of a map, look the same"
+            )
+            plots = (plot,) if plot else ()
+            return [unknown("clustered-block", why + ".", "B", plots, longer_than_unfilled=longer)]
         ratios = []
         parts = _parts(context)
         for done, part in enumerate(parts):
             ratios.append(_compare(context, interval, part))
             context.progress(0.4 + 0.6 * (done + 1) / len(parts))
-        return [_decide(interval, ratios, walk.plot(interval))]
+        return [_decide(interval, ratios, walk.plot(interval), longer, merges)]
 
 
 def _windows(context: Context) -> int:
@@ -367,24 +389,56 @@ def _write(target: Target, offsets: Offsets, size_bytes: int, piece_bytes: int) 
     return float(offsets.size * size_bytes / max(times.duration_ns, 1.0) * 1e9)
 
 
-def _decide(interval: _Interval, ratios: list[_Ratio], walk: Plot | None) -> Finding:
-    """The interval gives the value, since it is what is erased; the ratio confirms it or takes from the confidence."""
+def _longer(context: Context, interval: _Interval) -> float:
+    """How much longer the long writes are than those at the end of the first fill, when nothing was erased yet."""
+    target, size = context.target, interval.write_bytes
+    slots = target.capacity_bytes // size
+    count = min(_CONTROL * interval.size_bytes // size, slots // 2)
+    target.purge()
+    fill_once(target, size, (slots - count) * size)
+    control = synced(target, sequential(target, slots - count, count, size), size)
+
+    def top(latencies: Array) -> float:
+        periods = max(latencies.size * size // interval.size_bytes, 1)
+        return float(np.median(np.sort(latencies)[-periods:]))
+
+    return top(interval.latencies_ns) / top(control)
+
+
+def _decide(
+    interval: _Interval, ratios: list[_Ratio], walk: Plot | None, longer: float, merges: bool
+) -> Finding:
+    """The interval gives the value, since it is what is erased; random writes confirm or contradict it."""
     size = interval.size_bytes
     smaller = [ratio for ratio in ratios if ratio.size_bytes < size]
     at = [ratio for ratio in ratios if ratio.size_bytes >= size]
     agrees = all(ratio.converged for ratio in at) and all(ratio.below for ratio in smaller)
     share = interval.agree / interval.windows
-    seen = f"{interval.agree} of {interval.windows} windows of writes in order show a long write every {kib(size)}"
+    seen = (
+        f"{interval.agree} of {interval.windows} windows of writes in order show a long write every {kib(size)}, "
+        f"{longer:.1f} times as long as any before the drive was full"
+    )
     text = ", ".join(f"{ratio.mean:.2f} at {kib(ratio.size_bytes)}" for ratio in ratios)
     if agrees:
         why = f"{seen}; random writes are as fast as sequential ones at that size and not below ({text} of them)"
     else:
         # Ours: what recurs is what is erased; random writes also feel spare space, logs and how units take turns.
-        share *= 0.9
+        share *= UNTESTED
         why = (
             f"{seen}; random writes do not show the same size ({text} of sequential ones), which spare space and "
             "logs may hide: the interval decides"
         )
+    if longer < _LONGER:
+        share = min(share, UNTESTED)
+    contradicted = any(ratio.mean < _CONTRADICTS and ratio.below for ratio in at)
+    # Where logs take writes, those of half a block may be as fast.
+    half = not merges and any(ratio.converged for ratio in smaller)
+    if half:
+        why = (
+            f"{seen}; but random writes of less are as fast as those in order ({text} of them), so what is erased "
+            "together may be smaller"
+        )
+        return unknown("clustered-block", why + ".", "B")
     x = np.array([ratio.size_bytes for ratio in ratios], np.float64)
     raw = Series(
         "repetitions",
@@ -400,6 +454,19 @@ def _decide(interval: _Interval, ratios: list[_Ratio], walk: Plot | None) -> Fin
         (Mark(float(size), kib(size)),),
         x_log=True,
     )
+    plots = (walk, curve) if walk else (curve,)
+    figures = {
+        **{f"ratio_at_{ratio.size_bytes}_bytes": ratio.mean for ratio in ratios},
+        "windows_agreeing": float(interval.agree),
+        "windows": float(interval.windows),
+        "longer_than_unfilled": longer,
+    }
+    if contradicted:
+        why = (
+            f"{seen}; but random writes of that size are slower than those in order ({text} of them), so it is no "
+            "whole of what is erased together: one of several units that clean in turn looks the same"
+        )
+        return unknown("clustered-block", why + ".", "B", plots, **figures)
     return Finding(
         "clustered-block",
         "found",
@@ -409,10 +476,6 @@ def _decide(interval: _Interval, ratios: list[_Ratio], walk: Plot | None) -> Fin
         high=size + interval.error_bytes,
         confidence=share,
         why=why + ".",
-        plots=(walk, curve) if walk else (curve,),
-        figures={
-            **{f"ratio_at_{ratio.size_bytes}_bytes": ratio.mean for ratio in ratios},
-            "windows_agreeing": float(interval.agree),
-            "windows": float(interval.windows),
-        },
+        plots=plots,
+        figures=figures,
     )

@@ -4,20 +4,25 @@ The dissertation reads the policy from bandwidth over data written: a page map k
 and then loses the more the wider the writes spread; a log-block map merges from the start. Those curves are drawn here
 too. What decides is a sharper form of the same thought: on a drive that is mostly empty a page map has nothing to
 clean, whatever is written where, while logs are used up and merged all the same.
+
+What else loses speed there, and the arm that tells it apart: a cache of writes that is full, or a limit by time or heat
+(as much is written in order, which falls as well, so that only the ratio counts); a map that is not in RAM and seeks
+(reads at random fall as well as writes, against reads in order).
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from flashwright.blackbox.base import Context, Cost, kib
-from flashwright.blackbox.probes.cleaning import LEAST_BYTES, synced_size
+from flashwright.blackbox.probes.kind import HISTORY_SHARE, history_of
+from flashwright.blackbox.probes.overwriting import LEAST_BYTES, synced_size
 from flashwright.blackbox.stats import change_point
 from flashwright.blackbox.target import Target
 from flashwright.drive.findings import Finding, Mark, Plot, Series, unknown
@@ -47,6 +52,9 @@ _BATCHES = 24
 # 0.3 to 0.01 (ours, from the costs in pages).
 _KEPT = 0.8
 _LOST = 0.6
+# Reads at random that keep less than this share of reads in order, and lose in logarithms more than this share of what
+# writes lose, show a map that is not in RAM, or seeks.
+_READS_KEPT, _READS_TOO = 0.75, 0.4
 # A page map that is written at random all over keeps less: with a third of its flash to spare cleaning still copies
 # a page for each one written (algorithm 4.4), so that it keeps about half.
 _NEVER_SLOW = 0.85
@@ -79,10 +87,20 @@ class Curve:
         return float(np.median(self.bandwidth_bytes_per_s[self.written <= 0.5]))
 
     @property
+    def fresh(self) -> float:
+        """The median over the first twentieth of a capacity, bytes per second."""
+        return float(np.median(self.bandwidth_bytes_per_s[:5]))
+
+    @property
+    def late(self) -> float:
+        """The median over the last half capacity, bytes per second."""
+        last = self.written > self.written[-1] - 0.5
+        return float(np.median(self.bandwidth_bytes_per_s[last]))
+
+    @property
     def kept(self) -> float:
         """The median over the last half capacity, as a share of the peak: rho."""
-        last = self.written > self.written[-1] - 0.5
-        return float(np.median(self.bandwidth_bytes_per_s[last])) / self.peak
+        return self.late / self.peak
 
     @property
     def knee(self) -> float:
@@ -199,19 +217,44 @@ class _Part:
     size_bytes: int
     written: Array
     rates: Array
+    """At random."""
+    ordered: Array
+    """As much in order, again on a drive that is empty otherwise."""
     sequential: float
+    reads: float
+    """Reads at random over reads in order, of the same part."""
 
-    def kept(self, rates: Array) -> float:
-        """The last quarter against the best of writes in order and the first sixth."""
-        first = float(np.median(rates[: max(rates.size // 6, 1)]))
-        return float(np.median(rates[-(rates.size // 4) :])) / max(self.sequential, first)
+    @property
+    def shares(self) -> Array:
+        """Speeds at random as shares of those in order after as much was written."""
+        return self.rates / self.ordered[: self.rates.size]
 
-    def policy(self, rates: Array) -> Policy | None:
-        kept = self.kept(rates)
+    @property
+    def order_kept(self) -> float:
+        """What writes in order keep themselves: less than 1 where a cache of writes fills."""
+        return float(np.median(self.ordered[-(self.ordered.size // 4) :])) / max(
+            self.sequential, float(self.ordered[0])
+        )
+
+    @staticmethod
+    def kept(shares: Array) -> float:
+        """The last quarter, and if the first sixth is faster than in order, against that."""
+        first = float(np.median(shares[: max(shares.size // 6, 1)]))
+        return float(np.median(shares[-(shares.size // 4) :])) / max(1.0, first)
+
+    def policy(self, shares: Array) -> Policy | None:
+        kept = self.kept(shares)
         if kept >= _KEPT:
             return "page"
-        fell = np.median(rates[-(rates.size // 4) :]) < 0.8 * np.median(rates[: rates.size // 6])
-        return "log-block" if kept <= _MERGED or (kept <= _LOST and fell) else None
+        fell = np.median(shares[-(shares.size // 4) :]) < 0.8 * np.median(
+            shares[: shares.size // 6]
+        )
+        merged = kept <= _MERGED or (kept <= _LOST and fell)
+        return "log-block" if merged and not self.reads_too(kept) else None
+
+    def reads_too(self, kept: float) -> bool:
+        """Whether reads lose so much at random that what writes lose may be the same."""
+        return self.reads < _READS_KEPT and np.log(self.reads) < _READS_TOO * np.log(kept)
 
 
 class Mapping:
@@ -225,12 +268,18 @@ class Mapping:
     PARAMETERS: ClassVar[tuple[str, ...]] = ("mapping",)
 
     def cost(self, context: Context) -> Cost:
-        """Half a capacity, and at most this many capacities for each share."""
+        """Half a capacity, twice, at most this many capacities for each share, and a little on a drive made new."""
         capacity = context.target.capacity_bytes
-        part = capacity // 2
+        part = capacity
         curves = int(len(_SHARES[context.mode]) * _FILLS[context.mode] * capacity)
         size, _ = _how(context)
-        return Cost(0, part + curves, part // size + curves // _SIZE)
+        again = int(2 * HISTORY_SHARE * capacity)
+        read = 2 * (capacity // _PART) + 2 * again
+        return Cost(
+            read,
+            part + curves + again,
+            (part + read) // size + (curves + 3 * again) // _SIZE,
+        )
 
     def run(self, context: Context) -> list[Finding]:
         """Overwrite a part of an empty drive, then draw the curves."""
@@ -260,7 +309,11 @@ class Mapping:
                 ),
             )
             curves.append(one)
-        return [_decide(context, part, curves)]
+        found = _decide(context, part, curves)
+        history = history_of(
+            target, curves[-1].fresh, curves[-1].late, context.rng("mapping.history")
+        )
+        return [replace(found, figures={**found.figures, **history})]
 
 
 def _how(context: Context) -> tuple[int, float]:
@@ -271,39 +324,69 @@ def _how(context: Context) -> tuple[int, float]:
 
 
 def _overwrite(context: Context) -> _Part:
-    """Fills a part of an empty drive in order, then writes it at random; each batch ends with a flush."""
+    """Fills a part of an empty drive in order, then writes it at random, and anew in order; each batch is flushed."""
     target = context.target
     size, times = _how(context)
     slots = max(target.capacity_bytes // _PART // size, _BATCHES)
     rng = context.rng("mapping.part")
+    count = max(int(slots * times) // _BATCHES, 1)
 
     def timed(offsets: npt.NDArray[np.int64]) -> float:
         played = target.play("write", offsets, size, depth=_DEPTH)
         ended = target.play("flush", [0], 0).ended_ns[0]
         return offsets.size * size / max(float(ended - played.submitted_ns[0]), 1.0) * 1e9
 
-    halves = np.array_split(np.arange(slots, dtype=np.int64) * size, 4)
-    sequential = float(np.median([timed(half) for half in halves]))
-    count = max(int(slots * times) // _BATCHES, 1)
+    def read(offsets: npt.NDArray[np.int64]) -> float:
+        played = target.play("read", offsets, size, depth=_DEPTH)
+        return offsets.size * size / max(played.duration_ns, 1.0) * 1e9
+
+    def fill() -> list[float]:
+        quarters = np.array_split(np.arange(slots, dtype=np.int64) * size, 4)
+        return [timed(quarter) for quarter in quarters]
+
+    quarters = fill()
+    # Two passes each, in turns, so that what warms up meets both.
+    some = np.arange(max(slots // 2, 1), dtype=np.int64) * size
+    order, random = zip(
+        *[(read(some), read(rng.integers(0, slots, some.size) * size)) for _ in range(2)],
+        strict=True,
+    )
     rates: list[float] = []
     for at in range(_BATCHES):
         rates.append(timed(rng.integers(0, slots, count) * size))
-        context.progress(0.2 * (at + 1) / _BATCHES)
+        context.progress(0.1 * (at + 1) / _BATCHES)
         # Merges from the first log on, and steadily: a real drive would take hours for the rest.
-        if at >= 7 and max(rates[2:]) < 0.2 * _MERGED * sequential:
+        if at >= 7 and max(rates[2:]) < 0.2 * _MERGED * float(np.median(quarters)):
             break
+    target.purge()
+    again = fill()
+    # On and on to new places: where pages are written in part, overwriting in order uses up logs as well.
+    places = target.capacity_bytes // size
+    ordered = [
+        timed((slots + at * count + np.arange(count, dtype=np.int64)) % places * size)
+        for at in range(len(rates))
+    ]
     step = count * size / target.capacity_bytes
     written = np.linspace(step, step * len(rates), len(rates))
-    return _Part(size, written, np.array(rates, np.float64), sequential)
+    return _Part(
+        size,
+        written,
+        np.array(rates, np.float64),
+        np.array(ordered, np.float64),
+        float(np.median([*quarters, *again])),
+        max(random) / max(order),
+    )
 
 
 def _decide(context: Context, part: _Part, curves: list[Curve]) -> Finding:
-    kept, policy = part.kept(part.rates), part.policy(part.rates)
+    kept, policy = part.kept(part.shares), part.policy(part.shares)
     order = curves_say(curves, part.sequential)
     plots = (_plot_part(part), _plot_curves(curves))
     figures: dict[str, float] = {
         "part_kept_share": kept,
         "part_sequential_bytes_per_s": part.sequential,
+        "part_kept_in_order_share": part.order_kept,
+        "part_reads_share": part.reads,
         "first_hundredth_share": float(
             curves[-1].bandwidth_bytes_per_s[0] / np.median(curves[-1].bandwidth_bytes_per_s)
         ),
@@ -312,22 +395,31 @@ def _decide(context: Context, part: _Part, curves: list[Curve]) -> Finding:
     }
     seen = (
         f"an eighth of the empty drive, written in order and then {part.written[-1] * _PART:.1f} times at random, "
-        f"keeps {kept:.2f} of its speed while at least a third of the flash has never been written"
+        f"keeps {kept:.2f} of the speed that it has in order after as much was written (which is {part.order_kept:.2f} "
+        "of the first), while at least a third of the flash has never been written"
     )
     if policy is None:
-        why = f"{seen}: less than a page map keeps ({_KEPT}), more than merges leave ({_LOST}, and falling)"
-        return Finding("mapping", "unknown", why=why + ".", plots=plots, figures=figures)
-    if policy == "page" and curves[-1].kept > _NEVER_SLOW:
         why = (
-            f"{seen}, but neither does it slow down when all of it is written over and over ({curves[-1].kept:.2f}): "
-            "cleaning is hidden, or this is no flash drive"
+            f"{seen}; reads at random keep only {part.reads:.2f} of their speed in order, so seeks or a map that is "
+            "not in RAM may be all of it"
+            if kept < _KEPT and part.reads_too(kept)
+            else f"{seen}: less than a page map keeps ({_KEPT}), more than merges leave ({_LOST}, and falling)"
+        )
+        return Finding("mapping", "unknown", why=why + ".", plots=plots, figures=figures)
+    # A cache that fills slows down the narrow range alike; cleaning needs the wide one.
+    wide = min(curves[-1].late / curves[0].late, 1.0)
+    figures["late_wide_over_narrow"] = wide
+    if policy == "page" and max(curves[-1].kept, wide) > _NEVER_SLOW:
+        why = (
+            f"{seen}, but neither does it slow down when all of it is written over and over ({curves[-1].kept:.2f}, "
+            f"and {wide:.2f} of a tenth of it): cleaning is hidden, or this is no flash drive"
         )
         return Finding("mapping", "unknown", why=why + ".", plots=plots, figures=figures)
     # Batches drawn anew within each third, so that what comes first stays first.
     rng = context.rng("mapping.bootstrap")
     thirds = np.array_split(np.arange(part.rates.size), 3)
     rounds = [
-        part.policy(part.rates[np.concatenate([np.sort(rng.choice(t, t.size)) for t in thirds])])
+        part.policy(part.shares[np.concatenate([np.sort(rng.choice(t, t.size)) for t in thirds])])
         for _ in range(200)
     ]
     share = rounds.count(policy) / len(rounds)
@@ -353,8 +445,7 @@ def _decide(context: Context, part: _Part, curves: list[Curve]) -> Finding:
 
 def _plot_part(part: _Part) -> Plot:
     rate = Series("random, each batch flushed", part.written, part.rates, "line")
-    ends = np.array([0.0, part.written[-1]])
-    level = Series("in order", ends, np.full(2, part.sequential), "step")
+    level = Series("in order, after as much", part.written, part.ordered, "line")
     title = "Overwriting an eighth of an empty drive"
     return Plot(title, "written [capacities]", "bandwidth [B/s]", (rate, level), y_log=True)
 
