@@ -166,7 +166,9 @@ def test_an_earlier_finding_makes_the_plan_narrower() -> None:
     known = {"clustered-page": Finding("clustered-page", "found", 16384, "B")}
     with Target(PAGE) as target:
         of_all = {item.name: item.cost for item in session.plan(target)}
-        named = planned(target, PROBES[3:4], "full", 1, known, ())
+        named = planned(
+            target, [p for p in PROBES if p.NAME == "clustered-block"], "full", 1, known, ()
+        )
     assert named[0].name == "clustered-block"
     assert named[0].cost.bytes_written < of_all["clustered-block"].bytes_written
 
@@ -316,7 +318,8 @@ def test_reads_find_on_a_simulated_drive_what_writes_find() -> None:
         assert target.bytes_written == 0
     assert result["parallel-units"].value == 8
     assert result["read-buffer"].value == 300 << 10
-    assert result["kind-of-device"].value == "flash"
+    # Nothing speaks against flash, and what would be a sign of it needs writes.
+    assert result["kind-of-device"].verdict == "unknown" and not result.doubts
     assert result["spare-space"].verdict == "unknown"
 
 

@@ -17,6 +17,7 @@ from flashwright.blackbox.probes.parallelism import Parallelism
 from flashwright.blackbox.probes.plausible import Plausible
 from flashwright.blackbox.probes.prefetch import Prefetch
 from flashwright.blackbox.probes.read_buffer import ReadBuffer
+from flashwright.blackbox.probes.slc_cache import SlcCache
 from flashwright.blackbox.probes.write_buffer import WriteBuffer
 from flashwright.drive.findings import Finding, Mark, Plot, Series
 
@@ -25,6 +26,7 @@ __all__ = ["PROBES", "Context", "Cost", "Finding", "Mark", "Plot", "Probe", "Ser
 PROBES: tuple[Probe, ...] = (
     Plausible(),
     ClusteredPage(),
+    SlcCache(),
     Mapping(),
     ClusteredBlock(),
     Parallelism(),
