@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from flashwright.blackbox.base import Context, Cost, kib
+from flashwright.blackbox.base import UNTESTED, Context, Cost, kib
 from flashwright.blackbox.probes.edges import Edge, center, find_edge, grid, most
 from flashwright.blackbox.probes.read_buffer import again, reach
 from flashwright.blackbox.stats import chance_above
@@ -24,6 +24,10 @@ _WALKS = (2, 4, 16)
 _SMALLEST = 4096
 # The farthest that is looked for. Ours: four times what Linux reads ahead at most by itself (128 KiB), twice over.
 _FARTHEST = 1 << 20
+# A read this far from another gains nothing by it, but finds the same piece of the map in RAM.
+_AWAY = 2 << 20
+# Where the clustered page is not known: the largest that drives have; within a page, RAM of the page itself would help.
+_PAGE_LARGEST = 64 << 10
 # Algorithms 8.5: Mann-Whitney at this level, and this much faster.
 _LEVEL, _FASTER = 0.01, 0.1
 # Repeats of each arm; four times as many where that leaves it open.
@@ -36,6 +40,9 @@ class Prefetch:
     Source: Kim 2011, section 4.3; algorithms 8.5. Between the reads before and the timed one the drive gets time, so
     that what it reads ahead is there. The timed read is never the first piece alone: it ends further and further
     ahead, and the farthest that still comes from RAM is how far the drive had read.
+
+    A drive that reads ahead after any read makes both arms fast. So before "no" is told, reads just behind a single
+    other one are compared with reads 2 MiB from it, which find the same piece of a map in RAM and nothing else.
     """
 
     NAME: ClassVar[str] = "prefetch"
@@ -49,7 +56,7 @@ class Prefetch:
     def cost(self, context: Context) -> Cost:
         """About what it will ask of the drive."""
         # Two arms of each, about five ends to distinguish, and again where the first result is unclear.
-        trials = 2 * _TRIALS[context.mode] * 2 * len(_WALKS) * 5
+        trials = 2 * _TRIALS[context.mode] * (2 * len(_WALKS) * 5 + 8)
         least = max(_SMALLEST, context.size("read-buffer-least") or 0)
         written = reach(context.target) if not context.target.read_only else 0
         return Cost(
@@ -102,7 +109,8 @@ class Prefetch:
                 break
         plot = _plot(evidence, best)
         if best is None:
-            return self._no(evidence, plot)
+            around = self._around(context, least, ends, pause_ns, trials, rng)
+            return self._no(evidence, plot) if around is None else around
         walk, end = best
         again_on, again_off = _trial(target, rng, walk, least, end, pause_ns, trials)
         # Independent: the share of resampled medians that show the same.
@@ -152,6 +160,39 @@ class Prefetch:
             why = f"between {kib(edge.inside)} and {kib(edge.outside)} repeated measurements are inconclusive"
             return unknown("prefetch-size", why, "B", (), least_bytes=float(edge.inside))
         return _far(edge, walk)
+
+    def _around(
+        self,
+        context: Context,
+        least: int,
+        ends: list[int],
+        pause_ns: float,
+        trials: int,
+        rng: np.random.Generator,
+    ) -> list[Finding] | None:
+        """Whether any read brings what follows, so that the reads of the other arm were read ahead of too."""
+        page = context.size("clustered-page") or _PAGE_LARGEST
+        farther = [end for end in ends if end > page and end <= 8 * page]
+        for end in farther[:2]:
+            # Twice, since the first time is one of several looks.
+            looks = [
+                _near_and_far(context.target, rng, least, end, pause_ns, trials) for _ in range(2)
+            ]
+            if all(
+                chance_above(far, near) < _LEVEL / 2
+                and np.median(near) < (1 - _FASTER) * np.median(far)
+                for near, far in looks
+            ):
+                gain = 1 - float(np.median(looks[1][0]) / np.median(looks[1][1]))
+                why = (
+                    f"a read that ends {kib(end)} beyond a single other one is {gain:.0%} faster than one that lies "
+                    f"{kib(_AWAY)} from it, whether or not others came in order before: any read brings what follows"
+                )
+                return [
+                    Finding("prefetch", "found", "yes", confidence=UNTESTED, why=why),
+                    unknown("prefetch-size", f"{why}; how far is not asked", "B"),
+                ]
+        return None
 
     def _no(
         self, evidence: list[tuple[int, int, Array, Array, float]], plot: tuple[Plot, ...]
@@ -206,6 +247,28 @@ def _trial(
             target.play("read", before, least)
             target.idle(pause_ns)
             first = base + walk * least + ahead - size
+            times[arm, at] = max(float(target.play("read", [first], size).latency_ns[0]), 1.0)
+    return times[0], times[1]
+
+
+def _near_and_far(
+    target: Target,
+    rng: np.random.Generator,
+    least: int,
+    ahead: int,
+    pause_ns: float,
+    count: int,
+) -> tuple[Array, Array]:
+    """Times of reads just behind a single other one, and of reads far from it, yet in the same piece of a map."""
+    size = max(ahead - least, least) // least * least
+    places = (reach(target) - _AWAY) // _AWAY - 1
+    times = np.empty((2, count))
+    for at, bases in enumerate(rng.integers(1, places, (count, 2)) * _AWAY):
+        for arm in (0, 1) if at % 2 else (1, 0):
+            base = int(bases[arm])
+            target.play("read", [base - least if arm == 0 else base - _AWAY], least)
+            target.idle(pause_ns)
+            first = base + ahead - size
             times[arm, at] = max(float(target.play("read", [first], size).latency_ns[0]), 1.0)
     return times[0], times[1]
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from flashwright.blackbox.base import Context, Cost, kib
+from flashwright.blackbox.base import UNTESTED, Context, Cost, kib
+from flashwright.blackbox.probes.bursts import Burst, burst
 from flashwright.blackbox.probes.edges import Edge, center, find_edge, grid, most
-from flashwright.blackbox.probes.read_buffer import again, reach
+from flashwright.blackbox.probes.read_buffer import reach
 from flashwright.blackbox.stats import chance_above
 from flashwright.blackbox.target import Target
 from flashwright.drive.findings import Finding, Mark, Plot, Series, unknown
@@ -19,6 +20,8 @@ __all__ = ["Line", "WriteBuffer", "empty_and_write", "fit"]
 
 Array = npt.NDArray[np.float64]
 
+# Reads that show what flash takes, and how far behind each lies the one that loads its piece of a map.
+_FRESH, _NEAR = 32, 256 << 10
 # Twice the largest buffer that is looked for, 64 MiB.
 _LARGEST = 128 << 20
 _PLACES = 16
@@ -63,8 +66,9 @@ class WriteBuffer:
 
     Source: Kim 2011, section 4.2.6, procedures 5 and 6; algorithms 8.4. The paper fills the buffer with one large
     write. Drives let such a write pass by their buffer, so it is many small ones here. Where the write buffer ends is
-    told by the writes to the emptied buffer alone: their time grows along a line as long as they fit, and by the time
-    of programming where they do not.
+    told by the writes to the emptied buffer: their time grows along a line as long as they fit, and by the time of
+    programming where they do not. A map that has to be loaded ends such a line as well, so a burst of small writes has
+    to bear the size out (``bursts.py``).
     """
 
     NAME: ClassVar[str] = "write-buffer"
@@ -81,10 +85,15 @@ class WriteBuffer:
         writes = sum(sizes) * repeats + sum(filled) * repeats + filler * len(filled)
         # A dozen sizes of halving, most of them after the first look.
         halving = 16 * 8 * 16 << 20
+        # Bursts of small writes, four each.
+        bursts = min(4 * (4 + 16 + 64) << 20, 2 * reach(context.target))
         return Cost(
             bytes_read=2 * 32 * _SMALLEST,
-            bytes_written=writes + reach(context.target) + halving,
-            requests=2 * repeats * len(sizes) + filler // _FILLER * len(filled) + 512,
+            bytes_written=writes + reach(context.target) + halving + bursts,
+            requests=2 * repeats * len(sizes)
+            + filler // _FILLER * len(filled)
+            + 512
+            + bursts // _FILLER,
         )
 
     def run(self, context: Context) -> list[Finding]:
@@ -96,7 +105,7 @@ class WriteBuffer:
             return [unknown("write-buffer", why, "B")]
         target.fill(end_bytes=reach(target))
         nothing_ns = target.play("flush", np.zeros(32, np.int64), 0).latency_ns[1:]
-        fresh_ns = again(target, sizes[0], 32, rng)[0]
+        fresh_ns = _fresh(target, sizes[0], rng)
         writes: dict[int, list[Array]] = {size: [] for size in sizes}
         flushes: dict[int, list[Array]] = {size: [] for size in sizes}
         passes = 4
@@ -152,7 +161,8 @@ class WriteBuffer:
             slope = np.polyfit(np.array(sizes, float)[above], levels[above], 1)[0]
             figures["program_bytes_s"] = 1e9 / float(slope) if slope > 0 else 0.0
         plots = _plots(empty_ns, flush_ns, full_ns, edge, line)
-        return [_size(edge, step, line, sizes[last + 1], jump, seen, plots, figures)]
+        one = _size(edge, step, line, sizes[last + 1], jump, seen, plots, figures)
+        return [_borne_out(one, burst(context, edge.inside, rng))]
 
     @staticmethod
     def _full(context: Context, size: int, rng: np.random.Generator) -> Array:
@@ -198,6 +208,15 @@ class WriteBuffer:
             if clear == [True, True]:
                 return last, line
         return None
+
+
+def _fresh(target: Target, size: int, rng: np.random.Generator) -> Array:
+    """Times of reads from flash whose piece of the map is in RAM, if there is one: what lies behind was just read."""
+    slots = reach(target) // size
+    away = min(_NEAR // size, slots - 1)
+    places = rng.integers(0, slots - away, _FRESH)
+    pairs = np.stack([places + away, places], axis=1).ravel() * size
+    return target.play("read", pairs, size).latency_ns[1::2]
 
 
 def empty_and_write(
@@ -365,6 +384,31 @@ def _size(
     return Finding(
         "write-buffer", "found", edge.inside, "B", low, high, edge.confidence, why, plots, figures
     )
+
+
+def _borne_out(found: Finding, small: Burst | None) -> Finding:
+    """The size by one write, held against that by many small ones."""
+    if found.verdict != "found":
+        return found
+    size = float(found.value or 0)
+    if small is None:
+        return replace(
+            found,
+            # What drains while one write comes in is not known; half of it at most where flash is no faster than RAM.
+            low=size / 2,
+            confidence=min(found.confidence, UNTESTED),
+            why=f"{found.why}; many small writes do not fill it, so nothing else bears it out",
+        )
+    figures = {
+        **found.figures,
+        "burst_bytes": small.filled_bytes,
+        "burst_least_bytes": small.least_bytes,
+    }
+    if not small.bears_out(size):
+        why = f"{found.why}; but {small.text}: one of the two is no end of a buffer"
+        return unknown("write-buffer", why, "B", found.plots, **figures)
+    low = min(size, max(small.least_bytes, size / 2))
+    return replace(found, low=low, why=f"{found.why}; {small.text}", figures=figures)
 
 
 def _plots(
