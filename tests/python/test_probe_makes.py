@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from flashwright.blackbox.base import UNTESTED, Context
+from flashwright.blackbox.probes.aligned import aligned
 from flashwright.blackbox.probes.bursts import Burst
 from flashwright.blackbox.probes.cleaning import Cleaning
 from flashwright.blackbox.probes.clustered_block import (
@@ -179,6 +180,18 @@ def test_what_random_writes_contradict_is_withheld(half: float, whole: float, ve
     assert found.verdict == verdict, found.why
     if whole == 0.9:
         assert found.confidence <= UNTESTED
+
+
+def test_blocks_that_begin_between_addresses_are_found_on_their_own_grid() -> None:
+    # 0.3 blocks more than whole ones: each pass over the drive begins elsewhere in a block.
+    drive = PageMapped(capacity_bytes=256 * MIB + 320 * KIB, spare=0.04, erase_ns=9e6)
+    found = ask(ClusteredBlock(), drive, PAGE_MAP)["clustered-block"]
+    assert found.value == MIB, found.why
+    with Target(drive) as target:
+        context = Context(target, "quick", known=PAGE_MAP)
+        whole, part = (aligned(context, size, 16 * KIB) for size in (MIB, MIB // 2))
+    assert whole is not None and part is not None
+    assert whole.mean() > 0.95 and part.mean() < 0.9
 
 
 # Buffers

@@ -6,7 +6,8 @@ they cover whole clustered blocks, which is the paper's own procedure.
 
 What else makes long writes recur, and the arm that tells it apart: rows of pages that are programmed together, and
 segments of a map (both recur as long on a drive that was never full, where nothing is erased); one of several units
-that clean in turn (random writes of that size are slower than writes in order, which contradicts it).
+that clean in turn (random writes of that size are slower than writes in order, which contradicts it, unless they are
+as fast on the grid of the drive's own blocks: ``aligned.py``).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from flashwright.blackbox.base import UNTESTED, Context, Cost, kib
+from flashwright.blackbox.probes.aligned import grid_of, restored
 from flashwright.blackbox.probes.overwriting import (
     LEAST_BYTES,
     Period,
@@ -143,7 +145,8 @@ class ClusteredBlock:
         if context.size("clustered-page") is None:
             windows += _SIZES_USUAL * (2 * capacity + 3 * min(_WINDOW, capacity))
         compared = len(_parts(context)) * (1.75 + 0.25) * capacity
-        written = int(3 * capacity + windows + compared)
+        # Where random writes contradict the size, twice a fill and three quarters on the drive's own grid.
+        written = int((3 + 2 * 2.25) * capacity + windows + compared)
         return Cost(0, written, 2 * written // synced_size(context))
 
     def run(self, context: Context) -> list[Finding]:
@@ -184,7 +187,13 @@ class ClusteredBlock:
         for done, part in enumerate(parts):
             ratios.append(_compare(context, interval, part))
             context.progress(0.4 + 0.6 * (done + 1) / len(parts))
-        return [_decide(interval, ratios, walk.plot(interval), longer, merges)]
+        found = _decide(interval, ratios, walk.plot(interval), longer, merges)
+        if found.verdict == "unknown" and found.figures.get("contradicted"):
+            grid = grid_of(context, interval.size_bytes, interval.write_bytes)
+            if grid is not None and grid.bears_out:
+                share = interval.agree / interval.windows
+                return [restored(found, interval.size_bytes, interval.error_bytes, share, grid)]
+        return [found]
 
 
 def _windows(context: Context) -> int:
@@ -433,12 +442,6 @@ def _decide(
     contradicted = any(ratio.mean < _CONTRADICTS and ratio.below for ratio in at)
     # Where logs take writes, those of half a block may be as fast.
     half = not merges and any(ratio.converged for ratio in smaller)
-    if half:
-        why = (
-            f"{seen}; but random writes of less are as fast as those in order ({text} of them), so what is erased "
-            "together may be smaller"
-        )
-        return unknown("clustered-block", why + ".", "B")
     x = np.array([ratio.size_bytes for ratio in ratios], np.float64)
     raw = Series(
         "repetitions",
@@ -461,12 +464,18 @@ def _decide(
         "windows": float(interval.windows),
         "longer_than_unfilled": longer,
     }
+    if half:
+        why = (
+            f"{seen}; but random writes of less are as fast as those in order ({text} of them), so what is erased "
+            "together may be smaller"
+        )
+        return unknown("clustered-block", why + ".", "B", plots, **figures)
     if contradicted:
         why = (
             f"{seen}; but random writes of that size are slower than those in order ({text} of them), so it is no "
             "whole of what is erased together: one of several units that clean in turn looks the same"
         )
-        return unknown("clustered-block", why + ".", "B", plots, **figures)
+        return unknown("clustered-block", why + ".", "B", plots, **figures, contradicted=1.0)
     return Finding(
         "clustered-block",
         "found",
