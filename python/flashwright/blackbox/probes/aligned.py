@@ -25,6 +25,7 @@ Array = npt.NDArray[np.float64]
 
 # Blocks that are looked at for their borders, and repeats of a speed.
 _BLOCKS, _REPEATS = 16, 5
+_WRITES = tuple(kib << 10 for kib in (16, 20, 24, 28, 36, 44, 52, 60))
 # As fast as in order within this share (algorithm 8.2, eps); half the size is slower by this much and more than chance.
 _EPS, _SLOWER, _LEVEL = 0.05, 0.02, 0.01
 
@@ -65,6 +66,10 @@ def grid_of(context: Context, size_bytes: int, write_bytes: int) -> Grid | None:
     size_bytes, write_bytes : int
         What seems to be erased together, and of the writes that it is made of.
     """
+    # Where the page is not known, writes need not divide the block: short ones that do, since a border within a write is
+    # missed by as much.
+    if size_bytes % write_bytes:
+        write_bytes = next((w for w in _WRITES if size_bytes % w == 0), write_bytes)
     whole = aligned(context, size_bytes, write_bytes)
     half = size_bytes // 2 // write_bytes * write_bytes
     less = None if whole is None else aligned(context, half, write_bytes)
