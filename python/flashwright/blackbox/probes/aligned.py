@@ -66,8 +66,8 @@ def grid_of(context: Context, size_bytes: int, write_bytes: int) -> Grid | None:
     size_bytes, write_bytes : int
         What seems to be erased together, and of the writes that it is made of.
     """
-    # Where the page is not known, writes need not divide the block: short ones that do, since a border within a write is
-    # missed by as much.
+    # Where the page is not known, writes need not divide the block: short ones that do, since a border within a write
+    # is missed by as much.
     if size_bytes % write_bytes:
         write_bytes = next((w for w in _WRITES if size_bytes % w == 0), write_bytes)
     whole = aligned(context, size_bytes, write_bytes)

@@ -407,7 +407,7 @@ def _borne_out(found: Finding, small: Burst | None) -> Finding:
     if not small.bears_out(size):
         why = f"{found.why}; but {small.text}: one of the two is no end of a buffer"
         return unknown("write-buffer", why, "B", found.plots, **figures)
-    low = min(size, max(small.least_bytes, size / 2))
+    low = min(size, max(small.least_bytes // 1024 * 1024, size / 2))
     return replace(found, low=low, why=f"{found.why}; {small.text}", figures=figures)
 
 
