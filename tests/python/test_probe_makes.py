@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from flashwright.blackbox.base import UNTESTED, Context
-from flashwright.blackbox.probes.aligned import aligned
+from flashwright.blackbox.probes.aligned import aligned, grid_of
 from flashwright.blackbox.probes.bursts import Burst
 from flashwright.blackbox.probes.cleaning import Cleaning
 from flashwright.blackbox.probes.clustered_block import (
@@ -190,8 +190,11 @@ def test_blocks_that_begin_between_addresses_are_found_on_their_own_grid() -> No
     with Target(drive) as target:
         context = Context(target, "quick", known=PAGE_MAP)
         whole, part = (aligned(context, size, 16 * KIB) for size in (MIB, MIB // 2))
+        # What one of two units erases leads to what both do.
+        grid = grid_of(context, MIB // 2, 16 * KIB)
     assert whole is not None and part is not None
     assert whole.mean() > 0.95 and part.mean() < 0.9
+    assert grid is not None and grid.size_bytes == MIB and grid.bears_out
 
 
 # Buffers

@@ -25,6 +25,8 @@ Array = npt.NDArray[np.float64]
 
 # Blocks that are looked at for their borders, and repeats of a speed.
 _BLOCKS, _REPEATS = 16, 5
+TIMES = (1, 2, 3, 4)
+"""Multiples that are tried."""
 _WRITES = tuple(kib << 10 for kib in (16, 20, 24, 28, 36, 44, 52, 60))
 # As fast as in order within this share (algorithm 8.2, eps); half the size is slower by this much and more than chance.
 _EPS, _SLOWER, _LEVEL = 0.05, 0.02, 0.01
@@ -36,10 +38,13 @@ class Grid:
 
     Attributes
     ----------
+    size_bytes : int
+        The size that was found, or a multiple of it.
     whole, half : array of repeats
-        Of the size that was found, and of half of it.
+        Of that size, and of half of it.
     """
 
+    size_bytes: int
     whole: Array
     half: Array
 
@@ -57,7 +62,7 @@ class Grid:
 
 
 def grid_of(context: Context, size_bytes: int, write_bytes: int) -> Grid | None:
-    """Random writes of a size and of half of it, on the grid of each; None where either does not show.
+    """The first multiple of a size that is as fast on the grid of blocks as in order, and half of that.
 
     Parameters
     ----------
@@ -65,15 +70,26 @@ def grid_of(context: Context, size_bytes: int, write_bytes: int) -> Grid | None:
         The target; it is purged and filled.
     size_bytes, write_bytes : int
         What seems to be erased together, and of the writes that it is made of.
+
+    Returns
+    -------
+    Grid or None
+        None if no multiple is.
     """
     # Where the page is not known, writes need not divide the block: short ones that do, since a border within a write
     # is missed by as much.
     if size_bytes % write_bytes:
         write_bytes = next((w for w in _WRITES if size_bytes % w == 0), write_bytes)
-    whole = aligned(context, size_bytes, write_bytes)
-    half = size_bytes // 2 // write_bytes * write_bytes
-    less = None if whole is None else aligned(context, half, write_bytes)
-    return None if whole is None or less is None else Grid(whole, less)
+    # Several units that clean in turn show a part of what all of them erase.
+    for times in TIMES:
+        size = times * size_bytes
+        whole = aligned(context, size, write_bytes)
+        if whole is None:
+            return None
+        if whole.mean() >= 1 - _EPS:
+            less = aligned(context, size // 2 // write_bytes * write_bytes, write_bytes)
+            return None if less is None else Grid(size, whole, less)
+    return None
 
 
 def aligned(context: Context, size_bytes: int, write_bytes: int) -> Array | None:
@@ -124,25 +140,24 @@ def aligned(context: Context, size_bytes: int, write_bytes: int) -> Array | None
     return np.array([rate(share) for _ in range(_REPEATS)]) / in_order
 
 
-def restored(
-    found: Finding, size_bytes: int, error_bytes: float, share: float, grid: Grid
-) -> Finding:
+def restored(found: Finding, error_bytes: float, share: float, grid: Grid) -> Finding:
     """The size after all, where random writes that begin where blocks begin are as fast as those in order.
 
     Parameters
     ----------
     found : Finding
         That withheld it.
-    size_bytes, error_bytes : int, float
-        The size, and how far it may be off.
+    error_bytes : float
+        How far what recurs may be off.
     share : float
         Of the windows that agree on it.
     grid : Grid
         What bears it out.
     """
+    size_bytes = grid.size_bytes
     why = (
-        f"{share:.0%} of the windows of writes in order show a long write every {kib(size_bytes)}; random writes of "
-        f"that size are slower where they lie across two blocks, but {grid.text} (of the speed in order)."
+        f"{share:.0%} of the windows of writes in order show a long write every {kib(size_bytes)} or a part of it; "
+        f"random writes are slower where they lie across two blocks, but {grid.text} (of the speed in order)."
     )
     return replace(
         found,

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from flashwright.blackbox.base import UNTESTED, Context, Cost, kib
-from flashwright.blackbox.probes.aligned import grid_of, restored
+from flashwright.blackbox.probes.aligned import TIMES, grid_of, restored
 from flashwright.blackbox.probes.overwriting import (
     LEAST_BYTES,
     Period,
@@ -145,8 +145,8 @@ class ClusteredBlock:
         if context.size("clustered-page") is None:
             windows += _SIZES_USUAL * (2 * capacity + 3 * min(_WINDOW, capacity))
         compared = len(_parts(context)) * (1.75 + 0.25) * capacity
-        # Where random writes contradict the size, twice a fill and three quarters on the drive's own grid.
-        written = int((3 + 2 * 2.25) * capacity + windows + compared)
+        # Where random writes contradict the size, a fill and up to 1.3 more for each multiple on the drive's own grid.
+        written = int((3 + (len(TIMES) + 1) * 2.3) * capacity + windows + compared)
         return Cost(0, written, 2 * written // synced_size(context))
 
     def run(self, context: Context) -> list[Finding]:
@@ -192,7 +192,7 @@ class ClusteredBlock:
             grid = grid_of(context, interval.size_bytes, interval.write_bytes)
             if grid is not None and grid.bears_out:
                 share = interval.agree / interval.windows
-                return [restored(found, interval.size_bytes, interval.error_bytes, share, grid)]
+                return [restored(found, interval.error_bytes, share, grid)]
         return [found]
 
 
