@@ -91,7 +91,8 @@ def test_the_clustered_block_is_a_row_of_units_or_one_block(scheme: str) -> None
         assert finding.value == (2 * BLOCK if scheme == "page" else BLOCK), finding.why
         assert finding.confidence > 0.8
         cost = ClusteredBlock().cost(context).bytes_written
-        assert target.bytes_written == pytest.approx(cost, rel=0.5)
+        # The cost is the most: sizes that random writes contradict are asked about on the drive's own grid too.
+        assert 0.3 * cost < target.bytes_written <= 1.1 * cost
 
 
 def test_full_mode_shows_where_random_writes_catch_up() -> None:
