@@ -1008,6 +1008,9 @@ impl Ssd {
     #[inline(never)]
     fn advance_kept(&mut self, until: u64, land: impl FnOnce(&Flight)) -> bool {
         let (slot, end) = loop {
+            if !self.is_on() {
+                return false; // the dies do nothing
+            }
             if let Some(flight) = self.released_flush() {
                 land(&flight);
                 self.landed(flight.request.kind, flight.end.0);
@@ -1110,6 +1113,7 @@ impl BlockDevice for Ssd {
                     self.ready.push_back(ended);
                 }
                 self.now = request.arrival.0;
+                self.check(&request)?; // the power may have failed by then
             }
             if let Clock::Parallel(clock) = &mut self.clock
                 && !clock.queue.goes_at_once(&request)
