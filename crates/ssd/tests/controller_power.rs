@@ -159,8 +159,7 @@ impl Host {
 }
 
 fn build(config: &DriveConfig, seed: u64) -> Drive {
-    let ssd = Ssd::new(config, Seed(seed), Keeps::Bytes).unwrap();
-    Controller::new(&config.controller, Seed(seed), ssd).ignoring_flushes(config.recovery.ignores_flush)
+    Controller::of_drive(Ssd::new(config, Seed(seed), Keeps::Bytes).unwrap(), Seed(seed))
 }
 
 /// Settings of a controller, most with a write buffer.

@@ -156,7 +156,7 @@ struct Inside {
 /// # use flashwright_block::{BlockDevice, Bytes, Completion, Nanos, Request, RequestKind, Seed};
 /// # use flashwright_ssd::{Config, Controller, Ssd};
 /// let config = Config::from_toml("[controller]\ninterface-rate = \"300 MB/s\"\nwrite-buffer.size = \"256 KiB\"", "doc")?;
-/// let mut drive = Controller::new(&config.controller, Seed(1), Ssd::new(&config, Seed(1), false)?);
+/// let mut drive = Controller::of_drive(Ssd::new(&config, Seed(1), false)?, Seed(1));
 /// let mut completion = Completion::default();
 /// drive.execute(Request { sectors: 300, kind: RequestKind::Write, ..Request::default() }, &mut completion)?;
 /// assert_eq!(completion.end, Nanos(512_000)); // 300 x 512 B at 300 MB/s; flash comes later
@@ -220,6 +220,16 @@ impl<D: BlockDevice> Controller<D> {
     }
 }
 
+impl Controller<Ssd> {
+    /// The controller that a drive's settings give it. With `recovery.ignores-flush` it answers flushes and forced writes while
+    /// their data are in its write buffer.
+    #[must_use]
+    pub fn of_drive(ssd: Ssd, seed: Seed) -> Self {
+        let (config, ignores_flush) = (ssd.config().controller.clone(), ssd.config().recovery.ignores_flush);
+        Self { ignores_flush, ..Self::new(&config, seed, ssd) }
+    }
+}
+
 impl<A: Arbiter> Controller<Ssd, A> {
     /// As [`Ssd::none_completes_before`].
     #[must_use]
@@ -278,13 +288,6 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
             config: config.clone(),
             device,
         }
-    }
-
-    /// As the device below with `recovery.ignores-flush`: answers flushes and forced writes while their data are in the write
-    /// buffer.
-    #[must_use]
-    pub fn ignoring_flushes(self, ignores_flush: bool) -> Self {
-        Self { ignores_flush, ..self }
     }
 
     /// The device below.

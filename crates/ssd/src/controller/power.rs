@@ -115,7 +115,7 @@ impl<A: Arbiter> Controller<Ssd, A> {
     /// # use flashwright_ssd::{Config, Controller, Ssd};
     /// let text = "recovery.mount-by = \"scan\"\n[controller.write-buffer]\nsize = \"256 KiB\"";
     /// let config = Config::from_toml(text, "doc")?;
-    /// let mut drive = Controller::new(&config.controller, Seed(1), Ssd::new(&config, Seed(1), false)?);
+    /// let mut drive = Controller::of_drive(Ssd::new(&config, Seed(1), false)?, Seed(1));
     /// let write = |page: u64| Request { first_sector: 8 * page, sectors: 8, kind: RequestKind::Write, ..Request::default() };
     /// let mut completion = Completion::default();
     /// drive.execute(write(0), &mut completion)?;
