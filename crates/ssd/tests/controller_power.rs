@@ -8,12 +8,14 @@ use crate::power::{any_drive, any_parallel_drive};
 use flashwright_block::{
     BlockDevice, Completion, HoldsData, IoError, Nanos, Request, RequestKind, Rng, Seed, Tag, below, chance,
 };
+use flashwright_ftl::LpnRun;
+use flashwright_nand::Lpn;
 use flashwright_ssd::{Controller, DriveConfig, Keeps, Ssd};
 use std::collections::BTreeMap;
 
 const SECTOR: usize = 512;
-/// Sectors of a page.
-const PAGE: u64 = 2;
+/// The host uses the first so many of a larger drive.
+const SECTORS_MAX: usize = 1 << 13;
 
 type Drive = Controller<Ssd>;
 
@@ -39,18 +41,21 @@ struct Host {
     may_hold: Vec<Vec<Write>>,
     in_flight: BTreeMap<Tag, Sent>,
     last: u64,
+    /// Sectors of a page.
+    page: u64,
 }
 
 impl Host {
     fn new(drive: &Drive) -> Self {
         let nothing = vec![Write { number: 0, of: Tag(u64::MAX), answered: true }];
-        let sectors = drive.info().capacity.0 as usize / SECTOR;
-        Self { may_hold: vec![nothing; sectors], in_flight: BTreeMap::new(), last: 0 }
+        let sectors = (drive.info().capacity.0 as usize / SECTOR).min(SECTORS_MAX);
+        let page = drive.device().sectors_per_page();
+        Self { may_hold: vec![nothing; sectors], in_flight: BTreeMap::new(), last: 0, page }
     }
 
     fn next_request(&self, rng: &mut Rng) -> Request {
         let all = self.may_hold.len() as u64;
-        let space = if chance(rng, 0.6) { (all / 5).max(PAGE) } else { all };
+        let space = if chance(rng, 0.6) { (all / 5).max(self.page) } else { all };
         let longest = if chance(rng, 0.1) { 40 } else { 6 };
         let first = below(rng, space);
         let count = (1 + below(rng, longest)).min(all - first);
@@ -64,7 +69,10 @@ impl Host {
         let (first, count) = match kind {
             RequestKind::Flush => (0, 0),
             // A trim of a part of a page need not do anything.
-            RequestKind::Trim => (first / PAGE * PAGE, (count.div_ceil(PAGE) * PAGE).min(all - first / PAGE * PAGE)),
+            RequestKind::Trim => {
+                let first = first / self.page * self.page;
+                (first, (count.div_ceil(self.page) * self.page).min(all - first))
+            }
             _ => (first, count),
         };
         Request { fua, ..sectors(kind, first, count as u32) }
@@ -137,7 +145,7 @@ impl Host {
         let mounted = drive.mount().unwrap_or_else(|error| panic!("{}: {error}", what()));
         assert_eq!(drive.now(), before + mounted.duration, "{}", what());
         let mut data = vec![1; self.may_hold.len() * SECTOR];
-        let (mut completion, piece) = (Completion::default(), 32 * PAGE);
+        let (mut completion, piece) = (Completion::default(), 64);
         for (first, data) in (0..).step_by(piece as usize).zip(data.chunks_mut(piece as usize * SECTOR)) {
             let read = sectors(RequestKind::Read, first, (data.len() / SECTOR) as u32);
             let tag = drive.submit_with(read, &[]).unwrap();
@@ -199,7 +207,7 @@ pub fn any_drive_behind_a_controller(rng: &mut Rng) -> Option<Vec<String>> {
     if is_parallel && chance(rng, 0.3) {
         settings.push("chips.write-ram=64 KiB".to_owned());
     }
-    settings.push(format!("geometry.page-size={} B", PAGE * SECTOR as u64));
+    settings.push("geometry.page-size=1 KiB".to_owned());
     settings.push("capacity.logical=0 B".to_owned());
     settings.push(format!("capacity.utilization=0.{}", 30 + below(rng, 40)));
     settings.extend(any_controller(rng));
@@ -208,16 +216,27 @@ pub fn any_drive_behind_a_controller(rng: &mut Rng) -> Option<Vec<String>> {
     Some(settings)
 }
 
+/// What [`cut_behind_a_controller`] did.
+#[derive(Default)]
+pub struct Cuts {
+    /// Requests sent.
+    pub requests: u64,
+    /// Cuts in which the write buffer held something.
+    pub held: u64,
+}
+
 /// Keeps several requests in flight and cuts the power, at a random time or in an operation of the flash, `cuts` times on one drive.
-/// Ends early where blocks are worn out. Returns the cuts in which the write buffer held something.
-pub fn cut_behind_a_controller(settings: &[String], cuts: u64, seed: u64) -> u64 {
+/// Ends early where blocks are worn out.
+pub fn cut_behind_a_controller(settings: &[String], cuts: u64, seed: u64) -> Cuts {
+    cut_often(build(&config(settings), seed), &format!("{settings:?}, seed {seed}"), cuts, seed)
+}
+
+fn cut_often(mut drive: Drive, about: &str, cuts: u64, seed: u64) -> Cuts {
     let mut rng = Seed(seed).stream("test.power.controller");
-    let config = config(settings);
-    let mut drive = build(&config, seed);
     let (mut host, mut completion) = (Host::new(&drive), Completion::default());
-    let mut held = 0;
+    let mut done = Cuts::default();
     for nth in 0..cuts {
-        let what = || format!("{settings:?}, seed {seed}, cut {nth}");
+        let what = || format!("{about}, cut {nth}");
         let (depth, requests) = (1 + below(&mut rng, 16) as usize, 1 + below(&mut rng, 60));
         if chance(&mut rng, 0.6) {
             drive.device_mut().cut_after(below(&mut rng, 40));
@@ -227,6 +246,7 @@ pub fn cut_behind_a_controller(settings: &[String], cuts: u64, seed: u64) -> u64
             if !drive.device().is_on() || host.submit(&mut drive, request).is_err() {
                 break;
             }
+            done.requests += 1;
             while drive.device().is_on() && host.in_flight.len() >= depth {
                 assert!(drive.wait(Nanos(u64::MAX), &mut completion).unwrap(), "{}", what());
                 host.completed(&completion);
@@ -236,7 +256,7 @@ pub fn cut_behind_a_controller(settings: &[String], cuts: u64, seed: u64) -> u64
         while drive.wait(Nanos(until), &mut completion).unwrap() {
             host.completed(&completion);
         }
-        held += u64::from(drive.buffered_bytes() > 0);
+        done.held += u64::from(drive.buffered_bytes() > 0);
         drive.cut().unwrap();
         host.all_end(&mut drive, &what);
         drive.device_mut().cut_after(if chance(&mut rng, 0.2) { below(&mut rng, 6) } else { u64::MAX });
@@ -249,7 +269,7 @@ pub fn cut_behind_a_controller(settings: &[String], cuts: u64, seed: u64) -> u64
         }
         host.mount_and_check(&mut drive, &what);
     }
-    held
+    done
 }
 
 /// Random drives; `FLASHWRIGHT_OPERATIONS` sets another number.
@@ -263,11 +283,37 @@ fn power_may_be_cut_while_a_controller_holds_requests_and_data() {
     for seed in 0..drives() {
         let mut rng = Seed(seed).stream("test.power.controller.drive");
         if let Some(settings) = any_drive_behind_a_controller(&mut rng) {
-            held += cut_behind_a_controller(&settings, 20, seed);
+            held += cut_behind_a_controller(&settings, 20, seed).held;
             built += 1;
         }
     }
     assert!(built >= 8 && held >= 2 * built, "{built} drives, {held} cuts with data in a buffer");
+}
+
+#[test]
+fn drives_of_today_may_be_cut() {
+    for name in ["consumer-tlc", "dram-less", "enterprise-tlc", "qlc-coarse"] {
+        let settings = [
+            "geometry.channels=2",
+            "geometry.dies-per-channel=1",
+            "geometry.blocks-per-plane=28",
+            "geometry.pages-per-block=12",
+            "geometry.parity-dies=0",
+            "capacity.utilization=0.45",
+            "ftl.dftl.cmt-entries=200",
+            "recovery.mount-by=scan",
+            "controller.write-buffer={size=\"16 KiB\", drain=\"eager\", flushes=4}",
+        ];
+        let bundled = flashwright_ssd::bundled(name).unwrap();
+        let mut drive = build(&bundled.with_settings(&settings).unwrap(), 1);
+        // It ends in the middle of a unit of chips.
+        let pages = drive.device().logical_pages() - 1;
+        drive.device_mut().precondition(LpnRun { first: Lpn(0), pages, stream: 0 }).unwrap();
+        for seed in 0..drives() / 40 {
+            let done = cut_often(drive.clone(), &format!("{name}, seed {seed}"), 25, seed);
+            assert!(done.requests > 100 && done.held > 0, "{name}: {} requests, {} cuts", done.requests, done.held);
+        }
+    }
 }
 
 /// A small drive behind a controller.

@@ -421,7 +421,10 @@ impl Ssd {
         let geometry = *self.flash.geometry();
         for Ended { kind, ppn, at } in clock.engine.take_ends() {
             power.last_end = power.last_end.max(at.0);
-            let Some(change) = power.on_the_way.ended(kind, ppn, &geometry) else { continue };
+            let Some(change) = power.on_the_way.ended(kind, ppn, &geometry) else {
+                debug_assert!(kind == OpKind::Erase || power.medium.is_programmed(ppn), "page {} did not begin", ppn.0);
+                continue;
+            };
             if power.fails_after == Some(0) {
                 if power.is_protected {
                     power.done(change);
