@@ -178,14 +178,18 @@ def test_a_kill_loses_no_more_than_a_cut(folder: Path, kind: str) -> None:
     with Server(folder, SMALL, KINDS[kind]) as server:
         server.start()
         with Nbd(server.uri) as client:
-            client.write(0, b"a" * PAGE)
+            client.write(0, b"a" * PAGE * 2)
             client.ask(FLUSH)
             client.write(0, b"b" * PAGE)
+            client.ask(TRIM, PAGE, PAGE)
         server.kill()
         server.start()
         with Nbd(server.uri) as client:
-            kept = b"a" if kind == "controller" else b"b"
-            assert client.read(0, PAGE) == kept * PAGE
+            written, trimmed = client.read(0, PAGE), client.read(PAGE, PAGE)
+        if kind == "controller":
+            assert written == b"a" * PAGE, "it was only in the buffer"
+        else:
+            assert (written, trimmed) == (b"b" * PAGE, bytes(PAGE)), "capacitors had promised it"
 
 
 def test_what_an_image_is_refused_for(folder: Path) -> None:

@@ -238,3 +238,23 @@ fn count_written(pages_written: &mut Option<u64>, completion: &Completion, ssd: 
         *pages_written.get_or_insert_default() += u64::from(ssd.pages_of(&completion.request).1);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flashwright_ssd::DriveConfig;
+
+    #[test]
+    fn a_drive_behind_schedulers_keeps_its_power() {
+        let settings = ["recovery.mount-by=scan", "host.scheduler=noop", "controller.queue-depth=2"];
+        let config = DriveConfig::default().with_settings(&settings).unwrap();
+        let mut machine = Machine::new(Ssd::new(&config, Seed(1), false).unwrap(), Seed(1)).unwrap();
+        for refused in
+            [machine.cut(), machine.mount().map(drop), machine.restart_with(&["gc.victim=fifo".to_owned()]).map(drop)]
+        {
+            let error = refused.unwrap_err();
+            assert!(error.starts_with("host.scheduler: found one before the drive, expected \"none\""), "{error}");
+        }
+        assert!(machine.ssd().is_on());
+    }
+}
