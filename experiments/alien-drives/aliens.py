@@ -30,7 +30,15 @@ HERE = Path(__file__).parent
 
 DEVELOPMENT = ("slc-fixed", "map-cache", "coarse", "disk", "volume", "card", "raid")
 """Makes that rules may be tuned on."""
-HELD_OUT: tuple[str, ...] = ()
+HELD_OUT = (
+    "slc-dynamic",
+    "hashed",
+    "throttle",
+    "compress",
+    "set-associative",
+    "phase-change",
+    "ram-disk",
+)
 """Makes that judge: nobody tunes a rule by what it says of these."""
 MAKES = DEVELOPMENT + HELD_OUT
 

@@ -17,9 +17,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import heldout_truths
 import numpy as np
+import truths as development_truths
 from aliens import DEVELOPMENT, HELD_OUT, MAKES, Alien
-from truths import TRUTHS, Truth, judge
+from truths import Truth, judge
 
 from flashwright.blackbox.session import probe
 from flashwright.blackbox.target import Target
@@ -28,6 +30,7 @@ HERE = Path(__file__).parent
 GROUPS = {"development": DEVELOPMENT, "held-out": HELD_OUT, "all": MAKES}
 SURE = 0.9
 """Confidence from which a false claim is worst."""
+TRUTHS = development_truths.TRUTHS | heldout_truths.TRUTHS
 BINS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 """Lower ends of the bins of confidence; the last ends at 1."""
 # Of the writes by which a make's own count of stalls is read.
