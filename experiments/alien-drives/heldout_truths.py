@@ -51,16 +51,6 @@ def throttle(facts: Facts, cleaning: Mapping[str, float]) -> dict[str, Truth]:
         facts["flush_ns"] * 0.7,
         facts["flush_ns"] * 1.3 * facts["slow"],
     )
-    low, high = facts["buffer"], facts["buffer"] * 8
-    if truths["write-buffer"].answerable:
-        low, high = truths["write-buffer"].ranges[0]
-    # Throttled, link and flash slow down alike, so the edge stays where it is.
-    truths["write-buffer"] = Truth(
-        truths["write-buffer"].why,
-        truths["write-buffer"].values,
-        ((low, high),),
-        truths["write-buffer"].answerable,
-    )
     return truths
 
 

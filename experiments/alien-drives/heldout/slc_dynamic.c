@@ -71,6 +71,7 @@ static void draw(drive *d)
     fact(d, "block", (double)(s->block_units * UNIT));
     fact(d, "buffer", (double)(s->buffer_pages * s->page_units * UNIT));
     fact(d, "drain_rate", s->dies * s->page_units * (double)UNIT / s->program_slc_ns * 1e9);
+    fact(d, "drain_rate_tlc", s->dies * s->page_units * (double)UNIT / s->program_tlc_ns * 1e9);
     fact(d, "link_rate", 1e9 / s->byte_ns);
     fact(d, "spare", (s->slots - s->reserve) / s->units - 1);
     fact(d, "flush_ns", s->overhead_ns);
