@@ -23,7 +23,6 @@ from needs import need
 FOLDER = Path(__file__).parents[2] / "experiments" / "alien-drives"
 KIB, MIB = 1 << 10, 1 << 20
 
-need("cc")
 sys.path.insert(0, str(FOLDER))
 try:
     aliens: Any = importlib.import_module("aliens")
@@ -39,6 +38,11 @@ finally:
 MAKES: tuple[str, ...] = aliens.MAKES
 LOGS = ("slc-fixed", "map-cache", "coarse", "raid", "slc-dynamic", "hashed", "throttle", "compress")
 """Makes that clean."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def compiler() -> str:
+    return need("cc")
 
 
 class Ruler:
