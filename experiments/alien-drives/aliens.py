@@ -141,7 +141,7 @@ class Alien:
             self._library.alien_make_name(at).decode() for at in range(self._library.alien_makes())
         ]
         if make not in names:
-            raise SystemExit(f"make: found {make!r}, expected one of {', '.join(names)}")
+            raise ValueError(f"make: found {make!r}, expected one of {', '.join(names)}")
         self.make, self.seed = make, seed
         self._drive: int | None = self._library.alien_new(names.index(make), seed)
         self.capacity_bytes = int(self._library.alien_capacity(self._drive))

@@ -6,6 +6,7 @@ import importlib
 import importlib.util
 import json
 import re
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -178,6 +179,41 @@ def test_cleaning_follows_from_what_is_left(make: str) -> None:
     assert copies[0] < 0.7 * copies[1]
 
 
+_BROKEN = """
+#include "store.h"
+int main(int count, char **arguments)
+{
+    store s;
+    store_new(&s, 64, 16, 0.5);
+    store_renew(&s);
+    for (u32 i = 0; i < 200; i++) {
+        while (s.empties < 3)
+            store_clean(&s, store_emptiest(&s));
+        store_put(&s, i * 37 % 64, HOST);
+    }
+    u64 before = store_audit(&s);
+    switch (count > 1 ? arguments[1][0] : 0) {
+    case 'c': s.valid[s.slot_of[5] / 16]++; break;
+    case 'm': s.slot_of[5] = s.slot_of[6]; break;
+    case 'l': s.slot_of[5] = NONE; break;
+    case 'e': s.empties++; break;
+    }
+    return before ? 100 : (int)store_audit(&s);
+}
+"""
+
+
+def test_an_audit_sees_what_is_lost(tmp_path: Path, compiler: str) -> None:
+    (tmp_path / "broken.c").write_text(_BROKEN)
+    built = str(tmp_path / "broken")
+    source = str(tmp_path / "broken.c")
+    subprocess.run([compiler, f"-I{FOLDER}", "-o", built, source, "-lm"], check=True)
+    # Sound; then a count, a map, a unit and an empty block that are wrong.
+    assert subprocess.run([built]).returncode == 0
+    for broken in "cmle":
+        assert 0 < subprocess.run([built, broken]).returncode < 100
+
+
 def median_us(target: Target, kind: Any, places: Any, size: int) -> float:
     return float(np.median(target.play(kind, places, size).latency_ns)) / 1e3
 
@@ -257,6 +293,8 @@ def test_a_play_ends_with_its_time_and_stays_on_the_drive() -> None:
     places = np.arange(3_000_000).astype(np.uint64) * 977 % 1_000_000
     submitted, ended = alien.play(kinds, places, sectors, 1, 0.01)
     assert 0 < ended.size < 3_000_000 and submitted.size == ended.size
+    with pytest.raises(ValueError, match="make: found 'tape', expected one of slc-fixed"):
+        aliens.Alien("tape", 1)
     end = np.array([alien.capacity_bytes // 512], np.uint64)
     with pytest.raises(ValueError, match="at most"):
         alien.play(kinds[:1], end, sectors[:1], 1)
