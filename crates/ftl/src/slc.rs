@@ -337,7 +337,9 @@ impl SlcCache {
         }
         let first = flash.geometry().first_block(PlaneId(u32::try_from(plane).expect("planes are counted in 32 bits")));
         let written = (first.0..first.0 + flash.geometry().blocks_per_plane()).map(BlockId);
-        let written = written.filter(|block| flash.is_slc(*block) && flash.nand().next_page(*block) > 0).count();
+        // A cut may have left pages in a block whose last erase was decided: it is retired, and nobody's any more.
+        let in_use = |block: &BlockId| flash.is_slc(*block) && flash.nand().condition(*block) == Condition::Good;
+        let written = written.filter(|block| in_use(block) && flash.nand().next_page(*block) > 0).count();
         if written > found {
             violations.push(Violation(format!(
                 "plane {plane}: {written} blocks hold pages in SLC mode, but the cache knows {found}"
