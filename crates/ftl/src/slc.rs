@@ -318,7 +318,9 @@ impl SlcCache {
     pub fn audit(&self, plane: usize, folding: Option<BlockId>, flash: &Flash, violations: &mut Vec<Violation>) {
         for block in &self.sealed {
             let (next, good) = (flash.nand().next_page(*block), flash.nand().condition(*block) == Condition::Good);
-            if !flash.is_slc(*block) || next != self.pages || !good {
+            // A mount seals blocks that power failed in, unless they were the last ones opened.
+            let is_full = next == self.pages || (flash.may_lose_power() && (1..self.pages).contains(&next));
+            if !flash.is_slc(*block) || !is_full || !good {
                 violations.push(Violation(format!(
                     "plane {plane}: block {} is full in the SLC cache with {next} of {} pages, SLC mode {}, good {good}",
                     block.0,
