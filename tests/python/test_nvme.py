@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import json
+import os
 import struct
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,9 @@ from typing import Any
 import pytest
 
 from conftest import Cli
+from flashwright.blackbox.counted import Counters, told
+from flashwright.blackbox.session import probe
+from flashwright.blackbox.target import Target
 from flashwright.nvme import passthrough
 from flashwright.nvme.counters import Reader, between
 from flashwright.nvme.passthrough import Nvme, NvmeError, StatusError
@@ -224,7 +228,7 @@ def test_what_goes_to_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(passthrough, "_opened", lambda _: 99)
     monkeypatch.setattr(fcntl, "ioctl", ioctl)
-    monkeypatch.setattr(passthrough.os, "close", lambda _: None)
+    monkeypatch.setattr(os, "close", lambda _: None)
     with Nvme("/dev/nvme9") as nvme, pytest.raises(StatusError, match="no such log page") as error:
         nvme.log(0x22, 64, specific=3)
     assert error.value.status == NO_LOG
@@ -253,7 +257,7 @@ def test_a_drive_that_fails_gives_one_line(
 
     monkeypatch.setattr(passthrough, "_opened", lambda _: 99)
     monkeypatch.setattr(fcntl, "ioctl", ioctl)
-    monkeypatch.setattr(passthrough.os, "close", lambda _: None)
+    monkeypatch.setattr(os, "close", lambda _: None)
     with Nvme("/dev/nvme9") as nvme, pytest.raises(NvmeError, match=says):
         nvme.identify(1)
 
@@ -266,6 +270,38 @@ def test_only_nvme_devices_are_opened(tmp_path: Path) -> None:
             Nvme(path)
     with pytest.raises(NvmeError, match="no such file"):
         Nvme(tmp_path / "none")
+
+
+def test_a_probe_keeps_what_the_drive_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    drive = Drive(ocp=True)
+    usual = Drive.log
+
+    def log(self: Drive, page: int, length: int, specific: int) -> bytes:
+        if page == 0x02:
+            self.host_units += 1000
+            self.media_bytes += 2000 * 512_000
+        return usual(self, page, length, specific)
+
+    monkeypatch.setattr(Drive, "log", log)
+    counters = Counters(reader(drive, [float(second) for second in range(99)]))
+    monkeypatch.setattr(Counters, "of", lambda _: counters)
+    with Target("sim:default") as target:
+        result = probe(target, only=["plausible"], mode="quick")
+    (asked,) = result.asked
+    assert asked.counted is not None
+    assert asked.counted["write_amplification"] == 2
+    assert told([asked.counted])[0].endswith("write amplification 2.00 over all steps.")
+    assert result.json["asked"][0]["counted"]["media_written_bytes"] == 2000 * 512_000
+
+
+def test_a_drive_that_stops_answering_is_probed_without_its_counters() -> None:
+    drive = Drive()
+    counters = Counters(reader(drive, [0.0, 1.0, 2.0]))
+    assert counters.lap() is not None
+    drive.log = lambda *_: (_ for _ in ()).throw(NvmeError("/dev/nvme9: the drive is gone"))  # type: ignore[method-assign]
+    assert counters.lap() is None
+    assert counters.lap() is None
+    assert counters.why == "/dev/nvme9: the drive is gone"
 
 
 @pytest.fixture

@@ -247,12 +247,18 @@ class Interval:
         By the host; None where a counter contradicts itself.
     media_written_bytes : int or None
         To the flash; None where nothing counts it.
+    step_bytes : int
+        The coarser of the steps in which the two are counted; 0 where nothing counts bytes to the flash.
     write_amplification : float or None
         Bytes written to the flash over bytes that the host wrote.
     unknown_because : str
         Why there is no write amplification; else empty.
     life_per_day : float or None
         Share of the rated life that a day at this load uses up; None where the drive says too little.
+    temperature_c : int or None
+        At the end, degrees Celsius.
+    throttled_s : int
+        How long heat slowed the drive down, as it counts that.
     contradictions : tuple of str
         What can't be as the drive says, a sentence each.
     """
@@ -261,9 +267,12 @@ class Interval:
     host_read_bytes: int | None
     host_written_bytes: int | None
     media_written_bytes: int | None
+    step_bytes: int
     write_amplification: float | None
     unknown_because: str
     life_per_day: float | None
+    temperature_c: int | None
+    throttled_s: int
     contradictions: tuple[str, ...]
 
 
@@ -320,11 +329,18 @@ def between(earlier: Reading, later: Reading) -> Interval:
         host_read_bytes=read,
         host_written_bytes=host if host is not None else smart,
         media_written_bytes=media,
+        step_bytes=_STEP_BYTES[later.source] if later.source else 0,
         write_amplification=ratio,
         unknown_because=why,
         life_per_day=_life_per_day(later, media, smart, seconds),
+        temperature_c=now.temperature_c,
+        throttled_s=max(_throttled_s(now) - _throttled_s(was), 0),
         contradictions=tuple(said),
     )
+
+
+def _throttled_s(health: Health) -> int:
+    return health.throttled_lightly_s + health.throttled_heavily_s
 
 
 def _amplification(
