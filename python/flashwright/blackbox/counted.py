@@ -10,7 +10,24 @@ from flashwright.blackbox.target import Target
 from flashwright.nvme.counters import Reader, Reading, between
 from flashwright.nvme.passthrough import Nvme, NvmeError
 
-__all__ = ["Counters", "told"]
+__all__ = ["Counters", "amplification", "told"]
+
+
+def amplification(laps: Sequence[Mapping[str, Any] | None]) -> float | None:
+    """Bytes to the flash over bytes from the host, over several steps; None where nothing tells, or too few went there.
+
+    Parameters
+    ----------
+    laps : sequence of mapping or None
+        Of :meth:`Counters.lap`, one a step.
+    """
+    both = [lap for lap in laps if lap is not None and lap["media_written_bytes"] is not None]
+    both = [lap for lap in both if lap["host_written_bytes"] is not None]
+    host = sum(lap["host_written_bytes"] for lap in both)
+    # Each count may be off by a step, so that the ratio is true within a hundredth.
+    if not host or host < 100 * sum(lap["step_bytes"] for lap in both):
+        return None
+    return float(sum(lap["media_written_bytes"] for lap in both) / host)
 
 
 def told(laps: Sequence[Mapping[str, Any] | None]) -> list[str]:
@@ -30,18 +47,15 @@ def told(laps: Sequence[Mapping[str, Any] | None]) -> list[str]:
     known = [lap for lap in laps if lap is not None]
     if not known:
         return []
-    both = [
-        lap
-        for lap in known
-        if lap["host_written_bytes"] is not None and lap["media_written_bytes"] is not None
-    ]
-    host = sum(lap["host_written_bytes"] for lap in both)
-    media = sum(lap["media_written_bytes"] for lap in both)
-    # Each count may be off by a step, so that the ratio is true within a hundredth.
-    if host and host >= 100 * sum(lap["step_bytes"] for lap in both):
-        ratio = f"write amplification {media / host:.2f} over all steps"
+    ratio = amplification(known)
+    if ratio is not None:
+        host, media = (
+            sum(lap[name] or 0 for lap in known) / 1e9
+            for name in ("host_written_bytes", "media_written_bytes")
+        )
         said = [
-            f"{host / 1e9:.2f} GB from the host and {media / 1e9:.2f} GB to its flash: {ratio}."
+            f"{host:.2f} GB from the host and {media:.2f} GB to its flash: "
+            f"write amplification {ratio:.2f} over all steps."
         ]
     else:
         said = ["Bytes to its flash: it does not count them, or too few were written."]

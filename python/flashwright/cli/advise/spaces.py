@@ -114,7 +114,7 @@ def measured_instead(profile: Profile) -> str:
     """What would tell the same without a twin, and what it costs the drive."""
     target = profile.target
     return (
-        f"--despite-doubts takes it all the same; or measure: `flashwright characterize {target.name} --only fills "
+        f"--despite-doubts takes it all the same; or measure: `flashwright characterize {target.name} --only reserves "
         "--destroys-data` writes parts of the drive at random, and `--plan` says first what that costs; `flashwright "
         "advise host` needs no twin"
     )
