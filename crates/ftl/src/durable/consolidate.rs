@@ -3,7 +3,9 @@
 //! A merge copies pages to their homes in a new block before it erases their sources. So what it left when power failed is one of
 //! two things: the new block has everything, and its sources are not needed; or it lacks something, and the sources have it. In the
 //! second case a page of the host may be in the new block alone. Its request was not acknowledged, since that waits for the merge, so
-//! where no erased block is left to finish the merge, it is undone and the page keeps its old content.
+//! where no erased block is left to finish the merge, it is undone and the page keeps its old content. Where dies work side by side, a
+//! later request may have taken the last erased block before the merge released others; then logical blocks whose current pages fit into
+//! a block that they share are brought together there.
 
 use super::Scan;
 use super::scan::Newest;
@@ -43,10 +45,29 @@ pub(crate) fn consolidate(
     mixed.retain(|lbn| pages_of(logical, *lbn, scan).next().is_some());
     mixed.sort_by_key(|lbn| !frees_a_block(logical, *lbn, scan, flash));
     let mut mover = Mover::default();
-    for lbn in mixed {
+    while !mixed.is_empty() {
+        // Without an erased block, first those whose pages fit into a block that they already share.
+        let has_room = |lbn: &u32, flash: &Flash| shared_block(logical, *lbn, scan, flash).is_some();
+        let next = if erased.len() > 0 { 0 } else { mixed.iter().position(|lbn| has_room(lbn, flash)).unwrap_or(0) };
+        let lbn = mixed.remove(next);
         data[lbn as usize] = merge(logical, lbn, scan, erased, &mut mover, flash)?.0;
     }
     Ok(data)
+}
+
+/// A block that has pages of one logical block alone, all at home, and where its other current pages can be programmed.
+fn shared_block(logical: LogicalBlocks, lbn: u32, scan: &Scan, flash: &Flash) -> Option<BlockId> {
+    let current: Vec<(u32, Newest)> = pages_of(logical, lbn, scan).collect();
+    let owners = only_owners(logical, flash);
+    let fits = |block: &BlockId| {
+        owners[block.index()] == Some(lbn)
+            && current.iter().all(|(lpn, newest)| {
+                let home = flash.geometry().page_at(*block, logical.split(Lpn(*lpn)).1);
+                newest.ppn == home
+                    || (flash.geometry().block_of(newest.ppn) != *block && flash.nand().is_programmable(home))
+            })
+    };
+    current.iter().map(|(_, newest)| flash.geometry().block_of(newest.ppn)).find(fits)
 }
 
 fn copies_of(flash: &Flash) -> Copies {
@@ -180,7 +201,7 @@ fn frees_a_block(logical: LogicalBlocks, lbn: u32, scan: &Scan, flash: &Flash) -
     here.into_iter().any(|(block, pages)| flash.pages_valid(block) == pages && flash.nand().can_erase(block))
 }
 
-/// Copies the current pages of a logical block to an erased one.
+/// Copies the current pages of a logical block to an erased one; if there is none, into one that they share.
 fn merge(
     logical: LogicalBlocks,
     lbn: u32,
@@ -189,13 +210,18 @@ fn merge(
     mover: &mut Mover,
     flash: &mut Flash,
 ) -> Result<BlockId, OutOfSpace> {
-    let target = erased.take().ok_or_else(|| erased.exhausted(flash))?;
+    let target = match erased.take() {
+        Some(block) => block,
+        None => shared_block(logical, lbn, scan, flash).ok_or_else(|| erased.exhausted(flash))?,
+    };
     let pages: Vec<(u32, Newest)> = pages_of(logical, lbn, scan).collect();
     let first = logical.first_page(lbn);
-    mover.move_home(flash, target, first, 0..logical.per_block(), 0..0, |offset, _| {
-        scan.newest(first + offset).filter(|_| first + offset < logical.pages()).map(|newest| newest.ppn)
+    let is_elsewhere = |ppn: Ppn, flash: &Flash| flash.geometry().block_of(ppn) != target;
+    mover.move_home(flash, target, first, 0..logical.per_block(), 0..0, |offset, flash| {
+        let newest = scan.newest(first + offset).filter(|_| first + offset < logical.pages());
+        newest.map(|newest| newest.ppn).filter(|ppn| is_elsewhere(*ppn, flash))
     });
-    for (_, newest) in pages {
+    for (_, newest) in pages.into_iter().filter(|(_, newest)| is_elsewhere(newest.ppn, flash)).collect::<Vec<_>>() {
         let (block, left) = flash.invalidate(newest.ppn);
         if left == 0 && flash.nand().condition(block) == Condition::Good {
             scan.blocks.retain(|found| found.block != block);
