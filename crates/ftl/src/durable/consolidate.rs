@@ -11,7 +11,7 @@ use super::Scan;
 use super::scan::Newest;
 use crate::merge::{ErasedBlocks, LogicalBlocks, Mover, NONE};
 use crate::{Cause, Flash, OutOfSpace};
-use flashwright_nand::{BlockId, Condition, Lpn, Ppn};
+use flashwright_nand::{BlockId, Condition, Lpn, Ppn, TORN};
 use std::collections::BTreeMap;
 
 /// Copies of pages by their owner.
@@ -32,7 +32,12 @@ pub(crate) fn consolidate(
     let mut data = choose_data_blocks(logical, scan, &copies, flash);
     // An erase that was cut short must be done again, so a block without a current page is erased in any case.
     while release_unneeded(scan, erased, flash) == 0 && erased.len() == 0 && is_mixed(logical, scan, &data) {
-        if !undo_last_merge(scan, &copies, &data, flash) {
+        let is_undone = undo_copies(scan, &copies, &data, flash) || {
+            let mut mixed = (0..logical.count()).filter(|lbn| data[*lbn as usize] == NONE);
+            let one_fits = mixed.any(|lbn| shared_block(logical, lbn, scan, flash).is_some());
+            !one_fits && undo_last_merge(scan, &copies, &data, flash)
+        };
+        if !is_undone {
             break;
         }
         data = choose_data_blocks(logical, scan, &copies, flash);
@@ -170,11 +175,37 @@ fn release_unneeded(scan: &mut Scan, erased: &mut ErasedBlocks, flash: &mut Flas
     before - scan.blocks.len()
 }
 
-/// Gives up the pages of the block that was opened last, if all of them have older copies and none is a data block's.
+/// Gives up the pages of a block, the one opened last if there are several, all of which are the same elsewhere.
+fn undo_copies(scan: &mut Scan, copies: &Copies, data: &[u32], flash: &Flash) -> bool {
+    let candidates: Vec<BlockId> = scan.blocks.iter().rev().map(|found| found.block).collect();
+    for block in candidates.into_iter().filter(|block| !data.contains(&block.0)) {
+        let is_here = |ppn: Ppn| flash.geometry().block_of(ppn) == block;
+        let instead = scan.all().filter(|(_, newest)| is_here(newest.ppn)).map(|(owner, newest)| {
+            let same = copies[&owner].iter().filter(|copy| !is_here(copy.ppn) && copy.version == newest.version);
+            same.max_by_key(|copy| copy.sequence).map(|copy| (owner, *copy))
+        });
+        if let Some(instead) = instead.collect::<Option<Vec<(u32, Newest)>>>() {
+            instead.into_iter().for_each(|(owner, copy)| scan.prefer(owner, copy));
+            return true;
+        }
+    }
+    false
+}
+
+/// Gives up the pages of the block that was programmed last, if power failed in it or it holds copies, as that of a merge does.
 fn undo_last_merge(scan: &mut Scan, copies: &Copies, data: &[u32], flash: &Flash) -> bool {
-    let Some(last) = scan.blocks.last().map(|found| found.block).filter(|block| !data.contains(&block.0)) else {
-        return false;
+    let spares = |block: BlockId| {
+        let pages = (0..flash.nand().next_page(block)).map(move |page| flash.geometry().page_at(block, page));
+        pages.filter_map(|ppn| flash.spare_area(ppn))
     };
+    let last_in = |block: BlockId| spares(block).map(|spare| spare.sequence).max();
+    let last = scan.blocks.iter().map(|found| found.block).max_by_key(|block| last_in(*block));
+    let is_cut_short = |block: &BlockId| {
+        let pages = (0..flash.nand().next_page(*block)).map(|page| flash.geometry().page_at(*block, page));
+        pages.into_iter().any(|ppn| flash.nand().spare(ppn) == Some(TORN))
+            || spares(*block).any(|spare| spare.version != spare.sequence)
+    };
+    let Some(last) = last.filter(|block| !data.contains(&block.0) && is_cut_short(block)) else { return false };
     let in_last = |ppn: Ppn| flash.geometry().block_of(ppn) == last;
     let given_up: Vec<u32> = scan.all().filter(|(_, newest)| in_last(newest.ppn)).map(|(owner, _)| owner).collect();
     let older = |owner: &u32| {
