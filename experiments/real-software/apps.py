@@ -12,6 +12,7 @@ import os
 import random
 import sqlite3
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -56,16 +57,16 @@ def judged(found: dict[int, bytes], promised: int) -> None:
         )
 
 
-class App:
+class App(ABC):
     """A base that an application keeps."""
 
+    @abstractmethod
     def carry_out(self, number: int) -> None:
         """One transaction, durable at the end."""
-        raise NotImplementedError
 
+    @abstractmethod
     def found(self) -> dict[int, bytes]:
         """All rows."""
-        raise NotImplementedError
 
     def judge(self, promised: int) -> None:
         """Raise an error unless what was promised is there."""
