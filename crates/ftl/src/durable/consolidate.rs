@@ -177,7 +177,8 @@ fn release_unneeded(scan: &mut Scan, erased: &mut ErasedBlocks, flash: &mut Flas
 
 /// Gives up the pages of a block, the one opened last if there are several, all of which are the same elsewhere.
 fn undo_copies(scan: &mut Scan, copies: &Copies, data: &[u32], flash: &Flash) -> bool {
-    let candidates: Vec<BlockId> = scan.blocks.iter().rev().map(|found| found.block).collect();
+    let good = |block: &BlockId| flash.nand().condition(*block) == Condition::Good;
+    let candidates: Vec<BlockId> = scan.blocks.iter().rev().map(|found| found.block).filter(good).collect();
     for block in candidates.into_iter().filter(|block| !data.contains(&block.0)) {
         let is_here = |ppn: Ppn| flash.geometry().block_of(ppn) == block;
         let instead = scan.all().filter(|(_, newest)| is_here(newest.ppn)).map(|(owner, newest)| {
