@@ -145,6 +145,13 @@ fn number(name: &str) -> Option<f64> {
 }
 
 #[test]
+fn drives_on_which_the_soak_has_failed() {
+    for seed in [87, 1207, 2488, 2722, 7056, 35488, 36913, 40713] {
+        soak_drive(seed, &mut Done::default());
+    }
+}
+
+#[test]
 #[ignore = "takes as long as OPERATIONS or HOURS say"]
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // seeds and counts that people type
 fn soak() {
