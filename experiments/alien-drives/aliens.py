@@ -30,7 +30,15 @@ HERE = Path(__file__).parent
 
 DEVELOPMENT = ("slc-fixed", "map-cache", "coarse", "disk", "volume", "card", "raid")
 """Makes that rules may be tuned on."""
-HELD_OUT: tuple[str, ...] = ()
+HELD_OUT = (
+    "slc-dynamic",
+    "hashed",
+    "throttle",
+    "compress",
+    "set-associative",
+    "phase-change",
+    "ram-disk",
+)
 """Makes that judge: nobody tunes a rule by what it says of these."""
 MAKES = DEVELOPMENT + HELD_OUT
 
@@ -133,7 +141,7 @@ class Alien:
             self._library.alien_make_name(at).decode() for at in range(self._library.alien_makes())
         ]
         if make not in names:
-            raise SystemExit(f"make: found {make!r}, expected one of {', '.join(names)}")
+            raise ValueError(f"make: found {make!r}, expected one of {', '.join(names)}")
         self.make, self.seed = make, seed
         self._drive: int | None = self._library.alien_new(names.index(make), seed)
         self.capacity_bytes = int(self._library.alien_capacity(self._drive))

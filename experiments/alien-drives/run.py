@@ -17,9 +17,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import heldout_truths
 import numpy as np
+import truths as development_truths
 from aliens import DEVELOPMENT, HELD_OUT, MAKES, Alien
-from truths import TRUTHS, Truth, judge
+from truths import Truth, judge
 
 from flashwright.blackbox.session import probe
 from flashwright.blackbox.target import Target
@@ -28,6 +30,7 @@ HERE = Path(__file__).parent
 GROUPS = {"development": DEVELOPMENT, "held-out": HELD_OUT, "all": MAKES}
 SURE = 0.9
 """Confidence from which a false claim is worst."""
+TRUTHS = development_truths.TRUTHS | heldout_truths.TRUTHS
 BINS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 """Lower ends of the bins of confidence; the last ends at 1."""
 # Of the writes by which a make's own count of stalls is read.
@@ -72,6 +75,32 @@ def truths_of(make: str, seed: int) -> dict[str, Truth]:
     return TRUTHS[make](facts, cleaning_of(make, seed))
 
 
+def _row(finding: Mapping[str, Any], truth: Truth) -> dict[str, Any]:
+    return {
+        "judgement": judge(finding, truth),
+        "verdict": finding["verdict"],
+        "value": finding["value"],
+        "confidence": round(finding["confidence"], 4),
+        "why": finding["why"],
+        "truth": {
+            "values": truth.values,
+            "ranges": truth.ranges,
+            "answerable": truth.answerable,
+            "why": truth.why,
+        },
+    }
+
+
+def judged_again(drives: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The same findings, held against the truths as they are stated now."""
+    found = []
+    for drive in drives:
+        truths = truths_of(drive["make"], drive["seed"])
+        rows = {name: _row(row, truths[name]) for name, row in drive["rows"].items()}
+        found.append({**drive, "rows": rows})
+    return found
+
+
 def ask(work: tuple[str, int, str, tuple[str, ...]]) -> dict[str, Any]:
     """Probes a drive and judges each finding."""
     make, seed, mode, only = work
@@ -79,22 +108,10 @@ def ask(work: tuple[str, int, str, tuple[str, ...]]) -> dict[str, Any]:
     began = time.monotonic()
     with Target(Alien(make, seed)) as target:
         found = probe(target, mode="quick" if mode == "quick" else "full", only=only, seed=seed)
-    rows = {}
-    for finding in found.json["findings"]:
-        truth = truths[finding["parameter"]]
-        rows[finding["parameter"]] = {
-            "judgement": judge(finding, truth),
-            "verdict": finding["verdict"],
-            "value": finding["value"],
-            "confidence": round(finding["confidence"], 4),
-            "why": finding["why"],
-            "truth": {
-                "values": truth.values,
-                "ranges": truth.ranges,
-                "answerable": truth.answerable,
-                "why": truth.why,
-            },
-        }
+    rows = {
+        finding["parameter"]: _row(finding, truths[finding["parameter"]])
+        for finding in found.json["findings"]
+    }
     return {
         "make": make,
         "seed": seed,
@@ -188,37 +205,40 @@ def draw_calibration(drives: Sequence[Mapping[str, Any]], path: Path) -> None:
 
     # Text stays text, and the same results give the same file.
     pyplot.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "alien-drives"})
-    figure, axes = pyplot.subplots(figsize=(6.4, 4.4))
-    axes.plot([0.5, 1.0], [0.5, 1.0], color="0.6", linewidth=1, label="as sure as it is right")
-    groups = (("development", DEVELOPMENT, -0.003), ("held out", HELD_OUT, 0.003))
+    figure, axes = pyplot.subplots(figsize=(7.2, 4.4))
+    ends = list(zip(BINS, (*BINS[1:], 1.0), strict=True))
+    for at, (low, high) in enumerate(ends):
+        label = "as sure as it is right" if at == 0 else None
+        axes.fill_between([at - 0.4, at + 0.4], low, high, color="0.8", label=label, linewidth=0)
+    groups = (("development", DEVELOPMENT, -0.16), ("held out", HELD_OUT, 0.16))
     for (name, makes, aside), color, marker in zip(
         groups, ("#1f6f8b", "#c2571a"), "os", strict=True
     ):
         bins = calibration([drive for drive in drives if drive["make"] in makes])
-        rows = [(low, high, n, right) for low, high, n, right in bins if n]
+        rows = [(at, n, right) for at, (_, _, n, right) in enumerate(bins) if n]
         if not rows:
             continue
-        n = np.array([row[2] for row in rows], float)
-        p = np.array([row[3] for row in rows], float) / n
+        n = np.array([row[1] for row in rows], float)
+        p = np.array([row[2] for row in rows], float) / n
         middle = (p + 1.92 / n) / (1 + 3.84 / n)
         half = 1.96 * np.sqrt(p * (1 - p) / n + 0.96 / n**2) / (1 + 3.84 / n)
-        x = np.array([(row[0] + row[1]) / 2 for row in rows]) + aside
+        x = np.array([row[0] for row in rows]) + aside
         bars = np.clip(np.array([p - middle + half, middle + half - p]), 0, None)
         axes.errorbar(x, p, yerr=bars, fmt=marker, color=color, capsize=3, label=name)
-        for at, share, claims in zip(x, p, n, strict=True):
-            axes.annotate(
-                f"{claims:.0f}", (at, share), xytext=(6, -11), textcoords="offset points",
-                fontsize=8, color=color,
-            )  # fmt: skip
+        for at, claims in zip(x, n, strict=True):
+            axes.text(at, -0.02, f"{claims:.0f}", color=color, ha="center", va="top", fontsize=9)
     axes.set(
         xlabel="confidence of the claim",
         ylabel="share of claims that are right",
-        title="Confidence of findings on drives of other makes\n(numbers: claims in the bin)",
-        xlim=(0.48, 1.02),
-        ylim=(0, 1.04),
+        title="Findings on drives of other makes; below the points: claims",
+        xlim=(-0.6, len(BINS) - 0.4),
+        ylim=(-0.1, 1.05),
+        xticks=range(len(BINS)),
+        xticklabels=[f"{low:g} to {high:g}" for low, high in ends],
+        yticks=np.linspace(0, 1, 6),
     )
-    axes.legend(loc="lower left", frameon=False)
-    axes.grid(alpha=0.25)
+    axes.legend(loc="lower left", bbox_to_anchor=(0.27, 0.08), frameon=False, fontsize=9)
+    axes.grid(axis="y", alpha=0.25)
     figure.tight_layout()
     figure.savefig(path, metadata={"Date": None})
     pyplot.close(figure)
@@ -267,6 +287,11 @@ def main() -> None:
     arguments.add_argument(
         "--only", action="append", default=[], metavar="PROBE", help="ask only these probes"
     )
+    arguments.add_argument(
+        "--judge-again",
+        action="store_true",
+        help="hold the findings of --out against today's truths",
+    )
     arguments.add_argument("--out", type=Path, default=HERE / "results.json")
     arguments.add_argument("--plot", type=Path, help="draw the calibration (SVG)")
     given = arguments.parse_args()
@@ -274,8 +299,11 @@ def main() -> None:
     if given.drives is None:
         if not given.out.exists():
             sys.exit(f"{given.out}: no such file; --drives N makes one")
-        kept = json.loads(given.out.read_text())["drives"]
-        drives = [drive for drive in kept if drive["make"] in makes]
+        kept = json.loads(given.out.read_text())
+        if given.judge_again:
+            kept["drives"] = judged_again(kept["drives"])
+            given.out.write_text(json.dumps(kept, indent=1) + "\n")
+        drives = [drive for drive in kept["drives"] if drive["make"] in makes]
     else:
         seeds = range(given.first, given.first + given.drives)
         drives = []

@@ -89,14 +89,15 @@ def cannot(why: str, *values: Value, ranges: tuple[tuple[float, float], ...] = (
 
 
 def _buffer(facts: Facts) -> Truth:
-    size, drain, link = facts["buffer"], facts["drain_rate"], facts["link_rate"]
-    if drain >= 0.9 * link:
-        return cannot(
-            "flash takes data as fast as the link brings them, so the RAM never fills", size
-        )
-    most = size / (1 - drain / link) + facts["page"]
+    size, page, link = facts["buffer"], facts["page"], facts["link_rate"]
+    # With an SLC cache it depends on what it holds.
+    drains = (facts["drain_rate"], facts.get("drain_rate_tlc", facts["drain_rate"]))
+    if max(drains) >= 0.9 * link:
+        why = "flash takes data about as fast as the link brings them, but while it cleans or folds"
+        return cannot(why, ranges=((size - page, 10 * size),))
+    most = size / (1 - max(drains) / link) + page
     why = "the RAM, or what a write may have before it waits: the RAM and what drains meanwhile"
-    return between(why, size - facts["page"], most * 1.05)
+    return between(why, size - page, most * 1.05)
 
 
 def page_mapped(facts: Facts, cleaning: Mapping[str, float]) -> dict[str, Truth]:

@@ -12,6 +12,7 @@ import os
 import random
 import sqlite3
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -56,26 +57,41 @@ def judged(found: dict[int, bytes], promised: int) -> None:
         )
 
 
-class App:
-    """A base that an application keeps."""
+class App(ABC):
+    """What keeps data on a drive that loses its power."""
 
+    @abstractmethod
     def carry_out(self, number: int) -> None:
         """One transaction, durable at the end."""
-        raise NotImplementedError
 
+    @abstractmethod
+    def judge(self, promised: int) -> None:
+        """Raise an error unless what was promised is there."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of the drive."""
+
+
+class Database(App):
+    """Rows by number in a database, which subclasses open as `base`."""
+
+    base: Any
+
+    @abstractmethod
     def found(self) -> dict[int, bytes]:
         """All rows."""
-        raise NotImplementedError
 
     def judge(self, promised: int) -> None:
         """Raise an error unless what was promised is there."""
         judged(self.found(), promised)
 
     def close(self) -> None:
-        """Close it."""
+        """Close the database."""
+        self.base.close()
 
 
-class Sqlite(App):
+class Sqlite(Database):
     """SQLite with its rollback journal; EXTRA also forces the folder when the journal goes."""
 
     MODE = "PRAGMA journal_mode = DELETE; PRAGMA synchronous = EXTRA"
@@ -98,10 +114,6 @@ class Sqlite(App):
             raise AssertionError(f"integrity_check: {problems[:2]}")
         return dict(self.base.execute("SELECT k, v FROM t"))
 
-    def close(self) -> None:
-        """Close it."""
-        self.base.close()
-
 
 class SqliteWal(Sqlite):
     """SQLite with a write-ahead log."""
@@ -109,7 +121,7 @@ class SqliteWal(Sqlite):
     MODE = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 100"
 
 
-class Lmdb(App):
+class Lmdb(Database):
     """LMDB, which keeps two roots and writes pages anew."""
 
     def __init__(self, folder: Path) -> None:
@@ -127,12 +139,8 @@ class Lmdb(App):
         with self.base.begin() as transaction:
             return {int.from_bytes(key, "big"): bytes(value) for key, value in transaction.cursor()}
 
-    def close(self) -> None:
-        """Close it."""
-        self.base.close()
 
-
-class RocksDb(App):
+class RocksDb(Database):
     """RocksDB with forced writes; small buffers, so that it also flushes tables and compacts."""
 
     def __init__(self, folder: Path) -> None:
@@ -158,10 +166,6 @@ class RocksDb(App):
     def found(self) -> dict[int, bytes]:
         """All rows."""
         return {int.from_bytes(key, "big"): bytes(value) for key, value in self.base.items()}
-
-    def close(self) -> None:
-        """Close it."""
-        self.base.close()
 
 
 class Files(App):
@@ -201,6 +205,9 @@ class Files(App):
                 raise AssertionError(
                     f"file {number % self.SLOTS} is not the one of transaction {number}"
                 )
+
+    def close(self) -> None:
+        """Nothing is kept open."""
 
 
 APPS: dict[str, Callable[[Path], App]] = {

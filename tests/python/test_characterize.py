@@ -6,6 +6,7 @@ import json
 import math
 import signal
 import time
+from itertools import filterfalse
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import flashwright.blackbox.characterize
 from conftest import Cli
 from flashwright import Ssd
 from flashwright.blackbox.characterize import EXPERIMENTS, Settings
-from flashwright.blackbox.characterize.base import Array, Bench
+from flashwright.blackbox.characterize.base import Array, Bench, on_request
 from flashwright.blackbox.characterize.depth_and_size import (
     DepthAndSize,
     DepthAndSizeResult,
@@ -24,6 +25,7 @@ from flashwright.blackbox.characterize.depth_and_size import (
 )
 from flashwright.blackbox.characterize.fills import Curve, Fills, FillsResult, knee, mapping
 from flashwright.blackbox.characterize.mixing import MixingResult, lowest
+from flashwright.blackbox.characterize.reserves import Reserve, ReservesResult, flash_pool
 from flashwright.blackbox.characterize.session import (
     Characterization,
     CharacterizationInterrupted,
@@ -36,8 +38,10 @@ from flashwright.blackbox.characterize.unpredictability import (
     peaks,
     verdict,
 )
+from flashwright.blackbox.counted import Counters
 from flashwright.blackbox.target import Target
 from flashwright.errors import TargetError, WorkloadError
+from flashwright.support.core import _core
 
 MIB = 1 << 20
 # 320 MiB of flash on four dies.
@@ -331,10 +335,53 @@ def test_a_seed_makes_the_same_again() -> None:
     assert one == same and one != other
 
 
+def test_a_reserve_makes_random_writes_faster_until_they_are_steady() -> None:
+    found = run("reserves", settings=Settings(ranges=(0.7, 1.0))).result("reserves")
+    assert isinstance(found, ReservesResult)
+    large, none = found.reserves
+    assert large.steady and none.steady
+    assert large.steady_bytes_per_s > 1.5 * none.steady_bytes_per_s
+    # Before it cleans it is faster.
+    assert none.bandwidth_bytes_per_s[0] > 1.5 * none.steady_bytes_per_s
+    assert np.isnan(none.write_amplification) and "counts" in found.counters
+    assert "30 % reserved: " in found.headline()
+    flash = _core.config_check(little().toml)
+    assert found.pool_bytes == pytest.approx(flash[2] * flash[0] / flash[1], rel=0.04)
+    assert found.to_arrow().num_rows == large.written.size + none.written.size
+
+
+def test_breaks_that_are_a_write_cache_are_not_taken_for_the_flash() -> None:
+    def reserve(used: float, break_at: float) -> Reserve:
+        return Reserve(used, np.ones(1), np.ones(1), True, 1.0, break_at, float("nan"))
+
+    pool, _ = flash_pool([reserve(0.8, 0.35), reserve(1.0, 0.08)], 1000)
+    assert pool == pytest.approx(1080)
+    pool, why = flash_pool([reserve(0.8, 0.1), reserve(1.0, 0.08)], 1000)
+    assert np.isnan(pool) and "something else" in why
+    pool, why = flash_pool([reserve(0.8, float("nan")), reserve(1.0, 0.08)], 1000)
+    assert np.isnan(pool) and "did not fall" in why
+
+
+def test_reserves_have_the_amplification_that_the_drive_counts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Counted(Counters):
+        def lap(self) -> dict[str, Any]:
+            return {"host_written_bytes": 10**9, "media_written_bytes": 2 * 10**9, "step_bytes": 1}
+
+    monkeypatch.setattr(Counters, "of", lambda _: Counted(None))
+    settings = Settings(ranges=(1.0,), fills=2)
+    found = run("reserves", mode="quick", settings=settings).result("reserves")
+    assert isinstance(found, ReservesResult)
+    assert found.reserves[0].write_amplification == 2 and found.counters == ""
+    assert "write amplification 2.00" in found.headline()
+
+
 def test_no_experiment_asks_more_than_it_said() -> None:
     with Target(little()) as target:
         found = characterize(target, mode="quick", settings=Settings(ranges=(0.2, 1.0)))
-    assert [part.name for part in found.parts] == [each.NAME for each in EXPERIMENTS]
+    usual = [each.NAME for each in EXPERIMENTS if not on_request(each)]
+    assert [part.name for part in found.parts] == usual and "reserves" not in usual
     for part in found.parts:
         assert part.ended == "complete"
         # A coin says which of the reads and writes of a round come.
@@ -421,7 +468,7 @@ def test_the_command_prints_writes_and_reports(command: Cli, toml: str, tmp_path
         "--json", figures, "--report", report,
     )  # fmt: skip
     assert said.status == 0
-    for each in EXPERIMENTS:
+    for each in filterfalse(on_request, EXPERIMENTS):
         assert f"note: {each.NAME}: writes up to" in said.err
         assert f"\n{each.NAME}: " in said.out
     assert "mapping looks like: page" in said.out and "steady after" in said.out

@@ -19,6 +19,8 @@ from nbdclient import FLUSH, FUA, TRIM, Nbd
 PAGE = 4096
 DRIVE = Ssd.from_text(SMALL).with_({"recovery.mount-by": "scan", "timing.model": "parallel"})
 LIES = ["recovery.ignores-flush=true", "ram.manager=lru", "ram.size=256 KiB"]
+# A controller whose buffer writes only when it needs room, or is flushed.
+BUFFER = ["controller.write-buffer.size=64 KiB", "controller.interface-rate=300 MB/s"]
 RECORDS = 60
 
 
@@ -60,7 +62,14 @@ def lost(crash: Crash) -> str | None:
 
 @pytest.mark.parametrize(
     "settings",
-    [[], ["ftl.scheme=dftl"], ["ftl.scheme=bast"], ["timing.program=9ms"], ["timing.model=none"]],
+    [
+        [],
+        ["ftl.scheme=dftl"],
+        ["ftl.scheme=bast"],
+        ["timing.program=9ms"],
+        ["timing.model=none"],
+        BUFFER,
+    ],
 )
 def test_what_was_called_done_is_there(log: Path, settings: list[str]) -> None:
     test = CrashTest(log, settings)
@@ -70,6 +79,11 @@ def test_what_was_called_done_is_there(log: Path, settings: list[str]) -> None:
     assert result.json["marks"] == RECORDS
     if settings == ["ftl.scheme=bast"]:
         assert result.cuts_in_mount > 0, "its mounts merge"
+
+
+def test_lies_of_a_controller_are_noticed(log: Path) -> None:
+    result = CrashTest(log, [*BUFFER, "recovery.ignores-flush=true"]).run(lost, 20)
+    assert result.failures and result.failures[0].why.endswith("is lost")
 
 
 def test_lies_are_noticed_and_can_be_looked_at(log: Path, tmp_path: Path) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import stat
+import struct
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from flashwright.blackbox.probes.periods import inner_share as _inner_share
 from flashwright.blackbox.probes.plausible import Plausible, _reasons
 from flashwright.blackbox.target import Target
 from flashwright.errors import TargetError
+from flashwright.nvme.passthrough import Nvme
 
 KIB = 1 << 10
 
@@ -407,12 +408,14 @@ def sysfs(root: Path, disk: str, part: str | None = None) -> Path:
     return root
 
 
-def nvme(folder: Path, answer: str) -> str:
-    """A program that answers like ``nvme id-ns``."""
-    program = folder / "nvme-for-tests"
-    program.write_text(f"#!/bin/sh\ncat <<'END'\n{answer}\nEND\n")
-    program.chmod(program.stat().st_mode | stat.S_IXUSR)
-    return str(program)
+def answering(data: bytes) -> Callable[[str], Nvme]:
+    """Opens a namespace that answers Identify with these bytes."""
+
+    def send(opcode: int, length: int, **_: object) -> bytes:
+        assert (opcode, length) == (0x06, 4096)
+        return data
+
+    return lambda path: Nvme(path, sender=send)
 
 
 def test_the_queue_is_read(tmp_path: Path) -> None:
@@ -439,18 +442,11 @@ def test_an_unknown_device_is_one_line(tmp_path: Path) -> None:
 
 
 def test_namespaces_count_in_their_blocks(tmp_path: Path) -> None:
-    answer = {
-        "nsfeat": 0x10,
-        "flbas": 1,
-        "lbafs": [{"ms": 0, "ds": 9, "rp": 2}, {"ms": 0, "ds": 12, "rp": 0}],
-        "npwg": 3,
-        "npwa": 0,
-        "npdg": 255,
-        "npda": 3,
-        "nows": 31,
-    }
+    data = bytearray(4096)
+    data[24], data[26], data[128 + 2], data[128 + 4 + 2] = 0x10, 1, 9, 12
+    struct.pack_into("<HHHHH", data, 64, 3, 0, 255, 3, 31)
     root = sysfs(tmp_path, "nvme0n1", "nvme0n1p1")
-    found = declared("/dev/nvme0n1p1", sys_root=root, nvme=nvme(tmp_path, json.dumps(answer)))
+    found = declared("/dev/nvme0n1p1", sys_root=root, open_nvme=answering(bytes(data)))
     sizes = {key: found[key].value for key in ("npwg", "npwa", "npdg", "npda", "nows")}
     assert sizes == {
         "npwg": 16 * KIB,
@@ -459,19 +455,16 @@ def test_namespaces_count_in_their_blocks(tmp_path: Path) -> None:
         "npda": 16 * KIB,
         "nows": 128 * KIB,
     }
-    silent = nvme(tmp_path, json.dumps(answer | {"nsfeat": 0}))
-    unmeant = declared("/dev/nvme0n1", sys_root=root, nvme=silent)["npwg"]
+    data[24] = 0
+    unmeant = declared("/dev/nvme0n1", sys_root=root, open_nvme=answering(bytes(data)))["npwg"]
     assert unmeant.value is None and "NSFEAT" in unmeant.note
 
 
-def test_without_the_program_there_is_a_note(tmp_path: Path) -> None:
-    root = sysfs(tmp_path, "nvme0n1")
-    absent = declared("/dev/nvme0n1", sys_root=root, nvme="no-such-program-here")
-    assert absent["nvme"].value is None and "not installed" in absent["nvme"].note
-    assert absent["physical_block_size"].value == 4096
-    for answer in ("no permission", "{}", "[]", '{"flbas": 1, "lbafs": []}'):
-        broken = declared("/dev/nvme0n1", sys_root=root, nvme=nvme(tmp_path, answer))
-        assert broken["nvme"].value is None and broken["nvme"].note
+def test_a_namespace_that_gives_no_answer_is_a_note(tmp_path: Path) -> None:
+    found = declared("/dev/nvme77n1", sys_root=sysfs(tmp_path, "nvme77n1"))
+    assert found["nvme"].value is None
+    assert found["nvme"].note == "/dev/nvme77n1: no such file or directory"
+    assert found["physical_block_size"].value == 4096
 
 
 def test_declared_beside_found() -> None:

@@ -31,6 +31,19 @@ KINDS = {
     "dftl": ["ftl.scheme=dftl", "ftl.dftl.cmt-entries=256"],
     "fast": ["ftl.scheme=fast", "timing.model=none"],
     "capacitors": ["chips.write-ram=1 MiB"],
+    "controller": ["controller.write-buffer.size=256 KiB", "controller.write-buffer.kind=cache"],
+}
+# Drives of today, with few blocks.
+MODERN = {
+    name: Ssd.named(name).with_(
+        {
+            "geometry.blocks-per-plane": 24,
+            "capacity.utilization": 0.4,
+            "recovery.mount-by": "scan",
+            **({"ftl.dftl.cmt-entries": 4096} if name == "dram-less" else {}),
+        }
+    )
+    for name in ("consumer-tlc", "dram-less", "enterprise-tlc", "qlc-coarse")
 }
 
 
@@ -134,6 +147,49 @@ def test_cuts_and_snapshots(folder: Path) -> None:
     ):
         drive.snapshot(folder / "never.img")
     assert not (folder / "never.img").exists()
+
+
+@pytest.mark.parametrize("name", MODERN)
+def test_a_drive_of_today_is_cut_and_mounted(folder: Path, name: str) -> None:
+    image, copy, block = folder / "drive.img", folder / "copy.img", 64 << 10
+    with flashwright.serve(MODERN[name], image=image) as drive, Nbd(drive.uri) as client:
+        client.write(0, b"a" * block, FUA)
+        assert drive.snapshot(copy) > 0
+        client.write(block, b"b" * block)
+        drive.cut()
+        with pytest.raises(NbdError, match="the power is off; mount the drive first"):
+            client.read(0, block)
+        before = drive.stats()["time_ns"]
+        mounted = drive.mount()
+        assert mounted["pages_mapped"] > 0 and mounted["pages_torn"] == 0
+        assert drive.stats()["time_ns"] == before + mounted["duration_ns"] > before
+        assert client.read(0, 2 * block) == b"a" * block + b"b" * block, "capacitors kept it"
+        drive.set("gc.victim=fifo")
+        client.write(2 * block, b"c" * block)
+    for file, held in [(copy, b"a" + bytes(2)), (image, b"abc")]:
+        with flashwright.serve(MODERN[name], image=file) as drive, Nbd(drive.uri) as client:
+            found = client.read(0, 3 * block)
+            assert bytes(found[::block]) == held
+            assert found == b"".join(bytes([each]) * block for each in held)
+
+
+@pytest.mark.parametrize("kind", ["controller", "capacitors"])
+def test_a_kill_loses_no_more_than_a_cut(folder: Path, kind: str) -> None:
+    with Server(folder, SMALL, KINDS[kind]) as server:
+        server.start()
+        with Nbd(server.uri) as client:
+            client.write(0, b"a" * PAGE * 2)
+            client.ask(FLUSH)
+            client.write(0, b"b" * PAGE)
+            client.ask(TRIM, PAGE, PAGE)
+        server.kill()
+        server.start()
+        with Nbd(server.uri) as client:
+            written, trimmed = client.read(0, PAGE), client.read(PAGE, PAGE)
+        if kind == "controller":
+            assert written == b"a" * PAGE, "it was only in the buffer"
+        else:
+            assert (written, trimmed) == (b"b" * PAGE, bytes(PAGE)), "capacitors had promised it"
 
 
 def test_what_an_image_is_refused_for(folder: Path) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from flashwright import Ssd
+from conftest import Cli
+from flashwright import Profile, Ssd
 from flashwright.blackbox.target import Target
 from flashwright.blackbox.twin import (
     Calibration,
@@ -23,6 +26,7 @@ from flashwright.blackbox.twin.calibration import play
 from flashwright.blackbox.twin.check import held_back, kolmogorov
 from flashwright.blackbox.twin.model import robust as _robust
 from flashwright.drive.findings import Finding
+from flashwright.drive.trust import TwinWarning, check_record
 from flashwright.errors import TargetError
 
 MIB = 1 << 20
@@ -183,3 +187,58 @@ def test_wrong_drive_is_refused(calibration: Calibration) -> None:
     tiny = Model(page_bytes=4096, pages_per_block=32).ssd("tiny", "", 32 * MIB)
     with Target(tiny) as target, pytest.raises(TargetError, match=r"expected 67,108,864 B"):
         calibrate(target, {})
+
+
+def marked(profile: Profile, path: Path, **record: object) -> Path:
+    """The profile as a file, with another record of its twin."""
+    replace(profile, twin_record=record).save(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def plain() -> Profile:
+    """A profile of a small drive that is its own twin."""
+    ssd = Ssd.named("default").with_({"geometry.blocks-per-plane": 32})
+    return Profile.described(ssd)
+
+
+def test_a_twin_within_its_bounds_plays_without_a_word(
+    plain: Profile, command: Cli, tmp_path: Path
+) -> None:
+    path = marked(plain, tmp_path / "good.toml", error=0.1, check=check_record(1.05, 0.8))
+    done = command("simulate", path, "--requests", 100, "--quiet")
+    assert (done.status, done.err) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("record", "says"),
+    [
+        ({"error": 0.6, "check": check_record(1.0, 1.0)}, "its fit is off by 0.60 (bound 0.25)"),
+        ({"error": 0.1, "check": check_record(1.8, 1.0)}, "the mean was 1.80 times the drive's"),
+        ({"error": 0.1, "check": check_record(1.0, 0.5)}, "the 99th percentile was 0.50 times"),
+        ({"error": 0.1}, "it was never checked against its drive"),
+    ],
+)
+def test_whoever_plays_a_twin_beyond_its_bounds_is_told(
+    plain: Profile, command: Cli, tmp_path: Path, record: dict[str, object], says: str
+) -> None:
+    path = marked(plain, tmp_path / "bad.toml", **record)
+    done = command("simulate", path, "--requests", 100, "--quiet")
+    assert done.status == 0
+    assert f"note: {path}: don't rely on this twin: " in done.err
+    assert says in done.err
+    with pytest.warns(TwinWarning, match="don't rely"):
+        Ssd.from_toml(path)
+
+
+def test_advice_does_not_rest_on_a_twin_beyond_its_bounds(
+    plain: Profile, command: Cli, tmp_path: Path
+) -> None:
+    path = marked(plain, tmp_path / "bad.toml", error=0.6, check=check_record(9.5, 1.0))
+    few = ["--utilizations", "0.5,0.6", "--requests", "200", "--workload", "uniform", "--quiet"]
+    done = command("advise", "space", path, *few)
+    assert done.status == 2
+    assert "don't rely on its twin" in done.err
+    assert "characterize" in done.err
+    done = command("advise", "space", path, *few, "--despite-doubts")
+    assert "error" not in done.err

@@ -143,6 +143,9 @@ pub enum IoError {
     /// The request came with data, but the device was built to keep none.
     #[error("the device keeps no data; it was built for timing only")]
     KeepsNoData,
+    /// The device has no power: what was in flight has failed, and nothing is taken until it is mounted again.
+    #[error("the device failed: the power is off; mount the drive first")]
+    PowerOff,
     /// The device itself failed.
     #[error("the device failed: {0}")]
     Device(String),

@@ -77,7 +77,7 @@ pub enum Interface {
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct WriteBufferConfig {
     /// Size of the buffer; `"0 B"` is no buffer. A write that fits waits until there is room for all of it (or for its
-    /// next part, see `entry`), crosses the link, and is acknowledged.
+    /// next part, see `entry`), crosses the link, and is acknowledged. A loss of power takes what was not flushed.
     #[schemars(extend("x-maximum" = "1 TiB", "x-multiple-of" = "512 B", "x-expected" = "a multiple of 512 B, at most {max}"))]
     pub size: Bytes,
     /// Longest entry, for writes that fit. A longer write is cut at multiples of this size, and each part takes and

@@ -485,6 +485,11 @@ impl Flash {
         }
     }
 
+    /// Uses a retired block again in which a mount found current pages, until these have moved.
+    pub fn use_again(&mut self, block: BlockId) {
+        self.nand.use_again(block);
+    }
+
     /// Makes the next operation wait for the end of the one `distance` operations before it.
     #[inline]
     pub fn next_waits_for(&mut self, distance: u32) {

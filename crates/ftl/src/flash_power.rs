@@ -213,8 +213,8 @@ impl Flash {
         }
     }
 
-    /// Reads the journal: trimmed runs with their sequence numbers, in no particular order, and whether a snapshot was cut short
-    /// before it could replace what was older.
+    /// Reads the journal: trimmed runs with their sequence numbers, in no particular order, and whether a snapshot must
+    /// be taken: one was cut short before it could replace what was older, or there is no room for the next.
     pub(crate) fn read_journal(&mut self) -> (Vec<(u32, u32, u64)>, bool) {
         let Some(tracker) = self.tracker_mut() else { return (Vec::new(), false) };
         let found = tracker.journal.take_found();
@@ -249,7 +249,8 @@ impl Flash {
         for block in useless {
             self.erase_in_journal(block);
         }
-        (found.runs, is_unfinished)
+        let lacks_room = self.tracker().is_some_and(|tracker| tracker.journal.lacks_room());
+        (found.runs, is_unfinished || lacks_room)
     }
 
     /// A page is trimmed as far as the journal knows.

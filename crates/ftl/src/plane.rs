@@ -185,6 +185,12 @@ impl Plane {
         stream
     }
 
+    /// Pages that fit the open blocks that cleaning copies to.
+    #[cold]
+    pub fn room_of_frontiers(&self) -> u32 {
+        self.frontiers[..self.streams()].iter().map(|frontier| frontier.room()).sum()
+    }
+
     #[cold]
     fn nearest_with_room(&self, stream: usize) -> usize {
         let open = (0..self.streams()).filter(|other| self.frontiers[*other].room() > 0);

@@ -318,7 +318,9 @@ impl SlcCache {
     pub fn audit(&self, plane: usize, folding: Option<BlockId>, flash: &Flash, violations: &mut Vec<Violation>) {
         for block in &self.sealed {
             let (next, good) = (flash.nand().next_page(*block), flash.nand().condition(*block) == Condition::Good);
-            if !flash.is_slc(*block) || next != self.pages || !good {
+            // A mount seals blocks that power failed in, unless they were the last ones opened.
+            let is_full = next == self.pages || (flash.may_lose_power() && (1..self.pages).contains(&next));
+            if !flash.is_slc(*block) || !is_full || !good {
                 violations.push(Violation(format!(
                     "plane {plane}: block {} is full in the SLC cache with {next} of {} pages, SLC mode {}, good {good}",
                     block.0,
@@ -337,7 +339,9 @@ impl SlcCache {
         }
         let first = flash.geometry().first_block(PlaneId(u32::try_from(plane).expect("planes are counted in 32 bits")));
         let written = (first.0..first.0 + flash.geometry().blocks_per_plane()).map(BlockId);
-        let written = written.filter(|block| flash.is_slc(*block) && flash.nand().next_page(*block) > 0).count();
+        // A cut may have left pages in a block whose last erase was decided: it is retired, and nobody's any more.
+        let in_use = |block: &BlockId| flash.is_slc(*block) && flash.nand().condition(*block) == Condition::Good;
+        let written = written.filter(|block| in_use(block) && flash.nand().next_page(*block) > 0).count();
         if written > found {
             violations.push(Violation(format!(
                 "plane {plane}: {written} blocks hold pages in SLC mode, but the cache knows {found}"

@@ -297,6 +297,17 @@ impl Nand {
         state.condition = Condition::System;
     }
 
+    /// Uses a retired block again until its pages have moved. It is as before it was retired, so it can't be erased.
+    ///
+    /// # Panics
+    /// If it is not retired.
+    pub fn use_again(&mut self, block: BlockId) {
+        let state = &mut self.blocks[block.index()];
+        assert!(state.condition == Condition::Retired, "block {} is not retired", block.0);
+        state.condition = Condition::Good;
+        self.retired -= 1;
+    }
+
     /// Puts a block in the state in which a loss of power left it: its erases, whether it is retired, and the owners of its first
     /// pages, `None` for an erased page.
     ///
@@ -414,6 +425,10 @@ mod tests {
         assert_eq!(nand.spare(Ppn(0)), Some(Lpn(1)), "still readable");
         nand.retire(BlockId(0));
         assert_eq!(nand.blocks_retired(), 1, "counted once");
+        nand.use_again(BlockId(0));
+        assert!(nand.blocks_retired() == 0 && !nand.can_erase(BlockId(0)));
+        assert!(refuses(&mut nand, |n| n.use_again(BlockId(0))));
+        nand.retire(BlockId(0));
         assert!(refuses(&mut nand, |n| n.program(Ppn(8), Lpn(1))), "factory bad");
         assert!(refuses(&mut nand, |n| _ = n.erase(BlockId(2))), "factory bad");
     }

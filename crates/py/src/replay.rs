@@ -324,9 +324,8 @@ fn play(ready: Ready, watch: &Arc<Watch>, pages: &Pages) -> PyResult<Option<Foun
                 }
             }
             pages.total.store(0, Relaxed);
-            let config = ssd.config().controller.clone();
             let figures = |drive: &Controller<Ssd>| (!drive.config().is_off()).then(|| drive.figures());
-            let drive = Controller::new(&config, played.settings.seed, ssd);
+            let drive = Controller::of_drive(ssd, played.settings.seed);
             let mut found = played.on(drive, &mut source, figures)?;
             found.report.report.precondition =
                 precondition.map(|spec| PreconditionReport::of_fill(spec, &preconditioning));

@@ -87,7 +87,7 @@ fn open(settings: &Settings, seed: Seed) -> PyResult<(Device, serde_json::Value)
             let config = Config::from_toml(config, "config").map_err(crate::config_error)?;
             let ssd = Ssd::new(&config, seed, false).map_err(|error| run_error(&error.into(), false))?;
             let told = json!({ "kind": "simulated", "writes_allowed": true, "real_time": false });
-            Ok((Device::Ssd(Box::new(Controller::new(&config.controller, seed, ssd))), told))
+            Ok((Device::Ssd(Box::new(Controller::of_drive(ssd, seed))), told))
         }
     }
 }

@@ -4,11 +4,11 @@
 use crate::player::{PlayError, Player, Step};
 use flashwright_block::{BlockDevice, Completion, Nanos, RequestKind, RequestSource, Seed};
 use flashwright_host::{LayerFigures, Stack, StackError};
-use flashwright_ssd::{ConfigError, Controller, ControllerFigures, SettingError, Ssd, SsdError};
+use flashwright_ssd::{ConfigError, Controller, ControllerFigures, Mounted, SettingError, Ssd, SsdError};
 use serde::{Deserialize, Serialize};
 
 /// A drive with the layers before it. Without such layers the player talks to the flash directly, at no extra cost.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[allow(clippy::large_enum_variant)] // one a run
 pub(crate) enum Machine {
     Plain(Ssd),
@@ -16,7 +16,7 @@ pub(crate) enum Machine {
 }
 
 /// A drive behind layers that merge, cut or buffer requests.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Layered {
     stack: Stack<Controller<Ssd>>,
     /// Pages that the host has asked to write since the drive was new; none before the workload begins, because
@@ -31,8 +31,8 @@ impl Machine {
         if config.host.stack.scheduler.0.is_empty() && config.controller.is_off() {
             return Ok(Self::Plain(ssd));
         }
-        let (name, host, controller) = (config.name.clone(), config.host.stack.clone(), config.controller.clone());
-        let stack = Stack::new(&host, Controller::new(&controller, seed, ssd)).map_err(|problems| {
+        let (name, host) = (config.name.clone(), config.host.stack.clone());
+        let stack = Stack::new(&host, Controller::of_drive(ssd, seed)).map_err(|problems| {
             let problems =
                 problems.into_iter().map(|StackError { key, what }| SettingError { key: format!("host.{key}"), what });
             ConfigError { source_name: name, problems: problems.collect() }
@@ -75,6 +75,42 @@ impl Machine {
             Self::Plain(ssd) => ssd,
             Self::Layered(layered) => layered.stack.device_mut().device_mut(),
         }
+    }
+
+    /// Cuts the power. See [`Ssd::cut`].
+    ///
+    /// # Errors
+    /// One line if the drive could not be mounted again.
+    pub fn cut(&mut self) -> Result<(), String> {
+        match self {
+            Self::Plain(ssd) => ssd.cut(),
+            Self::Layered(layered) => layered.powered()?.cut(),
+        }
+        .map_err(|error| error.to_string())
+    }
+
+    /// Mounts the drive. See [`Ssd::mount`].
+    ///
+    /// # Errors
+    /// One line if it can't be mounted.
+    pub fn mount(&mut self) -> Result<Mounted, String> {
+        match self {
+            Self::Plain(ssd) => ssd.mount(),
+            Self::Layered(layered) => layered.powered()?.mount(),
+        }
+        .map_err(|error| error.to_string())
+    }
+
+    /// Restarts the drive with other settings. See [`Ssd::restart_with`].
+    ///
+    /// # Errors
+    /// One line if it can't be restarted.
+    pub fn restart_with(&mut self, settings: &[String]) -> Result<Mounted, String> {
+        match self {
+            Self::Plain(ssd) => ssd.restart_with(settings),
+            Self::Layered(layered) => layered.powered()?.restart_with(settings),
+        }
+        .map_err(|error| error.to_string())
     }
 
     pub fn now(&self) -> Nanos {
@@ -181,10 +217,44 @@ impl Machine {
     }
 }
 
+impl Layered {
+    /// The drive, if nothing of its host holds requests.
+    fn powered(&mut self) -> Result<&mut Controller<Ssd>, String> {
+        match &mut self.stack {
+            Stack::Bare(controller) => Ok(controller),
+            Stack::Filtered(_) => {
+                Err("host.scheduler: found one before the drive, expected \"none\" for a loss of power: \
+                                       what becomes of the requests that it holds is not modelled"
+                    .to_owned())
+            }
+        }
+    }
+}
+
 /// Counts the pages of a write that the host sees completed.
 #[inline(always)]
 fn count_written(pages_written: &mut Option<u64>, completion: &Completion, ssd: &Ssd) {
     if completion.request.kind == RequestKind::Write {
         *pages_written.get_or_insert_default() += u64::from(ssd.pages_of(&completion.request).1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flashwright_ssd::DriveConfig;
+
+    #[test]
+    fn a_drive_behind_schedulers_keeps_its_power() {
+        let settings = ["recovery.mount-by=scan", "host.scheduler=noop", "controller.queue-depth=2"];
+        let config = DriveConfig::default().with_settings(&settings).unwrap();
+        let mut machine = Machine::new(Ssd::new(&config, Seed(1), false).unwrap(), Seed(1)).unwrap();
+        for refused in
+            [machine.cut(), machine.mount().map(drop), machine.restart_with(&["gc.victim=fifo".to_owned()]).map(drop)]
+        {
+            let error = refused.unwrap_err();
+            assert!(error.starts_with("host.scheduler: found one before the drive, expected \"none\""), "{error}");
+        }
+        assert!(machine.ssd().is_on());
     }
 }

@@ -661,8 +661,8 @@ impl Ssd {
         if request.kind == RequestKind::Flush {
             // Without RAM what was acknowledged is on flash.
             let flushed = self.ram.as_mut().map_or(Ok(()), |ram| ram.flush(&mut self.scheme, &mut self.flash));
-            // Capacitors write the trims when the power fails, but not to a mirror when the process is killed.
-            if self.power.as_ref().is_some_and(|power| !power.is_protected() || power.medium.mirror().is_some()) {
+            // Capacitors write the trims when the power fails.
+            if self.power.as_ref().is_some_and(|power| !power.is_protected()) {
                 self.flash.flush_journal();
             }
             return flushed;
@@ -699,19 +699,24 @@ impl Ssd {
                 if let (Ok(first), Ok(pages)) = (u32::try_from(first), u32::try_from(end.saturating_sub(first)))
                     && pages > 0
                 {
-                    let run = LpnRun { first: Lpn(first), pages, stream: u32::from(request.stream) };
-                    if let Some(ram) = &mut self.ram {
-                        ram.trim(run, &mut self.scheme, &mut self.flash);
-                        return Ok(());
-                    }
-                    for lpn in run.iter() {
-                        self.flash.host_trims_page(lpn);
-                    }
-                    self.scheme.trim(run, &mut self.flash);
+                    self.trim_run(LpnRun { first: Lpn(first), pages, stream: u32::from(request.stream) });
                 }
                 Ok(())
             }
             RequestKind::Flush => Ok(()),
+        }
+    }
+
+    fn trim_run(&mut self, run: LpnRun) {
+        if let Some(ram) = &mut self.ram {
+            ram.trim(run, &mut self.scheme, &mut self.flash);
+        } else {
+            run.iter().for_each(|lpn| self.flash.host_trims_page(lpn));
+            self.scheme.trim(run, &mut self.flash);
+        }
+        // Capacitors write the trims when the power fails, but not to a mirror when the process is killed.
+        if self.power.as_ref().is_some_and(|power| power.is_protected() && power.medium.mirror().is_some()) {
+            self.flash.flush_journal();
         }
     }
 
@@ -1008,6 +1013,9 @@ impl Ssd {
     #[inline(never)]
     fn advance_kept(&mut self, until: u64, land: impl FnOnce(&Flight)) -> bool {
         let (slot, end) = loop {
+            if !self.is_on() {
+                return false; // the dies do nothing
+            }
             if let Some(flight) = self.released_flush() {
                 land(&flight);
                 self.landed(flight.request.kind, flight.end.0);
@@ -1110,6 +1118,7 @@ impl BlockDevice for Ssd {
                     self.ready.push_back(ended);
                 }
                 self.now = request.arrival.0;
+                self.check(&request)?; // the power may have failed by then
             }
             if let Clock::Parallel(clock) = &mut self.clock
                 && !clock.queue.goes_at_once(&request)

@@ -6,6 +6,7 @@ mod buffers;
 mod common;
 mod conformance;
 mod controller;
+mod controller_power;
 mod data;
 mod dftl;
 mod drives;

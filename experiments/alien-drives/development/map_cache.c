@@ -19,7 +19,8 @@ typedef struct {
     u32 *next, *before;
     u8 *here, *changed;
     double read_ns, program_ns, unit_ns, overhead_ns, byte_ns, suspend_ns, buffer_units;
-    double backlog, debt, pace;
+    /* Host units in RAM; the work before them, in programs of a unit; copies that are owed, and owed by each write. */
+    double in_ram, backlog, debt, pace;
     u64 as_of, die_free[DIES_MAX], link_free;
     /* Units of the page that is not full, when the last one came, and when all full pages are programmed. */
     u32 waiting;
@@ -75,7 +76,7 @@ static int renew(drive *d)
     memset(s->changed, 0, s->segments);
     s->next[s->segments] = s->before[s->segments] = s->segments;
     s->cached = 0;
-    s->backlog = s->debt = s->pace = 0;
+    s->in_ram = s->backlog = s->debt = s->pace = 0;
     s->waiting = 0;
     s->as_of = s->programmed = d->now;
     return 1;
@@ -104,7 +105,9 @@ static void drain(map_cache *s, u64 now)
         write_out(s, s->waits_since + s->write_out_after);
     if (now <= s->as_of)
         return;
-    s->backlog = fmax(0, s->backlog - (double)(now - s->as_of) / s->unit_ns);
+    double left = fmax(0, s->backlog - (double)(now - s->as_of) / s->unit_ns);
+    s->in_ram = left > 0 ? s->in_ram * left / s->backlog : 0;
+    s->backlog = left;
     s->as_of = now;
 }
 
@@ -164,6 +167,7 @@ static void put(map_cache *s, u32 unit, u64 now)
     store_put(&s->log, unit, HOST);
     double pays = fmin(s->pace, s->debt);
     s->debt -= pays;
+    s->in_ram += 1;
     s->backlog += 1 + pays * (1 + s->read_ns / s->program_ns);
     s->head.host_units++;
     s->waits_since = now;
@@ -212,8 +216,8 @@ static u64 serve(drive *d, int kind, u64 first, u32 sectors, u64 now)
             put(s, unit, end);
         }
         drain(s, end);
-        if (s->backlog > s->buffer_units)
-            end = later(end, s->as_of + (u64)((s->backlog - s->buffer_units) * s->unit_ns));
+        if (s->in_ram > s->buffer_units)
+            end = later(end, s->as_of + (u64)((1 - s->buffer_units / s->in_ram) * s->backlog * s->unit_ns));
     } else if (kind == TRIM) {
         for (unit = (u32)((from + UNIT - 1) / UNIT); unit < to / UNIT; unit++)
             store_drop(&s->log, unit);

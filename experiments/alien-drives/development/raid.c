@@ -14,7 +14,8 @@
 
 typedef struct {
     store log;
-    double backlog;
+    /* Host units in RAM, and the work before them, in programs of a unit. */
+    double in_ram, backlog;
     u64 as_of, die_free[DIES_MAX], link_free;
     /* Units of the page that is not full, when the last one came, and when all full pages are programmed. */
     u32 waiting;
@@ -76,7 +77,7 @@ static int renew(drive *d)
     raid *s = (raid *)d;
     for (u32 i = 0; i < s->members; i++) {
         store_renew(&s->member[i].log);
-        s->member[i].backlog = 0;
+        s->member[i].in_ram = s->member[i].backlog = 0;
         s->member[i].waiting = 0;
         s->member[i].programmed = d->now;
     }
@@ -102,7 +103,9 @@ static void drain(raid *s, member *m, u64 now)
         write_out(s, m, m->waits_since + WRITE_OUT);
     if (now <= m->as_of)
         return;
-    m->backlog = fmax(0, m->backlog - (double)(now - m->as_of) / s->unit_ns);
+    double left = fmax(0, m->backlog - (double)(now - m->as_of) / s->unit_ns);
+    m->in_ram = left > 0 ? m->in_ram * left / m->backlog : 0;
+    m->backlog = left;
     m->as_of = now;
 }
 
@@ -140,8 +143,7 @@ static void clean(raid *s, member *m)
         s->head.copied_units += moved;
         double units = moved * (1 + s->read_ns / s->program_ns) + s->erase_ns / s->unit_ns;
         m->backlog += units;
-        if (m->backlog > s->buffer_units)
-            stalled(&s->head, (u64)(units * s->unit_ns));
+        stalled(&s->head, (u64)(units * s->unit_ns));
     }
 }
 
@@ -156,6 +158,7 @@ static u64 write_member(raid *s, member *m, u64 from, u64 to, u64 now)
             end = later(end, sense(s, m, slot, now));
         clean(s, m);
         store_put(&m->log, unit, HOST);
+        m->in_ram += 1;
         m->backlog += 1;
         s->head.host_units++;
         m->waits_since = end;
@@ -163,8 +166,8 @@ static u64 write_member(raid *s, member *m, u64 from, u64 to, u64 now)
             write_out(s, m, end);
     }
     drain(s, m, end);
-    if (m->backlog > s->buffer_units)
-        end = later(end, m->as_of + (u64)((m->backlog - s->buffer_units) * s->unit_ns));
+    if (m->in_ram > s->buffer_units)
+        end = later(end, m->as_of + (u64)((1 - s->buffer_units / m->in_ram) * m->backlog * s->unit_ns));
     return end;
 }
 

@@ -9,7 +9,7 @@
 #define DIES_MAX 64
 #define SLOTS_MAX 256
 #define UNIT (4 * KIB)
-/* A plane's page: flushes pad to it. */
+/* Units of a plane's page, which is programmed as a whole. */
 #define PAD 4
 
 typedef struct {
@@ -69,6 +69,7 @@ static void draw(drive *d)
     fact(d, "block", (double)(block_units * UNIT));
     fact(d, "buffer", (double)(s->buffer_pages * s->page_units * UNIT));
     fact(d, "drain_rate", s->dies * s->page_units * (double)UNIT / s->program_slc_ns * 1e9);
+    fact(d, "drain_rate_tlc", s->dies * s->page_units * (double)UNIT / s->program_tlc_ns * 1e9);
     fact(d, "link_rate", 1e9 / s->byte_ns);
     fact(d, "slc", (double)s->ring_slots * UNIT);
     fact(d, "spare", store_spare(&s->tlc, 4) + (double)s->ring_slots / s->tlc.units);
@@ -100,6 +101,11 @@ static void program(slc_fixed *s, u64 now)
 {
     if (!s->pending)
         return;
+    /* The rest of a plane's page stays empty. */
+    for (; s->pending % PAD && s->pending_slc && s->ring_used < s->ring_slots; s->pending++)
+        s->ring[(s->ring_first + s->ring_used++) % s->ring_slots] = NONE;
+    for (; s->pending % PAD && !s->pending_slc; s->pending++)
+        store_next(&s->tlc, HOST);
     u64 start = later(later(now, s->pending_ready), s->die_free[s->pending_die]);
     u64 end = start + noisy(&s->head, s->pending_slc ? s->program_slc_ns : s->program_tlc_ns);
     s->die_free[s->pending_die] = end;
@@ -234,11 +240,6 @@ static u64 serve(drive *d, int kind, u64 first, u32 sectors, u64 now)
             store_drop(&s->tlc, unit);
         }
     } else if (!s->outlives_power) {
-        /* The rest of a plane's page stays empty. */
-        while (s->pending % PAD && s->pending_slc && s->ring_used < s->ring_slots) {
-            s->ring[(s->ring_first + s->ring_used++) % s->ring_slots] = NONE;
-            s->pending++;
-        }
         program(s, t);
         end = later(t, s->last_program);
     }

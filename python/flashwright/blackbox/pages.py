@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from flashwright.blackbox import counted
 from flashwright.blackbox.twin.check import Check
 from flashwright.blackbox.twin.model import Residual
 from flashwright.drive.findings import Finding, Plot, Series
@@ -38,6 +39,8 @@ class AskedView(Protocol):
     def bytes_read(self) -> int: ...
     @property
     def bytes_written(self) -> int: ...
+    @property
+    def counted(self) -> Mapping[str, Any] | None: ...
 
 
 class ProbedView(Protocol):
@@ -170,6 +173,10 @@ def probe_page(
             ("size", f"{size(target['capacity_bytes'])}, blocks of {target['block_bytes']} B"),
             ("mode", f"{result.mode}, seed {result.seed}"),
             ("time", f"{text.time_ns(seconds * 1e9)}, on its clock {text.time_ns(own * 1e9)}"),
+            *(
+                ("it counts", line)
+                for line in counted.told([asked.counted for asked in result.asked])
+            ),
         ],
         tiles=[
             ("told", f"{len(told)} of {len(result.findings)}"),

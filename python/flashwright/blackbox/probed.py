@@ -43,6 +43,8 @@ class Asked:
         Real time that it took.
     target_seconds : float
         The same on the target's clock.
+    counted : mapping or None
+        What the drive itself counted meanwhile (:class:`flashwright.nvme.counters.Interval`); None where it does not.
     """
 
     name: str
@@ -51,6 +53,7 @@ class Asked:
     flushes: int
     seconds: float
     target_seconds: float
+    counted: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -144,14 +147,20 @@ class ProbeResult(Tabular):
             "asked": [asdict(asked) for asked in self.asked],
         }
 
-    def profile(self, twin: Twin | None = None) -> Profile:
+    def profile(self, twin: Twin | None = None, checked: Check | None = None) -> Profile:
         """What was found as a profile, which other commands take; of contradicting findings the surer one stays.
 
         Parameters
         ----------
         twin : Twin, optional
             A model of the drive, from :func:`twin_of`.
+        checked : Check, optional
+            How well it predicts the drive (:func:`flashwright.blackbox.twin.check`). A twin that was not checked is
+            marked so, and whoever uses the profile is told.
         """
+        record = {} if twin is None else twin.fit.to_dict()
+        if checked is not None:
+            record["check"] = checked.record()
         return Profile(
             TargetFacts(**self.target),
             reconcile(self.findings, self.target["capacity_bytes"]),
@@ -160,7 +169,7 @@ class ProbeResult(Tabular):
             round(sum(asked.seconds for asked in self.asked), 3),
             {name: one.value for name, one in self.declared.items() if one.value is not None},
             None if twin is None else twin.fit.ssd,
-            {} if twin is None else twin.fit.to_dict(),
+            record,
             {} if twin is None else twin.calibration.to_dict(),
         )
 

@@ -18,6 +18,7 @@ from flashwright.drive import profilefile
 from flashwright.drive.findings import Finding, unknown
 from flashwright.drive.profilefile import TargetFacts
 from flashwright.drive.quantities import decode
+from flashwright.drive.trust import doubts_of_twin, warn_of_twin
 from flashwright.errors import ConfigError
 from flashwright.run.ssd import Ssd
 from flashwright.support.arguments import checked
@@ -173,8 +174,13 @@ class Profile:
         """The four sizes that schedulers go by, as ``[host.profile]`` has them: a size, ``none`` or ``unknown``."""
         return profilefile.host_profile(self.findings)
 
+    @property
+    def twin_doubts(self) -> list[str]:
+        """Why the figures of the twin are not to be relied on; empty without a twin, or if it passed its check."""
+        return [] if self.twin is None else doubts_of_twin(self.twin_record)
+
     def drive(self) -> Ssd:
-        """The twin, whose schedulers go by what was found.
+        """The twin, whose schedulers go by what was found. A twin beyond its bounds comes with a :class:`TwinWarning`.
 
         Raises
         ------
@@ -182,6 +188,7 @@ class Profile:
             If the profile has no twin.
         """
         toml = profilefile.drive_of(self._content())
+        warn_of_twin(self.twin_record, self.target.name)
         return Ssd(toml, None if self.twin is None else self.twin.preconditioning)
 
     def _content(self) -> profilefile.Content:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from flashwright.blackbox.base import Context, Cost, Mode, Probe, chosen, of_the_whole, reads_alone
+from flashwright.blackbox.counted import Counters
 from flashwright.blackbox.pages import amount
 from flashwright.blackbox.probed import (
     Asked,
@@ -260,6 +261,7 @@ def _probe(
     ended: Ended = "complete"
     note = ""
     seen = _Seen(target, wanted, despite_doubts)
+    counters = Counters.of(target)
     outer, target.watch = target.watch, watch
     try:
         for asking in wanted:
@@ -273,7 +275,7 @@ def _probe(
 
             try:
                 told(0.0)
-                _ask(asking, Context(target, mode, seed, session.findings, told), session)
+                _ask(asking, Context(target, mode, seed, session.findings, told), session, counters)
             except OutOfTimeError:
                 ended, note = "time-limit", f"the time limit was reached during {asking.NAME}"
                 break
@@ -302,8 +304,9 @@ def _bytes(cost: Cost) -> int:
     return cost.bytes_read + cost.bytes_written + cost.requests * 20_000
 
 
-def _ask(asking: Probe, context: Context, session: _Session) -> None:
+def _ask(asking: Probe, context: Context, session: _Session, counters: Counters) -> None:
     target = context.target
+    counters.lap()
     before = (target.bytes_read, target.bytes_written, target.flushes)
     real, own = time.monotonic(), target.elapsed_ns
     if not target.read_only:
@@ -321,6 +324,7 @@ def _ask(asking: Probe, context: Context, session: _Session) -> None:
         target.flushes - before[2],
         time.monotonic() - real,
         (target.elapsed_ns - own) * 1e-9,
+        counters.lap(),
     )
     session.asked.append(spent)
 

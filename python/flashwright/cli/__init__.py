@@ -7,10 +7,12 @@ still written; 141 nobody reads standard output any more.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from flashwright.cli import streams
 from flashwright.errors import FlashwrightError
@@ -98,7 +100,25 @@ def _invoke(arguments: list[str]) -> int:
         return 0
     with interrupts.importing():
         from flashwright.cli import root
-    return root.invoke(arguments)
+    with _warnings_as_notes():
+        return root.invoke(arguments)
+
+
+@contextlib.contextmanager
+def _warnings_as_notes() -> Iterator[None]:
+    """Say what the library warns of in a line each, once; warnings of others are shown as ever."""
+    with warnings.catch_warnings():
+        shown = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *more: Any, **named: Any) -> None:
+            if category.__module__.startswith("flashwright."):
+                _note(str(message))
+            else:
+                shown(message, category, *more, **named)
+
+        warnings.showwarning = show
+        warnings.filterwarnings("default", ".*don't rely on this twin")
+        yield
 
 
 def _failed(error: Exception) -> int:

@@ -69,8 +69,8 @@ class CharacterizeOptions:
         typer.Option(
             "--range",
             metavar="SHARE",
-            help="For fills and unpredictability: share of the address space in use; default 0.1, 0.5, 0.7, 0.9, 1. "
-            "Repeatable.",
+            help="For fills, unpredictability and reserves: share of the address space in use; default 0.1, 0.5, 0.7, "
+            "0.9, 1, and for reserves 0.7, 0.8, 0.9, 1. Repeatable.",
         ),
     ] = None
     fills: Annotated[

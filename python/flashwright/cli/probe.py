@@ -120,7 +120,7 @@ class ProbeOptions:
         bool,
         typer.Option(
             "--check",
-            help="Play a held-out pattern on drive and twin, and report how far they differ.",
+            help="Play a held-out pattern on drive and twin, and report how far they differ; always with --save.",
         ),
     ] = False
     against: Annotated[
@@ -193,6 +193,10 @@ class ProbeOptions:
             read_only=self.read_only,
         )
 
+    def checked(self, modelled: bool) -> bool:
+        """Whether the twin is checked: always where it is kept, since others will rely on it."""
+        return modelled and (self.check_twin or self.save is not None)
+
     def modelled(self, drive: Target) -> bool:
         """Whether a twin is to be made: by default where it is kept or checked, of all of a drive."""
         if self.twin is not None:
@@ -250,7 +254,7 @@ def probe(
             state=options.state,
             seed=options.seed,
             twin=modelled,
-            check=options.check_twin and modelled,
+            check=options.checked(modelled),
         )
         cost = bill(drive, ahead, wear.endurance(drive_bytes(drive)))
         if options.plan or not (drive.writes_allowed or drive.read_only):
@@ -269,7 +273,7 @@ def probe(
         session = _Session(drive, options, output, deadline)
         session.ask(mode)
         if modelled and session.result.ended == "complete" and not session.interrupted:
-            session.model()
+            session.model(options.checked(modelled))
     result, twin, checked = session.result, session.twin, session.checked
     moved = {"bytes_read": drive.bytes_read, "bytes_written": drive.bytes_written}
     document = result.json | {
@@ -281,7 +285,11 @@ def probe(
     residuals = None if twin is None else twin.fit.residuals
     put_page(lambda: probe_page(result, residuals, checked), output)
     if options.save is not None:
-        result.profile(twin).save(options.save)
+        profile = result.profile(twin, checked)
+        profile.save(options.save)
+        session.notes += [
+            f"{options.save}: the twin is marked: {doubt}" for doubt in profile.twin_doubts
+        ]
     if not output.silent:
         render.show(result)
         if twin is not None:
@@ -291,7 +299,8 @@ def probe(
         page.console().print(page.grid([("cost", asked(drive, cost))]))
     for note in session.notes:
         errors.note(note)
-    return _end(result, session.interrupted) or (0 if checked is None or checked.within else 1)
+    failed = options.check_twin and checked is not None and not checked.within
+    return _end(result, session.interrupted) or int(failed)
 
 
 class _Session:
@@ -333,13 +342,13 @@ class _Session:
             except ProbeInterrupted as stop:
                 self.interrupted, self.result = True, stop.result
 
-    def model(self) -> None:
-        """Make the twin and check it; what was found before stands however that ends."""
+    def model(self, checks: bool) -> None:
+        """Make the twin and check it if it is to be; what was found before stands however that ends."""
         step = "twin was made"
         with Bar(self.output.bar, "", "") as bar:
             steps = _steps(bar)
             left = self.deadline.left_s
-            if left is not None and self.options.check_twin:
+            if left is not None and checks:
                 left *= _TWIN_SHARE
             try:
                 self.twin = twin_of(
@@ -351,7 +360,7 @@ class _Session:
                 )
                 if self.twin.fit.stopped:
                     self.notes.append(f"{self.twin.fit.stopped}; the best model so far is the twin")
-                if self.options.check_twin:
+                if checks:
                     step = "twin was checked"
                     self.checked = _checked(
                         self.drive,

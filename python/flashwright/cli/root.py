@@ -26,6 +26,7 @@ COMMANDS: dict[str, dict[str, str]] = {
     "Examine a drive": {
         "probe": "Find a drive's hidden parameters by timing requests, with the evidence for each.",
         "characterize": "Measure how a drive behaves as it fills, ages and is loaded; all data on it is lost.",
+        "watch": "Show what an NVMe drive in service counts: write amplification, wear, temperature.",
         "replay": "Play a trace or a workload on a real device or file, in real time, bypassing the page cache.",
     },
     "Plan": {

@@ -7,6 +7,7 @@ from pathlib import Path
 from flashwright.drive.description import base_of, completed
 from flashwright.drive.profilefile import drive_of, is_profile
 from flashwright.drive.profilefile import read as read_profile
+from flashwright.drive.trust import warn_of_twin
 from flashwright.errors import ConfigError
 
 __all__ = ["read_file", "read_text"]
@@ -62,7 +63,10 @@ def read_text(text: str, source: str, name: str, files: tuple[Path, ...] = ()) -
     """
     text = text.removeprefix("\ufeff")
     if is_profile(text):
-        return drive_of(read_profile(text, source))
+        profile = read_profile(text, source)
+        if profile.twin is not None:
+            warn_of_twin(profile.twin_record, source)
+        return drive_of(profile)
     base = base_of(text)
     over = None if base is None or not files else _based(base, source, files)
     return completed(text, source, name, over)

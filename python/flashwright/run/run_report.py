@@ -405,8 +405,9 @@ class Throughput(TypedDict):
 
 
 class Controller(TypedDict):
-    """Counts of a [`super::Controller`]. Buffered bytes are flushed, dropped by a trim, or still in the buffer:
-    `write_buffer_bytes - write_buffer_hit_bytes = flushed_bytes + dropped_bytes +` the bytes still buffered."""
+    """Counts of a [`super::Controller`]. Until a loss of power, buffered bytes are flushed, dropped by a trim, or
+    still in the buffer: `write_buffer_bytes - write_buffer_hit_bytes = flushed_bytes + dropped_bytes +` the bytes
+    still buffered."""
 
     write_buffer_hits: int
     """Writes, or parts of writes larger than the buffer, for which the write buffer needed no new room."""

@@ -337,6 +337,10 @@ impl Cleaner {
             self.scratch = Some(work);
             return None;
         };
+        if planes[at].pool.is_empty() && flash.pages_valid(block) > planes[at].room_of_frontiers() {
+            self.scratch = Some(work);
+            return None; // a mount at the end of the drive's life left no free block
+        }
         planes[at].copies = flash.pages_valid(block);
         planes[at].remove(block, flash);
         work.begin(block, cause, None);

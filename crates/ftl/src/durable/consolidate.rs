@@ -3,13 +3,15 @@
 //! A merge copies pages to their homes in a new block before it erases their sources. So what it left when power failed is one of
 //! two things: the new block has everything, and its sources are not needed; or it lacks something, and the sources have it. In the
 //! second case a page of the host may be in the new block alone. Its request was not acknowledged, since that waits for the merge, so
-//! where no erased block is left to finish the merge, it is undone and the page keeps its old content.
+//! where no erased block is left to finish the merge, it is undone and the page keeps its old content. Where dies work side by side, a
+//! later request may have taken the last erased block before the merge released others; then logical blocks whose current pages fit into
+//! a block that they share are brought together there.
 
 use super::Scan;
 use super::scan::Newest;
 use crate::merge::{ErasedBlocks, LogicalBlocks, Mover, NONE};
 use crate::{Cause, Flash, OutOfSpace};
-use flashwright_nand::{BlockId, Condition, Lpn, Ppn};
+use flashwright_nand::{BlockId, Condition, Lpn, Ppn, TORN};
 use std::collections::BTreeMap;
 
 /// Copies of pages by their owner.
@@ -30,7 +32,12 @@ pub(crate) fn consolidate(
     let mut data = choose_data_blocks(logical, scan, &copies, flash);
     // An erase that was cut short must be done again, so a block without a current page is erased in any case.
     while release_unneeded(scan, erased, flash) == 0 && erased.len() == 0 && is_mixed(logical, scan, &data) {
-        if !undo_last_merge(scan, &copies, &data, flash) {
+        let is_undone = undo_copies(scan, &copies, &data, flash) || {
+            let mut mixed = (0..logical.count()).filter(|lbn| data[*lbn as usize] == NONE);
+            let one_fits = mixed.any(|lbn| shared_block(logical, lbn, scan, flash).is_some());
+            !one_fits && undo_last_merge(scan, &copies, &data, flash)
+        };
+        if !is_undone {
             break;
         }
         data = choose_data_blocks(logical, scan, &copies, flash);
@@ -43,10 +50,29 @@ pub(crate) fn consolidate(
     mixed.retain(|lbn| pages_of(logical, *lbn, scan).next().is_some());
     mixed.sort_by_key(|lbn| !frees_a_block(logical, *lbn, scan, flash));
     let mut mover = Mover::default();
-    for lbn in mixed {
+    while !mixed.is_empty() {
+        // Without an erased block, first those whose pages fit into a block that they already share.
+        let has_room = |lbn: &u32, flash: &Flash| shared_block(logical, *lbn, scan, flash).is_some();
+        let next = if erased.len() > 0 { 0 } else { mixed.iter().position(|lbn| has_room(lbn, flash)).unwrap_or(0) };
+        let lbn = mixed.remove(next);
         data[lbn as usize] = merge(logical, lbn, scan, erased, &mut mover, flash)?.0;
     }
     Ok(data)
+}
+
+/// A block that has pages of one logical block alone, all at home, and where its other current pages can be programmed.
+fn shared_block(logical: LogicalBlocks, lbn: u32, scan: &Scan, flash: &Flash) -> Option<BlockId> {
+    let current: Vec<(u32, Newest)> = pages_of(logical, lbn, scan).collect();
+    let owners = only_owners(logical, flash);
+    let fits = |block: &BlockId| {
+        owners[block.index()] == Some(lbn)
+            && current.iter().all(|(lpn, newest)| {
+                let home = flash.geometry().page_at(*block, logical.split(Lpn(*lpn)).1);
+                newest.ppn == home
+                    || (flash.geometry().block_of(newest.ppn) != *block && flash.nand().is_programmable(home))
+            })
+    };
+    current.iter().map(|(_, newest)| flash.geometry().block_of(newest.ppn)).find(fits)
 }
 
 fn copies_of(flash: &Flash) -> Copies {
@@ -149,11 +175,38 @@ fn release_unneeded(scan: &mut Scan, erased: &mut ErasedBlocks, flash: &mut Flas
     before - scan.blocks.len()
 }
 
-/// Gives up the pages of the block that was opened last, if all of them have older copies and none is a data block's.
+/// Gives up the pages of a block, the one opened last if there are several, all of which are the same elsewhere.
+fn undo_copies(scan: &mut Scan, copies: &Copies, data: &[u32], flash: &Flash) -> bool {
+    let good = |block: &BlockId| flash.nand().condition(*block) == Condition::Good;
+    let candidates: Vec<BlockId> = scan.blocks.iter().rev().map(|found| found.block).filter(good).collect();
+    for block in candidates.into_iter().filter(|block| !data.contains(&block.0)) {
+        let is_here = |ppn: Ppn| flash.geometry().block_of(ppn) == block;
+        let instead = scan.all().filter(|(_, newest)| is_here(newest.ppn)).map(|(owner, newest)| {
+            let same = copies[&owner].iter().filter(|copy| !is_here(copy.ppn) && copy.version == newest.version);
+            same.max_by_key(|copy| copy.sequence).map(|copy| (owner, *copy))
+        });
+        if let Some(instead) = instead.collect::<Option<Vec<(u32, Newest)>>>() {
+            instead.into_iter().for_each(|(owner, copy)| scan.prefer(owner, copy));
+            return true;
+        }
+    }
+    false
+}
+
+/// Gives up the pages of the block that was programmed last, if power failed in it or it holds copies, as that of a merge does.
 fn undo_last_merge(scan: &mut Scan, copies: &Copies, data: &[u32], flash: &Flash) -> bool {
-    let Some(last) = scan.blocks.last().map(|found| found.block).filter(|block| !data.contains(&block.0)) else {
-        return false;
+    let spares = |block: BlockId| {
+        let pages = (0..flash.nand().next_page(block)).map(move |page| flash.geometry().page_at(block, page));
+        pages.filter_map(|ppn| flash.spare_area(ppn))
     };
+    let last_in = |block: BlockId| spares(block).map(|spare| spare.sequence).max();
+    let last = scan.blocks.iter().map(|found| found.block).max_by_key(|block| last_in(*block));
+    let is_cut_short = |block: &BlockId| {
+        let pages = (0..flash.nand().next_page(*block)).map(|page| flash.geometry().page_at(*block, page));
+        pages.into_iter().any(|ppn| flash.nand().spare(ppn) == Some(TORN))
+            || spares(*block).any(|spare| spare.version != spare.sequence)
+    };
+    let Some(last) = last.filter(|block| !data.contains(&block.0) && is_cut_short(block)) else { return false };
     let in_last = |ppn: Ppn| flash.geometry().block_of(ppn) == last;
     let given_up: Vec<u32> = scan.all().filter(|(_, newest)| in_last(newest.ppn)).map(|(owner, _)| owner).collect();
     let older = |owner: &u32| {
@@ -180,7 +233,7 @@ fn frees_a_block(logical: LogicalBlocks, lbn: u32, scan: &Scan, flash: &Flash) -
     here.into_iter().any(|(block, pages)| flash.pages_valid(block) == pages && flash.nand().can_erase(block))
 }
 
-/// Copies the current pages of a logical block to an erased one.
+/// Copies the current pages of a logical block to an erased one; if there is none, into one that they share.
 fn merge(
     logical: LogicalBlocks,
     lbn: u32,
@@ -189,13 +242,18 @@ fn merge(
     mover: &mut Mover,
     flash: &mut Flash,
 ) -> Result<BlockId, OutOfSpace> {
-    let target = erased.take().ok_or_else(|| erased.exhausted(flash))?;
+    let target = match erased.take() {
+        Some(block) => block,
+        None => shared_block(logical, lbn, scan, flash).ok_or_else(|| erased.exhausted(flash))?,
+    };
     let pages: Vec<(u32, Newest)> = pages_of(logical, lbn, scan).collect();
     let first = logical.first_page(lbn);
-    mover.move_home(flash, target, first, 0..logical.per_block(), 0..0, |offset, _| {
-        scan.newest(first + offset).filter(|_| first + offset < logical.pages()).map(|newest| newest.ppn)
+    let is_elsewhere = |ppn: Ppn, flash: &Flash| flash.geometry().block_of(ppn) != target;
+    mover.move_home(flash, target, first, 0..logical.per_block(), 0..0, |offset, flash| {
+        let newest = scan.newest(first + offset).filter(|_| first + offset < logical.pages());
+        newest.map(|newest| newest.ppn).filter(|ppn| is_elsewhere(*ppn, flash))
     });
-    for (_, newest) in pages {
+    for (_, newest) in pages.into_iter().filter(|(_, newest)| is_elsewhere(newest.ppn, flash)).collect::<Vec<_>>() {
         let (block, left) = flash.invalidate(newest.ppn);
         if left == 0 && flash.nand().condition(block) == Condition::Good {
             scan.blocks.retain(|found| found.block != block);

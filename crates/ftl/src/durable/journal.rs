@@ -7,8 +7,8 @@
 //!
 //! When only the blocks for a snapshot are left erased, a snapshot of all trimmed pages goes there, and then all other blocks are
 //! erased. A snapshot counts once all its pages are there. It lacks pages that were trimmed and are being programmed again; the old
-//! blocks have their trims, and are erased only once those programs are done. A mount that finds a whole snapshot and older blocks
-//! takes another snapshot before it erases them, in blocks that nothing else takes.
+//! blocks have their trims, and are erased only once those programs are done. A mount that finds a whole snapshot and older blocks,
+//! or no room for the next snapshot, takes another snapshot before it erases them, in blocks that nothing else takes.
 
 use flashwright_nand::{BlockId, Geometry, Ppn};
 use serde::{Deserialize, Serialize};
@@ -163,6 +163,12 @@ impl Journal {
     /// Whether the next page needs a snapshot first.
     pub fn needs_snapshot(&self) -> bool {
         self.open.is_none_or(|(_, next)| next == self.pages_per_block) && self.erased.len() <= self.snapshot_blocks
+    }
+
+    /// Whether a snapshot has no room but the reserve. A mount finds it so where a checkpoint had made blocks obsolete, and the journal
+    /// went on in another one before they were erased.
+    pub fn lacks_room(&self) -> bool {
+        self.erased.len() < self.snapshot_blocks
     }
 
     /// The pages of a snapshot, and the blocks that can be erased once they are written.

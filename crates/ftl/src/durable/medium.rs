@@ -110,6 +110,14 @@ impl Medium {
         &self.blocks[block.index()]
     }
 
+    /// Whether a page is programmed, torn ones included.
+    #[must_use]
+    pub fn is_programmed(&self, ppn: Ppn) -> bool {
+        let block = self.pages_per_block.of(ppn.0);
+        let page = (ppn.0 - block * self.pages_per_block.get()) as usize;
+        self.blocks[block as usize].pages.get(page).is_some_and(|(state, _)| *state != PageState::Erased)
+    }
+
     fn page_mut(&mut self, ppn: Ppn) -> &mut (PageState, Programmed) {
         let block = self.pages_per_block.of(ppn.0);
         let page = (ppn.0 - block * self.pages_per_block.get()) as usize;

@@ -27,7 +27,7 @@ pub struct RecoverySettings {
     /// `"superblock"`.
     pub checkpoint_interval: Bytes,
     /// Whether the drive acknowledges flushes and forced writes without carrying them out, as some drives do: to see whether a
-    /// crash test notices.
+    /// crash test notices. What they should have made safe stays in the RAM and in the controller's write buffer.
     pub ignores_flush: bool,
 }
 

@@ -107,6 +107,10 @@ impl Tracker {
         if owner != super::SYSTEM {
             let before = self.put(owner, ppn);
             replaces_in.extend(before.map(|before| BlockId(self.pages_per_block.of(before))));
+            if before.is_none() && copy_of.is_some() {
+                // Cleaning for the tables of a long trim moves pages that the trim has yet to reach: it holds for the copy too.
+                self.trimmed(owner);
+            }
         }
         let what = Changed::Program(ppn, Programmed { owner: owner.0, sequence, version, ..page });
         self.changes.push(Change { mark, cause, replaces_in, what });
@@ -175,5 +179,25 @@ impl Tracker {
     /// A trim was found when the drive was mounted.
     pub fn found_trim(&mut self, sequence: u64) {
         self.next = self.next.max(sequence + 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trim_holds_for_a_copy_that_cleaning_makes_before_the_page_is_invalid() {
+        let geometry = Geometry::new(1, 1, 1, 4, 4, flashwright_block::Bytes(4096));
+        let mut tracker = Tracker::new(8, &[BlockId(2), BlockId(3)], &geometry);
+        let page = Programmed::default;
+        tracker.programmed(Ppn(0), Lpn(5), None, page(), 1, Cause::Host);
+        tracker.trimmed(Lpn(5));
+        let record = tracker.journal.next_trims();
+        tracker.recorded(Ppn(8), record, 2, Cause::Translation);
+        tracker.programmed(Ppn(4), Lpn(5), Some(Ppn(0)), page(), 3, Cause::Gc);
+        assert_eq!(tracker.places()[5], NOWHERE, "a checkpoint must not name the copy");
+        assert!(tracker.journal.is_behind(), "the block of the copy may be erased only once a trim is on flash");
+        assert_eq!(tracker.trimmed_in, [BlockId(1)]);
     }
 }

@@ -221,6 +221,10 @@ impl BuildScheme for Superblock {
         adopt_pages(scan, flash, |lpn, ppn| scheme.map[lpn as usize] = ppn.0);
         for Found { block, .. } in &scan.blocks {
             if flash.pages_valid(*block) > 0 {
+                // It was retired when trims or copies had replaced its pages, which the loss of power undid.
+                if flash.nand().condition(*block) == Condition::Retired {
+                    flash.use_again(*block);
+                }
                 scheme.adopt_block(*block, flash);
             } else if flash.nand().condition(*block) == Condition::Good {
                 scheme.erased.release(*block, Cause::Gc, flash);

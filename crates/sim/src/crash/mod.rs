@@ -8,6 +8,7 @@ mod recording;
 
 pub use recording::{About, Recording, RecordingError, RecordingWriter, Step};
 
+use crate::machine::Machine;
 use crate::{LiveRun, Precondition};
 use flashwright_block::{BlockDevice, Completion, HoldsData, IoError, Nanos, Request, SECTOR_BYTES, Seed, Tag};
 use flashwright_ftl::Ftl as _;
@@ -74,7 +75,7 @@ pub struct Crashed {
 /// A drive in the middle of a recording.
 #[derive(Clone, Debug)]
 struct Playing {
-    ssd: Ssd,
+    drive: Machine,
     next: usize,
     /// Requests taken, and those of them that have completed.
     taken: u64,
@@ -116,18 +117,18 @@ pub enum CrashError {
 impl Playing {
     /// Plays steps up to `end`, or until the power fails.
     fn play(&mut self, steps: &[Step], end: usize) -> Result<(), IoError> {
-        while self.next < end && self.ssd.is_on() {
+        while self.next < end && self.is_on() {
             match &steps[self.next] {
                 Step::Request(request, data) => {
-                    self.wait(request.arrival.max(self.ssd.now()), None)?;
-                    if !self.ssd.is_on() {
+                    self.wait(request.arrival.max(self.drive.now()), None)?;
+                    if !self.is_on() {
                         return Ok(());
                     }
-                    let request = Request { arrival: request.arrival.max(self.ssd.now()), ..*request };
+                    let request = Request { arrival: request.arrival.max(self.drive.now()), ..*request };
                     let data = (!data.is_empty()).then_some(&data[..]);
                     match self.submit(request, data) {
                         Ok(tag) => self.in_flight.insert(tag, self.taken),
-                        Err(_) if !self.ssd.is_on() => return Ok(()),
+                        Err(_) if !self.is_on() => return Ok(()),
                         Err(error) => return Err(error),
                     };
                     self.taken += 1;
@@ -136,7 +137,7 @@ impl Playing {
                     if self.in_flight.values().any(|flying| flying == number) {
                         self.wait(Nanos(u64::MAX), Some(*number))?;
                     }
-                    if !self.ssd.is_on() {
+                    if !self.is_on() {
                         return Ok(());
                     }
                 }
@@ -148,20 +149,25 @@ impl Playing {
     }
 
     fn submit(&mut self, request: Request, data: Option<&[u8]>) -> Result<Tag, IoError> {
+        let device = self.drive.device();
         match data {
-            Some(data) => self.ssd.submit_with(request, data),
-            None => self.ssd.submit(request), // nobody wants what it reads
+            Some(data) => device.holds_data().ok_or(IoError::KeepsNoData)?.submit_with(request, data),
+            None => device.submit(request), // nobody wants what it reads
         }
+    }
+
+    fn is_on(&self) -> bool {
+        self.drive.ssd().is_on()
     }
 
     /// Takes what completes by a time, or until a request has completed.
     fn wait(&mut self, until: Nanos, asked: Option<u64>) -> Result<(), IoError> {
         let mut completion = Completion::default();
-        while self.ssd.wait(until, &mut completion)? {
+        while self.drive.device().wait(until, &mut completion)? {
             let number = self.in_flight.remove(&completion.tag);
             match &completion.result {
                 Ok(()) => self.completed += 1,
-                Err(_) if !self.ssd.is_on() => {}
+                Err(_) if !self.is_on() => {}
                 Err(error) => return Err((**error).clone()),
             }
             if asked.is_some() && number == asked {
@@ -172,7 +178,7 @@ impl Playing {
     }
 
     fn operations(&self) -> u64 {
-        self.ssd.operations_done().unwrap_or_default()
+        self.drive.ssd().operations_done().unwrap_or_default()
     }
 }
 
@@ -193,8 +199,8 @@ impl CrashTest {
         let precondition: Precondition = recording.about.precondition.parse().map_err(|error: String| drive(&error))?;
         let live =
             LiveRun::new(&config, Seed(recording.about.seed), precondition, || false).map_err(|error| drive(&error))?;
-        let ssd = live.into_drive().map_err(|what| drive(&what))?;
-        let mut playing = Playing { ssd, next: 0, taken: 0, completed: 0, in_flight: HashMap::new(), marks: 0 };
+        let drive = live.into_machine();
+        let mut playing = Playing { drive, next: 0, taken: 0, completed: 0, in_flight: HashMap::new(), marks: 0 };
         let (mut from, before) = (Vec::with_capacity(RESUMED_FROM), playing.operations());
         let steps = recording.steps.len();
         for part in 0..RESUMED_FROM {
@@ -240,30 +246,35 @@ impl CrashTest {
         let at = self.from[0].operations() + operation;
         let from = self.from.partition_point(|from| from.operations() <= at).max(1) - 1;
         let mut playing = self.from[from].clone();
-        playing.ssd.cut_after(at - playing.operations());
+        let operations = at - playing.operations();
+        playing.drive.ssd_mut().cut_after(operations);
         playing.play(&self.recording.steps, self.recording.steps.len()).map_err(|error| played(&error))?;
-        if playing.ssd.is_on() {
+        if playing.is_on() {
             // It fails while the last requests are carried out.
             playing.wait(Nanos(u64::MAX), None).map_err(|error| played(&error))?;
         }
-        if playing.ssd.is_on() {
+        if playing.is_on() {
             return Err(played(&"the operation did not come, although it did before"));
         }
+        // Where the power failed in the background, the controller does not know yet.
+        playing.drive.cut().map_err(|error| played(&error))?;
         // Completions that nobody has taken yet: those of requests that the power failed under, and of some before.
         playing.wait(Nanos(u64::MAX), None).map_err(|error| played(&error))?;
-        let Playing { mut ssd, completed, marks, .. } = playing;
+        let Playing { mut drive, completed, marks, .. } = playing;
         let mut cut_in_mount = false;
         if let Some(operations) = in_mount {
-            ssd.cut_after(operations);
-            ssd.mount().map_err(|error| played(&error))?;
-            cut_in_mount = !ssd.is_on();
-            ssd.cut_after(u64::MAX);
+            drive.ssd_mut().cut_after(operations);
+            drive.mount().map_err(|error| played(&error))?;
+            cut_in_mount = !drive.ssd().is_on();
+            drive.ssd_mut().cut_after(u64::MAX);
         }
-        let mounted = ssd.mount().map_err(|error| played(&error))?;
+        let mounted = drive.mount().map_err(|error| played(&error))?;
+        // Nothing but the flash holds anything now.
+        let ssd = drive.ssd_mut();
         if let Some(violation) = ssd.audit().first() {
             return Err(played(violation));
         }
-        copy(&mut ssd, image)?;
+        copy(ssd, image)?;
         Ok(Crashed { operation, cut_in_mount, requests_completed: completed, marks, mounted })
     }
 }

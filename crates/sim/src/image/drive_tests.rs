@@ -134,6 +134,7 @@ fn kinds() -> Vec<(String, DriveConfig)> {
         add(&["timing.model=parallel"]);
         add(&[&["timing.model=serial"], &ram[..]].concat());
         add(&["timing.model=parallel", "chips.write-ram=64 KiB"]);
+        add(&["timing.model=parallel", "controller.write-buffer={size=\"8 KiB\", kind=\"cache\", flushes=2}"]);
     }
     kinds
 }

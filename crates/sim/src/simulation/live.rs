@@ -5,6 +5,7 @@
 
 use super::live_image::{LiveImage, check_for_image};
 use super::{Phase, RunError, RunSettings, Simulation, cpu_seconds, totals};
+use crate::machine::Machine;
 use crate::measure::{Snapshots, Window};
 use crate::player::Pace;
 use crate::precondition::Precondition;
@@ -114,12 +115,9 @@ impl LiveRun {
         self.run.ssd()
     }
 
-    /// The drive, without what was measured.
-    ///
-    /// # Errors
-    /// One line if something before it holds requests or data.
-    pub fn into_drive(mut self) -> Result<Ssd, String> {
-        self.own_power().cloned()
+    /// The drive with its controller, without what was measured.
+    pub(crate) fn into_machine(self) -> Machine {
+        self.run.machine
     }
 
     /// Cuts the power. See [`Ssd::cut`].
@@ -127,7 +125,7 @@ impl LiveRun {
     /// # Errors
     /// One line if the drive could not be mounted again.
     pub fn cut(&mut self) -> Result<(), String> {
-        self.own_power()?.cut().map_err(|error| error.to_string())?;
+        self.run.machine.cut()?;
         self.sync_image()
     }
 
@@ -137,7 +135,7 @@ impl LiveRun {
     /// One line if it can't be mounted.
     pub fn mount(&mut self) -> Result<Mounted, String> {
         self.check_image()?;
-        let mounted = self.own_power()?.mount().map_err(|error| error.to_string())?;
+        let mounted = self.run.machine.mount()?;
         self.sync_image().map(|()| mounted)
     }
 
@@ -154,20 +152,8 @@ impl LiveRun {
             let after = self.ssd().config().with_settings(settings).map_err(|error| error.to_string())?;
             check_for_image(&after).map_err(|error| error.to_string())?;
         }
-        let restarted = self.own_power()?.restart_with(settings).map_err(|error| error.to_string())?;
+        let restarted = self.run.machine.restart_with(settings)?;
         self.sync_image().map(|()| restarted)
-    }
-
-    /// The drive, if nothing before it holds requests or data that a loss of power would concern.
-    pub(super) fn own_power(&mut self) -> Result<&mut Ssd, String> {
-        if self.run.machine.is_layered() {
-            return Err(
-                "controller: found one before the flash, expected none for a loss of power: what it holds is not \
-                        modelled then"
-                    .to_owned(),
-            );
-        }
-        Ok(self.run.machine.ssd_mut())
     }
 
     /// A time before which no request completes, whatever is submitted meanwhile; none if nothing is in flight.

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Counts of a [`super::Controller`]. Buffered bytes are flushed, dropped by a trim, or still in the buffer:
+/// Counts of a [`super::Controller`]. Until a loss of power, buffered bytes are flushed, dropped by a trim, or still in the buffer:
 /// `write_buffer_bytes - write_buffer_hit_bytes = flushed_bytes + dropped_bytes +` the bytes still buffered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Controller")]

@@ -168,6 +168,9 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
     /// The device below failed the job of `owner`. The end of the job follows, as for any other.
     #[cold]
     fn job_failed(&mut self, owner: Owner, error: Box<IoError>) {
+        if *error == IoError::PowerOff {
+            (self.power_lost, self.recheck) = (true, true);
+        }
         match owner {
             // These data were acknowledged: the next suitable command reports the loss.
             Owner::Entry(_) => {

@@ -25,6 +25,7 @@ mod inside;
 mod link;
 mod noise;
 mod payloads;
+mod power;
 mod read_buffer;
 mod reads;
 #[cfg(test)]
@@ -148,13 +149,14 @@ struct Inside {
 ///
 /// A flush is acknowledged when flash holds everything before it, a forced write likewise. A command fails when the device
 /// below fails a part of it. When buffered data of a write that was acknowledged can't be put on flash, the next write, trim
-/// or flush to complete fails with that error, as SCSI drives report a deferred error.
+/// or flush to complete fails with that error, as SCSI drives report a deferred error. When the device below loses its power, all
+/// commands fail, and what the buffers held is gone.
 ///
 /// ```
 /// # use flashwright_block::{BlockDevice, Bytes, Completion, Nanos, Request, RequestKind, Seed};
 /// # use flashwright_ssd::{Config, Controller, Ssd};
 /// let config = Config::from_toml("[controller]\ninterface-rate = \"300 MB/s\"\nwrite-buffer.size = \"256 KiB\"", "doc")?;
-/// let mut drive = Controller::new(&config.controller, Seed(1), Ssd::new(&config, Seed(1), false)?);
+/// let mut drive = Controller::of_drive(Ssd::new(&config, Seed(1), false)?, Seed(1));
 /// let mut completion = Completion::default();
 /// drive.execute(Request { sectors: 300, kind: RequestKind::Write, ..Request::default() }, &mut completion)?;
 /// assert_eq!(completion.end, Nanos(512_000)); // 300 x 512 B at 300 MB/s; flash comes later
@@ -163,8 +165,12 @@ struct Inside {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Controller<D, A = Fifo> {
     config: ControllerConfig,
-    /// Whether everything is off: the device below then gets all requests directly.
+    /// Whether the device below gets all requests directly: every setting is off, or the power is.
     off: bool,
+    /// Whether the device below has lost its power, and commands and buffers do not know yet.
+    power_lost: bool,
+    /// Whether flushes and forced writes are answered without being carried out.
+    ignores_flush: bool,
     device: D,
     bounds: Bounds,
     /// Places of commands in the drive, and the commands that wait in the driver.
@@ -214,12 +220,22 @@ impl<D: BlockDevice> Controller<D> {
     }
 }
 
+impl Controller<Ssd> {
+    /// The controller that a drive's settings give it. With `recovery.ignores-flush` it answers flushes and forced writes while
+    /// their data are in its write buffer.
+    #[must_use]
+    pub fn of_drive(ssd: Ssd, seed: Seed) -> Self {
+        let (config, ignores_flush) = (ssd.config().controller.clone(), ssd.config().recovery.ignores_flush);
+        Self { ignores_flush, ..Self::new(&config, seed, ssd) }
+    }
+}
+
 impl<A: Arbiter> Controller<Ssd, A> {
     /// As [`Ssd::none_completes_before`].
     #[must_use]
     pub fn none_completes_before(&self) -> Option<Nanos> {
         if self.off {
-            return self.device.none_completes_before();
+            return self.ready.front().map(|next| next.end).or_else(|| self.device.none_completes_before());
         }
         if self.in_flight() == 0 {
             return None;
@@ -239,6 +255,8 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
         let limit = config.command_limit.0 / SECTOR_BYTES;
         Self {
             off: config.is_off(),
+            power_lost: false,
+            ignores_flush: false,
             bounds: info.bounds(),
             queue: DriverQueue::with_arbiter(
                 if config.queue_depth == 0 { info.queue_depth.max(1) } else { config.queue_depth },
@@ -367,6 +385,9 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
         loop {
             if self.recheck {
                 self.recheck = false;
+                if self.power_lost {
+                    return self.lose_power();
+                }
                 self.retry_held();
                 self.run_writers();
             } else if self.link.is_free() && self.link.next() == self.now {
@@ -500,7 +521,7 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
 impl<D: BlockDevice, A: Arbiter> BlockDevice for Controller<D, A> {
     fn info(&self) -> DeviceInfo {
         let info = self.device.info();
-        if self.off { info } else { DeviceInfo { queue_depth: self.queue.depth(), ..info } }
+        if self.config.is_off() { info } else { DeviceInfo { queue_depth: self.queue.depth(), ..info } }
     }
 
     #[inline(always)]
@@ -544,7 +565,14 @@ impl<D: BlockDevice, A: Arbiter> BlockDevice for Controller<D, A> {
     #[inline(always)]
     fn wait(&mut self, until: Nanos, completion: &mut Completion) -> Result<bool, IoError> {
         if self.off {
-            return self.device.wait(until, completion);
+            // When the power failed, everything ended.
+            return match self.ready.pop_front() {
+                Some(next) => {
+                    *completion = next;
+                    Ok(true)
+                }
+                None => self.device.wait(until, completion),
+            };
         }
         loop {
             if let Some(next) = self.ready.front_mut() {
@@ -605,7 +633,7 @@ impl<D: BlockDevice, A: Arbiter> HoldsData for Controller<D, A> {
     }
 
     fn take_data(&mut self, tag: Tag, data: &mut [u8]) -> bool {
-        if self.off {
+        if self.config.is_off() {
             return self.device.holds_data().is_some_and(|device| device.take_data(tag, data));
         }
         let taken = self.payloads.as_mut().and_then(|payloads| payloads.taken(tag.0));

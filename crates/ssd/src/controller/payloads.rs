@@ -87,6 +87,13 @@ impl Payloads {
         self.reads.remove(&tag).map(|stretch| stretch.bytes)
     }
 
+    /// The buffers have lost what they held. Data of reads that have completed stay.
+    pub fn forget_buffers(&mut self) {
+        self.writes.clear();
+        self.entries.clear();
+        self.kept.clear();
+    }
+
     // --- the write buffer ---
 
     /// A part of a write went into an entry.

@@ -33,6 +33,10 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
                     return false;
                 }
                 match command.request.kind {
+                    RequestKind::Flush if self.ignores_flush => {
+                        self.sync(slot);
+                        false
+                    }
                     RequestKind::Flush => {
                         self.commands[slot as usize].stage = Stage::Barrier;
                         self.advance(slot)
@@ -76,9 +80,7 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
             Stage::Barrier => {
                 self.drain();
                 if self.buffer.is_empty() && self.inside.writes == 0 {
-                    self.commands[slot as usize].stage = Stage::Syncing;
-                    let request = Request { kind: RequestKind::Flush, first_sector: 0, sectors: 0, ..command.request };
-                    self.push(Request { fua: false, ..request }, Owner::Command(slot));
+                    self.sync(slot);
                 }
                 false
             }
@@ -87,11 +89,19 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
         }
     }
 
+    /// The device below makes durable what it has.
+    fn sync(&mut self, slot: u32) {
+        let command = &mut self.commands[slot as usize];
+        command.stage = Stage::Syncing;
+        let request = Request { kind: RequestKind::Flush, first_sector: 0, sectors: 0, fua: false, ..command.request };
+        self.push(request, Owner::Command(slot));
+    }
+
     /// Whether a write bypasses the write buffer and must be durable, so that all buffered data have to go first.
     pub(super) fn forces_all(&self, command: &Command) -> bool {
         let request = &command.request;
         let forced = request.fua && request.kind == RequestKind::Write && self.buffer.size() > 0;
-        forced && command.stage == Stage::Start && !self.is_buffered(command.extent())
+        forced && !self.ignores_flush && command.stage == Stage::Start && !self.is_buffered(command.extent())
     }
 
     /// Whether a write goes into the write buffer.
@@ -142,7 +152,7 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
     /// A part of a write is in the buffer: continues with the next part, durability, or completion.
     pub(super) fn advance_placed(&mut self, slot: u32) -> bool {
         let command = &mut self.commands[slot as usize];
-        let (over, forced) = (command.crossed == command.sectors(), command.request.fua);
+        let (over, forced) = (command.crossed == command.sectors(), command.request.fua && !self.ignores_flush);
         command.stage = match () {
             () if !over => Stage::Room,
             () if forced => Stage::Barrier,

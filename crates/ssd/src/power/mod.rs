@@ -70,11 +70,6 @@ pub struct Mounted {
     pub pages_torn: u64,
 }
 
-/// Why requests fail while the power is off.
-fn power_off() -> IoError {
-    IoError::Device("the power is off; mount the drive first".to_owned())
-}
-
 /// What the configuration lacks for cuts.
 pub(crate) fn problems(config: &DriveConfig, has_foreign_policies: bool, flash: &Flash) -> Vec<SettingError> {
     let blocks = Flash::journal_blocks(config.logical_pages(), &config.layout());
@@ -170,7 +165,7 @@ impl Ssd {
     /// What requests get while the power is off.
     pub(crate) fn power_error(&self) -> Option<IoError> {
         let is_off = self.power.as_ref().is_some_and(|power| power.is_off);
-        is_off.then(power_off)
+        is_off.then_some(IoError::PowerOff)
     }
 
     /// The changes of a request are done, if power lasts.
@@ -426,7 +421,10 @@ impl Ssd {
         let geometry = *self.flash.geometry();
         for Ended { kind, ppn, at } in clock.engine.take_ends() {
             power.last_end = power.last_end.max(at.0);
-            let Some(change) = power.on_the_way.ended(kind, ppn, &geometry) else { continue };
+            let Some(change) = power.on_the_way.ended(kind, ppn, &geometry) else {
+                debug_assert!(kind == OpKind::Erase || power.medium.is_programmed(ppn), "page {} did not begin", ppn.0);
+                continue;
+            };
             if power.fails_after == Some(0) {
                 if power.is_protected {
                     power.done(change);
@@ -497,7 +495,7 @@ impl Ssd {
         while let Some(waiting) = clock.queue.pick() {
             failed.push(Flight::waiting(waiting));
         }
-        self.end_with(failed, &power_off());
+        self.end_with(failed, &IoError::PowerOff);
     }
 
     fn is_parallel(&self) -> bool {

@@ -96,13 +96,14 @@ impl OnTheWay {
         self.orders.insert(order);
     }
 
-    /// A program or an erase has ended on a die; returns the change that is done by it.
+    /// A program or an erase has ended on a die; returns the change that is done by it. A page has none that was programmed without
+    /// time passing, or before a loss of power: the rest of its unit was programmed now.
     ///
     /// # Panics
-    /// If nothing of the kind is on its way there.
+    /// If no erase is on its way there.
     pub fn ended(&mut self, kind: OpKind, ppn: Ppn, geometry: &Geometry) -> Option<Change> {
         if kind == OpKind::Program {
-            return Some(self.take_program(ppn).expect("a program that ends has begun"));
+            return self.take_program(ppn);
         }
         let block = geometry.block_of(ppn);
         let erasing =

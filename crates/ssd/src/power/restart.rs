@@ -34,18 +34,30 @@ impl Ssd {
     /// # Errors
     /// [`RestartError`]; the drive then goes on as before.
     pub fn restart_with(&mut self, settings: &[String]) -> Result<Mounted, RestartError> {
+        let after = self.settings_after(settings)?;
+        self.restart_as(after)
+    }
+
+    /// The settings of a restart with others, if there can be one.
+    pub(crate) fn settings_after(&self, settings: &[String]) -> Result<DriveConfig, RestartError> {
         if self.power.is_none() {
             return Err(MountError::NotKept.into());
         }
-        let before = self.config().clone();
+        let before = self.config();
         let after = before.with_settings(settings).map_err(SsdError::Config)?;
-        let (mut others, wanted) = ((*before).clone(), &*after);
+        let (mut others, wanted) = ((**before).clone(), &*after);
         (others.gc, others.ram) = (wanted.gc.clone(), wanted.ram.clone());
         if others != *wanted {
             return Err(RestartError::Other(settings.join(", ")));
         }
         // What a new drive would refuse, this one refuses too.
         Self::new(&after, self.seed, false)?;
+        Ok(after)
+    }
+
+    /// Flushes the drive, cuts its power and mounts it with settings that were found to be usable.
+    pub(crate) fn restart_as(&mut self, after: DriveConfig) -> Result<Mounted, RestartError> {
+        let before = self.config().clone();
         if !self.is_on() {
             self.mount()?;
         }

@@ -9,6 +9,7 @@ from flashwright.blackbox.characterize.base import Bench, Estimate, Experiment, 
 from flashwright.blackbox.characterize.depth_and_size import DepthAndSize
 from flashwright.blackbox.characterize.fills import Fills
 from flashwright.blackbox.characterize.mixing import Mixing
+from flashwright.blackbox.characterize.reserves import Reserves
 from flashwright.blackbox.characterize.steady_state import SteadyState
 from flashwright.blackbox.characterize.unpredictability import Unpredictability
 
@@ -20,5 +21,6 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     DepthAndSize(),
     Mixing(),
     SteadyState(),
+    Reserves(),
 )
 """In the order in which they are carried out."""

@@ -7,6 +7,7 @@ gives its result again and again while it grows, so that what is finished is kep
 from __future__ import annotations
 
 import dataclasses
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol
@@ -18,6 +19,8 @@ import pyarrow as pa
 from flashwright.blackbox.base import Context, Cost
 from flashwright.blackbox.target import Kind, Target, Times
 from flashwright.errors import WorkloadError
+from flashwright.report.charts import Chart, Columns
+from flashwright.report.tables import Cell
 from flashwright.support.tabular import Tabular
 
 __all__ = ["Array", "Bench", "Estimate", "Experiment", "Result", "Settings", "Variant"]
@@ -248,6 +251,27 @@ class Result(Tabular):
         }
 
 
+class Described(Result, ABC):
+    """A result that says itself how it reads: as a sentence, as a table, and as charts."""
+
+    @abstractmethod
+    def headline(self) -> str:
+        """What it says, in a sentence."""
+
+    @abstractmethod
+    def table(self) -> tuple[list[str], list[list[Cell]]]:
+        """The names of the columns, and the rows."""
+
+    @abstractmethod
+    def charts(self, columns: Columns) -> list[Chart]:
+        """For the page, whose numbers go to `columns`."""
+
+
+def on_request(experiment: Experiment) -> bool:
+    """Whether an experiment is carried out only if it is named: one with ``ON_REQUEST = True``."""
+    return bool(getattr(experiment, "ON_REQUEST", False))
+
+
 def long_table(axes: Mapping[str, Array | Integers], **values: Array | Integers) -> pa.Table:
     """A row for each place of a grid.
 
@@ -292,7 +316,10 @@ def plain(value: object) -> Any:
 
 
 class Experiment(Protocol):
-    """Requests to a drive and figures of what came back. Each is a file of this package and a line in its list."""
+    """Requests to a drive and figures of what came back. Each is a file of this package and a line in its list.
+
+    One that is carried out only if it is named says so with ``ON_REQUEST = True`` (see :func:`on_request`).
+    """
 
     NAME: ClassVar[str]
     """As in ``characterize --only``."""

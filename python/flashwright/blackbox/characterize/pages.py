@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from flashwright.blackbox.base import kib
-from flashwright.blackbox.characterize.base import Array, Result
+from flashwright.blackbox.characterize.base import Array, Described, Result
 from flashwright.blackbox.characterize.depth_and_size import DepthAndSizeResult
 from flashwright.blackbox.characterize.fills import FillsResult
 from flashwright.blackbox.characterize.mixing import MixingResult
@@ -68,6 +68,8 @@ class CharacterizedView(Protocol):
 
 def headline(result: Result) -> str:
     """What a result says, in a sentence."""
+    if isinstance(result, Described):
+        return result.headline()
     if isinstance(result, FillsResult):
         return f"mapping looks like: {result.mapping} ({result.mapping_why})"
     if isinstance(result, UnpredictabilityResult):
@@ -94,6 +96,8 @@ def headline(result: Result) -> str:
 
 def table_of(result: Result) -> tuple[list[str], list[list[Cell]]]:
     """A result's figures: the names of the columns, and the rows."""
+    if isinstance(result, Described):
+        return result.table()
     if isinstance(result, FillsResult):
         return _table_of_fills(result)
     if isinstance(result, UnpredictabilityResult):
@@ -259,6 +263,8 @@ def _early(part: PartView) -> str:
 
 
 def _section(part: PartView, result: Result, columns: Columns) -> Section:
+    if isinstance(result, Described):
+        return Section(part.name, part.name.capitalize(), result.charts(columns))
     if isinstance(result, FillsResult):
         return Section(part.name, "Drive fills", _fills(result, columns))
     if isinstance(result, UnpredictabilityResult):

@@ -20,6 +20,7 @@ from flashwright.blackbox.characterize.base import (
     Experiment,
     Result,
     Settings,
+    on_request,
     too_small,
 )
 from flashwright.blackbox.characterize.found import (
@@ -87,14 +88,15 @@ class _Gathered:
 
 
 def choose(names: Sequence[str] = ()) -> list[Experiment]:
-    """The experiments of these names, in the order of the list; all of them without names.
+    """The experiments of these names, in the order of the list; without names all but those that want to be named.
 
     Raises
     ------
     WorkloadError
         If there is none of a name.
     """
-    return chosen(EXPERIMENTS, names, "repeat it for several")
+    listed = [each for each in EXPERIMENTS if names or not on_request(each)]
+    return chosen(listed, names, "repeat it for several")
 
 
 def plan(

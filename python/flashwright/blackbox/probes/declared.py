@@ -1,25 +1,24 @@
 """What the kernel and NVMe declare of a block device, beside what probes found.
 
 The kernel's values lie in ``/sys/block/DEVICE/queue``; those of an NVMe namespace (NVM command set, Identify Namespace:
-NPWG, NPWA, NPDG, NPDA, NOWS) are asked for with the program ``nvme``. Many drives declare defaults, so that neither
+NPWG, NPWA, NPDG, NPDA, NOWS) are asked for through the kernel. Many drives declare defaults, so that neither
 side is the truth: where they differ, it is worth a look.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import shutil
-import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from flashwright.blackbox.base import kib
 from flashwright.drive.findings import Finding
 from flashwright.errors import TargetError
+from flashwright.nvme.passthrough import Nvme, NvmeError
+from flashwright.nvme.structures import Namespace
 
 __all__ = ["Comparison", "Declared", "Partition", "beside", "declared", "doubts", "partition"]
 
@@ -35,10 +34,13 @@ _QUEUE: tuple[tuple[str, str, int], ...] = (
     ("nr_requests", "requests", 1),
 )
 _WORDS = ("write_cache", "scheduler")
-_NVME = ("npwg", "npwa", "npdg", "npda", "nows")
-# NSFEAT bit 4: the five are meant.
-_OPTPERF = 1 << 4
-_NVME_SECONDS = 10
+_NVME = {
+    "npwg": "write_granularity_bytes",
+    "npwa": "write_alignment_bytes",
+    "npdg": "trim_granularity_bytes",
+    "npda": "trim_alignment_bytes",
+    "nows": "write_optimal_bytes",
+}
 
 # What of the two sides belongs together. "same": they mean the same size. "divides": the declared one is a grain, of
 # which what was found should be a multiple.
@@ -120,7 +122,7 @@ def declared(
     path: str | os.PathLike[str],
     *,
     sys_root: str | os.PathLike[str] = "/sys",
-    nvme: str = "nvme",
+    open_nvme: Callable[[str], Nvme] = Nvme,
 ) -> dict[str, Declared]:
     """What the kernel and the drive declare of a block device.
 
@@ -130,8 +132,8 @@ def declared(
         The device, such as ``/dev/sda``. Links are followed; a partition stands for its disk.
     sys_root : str or path, optional
         Where sysfs is mounted.
-    nvme : str, optional
-        The program that asks NVMe namespaces. Where there is none, the entry ``"nvme"`` has a note that says so.
+    open_nvme : callable, optional
+        Opens NVMe namespaces. Of one that gives no answer, the entry ``"nvme"`` has a note that says why.
 
     Returns
     -------
@@ -165,7 +167,7 @@ def declared(
     if model:
         found["model"] = Declared("model", model, "", str(disk / "device" / "model"))
     if disk.name.startswith("nvme"):
-        found |= _namespace(disk.name, nvme)
+        found |= _namespace(disk.name, open_nvme)
     return found
 
 
@@ -236,39 +238,20 @@ def _text(path: Path) -> str | None:
         return None
 
 
-def _namespace(disk: str, program: str) -> dict[str, Declared]:
+def _namespace(disk: str, open_nvme: Callable[[str], Nvme]) -> dict[str, Declared]:
     """What Identify Namespace says, in bytes."""
-    source = f"{program} id-ns"
-
-    def nothing(why: str) -> dict[str, Declared]:
-        return {"nvme": Declared("nvme", None, "", source, why)}
-
-    found = shutil.which(program)
-    if found is None:
-        return nothing(f"the program {program} is not installed, so the namespace was not queried")
-    command = [found, "id-ns", f"/dev/{disk}", "-o", "json"]
+    source = "Identify Namespace"
     try:
-        done = subprocess.run(command, capture_output=True, timeout=_NVME_SECONDS, check=False)
-        identity = json.loads(done.stdout)
-    except (OSError, subprocess.TimeoutExpired, ValueError):
-        return nothing("the namespace gave no answer (querying it may need root)")
-    try:
-        return _sizes(identity, source)
-    except (KeyError, IndexError, TypeError, ValueError):
-        return nothing("the answer for the namespace lacks its formats")
-
-
-def _sizes(identity: Mapping[str, Any], source: str) -> dict[str, Declared]:
-    flbas = int(identity["flbas"])
-    # Bits 0 to 3 and, with more than 16 formats, 5 and 6 above them.
-    block = 1 << int(identity["lbafs"][(flbas & 0xF) | (flbas >> 5 & 3) << 4]["ds"])
-    meant = int(identity.get("nsfeat", 0)) & _OPTPERF
-    note = "" if meant else "the namespace does not say that this is meant (NSFEAT bit 4)"
-    # Counted in logical blocks, from 0 on for one.
+        with open_nvme(f"/dev/{disk}") as drive:
+            nsid = drive.nsid or 1
+            namespace = Namespace.of(nsid, drive.identify(0, nsid=nsid))
+    except NvmeError as error:
+        return {"nvme": Declared("nvme", None, "", source, str(error))}
+    sizes = {key: getattr(namespace, name) for key, name in _NVME.items()}
+    note = "the namespace does not say that this is meant (NSFEAT bit 4)"
     return {
-        key: Declared(key, (int(identity[key]) + 1) * block if meant else None, "B", source, note)
-        for key in _NVME
-        if key in identity
+        key: Declared(key, size, "B", source, note if size is None else "")
+        for key, size in sizes.items()
     }
 
 
@@ -291,7 +274,7 @@ def beside(
 
     Examples
     --------
-    >>> values = {"npwg": Declared("npwg", 16384, "B", "nvme id-ns")}
+    >>> values = {"npwg": Declared("npwg", 16384, "B", "Identify Namespace")}
     >>> beside(values, [Finding("clustered-page", "found", 16384, "B")])[0].sentence
     'npwg is 16 KiB, as the clustered page that was found.'
     """

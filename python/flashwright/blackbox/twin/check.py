@@ -17,14 +17,11 @@ import numpy.typing as npt
 from flashwright.blackbox.base import Cost
 from flashwright.blackbox.target import Deadline, Target
 from flashwright.blackbox.twin.patterns import Pattern
+from flashwright.drive.trust import MEAN_BOUND, P99_BOUND, check_record
 from flashwright.run.ssd import Ssd
 
-__all__ = ["MEAN_BOUND", "P99_BOUND", "Check", "Compared", "check", "cost", "kolmogorov"]
+__all__ = ["Check", "Compared", "check", "cost", "kolmogorov"]
 
-MEAN_BOUND = 0.10
-"""A twin's mean latency may be off by this share."""
-P99_BOUND = 0.25
-"""And its 99th percentile by this one."""
 _KIB = 1 << 10
 _FILL_BYTES = 1 << 20
 _PERCENTILES = (50.0, 90.0, 99.0, 99.9)
@@ -94,6 +91,10 @@ class Check:
     def within(self) -> bool:
         """Whether mean and 99th percentile of all requests are within the bounds."""
         return self.all.within
+
+    def record(self) -> dict[str, Any]:
+        """What a profile keeps of it."""
+        return check_record(self.all.ratio["mean"], self.all.ratio["p99"])
 
     def to_dict(self) -> dict[str, Any]:
         """As nested dicts of numbers, for TOML or JSON."""

@@ -110,3 +110,10 @@ class SpaceOptions:
     jobs: Annotated[
         int | None, typer.Option(metavar="N", help="Play N runs at a time; by default one a core.")
     ] = None
+    despite_doubts: Annotated[
+        bool,
+        typer.Option(
+            "--despite-doubts",
+            help="Play even a twin whose fit or check was beyond its bound, or that was never checked.",
+        ),
+    ] = False

@@ -41,6 +41,11 @@ def by_runs(
     """Play reservations, show what was found, and give the exit status."""
     output.check()
     profile = read_profile(device)
+    if profile is not None and profile.twin_doubts and not asked.despite_doubts:
+        raise ConfigError(
+            f"{device}: don't rely on its twin, on which the runs would be played: {'; '.join(profile.twin_doubts)}",
+            measured_instead(profile),
+        )
     host_wanted, disk = about_host.wanted(profile), about_host.disk()
     jobs, cycles, seeds, write_rate = asked.jobs, asked.cycles, asked.seeds, asked.write_rate
     if jobs is not None and not 1 <= jobs <= 256:
@@ -103,6 +108,16 @@ def by_runs(
         errors.fault(unmet(found))
         return 1
     return 1 if any(point.result.violations for point in found.points) else 0
+
+
+def measured_instead(profile: Profile) -> str:
+    """What would tell the same without a twin, and what it costs the drive."""
+    target = profile.target
+    return (
+        f"--despite-doubts takes it all the same; or measure: `flashwright characterize {target.name} --only reserves "
+        "--destroys-data` writes parts of the drive at random, and `--plan` says first what that costs; `flashwright "
+        "advise host` needs no twin"
+    )
 
 
 def _plain(ssd: Ssd) -> Ssd:

@@ -7,15 +7,17 @@ from collections.abc import Sequence
 import numpy as np
 
 from flashwright.blackbox.costs import Bill
+from flashwright.blackbox.counted import told as told_by_counters
 from flashwright.blackbox.pages import interval, value
 from flashwright.blackbox.probeplan import Planned
 from flashwright.blackbox.session import Asked, ProbeResult
 from flashwright.blackbox.target import Target
-from flashwright.blackbox.twin.check import MEAN_BOUND, P99_BOUND, Check
+from flashwright.blackbox.twin.check import Check
 from flashwright.blackbox.twin.making import Twin
 from flashwright.cli.render import errors, page, units
 from flashwright.cli.render.bill import rows
 from flashwright.drive.findings import Finding
+from flashwright.drive.trust import MEAN_BOUND, P99_BOUND
 
 __all__ = ["announce", "line", "plan_json", "show", "show_check", "show_plan", "show_twin"]
 
@@ -111,6 +113,8 @@ def show(result: ProbeResult) -> None:
     for name, sentences in told:
         if sentences:
             out.print(page.grid([(name, sentence) for sentence in sentences]))
+    if counted := told_by_counters([asked.counted for asked in result.asked]):
+        out.print(page.grid([("it counts", sentence) for sentence in counted]))
     spent = sum(asked.seconds for asked in result.asked)
     own = sum(asked.target_seconds for asked in result.asked)
     moved = [sum(getattr(asked, name) for asked in result.asked) for name in _MOVED]

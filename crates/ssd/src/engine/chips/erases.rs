@@ -68,6 +68,7 @@ impl<W: Observer> Chips<W> {
             for replacement in &self.awaited {
                 self.commands.after_end(*replacement, id);
             }
+            self.reserve_grows(place.block, id);
             self.figures.array_erases += 1;
             self.issued(id, now);
             last = id;

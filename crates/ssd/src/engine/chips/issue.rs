@@ -83,6 +83,7 @@ impl<W: Observer> Chips<W> {
                     });
                     let awaited_by = if waits_for_reads_only { NONE } else { slot };
                     let id = self.program(class, &place, waits_for, now);
+                    self.reserve_shrinks(place.block, id);
                     if let Some(read) = read.filter(|read| is_copy_of_cleaning(read, Some(op))) {
                         self.replaces(geometry.block_of(read.ppn), id, place.unit_first);
                         if source.is_none() {

@@ -34,6 +34,7 @@ mod power;
 mod programs;
 mod ram;
 mod replacing;
+mod reserve;
 mod run;
 mod times;
 mod told;
@@ -54,6 +55,7 @@ use places::Places;
 use power::Power;
 use ram::Room;
 use replacing::Replacing;
+use reserve::Reserve;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use times::ChipTimes;
@@ -145,6 +147,8 @@ pub struct Chips<W = ()> {
     held_until: u64,
     /// What must be on flash before a block may be erased.
     replacing: Replacing,
+    /// Where a mount may need erased blocks to finish merges.
+    reserve: Option<Box<Reserve>>,
     power: Power,
     errors: Option<Box<Errors>>,
     errors_before: ErrorCounts,
@@ -190,6 +194,8 @@ impl<W: Observer> Chips<W> {
             held_until: 0,
             copy_firmware: CopyFirmware::new(config.chips.copy_overhead.0),
             replacing: Replacing::new(blocks),
+            reserve: (config.recovery.can_mount() && !config.ftl.scheme.takes_checkpoints())
+                .then(|| Reserve::new(blocks)),
             power: Power::new(config),
             errors: errors_of(config, seed).map(Box::new),
             errors_before: ErrorCounts::default(),
