@@ -21,6 +21,7 @@ import heldout_truths
 import numpy as np
 import truths as development_truths
 from aliens import DEVELOPMENT, HELD_OUT, MAKES, Alien
+from cache_truths import cache_truths
 from truths import Truth, judge
 
 from flashwright.blackbox.session import probe
@@ -72,7 +73,14 @@ def truths_of(make: str, seed: int) -> dict[str, Truth]:
     alien = Alien(make, seed)
     facts = dict(alien.facts) | {"capacity": alien.capacity_bytes, "sector": alien.block_bytes}
     alien.close()
-    return TRUTHS[make](facts, cleaning_of(make, seed))
+    return truths_by(make, facts, cleaning_of(make, seed))
+
+
+def truths_by(
+    make: str, facts: Mapping[str, float], cleaning: Mapping[str, float]
+) -> dict[str, Truth]:
+    """The truth of each parameter, from what was drawn and what its cleaning did."""
+    return {**TRUTHS[make](facts, cleaning), **cache_truths(make, facts)}
 
 
 def _row(finding: Mapping[str, Any], truth: Truth) -> dict[str, Any]:

@@ -311,7 +311,7 @@ def test_there_is_a_truth_for_each_parameter(make: str) -> None:
     facts = dict(alien.facts) | {"capacity": alien.capacity_bytes, "sector": alien.block_bytes}
     alien.close()
     cleaning = {"stalls": 100.0, "interval_bytes": 1e6, "stall_ns": 1e6}
-    told = run.TRUTHS[make](facts, cleaning)
+    told = run.truths_by(make, facts, cleaning)
     assert set(told) == {parameter for probe in PROBES for parameter in probe.PARAMETERS}
     for parameter, truth in told.items():
         assert truth.why and "\n" not in truth.why
@@ -374,14 +374,14 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
 
 def test_a_run_keeps_every_finding(command: Any, tmp_path: Path) -> None:
     out, plot = tmp_path / "results.json", tmp_path / "plot.svg"
-    wanted = ["--make", "card", "--make", "ram-disk", "--only", "plausible"]
+    wanted = ["--make", "card", "--make", "ram-disk", "--only", "read-buffer"]
     said = command("--drives", "1", *wanted, "--out", str(out), "--plot", str(plot))
-    assert "| `card` | 1 | 1 | 0 | 0 | 0 | 0 |" in said
+    assert "| `card` | 1 | 2 | 0 | 0 | 0 | 0 |" in said
     drives = json.loads(out.read_text())["drives"]
     assert [(drive["make"], drive["seed"]) for drive in drives] == [("card", 0), ("ram-disk", 0)]
-    row = drives[0]["rows"]["kind-of-device"]
-    assert (row["judgement"], row["value"]) == ("right", "flash")
-    assert row["truth"]["values"] == ["flash"] and row["confidence"] > 0.5
+    row = drives[0]["rows"]["read-buffer"]
+    assert (row["judgement"], row["verdict"]) == ("right", "absent")
+    assert row["truth"]["values"] == ["none"] and row["confidence"] > 0.5
     assert "share of claims that are right" in plot.read_text()
     assert command("--out", str(out), "--make", "card").splitlines()[:3] == said.splitlines()[:3]
 
