@@ -78,6 +78,7 @@ def exceptions() -> Iterator[type[BaseException]]:
         if not name.endswith("__main__") and not name.startswith("flashwright.papers.experiments"):
             for value in vars(importlib.import_module(name)).values():
                 is_exception = inspect.isclass(value) and issubclass(value, BaseException)
+                is_exception = is_exception and not issubclass(value, Warning)
                 if is_exception and value.__module__.startswith("flashwright"):
                     yield value
 
