@@ -12,7 +12,7 @@ use super::scan::Newest;
 use crate::merge::{ErasedBlocks, LogicalBlocks, Mover, NONE};
 use crate::{Cause, Flash, OutOfSpace};
 use flashwright_nand::{BlockId, Condition, Lpn, Ppn, TORN};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Copies of pages by their owner.
 type Copies = BTreeMap<u32, Vec<Newest>>;
@@ -31,11 +31,13 @@ pub(crate) fn consolidate(
     let copies = copies_of(flash);
     let mut data = choose_data_blocks(logical, scan, &copies, flash);
     // An erase that was cut short must be done again, so a block without a current page is erased in any case.
+    // A block that was given up may get its pages back as a data block, so each is given up once.
+    let mut given_up = BTreeSet::new();
     while release_unneeded(scan, erased, flash) == 0 && erased.len() == 0 && is_mixed(logical, scan, &data) {
-        let is_undone = undo_copies(scan, &copies, &data, flash) || {
+        let is_undone = undo_copies(scan, &copies, &data, &mut given_up, flash) || {
             let mut mixed = (0..logical.count()).filter(|lbn| data[*lbn as usize] == NONE);
             let one_fits = mixed.any(|lbn| shared_block(logical, lbn, scan, flash).is_some());
-            !one_fits && undo_last_merge(scan, &copies, &data, flash)
+            !one_fits && undo_last_merge(scan, &copies, &data, &mut given_up, flash)
         };
         if !is_undone {
             break;
@@ -176,9 +178,15 @@ fn release_unneeded(scan: &mut Scan, erased: &mut ErasedBlocks, flash: &mut Flas
 }
 
 /// Gives up the pages of a block, the one opened last if there are several, all of which are the same elsewhere.
-fn undo_copies(scan: &mut Scan, copies: &Copies, data: &[u32], flash: &Flash) -> bool {
-    let good = |block: &BlockId| flash.nand().condition(*block) == Condition::Good;
-    let candidates: Vec<BlockId> = scan.blocks.iter().rev().map(|found| found.block).filter(good).collect();
+fn undo_copies(
+    scan: &mut Scan,
+    copies: &Copies,
+    data: &[u32],
+    given_up: &mut BTreeSet<BlockId>,
+    flash: &Flash,
+) -> bool {
+    let can_be = |block: &BlockId| flash.nand().condition(*block) == Condition::Good && !given_up.contains(block);
+    let candidates: Vec<BlockId> = scan.blocks.iter().rev().map(|found| found.block).filter(can_be).collect();
     for block in candidates.into_iter().filter(|block| !data.contains(&block.0)) {
         let is_here = |ppn: Ppn| flash.geometry().block_of(ppn) == block;
         let instead = scan.all().filter(|(_, newest)| is_here(newest.ppn)).map(|(owner, newest)| {
@@ -187,6 +195,7 @@ fn undo_copies(scan: &mut Scan, copies: &Copies, data: &[u32], flash: &Flash) ->
         });
         if let Some(instead) = instead.collect::<Option<Vec<(u32, Newest)>>>() {
             instead.into_iter().for_each(|(owner, copy)| scan.prefer(owner, copy));
+            given_up.insert(block);
             return true;
         }
     }
@@ -194,7 +203,13 @@ fn undo_copies(scan: &mut Scan, copies: &Copies, data: &[u32], flash: &Flash) ->
 }
 
 /// Gives up the pages of the block that was programmed last, if power failed in it or it holds copies, as that of a merge does.
-fn undo_last_merge(scan: &mut Scan, copies: &Copies, data: &[u32], flash: &Flash) -> bool {
+fn undo_last_merge(
+    scan: &mut Scan,
+    copies: &Copies,
+    data: &[u32],
+    given_up: &mut BTreeSet<BlockId>,
+    flash: &Flash,
+) -> bool {
     let spares = |block: BlockId| {
         let pages = (0..flash.nand().next_page(block)).map(move |page| flash.geometry().page_at(block, page));
         pages.filter_map(|ppn| flash.spare_area(ppn))
@@ -206,15 +221,16 @@ fn undo_last_merge(scan: &mut Scan, copies: &Copies, data: &[u32], flash: &Flash
         pages.into_iter().any(|ppn| flash.nand().spare(ppn) == Some(TORN))
             || spares(*block).any(|spare| spare.version != spare.sequence)
     };
-    let Some(last) = last.filter(|block| !data.contains(&block.0) && is_cut_short(block)) else { return false };
+    let last = last.filter(|block| !data.contains(&block.0) && is_cut_short(block));
+    let Some(last) = last.filter(|block| given_up.insert(*block)) else { return false };
     let in_last = |ppn: Ppn| flash.geometry().block_of(ppn) == last;
-    let given_up: Vec<u32> = scan.all().filter(|(_, newest)| in_last(newest.ppn)).map(|(owner, _)| owner).collect();
+    let owners: Vec<u32> = scan.all().filter(|(_, newest)| in_last(newest.ppn)).map(|(owner, _)| owner).collect();
     let older = |owner: &u32| {
         let trimmed = scan.trimmed_at(*owner);
         let others = copies[owner].iter().filter(|copy| !in_last(copy.ppn) && copy.version > trimmed);
         others.max_by_key(|copy| (copy.version, copy.sequence)).copied()
     };
-    let instead: Vec<(u32, Option<Newest>)> = given_up.iter().map(|owner| (*owner, older(owner))).collect();
+    let instead: Vec<(u32, Option<Newest>)> = owners.iter().map(|owner| (*owner, older(owner))).collect();
     for (owner, copy) in instead {
         match copy {
             Some(copy) => scan.prefer(owner, copy),
