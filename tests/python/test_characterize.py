@@ -6,7 +6,6 @@ import json
 import math
 import signal
 import time
-from itertools import filterfalse
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +51,10 @@ PARTS = {
     "geometry.pages-per-block": 64,
     "geometry.page-size": "4 KiB",
 }
+
+
+USUAL = [each.NAME for each in EXPERIMENTS if not on_request(each)]
+"""What is carried out where no experiment is named."""
 
 
 def little(**settings: object) -> Ssd:
@@ -380,8 +383,7 @@ def test_reserves_have_the_amplification_that_the_drive_counts(
 def test_no_experiment_asks_more_than_it_said() -> None:
     with Target(little()) as target:
         found = characterize(target, mode="quick", settings=Settings(ranges=(0.2, 1.0)))
-    usual = [each.NAME for each in EXPERIMENTS if not on_request(each)]
-    assert [part.name for part in found.parts] == usual and "reserves" not in usual
+    assert [part.name for part in found.parts] == USUAL and "reserves" not in USUAL
     for part in found.parts:
         assert part.ended == "complete"
         # A coin says which of the reads and writes of a round come.
@@ -441,7 +443,7 @@ def test_a_real_file_needs_consent_and_takes_the_same_experiments(
     assert "found a target whose data is kept" in said.err and "--destroys-data" in said.err
     assert path.read_bytes() == bytes(64 * MIB)
     plan = command("characterize", path, "--quick", "--plan", "--json", "-").json["plan"]
-    assert [each["name"] for each in plan] == [each.NAME for each in EXPERIMENTS]
+    assert [each["name"] for each in plan] == USUAL
     assert path.read_bytes() == bytes(64 * MIB)
     said = command(
         "characterize", path, "--quick", "--only", "mixing", "--destroys-data", "--json", "-"
@@ -468,9 +470,9 @@ def test_the_command_prints_writes_and_reports(command: Cli, toml: str, tmp_path
         "--json", figures, "--report", report,
     )  # fmt: skip
     assert said.status == 0
-    for each in filterfalse(on_request, EXPERIMENTS):
-        assert f"note: {each.NAME}: writes up to" in said.err
-        assert f"\n{each.NAME}: " in said.out
+    for name in USUAL:
+        assert f"note: {name}: writes up to" in said.err
+        assert f"\n{name}: " in said.out
     assert "mapping looks like: page" in said.out and "steady after" in said.out
     document = json.loads(figures.read_text())
     assert document["target"]["name"] == toml and document["set"] == ["timing.read=30 us"]
