@@ -208,22 +208,23 @@ fn undo_last_merge(
     copies: &Copies,
     data: &[u32],
     given_up: &mut BTreeSet<BlockId>,
-    flash: &Flash,
+    flash: &mut Flash,
 ) -> bool {
+    let chips: &Flash = flash;
     let spares = |block: BlockId| {
-        let pages = (0..flash.nand().next_page(block)).map(move |page| flash.geometry().page_at(block, page));
-        pages.filter_map(|ppn| flash.spare_area(ppn))
+        let pages = (0..chips.nand().next_page(block)).map(move |page| chips.geometry().page_at(block, page));
+        pages.filter_map(|ppn| chips.spare_area(ppn))
     };
     let last_in = |block: BlockId| spares(block).map(|spare| spare.sequence).max();
     let last = scan.blocks.iter().map(|found| found.block).max_by_key(|block| last_in(*block));
     let is_cut_short = |block: &BlockId| {
-        let pages = (0..flash.nand().next_page(*block)).map(|page| flash.geometry().page_at(*block, page));
-        pages.into_iter().any(|ppn| flash.nand().spare(ppn) == Some(TORN))
+        let pages = (0..chips.nand().next_page(*block)).map(|page| chips.geometry().page_at(*block, page));
+        pages.into_iter().any(|ppn| chips.nand().spare(ppn) == Some(TORN))
             || spares(*block).any(|spare| spare.version != spare.sequence)
     };
     let last = last.filter(|block| !data.contains(&block.0) && is_cut_short(block));
     let Some(last) = last.filter(|block| given_up.insert(*block)) else { return false };
-    let in_last = |ppn: Ppn| flash.geometry().block_of(ppn) == last;
+    let in_last = |ppn: Ppn| chips.geometry().block_of(ppn) == last;
     let owners: Vec<u32> = scan.all().filter(|(_, newest)| in_last(newest.ppn)).map(|(owner, _)| owner).collect();
     let older = |owner: &u32| {
         let trimmed = scan.trimmed_at(*owner);
@@ -234,7 +235,13 @@ fn undo_last_merge(
     for (owner, copy) in instead {
         match copy {
             Some(copy) => scan.prefer(owner, copy),
-            None => scan.forget(owner),
+            None => {
+                scan.forget(owner);
+                // The page that is given up outranked the record of the trim before it.
+                if let Some(tracker) = flash.tracker_mut() {
+                    tracker.trimmed(Lpn(owner));
+                }
+            }
         }
     }
     true
