@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from truths import NONE, Facts, Stated, Truth, between, cannot, exactly, no_flash, page_mapped
+from truths import NONE, Facts, Stated, Truth, between, cannot, exactly, page_mapped, without_memory
 
 __all__ = ["TRUTHS"]
 
@@ -138,26 +138,8 @@ def set_associative(facts: Facts, cleaning: Mapping[str, float]) -> dict[str, Tr
     }
 
 
-def _without_memory(why: str, facts: Facts) -> dict[str, Truth]:
-    truths = no_flash(
-        why,
-        read_buffer=(NONE,),
-        read_buffer_least=(NONE,),
-        prefetch=("no",),
-        prefetch_size=(NONE,),
-        write_buffer=(NONE,),
-        buffer_kind=(NONE,),
-        write_buffer_drain=(NONE,),
-        flush_honoured=(NONE,),
-        stripe=(NONE,),
-    )
-    near = ((0.7 * facts["flush_ns"], 1.3 * facts["flush_ns"]),)
-    truths["flush-time"] = cannot("no drive of flash", ranges=near)
-    return truths
-
-
 def phase_change(facts: Facts, cleaning: Mapping[str, float]) -> dict[str, Truth]:
-    truths = _without_memory("phase-change memory: written in place, nothing to clean", facts)
+    truths = without_memory("phase-change memory: written in place, nothing to clean", facts)
     truths["parallel-units"] = cannot(
         "no flash, but its channels and ways do work side by side", facts["channels"], facts["ways"]
     )
@@ -168,7 +150,7 @@ def phase_change(facts: Facts, cleaning: Mapping[str, float]) -> dict[str, Truth
 
 
 def ram_disk(facts: Facts, cleaning: Mapping[str, float]) -> dict[str, Truth]:
-    truths = _without_memory("memory: a copy and the way to it", facts)
+    truths = without_memory("memory: a copy and the way to it", facts)
     truths["parallel-units"] = cannot("no flash, but some threads that copy", facts["threads"])
     return truths
 

@@ -249,9 +249,10 @@ def disk(facts: Facts, cleaning: Mapping[str, float]) -> dict[str, Truth]:
     return truths
 
 
-def volume(facts: Facts, cleaning: Mapping[str, float]) -> dict[str, Truth]:
+def without_memory(why: str, facts: Facts) -> dict[str, Truth]:
+    """No flash, and nothing depends on what was read or written before."""
     truths = no_flash(
-        "a volume behind a network: nothing depends on what was read or written before",
+        why,
         read_buffer=(NONE,),
         read_buffer_least=(NONE,),
         prefetch=("no",),
@@ -264,6 +265,11 @@ def volume(facts: Facts, cleaning: Mapping[str, float]) -> dict[str, Truth]:
     )
     truths["flush-time"] = cannot("no drive of flash", ranges=_near(facts["flush_ns"]))
     return truths
+
+
+def volume(facts: Facts, cleaning: Mapping[str, float]) -> dict[str, Truth]:
+    why = "a volume behind a network: nothing depends on what was read or written before"
+    return without_memory(why, facts)
 
 
 def card(facts: Facts, cleaning: Mapping[str, float]) -> dict[str, Truth]:

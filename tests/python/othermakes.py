@@ -8,6 +8,7 @@ from __future__ import annotations
 import heapq
 import json
 import math
+from abc import ABC, abstractmethod
 from collections import OrderedDict
 from typing import Any
 
@@ -17,7 +18,7 @@ KIB, MIB = 1 << 10, 1 << 20
 READ, WRITE, TRIM, FLUSH = range(4)
 
 
-class Model:
+class Model(ABC):
     """A clock, a closed loop, and requests that cost what :meth:`serve` says."""
 
     def __init__(self, name: str, capacity_bytes: int, *, seed: int = 1, noise: float = 0.02):
@@ -26,14 +27,15 @@ class Model:
         self.clock = 0
         self._drawn: list[float] = []
 
+    @abstractmethod
     def serve(self, kind: int, offset: int, size: int, at: float) -> float:
         """When a request that is submitted at a time ends, ns."""
-        raise NotImplementedError
 
+    @abstractmethod
     def renew(self) -> None:
         """Forget all data."""
 
-    def rest(self, nanos: float) -> None:
+    def rest(self, nanos: float) -> None:  # noqa: B027 - most models do nothing meanwhile
         """What idle time does."""
 
     def jitter(self) -> float:
@@ -84,8 +86,8 @@ class Model:
         self.clock = 0
         return True
 
-    def close(self) -> None:
-        pass
+    def close(self) -> None:  # noqa: B027 - nothing is held
+        """Let go of it."""
 
 
 class PageMapped(Model):

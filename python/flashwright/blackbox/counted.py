@@ -68,7 +68,7 @@ def told(laps: Sequence[Mapping[str, Any] | None]) -> list[str]:
 
 
 class Counters:
-    """The counters of an NVMe drive, read between steps.
+    """The counters of an NVMe drive, read between steps; closed, or used in a ``with`` statement, they let go of it.
 
     Parameters
     ----------
@@ -97,16 +97,34 @@ class Counters:
         if target.kind != "block-device" or target.path is None:
             return cls(None)
         try:
-            return cls(Reader(Nvme(target.path)))
+            nvme = Nvme(target.path)
         except NvmeError as error:
             return cls(None, str(error))
+        try:
+            return cls(Reader(nvme))
+        except NvmeError as error:
+            nvme.close()
+            return cls(None, str(error))
+
+    def __enter__(self) -> Counters:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the drive; what follows counts nothing."""
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
 
     def _read(self) -> Reading | None:
         assert self._reader is not None
         try:
             return self._reader.read()
         except NvmeError as error:
-            self._reader, self.why = None, str(error)
+            self.close()
+            self.why = str(error)
             return None
 
     def lap(self) -> dict[str, Any] | None:

@@ -293,6 +293,7 @@ def _probe(
                     found(told_now[parameter], session.asked[-1])
     finally:
         target.watch = outer
+        counters.close()
     result = _result(seen, mode, seed, session, ended, note)
     if ended == "interrupted":
         raise ProbeInterrupted(result)

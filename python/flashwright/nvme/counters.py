@@ -176,6 +176,10 @@ class Reader:
             if page and EnduranceGroup.of(page).media_written_bytes:
                 self._source = "endurance group"
 
+    def close(self) -> None:
+        """Let go of the controller."""
+        self._nvme.close()
+
     def identity(self) -> Identity:
         """Ask what it is, down to its zones."""
         placements: list[Placement] = []

@@ -65,9 +65,8 @@ pub(crate) fn consolidate(
 /// A block that has pages of one logical block alone, all at home, and where its other current pages can be programmed.
 fn shared_block(logical: LogicalBlocks, lbn: u32, scan: &Scan, flash: &Flash) -> Option<BlockId> {
     let current: Vec<(u32, Newest)> = pages_of(logical, lbn, scan).collect();
-    let owners = only_owners(logical, flash);
     let fits = |block: &BlockId| {
-        owners[block.index()] == Some(lbn)
+        only_owner(logical, *block, flash) == Some(lbn)
             && current.iter().all(|(lpn, newest)| {
                 let home = flash.geometry().page_at(*block, logical.split(Lpn(*lpn)).1);
                 newest.ppn == home
@@ -142,18 +141,26 @@ fn choose_data_blocks(logical: LogicalBlocks, scan: &mut Scan, copies: &Copies, 
         .collect()
 }
 
-/// For each good block the logical block that all its pages belong to, if there is only one.
+/// For each block [`only_owner`].
 fn only_owners(logical: LogicalBlocks, flash: &Flash) -> Vec<Option<u32>> {
-    let of_block = |block: BlockId| {
-        if flash.nand().condition(block) != Condition::Good {
-            return None;
-        }
-        let pages = (0..flash.nand().next_page(block)).map(|page| flash.geometry().page_at(block, page));
-        let mut owners = pages.filter_map(|page| flash.spare_area(page)).map(|spare| logical.block_of(spare.owner));
-        let first = owners.next()?;
-        owners.all(|owner| owner == first).then_some(first)
-    };
-    (0..flash.geometry().blocks()).map(|block| of_block(BlockId(block))).collect()
+    (0..flash.geometry().blocks()).map(|block| only_owner(logical, BlockId(block), flash)).collect()
+}
+
+/// The logical block that all pages of a good block belong to, if there is only one.
+fn only_owner(logical: LogicalBlocks, block: BlockId, flash: &Flash) -> Option<u32> {
+    if flash.nand().condition(block) != Condition::Good {
+        return None;
+    }
+    let mut owners =
+        pages_in(block, flash).filter_map(|page| flash.spare_area(page)).map(|spare| logical.block_of(spare.owner));
+    let first = owners.next()?;
+    owners.all(|owner| owner == first).then_some(first)
+}
+
+/// The pages of a block that are programmed, or were to be.
+fn pages_in(block: BlockId, flash: &Flash) -> impl Iterator<Item = Ppn> {
+    let geometry = *flash.geometry();
+    (0..flash.nand().next_page(block)).map(move |page| geometry.page_at(block, page))
 }
 
 fn is_mixed(logical: LogicalBlocks, scan: &Scan, data: &[u32]) -> bool {
@@ -211,15 +218,11 @@ fn undo_last_merge(
     flash: &mut Flash,
 ) -> bool {
     let chips: &Flash = flash;
-    let spares = |block: BlockId| {
-        let pages = (0..chips.nand().next_page(block)).map(move |page| chips.geometry().page_at(block, page));
-        pages.filter_map(|ppn| chips.spare_area(ppn))
-    };
+    let spares = |block: BlockId| pages_in(block, chips).filter_map(|ppn| chips.spare_area(ppn));
     let last_in = |block: BlockId| spares(block).map(|spare| spare.sequence).max();
     let last = scan.blocks.iter().map(|found| found.block).max_by_key(|block| last_in(*block));
     let is_cut_short = |block: &BlockId| {
-        let pages = (0..chips.nand().next_page(*block)).map(|page| chips.geometry().page_at(*block, page));
-        pages.into_iter().any(|ppn| chips.nand().spare(ppn) == Some(TORN))
+        pages_in(*block, chips).any(|ppn| chips.nand().spare(ppn) == Some(TORN))
             || spares(*block).any(|spare| spare.version != spare.sequence)
     };
     let last = last.filter(|block| !data.contains(&block.0) && is_cut_short(block));

@@ -199,14 +199,16 @@ class Reserves:
 
     def run(self, bench: Bench) -> Iterator[ReservesResult]:
         """The largest reserve first."""
-        counters = Counters.of(bench.target)
         done: list[Reserve] = []
-        for used in bench.ranges(USED, _QUICK_USED):
-            done.append(_reserve(bench, used, counters))
-            known = not np.isnan(done[-1].write_amplification)
-            why = "" if known else counters.why or "nothing that it tells counts bytes to its flash"
-            pool, pool_why = flash_pool(done, bench.target.capacity_bytes)
-            yield ReservesResult(_request_bytes(bench), DEPTH, tuple(done), pool, pool_why, why)
+        with Counters.of(bench.target) as counters:
+            for used in bench.ranges(USED, _QUICK_USED):
+                done.append(_reserve(bench, used, counters))
+                known = not np.isnan(done[-1].write_amplification)
+                why = counters.why or "nothing that it tells counts bytes to its flash"
+                pool, pool_why = flash_pool(done, bench.target.capacity_bytes)
+                yield ReservesResult(
+                    _request_bytes(bench), DEPTH, tuple(done), pool, pool_why, "" if known else why
+                )
 
 
 def flash_pool(reserves: Sequence[Reserve], capacity_bytes: int) -> tuple[float, str]:
