@@ -54,6 +54,14 @@ impl Flash {
         self.contents.as_mut()?.tracker.as_mut()
     }
 
+    /// Programs a page of the host in a merge: until the merge has ended, its request is not answered.
+    pub(crate) fn program_in_merge(&mut self, ppn: Ppn, lpn: Lpn) {
+        if let Some(tracker) = self.tracker_mut() {
+            tracker.in_merge();
+        }
+        self.program(ppn, lpn, Cause::Host);
+    }
+
     /// The changes since the last call, in the order decided.
     pub fn take_changes(&mut self) -> Vec<Change> {
         self.tracker_mut().map(|tracker| std::mem::take(&mut tracker.changes)).unwrap_or_default()

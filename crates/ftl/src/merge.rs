@@ -284,7 +284,7 @@ impl Mover {
         for offset in offsets.clone() {
             if host.contains(&offset) {
                 copied += self.flush(flash, base + offset);
-                flash.program(Ppn(base + offset), Lpn(first_lpn + offset), Cause::Host);
+                flash.program_in_merge(Ppn(base + offset), Lpn(first_lpn + offset));
                 continue;
             }
             match newest(offset, flash) {

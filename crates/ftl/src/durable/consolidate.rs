@@ -11,7 +11,7 @@ use super::Scan;
 use super::scan::Newest;
 use crate::merge::{ErasedBlocks, LogicalBlocks, Mover, NONE};
 use crate::{Cause, Flash, OutOfSpace};
-use flashwright_nand::{BlockId, Condition, Lpn, Ppn, TORN};
+use flashwright_nand::{BlockId, Condition, Lpn, Ppn};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Copies of pages by their owner.
@@ -209,7 +209,8 @@ fn undo_copies(
     false
 }
 
-/// Gives up the pages of the block that was programmed last, if power failed in it or it holds copies, as that of a merge does.
+/// Gives up the current pages of the block that was programmed last, if a merge put them there. Pages that the host wrote by themselves
+/// may have been acknowledged.
 fn undo_last_merge(
     scan: &mut Scan,
     copies: &Copies,
@@ -221,11 +222,11 @@ fn undo_last_merge(
     let spares = |block: BlockId| pages_in(block, chips).filter_map(|ppn| chips.spare_area(ppn));
     let last_in = |block: BlockId| spares(block).map(|spare| spare.sequence).max();
     let last = scan.blocks.iter().map(|found| found.block).max_by_key(|block| last_in(*block));
-    let is_cut_short = |block: &BlockId| {
-        pages_in(*block, chips).any(|ppn| chips.nand().spare(ppn) == Some(TORN))
-            || spares(*block).any(|spare| spare.version != spare.sequence)
+    let is_by_merge = |block: &BlockId| {
+        let mut current = scan.all().filter(|(_, newest)| chips.geometry().block_of(newest.ppn) == *block);
+        current.all(|(_, newest)| newest.version != newest.sequence)
     };
-    let last = last.filter(|block| !data.contains(&block.0) && is_cut_short(block));
+    let last = last.filter(|block| !data.contains(&block.0) && is_by_merge(block));
     let Some(last) = last.filter(|block| given_up.insert(*block)) else { return false };
     let in_last = |ppn: Ppn| chips.geometry().block_of(ppn) == last;
     let owners: Vec<u32> = scan.all().filter(|(_, newest)| in_last(newest.ppn)).map(|(owner, _)| owner).collect();

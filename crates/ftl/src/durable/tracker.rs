@@ -45,6 +45,8 @@ pub(crate) struct Tracker {
     pages_per_block: Divisor,
     /// Blocks with pages whose trims wait to be written.
     trimmed_in: Vec<BlockId>,
+    /// Whether the next program is the host's page of a merge.
+    is_in_merge: bool,
     pub journal: Journal,
     pub checkpoints: Option<Checkpoints>,
     #[serde(skip)]
@@ -60,6 +62,7 @@ impl Tracker {
             places: vec![NOWHERE; logical_pages as usize],
             pages_per_block: Divisor::new(geometry.pages_per_block()),
             trimmed_in: Vec::new(),
+            is_in_merge: false,
             journal: Journal::new(logical_pages, blocks, geometry),
             checkpoints: None,
             changes: Vec::new(),
@@ -75,6 +78,12 @@ impl Tracker {
     /// The number that the next program gets.
     pub fn next(&self) -> u64 {
         self.next
+    }
+
+    /// The next program is the host's page of a merge, so its request is answered only when the merge has ended. Its version gets a
+    /// number of its own, so spare areas tell it from a page that was written by itself, whose version is the number of its program.
+    pub fn in_merge(&mut self) {
+        self.is_in_merge = true;
     }
 
     pub fn trimmed(&mut self, lpn: Lpn) {
@@ -99,9 +108,11 @@ impl Tracker {
         mark: u32,
         cause: Cause,
     ) {
+        let new = self.next;
+        self.next += u64::from(std::mem::take(&mut self.is_in_merge));
         let sequence = self.next;
         self.next += 1;
-        let version = copy_of.map_or(sequence, |from| self.versions[from.index()]);
+        let version = copy_of.map_or(new, |from| self.versions[from.index()]);
         (self.sequences[ppn.index()], self.versions[ppn.index()]) = (sequence, version);
         let mut replaces_in = if copy_of.is_none() { self.journal.written(owner.0) } else { Vec::new() };
         if owner != super::SYSTEM {

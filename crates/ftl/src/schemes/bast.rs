@@ -319,7 +319,7 @@ impl Bast {
         }
         for offset in 0..self.logical.per_block() {
             let lpn = Lpn(self.logical.first_page(lbn) + offset);
-            flash.program(flash.geometry().page_at(block, offset), lpn, Cause::Host);
+            flash.program_in_merge(flash.geometry().page_at(block, offset), lpn);
         }
         // The old pages are needed until the new ones are there.
         if let Some(log) = log.filter(|_| flash.may_lose_power()) {
