@@ -268,7 +268,8 @@ fn open_target(target: &TargetText, depth: Option<u32>, seed: Seed) -> PyResult<
             }
             let config = Config::from_toml(config, "config").map_err(crate::config_error)?;
             let ssd = Ssd::new(&config, seed, false).map_err(|error| run_error(&error.into(), false))?;
-            let preconditioning = Preconditioning::new(wanted, ssd.logical_pages(), seed);
+            let preconditioning =
+                Preconditioning::new(wanted, &ssd, seed).map_err(|error| WorkloadError::new_err(error.0))?;
             let json = serde_json::to_value(ssd.config().resolved()).unwrap_or_default();
             let device = Device::Ssd(Box::new((ssd, preconditioning)));
             let precondition = Some(wanted.to_string());

@@ -158,7 +158,7 @@ impl Simulation {
         if let Pace::Closed { depth } = settings.pace {
             ssd.widen_queue(depth);
         }
-        let preconditioning = Preconditioning::new(settings.precondition, ssd.logical_pages(), settings.seed);
+        let preconditioning = Preconditioning::new(settings.precondition, &ssd, settings.seed)?;
         let conditioning = match settings.precondition {
             Precondition::Workload { capacities } => Some(Conditioning::new(capacities, ssd.logical_pages())),
             _ => None,

@@ -175,7 +175,7 @@ fn retries(seed: Seed) -> String {
         "capacity.utilization=0.5",
     ];
     let mut ssd = Ssd::new(&config(&settings), seed, false).unwrap();
-    let mut preconditioning = Preconditioning::new(Precondition::Sequential, ssd.logical_pages(), Seed(1));
+    let mut preconditioning = Preconditioning::new(Precondition::Sequential, &ssd, Seed(1)).unwrap();
     while !preconditioning.step(&mut ssd, 1 << 20).unwrap() {}
     ssd.reset_figures();
     let mut completion = Completion::default();
@@ -190,7 +190,7 @@ fn retries(seed: Seed) -> String {
 fn preconditioned(seed: Seed) -> String {
     let mut ssd = Ssd::new(&config(&[]), Seed(1), false).unwrap();
     let random = Precondition::Random { capacities: 1.0 };
-    let mut preconditioning = Preconditioning::new(random, ssd.logical_pages(), seed);
+    let mut preconditioning = Preconditioning::new(random, &ssd, seed).unwrap();
     while !preconditioning.step(&mut ssd, 1 << 20).unwrap() {}
     state(&ssd)
 }

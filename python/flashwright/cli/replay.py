@@ -98,7 +98,8 @@ class ReplayOptions(TraceOptions):
         str | None,
         typer.Option(
             metavar="SPEC",
-            help="Precondition a sim: drive first: empty, sequential, random, random:capacities=N or steady.",
+            help="Precondition a sim: drive first: empty, sequential, random, random:capacities=N, steady or "
+            "steady:laid-out.",
         ),
     ] = None
     queue_depth: Annotated[

@@ -111,7 +111,8 @@ def serve(
         str | None,
         typer.Option(
             metavar="SPEC",
-            help="Precondition the drive first: empty, sequential, random, random:capacities=N or steady.",
+            help="Precondition the drive first: empty, sequential, random, random:capacities=N, steady or "
+            "steady:laid-out.",
         ),
     ] = None,
     seed: Annotated[int, typer.Option(metavar="N", help="Seed of the drive.")] = 1,

@@ -51,6 +51,11 @@ _PRECONDITIONS = (
         "steady",
         "two sequential fills, then random writes until the steady-state rule of the SNIA SSS PTS holds",
     ),
+    Item(
+        "steady:laid-out",
+        "the steady state of uniform random writes, laid out at once as theory describes it, then half a capacity of "
+        "random writes; page mapping with greedy, d-choices, random or FIFO cleaning",
+    ),
 )
 _TIMING = (
     Item("none", "counts only: no time passes"),

@@ -218,6 +218,7 @@ class Ssd:
             erased drive.
             ``sequential``: filled once, in order. ``random``, ``random:capacities=3``: one bare fill in random order,
             then uniform writes. ``steady``: uniform writes until the SNIA's rule holds.
+            ``steady:laid-out``: that state, laid out as theory describes it; for large drives.
 
         Returns
         -------

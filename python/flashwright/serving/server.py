@@ -279,7 +279,7 @@ def serve(
     ----------
     device : str or Ssd
         A bundled drive, the path of a TOML file, or a drive. An :class:`flashwright.Ssd` may bring a precondition that
-        plays no workload: ``empty``, ``sequential``, ``random`` or ``steady``.
+        plays no workload: ``empty``, ``sequential``, ``random``, ``steady`` or ``steady:laid-out``.
     nbd : str or sequence of str, optional
         Where clients connect: ``unix:PATH`` or ``tcp:ADDRESS:PORT``; port 0 is any that is free.
     pace : {"none", "real"}, optional

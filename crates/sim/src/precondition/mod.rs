@@ -1,10 +1,14 @@
 //! Brings a drive into a known state before it is measured.
 
-use flashwright_block::{IoError, Rng, Seed, below};
+mod laid_out;
+mod stationary;
+
+use flashwright_block::{Ahead, BlockDevice, IoError, Request, RequestKind, Rng, Seed, SourceError, below};
 use flashwright_ftl::{Counters, LpnRun, OpKind};
 use flashwright_nand::Lpn;
 use flashwright_ssd::Ssd;
 use flashwright_workload::generate::Permutation;
+use laid_out::LaidOut;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -33,6 +37,10 @@ pub enum Precondition {
     /// SNIA SSS PTS holds for write amplification over five rounds: range at most 20 % and slope at most 10 % of the
     /// mean. Gives up after 50 rounds and reports it.
     Steady,
+    /// The steady state of uniform random writes under page mapping, laid out from what theory says of it instead of reached by
+    /// writing: each physical page is written about once, then half a capacity of random writes follows. Blocks have hardly been
+    /// erased.
+    LaidOut,
     /// One sequential fill, then the workload itself, not measured, until write amplification has settled under it
     /// ([`crate::History`]); a trace is repeated. Gives up after a given number of capacities of host writes and
     /// reports it.
@@ -65,7 +73,7 @@ impl FromStr for Precondition {
         let fail = || {
             format!(
                 "precondition: found {text:?}, expected auto, workload, empty, sequential, random or steady; workload and \
-                 random take :capacities=N with N of 1 or more"
+                 random take :capacities=N with N of 1 or more, and steady takes :laid-out"
             )
         };
         let capacities = |settings: &str| {
@@ -85,6 +93,7 @@ impl FromStr for Precondition {
                 "auto" => Ok(Self::Auto),
                 _ => Err(fail()),
             },
+            Some(("steady", "laid-out")) => Ok(Self::LaidOut),
             Some(("random", settings)) => Ok(Self::Random { capacities: capacities(settings)? }),
             Some(("workload", settings)) => Ok(Self::Workload { capacities: capacities(settings)? }),
             Some(_) => Err(fail()),
@@ -100,6 +109,7 @@ impl fmt::Display for Precondition {
             Self::Random { capacities } if *capacities == 1.0 => f.write_str("random"),
             Self::Random { capacities } => write!(f, "random:capacities={capacities}"),
             Self::Steady => f.write_str("steady"),
+            Self::LaidOut => f.write_str("steady:laid-out"),
             Self::Workload { capacities } if *capacities == CAPACITIES_MAX => f.write_str("workload"),
             Self::Workload { capacities } => write!(f, "workload:capacities={capacities}"),
             Self::Auto => f.write_str("auto"),
@@ -110,6 +120,17 @@ impl fmt::Display for Precondition {
 /// Rounds of the steady-state window, and the largest number of rounds tried.
 const WINDOW: usize = 5;
 const ROUNDS_MAX: usize = 50;
+
+/// Pages drawn at a time, and how far ahead of its write the drive is told of a page, so that it can fetch its tables.
+const BATCH: u64 = 256;
+const LOOK_AHEAD: usize = 16;
+
+fn expect(ssd: &Ssd, lpn: u32) {
+    let sectors = ssd.sectors_per_page();
+    let first_sector = u64::from(lpn) * sectors;
+    let sectors = u32::try_from(sectors).expect("sectors of a page");
+    ssd.expect(&Request { kind: RequestKind::Write, first_sector, sectors, ..Request::default() }, Ahead::Far);
+}
 
 /// Preconditioning in steps.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -123,32 +144,43 @@ pub struct Preconditioning {
     round_start: Counters,
     rounds: Vec<f64>,
     steady: Option<bool>,
+    laid_out: Option<LaidOut>,
+    /// Logical pages that are written next.
+    #[serde(skip)]
+    batch: Vec<u32>,
 }
 
 impl Preconditioning {
-    /// Prepares to bring a drive of `pages` logical pages into the wanted state.
-    #[must_use]
+    /// Prepares to bring a drive into the wanted state.
+    ///
+    /// # Errors
+    /// [`SourceError`] naming a setting of the drive for which that state is not known.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
-    pub fn new(wanted: Precondition, pages: u32, seed: Seed) -> Self {
-        let pages = u64::from(pages);
+    pub fn new(wanted: Precondition, ssd: &Ssd, seed: Seed) -> Result<Self, SourceError> {
+        let pages = u64::from(ssd.logical_pages());
+        let mut rng = seed.stream("precondition");
+        let order = Permutation::new(pages, &mut rng);
+        let laid_out = if wanted == Precondition::LaidOut { Some(LaidOut::new(ssd, &mut rng)?) } else { None };
         let total = match wanted {
             Precondition::Empty => 0,
             Precondition::Sequential | Precondition::Workload { .. } | Precondition::Auto => pages,
             Precondition::Random { capacities } => (pages as f64 * capacities).round() as u64,
             Precondition::Steady => 2 * pages + ROUNDS_MAX as u64 * round_pages(pages),
+            Precondition::LaidOut => laid_out.as_ref().map_or(0, LaidOut::pages) + round_pages(pages),
         };
-        let mut rng = seed.stream("precondition");
-        Self {
+        Ok(Self {
             wanted,
             pages,
             done: 0,
             total,
-            order: Permutation::new(pages, &mut rng),
+            order,
             rng,
             round_start: Counters::default(),
             rounds: Vec::new(),
             steady: None,
-        }
+            laid_out,
+            batch: Vec::new(),
+        })
     }
 
     /// Pages written, and the largest number of pages to write.
@@ -168,23 +200,54 @@ impl Preconditioning {
     /// # Errors
     /// [`IoError`] when the drive can't take a page.
     pub fn step(&mut self, ssd: &mut Ssd, pages: u64) -> Result<bool, IoError> {
-        let stop = self.total.min(self.done.saturating_add(pages));
-        while self.done < stop {
-            let lpn = self.next_page();
-            ssd.precondition(LpnRun { first: Lpn(lpn), pages: 1, stream: 0 })?;
-            self.done += 1;
+        let stop = self.done.saturating_add(pages);
+        while self.done < stop.min(self.total) {
+            self.draw_batch(stop);
+            let batch = std::mem::take(&mut self.batch);
+            batch.iter().take(LOOK_AHEAD).for_each(|lpn| expect(ssd, *lpn));
+            for (at, lpn) in batch.iter().enumerate() {
+                batch.get(at + LOOK_AHEAD).iter().for_each(|ahead| expect(ssd, **ahead));
+                ssd.precondition(LpnRun { first: Lpn(*lpn), pages: 1, stream: 0 })?;
+            }
+            self.batch = batch;
             if self.wanted == Precondition::Steady && self.end_of_round(ssd) {
                 self.total = self.done;
-                break;
             }
         }
         Ok(self.done == self.total)
     }
 
+    /// Draws the next pages, not beyond a round of `steady`.
+    fn draw_batch(&mut self, stop: u64) {
+        let round = round_pages(self.pages);
+        let to_round = match self.done.checked_sub(2 * self.pages) {
+            _ if self.wanted != Precondition::Steady => u64::MAX,
+            None => 2 * self.pages - self.done,
+            Some(random) => round - random % round,
+        };
+        self.batch.clear();
+        for _ in 0..to_round.min(BATCH) {
+            if self.done >= stop.min(self.total) {
+                break;
+            }
+            let page = self.next_page();
+            self.batch.push(page);
+            self.done += 1;
+        }
+    }
+
     #[allow(clippy::cast_possible_truncation)] // logical pages are counted in 32 bits
     fn next_page(&mut self) -> u32 {
+        if let Some(plan) = &mut self.laid_out {
+            if let Some(page) = plan.next_page(&mut self.rng) {
+                return page;
+            }
+            self.total = self.done + round_pages(self.pages);
+            self.laid_out = None;
+        }
         let in_order = (self.done % self.pages) as u32;
         match self.wanted {
+            Precondition::LaidOut => below(&mut self.rng, self.pages) as u32,
             Precondition::Random { .. } if self.done < self.pages => self.order.at(self.done) as u32,
             Precondition::Random { .. } => below(&mut self.rng, self.pages) as u32,
             Precondition::Steady if self.done >= 2 * self.pages => below(&mut self.rng, self.pages) as u32,
@@ -254,6 +317,7 @@ mod tests {
             "random",
             "random:capacities=2.5",
             "steady",
+            "steady:laid-out",
             "workload",
             "workload:capacities=9",
             "auto",
