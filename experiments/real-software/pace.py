@@ -3,7 +3,7 @@
     python experiments/real-software/pace.py [--seconds 10] [--json FILE]
 
 It needs fio with its nbd engine. Each load runs on a freshly filled drive over a Unix socket: 4 KiB at random, 70 % of
-them reads. Beside what fio saw stands what the model said for the same requests, and the limit that a client may be off by.
+them reads. Beside what fio saw stands what the model said for the same requests, and how far a client may be off.
 """
 
 from __future__ import annotations

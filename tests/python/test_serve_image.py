@@ -214,7 +214,7 @@ def test_what_an_image_is_refused_for(folder: Path) -> None:
     image.write_bytes(bytes_before[:-1])
     with pytest.raises(ServeError, match=r"damaged: .*its end is lost"):
         flashwright.serve(DRIVE, image=image)
-    with pytest.raises(ServeError, match=r"none/drive\.img: can't be made: No such file"):
+    with pytest.raises(ServeError, match=r"none/drive\.img: can't be made: no such file"):
         flashwright.serve(DRIVE, image=folder / "none" / "drive.img")
 
 
@@ -251,7 +251,7 @@ def short_of_space(request: pytest.FixtureRequest, folder: Path) -> Iterator[tup
     """A server whose image can't grow to its full size, and why."""
     if request.param == "limit":
         with Server(folder, SMALL) as server:
-            yield server, "File too large"
+            yield server, "file too large"
         return
     needs.root()
     mounted = folder / "m"
@@ -261,7 +261,7 @@ def short_of_space(request: pytest.FixtureRequest, folder: Path) -> Iterator[tup
         needs.refused("tmpfs can't be mounted")
     try:
         with Server(mounted, SMALL) as server:
-            yield server, "No space left on device"
+            yield server, "no space left on device"
     finally:
         subprocess.run(["umount", str(mounted)], check=True)
 
@@ -273,7 +273,7 @@ def test_a_full_disk_loses_nothing_that_was_flushed(short_of_space: tuple[Server
     with Nbd(server.uri) as client:
         while not load.flushes:
             load.batch(client)
-    if why == "File too large":
+    if why == "file too large":
         limit = server.image.stat().st_size // 2
         resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
     with Nbd(server.uri) as client:
@@ -289,7 +289,7 @@ def test_a_full_disk_loses_nothing_that_was_flushed(short_of_space: tuple[Server
     ask(ctl, "stop")
     assert process.wait(20) == 0
     process.communicate()
-    if why == "No space left on device":
+    if why == "no space left on device":
         subprocess.run(["mount", "-o", "remount,size=64m", str(server.folder)], check=True)
     server.start()
     load.check(server.uri)

@@ -15,6 +15,7 @@ mod queue;
 mod random;
 pub mod registry;
 mod request;
+mod system;
 mod units;
 
 pub use data::HoldsData;
@@ -25,4 +26,5 @@ pub use registry::{Listed, NoSettings};
 pub use request::{
     Completion, Interactive, Next, Passes, Request, RequestKind, RequestSource, SECTOR_BYTES, SourceError,
 };
+pub use system::system_says;
 pub use units::{Bytes, Nanos, UnitError};

@@ -1,5 +1,6 @@
 //! Addresses, and the sockets that listen and talk there.
 
+use flashwright_block::system_says;
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
@@ -79,7 +80,7 @@ impl Listener {
     /// # Errors
     /// [`ListenError`]: in use, not allowed, or refused by the system.
     pub fn open(address: &Address, anywhere: bool) -> Result<Self, ListenError> {
-        let failed = |error: &io::Error| refuse(format!("found {address}: {}", system(error)), "");
+        let failed = |error: &io::Error| refuse(format!("found {address}: {}", system_says(error)), "");
         match address {
             Address::Unix(path) => {
                 clear_the_way(path)?;
@@ -192,16 +193,10 @@ fn clear_the_way(path: &Path) -> Result<(), ListenError> {
             "end that server, or name another path",
         )),
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-            std::fs::remove_file(path).map_err(|error| refuse(format!("found unix:{shown}: {}", system(&error)), ""))
+            std::fs::remove_file(path).map_err(|error| refuse(format!("found unix:{shown}: {}", system_says(&error)), ""))
         }
-        Err(error) => Err(refuse(format!("found unix:{shown}: {}", system(&error)), "")),
+        Err(error) => Err(refuse(format!("found unix:{shown}: {}", system_says(&error)), "")),
     }
-}
-
-/// What the system says, without its number.
-fn system(error: &io::Error) -> String {
-    let text = error.to_string();
-    text.split(" (os error").next().unwrap_or(&text).to_lowercase()
 }
 
 /// A path as a URI's query has it.

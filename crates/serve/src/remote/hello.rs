@@ -3,6 +3,7 @@
 use super::uri::{Refused, Uri};
 use crate::listen::{Address, Stream};
 use crate::wire::{self, info, option, reply};
+use flashwright_block::system_says;
 use std::io::{self, Read as _, Write as _};
 use std::net::{TcpStream, ToSocketAddrs as _};
 use std::os::unix::net::UnixStream;
@@ -72,15 +73,12 @@ fn connect(address: &Address) -> io::Result<Stream> {
     Ok(stream)
 }
 
-/// What the system says, without its number.
+/// What went wrong between the server and us.
 pub(super) fn in_words(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::UnexpectedEof => "the server has ended the connection".to_owned(),
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => "no answer within 10 s".to_owned(),
-        _ => {
-            let text = error.to_string();
-            text.split(" (os error").next().unwrap_or(&text).to_lowercase()
-        }
+        _ => system_says(error),
     }
 }
 

@@ -105,7 +105,7 @@ pub enum CrashError {
         what: String,
     },
     /// The copy of the drive can't be written.
-    #[error("{path}: {text}", path = .path.display(), text = recording::plainly(source))]
+    #[error("{path}: {text}", path = .path.display(), text = flashwright_block::system_says(source))]
     Image {
         /// The file.
         path: std::path::PathBuf,

@@ -3,7 +3,7 @@
 //! After eight bytes that name the format comes one zstd frame with a checksum. In it are [`Event`]s in the encoding of postcard. The
 //! first says what drive was served, and the last how many requests there are, so a file that was not completed is noticed.
 
-use flashwright_block::{Request, RequestKind};
+use flashwright_block::{Request, RequestKind, system_says};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Write};
@@ -21,12 +21,6 @@ pub struct RecordingError {
     pub path: PathBuf,
     /// What was found, or what the system says.
     pub what: String,
-}
-
-/// What the system says, without its number.
-pub(super) fn plainly(error: &dyn std::fmt::Display) -> String {
-    let text = error.to_string();
-    text.split(" (os error").next().unwrap_or(&text).to_lowercase()
 }
 
 impl RecordingError {
@@ -75,7 +69,7 @@ impl RecordingWriter {
     /// # Errors
     /// [`RecordingError`] if the file can't be written.
     pub fn create(path: &Path, about: &About) -> Result<Self, RecordingError> {
-        let failed = |error: std::io::Error| RecordingError::new(path, plainly(&error));
+        let failed = |error: std::io::Error| RecordingError::new(path, system_says(&error));
         let mut file = BufWriter::new(File::create(path).map_err(failed)?);
         file.write_all(&MAGIC).map_err(failed)?;
         let mut out = zstd::Encoder::new(file, LEVEL).map_err(failed)?;
@@ -89,7 +83,7 @@ impl RecordingWriter {
         self.buffer.clear();
         let bytes = postcard::to_extend(event, std::mem::take(&mut self.buffer));
         self.buffer = bytes.map_err(|error| RecordingError::new(&self.path, error))?;
-        self.out.write_all(&self.buffer).map_err(|error| RecordingError::new(&self.path, plainly(&error)))
+        self.out.write_all(&self.buffer).map_err(|error| RecordingError::new(&self.path, system_says(&error)))
     }
 
     /// The drive took a request, with data if it is a write. Returns its number.
@@ -132,7 +126,7 @@ impl RecordingWriter {
         self.put(&Event::Ends { requests: self.requests })?;
         let path = self.path;
         let ended = self.out.finish().and_then(|mut file| file.flush());
-        ended.map_err(|error| RecordingError::new(&path, plainly(&error)))
+        ended.map_err(|error| RecordingError::new(&path, system_says(&error)))
     }
 }
 
@@ -171,7 +165,7 @@ impl Recording {
     /// [`RecordingError`] if there is none, or if it is damaged or was not completed.
     pub fn read(path: &Path) -> Result<Self, RecordingError> {
         let failed = |what: &dyn ToString| RecordingError::new(path, what.to_string());
-        let mut file = BufReader::new(File::open(path).map_err(|error| failed(&plainly(&error)))?);
+        let mut file = BufReader::new(File::open(path).map_err(|error| failed(&system_says(&error)))?);
         let mut magic = [0; MAGIC.len()];
         if file.read_exact(&mut magic).is_err() || magic != MAGIC {
             return Err(failed(

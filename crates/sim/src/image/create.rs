@@ -4,7 +4,8 @@ use super::header::Header;
 use super::layout::Layout;
 use super::record::BlockRecord;
 use super::writer::{Block, Image};
-use super::{ImageError, reason};
+use super::ImageError;
+use flashwright_block::system_says;
 use flashwright_ftl::durable::{Medium, PageState};
 use flashwright_nand::{BlockId, Geometry, Ppn};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, open};
@@ -66,10 +67,10 @@ impl Creating {
         let cant = |why: &str| ImageError::new(&self.path, &format!("can't be written: {why}"), "");
         let (bytes, sum) = header.bytes().map_err(|why| cant(&why))?;
         let layout = Layout::new(geometry);
-        let write = |bytes: &[u8], offset| self.file.write_all_at(bytes, offset).map_err(|error| reason(&error));
-        self.file.set_len(layout.length()).map_err(|error| cant(&reason(&error)))?;
+        let write = |bytes: &[u8], offset| self.file.write_all_at(bytes, offset).map_err(|error| system_says(&error));
+        self.file.set_len(layout.length()).map_err(|error| cant(&system_says(&error)))?;
         write(&bytes, 0).map_err(|why| cant(&why))?;
-        let file = self.file.try_clone().map_err(|error| cant(&reason(&error)))?;
+        let file = self.file.try_clone().map_err(|error| cant(&system_says(&error)))?;
         let blocks = vec![Block::default(); geometry.blocks() as usize];
         let mut image = Image::of((file, &self.path), (layout, sum), 1, blocks);
         for block in (0..geometry.blocks()).map(BlockId) {
@@ -79,7 +80,7 @@ impl Creating {
             image.put_whole_block(block, medium).map_err(|why| cant(&why))?;
         }
         image.epoch += 1;
-        self.file.sync_all().map_err(|error| cant(&reason(&error)))?;
+        self.file.sync_all().map_err(|error| cant(&system_says(&error)))?;
         self.name().map_err(|error| ImageError::system(&self.path, "can't be named", &error))?;
         Ok(image)
     }
@@ -115,7 +116,7 @@ impl Image {
             (now.pages, now.digest) = (now.pages + 1, now.digest.wrapping_add(sum));
         }
         if now.pages > 0 {
-            self.file.write_all_at(&slots, self.layout.page_slot(first)).map_err(|error| reason(&error))?;
+            self.file.write_all_at(&slots, self.layout.page_slot(first)).map_err(|error| system_says(&error))?;
         }
         self.blocks[block.index()] = Block { filed: now, now, is_dirty: false };
         self.put_block(block, &now)

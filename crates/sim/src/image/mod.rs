@@ -35,6 +35,7 @@ pub(crate) use create::Creating;
 pub(crate) use header::Header;
 pub(crate) use writer::Image;
 
+use flashwright_block::system_says;
 use std::fmt;
 use std::io;
 use std::path::Path;
@@ -74,14 +75,8 @@ impl ImageError {
     }
 
     fn system(path: &Path, doing: &str, error: &io::Error) -> Self {
-        Self::new(path, &format!("{doing}: {}", reason(error)), "")
+        Self::new(path, &format!("{doing}: {}", system_says(error)), "")
     }
-}
-
-/// The words of the system for an error.
-fn reason(error: &io::Error) -> String {
-    let text = error.to_string();
-    text.split(" (os error").next().unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]

@@ -2,7 +2,8 @@
 
 use super::layout::{BLOCK_SLOT, Layout, PAGE_SLOT};
 use super::record::{BlockRecord, PageRecord, Place, seal};
-use super::{ImageError, reason};
+use super::ImageError;
+use flashwright_block::system_says;
 use flashwright_ftl::durable::{Mirror, PageState, Programmed};
 use flashwright_nand::{BlockId, Ppn};
 use std::fs::File;
@@ -91,7 +92,7 @@ impl Image {
     }
 
     fn write(&self, bytes: &[u8], offset: u64) -> Result<(), String> {
-        self.file.write_all_at(bytes, offset).map_err(|error| reason(&error))
+        self.file.write_all_at(bytes, offset).map_err(|error| system_says(&error))
     }
 
     /// Fills the slot of a page, after its content was written. Returns the slot's checksum.
@@ -188,7 +189,7 @@ impl Image {
         if !self.is_unsynced {
             return Ok(());
         }
-        self.file.sync_data().map_err(|error| reason(&error))?;
+        self.file.sync_data().map_err(|error| system_says(&error))?;
         #[cfg(test)]
         SYNCED.with_borrow_mut(|synced| {
             if synced.is_some() {
