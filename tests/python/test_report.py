@@ -658,15 +658,31 @@ def test_joined_windows_keep_sums_weights_and_the_largest_percentile() -> None:
             "response_mean_ns": [100.0, 200.0, None],
             "response_p99_ns": [500, 300, None],
             "iops": [10.0, 30.0, None],
+            "power_w": [2.0, 5.0, None],
         }
     )
     found = runs.series(table, 2)
     assert found["joined"] == [2]
     assert found["requests"].tolist() == [40, 50]
-    # 140 programs over 40 written; (10 * 100 + 30 * 200) / 40; (4 + 3 * 8) / 4; 40 requests in 2 s.
-    expected = {"wa": 3.5, "mean": 175.0, "victims": 7.0, "p99": 500.0, "iops": 20.0}
+    # 140 programs over 40 written; (10 * 100 + 30 * 200) / 40; (4 + 3 * 8) / 4; 40 requests in 2 s;
+    # 2 W and 5 W for 1 s each.
+    expected = {"wa": 3.5, "mean": 175.0, "victims": 7.0, "p99": 500.0, "iops": 20.0, "power": 3.5}
     assert {name: found[name][0] for name in expected} == expected
     assert all(np.isnan(found[name][1]) for name in expected)
+
+
+def test_power_is_drawn_where_energy_is_known() -> None:
+    def keys(run: Any) -> list[str]:
+        return [
+            chart.key for section in figures.sections([run], Columns()) for chart in section.charts
+        ]
+
+    run = a_run()
+    assert "wa" in keys(run) and "power" not in keys(run)
+    run.json["energy"] = {"total_j": 1.0}
+    watts = pa.array(np.full(run.windows.num_rows, 1.5))
+    run.windows = run.windows.append_column("power_w", watts)
+    assert "power" in keys(run)
 
 
 def test_the_histogram_counts_every_block() -> None:

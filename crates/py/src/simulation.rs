@@ -253,6 +253,7 @@ fn windows<'py>(py: Python<'py>, rows: &[WindowRow]) -> PyResult<Bound<'py, PyDi
     dict.set_item("response_mean_ns", figures(|row| row.of.response_mean_ns()))?;
     dict.set_item("response_p99_ns", figures(|row| row.of.response_p99_ns.map(|nanos| nanos as f64)))?;
     dict.set_item("iops", figures(|row| row.of.iops()))?;
+    dict.set_item("power_w", figures(WindowRow::power_w))?;
     dict.set_item("blocks_worn_out", counts(|row| row.flash.blocks_worn_out))?;
     Ok(dict)
 }

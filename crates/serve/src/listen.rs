@@ -192,9 +192,8 @@ fn clear_the_way(path: &Path) -> Result<(), ListenError> {
             format!("found unix:{shown}, where another server listens, expected a free path"),
             "end that server, or name another path",
         )),
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-            std::fs::remove_file(path).map_err(|error| refuse(format!("found unix:{shown}: {}", system_says(&error)), ""))
-        }
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => std::fs::remove_file(path)
+            .map_err(|error| refuse(format!("found unix:{shown}: {}", system_says(&error)), "")),
         Err(error) => Err(refuse(format!("found unix:{shown}: {}", system_says(&error)), "")),
     }
 }

@@ -4,6 +4,7 @@
 
 mod conditioning;
 pub mod crash;
+mod energy;
 mod image;
 mod latency;
 mod machine;

@@ -16,6 +16,10 @@ fn config(more: &[&str]) -> DriveConfig {
 }
 
 fn play(config: &DriveConfig, workload: &str, depth: u32, warmup: u64, requests: u64) -> Value {
+    played(config, workload, depth, warmup, requests).report().unwrap().report.to_value()
+}
+
+fn played(config: &DriveConfig, workload: &str, depth: u32, warmup: u64, requests: u64) -> Simulation {
     let settings = RunSettings {
         workload: workload.into(),
         seed: Seed(3),
@@ -31,7 +35,7 @@ fn play(config: &DriveConfig, workload: &str, depth: u32, warmup: u64, requests:
     let mut run = Simulation::new(config, settings).unwrap();
     let mut source = SourceSpec::Workload(workload.parse().unwrap()).open(run.ssd(), Seed(3)).unwrap();
     while !run.step(&mut source, 1000).unwrap() {}
-    run.report().unwrap().report.to_value()
+    run
 }
 
 /// Nanoseconds for which each die and channel was busy while it was measured.
@@ -51,6 +55,27 @@ fn parts_are_busy_with_what_is_measured() {
             assert!((first + second - both).abs() < 1.0, "{model}: {first} ns and {second} ns, together {both} ns");
         }
     }
+}
+
+/// Watts of the windows, times their length, are the energy of the run; and power follows the load.
+#[test]
+fn power_over_time_adds_up_to_the_energy() {
+    let energy = ["energy.read-uj=30", "energy.program-uj=200", "energy.erase-uj=1500", "energy.idle-mw=400"];
+    for more in [
+        &["timing.model=parallel"][..],
+        &["timing.model=parallel", "timing.die-order=by-class"],
+        &["timing.model=serial"],
+    ] {
+        let config = config(&[&energy, more].concat());
+        let mut run = played(&config, "uniform:write=0.7", 4, 200, 3000);
+        let report = run.report().unwrap();
+        let total = report.report.to_value()["energy"]["total_j"].as_f64().unwrap();
+        let sum: f64 = report.windows.iter().map(|row| row.power_w().unwrap() * row.of.duration_ns as f64 / 1e9).sum();
+        assert!((sum / total - 1.0).abs() < 1e-3, "{more:?}: windows have {sum} J of {total} J");
+        assert!(report.windows.iter().all(|row| row.power_w().unwrap() > 0.4), "{more:?}");
+    }
+    let mut run = played(&config(&["timing.model=none"]), "uniform:write=0.7", 4, 0, 500);
+    assert!(run.report().unwrap().windows.iter().all(|row| row.power_w().is_none()));
 }
 
 /// Host pages asked and into flash, programs, and the verdict's write amplification with the measured one.

@@ -1,10 +1,10 @@
 //! Makes an image of chips. It appears under its name when it is whole.
 
+use super::ImageError;
 use super::header::Header;
 use super::layout::Layout;
 use super::record::BlockRecord;
 use super::writer::{Block, Image};
-use super::ImageError;
 use flashwright_block::system_says;
 use flashwright_ftl::durable::{Medium, PageState};
 use flashwright_nand::{BlockId, Geometry, Ppn};

@@ -1,8 +1,8 @@
 //! Writes changes of the chips to an image.
 
+use super::ImageError;
 use super::layout::{BLOCK_SLOT, Layout, PAGE_SLOT};
 use super::record::{BlockRecord, PageRecord, Place, seal};
-use super::ImageError;
 use flashwright_block::system_says;
 use flashwright_ftl::durable::{Mirror, PageState, Programmed};
 use flashwright_nand::{BlockId, Ppn};

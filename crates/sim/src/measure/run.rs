@@ -3,6 +3,7 @@
 use super::rows::Kept;
 use super::snapshots::Snapshots;
 use super::{Closeup, RequestColumns, RequestWindow, Tally, in_pairs};
+use crate::energy::Joules;
 use flashwright_block::{BlockDevice, Completion};
 use flashwright_ftl::{Cause, Counters, OpKind};
 use flashwright_ssd::{BusyTimes, Ssd};
@@ -29,6 +30,16 @@ pub struct WindowRow {
     pub flash: FlashWindow,
 }
 
+impl WindowRow {
+    /// Mean power in watts; none without figures in `[energy]`, or if no time passed.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss)] // energy and time of a window
+    pub fn power_w(&self) -> Option<f64> {
+        let known = self.flash.energy_nj > 0 && self.of.duration_ns > 0;
+        known.then(|| self.flash.energy_nj as f64 / self.of.duration_ns as f64)
+    }
+}
+
 /// The work of the flash in a window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlashWindow {
@@ -50,6 +61,8 @@ pub struct FlashWindow {
     pub victim_pages_valid: u64,
     /// Blocks retired up to the end of the window, in total.
     pub blocks_worn_out: u64,
+    /// Energy in nanojoules, what the rest of the drive draws included; 0 without figures in `[energy]`.
+    pub energy_nj: u64,
 }
 
 impl FlashWindow {
@@ -97,6 +110,7 @@ struct Counted {
     erases: u64,
     collections: u64,
     victim_pages_invalid: u64,
+    energy_nj: u64,
 }
 
 /// Largest number of windows; beyond it, neighbours are joined and the window length doubles.
@@ -192,6 +206,7 @@ impl Measurement {
         }
     }
 
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // nanojoules of centuries
     fn counts(&self, ssd: &Ssd) -> Counted {
         let (counters, figures) = (ssd.flash().counters(), ssd.figures());
         Counted {
@@ -203,16 +218,21 @@ impl Measurement {
             erases: counters.total(OpKind::Erase),
             collections: figures.collections,
             victim_pages_invalid: figures.victim_pages_invalid,
+            energy_nj: match ssd.config().energy.is_known() && self.tally.timed {
+                true => (Joules::of(ssd, counters).sum() * 1e9) as u64,
+                false => 0,
+            },
         }
     }
 
     #[cold]
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)] // energy of a window
     fn end_window(&mut self, ssd: &Ssd) {
         let now = self.counts(ssd);
         let start = std::mem::replace(&mut self.window_start, now);
         let collections = now.collections - start.collections;
         let victim_pages = collections * u64::from(ssd.flash().geometry().pages_per_block());
-        let flash = FlashWindow {
+        let mut flash = FlashWindow {
             pages_read: now.pages_read - start.pages_read,
             pages_written: now.pages_written - start.pages_written,
             programs: now.programs - start.programs,
@@ -222,8 +242,14 @@ impl Measurement {
             collections,
             victim_pages_valid: victim_pages.saturating_sub(now.victim_pages_invalid - start.victim_pages_invalid),
             blocks_worn_out: u64::from(ssd.flash().nand().blocks_retired()),
+            energy_nj: now.energy_nj - start.energy_nj,
         };
-        self.windows.push(WindowRow { of: self.tally.end_window(self.tally.end_ns), flash });
+        let of = self.tally.end_window(self.tally.end_ns);
+        if self.tally.timed {
+            // Milliwatts times nanoseconds are picojoules.
+            flash.energy_nj += (ssd.config().energy.idle_mw * of.duration_ns as f64 / 1e3) as u64;
+        }
+        self.windows.push(WindowRow { of, flash });
         if let Some(snapshots) = &mut self.snapshots {
             snapshots.window_ended(self.windows.len(), ssd, self.tally.requests, self.tally.end_ns);
         }
@@ -259,6 +285,7 @@ fn join(a: &WindowRow, b: &WindowRow) -> WindowRow {
         collections: x.collections + y.collections,
         victim_pages_valid: x.victim_pages_valid + y.victim_pages_valid,
         blocks_worn_out: y.blocks_worn_out,
+        energy_nj: x.energy_nj + y.energy_nj,
     };
     WindowRow { of: a.of.join(&b.of), flash }
 }

@@ -5,6 +5,7 @@ use super::{
     MappingCacheCounts, Measured, MergeCounts, MountReport, Partition, PreconditionReport, Report, SchemeReport,
     SettlingReport, Verify, Wear, by_name, host_layer, ratio, request_counts, run_cost, throughput, times_by_kind,
 };
+use crate::energy::Joules;
 use crate::measure::{Closeup, Measurement, RequestColumns, Snapshots, Tally, Times, WindowRow, mix};
 use crate::simulation::Simulation;
 use flashwright_block::{BlockDevice, Nanos};
@@ -148,38 +149,22 @@ fn bit_errors((counts, blocks_rewritten): (ErrorCounts, u64)) -> BitErrors {
     }
 }
 
-/// Without figures of the chips, each operation of the translation layer is one of a die.
 #[allow(clippy::cast_precision_loss)] // counts far below 2^53
 fn energy(ssd: &Ssd, counters: &Counters, tally: &Tally) -> Option<Energy> {
     let config = &ssd.config().energy;
     if !config.is_known() || !tally.timed {
         return None;
     }
-    let page = ssd.flash().geometry().page_size().0 as f64;
-    let [reads, programs, erases, transferred] = match ssd.chip_figures() {
-        Some(chips) => {
-            let programs = chips.array_programs + chips.parity_programs + chips.copybacks;
-            [chips.array_reads + chips.copybacks, programs, chips.array_erases, chips.units_transferred]
-        }
-        None => {
-            let [reads, programs] = [OpKind::Read, OpKind::Program].map(|kind| counters.total(kind));
-            let read_at_all = reads + counters.total(OpKind::OobRead);
-            [read_at_all, programs, counters.total(OpKind::Erase), reads + programs]
-        }
-    };
+    let joules = Joules::of(ssd, counters);
     let seconds = tally.duration_ns() as f64 / 1e9;
-    let joules = |count: u64, each_uj: f64| count as f64 * each_uj * 1e-6;
-    let (reads_j, programs_j) = (joules(reads, config.read_uj), joules(programs, config.program_uj));
-    let erases_j = joules(erases, config.erase_uj);
-    let transfers_j = transferred as f64 * page * config.transfer_pj_per_byte * 1e-12;
     let idle_j = seconds * config.idle_mw * 1e-3;
-    let total_j = reads_j + programs_j + erases_j + transfers_j + idle_j;
+    let total_j = joules.sum() + idle_j;
     let moved = tally.bytes.iter().sum::<u64>() as f64;
     Some(Energy {
-        reads_j,
-        programs_j,
-        erases_j,
-        transfers_j,
+        reads_j: joules.reads,
+        programs_j: joules.programs,
+        erases_j: joules.erases,
+        transfers_j: joules.transfers,
         idle_j,
         total_j,
         mean_w: (seconds > 0.0).then(|| total_j / seconds),

@@ -72,6 +72,8 @@ class _Trend:
     parts: Sequence[tuple[str | None, str]]
     show: Callable[[float], str]
     absent: str
+    needs: str | None = None
+    """The part of a result without which there is no such chart."""
 
 
 _TRENDS = (
@@ -113,6 +115,16 @@ _TRENDS = (
         text.significant,
         "No block was cleaned while a time series was kept.",
     ),
+    _Trend(
+        "power",
+        "Power",
+        "Mean power of the drive, window by window: operations of the flash, transfers, and what the rest draws.",
+        axis("watts", "number", zero=True),
+        [(None, "power")],
+        text.significant,
+        f"{NO_TIME}, so there is no power.",
+        needs="energy",
+    ),
 )
 
 
@@ -125,7 +137,12 @@ def over_time(runs: Sequence[RunView], columns: Columns) -> list[Chart]:
             if name == "time" and not is_timed(run):
                 values = np.full(len(values), np.nan)
             columns.add(f"{i}.{name}", values, 7 if name in ("time", "requests") else 5)
-    return [_over_time(runs, found, trend) for trend in _TRENDS]
+    shown = [
+        trend
+        for trend in _TRENDS
+        if trend.needs is None or any(dig(run.json, trend.needs) for run in runs)
+    ]
+    return [_over_time(runs, found, trend) for trend in shown]
 
 
 def _over_time(runs: Sequence[RunView], found: Sequence[dict[str, Floats]], trend: _Trend) -> Chart:

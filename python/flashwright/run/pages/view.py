@@ -133,6 +133,9 @@ def series(windows: pa.Table, points_max: int) -> dict[str, Floats]:
     largest = np.fmax.reduceat(p99, starts) if rows else p99
     iops = column("iops")
     seconds = divide(requests, iops)
+    # The clock does not begin with the first window, but its rate tells how long that lasted.
+    durations = np.diff(column("time_end_ns"), prepend=0.0)
+    durations[:1] = np.nan_to_num(seconds[:1] * 1e9, nan=1.0)
     return {
         "joined": np.asarray([float(joined)]),
         "time": column("time_end_ns")[ends],
@@ -142,6 +145,7 @@ def series(windows: pa.Table, points_max: int) -> dict[str, Floats]:
         "mean": weighted(column("response_mean_ns"), requests),
         "p99": largest,
         "victims": weighted(column("victim_pages_valid_mean"), collections),
+        "power": weighted(column("power_w"), durations),
     }
 
 
