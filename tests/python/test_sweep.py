@@ -402,6 +402,8 @@ def test_outputs(grid: Path, command: Cli, tmp_path: Path) -> None:
     rows = pyarrow.parquet.read_table(tmp_path / "s.parquet").to_pylist()
     assert rows[0]["write_amplification.mean"] == figure["mean"]
     assert (rows[0]["gc.victim"], rows[0]["runs"], rows[0]["failed"]) == ("greedy", 2, 0)
+    settled = [row["settled"] for row in rows]
+    assert settled == [each["settled"] for each in told["summary"]] and max(settled) <= 2
     page = (tmp_path / "r.html").read_text()
     assert "By workload.write" in page and "±" in page and "Sweep: grid" in page
 
@@ -412,7 +414,7 @@ def test_the_report_of_many_points_is_small(tmp_path: Path) -> None:
     from flashwright.grid.sweepfile import Combination
 
     whole: Any = flashwright.Ssd.named("default").play("uniform", requests=100, depth=1).json
-    figures = {name: whole[name] for name in {name.split(".")[0] for name in FIGURES}}
+    figures = {name: whole[name] for name in {"settled", *(name.split(".")[0] for name in FIGURES)}}
     cases, outcomes = [], []
     for nth in range(2000):
         varied = {"capacity.utilization": nth / 5000, "gc.victim": f"policy-{nth % 10}"}

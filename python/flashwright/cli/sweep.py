@@ -209,6 +209,7 @@ def _document(found: SweepResult, file: Path) -> dict[str, object]:
                 "varied": dict(each.varied),
                 "runs": each.runs,
                 "failed": each.failed,
+                "settled": each.settled,
                 "figures": {name: asdict(figure) for name, figure in each.figures.items()},
             }
             for each in found.summaries
@@ -240,12 +241,14 @@ def _show_summary(found: SweepResult) -> None:
     names = [name for name in _SHOWN if any(name in each.figures for each in summaries)]
     heads = [_SHOWN[name][0] for name in names]
     keys = [page.Column(key, 100, number=False) for key in found.keys]
-    table = page.plain_table(*keys, page.Column("runs", 60), *heads, elsewhere="--summary")
+    counts = page.Column("runs", 60), page.Column("settled", 97)
+    table = page.plain_table(*keys, *counts, *heads, elsewhere="--summary")
     for each in summaries[:_ROWS_SHOWN]:
         runs = units.count(each.runs) + (f" ({each.failed} failed)" if each.failed else "")
         table.add_row(
             *(str(each.varied.get(key, "-")) for key in found.keys),
             runs,
+            f"{each.settled} of {each.runs}",
             *(_cell(each.figures.get(name), _SHOWN[name][1]) for name in names),
         )
     out = page.console()

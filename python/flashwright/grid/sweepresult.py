@@ -70,6 +70,8 @@ class Summary:
         What is set.
     runs, failed : int
         Seeds that have a result, and that have none.
+    settled : int
+        Runs on a settled drive, by their own verdicts.
     figures : mapping
         An :class:`Estimate` by the name of the figure; only those that were measured.
     """
@@ -77,6 +79,7 @@ class Summary:
     varied: Mapping[str, object]
     runs: int
     failed: int
+    settled: int
     figures: Mapping[str, Estimate]
 
 
@@ -99,7 +102,7 @@ class SweepResult(Tabular):
     >>> found.table.select(["depth", "seed", "host.pages_written"]).to_pylist()[-1]
     {'depth': 4, 'seed': 2, 'host.pages_written': 500}
     >>> found.summary.column_names[:5]
-    ['depth', 'runs', 'failed', 'write_amplification.mean', 'write_amplification.ci95']
+    ['depth', 'runs', 'failed', 'settled', 'write_amplification.mean']
     >>> found.failures
     []
     """
@@ -208,9 +211,10 @@ class SweepResult(Tabular):
                 show = text.time_ns if "_ns." in name else text.significant
                 told = text.ABSENT if mean is None else show(mean)
                 shown.append(told if ci is None else f"{told} ± {show(ci)}")
-            rows.append([", ".join(str(row[key]) for key in self.keys), *shown])
+            settled = f"{row['settled']} of {row['runs']}"
+            rows.append([", ".join(str(row[key]) for key in self.keys), settled, *shown])
         failed = "; ".join(f"{case.label}: {error}" for case, error in self.failures[:3])
-        return html_table([", ".join(self.keys), *figures], rows, note=failed)
+        return html_table([", ".join(self.keys), "settled", *figures], rows, note=failed)
 
     @functools.cached_property
     def summaries(self) -> list[Summary]:
@@ -230,12 +234,13 @@ class SweepResult(Tabular):
             self.cases[of[0]].combination.varied,
             len(known),
             len(of) - len(known),
+            sum(figures["settled"]["verdict"] == "settled" for figures in known),
             {name: Estimate.of(found) for name, found in values.items() if found},
         )
 
     @property
     def summary(self) -> pa.Table:
-        """A row for each combination: what is set, ``runs``, ``failed``, and ``.mean`` and ``.ci95`` of each figure."""
+        """A row a combination: what is set, the counts of :class:`Summary`, ``.mean`` and ``.ci95`` of each figure."""
         names = [name for name in FIGURES if any(name in found.figures for found in self.summaries)]
         columns: dict[str, list[object]] = {
             key: column([_scalar(found.varied.get(key)) for found in self.summaries])
@@ -243,6 +248,7 @@ class SweepResult(Tabular):
         }
         columns["runs"] = [found.runs for found in self.summaries]
         columns["failed"] = [found.failed for found in self.summaries]
+        columns["settled"] = [found.settled for found in self.summaries]
         for name in names:
             estimates = [found.figures.get(name) for found in self.summaries]
             columns[f"{name}.mean"] = [each and each.mean for each in estimates]
