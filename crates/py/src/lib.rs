@@ -12,6 +12,7 @@ mod replay;
 mod serve;
 mod simulation;
 mod source;
+mod statistics;
 mod target;
 
 use errors::{ConfigError, TraceError, WorkloadError, guarded, interruptible};
@@ -253,6 +254,8 @@ mod _core {
     use super::serve::Server;
     #[pymodule_export]
     use super::simulation::{Simulation, run_defaults};
+    #[pymodule_export]
+    use super::statistics::{statistics, statistics_distances};
     #[pymodule_export]
     use super::target::Target;
     #[pymodule_export]

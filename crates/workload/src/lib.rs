@@ -3,4 +3,5 @@
 //! Everything here is a [`flashwright_block::RequestSource`]: a stream of requests in constant memory.
 
 pub mod generate;
+pub mod statistics;
 pub mod trace;

@@ -8,6 +8,7 @@ mod generate_patterns;
 mod generate_spec;
 mod generate_speed;
 mod generate_stand_in;
+mod statistics;
 mod trace_address;
 mod trace_convert;
 mod trace_faults;

@@ -39,6 +39,7 @@ mod reader;
 mod record;
 mod text;
 
+pub(crate) use address::PageHasher;
 pub use address::{AddressMap, MapError, MapReport, Mapped};
 pub use convert::{ConvertReport, TraceLabel, TraceWriter, convert};
 pub use detect::detect;

@@ -1,0 +1,52 @@
+//! Statistics of traces and workloads, and distances between them.
+
+use crate::errors::{InternalError, TraceError, WorkloadError, interruptible};
+use crate::source::SourceText;
+use flashwright_block::{RequestSource, SECTOR_BYTES, Seed};
+use flashwright_workload::generate::{Target, WorkloadSpec};
+use flashwright_workload::statistics::{self as statistic, Statistics};
+use flashwright_workload::trace::TraceReader;
+use pyo3::prelude::*;
+
+fn internal(error: impl std::fmt::Display) -> PyErr {
+    InternalError::new_err(format!("internal error: {error}"))
+}
+
+/// The statistics of a source or of its first requests, as JSON. A workload is generated for a drive of this size; of a
+/// trace the addresses are its own.
+#[pyfunction]
+pub fn statistics(
+    py: Python<'_>,
+    source: &str,
+    requests: Option<u64>,
+    logical_bytes: u64,
+    page_bytes: u32,
+    seed: u64,
+) -> PyResult<String> {
+    let source: SourceText = serde_json::from_str(source).map_err(internal)?;
+    interruptible(py, move || {
+        let found = match &source {
+            SourceText::Trace(trace) => {
+                let wrong = |error: flashwright_workload::trace::TraceError| TraceError::new_err(error.to_string());
+                let mut reader = TraceReader::open(&trace.path, &trace.options()).map_err(wrong)?;
+                statistic::of(&mut reader, requests).map_err(|error| TraceError::new_err(error.to_string()))?
+            }
+            SourceText::Workload(text) => {
+                let wrong = |error: &dyn std::fmt::Display| WorkloadError::new_err(error.to_string());
+                let spec = WorkloadSpec::parse(text).map_err(|error| wrong(&error))?;
+                let page_sectors = page_bytes / u32::try_from(SECTOR_BYTES).map_err(internal)?;
+                let target = Target { logical_sectors: logical_bytes / SECTOR_BYTES, page_sectors };
+                let mut generated = spec.source(&target, Seed(seed), requests).map_err(|error| wrong(&error))?;
+                statistic::of(generated.as_mut() as &mut dyn RequestSource, requests).map_err(|error| wrong(&error))?
+            }
+        };
+        serde_json::to_string(&found).map_err(internal)
+    })
+}
+
+/// The distances between two of [`statistics`], as JSON.
+#[pyfunction]
+pub fn statistics_distances(first: &str, second: &str) -> PyResult<String> {
+    let read = |text: &str| serde_json::from_str::<Statistics>(text).map_err(internal);
+    serde_json::to_string(&statistic::distances(&read(first)?, &read(second)?)).map_err(internal)
+}
