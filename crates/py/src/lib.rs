@@ -16,14 +16,14 @@ mod statistics;
 mod target;
 
 use errors::{ConfigError, TraceError, WorkloadError, guarded, interruptible};
-use flashwright_block::BlockDevice;
+use flashwright_block::{BlockDevice, Nanos};
 use flashwright_ftl::{
     Listed, MapCacheName, PlacementName, ScheduleName, SchemeName, VictimChoice, VictimName, WearName,
 };
 use flashwright_host::SchedulerName;
 use flashwright_ssd::{Config, DriveConfig, ManagerName, Ssd, bundled_devices};
 use flashwright_workload::generate::{WorkloadSpec, catalogue};
-use flashwright_workload::trace::{TraceInfo, TraceLabel, TraceReader, convert, formats};
+use flashwright_workload::trace::{Tenant, TraceInfo, TraceLabel, TraceReader, convert, formats, merge};
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -205,6 +205,28 @@ fn trace_convert(py: Python<'_>, spec: &str, to: &str, format: &str, label: Stri
     })
 }
 
+/// Merges traces into one file; a name, options of a trace and a start in nanoseconds for each. Returns a summary as JSON.
+#[pyfunction]
+fn trace_merge(
+    py: Python<'_>,
+    tenants: Vec<(String, String, u64)>,
+    to: &str,
+    format: &str,
+    label: String,
+    note: String,
+) -> PyResult<String> {
+    let mut made = Vec::new();
+    for (name, spec, start) in tenants {
+        let spec = TraceText::read(&spec)?;
+        made.push(Tenant { name, options: spec.options(), path: spec.path.into(), start: Nanos(start) });
+    }
+    guarded(py, || {
+        let label = TraceLabel { label, note, origin: String::new() };
+        let report = merge(&made, to, format, &label).map_err(|error| TraceError::new_err(error.to_string()))?;
+        serde_json::to_string(&report).map_err(|error| TraceError::new_err(error.to_string()))
+    })
+}
+
 /// Requests read per batch.
 const BATCH: usize = 4096;
 
@@ -262,7 +284,7 @@ mod _core {
     use super::{
         config_bundled, config_check, config_json, config_read, config_with, devices, policies, precondition_read,
         schema_run, settings, settings_schema, size_read, time_read, trace_columns, trace_convert, trace_formats,
-        trace_info, workload_read, workloads,
+        trace_info, trace_merge, workload_read, workloads,
     };
     use pyo3::prelude::*;
 

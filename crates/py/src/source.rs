@@ -1,6 +1,7 @@
 //! The source of a run's requests, as Python describes it and as a saved run stores it.
 
 use crate::errors::{TraceError, WorkloadError};
+use flashwright_block::SECTOR_BYTES;
 use flashwright_sim::{OpenError, SourceSpec};
 use flashwright_workload::generate::WorkloadSpec;
 use flashwright_workload::trace::{DeviceFilter, Layout, MapError, TraceOptions};
@@ -27,6 +28,22 @@ pub struct TraceText {
     overlay: bool,
     addresses: String,
     repeat: u32,
+    // Runs saved by earlier versions lack these.
+    #[serde(default = "one")]
+    time_scale: f64,
+    /// First byte and one past the last.
+    #[serde(default)]
+    range: Option<(u64, u64)>,
+    #[serde(default = "one_copy")]
+    scale_footprint: u32,
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+fn one_copy() -> u32 {
+    1
 }
 
 impl TraceText {
@@ -40,6 +57,9 @@ impl TraceText {
             skip_bad_lines: self.skip_bad_lines,
             devices: self.devices.clone().map_or(DeviceFilter::All, DeviceFilter::Only),
             layout: if self.overlay { Layout::Overlay } else { Layout::Concatenate },
+            time_scale: self.time_scale,
+            range: self.range.map(|(first, end)| first / SECTOR_BYTES..end / SECTOR_BYTES),
+            copies: self.scale_footprint,
             ..TraceOptions::default()
         }
     }

@@ -152,6 +152,9 @@ impl TraceSpec {
         if !reader.label().is_empty() {
             notes.push(reader.label().to_owned());
         }
+        if self.options.copies > 1 {
+            notes.push(format!("{} copies of the trace side by side", self.options.copies));
+        }
         if self.repeat > 1 {
             notes.push(format!("played {} times", self.repeat));
         }

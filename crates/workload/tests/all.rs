@@ -14,6 +14,7 @@ mod trace_convert;
 mod trace_faults;
 mod trace_formats;
 mod trace_published;
+mod trace_scale;
 mod trace_support;
 
 flashwright_testing::every_file_is_declared!();

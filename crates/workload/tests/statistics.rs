@@ -143,7 +143,7 @@ fn a_generator_is_apart_from_another_and_not_from_itself() {
     assert!(find(&one, &same, reuse).largest_gap < 0.02);
     assert!(find(&one, &other, reuse).largest_gap > 0.2);
     assert!(find(&one, &other, "gaps before writes").largest_gap < 0.02);
-    assert!(find(&one, &other, "writes of the most accessed 1/8 of pages").octaves.unwrap() > 1.0);
+    assert!(find(&one, &other, "writes of the most written 1/8 of pages").octaves.unwrap() > 1.0);
     assert!(find(&one, &same, "dispersion over 10 ms").octaves.unwrap() < 0.2);
     assert!(statistics::distances(&one, &one).iter().all(|each| each.largest_gap == 0.0 && each.octaves == Some(0.0)));
     assert!(statistics::distances(&one, &same).iter().all(|each| !each.name.contains("read")));

@@ -30,6 +30,8 @@ PANELS: dict[str, tuple[str, ...]] = {
         "--device",
         "--overlay",
         "--skip-bad-lines",
+        "--scale-footprint",
+        "--start",
         "--addresses",
         "--repeat",
         "--time-scale",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
@@ -15,6 +15,7 @@ from flashwright.cli.render import errors
 from flashwright.errors import WorkloadError
 from flashwright.run.run import RunSettings
 from flashwright.run.ssd import Ssd
+from flashwright.support.core import _core
 from flashwright.traces import workloads
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ __all__ = [
     "LeftOut",
     "PolicyFiles",
     "RunOptions",
+    "ScaledTraceOptions",
+    "TimeScale",
     "TraceOptions",
     "add_options",
     "bad_addresses",
@@ -34,6 +37,7 @@ __all__ = [
     "open_target",
     "refuse_passing",
     "renamed",
+    "trace_range",
 ]
 
 Device = Annotated[
@@ -89,6 +93,26 @@ def bad_addresses(found: str) -> WorkloadError:
     )
 
 
+TimeScale = Annotated[
+    float | None,
+    typer.Option(metavar="FACTOR", help="Multiply arrival times; 0.5 plays twice as fast."),
+]
+
+
+def trace_range(text: str) -> tuple[int, int]:
+    """First byte and one past the last of a part of a trace, from START:LENGTH."""
+    start, colon, length = text.partition(":")
+    try:
+        first, count = (_core.size_read(part) for part in (start, length))
+    except WorkloadError:
+        colon = ""
+    if not colon:
+        raise WorkloadError(
+            f"--range: found {text!r}, expected START:LENGTH", "such as 100GiB:32GiB, or 0:1GiB"
+        )
+    return first, first + count
+
+
 @dataclass
 class TraceOptions:
     """How a trace is read."""
@@ -117,6 +141,22 @@ class TraceOptions:
             "--skip-bad-lines", help="Skip and count unreadable lines instead of stopping."
         ),
     ] = False
+    range: Annotated[
+        str | None,
+        typer.Option(
+            "--range",
+            metavar="START:LENGTH",
+            help="Read only this part of the trace's addresses, such as 10GiB:1GiB, and count from its start.",
+        ),
+    ] = None
+    scale_footprint: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            help="Lay N copies of the trace side by side, out of step. Sizes, mix, runs and hot sets of each stay; "
+            "requests, rate, footprint and reuse distances grow N times.",
+        ),
+    ] = 1
 
     def open(
         self, path: str, addresses: workloads.Addresses = "wrap", repeat: int = 1
@@ -130,7 +170,31 @@ class TraceOptions:
             overlay=self.overlay,
             skip_bad_lines=self.skip_bad_lines,
             repeat=repeat,
+            range=None if self.range is None else trace_range(self.range),
+            scale_footprint=self.scale_footprint,
         )
+
+
+@dataclass
+class ScaledTraceOptions(TraceOptions):
+    """How a trace is read where it is not played, and so not scaled by the player."""
+
+    time_scale: TimeScale = None
+
+    def open(
+        self, path: str, addresses: workloads.Addresses = "wrap", repeat: int = 1
+    ) -> workloads.Trace:
+        """The trace at `path`."""
+        trace = super().open(path, addresses, repeat)
+        if self.time_scale is None:
+            return trace
+        # Checked as the other options are.
+        return replace(workloads.trace(path, time_scale=self.time_scale), **_of(trace))
+
+
+def _of(trace: workloads.Trace) -> dict[str, Any]:
+    """All that a trace says except its times."""
+    return {f.name: getattr(trace, f.name) for f in fields(trace) if f.name != "time_scale"}
 
 
 @dataclass
@@ -174,10 +238,7 @@ class RunOptions(TraceOptions):
             help="How a trace's addresses beyond the drive's end are handled; default wrap.",
         ),
     ] = None
-    time_scale: Annotated[
-        float | None,
-        typer.Option(metavar="FACTOR", help="Multiply arrival times; 0.5 plays twice as fast."),
-    ] = None
+    time_scale: TimeScale = None
     repeat: Annotated[int, typer.Option(metavar="N", help="Play the trace N times.")] = 1
     depth: Annotated[
         int | None,

@@ -10,7 +10,14 @@ from typing import Annotated, Any
 import typer
 from rich.console import RenderableType
 
-from flashwright.cli.options import OLD, TraceOptions, add_options, bad_addresses, renamed
+from flashwright.cli.options import (
+    OLD,
+    TimeScale,
+    TraceOptions,
+    add_options,
+    bad_addresses,
+    renamed,
+)
 from flashwright.cli.outputs import ResultOptions
 from flashwright.cli.render import errors, page, put_json, put_page, units
 from flashwright.errors import WorkloadError
@@ -45,10 +52,7 @@ class ReplayOptions(TraceOptions):
             metavar="N", help="Closed loop: keep N requests outstanding, and ignore arrival times."
         ),
     ] = None
-    time_scale: Annotated[
-        float | None,
-        typer.Option(metavar="FACTOR", help="Multiply arrival times; 0.5 plays twice as fast."),
-    ] = None
+    time_scale: TimeScale = None
     requests: Annotated[
         int | None,
         typer.Option(metavar="N", help="Play at most N requests, skipped ones included."),

@@ -41,7 +41,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "policies": "List everything that can be chosen by name: schemes, policies, schedulers, workloads, formats.",
         "devices": "List the bundled drives, or print one as TOML.",
         "schema": "Print the JSON Schema of a document, with the meaning of everything in it.",
-        "trace": "Summarise, convert and record traces.",
+        "trace": "Summarise, compare, convert, scale, merge and record traces.",
     },
 }
 """The commands in the groups of the listing, each with the first sentence of its help. Each is what ``flashwright.cli``
@@ -82,7 +82,7 @@ def load(name: str) -> Any:
     Examples
     --------
     >>> load("trace").list_commands(None)
-    ['info', 'convert', 'record']
+    ['info', 'convert', 'merge', 'compare', 'record']
     """
     panel = next((panel for panel, names in COMMANDS.items() if name in names), None)
     if panel is None:

@@ -1,4 +1,4 @@
-"""``flashwright trace``: what a trace holds, from one format to another, and recording one."""
+"""``flashwright trace``: what a trace holds, from one format to another, merging, and recording one."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ import typer
 from rich.console import Console, RenderableType
 
 from flashwright.cli.help import Command, Group
-from flashwright.cli.options import OLD, TraceOptions, add_options, renamed
+from flashwright.cli.options import OLD, ScaledTraceOptions, TimeScale, add_options, renamed
 from flashwright.cli.outputs import Json, refuse_stdout
 from flashwright.cli.render import errors, page, put_json, units
-from flashwright.errors import OutputError
+from flashwright.cli.tracecompare import compare
+from flashwright.errors import OutputError, WorkloadError
+from flashwright.support.core import _core
 from flashwright.support.files import check_writable
 from flashwright.traces import tracefiles, workloads
 
@@ -25,7 +27,7 @@ __all__ = ["app"]
 
 app = typer.Typer(
     cls=Group,
-    help="Summarise, convert and record traces.",
+    help="Summarise, compare, convert, scale, merge and record traces.",
     rich_markup_mode=None,
     add_completion=False,
 )
@@ -38,13 +40,17 @@ File = Annotated[
 ]
 
 
+Label = Annotated[str, typer.Option(metavar="TEXT", help="The trace's name (flashwright only).")]
+Note = Annotated[str, typer.Option(metavar="TEXT", help="Free text (flashwright only).")]
+
+
 class _Command(Command):
     titles: ClassVar[Mapping[str, str]] = {"Workload": "The trace"}
 
 
 @app.command("info", cls=_Command)
 @add_options
-def info(file: File, options: TraceOptions, json: Json = None) -> int:
+def info(file: File, options: ScaledTraceOptions, json: Json = None) -> int:
     """Summarise a trace: requests, sizes, times, pages touched, devices."""
     if json is not None and json != Path("-"):
         check_writable(json)
@@ -90,7 +96,7 @@ def _summary(found: dict[str, Any]) -> RenderableType:
     for name, text in (
         ("bad_lines", "lines that can't be read, skipped"),
         ("empty_requests", "requests of length 0, skipped"),
-        ("filtered_out", "requests of other devices, skipped"),
+        ("filtered_out", "requests of other devices or addresses, skipped"),
         ("out_of_order", "requests out of order, given the time of the previous one"),
     ):
         if stats[name]:
@@ -158,10 +164,25 @@ def convert(
             "--skip-bad-lines", help="Skip and count unreadable lines instead of stopping."
         ),
     ] = False,
-    label: Annotated[
-        str, typer.Option(metavar="TEXT", help="The trace's name (flashwright only).")
-    ] = "",
-    note: Annotated[str, typer.Option(metavar="TEXT", help="Free text (flashwright only).")] = "",
+    range: Annotated[
+        str | None,
+        typer.Option(
+            "--range",
+            metavar="START:LENGTH",
+            help="Read only this part of the trace's addresses, such as 10GiB:1GiB, and count from its start.",
+        ),
+    ] = None,
+    time_scale: TimeScale = None,
+    scale_footprint: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            help="Lay N copies of the trace side by side, out of step. Sizes, mix, runs and hot sets of each stay; "
+            "requests, rate, footprint and reuse distances grow N times.",
+        ),
+    ] = 1,
+    label: Label = "",
+    note: Note = "",
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing.")] = False,
     format: Annotated[str | None, OLD] = None,
 ) -> int:
@@ -175,16 +196,86 @@ def convert(
             "OUT: found a terminal, expected a file or a pipe for the format flashwright",
             "--to spc writes text; trace info shows what is in a trace",
         )
-    trace = TraceOptions(from_format, device, overlay, skip_bad_lines).open(source)
+    trace = ScaledTraceOptions(
+        from_format, device, overlay, skip_bad_lines, range, scale_footprint, time_scale
+    ).open(source)
     with _target(target) as file:
         done = tracefiles.convert(trace, file, format=to_format, label=label, note=note)
-    if not quiet:
-        # Standard output has nothing but the trace.
-        where = sys.stderr if to_stdout else sys.stdout
-        name = "standard output" if to_stdout else target
-        print(f"{name}: {done['written']:,} requests, format {done['format']}", file=where)
-        _say_losses(done)
+    _say_written(done, target, quiet=quiet)
     return 0
+
+
+def _say_written(done: dict[str, Any], target: Path, *, quiet: bool) -> None:
+    if quiet:
+        return
+    to_stdout = target == Path("-")
+    # Standard output has nothing but the trace.
+    where = sys.stderr if to_stdout else sys.stdout
+    name = "standard output" if to_stdout else target
+    print(f"{name}: {done['written']:,} requests, format {done['format']}", file=where)
+    _say_losses(done)
+
+
+@app.command("merge", cls=_Command)
+def merge(
+    sources: Annotated[
+        list[str],
+        typer.Argument(metavar="IN...", help="Trace files; bundled:NAME is a bundled one."),
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="The merged trace.")
+    ],
+    start: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TIME",
+            help="When a trace begins, such as 10s, in the order of the traces; 0 for those left out. Repeatable.",
+        ),
+    ] = None,
+    to_format: Annotated[
+        str | None,
+        typer.Option(
+            "--to",
+            metavar="NAME",
+            help="The format of FILE; by default what its name ends in, or flashwright.",
+        ),
+    ] = None,
+    label: Label = "",
+    note: Note = "",
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing.")] = False,
+) -> int:
+    """Merge traces as tenants of one drive, each with addresses of its own.
+
+    To scale or split a tenant first, write it with `flashwright trace convert`. The format flashwright keeps the
+    tenants as devices, which --device takes out again.
+    """
+    refuse_stdout("--output", output)
+    check_writable(output)
+    starts = _starts(start or [])
+    if len(sources) < 2:
+        raise WorkloadError("IN: found one trace, expected two or more", "")
+    if len(starts) > len(sources):
+        raise WorkloadError(
+            f"--start: found {len(starts)} for {len(sources)} traces, expected at most one each", ""
+        )
+    done = tracefiles.merge(
+        sources, output, starts=starts, format=to_format, label=label, note=note
+    )
+    _say_written(done, output, quiet=quiet)
+    if not quiet:
+        print(f"tenants: {', '.join(done['tenants'])}")
+    return 0
+
+
+def _starts(texts: list[str]) -> list[float]:
+    """Seconds, from times with a unit."""
+    try:
+        return [_core.time_read(text) / 1e9 for text in texts]
+    except WorkloadError as error:
+        raise WorkloadError(f"--start: {error}", "such as 10s, 500ms or 0s") from None
+
+
+app.command("compare", cls=_Command)(compare)
 
 
 @contextlib.contextmanager

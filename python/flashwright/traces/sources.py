@@ -80,6 +80,9 @@ class Trace:
     skip_bad_lines: bool = False
     repeat: int = 1
     name: str = ""
+    time_scale: float = 1.0
+    range: tuple[int, int] | None = None
+    scale_footprint: int = 1
 
     @property
     def lasts(self) -> bool:
@@ -101,6 +104,9 @@ class Trace:
                 "overlay": self.overlay,
                 "addresses": self.addresses,
                 "repeat": self.repeat,
+                "time-scale": self.time_scale,
+                "range": self.range,
+                "scale-footprint": self.scale_footprint,
             }
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from flashwright.traces.workloads import Trace, trace
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["columns", "convert", "formats", "info"]
+__all__ = ["columns", "convert", "formats", "info", "merge"]
 
 
 def formats() -> dict[str, str]:
@@ -118,6 +119,79 @@ def convert(
     report = _core.trace_convert(_as_trace(source).spec_json(), str(path), name, label, note)
     done: dict[str, Any] = json.loads(report)
     return {"format": name, **done}
+
+
+@checked()
+def merge(
+    sources: Sequence[Trace | str | os.PathLike[str]],
+    target: str | os.PathLike[str],
+    *,
+    starts: Sequence[float] = (),
+    format: str | None = None,
+    label: str = "",
+    note: str = "",
+) -> dict[str, Any]:
+    """Merge traces as tenants of one drive, by arrival.
+
+    Parameters
+    ----------
+    sources : sequence of Trace or path
+        The traces. Each is put behind the one before, from a multiple of 1 MiB on, so that none touches another's
+        addresses. In Flashwright's own format each is a device, named after its file; ``devices`` takes it out again.
+    target : path
+        The file to write; it appears once it is whole.
+    starts : sequence of float, optional
+        When each begins, in seconds, in the order of the traces; 0 for those left out.
+    format, label, note : str, optional
+        As for :func:`convert`.
+
+    Returns
+    -------
+    dict
+        Requests written, and what the new format could not hold.
+
+    Raises
+    ------
+    WorkloadError
+        If there are fewer than two traces, more starts than traces, or a start below 0.
+    """
+    if len(sources) < 2:
+        raise WorkloadError(
+            f"sources: found {len(sources)} of them, expected two or more",
+            "",
+            parameters=["sources"],
+        )
+    if len(starts) > len(sources):
+        raise WorkloadError(
+            f"starts: found {len(starts)} for {len(sources)} traces, expected at most one each",
+            "",
+            parameters=["starts"],
+        )
+    for start in starts:
+        if not 0 <= start <= _START_MAX:
+            raise WorkloadError(
+                f"starts: found {start:g} s, expected a time from 0 to a hundred years",
+                "",
+                parameters=["starts"],
+            )
+    traces = [_as_trace(each) for each in sources]
+    padded = [*starts, *[0.0] * (len(traces) - len(starts))]
+    names: list[str] = []
+    for each in traces:
+        stem = Path(each.name.removeprefix("bundled:") or each.path).name.partition(".")[0]
+        same = sum(name == stem or name.startswith(f"{stem}-") for name in names)
+        names.append(f"{stem}-{same + 1}" if same else stem)
+    tenants = [
+        (name, each.spec_json(), round(start * 1e9))
+        for name, each, start in zip(names, traces, padded, strict=True)
+    ]
+    path = Path(target)
+    made = format or _format_of(path)
+    done: dict[str, Any] = json.loads(_core.trace_merge(tenants, str(path), made, label, note))
+    return {"format": made, "tenants": names, **done}
+
+
+_START_MAX = 100 * 365.25 * 86400
 
 
 def _format_of(path: Path) -> str:

@@ -91,6 +91,9 @@ def trace(
     overlay: bool = False,
     skip_bad_lines: bool = False,
     repeat: int = 1,
+    time_scale: float = 1.0,
+    range: tuple[int, int] | None = None,
+    scale_footprint: int = 1,
 ) -> Trace:
     """A trace file; plain or compressed with gzip, zstd or xz.
 
@@ -111,6 +114,19 @@ def trace(
         Count lines that can't be read instead of stopping at the first.
     repeat : int, optional
         How often the trace is played, one time after the other.
+    time_scale : float, optional
+        Multiplies arrival times: 0.5 plays twice as fast, 0 all at once. Order, addresses and sizes stay; bursts keep
+        their shape and get shorter or longer.
+    range : (int, int), optional
+        First byte and one past the last of the addresses to read, multiples of 512; the devices are laid out before.
+        Requests are cut off at its ends, those outside left out; its first byte becomes byte 0. So a trace is split
+        into tenants by address.
+    scale_footprint : int, optional
+        Lays this many copies of the trace side by side, 1 to 64, merged by arrival. A copy begins where an equal share
+        of the requests has passed and ends with the beginning, so the copies are not in step. Sizes, mix, sequential
+        runs, hot sets and order within a copy stay. Requests, rate, footprint and reuse distances grow by the
+        factor, so a drive and caches that grow with it see the same; bursts partly even out. Together with an equal
+        `time_scale` the rate stays too.
 
     Returns
     -------
@@ -138,8 +154,50 @@ def trace(
         raise TraceError(f"{text}: there is no such file", _bundled_hint())
     if repeat < 1:
         raise WorkloadError(f"repeat: found {repeat}, expected 1 or more", parameters=["repeat"])
+    _check_scaling(time_scale, range, scale_footprint)
     names = None if devices is None else tuple(devices)
-    return Trace(text, format, addresses, names, overlay, skip_bad_lines, repeat, label)
+    return Trace(
+        text,
+        format,
+        addresses,
+        names,
+        overlay,
+        skip_bad_lines,
+        repeat,
+        label,
+        time_scale,
+        range,
+        scale_footprint,
+    )
+
+
+_TIME_SCALE_MAX = 1e6
+_COPIES_MAX = 64
+_SECTOR = 512
+
+
+def _check_scaling(time_scale: float, part: tuple[int, int] | None, copies: int) -> None:
+    if not 0 <= time_scale <= _TIME_SCALE_MAX:
+        raise WorkloadError(
+            f"time_scale: found {time_scale:g}, expected a number from 0 to 1,000,000",
+            "",
+            parameters=["time_scale"],
+        )
+    if not 1 <= copies <= _COPIES_MAX:
+        raise WorkloadError(
+            f"scale_footprint: found {copies}, expected a whole number from 1 to {_COPIES_MAX}",
+            "a trace that was scaled once can be written by `flashwright trace convert` and scaled again",
+            parameters=["scale_footprint"],
+        )
+    if part is not None and not (
+        0 <= part[0] < part[1] < 2**63 and part[0] % _SECTOR == part[1] % _SECTOR == 0
+    ):
+        raise WorkloadError(
+            f"range: found bytes {part[0]:,} to {part[1]:,}, expected a start and a length in multiples of 512 B, the "
+            "length above 0",
+            "",
+            parameters=["range"],
+        )
 
 
 _TRACES = Path(__file__).parent / "recordings"

@@ -96,8 +96,8 @@ impl Pair<'_> {
         self.number("reads of new pages", "share", |s| first_share(s, true));
         self.number("writes of new pages", "share", |s| first_share(s, false));
         for parts in [64, 8] {
-            for (what, reads) in [("reads", true), ("writes", false)] {
-                let name = format!("{what} of the most accessed 1/{parts} of pages");
+            for (what, done, reads) in [("reads", "read", true), ("writes", "written", false)] {
+                let name = format!("{what} of the most {done} 1/{parts} of pages");
                 self.number(&name, "share", |s| popular(s, 1.0 / f64::from(parts), reads));
             }
         }

@@ -65,7 +65,7 @@ impl TraceWriter {
         Self::begin(target.as_ref(), formats::find(format)?, &about)
     }
 
-    fn begin(target: &Path, format: &'static Format, about: &About) -> Result<Self, TraceError> {
+    pub(crate) fn begin(target: &Path, format: &'static Format, about: &About) -> Result<Self, TraceError> {
         let writing = writing(format)?;
         let fail = |source| TraceError::io(target, "create the trace", source);
         if target.is_dir() {
@@ -209,7 +209,7 @@ fn about(reader: &TraceReader, options: &TraceOptions, label: &TraceLabel) -> Ab
         note: or(&label.note, reader.note()),
         origin: or(&label.origin, reader.origin()),
         requests: None,
-        // Overlaid devices share their addresses: afterwards they are one.
-        devices: (options.layout == Layout::Concatenate).then(|| devices.collect()),
+        // Overlaid devices share their addresses, and copies and ranges have others: afterwards they are one.
+        devices: (options.layout == Layout::Concatenate && options.keeps_places()).then(|| devices.collect()),
     }
 }

@@ -26,6 +26,7 @@
 
 mod address;
 mod convert;
+mod copies;
 mod detect;
 mod devices;
 mod error;
@@ -33,6 +34,7 @@ mod formats;
 mod fwt;
 mod info;
 mod input;
+mod merge;
 mod options;
 mod parse;
 mod reader;
@@ -46,5 +48,6 @@ pub use detect::detect;
 pub use error::TraceError;
 pub use formats::{Format, all as formats, find as find_format};
 pub use info::TraceInfo;
+pub use merge::{Tenant, merge};
 pub use options::{DeviceFilter, DeviceSpan, Layout, TraceOptions, TraceStats};
 pub use reader::TraceReader;

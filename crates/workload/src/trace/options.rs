@@ -1,5 +1,7 @@
 //! How a trace is to be read.
 
+use std::ops::Range;
+
 /// How to read a trace. The default reads every device, lays them end to end and stops at the first bad line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceOptions {
@@ -16,6 +18,12 @@ pub struct TraceOptions {
     pub spans: Vec<DeviceSpan>,
     /// Arrivals are multiplied by this: 0.5 plays twice as fast, 0 all at once.
     pub time_scale: f64,
+    /// Only requests to these sectors, counted once the devices are laid out. What reaches beyond them is cut off, and
+    /// the first of them becomes sector 0.
+    pub range: Option<Range<u64>>,
+    /// How many copies of the trace are laid side by side, 1 to 64, to scale its footprint. Each begins at another of
+    /// its requests; requests and rate grow by the same factor.
+    pub copies: u32,
 }
 
 impl Default for TraceOptions {
@@ -27,8 +35,24 @@ impl Default for TraceOptions {
             layout: Layout::Concatenate,
             spans: Vec::new(),
             time_scale: 1.0,
+            range: None,
+            copies: 1,
         }
     }
+}
+
+impl TraceOptions {
+    /// Whether requests have the places that the devices were given.
+    pub(crate) fn keeps_places(&self) -> bool {
+        self.range.is_none() && self.copies == 1
+    }
+}
+
+/// The first sector, counted from the start of `range`, and the sectors of what lies within it; none if nothing does.
+pub(crate) fn clip(first_sector: u64, sectors: u32, range: &Range<u64>) -> Option<(u64, u32)> {
+    let (first, end) = (first_sector.max(range.start), (first_sector + u64::from(sectors)).min(range.end));
+    let sectors = u32::try_from(end.checked_sub(first)?).ok().filter(|sectors| *sectors > 0)?;
+    Some((first - range.start, sectors))
 }
 
 /// Which devices of a trace (ASUs, disks, volumes, files) are read.

@@ -7,16 +7,18 @@
 //! Memory is constant: one buffer of bytes, one batch of records, the window of the formats that need one, and a
 //! few words for each device.
 
+use super::copies::{COPIES_MAX, Copies};
 use super::detect;
 use super::devices::{self, BATCH, Places};
 use super::error::TraceError;
 use super::formats::{Format, Setup};
 use super::input::Input;
-use super::options::{DeviceSpan, TraceOptions, TraceStats};
+use super::options::{DeviceSpan, TraceOptions, TraceStats, clip};
 use super::record::{About, Decode, DeviceTable, Record, Sink, Tally};
 use flashwright_block::{Nanos, Request, RequestKind, RequestSource, SourceError};
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// A trace as a stream of requests.
@@ -41,6 +43,11 @@ pub struct TraceReader {
     expected: Option<u64>,
     given: u64,
     filtered: u64,
+    range: Option<Range<u64>>,
+    /// Requests within the range, flushes left out.
+    within: u64,
+    /// The copies, if there are several; they are then what is read.
+    copies: Option<Box<Copies>>,
 }
 
 impl TraceReader {
@@ -52,6 +59,7 @@ impl TraceReader {
     pub fn open(path: impl AsRef<Path>, options: &TraceOptions) -> Result<Self, TraceError> {
         let path = path.as_ref();
         let clock = Clock::new(options.time_scale)?;
+        check(options)?;
         let mut input = Input::open(path)?;
         let format = detect::choose(&mut input, options.format.as_deref())?;
         let setup = Setup { skip_bad_lines: options.skip_bad_lines };
@@ -68,6 +76,18 @@ impl TraceReader {
         })?;
         let filtered = options.devices != super::DeviceFilter::All;
         let expected = places.requests().or(about.requests.filter(|_| !filtered));
+        let copies = match options.copies {
+            1 => None,
+            _ if regular => Some(Box::new(Copies::open(path, options)?)),
+            _ => {
+                let what = "a pipe cannot be read twice to lay out copies of it; save it to a file first";
+                return Err(TraceError::Layout { path: path.to_owned(), what: what.to_owned() });
+            }
+        };
+        let expected = match &copies {
+            Some(copies) => Some(copies.requests()),
+            None => expected.filter(|_| options.range.is_none()),
+        };
         Ok(TraceReader {
             path: path.to_owned(),
             format,
@@ -85,6 +105,9 @@ impl TraceReader {
             expected,
             given: 0,
             filtered: 0,
+            range: options.range.clone(),
+            within: 0,
+            copies,
         })
     }
 
@@ -121,6 +144,9 @@ impl TraceReader {
     /// The counts so far.
     #[must_use]
     pub fn stats(&self) -> TraceStats {
+        if let Some(copies) = &self.copies {
+            return TraceStats { requests: self.given, ..copies.stats().clone() };
+        }
         TraceStats {
             requests: self.given,
             bad_lines: self.tally.bad_lines,
@@ -147,6 +173,11 @@ impl TraceReader {
         at_most: usize,
         mut take: impl FnMut(Request, u32),
     ) -> Result<usize, TraceError> {
+        if let Some(copies) = &mut self.copies {
+            let count = copies.read_each(at_most, take)?;
+            self.given += count as u64;
+            return Ok(count);
+        }
         let mut count = 0;
         while count < at_most {
             let Some(&record) = self.records.get(self.next) else {
@@ -158,10 +189,21 @@ impl TraceReader {
             self.next += 1;
             match self.places.place(&record, &self.names) {
                 Ok(Some(first_sector)) => {
-                    let first_sector = if record.kind == RequestKind::Flush { 0 } else { first_sector };
-                    take(self.request(&record, first_sector), record.device);
+                    let flush = record.kind == RequestKind::Flush;
+                    let placed = match &self.range {
+                        // A flush has no place.
+                        _ if flush => Some((0, record.sectors)),
+                        None => Some((first_sector, record.sectors)),
+                        Some(range) => clip(first_sector, record.sectors, range),
+                    };
+                    let Some((first_sector, sectors)) = placed else {
+                        self.filtered += 1;
+                        continue;
+                    };
+                    take(self.request(&Record { sectors, ..record }, first_sector), record.device);
                     count += 1;
                     self.given += 1;
+                    self.within += u64::from(!flush);
                 }
                 Ok(None) => self.filtered += 1,
                 Err(error) => self.fail(error),
@@ -215,12 +257,14 @@ impl TraceReader {
     }
 
     fn at_end(&mut self) -> Result<bool, TraceError> {
-        if self.given > 0 {
+        if self.given > 0 && (self.range.is_none() || self.within > 0) {
             return Ok(false);
         }
         let mut met = self.names.names().to_vec();
         met.truncate(20);
-        let why = if self.filtered > 0 {
+        let why = if self.filtered > 0 && self.range.is_some() {
+            format!("none of its {} requests is within the range", self.filtered)
+        } else if self.filtered > 0 {
             format!("no device matched the filter; the trace has {}", met.join(", "))
         } else {
             format!(
@@ -246,9 +290,25 @@ impl RequestSource for TraceReader {
         self.expected.map(|expected| expected.saturating_sub(self.given))
     }
 
+    #[allow(clippy::cast_precision_loss)] // a share
     fn progress(&self) -> Option<f64> {
+        if let Some(copies) = &self.copies {
+            return Some(self.given as f64 / copies.requests().max(1) as f64);
+        }
         self.decoder.input().progress()
     }
+}
+
+fn check(options: &TraceOptions) -> Result<(), TraceError> {
+    if !(1..=COPIES_MAX).contains(&options.copies) {
+        let expected = "a whole number from 1 to 64";
+        return Err(TraceError::Option { option: "scale_footprint", found: options.copies.to_string(), expected });
+    }
+    if let Some(range) = options.range.as_ref().filter(|range| range.is_empty()) {
+        let found = format!("sectors {} to {}", range.start, range.end);
+        return Err(TraceError::Option { option: "range", found, expected: "at least one sector of 512 B" });
+    }
+    Ok(())
 }
 
 /// The run's clock: from 0, never backwards.
