@@ -212,7 +212,7 @@ def statistics(
     --------
     >>> found = statistics("bundled:postmark")
     >>> found["writes"], round(found["write_runs"]["sequential_share"], 2)
-    (145705, 0.85)
+    (145705, 0.98)
     """
     source = find(source) if isinstance(source, str) else source
     _expect("requests", requests, 1)
