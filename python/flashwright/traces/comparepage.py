@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -11,9 +11,7 @@ from flashwright.report import text
 from flashwright.report.charts import Chart, Columns, Section, axis, series
 from flashwright.report.page import Findings
 from flashwright.report.tables import Cell, Table
-
-if TYPE_CHECKING:
-    from flashwright.traces.compare import Comparison, Distance
+from flashwright.traces.compared import Compared, Distance
 
 __all__ = ["page", "shown"]
 
@@ -46,11 +44,22 @@ def shown(value: float | None, unit: str) -> str:
     return text.ABSENT if value is None else _SHOWN.get(unit, text.significant)(value)
 
 
-def page(found: Comparison) -> Findings:
-    """The page of `found`."""
+def page(
+    first: Compared, second: Compared, distances: Iterable[Distance], document: Mapping[str, Any]
+) -> Findings:
+    """The page of both.
+
+    Parameters
+    ----------
+    first, second : Compared
+        The two.
+    distances : iterable of Distance
+        Between them.
+    document : mapping
+        What the reader can download; it has the medians of gaps and factors.
+    """
     columns = Columns()
-    draw = _Drawing(found, columns)
-    first, second = found.first, found.second
+    draw = _Drawing((first, second), columns)
     return Findings(
         title=f"{first.name} and {second.name}",
         facts=[
@@ -58,13 +67,13 @@ def page(found: Comparison) -> Findings:
             for each in (first, second)
         ],
         tiles=[
-            ("Median gap", text.ABSENT if found.gap is None else text.significant(found.gap, 3)),
-            (
-                "Median factor",
-                text.ABSENT if found.factor is None else text.significant(found.factor, 3),
-            ),
+            (name, text.ABSENT if value is None else text.significant(value, 3))
+            for name, value in (
+                ("Median gap", document["median_gap"]),
+                ("Median factor", document["median_factor"]),
+            )
         ],
-        table=table(found.distances, first.name, second.name),
+        table=table(distances, first.name, second.name),
         explained=EXPLAINED,
         sections=[
             Section("sizes", "Sizes and runs", draw.sizes()),
@@ -73,7 +82,7 @@ def page(found: Comparison) -> Findings:
             Section("time", "Arrivals", draw.arrivals()),
         ],
         columns=columns,
-        document=found.json,
+        document=document,
     )
 
 
@@ -95,8 +104,8 @@ def table(distances: Iterable[Distance], first: str, second: str) -> Table:
 class _Drawing:
     """Charts of two statistics over each other."""
 
-    def __init__(self, found: Comparison, columns: Columns) -> None:
-        self._both = (found.first, found.second)
+    def __init__(self, both: tuple[Compared, Compared], columns: Columns) -> None:
+        self._both = both
         self._columns = columns
 
     def _chart(
