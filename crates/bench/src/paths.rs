@@ -60,6 +60,14 @@ pub const PATHS: &[Counted] = &[
     path("serial", "request, serial engine", 40_000, HALF, 1, timed!("timing.model=serial")),
     path("parallel", "request, parallel engine, 32 in flight", 40_000, HALF, 32, timed!()),
     path(
+        "rate-limited",
+        "request, parallel engine, cleaning at the rate of writes, 32 in flight",
+        40_000,
+        HALF,
+        32,
+        timed!("gc.schedule=rate-limited"),
+    ),
+    path(
         "chips-by-class",
         "request, dies that choose by class, cleaning at the rate of writes, 32 in flight",
         40_000,

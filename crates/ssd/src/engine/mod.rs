@@ -1,8 +1,8 @@
 //! Timing engines. The translation layer decides what happens; an engine decides when.
 //!
 //! - [`Parallel`]: channels and dies work side by side (`timing.model = "parallel"`).
-//! - [`Chips`]: the same, for dies that choose what they do next (`timing.die-order`), and for chips with commands beyond a page at
-//!   a time (`[chips]`, superblocks).
+//! - [`Ordered`]: the same, for dies that choose what they do next (`timing.die-order`, suspension).
+//! - [`Chips`]: the same, for chips with commands beyond a page at a time (`[chips]`, superblocks), for errors and loss of power.
 //! - [`Serial`]: one operation at a time (`timing.model = "serial"`).
 //!
 //! Under `timing.model = "none"` no time passes, so there is no engine.
@@ -39,13 +39,18 @@
 mod chips;
 mod class;
 mod observer;
+mod order;
+mod ordered;
 mod parallel;
+mod replacing;
 mod serial;
+mod times;
 
 pub(crate) use chips::errors_of;
 pub use chips::{Awaits, ChipFigures, Chips, Superseded, Unfinished};
 pub use class::OpClass;
 pub use observer::{EndedOp, Observer};
+pub use ordered::Ordered;
 pub use parallel::Parallel;
 pub use serial::{NO_REQUEST, Serial, Work};
 
@@ -56,6 +61,9 @@ use flashwright_ftl::{Flash, FlashOp, SlcCacheKind};
 use flashwright_nand::{BlockId, ErrorCounts, Geometry};
 use serde::{Deserialize, Serialize};
 
+/// Stands for no command, request or page.
+const NONE: u32 = u32::MAX;
+
 /// The observer of operations in a simulated drive.
 pub(crate) type ObserverOfDrive = ();
 
@@ -64,6 +72,7 @@ pub(crate) type ObserverOfDrive = ();
 #[allow(clippy::large_enum_variant)] // one per drive
 pub(crate) enum ParallelOfDrive {
     Plain(Parallel<ObserverOfDrive>),
+    Ordered(Box<Ordered>),
     Chips(Box<Chips<Ends>>),
 }
 
@@ -72,19 +81,23 @@ impl ParallelOfDrive {
         let has_slc = config.slc.cache != SlcCacheKind::None;
         let loses_power = config.recovery.can_mount();
         if config.commands_chips() || config.timing.die_order != DieOrderName::Fifo || has_slc || loses_power {
+            if Ordered::suffices(config) {
+                return Self::Ordered(Box::new(Ordered::new(config, latency)));
+            }
             return Self::Chips(Box::new(Chips::new(config, latency, seed, Ends::new(loses_power))));
         }
         Self::Plain(Parallel::new(geometry, config.times(), latency, observer))
     }
     /// Whether it wants copies logged one by one.
     pub fn wants_copies_apart(&self) -> bool {
-        matches!(self, Self::Chips(_))
+        !matches!(self, Self::Plain(_))
     }
     /// Issues operations of the log of `flash`. See [`Parallel::issue`], and [`Chips::issue`] for who awaits them.
     #[inline(always)]
     pub fn issue(&mut self, now: u64, least: u64, ops: &[FlashOp], awaits: Awaits, flash: &Flash) -> u32 {
         match self {
             Self::Plain(engine) => engine.issue(now, least, ops, flash.geometry()),
+            Self::Ordered(engine) => engine.issue(now, least, ops, flash.geometry()),
             Self::Chips(engine) => engine.issue(now, least, ops, awaits, flash),
         }
     }
@@ -99,28 +112,28 @@ impl ParallelOfDrive {
         flash: &Flash,
     ) -> u32 {
         match self {
-            Self::Plain(_) => unreachable!("a drive that may lose power has the engine of chips"),
+            Self::Plain(_) | Self::Ordered(_) => unreachable!("a drive that may lose power has the engine of chips"),
             Self::Chips(engine) => engine.issue_superseding(now, least, ops, superseded, awaits, flash),
         }
     }
     /// Programs and erases that have ended since the last call.
     pub fn take_ends(&mut self) -> Vec<Ended> {
         match self {
-            Self::Plain(_) => Vec::new(),
+            Self::Plain(_) | Self::Ordered(_) => Vec::new(),
             Self::Chips(engine) => engine.observer.take(),
         }
     }
     /// What a loss of power at `at`, up to which the engine has run, tears.
     pub fn unfinished(&self, at: u64) -> Vec<Unfinished> {
         match self {
-            Self::Plain(_) => Vec::new(),
+            Self::Plain(_) | Self::Ordered(_) => Vec::new(),
             Self::Chips(engine) => engine.unfinished(at),
         }
     }
     /// Dies that a block lies on.
     pub fn dies_of_block(&self) -> u32 {
         match self {
-            Self::Plain(_) => 1,
+            Self::Plain(_) | Self::Ordered(_) => 1,
             Self::Chips(engine) => engine.dies_of_block(),
         }
     }
@@ -128,6 +141,7 @@ impl ParallelOfDrive {
     pub fn clear_map(&mut self, now: u64, bytes: u64) -> u64 {
         match self {
             Self::Plain(_) => 0,
+            Self::Ordered(engine) => engine.clear_map(now, bytes),
             Self::Chips(engine) => engine.clear_map(now, bytes),
         }
     }
@@ -136,6 +150,7 @@ impl ParallelOfDrive {
     pub fn next_completion(&mut self, until: u64) -> Option<(u32, u64)> {
         match self {
             Self::Plain(engine) => engine.next_completion(until),
+            Self::Ordered(engine) => engine.next_completion(until),
             Self::Chips(engine) => engine.next_completion(until),
         }
     }
@@ -143,6 +158,7 @@ impl ParallelOfDrive {
     pub fn next_event(&self) -> u64 {
         match self {
             Self::Plain(engine) => engine.next_event(),
+            Self::Ordered(engine) => engine.next_event(),
             Self::Chips(engine) => engine.next_event(),
         }
     }
@@ -150,6 +166,7 @@ impl ParallelOfDrive {
     pub fn is_idle(&self, die: usize, at: u64) -> bool {
         match self {
             Self::Plain(engine) => engine.is_idle(die, at),
+            Self::Ordered(engine) => engine.is_idle(die),
             Self::Chips(engine) => engine.is_idle(die),
         }
     }
@@ -157,27 +174,32 @@ impl ParallelOfDrive {
     pub fn busy(&self) -> BusyTimes {
         match self {
             Self::Plain(engine) => engine.busy(),
+            Self::Ordered(engine) => engine.busy(),
             Self::Chips(engine) => engine.busy(),
         }
     }
     /// Measuring begins at `now`: the figures of the chips are set to zero, and their data get their age.
     pub fn begin_measuring(&mut self, now: u64, flash: &Flash) {
-        if let Self::Chips(engine) = self {
-            engine.reset_figures();
-            engine.age(now, flash);
+        match self {
+            Self::Plain(_) => {}
+            Self::Ordered(engine) => engine.reset_figures(),
+            Self::Chips(engine) => {
+                engine.reset_figures();
+                engine.age(now, flash);
+            }
         }
     }
     /// What reads met, if errors are modelled.
     pub fn error_counts(&self) -> Option<ErrorCounts> {
         match self {
-            Self::Plain(_) => None,
+            Self::Plain(_) | Self::Ordered(_) => None,
             Self::Chips(engine) => engine.error_counts(),
         }
     }
     /// A block whose data should be written again, if there is one.
     pub fn next_to_rewrite(&mut self) -> Option<BlockId> {
         match self {
-            Self::Plain(_) => None,
+            Self::Plain(_) | Self::Ordered(_) => None,
             Self::Chips(engine) => engine.next_to_rewrite(),
         }
     }
@@ -185,6 +207,7 @@ impl ParallelOfDrive {
     pub fn chip_figures(&self) -> Option<ChipFigures> {
         match self {
             Self::Plain(_) => None,
+            Self::Ordered(engine) => Some(engine.figures()),
             Self::Chips(engine) => Some(engine.figures()),
         }
     }

@@ -17,9 +17,9 @@ pub fn op(kind: OpKind, page: u32) -> FlashOp {
 }
 
 /// Operations that keep the chip's law: few blocks, pages programmed in order, no page read twice in a request.
-struct Writer {
+pub struct Writer {
     /// By block, the next page to program.
-    next: BTreeMap<u32, u32>,
+    pub next: BTreeMap<u32, u32>,
 }
 
 impl Writer {
@@ -43,7 +43,7 @@ impl Writer {
         true
     }
 
-    fn request(&mut self, rng: &mut Rng, geometry: &Geometry) -> Vec<FlashOp> {
+    pub fn request(&mut self, rng: &mut Rng, geometry: &Geometry) -> Vec<FlashOp> {
         let (pages, per_die) = (geometry.pages_per_block(), geometry.pages() / geometry.dies());
         let mut ops: Vec<FlashOp> = Vec::new();
         for _ in 0..draw(rng, 8) {

@@ -2,12 +2,13 @@
 //! engine.
 //!
 //! Here whole drives are compared: both are fed with the same operations, which a second drive that takes everything at
-//! once has logged. `operations.rs` and `chips.rs` compare engines without a drive:
-//! the end of each operation, other orders, and suspension.
+//! once has logged. `operations.rs`, `chips.rs` and `ordered.rs` compare engines without a
+//! drive: the end of each operation, other orders, suspension, and the engine of single pages with that of chip commands.
 
 mod chip_safety;
 mod chips;
 mod operations;
+mod ordered;
 mod reference;
 mod serial;
 

@@ -1,11 +1,11 @@
 //! Commands to dies, and what waits for them.
 
 use super::ram::InRam;
+pub(super) use crate::engine::NONE;
 use crate::engine::OpClass;
+pub(super) use crate::engine::order::Group;
 use flashwright_ftl::{Cause, FlashOp, OpKind};
 use serde::{Deserialize, Serialize};
-
-pub(super) const NONE: u32 = u32::MAX;
 
 /// What a die is told to do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,28 +16,6 @@ pub(super) enum Kind {
     Erase,
     /// A page copied within its plane.
     Copyback,
-}
-
-/// Which queue of its die a command waits in, the one that goes first first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(super) enum Group {
-    /// Reads that the host waits for.
-    #[default]
-    Reads = 0,
-    /// Programs of host data, and of the map that a request waits for.
-    Writes = 1,
-    /// Cleaning and wear levelling.
-    Rest = 2,
-}
-
-impl Group {
-    pub fn of_class(class: OpClass) -> Self {
-        match class {
-            OpClass::HostRead | OpClass::Mapping => Self::Reads,
-            OpClass::HostWrite => Self::Writes,
-            OpClass::Cleaning | OpClass::WearLevelling => Self::Rest,
-        }
-    }
 }
 
 /// A command, from its issue to its end.

@@ -2,10 +2,9 @@
 
 use super::command::{Group, NONE};
 use super::ram::InRam;
+use crate::engine::order::{GROUPS, Heads};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
-
-pub(super) const GROUPS: usize = 3;
 
 /// Where a command is on its way through a die.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,9 +41,16 @@ impl Active {
 }
 
 /// Commands that wait, oldest first in each group: sequence number and command.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Waiting {
     groups: [VecDeque<(u64, u32)>; GROUPS],
+    heads: Heads,
+}
+
+impl Default for Waiting {
+    fn default() -> Self {
+        Self { groups: std::array::from_fn(|_| VecDeque::new()), heads: Heads::EMPTY }
+    }
 }
 
 impl Waiting {
@@ -59,6 +65,7 @@ impl Waiting {
         } else {
             queue.insert(queue.partition_point(|(other, _)| *other < sequence), (sequence, id));
         }
+        self.look_at(group);
     }
 
     /// The oldest command of a group.
@@ -68,22 +75,20 @@ impl Waiting {
     }
 
     pub fn pop(&mut self, group: Group) -> Option<u32> {
-        self.groups[group as usize].pop_front().map(|(_, id)| id)
+        let first = self.groups[group as usize].pop_front().map(|(_, id)| id);
+        self.look_at(group);
+        first
     }
 
-    /// The group of the oldest command.
     #[inline(always)]
-    pub fn oldest(&self) -> Option<Group> {
-        let heads = [Group::Reads, Group::Writes, Group::Rest].into_iter();
-        let heads =
-            heads.filter_map(|group| self.groups[group as usize].front().map(|(sequence, _)| (*sequence, group)));
-        heads.min_by_key(|(sequence, _)| *sequence).map(|(_, group)| group)
+    fn look_at(&mut self, group: Group) {
+        self.heads.set(group, self.groups[group as usize].front().map_or(Heads::NOTHING, |(sequence, _)| *sequence));
     }
 
-    /// The first group with a command.
+    /// What an order chooses from.
     #[inline(always)]
-    pub fn first_group(&self) -> Option<Group> {
-        [Group::Reads, Group::Writes, Group::Rest].into_iter().find(|group| !self.groups[*group as usize].is_empty())
+    pub fn heads(&self) -> &Heads {
+        &self.heads
     }
 }
 

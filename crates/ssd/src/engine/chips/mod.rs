@@ -28,17 +28,17 @@ mod erases;
 mod events;
 mod firmware;
 mod issue;
-mod order;
 mod places;
 mod power;
 mod programs;
 mod ram;
-mod replacing;
 mod reserve;
 mod run;
-mod times;
 mod told;
 
+use super::order::Order;
+use super::replacing::Replacing;
+use super::times::ChipTimes;
 use super::{BusyTimes, Observer};
 use bus::Bus;
 use command::{Commands, NONE};
@@ -50,15 +50,12 @@ use flashwright_config::DriveConfig;
 use flashwright_ftl::Flash;
 use flashwright_nand::{BlockId, ErrorCounts, ErrorLayout, Errors};
 pub use issue::{Awaits, Superseded};
-use order::Order;
 use places::Places;
 use power::Power;
 use ram::Room;
-use replacing::Replacing;
 use reserve::Reserve;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use times::ChipTimes;
 pub use told::Unfinished;
 
 /// A request in the engine.

@@ -5,7 +5,7 @@ use super::command::{Command, Group, Kind, NONE};
 use super::die::InBlock;
 use super::places::Place;
 use super::ram::{InRam, Waiter};
-use super::replacing::Replacement;
+use crate::engine::replacing::Replacement;
 use crate::engine::{Observer, OpClass};
 use flashwright_nand::{BlockId, Geometry, Ppn};
 

@@ -140,7 +140,7 @@ impl<W: Observer> Chips<W> {
     /// The group whose oldest command the die takes next.
     #[inline(always)]
     fn choice(&self, die: usize) -> Option<Group> {
-        self.order.next(die, &self.dies[die].waiting)
+        self.order.next(die, self.dies[die].waiting.heads())
     }
 
     /// Whether the oldest command of a group may draw its power; else the die tries again when another command has ended.
@@ -167,7 +167,7 @@ impl<W: Observer> Chips<W> {
     #[inline(always)]
     fn take(&mut self, die: usize, group: Group) -> u32 {
         let state = &mut self.dies[die];
-        self.order.taken(die, group, &state.waiting);
+        self.order.taken(die, group, state.waiting.heads());
         state.waiting.pop(group).expect("the group was chosen because it has a command")
     }
 

@@ -1,6 +1,6 @@
 //! What replaces the pages of a block: the programs that must have ended before the block may be erased.
 
-use super::command::NONE;
+use super::NONE;
 use flashwright_nand::BlockId;
 use serde::{Deserialize, Serialize};
 
