@@ -3,7 +3,7 @@
 use flashwright_config::{BusOrder, DriveConfig, Programming, Rate, Suspends};
 use serde::{Deserialize, Serialize};
 
-const BITS_MAX: usize = 4;
+pub(super) const BITS_MAX: usize = 4;
 
 /// Durations in nanoseconds.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]

@@ -17,7 +17,7 @@ trait Engine {
     fn next(&mut self, until: u64) -> Option<(u32, u64)>;
     fn trim(&mut self, now: u64, bytes: u64) -> u64;
     fn next_event(&self) -> u64;
-    /// What is busy now and was so until now, and what was done.
+    /// Which dies are idle, how long each part was busy until now, and what was done.
     fn state(&self) -> (Vec<bool>, BusyTimes, ChipFigures);
 }
 
@@ -67,7 +67,7 @@ struct Played {
     states: Vec<(Vec<bool>, BusyTimes, ChipFigures)>,
 }
 
-/// Plays requests; those that come when another ends, which are negative in `after`, at that very moment.
+/// Plays requests at their arrivals; an empty one is a trim, which holds the dies where the firmware takes time for it.
 fn play(engine: &mut impl Engine, requests: &Requests) -> Played {
     let mut played = Played::default();
     let arrivals = requests.iter().map(|(arrival, _)| *arrival).chain([u64::MAX]);
@@ -203,7 +203,7 @@ fn random_operations_have_the_schedule_of_the_engine_of_chips() {
     assert!(all.array_programs > 100_000 && all.array_erases > 10_000 && suspended > 500, "{all:?}: too easy");
 }
 
-/// Operations as page mapping and DFTL log them, which issue before others have ended.
+/// Operations as translation layers log them: pages, a cached map, and merges of log blocks.
 #[test]
 fn what_drives_log_has_the_schedule_of_the_engine_of_chips() {
     let (mut drives, mut programs) = (0, 0);
@@ -233,4 +233,31 @@ fn what_drives_log_has_the_schedule_of_the_engine_of_chips() {
     }
     println!("{drives} drives, {programs} programs");
     assert!(drives > 50 && programs > 20_000, "{drives} drives, {programs} programs: too easy");
+}
+
+/// What needs more than commands of one page or block, each with a time of its own, is left to the engine of chips.
+#[test]
+fn single_pages_suffice_unless_a_setting_asks_for_more() {
+    let suffices = |settings: &[&str]| Ordered::suffices(&config(settings));
+    for enough in [
+        &["timing.die-order=by-class"][..],
+        &["chips.suspends=programs-and-erases", "chips.trim-rate=1 GB/s"],
+        &["geometry.bits-per-cell=2", "chips.read-times=40 us, 70 us", "timing.pipelined=false"],
+    ] {
+        assert!(suffices(enough), "{enough:?}");
+    }
+    for more in [
+        &["geometry.superblock=drive", "chips.write-ram=1 MiB"][..],
+        &["chips.cache-read=true"],
+        &["chips.copyback=true"],
+        &["chips.write-ram=1 MiB"],
+        &["chips.copy-overhead=1 us"],
+        &["geometry.mapping-unit=2 KiB", "chips.write-ram=1 MiB"],
+        &["energy.limit-mw=500", "energy.program-uj=50"],
+        &["errors.law=power-law"],
+        &["timing.bus-rate=none"],
+        &["timing.read=0 us"],
+    ] {
+        assert!(!suffices(more), "{more:?}");
+    }
 }

@@ -11,9 +11,12 @@ pub(super) enum Kind {
     OobRead,
     Program,
     Erase,
-    /// A run of copies: its parts are commands, read and program in turn, with sequence numbers that follow each other.
+    /// A run of copies, not itself a command: its parts are commands, read and program in turn, with sequence numbers that follow each other.
     Copies,
 }
+
+/// Kinds of commands.
+pub(super) const COMMANDS: usize = Kind::Copies as usize;
 
 /// A command or a run of copies, from its issue to its end.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]

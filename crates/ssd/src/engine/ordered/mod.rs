@@ -21,9 +21,9 @@ mod suspend;
 
 use super::order::{GROUPS, Heads, Order};
 use super::replacing::Replacing;
-use super::times::ChipTimes;
+use super::times::{BITS_MAX, ChipTimes};
 use super::{BusyTimes, ChipFigures, NONE};
-use command::Commands;
+use command::{COMMANDS, Commands, Kind};
 use flashwright_block::Nanos;
 use flashwright_config::{DriveConfig, Programming};
 use flashwright_ftl::SlcCacheKind;
@@ -44,6 +44,20 @@ struct Slot {
 /// Bits of a slot in the list of completions.
 const SLOT_BITS: u32 = 24;
 const SLOT_MAX: u32 = (1 << SLOT_BITS) - 1;
+
+/// How a command begins: when it wants the bus, for what, and for how long.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+struct Begin {
+    stage: Stage,
+    is_command: bool,
+    /// Time from its start to its wish for the bus.
+    lead: u64,
+    held: u64,
+    /// What a further page that it reads adds to that.
+    per_page: u64,
+    /// Time of the array.
+    array: u64,
+}
 
 /// What the command of a die does once it has the bus.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -164,6 +178,8 @@ pub struct Ordered {
     order: Order,
     /// Reads in a suspension, at most.
     passed_max: u32,
+    /// How commands begin: of each kind, by page of a cell.
+    begins: [[Begin; BITS_MAX]; COMMANDS],
     /// Bits of a cell, and pages of a block, by which pages have their times.
     bits: u32,
     pages_per_block: Divisor,
@@ -238,6 +254,7 @@ impl Ordered {
         Self {
             order: Order::new(config, dies),
             passed_max: config.timing.passed_max,
+            begins: Self::begins(&times),
             bits,
             pages_per_block: Divisor::new(layout.pages_per_block()),
             reads_alike,
@@ -272,13 +289,42 @@ impl Ordered {
         }
     }
 
+    fn begins(times: &ChipTimes) -> [[Begin; BITS_MAX]; COMMANDS] {
+        let command = times.command;
+        let of = |kind: Kind, page: u32| {
+            let (array, data) = match kind {
+                Kind::Read | Kind::Copies => (times.read_of(page, false), times.data),
+                Kind::OobRead => (times.oob_read, times.spare),
+                Kind::Program => (times.program_of(page, false), times.data),
+                Kind::Erase => (times.erase, 0),
+            };
+            let reads = matches!(kind, Kind::Read | Kind::OobRead);
+            let begin = Begin { array, per_page: if reads { data } else { 0 }, ..Begin::default() };
+            match kind {
+                _ if !times.pipelined => Begin { stage: Stage::Last, held: command + data + array, ..begin },
+                Kind::Program => Begin { stage: Stage::Load, held: command + data, ..begin },
+                // A command that takes no time needs no bus.
+                Kind::Erase if command == 0 => Begin { stage: Stage::Array, ..begin },
+                Kind::Erase => Begin { stage: Stage::Load, is_command: true, held: command, ..begin },
+                _ if command == 0 => Begin { stage: Stage::Last, lead: array, held: data, ..begin },
+                _ => Begin { stage: Stage::ReadCommand, is_command: true, held: command, per_page: 0, ..begin },
+            }
+        };
+        [Kind::Read, Kind::OobRead, Kind::Program, Kind::Erase].map(|kind| [0, 1, 2, 3].map(|page| of(kind, page)))
+    }
+
     /// The next completion not after `until`: slot and end.
     ///
     /// What dies and buses do at `until` itself waits for the next call: a request that is issued at `until` may go first.
     pub fn next_completion(&mut self, until: u64) -> Option<(u32, u64)> {
         let until = until.min(NEVER / 2);
+        if self.may_look { self.run::<true>(until) } else { self.run::<false>(until) }
+    }
+
+    /// As [`Self::next_completion`]; `LOOKS` where a die may decide while nothing happens.
+    fn run<const LOOKS: bool>(&mut self, until: u64) -> Option<(u32, u64)> {
         loop {
-            let (channel, key) = self.next_of_channels();
+            let (channel, key, rival) = self.next_of_channels();
             let (at, acts) = (key / 2, key % 2);
             // At the same time commands end first, then requests complete, then dies and buses act.
             if self.done_at < at + acts {
@@ -288,10 +334,15 @@ impl Ordered {
                 return None;
             }
             if acts == 0 {
-                self.command_ends(channel, at);
-            } else {
-                self.act(channel, at);
+                let another = self.command_ends(channel, at);
+                // Where nothing else ends or completes at this time, what follows needs no further look at the channels.
+                let acts_now = !another && rival > key && self.done_at > at && at < until;
+                if !acts_now || self.channels[channel].due == 0 {
+                    self.plan::<LOOKS>(channel, at);
+                    continue;
+                }
             }
+            self.act::<LOOKS>(channel, at);
         }
     }
 
@@ -306,16 +357,17 @@ impl Ordered {
         Some((slot, end))
     }
 
-    /// The channel where something happens next, and its key.
+    /// The channel where something happens next, its key, and the least key of the others.
     #[inline(always)]
-    fn next_of_channels(&self) -> (usize, u64) {
-        let (mut chosen, mut first) = (0, NEVER);
+    fn next_of_channels(&self) -> (usize, u64, u64) {
+        let (mut chosen, mut first, mut rival) = (0, NEVER, NEVER);
         for (channel, key) in self.keys.iter().enumerate() {
             // Without a branch: which channel is first is a coin toss.
+            rival = rival.min(first.max(*key));
             chosen = if *key < first { channel } else { chosen };
             first = first.min(*key);
         }
-        (chosen, first)
+        (chosen, first, rival)
     }
 
     /// The time of the next event, before which nothing completes; the largest number if there is none.
@@ -363,10 +415,11 @@ impl Ordered {
         let Slot { end, sequence, .. } = self.slots[slot as usize];
         let key = u128::from(end + self.latency) << 64 | u128::from(sequence << SLOT_BITS | u64::from(slot));
         let mut at = self.done.len();
+        self.done.push(key);
         while at > 0 && self.done[at - 1] < key {
+            self.done.swap(at - 1, at);
             at -= 1;
         }
-        self.done.insert(at, key);
         self.done_at = self.done_at.min(end + self.latency);
     }
 

@@ -1,7 +1,7 @@
 //! What happens at an event: commands end, dies decide, buses are granted.
 
 use super::command::{Command, Kind};
-use super::{Die, Lane, NEVER, Ordered, Stage};
+use super::{Begin, Die, Lane, NEVER, Ordered, Stage};
 use crate::engine::NONE;
 use crate::engine::order::{Group, Heads};
 use flashwright_config::BusOrder;
@@ -68,16 +68,16 @@ impl Ordered {
 
     /// The dies of a channel decide, then its bus is granted.
     #[inline(always)]
-    pub(super) fn act(&mut self, channel: usize, now: u64) {
+    pub(super) fn act<const LOOKS: bool>(&mut self, channel: usize, now: u64) {
         let first = channel * self.dies_per_channel;
-        if self.may_look {
+        if LOOKS {
             self.look_again(channel, now);
         }
         while self.channels[channel].due != 0 {
             let due = &mut self.channels[channel].due;
             let die = first + due.trailing_zeros() as usize;
             *due &= *due - 1;
-            if self.may_look {
+            if LOOKS {
                 self.decide_suspending(die, now);
             } else if self.dies[die].main == NONE {
                 self.take_next(die, now);
@@ -86,7 +86,7 @@ impl Ordered {
         if self.channels[channel].free_at <= now {
             self.grant(channel, now);
         }
-        self.plan(channel);
+        self.plan::<LOOKS>(channel, now);
     }
 
     /// A free die takes what its order prefers.
@@ -116,14 +116,11 @@ impl Ordered {
             }
         }
         let command = &self.commands[id];
+        let Command { sequence, transfers, .. } = *command;
         let starts_last = part == command.last_part();
-        let (sequence, transfers) = (command.sequence, u64::from(command.transfers));
         if command.copies == 0 || !command.may_go_on() {
             self.pop(die, group);
         }
-        let state = &mut self.dies[die];
-        (state.main, state.part) = (id, part);
-        state.busy_since = state.busy_since.min(now);
         if matches!(kind, Kind::Read | Kind::OobRead) {
             self.read_starts(id, now);
         } else if starts_last {
@@ -132,33 +129,25 @@ impl Ordered {
                 self.let_go_at_start(id, now);
             }
         }
-        let times = &self.times;
         let of_cell = if self.all_alike { 0 } else { self.pages_per_block.remainder(page) % self.bits };
-        let (array, data) = match kind {
-            Kind::Read | Kind::Copies => (times.read_of(of_cell, false), times.data),
-            Kind::OobRead => (times.oob_read, times.spare),
-            Kind::Program => (times.program_of(of_cell, false), times.data),
-            Kind::Erase => (times.erase, 0),
-        };
-        let (command, data) = (times.command, data * transfers);
-        let reads = matches!(kind, Kind::Read | Kind::OobRead);
-        let (stage, since, held, is_command) = match () {
-            () if !times.pipelined => (Stage::Last, now, command + data + array, false),
-            () if kind == Kind::Program => (Stage::Load, now, command + data, false),
-            // A command that takes no time needs no bus.
-            () if reads && command == 0 => (Stage::Last, now + array, data, false),
-            () if reads => (Stage::ReadCommand, now, command, true),
-            () if command == 0 => return self.erase_begins(die, array, now),
-            () => (Stage::Load, now, command, true),
-        };
+        let begin = &self.begins[kind as usize][of_cell as usize];
         let state = &mut self.dies[die];
-        (state.stage, state.array) = (stage, array);
-        self.lanes[die] = Lane { ends: NEVER, since, held, sequence, is_command };
+        (state.main, state.part) = (id, part);
+        (state.stage, state.array) = (begin.stage, begin.array);
+        state.busy_since = state.busy_since.min(now);
+        let held = begin.held + begin.per_page * u64::from(transfers - 1);
+        let Begin { lead, is_command, .. } = *begin;
+        self.lanes[die] = Lane { ends: NEVER, since: now + lead, held, sequence, is_command };
+        if begin.stage == Stage::Array {
+            self.erase_begins(die, now);
+        }
     }
 
     /// The array erases at once, without the bus.
-    fn erase_begins(&mut self, die: usize, array: u64, now: u64) {
-        self.works(die, now, array);
+    #[cold]
+    fn erase_begins(&mut self, die: usize, now: u64) {
+        self.lanes[die].since = NEVER;
+        self.works(die, now, self.dies[die].array);
         if self.times.suspends_erases {
             self.decide_at(die, now);
         }
@@ -234,7 +223,7 @@ impl Ordered {
 
     /// Works out what happens in a channel next: a command ends, its bus is granted, a die decides.
     #[inline(always)]
-    pub(super) fn plan(&mut self, channel: usize) {
+    pub(super) fn plan<const LOOKS: bool>(&mut self, channel: usize, now: u64) {
         let first = channel * self.dies_per_channel;
         let (mut ends_at, mut since) = (NEVER, NEVER);
         for lane in &self.lanes[first..first + self.dies_per_channel] {
@@ -242,11 +231,15 @@ impl Ordered {
             since = since.min(lane.since);
         }
         let bus = &self.channels[channel];
-        let mut acts_at = if since == NEVER { NEVER } else { since.max(bus.free_at) };
-        if self.may_look {
+        let mut acts_at = since.max(bus.free_at);
+        if bus.due != 0 {
+            acts_at = now;
+        }
+        if LOOKS {
             acts_at = acts_at.min(self.looks_at(channel));
         }
-        self.keys[channel] = ends_at.saturating_mul(2).min(acts_at.saturating_mul(2) | 1);
+        // Twice the time; what stands for never remains what it is.
+        self.keys[channel] = (ends_at << 1 | ends_at >> 63).min(acts_at << 1 | 1);
     }
 
     /// Gives a bus that is free to the die that has waited longest, ties to the earlier operation, unless commands or data are
@@ -285,12 +278,19 @@ impl Ordered {
         }
     }
 
-    /// The command of one of a channel's dies ends.
+    /// The command of one of a channel's dies ends; answers whether another one ends at the same time. To be followed by
+    /// [`Self::plan`].
     #[inline(always)]
-    pub(super) fn command_ends(&mut self, channel: usize, now: u64) {
+    pub(super) fn command_ends(&mut self, channel: usize, now: u64) -> bool {
         let first = channel * self.dies_per_channel;
         let lanes = &mut self.lanes[first..first + self.dies_per_channel];
-        let at = lanes.iter().position(|lane| lane.ends == now).expect("a command ends now");
+        let (mut at, mut count) = (0, 0);
+        for (other, lane) in lanes.iter().enumerate() {
+            let ends = lane.ends == now;
+            at = if ends { other } else { at };
+            count += u32::from(ends);
+        }
+        debug_assert!(count > 0, "a command ends now");
         lanes[at].ends = NEVER;
         let die = first + at;
         let state = &mut self.dies[die];
@@ -299,15 +299,12 @@ impl Ordered {
             state.busy += now - state.busy_since;
             state.busy_since = NEVER;
         }
-        self.plan(channel);
-        if self.channels[channel].due != 0 {
-            self.keys[channel] = self.keys[channel].min(2 * now + 1);
-        }
         self.ended(id, part, now);
         let state = &self.dies[die];
         if !state.heads.is_empty() || state.suspended != NONE {
-            self.decide_at(die, now);
+            self.channels[channel].due |= state.bit;
         }
+        count > 1
     }
 
     #[inline(always)]
@@ -347,11 +344,14 @@ impl Ordered {
 /// The position of the die that has waited longest for the bus, ties to the earlier operation, among those that `may` have it.
 #[inline(always)]
 fn oldest(lanes: &[Lane], now: u64, may: impl Fn(&Lane) -> bool) -> Option<usize> {
-    let (mut chosen, mut since, mut sequence) = (None, now.saturating_add(1), 0);
+    let (mut chosen, mut since, mut sequence) = (0, NEVER, NEVER);
     for (at, lane) in lanes.iter().enumerate() {
-        if may(lane) && (lane.since < since || lane.since == since && lane.since <= now && lane.sequence < sequence) {
-            (chosen, since, sequence) = (Some(at), lane.since, lane.sequence);
-        }
+        // Without a branch: which die is first is a coin toss.
+        let earlier = (lane.since < since) | ((lane.since == since) & (lane.sequence < sequence));
+        let better = may(lane) & earlier;
+        chosen = if better { at } else { chosen };
+        since = if better { lane.since } else { since };
+        sequence = if better { lane.sequence } else { sequence };
     }
-    chosen
+    (since <= now).then_some(chosen)
 }

@@ -14,14 +14,12 @@ impl Ordered {
     }
 
     /// When the first die of a channel decides although nothing happens.
-    #[cold]
     pub(super) fn looks_at(&self, channel: usize) -> u64 {
         let first = channel * self.dies_per_channel;
         self.dies[first..first + self.dies_per_channel].iter().fold(NEVER, |first, die| first.min(die.looks_at))
     }
 
     /// Dies of a channel that were told to decide now do.
-    #[cold]
     pub(super) fn look_again(&mut self, channel: usize, now: u64) {
         let first = channel * self.dies_per_channel;
         for die in &mut self.dies[first..first + self.dies_per_channel] {
