@@ -159,7 +159,7 @@ fn random_operations_have_the_schedule_of_the_engine_of_chips() {
         let mut rng = rng(seed);
         let base = random_config(&mut rng);
         let mut settings = orders(&mut rng);
-        if base.geometry.pages_per_block % 2 == 0 && chance(&mut rng, 0.3) {
+        if base.geometry.pages_per_block.is_multiple_of(2) && chance(&mut rng, 0.3) {
             let reads = *pick(&mut rng, &["50 us, 50 us", "50 us, 80 us"]);
             settings.push("geometry.bits-per-cell=2".to_owned());
             settings.extend([format!("chips.read-times={reads}"), "chips.program-times=200 us, 700 us".to_owned()]);

@@ -239,7 +239,7 @@ impl Ordered {
             acts_at = acts_at.min(self.looks_at(channel));
         }
         // Twice the time; what stands for never remains what it is.
-        self.keys[channel] = (ends_at << 1 | ends_at >> 63).min(acts_at << 1 | 1);
+        self.keys[channel] = ends_at.rotate_left(1).min(acts_at << 1 | 1);
     }
 
     /// Gives a bus that is free to the die that has waited longest, ties to the earlier operation, unless commands or data are
@@ -313,7 +313,7 @@ impl Ordered {
         let is_last = part + 1 >= 2 * copies;
         match kind {
             Kind::Read | Kind::OobRead => {}
-            Kind::Copies if part % 2 == 0 => {}
+            Kind::Copies if part.is_multiple_of(2) => {}
             Kind::Erase => {
                 let state = &mut self.in_block[block as usize];
                 state.erase = if state.erase == id { NONE } else { state.erase };
