@@ -5,7 +5,7 @@
 //! second case a page of the host may be in the new block alone. Its request was not acknowledged, since that waits for the merge, so
 //! where no erased block is left to finish the merge, it is undone and the page keeps its old content. Where dies work side by side, a
 //! later request may have taken the last erased block before the merge released others; then logical blocks whose current pages fit into
-//! a block that they share are brought together there.
+//! a block that they share are brought together there. That comes last, since a cut in the middle of it leaves nothing to undo.
 
 use super::Scan;
 use super::scan::Newest;
@@ -34,11 +34,8 @@ pub(crate) fn consolidate(
     // A block that was given up may get its pages back as a data block, so each is given up once.
     let mut given_up = BTreeSet::new();
     while release_unneeded(scan, erased, flash) == 0 && erased.len() == 0 && is_mixed(logical, scan, &data) {
-        let is_undone = undo_copies(scan, &copies, &data, &mut given_up, flash) || {
-            let mut mixed = (0..logical.count()).filter(|lbn| data[*lbn as usize] == NONE);
-            let one_fits = mixed.any(|lbn| shared_block(logical, lbn, scan, flash).is_some());
-            !one_fits && undo_last_merge(scan, &copies, &data, &mut given_up, flash)
-        };
+        let is_undone = undo_copies(scan, &copies, &data, &mut given_up, flash)
+            || undo_last_merge(scan, &copies, &data, &mut given_up, flash);
         if !is_undone {
             break;
         }
