@@ -193,8 +193,8 @@ def probe_page(
         ),
         explained=[
             "Confidence is the share of resamplings of the measurements, or of independent checks, that give "
-            "the same verdict. The evidence of each is below: raw points, the curve fitted to them, and the value "
-            "found."
+            "the same verdict, but no more than the share of such verdicts that were right on drives of known truth. "
+            "The evidence of each is below: raw points, the curve fitted to them, and the value found."
         ],
         sections=[
             Section(finding.parameter, finding.parameter, charts, stacked=True)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from flashwright.blackbox.base import Context, Cost, Mode, Probe, chosen, of_the_whole, reads_alone
+from flashwright.blackbox.confidence import capped
 from flashwright.blackbox.counted import Counters
 from flashwright.blackbox.pages import amount
 from flashwright.blackbox.probed import (
@@ -356,6 +357,7 @@ class _Seen:
         kind = findings.get("kind-of-device")
         if kind is not None and kind.parameter in session.findings:
             kind = findings["kind-of-device"] = judged(kind, session.findings)
+        findings = {name: capped(finding) for name, finding in findings.items()}
         doubted = (*_doubts(self.target, self.declared, kind), *self._empty)
         if doubted and not self.despite_doubts:
             findings = {name: _doubted(finding, doubted[0]) for name, finding in findings.items()}

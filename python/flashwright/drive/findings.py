@@ -96,7 +96,8 @@ class Finding:
         The 95 % confidence interval of a number.
     confidence : float
         0 to 1: the share of resamplings of the raw points (or of independent checks) that give this verdict and
-        value.
+        value; in the result of a session no more than the share of such verdicts that were right on drives of known
+        truth.
     why : str
         A sentence or two: what was seen, and by which rule it was decided; of an unknown, what stands against a
         verdict.
