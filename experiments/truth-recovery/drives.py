@@ -26,7 +26,8 @@ class Truth:
     write_buffer: int | None
     kind: str | None
     drain: str | None
-    prefetch: bool
+    prefetch: int | None
+    """What is read ahead."""
     mapping: str
     units: int
     """Clusters of chips that work at the same time."""
@@ -58,7 +59,7 @@ def truth(ssd: Ssd) -> Truth:
         if write
         else None,
         drain=controller["write-buffer"]["drain"] if write else None,
-        prefetch=bool(read and size(controller["read-buffer"]["prefetch"])),
+        prefetch=(read and size(controller["read-buffer"]["prefetch"])) or None,
         mapping=mapping,
         units=units,
         queued=controller["queue-depth"] != 1,

@@ -25,7 +25,9 @@ from flashwright.blackbox.target import Target
 
 HERE = Path(__file__).parent
 PROBES = (
+    "plausible",
     "clustered-page",
+    "slc-cache",
     "mapping",
     "clustered-block",
     "parallelism",
@@ -47,14 +49,26 @@ def expected(built: Truth) -> dict[str, object]:
     def there(value: object) -> object:
         return NONE if value is None else value
 
+    # Pages that follow each other lie on one unit where blocks have logs.
+    striped = built.units > 1 and built.mapping == "page"
     answers: dict[str, object] = {
+        "kind-of-device": "flash",
         "clustered-page": built.clustered_page or HIDDEN,
         "clustered-block": built.clustered_block,
         "read-buffer": there(built.read_buffer),
         "write-buffer": there(built.write_buffer),
         "buffer-kind": there(built.kind),
         "write-buffer-drain": there(built.drain),
+        "flush-honoured": "yes" if built.write_buffer else NONE,
         "prefetch": "yes" if built.prefetch else "no",
+        "prefetch-size": there(built.prefetch),
+        "read-buffer-least": there(built.read_buffer_least or None),
+        "slc-cache": NONE,
+        "stripe": HIDDEN
+        if built.clustered_page is None
+        else built.clustered_page * built.units
+        if striped
+        else NONE,
         "mapping": built.mapping,
         # With one command at a time and neighbouring pages on one unit, no two units ever work at once.
         "parallel-units": HIDDEN

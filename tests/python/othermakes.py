@@ -356,3 +356,90 @@ class Credits(Stateless):
             self.busy = max(at, self.busy) + self.ns_byte * size * (self.gain - 1)
         self.left = max(self.left, 0.0)
         return super().serve(kind, offset, size, at)
+
+
+class Borrowed(PageMapped):
+    """Free blocks hold one bit in each cell, three pages for each of data, until none is left.
+
+    Then a write costs a program, and where data in those blocks was overwritten also what is still valid beside it.
+    """
+
+    def __init__(
+        self, name: str = "borrowed", capacity_bytes: int = 256 * MIB, *, copied: float = 4.0
+    ):
+        super().__init__(name, capacity_bytes)
+        self.copied = copied
+        self.renew()
+
+    def renew(self) -> None:
+        super().renew()
+        self.lent, self.overwritten = 0, False
+
+    def serve(self, kind: int, offset: int, size: int, at: float) -> float:
+        if kind == WRITE:
+            self.overwritten |= self.map[offset // self.page] >= 0
+            self.lent += 3 * size
+            full = self.lent > self.capacity_bytes
+            self.in_slc = self.slc if full else -float(size)
+            scale = self.copied if full and self.overwritten else 1.0
+            self.program_ns = 600e3 * scale if full else 120e3
+        return super().serve(kind, offset, size, at)
+
+
+class Metered(PageMapped):
+    """Writes may have so many bytes a second once what was saved up is spent; rest saves up again."""
+
+    def __init__(
+        self,
+        name: str = "metered",
+        capacity_bytes: int = 256 * MIB,
+        *,
+        saved: int = 4 * MIB,
+        ns_byte: float = 80.0,
+    ) -> None:
+        super().__init__(name, capacity_bytes)
+        self.most, self.ns_byte = saved, ns_byte
+        self.left, self.last = float(saved), 0.0
+
+    def renew(self) -> None:
+        super().renew()
+        self.last = 0.0
+
+    def serve(self, kind: int, offset: int, size: int, at: float) -> float:
+        if kind == READ:
+            # Dies are many beside reads.
+            return at + self.overhead + self.read_ns * self.jitter()
+        ends = super().serve(kind, offset, size, at)
+        if kind != WRITE:
+            return ends
+        self.left = (
+            min(self.left + max(at - self.last, 0.0) / self.ns_byte, float(self.most)) - size
+        )
+        self.last = max(at, self.last)
+        if self.left < 0:
+            ends = max(ends, at - self.left * self.ns_byte)
+        return ends
+
+
+class Mirrored(Stateless):
+    """Two reads wait where they lie on one of `units`, but places recur only after two rows, as those of parity do."""
+
+    def __init__(self, name: str = "mirrored", capacity_bytes: int = 256 * MIB, *, units: int = 5):
+        super().__init__(name, capacity_bytes, read_ns=60e3, write_ns=500e3, ns_byte=0.05)
+        self.units, self.free = units, [0.0] * units
+
+    def renew(self) -> None:
+        super().renew()
+        self.free = [0.0] * self.units
+
+    def unit(self, page: int) -> int:
+        row, place = divmod(page, self.units)
+        # In every second row units have other places, each another way from its own.
+        return place if row % 2 == 0 else 2 * place % self.units
+
+    def serve(self, kind: int, offset: int, size: int, at: float) -> float:
+        if kind != READ:
+            return super().serve(kind, offset, size, at)
+        unit = self.unit(offset // (16 * KIB))
+        self.free[unit] = max(self.free[unit], at) + self.read_ns * self.jitter()
+        return self.free[unit]

@@ -183,5 +183,10 @@ class Pen:
 
 
 def size_of(context: Context) -> int:
-    """Of each write, in whole blocks of the target, bytes."""
-    return context.up(SIZE)
+    """Of each write, in whole clustered pages where those are known, bytes.
+
+    Pages that are written in parts take more flash than data, so that cleaning begins before the flash has been written
+    once.
+    """
+    page = context.size("clustered-page")
+    return context.up(SIZE) if page is None else context.up(-(-SIZE // page) * page)

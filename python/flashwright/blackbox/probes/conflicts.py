@@ -199,7 +199,8 @@ class Pairs:
                         "any two reads wait for each other, as where one command is taken at a time"
                     )
                     return _blind(why, count)
-                again = self._trial(count)
+                # Units that a trial took for one show with more places.
+                again = self._trial(min(count + count // 2, _LARGEST, self.places // 8 * 2))
                 if again is not None and again.units == first.units and again.clear():
                     return self._told(first, again)
             lost = first.fits() < _FITS
@@ -210,7 +211,8 @@ class Pairs:
         units, count = first.units, first.label.size
         level = levels(again.took, again.label)
         own = float(np.exp(np.diag(level.mean).min()))
-        pair = np.triu(np.ones((count, count), dtype=bool), 1)
+        others = again.label.size
+        pair = np.triu(np.ones((others, others), dtype=bool), 1)
         same = again.label[:, None] == again.label[None]
         inside, between = (np.sort(np.exp(again.took[pair & at])) for at in (same, ~same))
         if units == 1:
@@ -232,7 +234,7 @@ class Pairs:
         why = (
             f"{count} random places, read two at a time, fall into {units} groups whose members wait for each other "
             f"({own / 1e3:.0f} us and more a pair, {apart / 1e3:.0f} us at the most between groups); so do "
-            f"{count} others."
+            f"{others} others."
         )
         confidence = again.fits() * (1 - again.missed())
         return Sharing(units, confidence, count, why, inside, between, apart, own)

@@ -1,4 +1,9 @@
-"""Whether a write buffer empties by itself, what a flush costs, and whether it waits for flash."""
+"""Whether a write buffer empties by itself, what a flush costs, and whether it waits for flash.
+
+Where the size of the buffer is not known, a small write stands for a full buffer, as long as a flush waits for it.
+What else a flush may wait for: a command on its way, or a lock. Then it takes less time than a read of flash, and no
+flash is programmed in less; so a flush that waits for less is told nothing of.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +34,8 @@ _EMPTIED, _KEPT = 0.4, 0.6
 # The quantile that stands for a flush without cleaning.
 _LOW = 0.25
 _FILLED = 0.9
+# A write that fits in any buffer.
+_SMALL = 16 << 10
 
 
 class Flush:
@@ -47,7 +54,7 @@ class Flush:
 
     def cost(self, context: Context) -> Cost:
         """About what it will ask of the drive."""
-        burst = int(_FILLED * (context.size("write-buffer") or 1 << 20))
+        burst = max(int(_FILLED * (context.size("write-buffer") or 1 << 20)), context.up(_SMALL))
         trials = _trials(context)
         bursts = (len(_PAUSES) + 2) * trials
         return Cost(
@@ -83,11 +90,11 @@ class Flush:
             ]
             return [rest[0], time, rest[1]]
         buffer = context.size("write-buffer")
-        if buffer is None:
-            why = "the size of the write buffer is not known"
+        if buffer is None and not _seems_to_wait(known):
+            why = "the size of the write buffer is not known, and no flush was seen to wait"
             return [unknown("write-buffer-drain", why), time, unknown("flush-honoured", why)]
         target.fill(end_bytes=reach(target))
-        burst = context.down(_FILLED * buffer)
+        burst = context.up(_SMALL) if buffer is None else context.down(_FILLED * buffer)
         trials = _trials(context)
         wrote, at_once = _after(target, burst, 0.0, trials, rng)
         honoured = _honoured(at_once, wrote, nothing, known, burst, rng)
@@ -104,6 +111,18 @@ class Flush:
                 flushed[at, trial] = _after(target, burst, pause, 1, rng)[1][0]
             context.progress((trial + 1) / trials)
         return [_drain(pauses, flushed, nothing, burst, rng), time, honoured]
+
+
+def _seems_to_wait(buffer: Finding | None) -> bool:
+    """Whether a flush after a small write took longer than an empty one by more than a read of flash."""
+    if buffer is None:
+        return False
+    figures = buffer.figures
+    names = ("flush_after_write_ns", "flush_of_nothing_ns", "read_ns")
+    if any(name not in figures for name in names):
+        return False
+    after, nothing, read = (figures[name] for name in names)
+    return after - nothing > read
 
 
 def _trials(context: Context) -> int:
@@ -142,6 +161,10 @@ def _honoured(
     # What the first write that does not fit waited for beyond the link: flash had the like of this burst to do.
     needed = 0.0 if buffer is None else float(buffer.figures.get("step_ns", 0.0))
     figures["programming_ns"] = needed
+    known = buffer is not None and buffer.verdict == "found"
+    if buffer is not None and not known:
+        # A program takes longer than a read in all flash there is, four times as a rule.
+        needed = 4 * buffer.figures.get("read_ns", 0.0)
     draws = np.median(at_once[rng.integers(0, at_once.size, (500, at_once.size))], axis=1)
     # A quarter: parts of pages and cleaning strike one more than the other; what does not wait takes next to nothing.
     long_enough = float(np.mean(draws - none >= needed / 4)) if needed else float(waits)
@@ -152,7 +175,7 @@ def _honoured(
     if waits and long_enough > 0.9:
         why = seen
         value, confidence = "yes", long_enough
-    elif not waits and needed > 10 * max(none, 1.0):
+    elif known and not waits and needed > 10 * max(none, 1.0):
         why = (
             f"{seen}, though programming takes about {needed / 1000:,.0f} us: it does not wait, or the buffer "
             "outlives a loss of power"

@@ -6,7 +6,8 @@ too. What decides is a sharper form of the same thought: on a drive that is most
 clean, whatever is written where, while logs are used up and merged all the same.
 
 What else loses speed there, and the arm that tells it apart: a cache of writes that is full, or a limit by time or heat
-(as much is written in order, which falls as well, so that only the ratio counts); a map that is not in RAM and seeks
+(as much is written in order, which falls as well, so that only the ratio counts; and once random writes are slow,
+writes in order and at random take turns in one state of the drive, ``in_turns.py``); a map that is not in RAM and seeks
 (reads at random fall as well as writes, against reads in order).
 """
 
@@ -21,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from flashwright.blackbox.base import Context, Cost, kib
+from flashwright.blackbox.probes.in_turns import LEAST_GAIN, ROUNDS_MOST, Turns, in_turns
 from flashwright.blackbox.probes.kind import HISTORY_SHARE, history_of
 from flashwright.blackbox.probes.overwriting import LEAST_BYTES, synced_size
 from flashwright.blackbox.stats import change_point
@@ -223,6 +225,8 @@ class _Part:
     sequential: float
     reads: float
     """Reads at random over reads in order, of the same part."""
+    turns: Turns | None = None
+    """Writes in order and at random by turns, where those at random had become slow."""
 
     @property
     def shares(self) -> Array:
@@ -250,7 +254,9 @@ class _Part:
             shares[: shares.size // 6]
         )
         merged = kept <= _MERGED or (kept <= _LOST and fell)
-        return "log-block" if merged and not self.reads_too(kept) else None
+        if not merged or self.reads_too(kept) or self.turns is None:
+            return None
+        return "log-block" if self.turns.gain >= LEAST_GAIN else None
 
     def reads_too(self, kept: float) -> bool:
         """Whether reads lose so much at random that what writes lose may be the same."""
@@ -270,7 +276,8 @@ class Mapping:
     def cost(self, context: Context) -> Cost:
         """Half a capacity, twice, at most this many capacities for each share, and a little on a drive made new."""
         capacity = context.target.capacity_bytes
-        part = capacity
+        # An eighth in order, three eighths at random and in order, and the turns.
+        part = capacity + int(ROUNDS_MOST * _TIMES / _PART / _BATCHES * capacity)
         curves = int(len(_SHARES[context.mode]) * _FILLS[context.mode] * capacity)
         size, _ = _how(context)
         again = int(2 * HISTORY_SHARE * capacity)
@@ -358,10 +365,18 @@ def _overwrite(context: Context) -> _Part:
         # Merges from the first log on, and steadily: a real drive would take hours for the rest.
         if at >= 7 and max(rates[2:]) < 0.2 * _MERGED * float(np.median(quarters)):
             break
+    places = target.capacity_bytes // size
+    turns = None
+    slow = float(np.median(rates[-(len(rates) // 4) :]))
+    if slow < _KEPT * float(np.median(quarters)):
+
+        def in_order(first: int) -> float:
+            return timed((slots + first + np.arange(count, dtype=np.int64)) % places * size)
+
+        turns = in_turns(slow, count, in_order, lambda: timed(rng.integers(0, slots, count) * size))
     target.purge()
     again = fill()
     # On and on to new places: where pages are written in part, overwriting in order uses up logs as well.
-    places = target.capacity_bytes // size
     ordered = [
         timed((slots + at * count + np.arange(count, dtype=np.int64)) % places * size)
         for at in range(len(rates))
@@ -375,6 +390,7 @@ def _overwrite(context: Context) -> _Part:
         np.array(ordered, np.float64),
         float(np.median([*quarters, *again])),
         max(random) / max(order),
+        turns,
     )
 
 
@@ -398,13 +414,11 @@ def _decide(context: Context, part: _Part, curves: list[Curve]) -> Finding:
         f"keeps {kept:.2f} of the speed that it has in order after as much was written (which is {part.order_kept:.2f} "
         "of the first), while at least a third of the flash has never been written"
     )
+    if part.turns is not None:
+        figures["in_order_over_random_in_turns"] = part.turns.gain
+        seen += f"; {part.turns.text}"
     if policy is None:
-        why = (
-            f"{seen}; reads at random keep only {part.reads:.2f} of their speed in order, so seeks or a map that is "
-            "not in RAM may be all of it"
-            if kept < _KEPT and part.reads_too(kept)
-            else f"{seen}: less than a page map keeps ({_KEPT}), more than merges leave ({_LOST}, and falling)"
-        )
+        why = f"{seen}{_untold(part, kept)}"
         return Finding("mapping", "unknown", why=why + ".", plots=plots, figures=figures)
     # A cache that fills slows down the narrow range alike; cleaning needs the wide one.
     wide = min(curves[-1].late / curves[0].late, 1.0)
@@ -441,6 +455,18 @@ def _decide(context: Context, part: _Part, curves: list[Curve]) -> Finding:
     return Finding(
         "mapping", "found", policy, confidence=share, why=why, plots=plots, figures=figures
     )
+
+
+def _untold(part: _Part, kept: float) -> str:
+    """Why what the part keeps gives no verdict."""
+    if kept < _KEPT and part.reads_too(kept):
+        return (
+            f"; reads at random keep only {part.reads:.2f} of their speed in order, so seeks or a map that is not in "
+            "RAM may be all of it"
+        )
+    if kept <= _LOST and part.turns is not None and part.turns.again:
+        return ": what slows writes down does not ask where they go, as a full cache or a limit by time"
+    return f": less than a page map keeps ({_KEPT}), more than merges leave ({_LOST}, and falling)"
 
 
 def _plot_part(part: _Part) -> Plot:

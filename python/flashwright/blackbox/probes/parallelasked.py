@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from flashwright.blackbox.base import Context
+from flashwright.blackbox.base import UNTESTED, Context
 from flashwright.blackbox.probes.clustered_page import write_and_flush
 from flashwright.blackbox.probes.periods import (
     AGREE,
@@ -23,7 +23,18 @@ from flashwright.blackbox.probes.periods import (
 )
 from flashwright.blackbox.stats import bootstrap, mad
 
-__all__ = ["EFFORTS", "MIB", "READ_BYTES", "TOGETHER", "Asked", "page_counts", "region_of"]
+__all__ = [
+    "ANYWHERE",
+    "EFFORTS",
+    "MIB",
+    "READ_BYTES",
+    "SHORT",
+    "SHORT_REPEATS",
+    "TOGETHER",
+    "Asked",
+    "page_counts",
+    "region_of",
+]
 
 MIB = 1 << 20
 
@@ -38,6 +49,17 @@ READ_BYTES = 4096
 _CONTRAST = 0.08
 
 _ROUNDS = 100
+
+ANYWHERE = 100
+"""Pairs of random places for each place of a period: a hundred that wait are known to a tenth."""
+
+# Pairs of each known distance, and how much more often those of one unit must wait than others.
+_KNOWN, _TOLD_APART = 40, 0.5
+
+# Rests before writes that are looked at for heat and limits by time.
+_REST_NS = 15e9
+SHORT, SHORT_REPEATS = 8, 4
+"""How many pages those have at most, and writes of each length after a rest."""
 
 
 @dataclass(frozen=True)
@@ -158,6 +180,22 @@ class Asked:
         jumps = np.subtract(over, beside)
         return bool(jumps.min() > 0 and jumps.mean() > CLEAR * error)
 
+    def _rested(self) -> list[float]:
+        """What each further page of a short write adds, as a share of one alone, after rests: growing and shrinking.
+
+        A limit by heat or by bytes makes all pages of long writes cost alike; rest lifts it for as little as this.
+        """
+        lengths = np.repeat(np.arange(1, SHORT + 1), SHORT_REPEATS)
+        shares = []
+        for order in (lengths, lengths[::-1], lengths[::-1], lengths):
+            self.target.idle(_REST_NS)
+            first = self.rng.integers(0, self.pages - int(order.sum()))
+            places = first + np.cumsum(order) - order
+            took = write_and_flush(self.target, places * self.page_bytes, order * self.page_bytes)
+            level = np.array([np.median(took[order == one]) for one in range(1, SHORT + 1)])
+            shares.append(float(np.polyfit(np.arange(SHORT), level, 1)[0] / level[0]))
+        return [min(shares[0], shares[3]), min(shares[1], shares[2])]
+
     def _together(self) -> float:
         """How long random writes take that are handed over together, over what one takes."""
         count = TOGETHER
@@ -201,13 +239,22 @@ class Asked:
         return took
 
     def _at_distances(self, grain_pages: int, count: int) -> Array:
-        """Pairs at 1, 2, ... grains from each other, all over the region."""
-        pairs = np.empty((count, self.effort.pairs))
-        for at in range(count):
-            apart = (at + 1) * grain_pages
-            first = self.rng.integers(0, self.pages - apart, self.effort.pairs)
-            pairs[at] = self._pairs(first, first + apart)
-        return pairs
+        """Pairs at 1, 2, ... grains from each other, all over the region.
+
+        In an order drawn at random, and then in its reverse, so that a drift in time is no function of the distance:
+        the first half of the columns is the one run, the second half the other.
+        """
+        half = self.effort.pairs // 2
+        once = self.rng.permutation(np.repeat(np.arange(count), half))
+        order = np.concatenate([once, once[::-1]])
+        apart = (order + 1) * grain_pages
+        first = self.rng.integers(0, self.pages - apart)
+        took = self._pairs(first, first + apart)
+        runs = [
+            run[np.argsort(at, kind="stable")].reshape(count, half)
+            for run, at in zip(np.split(took, 2), np.split(order, 2), strict=True)
+        ]
+        return np.concatenate(runs, axis=1)
 
     def _conflicts(self) -> list[Conflicts]:
         """Distances in pages, and where those show nothing, in blocks."""
@@ -236,7 +283,49 @@ class Asked:
         else:
             period = None
         whole = None if period is None else int(period)
-        return Conflicts(grain, grain_pages * self.page_bytes, pairs, whole, agree)
+        if whole is None:
+            return Conflicts(grain, grain_pages * self.page_bytes, pairs, None, agree)
+        anywhere = self._anywhere(whole, grain_pages)
+        if np.isnan(anywhere) or not self._runs_agree(pairs, whole, error):
+            agree = min(agree, UNTESTED)
+        size = grain_pages * self.page_bytes
+        return Conflicts(grain, size, pairs, whole, agree, anywhere)
+
+    def _runs_agree(self, pairs: Array, period: int, error: float) -> bool:
+        """Whether the run in the one order and that in the other show the period, each by itself."""
+        return all(
+            conflict_period(np.asarray(np.median(run, axis=1)), np.sqrt(2) * error) == period
+            for run in np.split(pairs, 2, axis=1)
+        )
+
+    def _anywhere(self, period: int, grain_pages: int) -> float:
+        """How many pairs of random places wait, times the period: 1 if there are as many units as it has places.
+
+        Members of a stripe, and the places of its parity, make distances recur later than units do: then more pairs
+        wait than the period says. NaN where pairs of known distance do not tell waiting apart.
+        """
+        apart = np.arange(1, period + 1) * grain_pages
+        first = self.rng.integers(0, self.pages - int(apart[-1]) - 1, (period, _KNOWN))
+        known = self._primed(first.ravel(), (first + apart[:, None]).ravel()).reshape(period, -1)
+        level = np.median(known, axis=1)
+        middle = (level[-1] + level[:-1].max()) / 2
+        shares = (known > middle).mean(axis=1)
+        # Where some pairs of other distances wait too, that is no noise: what counts as such all distances have.
+        near, stray = float(shares[-1]), float(shares[:-1].min())
+        if near - stray < _TOLD_APART:
+            return float("nan")
+        places = self.rng.integers(0, self.pages - 1, (2, ANYWHERE * period))
+        waits = float((self._primed(places[0], places[1]) > middle).mean())
+        return (waits - stray) / (near - stray) * period
+
+    def _primed(self, first: Ints, second: Ints) -> Array:
+        """As :meth:`_pairs`, each after reads of the pages behind, which bring the map where that is not in RAM."""
+        took = np.empty(first.size)
+        for index in range(first.size):
+            beside = np.array([first[index] + 1, second[index] + 1]) * self.page_bytes
+            self.target.play("read", beside, self.read_bytes)
+            took[index] = self._pairs(first[[index]], second[[index]])[0]
+        return took
 
     def _everywhere(self, pairs: Array, period: int, grain_pages: int) -> bool:
         """Whether the period holds over any distance, and not only over short ones: the independent check."""

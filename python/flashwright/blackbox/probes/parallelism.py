@@ -13,6 +13,12 @@ What those two do not tell, a third may, wherever commands are queued: random pl
 once, fall into groups that wait for each other, one a unit (``conflicts``). It assumes no order
 of the places and no known page.
 
+What else looks like that, and the arm that tells it apart. Drift in time (heat, credits): distances and lengths come
+in an order drawn at random, distances in its reverse as well, and both runs have to agree. A limit by heat or by bytes
+makes each page of a write cost the same: where that would be the verdict, short writes after rests have to show it,
+growing and shrinking. Members of a RAID and its parity make distances recur later than units do: as many pairs
+of random places must wait as the period says. Groups of random places: a second trial takes half as many places again.
+
 The first needs no command queuing, but tells nothing where the bus to the chips takes longer than they do, or where
 pages that follow each other go to one unit (log-block mapping). The second needs two commands at once and a drive that
 was written in order; where whole blocks lie on a unit, the distance is taken in blocks, whose size the same pairs tell.
@@ -24,14 +30,20 @@ reads.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar
+
+import numpy as np
 
 from flashwright.blackbox.base import Context, Cost, kib
 from flashwright.blackbox.probes.conflicts import Pairs, Sharing
 from flashwright.blackbox.probes.parallelasked import (
+    ANYWHERE,
     EFFORTS,
     MIB,
     READ_BYTES,
+    SHORT,
+    SHORT_REPEATS,
     TOGETHER,
     Asked,
     page_counts,
@@ -93,8 +105,8 @@ class Parallelism:
         """About what is asked of a drive without a read cache, which would have to be emptied again and again."""
         page = context.size("clustered-page")
         effort, region = EFFORTS[context.mode], region_of(context)
-        # Pairs of random places: two trials of 64 places, and what a closer look takes.
-        blocks = 2 * 2 * (3 * 64 * 63 // 2 + _CLOSER_PAIRS)
+        # Pairs of random places: trials of 64 and of 96 places, and what a closer look takes.
+        blocks = 2 * (3 * (64 * 63 + 96 * 95) // 2 + 2 * _CLOSER_PAIRS)
         if page is None or context.target.read_only:
             written = 0 if context.target.read_only else region
             return Cost(blocks * context.target.block_bytes, written, blocks + written // MIB)
@@ -103,15 +115,17 @@ class Parallelism:
         written = 3 * region + PATIENCE * page * effort.writes * count * (count + 1) // 2
         random = 2 * min(effort.random_writes, region // page // 40)
         # Distances in pages and in blocks, the search for the blocks, and the check over any distance.
-        pairs = effort.pairs * (2 * effort.distances + 64)
+        pairs = effort.pairs * (2 * effort.distances + 64) + (ANYWHERE + 40) * effort.distances
         # Four turns of a period, about half of the longest write, three lengths at each.
         steps = 12 * 4 * effort.writes
+        rested = 4 * SHORT_REPEATS
         return Cost(
             2 * pairs * context.up(READ_BYTES)
             + steps * page * count // 2
             + blocks * context.target.block_bytes,
-            written + random * page,
+            written + random * page + rested * page * SHORT * (SHORT + 1) // 2,
             2 * pairs
+            + 2 * rested * SHORT
             + blocks
             + steps
             + 2 * (PATIENCE * effort.writes * count + random)
@@ -170,6 +184,10 @@ class _Search(Asked):
         steps = self._steps(1 if told else PATIENCE)
         self.context.progress(0.8)
         reads_step = steps.period is not None and self._reads_step(steps.period)
+        rested: list[float] = self._rested() if steps.one_by_one else []
+        if rested and min(rested) < ONE_BY_ONE:
+            # Nothing of it is told: a limit of the whole device looks the same.
+            steps = replace(steps, held_back=min(rested))
         together = merges = float("nan")
         if steps.period == 1:
             together, merges = self._together(), self._random_cost()
@@ -202,12 +220,21 @@ class _Search(Asked):
             figures |= {"random_over_sequential_cost": merges, "together_over_alone": together}
         if seen is not None:
             figures |= {"pairs_units": float(seen.units), "pairs_agree_share": seen.agree}
+            if np.isfinite(seen.anywhere):
+                figures["random_pairs_over_expected"] = seen.anywhere
             if seen.grain == "block":
                 figures["run_on_one_unit_B"] = float(seen.grain_bytes)
         if by_steps is not None and seen is not None and seen.units != by_steps:
             why = (
                 f"Writes repeat their steps every {by_steps} clustered pages, but pairs of reads conflict every "
                 f"{seen.units}: the two do not agree."
+            )
+            return unknown("parallel-units", why, "units", plots, **figures)
+        if seen is not None and not seen.alike:
+            why = (
+                f"Reads of two pages wait for each other where they lie a multiple of {seen.units} apart, but of "
+                f"random pairs {seen.anywhere:.2f} times as many wait as {seen.units} units would have: the period is "
+                "that of a stripe over members, or of its parity."
             )
             return unknown("parallel-units", why, "units", plots, **figures)
         if seen is not None:
@@ -262,6 +289,11 @@ class _Search(Asked):
         if sharing is not None:
             pairs += f"; {sharing.why}"
         in_bounds = A_STEP <= steps.step_share <= FULL_STEP[1]
+        if steps.held_back is not None:
+            return (
+                f"Each clustered page of a write adds {steps.step_share:.0%} of what one alone costs, but after rest "
+                f"only {steps.held_back:.0%}, as where heat or a limit of bytes holds the drive back, and {pairs}."
+            )
         if steps.period is None or steps.agree < AGREE or not in_bounds:
             return f"The latency of writes of several clustered pages repeats no clear step, and {pairs}."
         if steps.period > 1 and steps.step_share < FULL_STEP[0]:
@@ -299,7 +331,13 @@ class _Search(Asked):
         figures = {"step_share": steps.step_share}
         seen = _seen(conflicts)
         by_steps = _by_steps(steps, reads_step)
-        by_pairs = seen.units if seen is not None and seen.grain == "page" else None
+        by_pairs = seen.units if seen is not None and seen.grain == "page" and seen.alike else None
+        if steps.held_back is not None and by_pairs is None:
+            why = (
+                f"Pages that follow each other seem to wait for each other (+{steps.step_share:.0%} each), but after "
+                f"rest only by {steps.held_back:.0%}: heat or a limit of bytes may be all of it."
+            )
+            return unknown("stripe", why, "B", plots, **figures)
         if steps.one_by_one and by_pairs is None:
             why = (
                 f"Each clustered page of a write adds {steps.step_share:.0%} of what one alone costs: pages that "

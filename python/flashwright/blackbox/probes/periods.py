@@ -60,6 +60,8 @@ FULL_STEP = (0.75, 1.7)
 # Inside of a turn pages go to units that are free, and cost what a bus or a link takes, less than this share of the
 # step at its end. Where a step there is as high, the turn is not one of units: a buffer takes a write in larger parts.
 INNER = 0.6
+# Pairs of random places that wait, against what a period says, by this factor at most: parity and members double it.
+_AS_MANY = 1.4
 # Less than this is no step.
 A_STEP = 0.1
 
@@ -79,9 +81,14 @@ class Steps:
     inner_share: float = 0.0
     """The highest rise inside of a turn, as a share of that at its end."""
 
+    held_back: float | None = None
+    """What each page adds to a short write after rest, where that is much less: something limits the whole device."""
+
     @property
     def one_by_one(self) -> bool:
         """Whether each page waits for the one before."""
+        if self.held_back is not None:
+            return False
         share = ONE_BY_ONE <= self.step_share <= FULL_STEP[1]
         return self.period == 1 and share and self.agree >= AGREE
 
@@ -96,6 +103,14 @@ class Conflicts:
     """By distance in grains, 1 first, by repeats."""
     period: int | None
     agree: float
+    anywhere: float = 1.0
+    """How many pairs of random places wait, times the period."""
+
+    @property
+    def alike(self) -> bool:
+        """Whether as many pairs of random places wait as where the period has one place for each unit."""
+        # What cannot be counted is no reason against it, but leaves the period untested.
+        return np.isnan(self.anywhere) or 1 / _AS_MANY < self.anywhere < _AS_MANY
 
     @property
     def units(self) -> int:

@@ -7,7 +7,9 @@ the arm that tells it apart:
 - a limit by time (heat, credits of a network store): written at half the pace, the cliff lies at half the bytes;
 - a limit of the whole device: reads of what was written first become slower by as much;
 - a place (the zones of a disk): written from the middle on, the cliff lies at other bytes;
-- cleaning: it does not begin before the flash has been written once, so a cliff in the last part counts for nothing;
+- cleaning: it does not begin before the flash has been written once, so a cliff in the last part counts for nothing,
+  and one beyond the middle only if rest brings it back. Writes are whole clustered pages, since parts of pages use up
+  flash early; where the page is not known there is no verdict;
 - RAM that outlives a loss of power, so that no flush empties it: what is written first, as much as the largest such
   RAM, is left out, and if that is faster, a tenth of a second must not suffice to make it fast again.
 """
@@ -39,6 +41,8 @@ Array = npt.NDArray[np.float64]
 
 # What begins in the last part of the drive may be cleaning.
 _LATEST = 0.85
+# Cleaning begins here at the earliest where pages are written in parts, as RAM of few pages may hand them on.
+_HALF = 0.5
 # Two measurements of the same cliff differ by less.
 _SAME = 0.12
 # Rest that empties a cache: seconds at least and at most, and in times of what writing it took beyond the cliff.
@@ -172,6 +176,14 @@ def _with_cliff(
     }
     figures = {name: value for name, value in figures.items() if np.isfinite(value)}
     against = _against(cliff, target.capacity_bytes, slowly, ended, reads)
+    if not against and context.size("clustered-page") is None:
+        against = (
+            "the clustered page is not known, and pages that are written in parts use up the flash early, so that it "
+            "may be cleaning."
+        )
+    if not against and cliff.size_bytes > _HALF * target.capacity_bytes:
+        stays = came_back < _CAME_BACK * cliff.size_bytes
+        against = "it is late, and rest brings nothing back: it may be cleaning." if stays else ""
     if against:
         why = f"{seen}; but {against}"
         return [*_unknown_cache(why, plot, figures), *lasting]
@@ -289,6 +301,11 @@ def _recovery(
     if _FIXED <= full <= 1 / _FIXED and share >= _FIXED:
         kind = Finding(
             "slc-cache-kind", "found", "fixed", confidence=0.92, why=f"{rested}: the same."
+        )
+    elif came_full < 2 * fine and share >= _CAME_BACK:
+        kind = unknown(
+            "slc-cache-kind",
+            f"{rested}: a full drive may need longer to empty it, or has no room for one.",
         )
     elif full <= _DYNAMIC and share >= _CAME_BACK:
         kind = Finding(

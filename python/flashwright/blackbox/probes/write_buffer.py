@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from flashwright.blackbox.base import UNTESTED, Context, Cost, kib
+from flashwright.blackbox.base import Context, Cost, kib
 from flashwright.blackbox.probes.bursts import Burst, burst
 from flashwright.blackbox.probes.edges import Edge, center, find_edge, grid, most
 from flashwright.blackbox.probes.read_buffer import reach
@@ -392,13 +392,8 @@ def _borne_out(found: Finding, small: Burst | None) -> Finding:
         return found
     size = float(found.value or 0)
     if small is None:
-        return replace(
-            found,
-            # What drains while one write comes in is not known; half of it at most where flash is no faster than RAM.
-            low=size / 2,
-            confidence=min(found.confidence, UNTESTED),
-            why=f"{found.why}; many small writes do not fill it, so nothing else bears it out",
-        )
+        why = f"{found.why}; but many small writes do not fill it, so nothing else bears it out"
+        return unknown("write-buffer", why, "B", found.plots, **found.figures, one_write_bytes=size)
     figures = {
         **found.figures,
         "burst_bytes": small.filled_bytes,
