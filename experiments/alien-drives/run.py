@@ -22,10 +22,13 @@ import numpy as np
 import truths as development_truths
 from aliens import DEVELOPMENT, HELD_OUT, MAKES, Alien
 from cache_truths import cache_truths
+from load_truths import load_truths
 from truths import Truth, judge
 
+from flashwright.blackbox.confidence import capped
 from flashwright.blackbox.session import probe
 from flashwright.blackbox.target import Target
+from flashwright.drive.findings import Finding
 
 HERE = Path(__file__).parent
 GROUPS = {"development": DEVELOPMENT, "held-out": HELD_OUT, "all": MAKES}
@@ -80,7 +83,11 @@ def truths_by(
     make: str, facts: Mapping[str, float], cleaning: Mapping[str, float]
 ) -> dict[str, Truth]:
     """The truth of each parameter, from what was drawn and what its cleaning did."""
-    return {**TRUTHS[make](facts, cleaning), **cache_truths(make, facts)}
+    return {
+        **TRUTHS[make](facts, cleaning),
+        **cache_truths(make, facts),
+        **load_truths(make, facts),
+    }
 
 
 def _row(finding: Mapping[str, Any], truth: Truth) -> dict[str, Any]:
@@ -89,6 +96,7 @@ def _row(finding: Mapping[str, Any], truth: Truth) -> dict[str, Any]:
         "verdict": finding["verdict"],
         "value": finding["value"],
         "confidence": round(finding["confidence"], 4),
+        "evidence": round(_evidence(finding), 4),
         "why": finding["why"],
         "truth": {
             "values": truth.values,
@@ -99,12 +107,27 @@ def _row(finding: Mapping[str, Any], truth: Truth) -> dict[str, Any]:
     }
 
 
+def _evidence(finding: Mapping[str, Any]) -> float:
+    """How sure a finding was before its cap."""
+    figures = finding.get("figures", {})
+    raw = finding.get("evidence", figures.get("evidence_share", finding["confidence"]))
+    return float(raw)
+
+
+def capped_again(row: Mapping[str, Any], parameter: str) -> dict[str, Any]:
+    """A row with the confidence that today's caps leave of its evidence."""
+    found = Finding(parameter, row["verdict"], row["value"], confidence=_evidence(row))
+    return {**row, "confidence": capped(found).confidence}
+
+
 def judged_again(drives: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """The same findings, held against the truths as they are stated now."""
     found = []
     for drive in drives:
         truths = truths_of(drive["make"], drive["seed"])
-        rows = {name: _row(row, truths[name]) for name, row in drive["rows"].items()}
+        rows = {
+            name: _row(capped_again(row, name), truths[name]) for name, row in drive["rows"].items()
+        }
         found.append({**drive, "rows": rows})
     return found
 

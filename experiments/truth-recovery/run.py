@@ -36,6 +36,9 @@ PROBES = (
     "write-buffer",
     "buffer-kind",
     "flush",
+    "map-reach",
+    "pauses",
+    "throttling",
 )
 """Parameters whose findings can be compared with the ground truth."""
 NONE = "none"
@@ -64,6 +67,12 @@ def expected(built: Truth) -> dict[str, object]:
         "prefetch-size": there(built.prefetch),
         "read-buffer-least": there(built.read_buffer_least or None),
         "slc-cache": NONE,
+        "map-reach": NONE,
+        "pause-period": NONE,
+        "throttled-share": NONE,
+        "program-unit": HIDDEN
+        if built.clustered_page is None or not striped
+        else built.clustered_page,
         "stripe": HIDDEN
         if built.clustered_page is None
         else built.clustered_page * built.units

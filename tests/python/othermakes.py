@@ -443,3 +443,36 @@ class Mirrored(Stateless):
         unit = self.unit(offset // (16 * KIB))
         self.free[unit] = max(self.free[unit], at) + self.read_ns * self.jitter()
         return self.free[unit]
+
+
+class Heated(Stateless):
+    """Bytes make it hot, time cools it; hot, everything takes `slow` times as long, or with `writes_only` writes alone."""
+
+    def __init__(
+        self,
+        name: str = "heated",
+        capacity_bytes: int = 256 * MIB,
+        *,
+        hot_bytes: float = 400 * MIB,
+        cools_bytes_s: float = 20 * MIB,
+        slow: float = 2.5,
+        writes_only: bool = False,
+    ) -> None:
+        super().__init__(name, capacity_bytes, ns_byte=2.0)
+        self.hot, self.cools, self.slow = hot_bytes, cools_bytes_s / 1e9, slow
+        self.writes_only, self.heat, self.last = writes_only, 0.0, 0.0
+
+    def renew(self) -> None:
+        super().renew()
+        self.heat, self.last = 0.0, 0.0
+
+    def serve(self, kind: int, offset: int, size: int, at: float) -> float:
+        self.heat = max(self.heat - self.cools * max(at - self.last, 0.0), 0.0) + size
+        self.heat = min(self.heat, 1.2 * self.hot)
+        self.last = max(at, self.last)
+        before = self.busy
+        ends = super().serve(kind, offset, size, at)
+        if self.heat > self.hot and (kind == WRITE or not self.writes_only):
+            self.busy = max(at, before) + self.slow * self.ns_byte * size
+            ends = at + self.slow * (ends - at)
+        return ends

@@ -12,12 +12,15 @@ from flashwright.blackbox.probes.cleaning import Cleaning
 from flashwright.blackbox.probes.clustered_block import ClusteredBlock
 from flashwright.blackbox.probes.clustered_page import ClusteredPage
 from flashwright.blackbox.probes.flush import Flush
+from flashwright.blackbox.probes.map_reach import MapReach
 from flashwright.blackbox.probes.mapping import Mapping
 from flashwright.blackbox.probes.parallelism import Parallelism
+from flashwright.blackbox.probes.pauses import Pauses
 from flashwright.blackbox.probes.plausible import Plausible
 from flashwright.blackbox.probes.prefetch import Prefetch
 from flashwright.blackbox.probes.read_buffer import ReadBuffer
 from flashwright.blackbox.probes.slc_cache import SlcCache
+from flashwright.blackbox.probes.throttling import Throttling
 from flashwright.blackbox.probes.write_buffer import WriteBuffer
 from flashwright.drive.findings import Finding, Mark, Plot, Series
 
@@ -36,6 +39,9 @@ PROBES: tuple[Probe, ...] = (
     BufferKind(),
     Flush(),
     Cleaning(),
+    MapReach(),
+    Pauses(),
+    Throttling(),
     BestRequest(),
 )
 """In the order in which they are asked: later ones go by what earlier ones found."""

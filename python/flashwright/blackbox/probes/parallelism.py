@@ -91,14 +91,15 @@ _CLOSER_PAIRS = 8000
 
 
 class Parallelism:
-    """Units that work at once, and the stripe of writes."""
+    """Units that work at once, the stripe of writes, and what is programmed at once."""
 
     NAME: ClassVar[str] = "parallelism"
     ABOUT: ClassVar[str] = (
         "How many clusters of chips work at once and over how many writes are striped: steps of the latency of writes "
-        "of k clustered pages, and pairs of reads that wait for each other (Kim 2011, section 4.1.1; Chen 2016)."
+        "of k clustered pages, and pairs of reads that wait for each other (Kim 2011, section 4.1.1; Chen 2016). What "
+        "lies on one unit is what fills one program; the clustered page is the mapping unit."
     )
-    PARAMETERS: ClassVar[tuple[str, ...]] = ("parallel-units", "stripe")
+    PARAMETERS: ClassVar[tuple[str, ...]] = ("parallel-units", "stripe", "program-unit")
     READS_ALONE: ClassVar[bool] = True
 
     def cost(self, context: Context) -> Cost:
@@ -139,7 +140,11 @@ class Parallelism:
             return _without_page(context)
         if page_counts(context, page) < 8:
             why = f"The target has room for less than 64 clustered pages of {kib(page)}."
-            return [unknown("parallel-units", why, "units"), unknown("stripe", why, "B")]
+            return [
+                unknown("parallel-units", why, "units"),
+                unknown("stripe", why, "B"),
+                unknown("program-unit", why, "B"),
+            ]
         return _Search(context, page).findings()
 
 
@@ -163,8 +168,10 @@ def _without_page(context: Context) -> list[Finding]:
     context.progress(1.0)
     if sharing.units is None:
         why = f"The clustered page is not known, so that nothing can be laid out on units, and {sharing.why}."
-        return [unknown("parallel-units", why, "units", sharing_plots(sharing)), stripe]
-    return [_units_by_sharing(sharing, {}, sharing_plots(sharing)), stripe]
+        units = unknown("parallel-units", why, "units", sharing_plots(sharing))
+    else:
+        units = _units_by_sharing(sharing, {}, sharing_plots(sharing))
+    return [units, stripe, replace(stripe, parameter="program-unit")]
 
 
 class _Search(Asked):
@@ -198,6 +205,7 @@ class _Search(Asked):
         return [
             self._units(steps, reads_step, conflicts, sharing, (merges, together), plots),
             self._stripe(steps, reads_step, conflicts, plots),
+            self._program_unit(_seen(conflicts), plots),
         ]
 
     def _units(
@@ -352,6 +360,16 @@ class _Search(Asked):
                 plots=plots,
                 figures=figures,
             )
+        if seen is not None and seen.grain == "block" and seen.alike and self._page_mapped():
+            why = (
+                f"Runs of {kib(seen.grain_bytes)} that follow each other go to {seen.units} units in turn, by pairs of "
+                "reads."
+            )
+            whole = seen.units * seen.grain_bytes
+            low, high = whole - seen.grain_bytes, whole + seen.grain_bytes
+            return Finding(
+                "stripe", "found", whole, "B", low, high, seen.agree, why, plots, figures
+            )
         width = by_pairs or by_steps
         if width is None or (by_pairs and by_steps and by_pairs != by_steps):
             why = "Neither the steps of long writes nor pairs of reads give a width that the other bears out."
@@ -364,6 +382,33 @@ class _Search(Asked):
         return Finding(
             "stripe", "found", size, "B", size - grain, size + grain, agree, why, plots, figures
         )
+
+    def _page_mapped(self) -> bool:
+        mapping = self.context.known.get("mapping")
+        return mapping is not None and mapping.verdict == "found" and mapping.value == "page"
+
+    def _program_unit(self, seen: Conflicts | None, plots: tuple[Plot, ...]) -> Finding:
+        """What goes to one unit before the next one's turn: with a page map, what fills one program."""
+        if seen is None or not seen.alike:
+            why = "No pairs of reads show what lies on one unit."
+            return unknown("program-unit", why, "B", plots)
+        if not self._page_mapped():
+            why = (
+                f"Runs of {kib(seen.grain_bytes)} lie on one unit, but without a page map these may be blocks rather "
+                "than what is programmed at once."
+            )
+            return unknown("program-unit", why, "B", plots)
+        run, page = seen.grain_bytes, self.page_bytes
+        why = (
+            f"Writes in order put {kib(run)} on one unit before the next one's turn, by pairs of reads; "
+            + (
+                f"the mapping unit, below which a write has to read first, is {kib(page)}."
+                if run != page
+                else "a write of less has to read first as well."
+            )
+        )
+        low, high = float(run - page), float(run + page)
+        return Finding("program-unit", "found", run, "B", low, high, seen.agree, why, plots)
 
 
 def _seen(conflicts: list[Conflicts]) -> Conflicts | None:
