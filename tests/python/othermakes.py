@@ -446,7 +446,7 @@ class Mirrored(Stateless):
 
 
 class Heated(Stateless):
-    """Bytes make it hot, time cools it; hot, everything takes `slow` times as long, or with `writes_only` writes alone."""
+    """Bytes make it hot, time cools it. Hot, all takes `slow` times as long; with `writes_only`, writes alone."""
 
     def __init__(
         self,
