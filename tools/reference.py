@@ -22,8 +22,9 @@ os.environ.update(COLUMNS="100", TERMINAL_WIDTH="100", NO_COLOR="1")
 from schema_pages import rows_of_figures, types_of
 
 from flashwright import _core, cli
-from flashwright.blackbox.base import of_the_whole, reads_alone
+from flashwright.blackbox.base import UNTESTED, of_the_whole, reads_alone
 from flashwright.blackbox.characterize import EXPERIMENTS
+from flashwright.blackbox.confidence import caps
 from flashwright.blackbox.probes import PROBES
 from flashwright.blackbox.probes.limits import PART_TEXT, READS_TEXT
 from flashwright.drive.catalogue import catalogue, shared_keys
@@ -280,6 +281,27 @@ def probes() -> str:
         "are queued. A simulated drive is written once in order first.\n"
         f"- {part} Each probe discards the range first; the rest of a simulated drive is empty. `--save` writes a "
         "profile without a model.\n"
+    )
+    page += (
+        "\n### Confidence\n\nA confidence is a rate of being right. It is the share of resamplings, or of independent "
+        "checks, that give the verdict, but no more than the share of such verdicts that were right on drives of known "
+        "truth: makes of other drives that rules may be tuned on, and our own, with families held out in turn "
+        "(`experiments/alien-drives`). Drives of one family count as fewer than they are, since one thing fools a rule "
+        "on all of them. A kind of verdict that is not in the table was never tested, and claims "
+        f"{UNTESTED} at most. In a result the figure `evidence_share` keeps what the probe itself said.\n\n"
+    )
+    page += table(
+        ("verdict", "at most", "right", "of claims", "families"),
+        [
+            (
+                f"`{kind}`",
+                f"{cap.confidence:.2f}",
+                str(cap.right),
+                str(cap.claims),
+                str(cap.families),
+            )
+            for kind, cap in caps().items()
+        ],
     )
     page += "\n## Experiments\n\n`flashwright characterize TARGET` carries them out.\n\n"
     return page + table(

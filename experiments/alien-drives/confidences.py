@@ -1,6 +1,6 @@
 """How sure each kind of verdict may be: the share that is right, on families of drives that are held out in turn.
 
-python experiments/alien-drives/confidences.py --aliens calibration.json --own own.json
+python experiments/alien-drives/confidences.py      # from after.json and truth-recovery/quick.json
 
 Families are the makes of `DEVELOPMENT` and the translation layers of our own drives. Drives of one family share what
 fools a rule, so they count as fewer: n drives weigh n / (1 + (n - 1) r), where r is the correlation of errors within
@@ -139,9 +139,9 @@ def report(rows: Sequence[tuple[float, int, int]]) -> None:
 def main() -> None:
     """Read what was found, write the caps, print how held-out families came out."""
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--aliens", type=Path, nargs="+", default=[HERE / "calibration.json"])
+    arguments.add_argument("--aliens", type=Path, nargs="+", default=[HERE / "after.json"])
     arguments.add_argument(
-        "--own", type=Path, nargs="+", default=[HERE.parent / "truth-recovery" / "results.json"]
+        "--own", type=Path, nargs="+", default=[HERE.parent / "truth-recovery" / "quick.json"]
     )
     arguments.add_argument("--before", type=Path, default=HERE / "before.json")
     arguments.add_argument("--out", type=Path, default=OUT)
