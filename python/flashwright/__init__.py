@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from flashwright.support.progress import Progress
     from flashwright.support.progressbar import ProgressBar
     from flashwright.traces import tracefiles, workloads
+    from flashwright.traces.models import FittedModel, fit_trace
 
 # The module that each name lives in, or is. A room is imported when one of its names is first asked for.
 _HOMES = {
@@ -79,6 +80,7 @@ _HOMES = {
     "CompareInterrupted": "flashwright.run.compare",
     "CrashTest": "flashwright.serving.crash",
     "Endurance": "flashwright.life.lifetime",
+    "FittedModel": "flashwright.traces.models",
     "FlashwrightError": "flashwright.errors",
     "Latencies": "flashwright.run.parts",
     "MissingPackageError": "flashwright.errors",
@@ -108,6 +110,7 @@ _HOMES = {
     "characterize": "flashwright.blackbox.characterize.session",
     "compare": "flashwright.run.compare",
     "devices": "flashwright.drive.description",
+    "fit_trace": "flashwright.traces.models",
     "errors": "flashwright.errors",
     "lifetime": "flashwright.life.lifetime",
     "policies": "flashwright.drive.policies",
@@ -132,6 +135,7 @@ __all__ = [
     "CompareInterrupted",
     "CrashTest",
     "Endurance",
+    "FittedModel",
     "FlashwrightError",
     "Latencies",
     "MissingPackageError",
@@ -162,6 +166,7 @@ __all__ = [
     "compare",
     "devices",
     "errors",
+    "fit_trace",
     "lifetime",
     "policies",
     "probe",

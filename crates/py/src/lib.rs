@@ -16,13 +16,14 @@ mod statistics;
 mod target;
 
 use errors::{ConfigError, TraceError, WorkloadError, guarded, interruptible};
-use flashwright_block::{BlockDevice, Nanos};
+use flashwright_block::{BlockDevice, Nanos, Request, SECTOR_BYTES, Seed};
 use flashwright_ftl::{
     Listed, MapCacheName, PlacementName, ScheduleName, SchemeName, VictimChoice, VictimName, WearName,
 };
 use flashwright_host::SchedulerName;
 use flashwright_ssd::{Config, DriveConfig, ManagerName, Ssd, bundled_devices};
-use flashwright_workload::generate::{WorkloadSpec, catalogue};
+use flashwright_workload::generate::{SpecError, Target as DriveSize, WorkloadSpec, catalogue};
+use flashwright_workload::model::{FitError, fit};
 use flashwright_workload::trace::{Tenant, TraceInfo, TraceLabel, TraceReader, convert, formats, merge};
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
@@ -234,11 +235,10 @@ const BATCH: usize = 4096;
 #[pyfunction]
 fn trace_columns<'py>(py: Python<'py>, spec: &str, most: Option<u64>) -> PyResult<Bound<'py, PyDict>> {
     let spec = TraceText::read(spec)?;
-    let (arrival, kind, first, sectors) = interruptible(py, move || {
+    let columns = interruptible(py, move || {
         let wrong = |error: flashwright_workload::trace::TraceError| TraceError::new_err(error.to_string());
         let mut reader = TraceReader::open(&spec.path, &spec.options()).map_err(wrong)?;
-        let (mut arrival, mut kind, mut first, mut sectors) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let mut batch = Vec::new();
+        let (mut columns, mut batch) = (Columns::default(), Vec::new());
         let mut left = most.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
         while left > 0 {
             batch.clear();
@@ -247,21 +247,90 @@ fn trace_columns<'py>(py: Python<'py>, spec: &str, most: Option<u64>) -> PyResul
                 break;
             }
             left -= read;
-            for request in &batch {
-                arrival.push(request.arrival.0);
-                kind.push(request.kind as u8);
-                first.push(request.first_sector);
-                sectors.push(request.sectors);
-            }
+            columns.extend(&batch);
         }
-        Ok((arrival, kind, first, sectors))
+        Ok(columns)
     })?;
-    let dict = PyDict::new(py);
-    dict.set_item("arrival_ns", arrival.into_pyarray(py))?;
-    dict.set_item("kind", kind.into_pyarray(py))?;
-    dict.set_item("first_sector", first.into_pyarray(py))?;
-    dict.set_item("sectors", sectors.into_pyarray(py))?;
-    Ok(dict)
+    columns.into_dict(py)
+}
+
+/// Requests as columns.
+#[derive(Default)]
+struct Columns {
+    arrival: Vec<u64>,
+    kind: Vec<u8>,
+    first: Vec<u64>,
+    sectors: Vec<u32>,
+}
+
+impl Columns {
+    fn extend(&mut self, batch: &[Request]) {
+        for request in batch {
+            self.arrival.push(request.arrival.0);
+            self.kind.push(request.kind as u8);
+            self.first.push(request.first_sector);
+            self.sectors.push(request.sectors);
+        }
+    }
+
+    fn into_dict(self, py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+        let dict = PyDict::new(py);
+        dict.set_item("arrival_ns", self.arrival.into_pyarray(py))?;
+        dict.set_item("kind", self.kind.into_pyarray(py))?;
+        dict.set_item("first_sector", self.first.into_pyarray(py))?;
+        dict.set_item("sectors", self.sectors.into_pyarray(py))?;
+        Ok(dict)
+    }
+}
+
+/// The requests of a workload on a drive, as columns.
+#[pyfunction]
+fn workload_columns<'py>(
+    py: Python<'py>,
+    text: &str,
+    logical_bytes: u64,
+    page_bytes: u64,
+    seed: u64,
+    requests: u64,
+) -> PyResult<Bound<'py, PyDict>> {
+    let wrong = |error: SpecError| WorkloadError::new_err(error.to_string());
+    let spec = WorkloadSpec::parse(text).map_err(wrong)?;
+    if spec.is_interactive() {
+        let name = spec.name();
+        return Err(WorkloadError::new_err(format!("{name}: found a program that waits for a drive, expected a generator")));
+    }
+    let columns = interruptible(py, move || {
+        let target = DriveSize {
+            logical_sectors: logical_bytes / SECTOR_BYTES,
+            page_sectors: u32::try_from(page_bytes / SECTOR_BYTES).unwrap_or(u32::MAX),
+        };
+        let mut source = spec.source(&target, Seed(seed), Some(requests)).map_err(wrong)?;
+        let (mut columns, mut batch) = (Columns::default(), Vec::new());
+        loop {
+            batch.clear();
+            let failed = |error: flashwright_block::SourceError| WorkloadError::new_err(error.to_string());
+            if source.fill(&mut batch, BATCH).map_err(failed)? == 0 {
+                return Ok(columns);
+            }
+            columns.extend(&batch);
+        }
+    })?;
+    columns.into_dict(py)
+}
+
+/// Fits a model to a trace, or to its first `most` requests; returns the model's text and what it was fitted to, as JSON.
+#[pyfunction]
+fn trace_fit(py: Python<'_>, spec: &str, most: Option<u64>) -> PyResult<(String, String)> {
+    let spec = TraceText::read(spec)?;
+    interruptible(py, move || {
+        let wrong = |error: FitError| match error {
+            FitError::Trace(error) => TraceError::new_err(error.to_string()),
+            error => TraceError::new_err(format!("{}: {error}", spec.path)),
+        };
+        let model = fit(&spec.path, &spec.options(), most).map_err(wrong)?;
+        let about = serde_json::to_string(&model).map_err(|error| TraceError::new_err(error.to_string()))?;
+        Ok((model.to_text(), about))
+    })
 }
 
 #[pymodule]
@@ -284,7 +353,7 @@ mod _core {
     use super::{
         config_bundled, config_check, config_json, config_read, config_with, devices, policies, precondition_read,
         schema_run, settings, settings_schema, size_read, time_read, trace_columns, trace_convert, trace_formats,
-        trace_info, trace_merge, workload_read, workloads,
+        trace_fit, trace_info, trace_merge, workload_columns, workload_read, workloads,
     };
     use pyo3::prelude::*;
 

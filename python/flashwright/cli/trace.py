@@ -306,6 +306,48 @@ def _say_losses(done: dict[str, Any]) -> None:
         errors.note(f"{done['read']['bad_lines']:,} lines that can't be read, skipped")
 
 
+@app.command("fit", cls=_Command)
+@add_options
+def fit(
+    file: File,
+    options: TraceOptions,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="MODEL", help="The model to write; - is standard output.")
+    ],
+    requests: Annotated[
+        int | None, typer.Option(metavar="N", help="Fit to the first N requests only.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing.")] = False,
+) -> int:
+    """Fit a workload model to a trace: a small file without its addresses.
+
+    Play it with --workload model:MODEL.
+    """
+    to_stdout = output == Path("-")
+    if not to_stdout:
+        check_writable(output)
+    from flashwright.traces.models import fit_trace
+
+    found = fit_trace(options.open(file), requests=requests)
+    if to_stdout:
+        sys.stdout.write(found.text)
+        return 0
+    found.save(output)
+    if not quiet:
+        fitted, footprint = found.figures["fitted"], found.figures["footprint"]
+        kinds = ", ".join(
+            f"{units.count(fitted[kind])} {kind}" for kind in ("reads", "writes", "trims", "flushes")
+        )
+        print(
+            f"{output}: {units.size(len(found.text.encode()))}, fitted to "
+            f"{units.count(fitted['requests'])} requests: {kinds}; "
+            f"{units.count(footprint['blocks'])} blocks of 64 KiB"
+        )
+        for line in fitted["borrowed"]:
+            errors.note(line)
+    return 0
+
+
 @app.command("record", cls=_Command)
 def record(
     device: Annotated[

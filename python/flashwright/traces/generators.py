@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from typing import Literal, Unpack
 
 from flashwright.traces.sources import Common, Workload, parse
@@ -13,6 +15,7 @@ __all__ = [
     "filebench",
     "hot_cold",
     "mixed",
+    "model",
     "postmark",
     "sequential",
     "stand_in",
@@ -220,6 +223,37 @@ def stand_in(trace: str, *, variant: str | None = None, **common: Unpack[Common]
     Workload('stand-in:financial1')
     """
     return _build("stand-in", {"trace": trace, "variant": variant}, common)
+
+
+def model(
+    file: str | os.PathLike[str],
+    *,
+    scale: float | None = None,
+    rate_scale: float | None = None,
+    **common: Unpack[Common],
+) -> Workload:
+    """A model that :func:`flashwright.fit_trace` fitted to a trace, at any length, footprint and rate.
+
+    Parameters
+    ----------
+    file : path
+        The model; a path without a comma. It is read now, and a run refuses it if it was changed since.
+    scale : float, optional
+        Footprint over that of the trace.
+    rate_scale : float, optional
+        Rate of arrivals over that of the trace; `rate` gives requests per second instead, `depth` a closed loop.
+    **common
+        See :class:`Common`.
+
+    Examples
+    --------
+    >>> model("missing.toml")
+    Traceback (most recent call last):
+    ...
+    flashwright.errors.WorkloadError: workload "model:file=missing.toml": file: found missing.toml: no such file, ...
+    """
+    own: dict[str, object] = {"file": os.fspath(file), "scale": scale, "rate_scale": rate_scale}
+    return _build("model", own, common)
 
 
 def postmark(

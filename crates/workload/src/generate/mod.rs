@@ -45,6 +45,8 @@ mod value;
 pub use common::{Pace, Target};
 pub use error::{Fault, SpecError};
 pub use settings::KeyInfo;
+pub(crate) use alias::AliasTable;
+pub(crate) use generator::{Clock, take_from};
 pub use spec::{WorkloadInfo, WorkloadSpec, catalogue};
 
 use common::{Common, Defaults, Plan};
@@ -163,6 +165,7 @@ workloads! {
     dftl_a::DftlA,
     dftl_b::DftlB,
     stand_in::StandIn,
+    model::Model,
     postmark::Postmark,
     filebench_webserver::FilebenchWebserver,
     filebench_fileserver::FilebenchFileserver,

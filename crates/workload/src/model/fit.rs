@@ -1,0 +1,353 @@
+//! Fitting: one pass over the requests, in memory for each block of 64 KiB touched and 9 B a request.
+
+use super::chances::{ChoiceCounts, SpotCounts, choices};
+use super::file::{Direction, Fitted, Footprint, Model};
+use super::gaps;
+use super::kinds::MixCounts;
+use super::runs::{Ends, RunCounts};
+use super::sizes::SizeCounts;
+use super::tree::{CLASSES, FAN, Found, LEAF_PAGES, PAGE_SECTORS, Path, READ, REGION_PAGES, Regions, Tree, WRITE, class};
+use crate::trace::{Layout, TraceError, TraceOptions, TraceReader};
+use flashwright_block::{Request, RequestKind};
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, DefaultHasher};
+use std::path::Path as FilePath;
+
+/// Reads, writes and trims that a fit needs.
+const FEWEST: u64 = 100;
+/// Requests read per batch.
+const BATCH: usize = 4096;
+/// Seconds of a day.
+const DAY_S: f64 = 86_400.0;
+
+/// Why no model could be fitted.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FitError {
+    /// The trace cannot be read.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// There is too little to fit to.
+    #[error("found {found} reads, writes and trims, expected at least {FEWEST} to fit a model to")]
+    TooShort {
+        /// Reads, writes and trims of the trace.
+        found: u64,
+    },
+}
+
+/// Fits a model to the trace at `path`, or to its first `most` requests.
+///
+/// # Errors
+/// [`FitError`] if the trace cannot be read or is too short.
+///
+/// ```
+/// use flashwright_workload::model::{Model, fit};
+/// use flashwright_workload::trace::TraceOptions;
+/// # let path = std::env::temp_dir().join(format!("flashwright-model-{}.spc", std::process::id()));
+/// # let lines: String = (0..200).map(|i| format!("0,{},4096,w,{}.0\n", i * 37 % 100 * 8, i)).collect();
+/// # std::fs::write(&path, lines).unwrap();
+/// let model = fit(&path, &TraceOptions::default(), None)?;
+/// assert_eq!((model.fitted.writes, model.footprint.pages), (200, 100));
+/// assert_eq!(model.to_text().parse::<Model>().unwrap(), model);
+/// # std::fs::remove_file(&path).unwrap();
+/// # Ok::<(), flashwright_workload::model::FitError>(())
+/// ```
+pub fn fit(path: impl AsRef<FilePath>, options: &TraceOptions, most: Option<u64>) -> Result<Model, FitError> {
+    let options = TraceOptions { layout: match options.layout {
+        Layout::Overlay => Layout::Overlay,
+        Layout::Concatenate => Layout::Concatenate,
+    }, ..options.clone() };
+    let mut reader = TraceReader::open(path, &options)?;
+    let (mut fitting, mut batch) = (Fitting::new(), Vec::with_capacity(BATCH));
+    let mut left = most.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
+    while left > 0 {
+        batch.clear();
+        let read = reader.read(&mut batch, BATCH.min(left))?;
+        if read == 0 {
+            break;
+        }
+        left -= read;
+        batch.iter().for_each(|request| fitting.add(request));
+    }
+    fitting.model()
+}
+
+/// A share that is counted.
+#[derive(Clone, Copy, Default)]
+struct Tally {
+    yes: u64,
+    all: u64,
+}
+
+impl Tally {
+    fn add(&mut self, yes: bool) {
+        self.yes += u64::from(yes);
+        self.all += 1;
+    }
+
+    fn share(self) -> f64 {
+        if self.all == 0 { 0.0 } else { self.yes as f64 / self.all as f64 }
+    }
+}
+
+/// Counts for reads, writes or trims.
+#[derive(Default)]
+struct Counts {
+    requests: u64,
+    ends: Ends,
+    runs: RunCounts,
+    jump_sizes: SizeCounts,
+    run_sizes: SizeCounts,
+    same_own: Tally,
+    same_other: Tally,
+    same_run: Tally,
+    region: ChoiceCounts,
+    levels: [[ChoiceCounts; CLASSES]; 3],
+    spots: [SpotCounts; 3],
+    adjacent: Tally,
+}
+
+/// A fit in progress.
+pub struct Fitting {
+    tree: Tree,
+    regions: Regions,
+    /// Regions in order of first use: their number by place, and their place by number.
+    places: Vec<u64>,
+    numbers: HashMap<u64, u32, BuildHasherDefault<DefaultHasher>>,
+    /// Sizes in order of first use; the 256th and later ones count as one.
+    sizes: HashMap<(u32, u64), u8, BuildHasherDefault<DefaultHasher>>,
+    counts: [Counts; 3],
+    mix: MixCounts,
+    times: Vec<u64>,
+    now: u32,
+    flushes: u64,
+}
+
+impl Default for Fitting {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Fitting {
+    /// A fit without any request yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Fitting {
+            tree: Tree::default(),
+            regions: Regions::new(),
+            places: Vec::new(),
+            numbers: HashMap::default(),
+            sizes: HashMap::default(),
+            counts: Default::default(),
+            mix: MixCounts::default(),
+            times: Vec::new(),
+            now: 0,
+            flushes: 0,
+        }
+    }
+
+    /// Adds the next request of the trace.
+    pub fn add(&mut self, request: &Request) {
+        let gap = self.times.last().map_or(0, |last| request.arrival.0.saturating_sub(*last));
+        self.times.push(request.arrival.0);
+        self.mix.add(request.kind, gap, request.fua);
+        let kind = match request.kind {
+            RequestKind::Read => READ,
+            RequestKind::Write => WRITE,
+            RequestKind::Trim => 2,
+            RequestKind::Flush => {
+                self.flushes += 1;
+                return;
+            }
+        };
+        self.now = self.now.wrapping_add(1);
+        let known = self.sizes.len().min(255) as u8;
+        let size = *self.sizes.entry((request.sectors, request.first_sector % PAGE_SECTORS)).or_insert(known);
+        let counts = &mut self.counts[kind];
+        counts.requests += 1;
+        let run = counts.ends.find(request.first_sector);
+        counts.runs.add(&counts.ends, run);
+        match run {
+            Some(rank) => {
+                counts.same_run.add(counts.ends.at(rank).size == size);
+                counts.run_sizes.add(request.sectors, request.first_sector);
+            }
+            None => {
+                counts.jump_sizes.add(request.sectors, request.first_sector);
+                self.place(kind, request.first_sector / PAGE_SECTORS, size);
+            }
+        }
+        self.counts[kind].ends.note(run, request.end_sector(), size);
+        if kind < 2 {
+            self.touch(kind, request, size);
+        }
+    }
+
+    /// Counts how the page at which a request starts would be found.
+    fn place(&mut self, kind: usize, page: u64, size: u8) {
+        let place = page / REGION_PAGES;
+        let own = (kind < 2).then_some(kind);
+        let other = own.map_or(WRITE, |own| 1 - own);
+        let number = self.numbers.get(&place).copied();
+        let path = Path::new(number.unwrap_or(0), page);
+        let counts = &mut self.counts[kind];
+        let last = |lists: Option<&super::tree::Lists>| lists.map_or([0; 2], |lists| lists.last);
+        let rank = |list: usize| number.and_then(|number| self.regions.0[list].rank(number));
+        let mut found = judge(
+            own.and_then(rank),
+            rank(other),
+            number.map_or([0; 2], |_| last(self.tree.lists(&path, 0))),
+            other,
+        );
+        counts.region.add(found, own.map_or(0, |own| self.regions.0[own].len()));
+        if found == Found::New {
+            let before = own.map(|own| &self.regions.0[own]).filter(|list| list.len() > 0);
+            if let Some(list) = before {
+                counts.adjacent.add(self.places[list.at(0) as usize] + 1 == place);
+            }
+        }
+        for level in 0..3 {
+            let part = path.parts[level];
+            if found == Found::New {
+                counts.spots[level].add(part, None, FAN[level]);
+                continue;
+            }
+            let lists = *self.tree.lists(&path, level).expect("a block that was found was used");
+            let through = if matches!(found, Found::Other(_)) { other } else { own.unwrap_or(other) };
+            let class = class(found, self.now.wrapping_sub(lists.last[through]));
+            let ranks = (own.and_then(|own| lists.order[own].rank(part)), lists.order[other].rank(part));
+            let lasts = match (level, ranks) {
+                // Pages keep no time: the one of lower rank was used later.
+                (2, (Some(mine), Some(theirs))) => {
+                    let mut lasts = [0; 2];
+                    lasts[other] = u32::from(theirs < mine);
+                    lasts
+                }
+                _ => last(self.tree.lists(&path, level + 1)),
+            };
+            found = judge(ranks.0, ranks.1, lasts, other);
+            counts.levels[level][class].add(found, own.map_or(0, |own| lists.order[own].len()));
+            if found == Found::New {
+                let before = own.map(|own| lists.order[own]).filter(|order| order.len() > 0);
+                counts.spots[level].add(part, before.map(|order| order.at(0)), FAN[level]);
+            }
+        }
+        match found {
+            Found::Own(_) => counts.same_own.add(self.tree.size(&path) == Some(size)),
+            Found::Other(_) => counts.same_other.add(self.tree.size(&path) == Some(size)),
+            Found::New => {}
+        }
+    }
+
+    /// Notes that a request used its blocks and its first page.
+    fn touch(&mut self, list: usize, request: &Request, size: u8) {
+        let first = request.first_sector / PAGE_SECTORS;
+        let last = (request.end_sector().max(request.first_sector + 1) - 1) / PAGE_SECTORS;
+        for block in first / LEAF_PAGES..=last / LEAF_PAGES {
+            let page = (block * LEAF_PAGES).max(first);
+            let place = page / REGION_PAGES;
+            let number = *self.numbers.entry(place).or_insert_with(|| {
+                self.places.push(place);
+                (self.places.len() - 1) as u32
+            });
+            self.regions.0[list].touch(number);
+            self.tree.touch(&Path::new(number, page), list, self.now, (page == first).then_some(size));
+        }
+    }
+
+    /// The model.
+    ///
+    /// # Errors
+    /// [`FitError::TooShort`] below 100 reads, writes and trims.
+    pub fn model(self) -> Result<Model, FitError> {
+        let data: u64 = self.counts.iter().map(|counts| counts.requests).sum();
+        if data < FEWEST {
+            return Err(FitError::TooShort { found: data });
+        }
+        let mut borrowed = Vec::new();
+        let (mix, short) = self.mix.mix();
+        if short {
+            borrowed.push("mix.next-level: too few windows of 256 requests to know how the mix drifts".to_owned());
+        }
+        let arrivals = gaps::fit(&self.times);
+        let span_s = (self.times[self.times.len() - 1] - self.times[0]) as f64 / 1e9;
+        match &arrivals {
+            None => borrowed.push("arrivals: the trace has no times".to_owned()),
+            Some((_, coarse)) => {
+                borrowed.extend(coarse.iter().map(|scale| format!("{scale}: too few intervals, as the next finer scale")));
+                if span_s < DAY_S {
+                    borrowed.push(format!("arrivals: nothing is known of bursts longer than {:.3} s, an eighth of the trace", span_s / 8.0));
+                }
+            }
+        }
+        let footprint =
+            Footprint { regions: self.places.len() as u64, blocks: self.tree.leaves(), pages: self.tree.starts };
+        let requests = [0, 1, 2].map(|kind: usize| self.counts[kind].requests);
+        let names = ["read", "write", "trim"];
+        let [read, write, trim] = [0, 1, 2].map(|kind: usize| direction(&self.counts[kind], names[kind], &mut borrowed));
+        let model = Model {
+            version: super::file::VERSION,
+            fitted: Fitted {
+                requests: self.times.len() as u64,
+                reads: requests[0],
+                writes: requests[1],
+                trims: requests[2],
+                flushes: self.flushes,
+                span_s,
+                borrowed,
+            },
+            // A trace of trims alone uses no block.
+            footprint: Footprint {
+                regions: footprint.regions.max(1),
+                blocks: footprint.blocks.max(1),
+                pages: footprint.pages.max(1),
+            },
+            mix,
+            arrivals: arrivals.map(|(arrivals, _)| arrivals),
+            read,
+            write,
+            trim,
+        };
+        // As its text says, so that a model is the same before and after it was written.
+        Ok(model.to_text().parse().expect("a model that was fitted can be read"))
+    }
+}
+
+fn judge(own: Option<usize>, theirs: Option<usize>, last: [u32; 2], other: usize) -> Found {
+    match (own, theirs) {
+        (Some(_), Some(rank)) if last[other] > last[1 - other] => Found::Other(rank),
+        (Some(rank), _) => Found::Own(rank),
+        (None, Some(rank)) => Found::Other(rank),
+        (None, None) => Found::New,
+    }
+}
+
+fn direction(counts: &Counts, name: &str, borrowed: &mut Vec<String>) -> Option<Direction> {
+    if counts.requests == 0 {
+        return None;
+    }
+    let mut level = |at: usize, level: &str| {
+        let (choices, pooled) = choices(&counts.levels[at]);
+        if pooled {
+            borrowed.push(format!("{name}.{level}: ages with fewer than 60 requests take the mean of all ages"));
+        }
+        choices
+    };
+    Some(Direction {
+        block_512k: level(0, "block-512k"),
+        block_64k: level(1, "block-64k"),
+        page: level(2, "page"),
+        jump_sizes: counts.jump_sizes.rows(),
+        run_sizes: counts.run_sizes.rows(),
+        same_size_own: counts.same_own.share(),
+        same_size_other: counts.same_other.share(),
+        same_size_run: counts.same_run.share(),
+        runs: counts.runs.shares(),
+        region: counts.region.choice(),
+        adjacent: counts.adjacent.share(),
+        new_block_512k: counts.spots[0].spot(0),
+        new_block_64k: counts.spots[1].spot(1),
+        new_page: counts.spots[2].spot(2),
+    })
+}

@@ -1,0 +1,431 @@
+//! Playing a model: the tree of blocks that fitting reads distances from, drawn from.
+
+use super::chances::{Choice, Chooser, Spot};
+use super::file::{Direction, Model};
+use super::gaps::Cascade;
+use super::kinds::Kinds;
+use super::runs::{Ends, Runs};
+use super::sizes::{Size, Sizes};
+use super::tree::{FAN, Found, LEAF_PAGES, PAGE_SECTORS, Path, READ, REGION_LEAVES, REGION_PAGES, Regions, Tree, WRITE, class};
+use crate::generate::{AliasTable, Clock, take_from};
+use flashwright_block::{Nanos, Request, RequestKind, RequestSource, Rng, Seed, SourceError, below, chance, unit_interval};
+
+/// Sectors of a region.
+pub(crate) const REGION_SECTORS: u64 = REGION_PAGES * PAGE_SECTORS;
+
+/// How a model is played.
+pub(crate) struct Play {
+    pub(crate) seed: Seed,
+    /// Number of requests; none is endless.
+    pub(crate) requests: Option<u64>,
+    /// Sectors in use, from the start of the drive.
+    pub(crate) space_sectors: u64,
+    /// Footprint over that of the trace, above 0.
+    pub(crate) scale: f64,
+    /// Shares of writes and trims, if not the model's.
+    pub(crate) shares: Option<(f64, f64)>,
+    /// Sectors of all requests, if not the model's.
+    pub(crate) size: Option<u32>,
+    /// Sectors that starts are multiples of, if not the model's.
+    pub(crate) align: Option<u64>,
+    pub(crate) pace: Arrival,
+}
+
+/// What sets arrivals.
+pub(crate) enum Arrival {
+    Clock(Clock),
+    /// The model, this many times as fast.
+    Model(f64),
+}
+
+impl Play {
+    /// Regions of the drive that are played on.
+    pub(crate) fn regions(&self, model: &Model) -> u64 {
+        let wanted = (model.footprint.regions as f64 * self.scale).round().max(1.0) as u64;
+        let largest = largest(model).max(self.size.unwrap_or(1));
+        wanted.max(u64::from(largest).div_ceil(REGION_SECTORS)).min(self.space_sectors.div_ceil(REGION_SECTORS)).max(1)
+    }
+}
+
+/// Sectors of the largest request of a model.
+pub(crate) fn largest(model: &Model) -> u32 {
+    let directions = [&model.read, &model.write, &model.trim].into_iter().flatten();
+    let rows = directions.flat_map(|direction| direction.jump_sizes.iter().chain(&direction.run_sizes));
+    rows.map(|row| (row.to / 512) as u32).max().unwrap_or(1)
+}
+
+/// A direction's tables to draw from.
+struct Tables {
+    jump_sizes: Sizes,
+    run_sizes: Sizes,
+    same_own: f64,
+    same_other: f64,
+    same_run: f64,
+    runs: Runs,
+    region: Chooser,
+    adjacent: f64,
+    levels: [Vec<Chooser>; 3],
+    first: [AliasTable; 3],
+    step: [AliasTable; 3],
+    ends: Ends,
+}
+
+impl Tables {
+    fn new(direction: &Direction, base: &mut u8) -> Self {
+        let mut sizes = |rows: &Vec<_>| {
+            let sizes = Sizes::new(rows, *base);
+            *base += rows.len() as u8;
+            sizes
+        };
+        let (jump_sizes, run_sizes) = (sizes(&direction.jump_sizes), sizes(&direction.run_sizes));
+        let choosers = |choices: &[Choice]| choices.iter().map(Chooser::new).collect::<Vec<_>>();
+        let spots = [&direction.new_block_512k, &direction.new_block_64k, &direction.new_page];
+        let table = |shares: fn(&Spot) -> &Vec<f64>| spots.map(|spot| AliasTable::new(shares(spot)));
+        Tables {
+            jump_sizes,
+            run_sizes,
+            same_own: direction.same_size_own,
+            same_other: direction.same_size_other,
+            same_run: direction.same_size_run,
+            runs: Runs::new(&direction.runs),
+            region: Chooser::new(&direction.region),
+            adjacent: direction.adjacent,
+            levels: [choosers(&direction.block_512k), choosers(&direction.block_64k), choosers(&direction.page)],
+            first: table(|spot| &spot.first),
+            step: table(|spot| &spot.step),
+            ends: Ends::default(),
+        }
+    }
+}
+
+/// Regions of the drive that are not in use yet.
+struct Free {
+    list: Vec<u32>,
+    /// Place of each region in the list.
+    places: Vec<u32>,
+}
+
+impl Free {
+    fn new(regions: u32) -> Self {
+        Free { list: (0..regions).collect(), places: (0..regions).collect() }
+    }
+
+    fn has(&self, region: u32) -> bool {
+        self.places.get(region as usize).is_some_and(|place| self.list.get(*place as usize) == Some(&region))
+    }
+
+    fn take(&mut self, region: u32) {
+        if !self.has(region) {
+            return;
+        }
+        let place = self.places[region as usize];
+        let last = self.list.pop().expect("a region that is in the list");
+        if last != region {
+            self.list[place as usize] = last;
+            self.places[last as usize] = place;
+        }
+    }
+}
+
+/// The source of a model's requests.
+pub(crate) struct Player {
+    /// For reads, writes and trims, which tables they use.
+    which: [usize; 3],
+    tables: Vec<Tables>,
+    tree: Tree,
+    regions: Regions,
+    free: Free,
+    places: Rng,
+    sizes: Rng,
+    kinds: Kinds,
+    clock: Clocks,
+    now: u32,
+    /// Footprint over the trace's.
+    scale: f64,
+    /// 1 / ln(1 + regions of the trace).
+    log_regions: f64,
+    blocks: u64,
+    pages: u64,
+    end: u64,
+    size: Option<u32>,
+    align: Option<u64>,
+    remaining: Option<u64>,
+}
+
+enum Clocks {
+    Plain(Clock),
+    Model { cascade: Cascade, ns: f64, last: u64 },
+}
+
+impl Player {
+    pub(crate) fn new(model: &Model, play: Play) -> Self {
+        let regions = play.regions(model);
+        let directions = [&model.read, &model.write, &model.trim];
+        let mut which = [usize::MAX; 3];
+        let (mut tables, mut base) = (Vec::new(), 0);
+        for (kind, direction) in directions.iter().enumerate() {
+            if let Some(direction) = direction {
+                which[kind] = tables.len();
+                tables.push(Tables::new(direction, &mut base));
+            }
+        }
+        // A kind that the trace has none of, asked for by the keys, takes the tables of a kind that it has.
+        let instead = |kinds: [usize; 2]| kinds.into_iter().find(|kind| directions[*kind].is_some());
+        let [reads, writes, trims] = [instead([WRITE, 2]), instead([READ, 2]), instead([WRITE, READ])];
+        for (kind, other) in [reads, writes, trims].into_iter().enumerate() {
+            if let (usize::MAX, Some(other)) = (which[kind], other) {
+                // Runs go on by direction, so a table of its own.
+                which[kind] = tables.len();
+                let direction = directions[other].as_ref().expect("a direction that the trace has");
+                tables.push(Tables::new(direction, &mut 0));
+            }
+        }
+        let scale = regions as f64 / model.footprint.regions as f64;
+        let bound = |count: u64| (count as f64 * scale).round().max(1.0) as u64;
+        let clock = match play.pace {
+            Arrival::Clock(clock) => Clocks::Plain(clock),
+            Arrival::Model(speed) => {
+                let arrivals = model.arrivals.as_ref().expect("a model with arrivals plays its own");
+                let cascade = Cascade::new(arrivals, play.seed.stream("workload.arrival"));
+                Clocks::Model { cascade, ns: 1.0 / speed, last: 0 }
+            }
+        };
+        let short = model.arrivals.as_ref().map_or(1.0, |arrivals| arrivals.short);
+        Player {
+            which,
+            tables,
+            tree: Tree::default(),
+            regions: Regions::new(),
+            free: Free::new(regions as u32),
+            places: play.seed.stream("workload.address"),
+            sizes: play.seed.stream("workload.size"),
+            kinds: Kinds::new(&model.mix, play.shares, short, play.seed.stream("workload.kind")),
+            clock,
+            now: 0,
+            scale,
+            log_regions: 1.0 / libm::log(1.0 + model.footprint.regions as f64),
+            blocks: bound(model.footprint.blocks).min(regions * REGION_LEAVES),
+            pages: bound(model.footprint.pages),
+            end: play.space_sectors.min(regions * REGION_SECTORS),
+            size: play.size,
+            align: play.align,
+            remaining: play.requests,
+        }
+    }
+
+    #[inline]
+    fn next(&mut self) -> Request {
+        let (arrival, gap) = match &mut self.clock {
+            Clocks::Plain(clock) => (clock.next(), None),
+            Clocks::Model { cascade, ns, last } => {
+                let at = cascade.next();
+                let gap = at - std::mem::replace(last, at);
+                (Nanos((at as f64 * *ns) as u64), Some(gap))
+            }
+        };
+        let kind = self.kinds.next(gap);
+        let which = match kind {
+            RequestKind::Flush => return Request { arrival, kind, ..Request::default() },
+            RequestKind::Read => 0,
+            RequestKind::Write => 1,
+            RequestKind::Trim => 2,
+        };
+        self.now = self.now.wrapping_add(1);
+        let (first_sector, sectors, row, run) = match self.go_on(which) {
+            Some((rank, first, size)) => (first, size.sectors, size.row, Some(rank)),
+            None => {
+                let (first, size) = self.jump(which);
+                (first, size.sectors, size.row, None)
+            }
+        };
+        self.tables[self.which[which]].ends.note(run, first_sector + u64::from(sectors), row);
+        if which < 2 {
+            self.touch(which, first_sector, sectors, row);
+        }
+        let fua = kind == RequestKind::Write && self.kinds.forced();
+        Request { arrival, first_sector, sectors, kind, fua, ..Request::default() }
+    }
+
+    /// The run that goes on, with its request.
+    fn go_on(&mut self, which: usize) -> Option<(usize, u64, Size)> {
+        let tables = &mut self.tables[self.which[which]];
+        let rank = tables.runs.draw(&tables.ends, &mut self.sizes)?;
+        let end = *tables.ends.at(rank);
+        let again = chance(&mut self.sizes, tables.same_run);
+        let same = again.then(|| tables.run_sizes.again(end.size, &mut self.sizes)).flatten();
+        let same = same.or_else(|| again.then(|| tables.jump_sizes.again(end.size, &mut self.sizes)).flatten());
+        let mut size = same.unwrap_or_else(|| tables.run_sizes.draw(&mut self.sizes));
+        size.sectors = self.size.unwrap_or(size.sectors);
+        let fits = end.sector + u64::from(size.sectors) <= self.end
+            && self.align.is_none_or(|align| end.sector.is_multiple_of(align));
+        let page = end.sector / PAGE_SECTORS;
+        let path = Path::new((page / REGION_PAGES) as u32, page);
+        if fits && (self.tree.leaves() < self.blocks || self.tree.lists(&path, 2).is_some()) {
+            return Some((rank, end.sector, size));
+        }
+        tables.ends.drop(rank);
+        None
+    }
+
+    /// A request that continues no run.
+    fn jump(&mut self, which: usize) -> (u64, Size) {
+        let tables = &self.tables[self.which[which]];
+        let mut size = tables.jump_sizes.draw(&mut self.sizes);
+        let (path, found) = self.choose(which, size.align as usize);
+        let tables = &self.tables[self.which[which]];
+        let same = match found {
+            Found::Own(_) => tables.same_own,
+            Found::Other(_) => tables.same_other,
+            Found::New => 0.0,
+        };
+        if same > 0.0
+            && chance(&mut self.sizes, same)
+            && let Some(row) = self.tree.size(&path)
+            && let Some(again) = self.tables.iter().find_map(|tables| {
+                tables.jump_sizes.again(row, &mut self.sizes).or_else(|| tables.run_sizes.again(row, &mut self.sizes))
+            })
+        {
+            size = again;
+        }
+        let page = u64::from(path.region) * REGION_PAGES + path.page();
+        let mut first = page * PAGE_SECTORS + u64::from(size.offset);
+        if let Some(sectors) = self.size {
+            size.sectors = sectors;
+        }
+        let room = self.end - u64::from(size.sectors);
+        if first > room {
+            // Near the end, and on drives smaller than a region.
+            first = if room == 0 { 0 } else { first % room / PAGE_SECTORS * PAGE_SECTORS };
+        }
+        if let Some(align) = self.align {
+            first = first / align * align;
+        }
+        (first, size)
+    }
+
+    /// A page, and how it was found.
+    fn choose(&mut self, which: usize, align: usize) -> (Path, Found) {
+        let (own, trims) = (which.min(1), which == 2);
+        let (region, mut found) = self.choose_region(which);
+        let mut path = Path::new(region, 0);
+        let tables = &self.tables[self.which[which]];
+        let rng = &mut self.places;
+        for level in 0..3 {
+            let fan = FAN[level];
+            let lists = match self.tree.lists(&path, level) {
+                Some(lists) if found != Found::New => *lists,
+                _ => {
+                    found = Found::New;
+                    let part = tables.first[level].draw(rng);
+                    path.parts[level] = if level == 2 { part / align * align } else { part };
+                    continue;
+                }
+            };
+            let through = if matches!(found, Found::Other(_)) && !trims { 1 - own } else { own };
+            let age = self.now.wrapping_sub(lists.last[through]);
+            let (other, rank) = tables.levels[level][class(found, age)].draw(rng);
+            let list = if other && !trims { 1 - own } else { own };
+            let order = lists.order[list];
+            let used = lists.order[0].used() | lists.order[1].used();
+            let within = rank.filter(|rank| *rank < order.len() as u64);
+            let full = if level == 2 { self.tree.starts >= self.pages } else { self.tree.leaves() >= self.blocks };
+            let crowded = used.count_ones() as usize == fan || (full && used != 0);
+            let rank = match within {
+                None if (other || trims || crowded) && order.len() > 0 => Some(below(rng, order.len() as u64)),
+                rank => rank,
+            };
+            if let Some(rank) = rank {
+                path.parts[level] = order.at(rank as usize);
+                found = if other || trims { Found::Other(rank as usize) } else { Found::Own(rank as usize) };
+                continue;
+            }
+            if crowded {
+                let order = lists.order[1 - list];
+                let rank = below(rng, order.len() as u64) as usize;
+                path.parts[level] = order.at(rank);
+                found = Found::Other(rank);
+                continue;
+            }
+            let mine = lists.order[own];
+            let part = if mine.len() == 0 {
+                tables.first[level].draw(rng)
+            } else {
+                (mine.at(0) + tables.step[level].draw(rng)) % fan
+            };
+            let grain = if level == 2 { align } else { 1 };
+            let start = part / grain * grain;
+            // The next unused one; a start that is aligned matters more than one that is new.
+            path.parts[level] =
+                (0..fan / grain).map(|i| (start + i * grain) % fan).find(|part| used >> part & 1 == 0).unwrap_or(start);
+            found = Found::New;
+        }
+        (path, found)
+    }
+
+    fn choose_region(&mut self, which: usize) -> (u32, Found) {
+        let (own, trims) = (which.min(1), which == 2);
+        let tables = &self.tables[self.which[which]];
+        let (other, rank) = tables.region.draw(&mut self.places);
+        let rank = rank.map(|rank| self.scaled(rank));
+        let tables = &self.tables[self.which[which]];
+        let rng = &mut self.places;
+        let list = if other && !trims { 1 - own } else { own };
+        let regions = &self.regions.0[list];
+        let within = rank.filter(|rank| *rank < regions.len() as u64);
+        let full = self.free.list.is_empty() || self.tree.leaves() >= self.blocks;
+        let rank = match within {
+            None if (other || trims || full) && regions.len() > 0 => Some(below(rng, regions.len() as u64)),
+            rank => rank,
+        };
+        if let Some(rank) = rank {
+            let found = if other || trims { Found::Other(rank as usize) } else { Found::Own(rank as usize) };
+            return (regions.at(rank as usize), found);
+        }
+        let theirs = &self.regions.0[1 - list];
+        if full && theirs.len() > 0 {
+            let rank = below(rng, theirs.len() as u64) as usize;
+            return (theirs.at(rank), Found::Other(rank));
+        }
+        let mine = &self.regions.0[own];
+        let next = (mine.len() > 0).then(|| mine.at(0) + 1).filter(|next| self.free.has(*next));
+        let region = match next {
+            Some(next) if chance(rng, tables.adjacent) => next,
+            _ => self.free.list[below(rng, self.free.list.len() as u64) as usize],
+        };
+        (region, Found::New)
+    }
+
+    /// A rank of the trace's regions as one of the scaled footprint's: the most recent keep theirs, the oldest are `scale`
+    /// times as far.
+    #[inline]
+    fn scaled(&mut self, rank: u64) -> u64 {
+        if (self.scale - 1.0).abs() < 1e-9 {
+            return rank;
+        }
+        let rank = rank as f64 + unit_interval(&mut self.places);
+        (rank * libm::pow(self.scale, libm::log(1.0 + rank) * self.log_regions)) as u64
+    }
+
+    fn touch(&mut self, list: usize, first_sector: u64, sectors: u32, row: u8) {
+        let (first, last) = (first_sector / PAGE_SECTORS, (first_sector + u64::from(sectors) - 1) / PAGE_SECTORS);
+        for block in first / LEAF_PAGES..=last / LEAF_PAGES {
+            let page = (block * LEAF_PAGES).max(first);
+            let region = (page / REGION_PAGES) as u32;
+            self.free.take(region);
+            self.regions.0[list].touch(region);
+            self.tree.touch(&Path::new(region, page), list, self.now, (page == first).then_some(row));
+        }
+    }
+}
+
+impl RequestSource for Player {
+    fn fill(&mut self, batch: &mut Vec<Request>, at_most: usize) -> Result<usize, SourceError> {
+        let count = take_from(&mut self.remaining, at_most);
+        batch.extend((0..count).map(|_| self.next()));
+        Ok(count)
+    }
+
+    fn remaining(&self) -> Option<u64> {
+        self.remaining
+    }
+}

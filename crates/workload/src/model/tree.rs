@@ -1,0 +1,184 @@
+//! What fitting and playing remember of past requests: for each block, which of its parts were used and in which order.
+//!
+//! ```text
+//!   region 4 MiB ─8─ block 512 KiB ─8─ block 64 KiB ─16─ page 4 KiB
+//! ```
+//!
+//! Regions are in a list for each direction; below them each block has two small orders, one of its parts by last read
+//! and one by last write. A request uses all blocks of 64 KiB that it covers, and the page that it starts at.
+
+use super::order::Order;
+use super::recency::Recency;
+
+/// Sectors of a page.
+pub(super) const PAGE_SECTORS: u64 = 8;
+/// Pages of a block of 64 KiB.
+pub(super) const LEAF_PAGES: u64 = 16;
+/// Pages of a region.
+pub(super) const REGION_PAGES: u64 = 1024;
+/// Blocks of 64 KiB of a region.
+pub(super) const REGION_LEAVES: u64 = REGION_PAGES / LEAF_PAGES;
+/// Parts of a region, of a block of 512 KiB, of a block of 64 KiB.
+pub(super) const FAN: [usize; 3] = [8, 8, 16];
+
+/// Lists: by last read, by last write.
+pub(super) const READ: usize = 0;
+pub(super) const WRITE: usize = 1;
+
+/// Marks a part without a node.
+const NONE: u32 = u32::MAX;
+
+/// The orders of a block's parts, and when it was last used, for both directions.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Lists {
+    pub(super) order: [Order; 2],
+    pub(super) last: [u32; 2],
+}
+
+/// A region or a block of 512 KiB.
+#[derive(Clone, Copy)]
+struct Node {
+    lists: Lists,
+    parts: [u32; 8],
+}
+
+impl Default for Node {
+    fn default() -> Self {
+        Node { lists: Lists::default(), parts: [NONE; 8] }
+    }
+}
+
+/// A block of 64 KiB.
+#[derive(Clone, Copy, Default)]
+struct Leaf {
+    lists: Lists,
+    /// The size of the last request that started at each page, as its users number sizes.
+    sizes: [u8; 16],
+}
+
+#[derive(Default)]
+pub(super) struct Tree {
+    regions: Vec<Node>,
+    middles: Vec<Node>,
+    leaves: Vec<Leaf>,
+    /// Pages at which some request started.
+    pub(super) starts: u64,
+}
+
+/// Where a page lies: its region, then its part of each block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Path {
+    pub(super) region: u32,
+    pub(super) parts: [usize; 3],
+}
+
+impl Path {
+    /// The path of page `page` of the region with this number.
+    pub(super) fn new(region: u32, page: u64) -> Self {
+        let page = page as usize % REGION_PAGES as usize;
+        Path { region, parts: [page / 128, page / 16 % 8, page % 16] }
+    }
+
+    /// The page within its region.
+    pub(super) fn page(&self) -> u64 {
+        (self.parts[0] * 128 + self.parts[1] * 16 + self.parts[2]) as u64
+    }
+}
+
+impl Tree {
+    /// Blocks of 64 KiB that were used.
+    pub(super) fn leaves(&self) -> u64 {
+        self.leaves.len() as u64
+    }
+
+    /// The lists of the block on `path` whose part is `path.parts[level]`; none if it was never used.
+    pub(super) fn lists(&self, path: &Path, level: usize) -> Option<&Lists> {
+        let region = self.regions.get(path.region as usize)?;
+        if level == 0 {
+            return Some(&region.lists);
+        }
+        let middle = self.middles.get(region.parts[path.parts[0]] as usize)?;
+        if level == 1 {
+            return Some(&middle.lists);
+        }
+        self.leaves.get(middle.parts[path.parts[1]] as usize).map(|leaf| &leaf.lists)
+    }
+
+    /// The size of the last request that started at the page of `path`.
+    pub(super) fn size(&self, path: &Path) -> Option<u8> {
+        let region = self.regions.get(path.region as usize)?;
+        let middle = self.middles.get(region.parts[path.parts[0]] as usize)?;
+        let leaf = self.leaves.get(middle.parts[path.parts[1]] as usize)?;
+        Some(leaf.sizes[path.parts[2]])
+    }
+
+    /// Notes a use at time `now` of the block of 64 KiB of `path`, and of its page if a request of size `size` starts there.
+    pub(super) fn touch(&mut self, path: &Path, list: usize, now: u32, size: Option<u8>) {
+        let index = path.region as usize;
+        if index >= self.regions.len() {
+            self.regions.resize(index + 1, Node::default());
+        }
+        let region = &mut self.regions[index];
+        region.lists.order[list].touch(path.parts[0]);
+        region.lists.last[list] = now;
+        let part = &mut region.parts[path.parts[0]];
+        if *part == NONE {
+            *part = self.middles.len() as u32;
+            self.middles.push(Node::default());
+        }
+        let middle = &mut self.middles[*part as usize];
+        middle.lists.order[list].touch(path.parts[1]);
+        middle.lists.last[list] = now;
+        let part = &mut middle.parts[path.parts[1]];
+        if *part == NONE {
+            *part = self.leaves.len() as u32;
+            self.leaves.push(Leaf::default());
+        }
+        let leaf = &mut self.leaves[*part as usize];
+        leaf.lists.last[list] = now;
+        if let Some(size) = size {
+            let other = leaf.lists.order[1 - list].rank(path.parts[2]).is_none();
+            self.starts += u64::from(leaf.lists.order[list].touch(path.parts[2]) && other);
+            leaf.sizes[path.parts[2]] = size;
+        }
+    }
+}
+
+/// The regions by last read and by last write.
+pub(super) struct Regions(pub(super) [Recency; 2]);
+
+impl Regions {
+    pub(super) fn new() -> Self {
+        Regions([Recency::new(), Recency::new()])
+    }
+}
+
+/// How a block was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// Among those used last in the same direction.
+    Own(usize),
+    /// Among those used last in the other direction, and later than in this one.
+    Other(usize),
+    /// Used in neither direction.
+    New,
+}
+
+/// Age classes of blocks, in requests that move data.
+const AGES: [u32; 4] = [8, 64, 1024, 32_768];
+/// An older block that was found through the other direction is old.
+const OTHER_OLD: u32 = 1024;
+/// Classes of how a block was found: five ages, and two if through the other direction.
+pub(super) const CLASSES: usize = 7;
+
+/// The class of a block found through its own direction, or through the other, `age` requests after its last use.
+pub(super) fn class(found: Found, age: u32) -> usize {
+    match found {
+        Found::Other(_) => 5 + usize::from(age >= OTHER_OLD),
+        _ => AGES.iter().position(|limit| age < *limit).unwrap_or(AGES.len()),
+    }
+}
+
+/// The names of the classes, for the model's file.
+pub(super) const CLASS_NAMES: [&str; CLASSES] =
+    ["below-8", "below-64", "below-1024", "below-32768", "older", "other-below-1024", "other-older"];
