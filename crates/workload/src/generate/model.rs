@@ -212,7 +212,7 @@ impl Workload for Model {
 
     fn notes(&self, plan: &Plan<'_>) -> Vec<String> {
         let (Ok(play), Ok(model)) = (self.play(plan), &self.model) else { return Vec::new() };
-        let wanted = model.footprint.regions as f64 * self.keys.scale.0;
+        let wanted = model.footprint.most_regions as f64 * self.keys.scale.0;
         let regions = play.regions(model);
         if regions as f64 + 1.0 >= wanted {
             return Vec::new();

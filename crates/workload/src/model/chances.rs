@@ -4,6 +4,7 @@ use super::curve::{Counts, Curve};
 use super::tree::{CLASSES, FAN, Found};
 use flashwright_block::{Rng, chance};
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 /// How a level of the tree is chosen.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -84,6 +85,13 @@ pub(super) struct Chooser {
 impl Chooser {
     pub(super) fn new(choice: &Choice) -> Self {
         Chooser { other: choice.other, own: Curve::new(&choice.own), cross: Curve::new(&choice.cross) }
+    }
+
+    /// Whether the draw is from the other direction's order, and a range of ranks; none if they are beyond the curve.
+    #[inline]
+    pub(super) fn draw_range(&self, rng: &mut Rng) -> (bool, Option<Range<u64>>) {
+        let other = self.other > 0.0 && chance(rng, self.other);
+        (other, if other { self.cross.draw_range(rng) } else { self.own.draw_range(rng) })
     }
 
     /// Whether the draw is from the other direction's order, and its rank; none if it is beyond the curve.

@@ -5,6 +5,7 @@
 //! growth of the footprint as well: an access whose distance exceeds the list is to something new.
 
 use flashwright_block::{Rng, below, unit_interval};
+use std::ops::Range;
 
 /// Ranks in bins: exact below 8, then four bins for each doubling.
 const EXACT: usize = 8;
@@ -15,6 +16,12 @@ fn bin_of(rank: usize) -> usize {
     }
     let exponent = rank.ilog2() as usize;
     EXACT + (exponent - 3) * 4 + ((rank >> (exponent - 2)) & 3)
+}
+
+/// The ranks in the bin of `rank`.
+pub(super) fn bin_around(rank: usize) -> Range<usize> {
+    let bin = bin_of(rank);
+    (if bin == 0 { 0 } else { bin_end(bin - 1) })..bin_end(bin)
 }
 
 /// One past the last rank of a bin.
@@ -100,9 +107,9 @@ impl Curve {
         Curve { ends: points.iter().map(|(end, _)| *end).collect(), shares: points.iter().map(|(_, s)| *s).collect() }
     }
 
-    /// A rank, or none if what is wanted lies beyond the curve's end.
+    /// A range of ranks, or none if what is wanted lies beyond the curve's end.
     #[inline]
-    pub(super) fn draw(&self, rng: &mut Rng) -> Option<u64> {
+    pub(super) fn draw_range(&self, rng: &mut Rng) -> Option<Range<u64>> {
         let draw = unit_interval(rng);
         let at = if self.shares.first().is_some_and(|share| draw < *share) {
             0
@@ -110,9 +117,21 @@ impl Curve {
             self.shares.partition_point(|share| *share <= draw)
         };
         let end = *self.ends.get(at)?;
-        let start = if at == 0 { 0 } else { self.ends[at - 1] };
-        Some(if end - start == 1 { start } else { start + below(rng, end - start) })
+        Some(if at == 0 { 0 } else { self.ends[at - 1] }..end)
     }
+
+    /// A rank, or none if what is wanted lies beyond the curve's end.
+    #[inline]
+    pub(super) fn draw(&self, rng: &mut Rng) -> Option<u64> {
+        self.draw_range(rng).map(|range| within(&range, rng))
+    }
+}
+
+/// A rank of `range`.
+#[inline]
+pub(super) fn within(range: &Range<u64>, rng: &mut Rng) -> u64 {
+    let width = range.end - range.start;
+    if width == 1 { range.start } else { range.start + below(rng, width) }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::chances::{Choice, Spot};
 use super::gaps::Arrivals;
 use super::kinds::{LEVEL_COUNT, Mix};
-use super::runs::{LENGTHS, RANKS};
+use super::runs::{LENGTHS, RunLaw, WINDOW};
 use super::sizes::{ROWS, SizeRow};
 use super::tree::{CLASSES, CLASS_NAMES, FAN};
 use serde::{Deserialize, Serialize};
@@ -58,12 +58,18 @@ pub struct Fitted {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Footprint {
-    /// Regions of 4 MiB that requests use.
+    /// Regions of 4 MiB that the trace's requests use.
     pub regions: u64,
     /// Blocks of 64 KiB that they use.
     pub blocks: u64,
-    /// Pages of 4 KiB that requests start at.
+    /// Pages of 4 KiB that they start at.
     pub pages: u64,
+    /// Bound of the regions.
+    pub most_regions: u64,
+    /// Bound of the blocks.
+    pub most_blocks: u64,
+    /// Bound of the pages.
+    pub most_pages: u64,
 }
 
 /// Sizes and places of reads, of writes or of trims.
@@ -80,18 +86,23 @@ pub struct Direction {
     pub same_size_other: f64,
     /// Share of continuing requests with the size of the one that they continue.
     pub same_size_run: f64,
-    /// Share of runs that go on, by their length so far and by how many other requests ended since.
-    pub runs: Vec<Vec<f64>>,
-    /// Which region.
+    /// How runs go on.
+    pub runs: RunLaw,
+    /// Which page, among all at which requests started.
+    pub page: Choice,
+    /// How many pages about as far back are compared, of which the one used most often is taken: for pages below 64, below
+    /// 1024 and more others ago. 1 or more, no unit; 1 prefers none.
+    pub prefer: Vec<f64>,
+    /// Share of jumps that go as far back among the pages as the last one did, if that was two pages or more.
+    pub again: f64,
+    /// Which region a new page is in.
     pub region: Choice,
     /// Share of new regions that follow the region used last.
     pub adjacent: f64,
-    /// Which block of 512 KiB of a region, by the region's age.
+    /// Which block of 512 KiB of the region, by the region's age.
     pub block_512k: Vec<Choice>,
     /// Which block of 64 KiB of that, by its age.
     pub block_64k: Vec<Choice>,
-    /// Which page of that, by its age.
-    pub page: Vec<Choice>,
     /// Where a new block of 512 KiB lies.
     pub new_block_512k: Spot,
     /// Where a new block of 64 KiB lies.
@@ -181,12 +192,15 @@ impl Model {
              # What the trace was too short for.\nborrowed = {borrowed}\n",
             number(*span_s)
         );
-        let Footprint { regions, blocks, pages } = self.footprint;
+        let Footprint { regions, blocks, pages, most_regions, most_blocks, most_pages } = self.footprint;
         let _ = write!(
             out,
-            "\n# Bounds: what would be new beyond them is old. Below them the hit curves decide how the footprint grows.\n\
-             [footprint]\n# Regions of 4 MiB, blocks of 64 KiB, and pages of 4 KiB at which requests start.\n\
-             regions = {regions}\nblocks = {blocks}\npages = {pages}\n"
+            "\n# Regions of 4 MiB, blocks of 64 KiB, and pages of 4 KiB at which requests start, in the trace. The hit curves decide\n\
+             # how the footprint grows, up to the bounds: by default what the trace would reach in ten times its length, if it went\n\
+             # on as in its second half, and no more regions than lie between its first and its last. What would be new beyond\n\
+             # the bounds is old.\n[footprint]\n\
+             regions = {regions}\nblocks = {blocks}\npages = {pages}\n\
+             most-regions = {most_regions}\nmost-blocks = {most_blocks}\nmost-pages = {most_pages}\n"
         );
         self.write_mix(&mut out);
         if let Some(arrivals) = &self.arrivals {
@@ -253,24 +267,33 @@ fn write_direction(out: &mut String, name: &str, direction: &Direction) {
         out,
         "# Share with the size of the last request at the same page (the same way, the other way), or of the same run.\n\
          same-size-own = {}\nsame-size-other = {}\nsame-size-run = {}\n\
-         # Share of runs that go on. Rows: after 1, 2, 3-4, 5-8, 9-16, 17-64, 65-256 and more requests.\n\
-         # Columns: 0, 1, 2-3, 4-7, 8-15 other requests ended since.\n",
+         # Share of runs that go on after 1, 2, ... 32, up to 64, 128, 256 and more requests; after how many requests of\n\
+         # their direction, 1 to 32; share of these delays that are as the run's last one.\n\
+         runs = {{ go-on = {}, delays = {}, same-delay = {} }}\n",
         number(direction.same_size_own),
         number(direction.same_size_other),
-        number(direction.same_size_run)
+        number(direction.same_size_run),
+        list(&direction.runs.go_on),
+        list(&direction.runs.delays),
+        number(direction.runs.same_delay)
     );
-    rows(out, "runs", direction.runs.iter().map(|row| list(row)));
     let _ = write!(
         out,
-        "# Region of 4 MiB: share that goes to what the other direction used last; hit curves of the own and the other one.\n\
+        "# Page at which a jump starts: share that goes to what the other direction used last; hit curves of the own and the\n\
+         # other direction.\npage = {}\n\
+         # Of so many pages about as far back, the one used most often is taken: below 64, below 1024 and more others ago.\nprefer = {}\n\
+         # Share of jumps that go as far back as the last one, if that was two pages or more: the trace repeats itself.\nagain = {}\n\
+         # Region of 4 MiB that a new page is in.\n\
          region = {}\n# Share of new regions that follow the one used last.\nadjacent = {}\n",
+        choice(&direction.page),
+        list(&direction.prefer),
+        number(direction.again),
         choice(&direction.region),
         number(direction.adjacent)
     );
     let levels = [
-        ("block-512k", "A block of 512 KiB in the region", &direction.block_512k),
-        ("block-64k", "A block of 64 KiB in that", &direction.block_64k),
-        ("page", "A page in that", &direction.page),
+        ("block-512k", "Block of 512 KiB in the region", &direction.block_512k),
+        ("block-64k", "Block of 64 KiB in that", &direction.block_64k),
     ];
     for (key, what, level) in levels {
         let _ = writeln!(out, "# {what}, by the requests since that was last used, and by which direction.");
@@ -359,15 +382,18 @@ impl Model {
         if self.version != VERSION {
             return Err(wrong("version", self.version, &format!("{VERSION}")));
         }
-        let Footprint { regions, blocks, pages } = self.footprint;
-        if !(1..=1 << 28).contains(&regions) {
-            return Err(wrong("footprint.regions", regions, "1 to 2^28"));
-        }
-        if blocks < 1 || blocks > regions * 64 {
-            return Err(wrong("footprint.blocks", blocks, "1 up to 64 for each region"));
-        }
-        if pages < 1 || pages > blocks * 16 {
-            return Err(wrong("footprint.pages", pages, "1 up to 16 for each block"));
+        let Footprint { regions, blocks, pages, most_regions, most_blocks, most_pages } = self.footprint;
+        for (name, used, most, ends) in [
+            ("regions", regions, most_regions, (1 << 28, "2^28")),
+            ("blocks", blocks, most_blocks, (most_regions * 64, "64 for each of most-regions")),
+            ("pages", pages, most_pages, (most_blocks * 16, "16 for each of most-blocks")),
+        ] {
+            if used < 1 || used > most {
+                return Err(wrong(&format!("footprint.{name}"), used, &format!("1 up to most-{name} ({most})")));
+            }
+            if most > ends.0 {
+                return Err(wrong(&format!("footprint.most-{name}"), most, &format!("at most {}", ends.1)));
+            }
         }
         if !(self.fitted.span_s >= 0.0 && self.fitted.span_s.is_finite()) {
             return Err(wrong("fitted.span-s", self.fitted.span_s, "seconds, 0 or more"));
@@ -456,20 +482,25 @@ fn check_direction(name: &str, direction: &Direction) -> Checked {
         ("same-size-other", direction.same_size_other),
         ("same-size-run", direction.same_size_run),
         ("adjacent", direction.adjacent),
+        ("again", direction.again),
     ] {
         share(&at(key), value)?;
     }
-    length(&at("runs"), &direction.runs, LENGTHS)?;
-    for row in &direction.runs {
-        length(&at("runs"), row, RANKS)?;
-        row.iter().try_for_each(|value| share(&at("runs"), *value))?;
-    }
-    if direction.run_sizes.is_empty() && direction.runs.iter().flatten().any(|share| *share > 0.0) {
+    let runs = &direction.runs;
+    length(&at("runs.go-on"), &runs.go_on, LENGTHS)?;
+    runs.go_on.iter().try_for_each(|value| share(&at("runs.go-on"), *value))?;
+    shares(&at("runs.delays"), &runs.delays, WINDOW)?;
+    share(&at("runs.same-delay"), runs.same_delay)?;
+    if direction.run_sizes.is_empty() && runs.go_on.iter().any(|share| *share > 0.0) {
         return Err(wrong(&at("run-sizes"), "no size", "one at least, since runs go on"));
     }
     check_choice(&at("region"), &direction.region)?;
-    let levels =
-        [("block-512k", &direction.block_512k), ("block-64k", &direction.block_64k), ("page", &direction.page)];
+    check_choice(&at("page"), &direction.page)?;
+    length(&at("prefer"), &direction.prefer, 3)?;
+    if let Some(prefer) = direction.prefer.iter().find(|prefer| !(1.0..=100.0).contains(*prefer)) {
+        return Err(wrong(&at("prefer"), prefer, "1 to 100"));
+    }
+    let levels = [("block-512k", &direction.block_512k), ("block-64k", &direction.block_64k)];
     for (key, level) in levels {
         length(&at(key), level, CLASSES)?;
         level.iter().try_for_each(|choice| check_choice(&at(key), choice))?;

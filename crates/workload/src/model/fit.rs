@@ -1,14 +1,15 @@
 //! Fitting: one pass over the requests, in memory for each block of 64 KiB touched and 9 B a request.
 
 use super::chances::{ChoiceCounts, SpotCounts, choices};
+use super::curve::{bin_around, within};
 use super::file::{Direction, Fitted, Footprint, Model};
 use super::gaps;
 use super::kinds::MixCounts;
-use super::runs::{Ends, RunCounts};
+use super::runs::RunCounts;
 use super::sizes::SizeCounts;
-use super::tree::{CLASSES, FAN, Found, LEAF_PAGES, PAGE_SECTORS, Path, READ, REGION_PAGES, Regions, Tree, WRITE, class};
-use crate::trace::{Layout, TraceError, TraceOptions, TraceReader};
-use flashwright_block::{Request, RequestKind};
+use super::tree::{CLASSES, FAN, Found, LEAF_PAGES, PAGE_SECTORS, Path, READ, REGION_LEAVES, REGION_PAGES, Recent, Tree, WRITE, class};
+use crate::trace::{TraceError, TraceOptions, TraceReader};
+use flashwright_block::{Request, RequestKind, Rng, Seed};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::path::Path as FilePath;
@@ -17,6 +18,12 @@ use std::path::Path as FilePath;
 const FEWEST: u64 = 100;
 /// Requests read per batch.
 const BATCH: usize = 4096;
+/// Requests from one note of the footprint to the next.
+const GROWTH: usize = 64;
+/// Bounds are what the footprint would come to after this many times the trace.
+const HORIZON: f64 = 10.0;
+/// The least rank whose repetition counts as the trace repeating itself.
+pub(super) const REPEATS: usize = 2;
 /// Seconds of a day.
 const DAY_S: f64 = 86_400.0;
 
@@ -53,11 +60,7 @@ pub enum FitError {
 /// # Ok::<(), flashwright_workload::model::FitError>(())
 /// ```
 pub fn fit(path: impl AsRef<FilePath>, options: &TraceOptions, most: Option<u64>) -> Result<Model, FitError> {
-    let options = TraceOptions { layout: match options.layout {
-        Layout::Overlay => Layout::Overlay,
-        Layout::Concatenate => Layout::Concatenate,
-    }, ..options.clone() };
-    let mut reader = TraceReader::open(path, &options)?;
+    let mut reader = TraceReader::open(path, options)?;
     let (mut fitting, mut batch) = (Fitting::new(), Vec::with_capacity(BATCH));
     let mut left = most.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
     while left > 0 {
@@ -94,7 +97,6 @@ impl Tally {
 #[derive(Default)]
 struct Counts {
     requests: u64,
-    ends: Ends,
     runs: RunCounts,
     jump_sizes: SizeCounts,
     run_sizes: SizeCounts,
@@ -102,7 +104,13 @@ struct Counts {
     same_other: Tally,
     same_run: Tally,
     region: ChoiceCounts,
-    levels: [[ChoiceCounts; CLASSES]; 3],
+    page: ChoiceCounts,
+    /// By the distance: pages about as far back as the one used, those used less often, and those used as often.
+    compared: [[u64; 3]; 3],
+    again: Tally,
+    /// How far back the last jump went among the pages of its own direction.
+    last_rank: Option<usize>,
+    levels: [[ChoiceCounts; CLASSES]; 2],
     spots: [SpotCounts; 3],
     adjacent: Tally,
 }
@@ -110,7 +118,7 @@ struct Counts {
 /// A fit in progress.
 pub struct Fitting {
     tree: Tree,
-    regions: Regions,
+    recent: Recent,
     /// Regions in order of first use: their number by place, and their place by number.
     places: Vec<u64>,
     numbers: HashMap<u64, u32, BuildHasherDefault<DefaultHasher>>,
@@ -121,6 +129,10 @@ pub struct Fitting {
     times: Vec<u64>,
     now: u32,
     flushes: u64,
+    /// Regions, blocks and pages used before each [`GROWTH`] requests that move or trim data.
+    sizes_so_far: Vec<[u64; 3]>,
+    /// Which pages are compared.
+    rng: Rng,
 }
 
 impl Default for Fitting {
@@ -135,7 +147,7 @@ impl Fitting {
     pub fn new() -> Self {
         Fitting {
             tree: Tree::default(),
-            regions: Regions::new(),
+            recent: Recent::new(),
             places: Vec::new(),
             numbers: HashMap::default(),
             sizes: HashMap::default(),
@@ -144,6 +156,8 @@ impl Fitting {
             times: Vec::new(),
             now: 0,
             flushes: 0,
+            sizes_so_far: Vec::new(),
+            rng: Seed(0).stream("model.fit"),
         }
     }
 
@@ -161,16 +175,17 @@ impl Fitting {
                 return;
             }
         };
+        if (self.now as usize).is_multiple_of(GROWTH) {
+            self.sizes_so_far.push(self.used());
+        }
         self.now = self.now.wrapping_add(1);
         let known = self.sizes.len().min(255) as u8;
         let size = *self.sizes.entry((request.sectors, request.first_sector % PAGE_SECTORS)).or_insert(known);
         let counts = &mut self.counts[kind];
         counts.requests += 1;
-        let run = counts.ends.find(request.first_sector);
-        counts.runs.add(&counts.ends, run);
-        match run {
-            Some(rank) => {
-                counts.same_run.add(counts.ends.at(rank).size == size);
+        match counts.runs.add(request.first_sector, request.end_sector(), size) {
+            Some(end) => {
+                counts.same_run.add(end.size == size);
                 counts.run_sizes.add(request.sectors, request.first_sector);
             }
             None => {
@@ -178,7 +193,6 @@ impl Fitting {
                 self.place(kind, request.first_sector / PAGE_SECTORS, size);
             }
         }
-        self.counts[kind].ends.note(run, request.end_sector(), size);
         if kind < 2 {
             self.touch(kind, request, size);
         }
@@ -193,16 +207,44 @@ impl Fitting {
         let path = Path::new(number.unwrap_or(0), page);
         let counts = &mut self.counts[kind];
         let last = |lists: Option<&super::tree::Lists>| lists.map_or([0; 2], |lists| lists.last);
-        let rank = |list: usize| number.and_then(|number| self.regions.0[list].rank(number));
+        let page = number.and_then(|_| self.tree.page(&path));
+        let rank = |list: usize| page.and_then(|page| self.recent.pages[list].rank(page));
+        let ranks = (own.and_then(rank), rank(other));
+        let wrote = page.is_some_and(|page| self.tree.was_write(page));
+        let mut lasts = [0; 2];
+        lasts[usize::from(wrote)] = 1;
+        let found = judge(ranks.0, ranks.1, lasts, other);
+        let last_rank = std::mem::take(&mut counts.last_rank).filter(|rank| *rank >= REPEATS);
+        let mut again = false;
+        if let Some(last) = last_rank {
+            again = found == Found::Own(last);
+            counts.again.add(again);
+        }
+        if let Found::Own(rank) = found {
+            counts.last_rank = Some(rank);
+        }
+        if let (Found::Own(rank), Some(own)) = (found, own) {
+            compare(&mut counts.compared, rank, page, &self.recent.pages[own], &self.tree, &mut self.rng);
+        }
+        if !again {
+            counts.page.add(found, own.map_or(0, |own| self.recent.pages[own].len()));
+        }
+        let same = page.is_some_and(|page| self.tree.size(page) == size);
+        match found {
+            Found::Own(_) => return counts.same_own.add(same),
+            Found::Other(_) => return counts.same_other.add(same),
+            Found::New => {}
+        }
+        let rank = |list: usize| number.and_then(|number| self.recent.regions[list].rank(number));
         let mut found = judge(
             own.and_then(rank),
             rank(other),
             number.map_or([0; 2], |_| last(self.tree.lists(&path, 0))),
             other,
         );
-        counts.region.add(found, own.map_or(0, |own| self.regions.0[own].len()));
+        counts.region.add(found, own.map_or(0, |own| self.recent.regions[own].len()));
         if found == Found::New {
-            let before = own.map(|own| &self.regions.0[own]).filter(|list| list.len() > 0);
+            let before = own.map(|own| &self.recent.regions[own]).filter(|list| list.len() > 0);
             if let Some(list) = before {
                 counts.adjacent.add(self.places[list.at(0) as usize] + 1 == place);
             }
@@ -215,28 +257,17 @@ impl Fitting {
             }
             let lists = *self.tree.lists(&path, level).expect("a block that was found was used");
             let through = if matches!(found, Found::Other(_)) { other } else { own.unwrap_or(other) };
-            let class = class(found, self.now.wrapping_sub(lists.last[through]));
-            let ranks = (own.and_then(|own| lists.order[own].rank(part)), lists.order[other].rank(part));
-            let lasts = match (level, ranks) {
-                // Pages keep no time: the one of lower rank was used later.
-                (2, (Some(mine), Some(theirs))) => {
-                    let mut lasts = [0; 2];
-                    lasts[other] = u32::from(theirs < mine);
-                    lasts
-                }
-                _ => last(self.tree.lists(&path, level + 1)),
-            };
-            found = judge(ranks.0, ranks.1, lasts, other);
-            counts.levels[level][class].add(found, own.map_or(0, |own| lists.order[own].len()));
+            found = Found::New;
+            if level < 2 {
+                let class = class(through == other, self.now.wrapping_sub(lists.last[through]));
+                let ranks = (own.and_then(|own| lists.order[own].rank(part)), lists.order[other].rank(part));
+                found = judge(ranks.0, ranks.1, last(self.tree.lists(&path, level + 1)), other);
+                counts.levels[level][class].add(found, own.map_or(0, |own| lists.order[own].len()));
+            }
             if found == Found::New {
                 let before = own.map(|own| lists.order[own]).filter(|order| order.len() > 0);
                 counts.spots[level].add(part, before.map(|order| order.at(0)), FAN[level]);
             }
-        }
-        match found {
-            Found::Own(_) => counts.same_own.add(self.tree.size(&path) == Some(size)),
-            Found::Other(_) => counts.same_other.add(self.tree.size(&path) == Some(size)),
-            Found::New => {}
         }
     }
 
@@ -251,8 +282,43 @@ impl Fitting {
                 self.places.push(place);
                 (self.places.len() - 1) as u32
             });
-            self.regions.0[list].touch(number);
-            self.tree.touch(&Path::new(number, page), list, self.now, (page == first).then_some(size));
+            self.recent.regions[list].touch(number);
+            let started = (page == first).then_some(size);
+            let page = self.tree.touch(&Path::new(number, page), list, self.now, started);
+            if started.is_some() {
+                self.recent.pages[list].touch(page);
+            }
+        }
+    }
+
+    /// Regions, blocks and pages used so far.
+    fn used(&self) -> [u64; 3] {
+        [self.places.len() as u64, self.tree.leaves(), self.tree.starts]
+    }
+
+    /// The footprint, and what it would come to if it grew on by the power law of its second half.
+    fn footprint(&self) -> Footprint {
+        // A trace of trims alone uses no block.
+        let used = self.used().map(|count| count.max(1));
+        let half = self.sizes_so_far[self.sizes_so_far.len() / 2];
+        let span = match (self.places.iter().min(), self.places.iter().max()) {
+            (Some(first), Some(last)) => last - first + 1,
+            _ => 1,
+        };
+        let mut most = [0, 1, 2].map(|of: usize| {
+            let exponent = libm::log2(used[of] as f64 / half[of].max(1) as f64).clamp(0.0, 1.0);
+            (used[of] as f64 * libm::pow(HORIZON, exponent)).round() as u64
+        });
+        most[0] = most[0].min(span).min(1 << 28).max(used[0]);
+        most[1] = most[1].min(most[0] * REGION_LEAVES);
+        most[2] = most[2].min(most[1] * LEAF_PAGES);
+        Footprint {
+            regions: used[0],
+            blocks: used[1],
+            pages: used[2],
+            most_regions: most[0],
+            most_blocks: most[1],
+            most_pages: most[2],
         }
     }
 
@@ -281,8 +347,7 @@ impl Fitting {
                 }
             }
         }
-        let footprint =
-            Footprint { regions: self.places.len() as u64, blocks: self.tree.leaves(), pages: self.tree.starts };
+        let footprint = self.footprint();
         let requests = [0, 1, 2].map(|kind: usize| self.counts[kind].requests);
         let names = ["read", "write", "trim"];
         let [read, write, trim] = [0, 1, 2].map(|kind: usize| direction(&self.counts[kind], names[kind], &mut borrowed));
@@ -297,12 +362,7 @@ impl Fitting {
                 span_s,
                 borrowed,
             },
-            // A trace of trims alone uses no block.
-            footprint: Footprint {
-                regions: footprint.regions.max(1),
-                blocks: footprint.blocks.max(1),
-                pages: footprint.pages.max(1),
-            },
+            footprint,
             mix,
             arrivals: arrivals.map(|(arrivals, _)| arrivals),
             read,
@@ -312,6 +372,46 @@ impl Fitting {
         // As its text says, so that a model is the same before and after it was written.
         Ok(model.to_text().parse().expect("a model that was fitted can be read"))
     }
+}
+
+/// The class of a distance, for preferences.
+pub(super) fn reach(rank: u64) -> usize {
+    usize::from(rank >= 64) + usize::from(rank >= 1024)
+}
+
+/// Compares how often the page that is used again was used, with another about as far back.
+fn compare(
+    compared: &mut [[u64; 3]; 3],
+    rank: usize,
+    page: Option<u32>,
+    pages: &super::recency::Recency,
+    tree: &Tree,
+    rng: &mut Rng,
+) {
+    let range = bin_around(rank);
+    let range = range.start as u64..(range.end as u64).min(pages.len() as u64);
+    let (Some(page), true) = (page, range.end - range.start > 1) else { return };
+    let mine = tree.count(page);
+    let counts = &mut compared[reach(rank as u64)];
+    let other = within(&range, rng);
+    if other != rank as u64 {
+        let theirs = tree.count(pages.at(other as usize));
+        counts[0] += 1;
+        counts[1] += u64::from(theirs < mine);
+        counts[2] += u64::from(theirs == mine);
+    }
+}
+
+/// Of how many pages the one used most often is taken. It is used more often than m / (m + 1) of the others.
+fn preference(compared: &[[u64; 3]; 3]) -> Vec<f64> {
+    let prefer = compared.map(|[all, less, same]| {
+        if all < 50 {
+            return 1.0;
+        }
+        let above = (less as f64 + same as f64 / 2.0) / all as f64;
+        (above / (1.0 - above).max(0.01)).clamp(1.0, 16.0)
+    });
+    prefer.to_vec()
 }
 
 fn judge(own: Option<usize>, theirs: Option<usize>, last: [u32; 2], other: usize) -> Found {
@@ -337,13 +437,15 @@ fn direction(counts: &Counts, name: &str, borrowed: &mut Vec<String>) -> Option<
     Some(Direction {
         block_512k: level(0, "block-512k"),
         block_64k: level(1, "block-64k"),
-        page: level(2, "page"),
+        page: counts.page.choice(),
+        prefer: preference(&counts.compared),
+        again: counts.again.share(),
         jump_sizes: counts.jump_sizes.rows(),
         run_sizes: counts.run_sizes.rows(),
         same_size_own: counts.same_own.share(),
         same_size_other: counts.same_other.share(),
         same_size_run: counts.same_run.share(),
-        runs: counts.runs.shares(),
+        runs: counts.runs.law(),
         region: counts.region.choice(),
         adjacent: counts.adjacent.share(),
         new_block_512k: counts.spots[0].spot(0),

@@ -2,12 +2,15 @@
 
 use super::chances::{Choice, Chooser, Spot};
 use super::file::{Direction, Model};
+use super::curve::within;
+use super::fit::{REPEATS, reach};
 use super::gaps::Cascade;
 use super::kinds::Kinds;
-use super::runs::{Ends, Runs};
+use super::runs::{End, Runs};
 use super::sizes::{Size, Sizes};
-use super::tree::{FAN, Found, LEAF_PAGES, PAGE_SECTORS, Path, READ, REGION_LEAVES, REGION_PAGES, Regions, Tree, WRITE, class};
+use super::tree::{FAN, Found, LEAF_PAGES, PAGE_SECTORS, Path, READ, REGION_LEAVES, REGION_PAGES, Recent, Tree, WRITE, class};
 use crate::generate::{AliasTable, Clock, take_from};
+use std::ops::Range;
 use flashwright_block::{Nanos, Request, RequestKind, RequestSource, Rng, Seed, SourceError, below, chance, unit_interval};
 
 /// Sectors of a region.
@@ -41,8 +44,8 @@ pub(crate) enum Arrival {
 impl Play {
     /// Regions of the drive that are played on.
     pub(crate) fn regions(&self, model: &Model) -> u64 {
-        let wanted = (model.footprint.regions as f64 * self.scale).round().max(1.0) as u64;
-        let largest = largest(model).max(self.size.unwrap_or(1));
+        let wanted = (model.footprint.most_regions as f64 * self.scale).round().max(1.0) as u64;
+        let largest = if self.size.is_some() { self.size.unwrap_or(1) } else { largest(model) };
         wanted.max(u64::from(largest).div_ceil(REGION_SECTORS)).min(self.space_sectors.div_ceil(REGION_SECTORS)).max(1)
     }
 }
@@ -64,10 +67,14 @@ struct Tables {
     runs: Runs,
     region: Chooser,
     adjacent: f64,
-    levels: [Vec<Chooser>; 3],
+    page: Chooser,
+    again: f64,
+    prefer: [f64; 3],
+    /// How far back the last jump went among the pages of its own direction.
+    last_rank: Option<u64>,
+    levels: [Vec<Chooser>; 2],
     first: [AliasTable; 3],
     step: [AliasTable; 3],
-    ends: Ends,
 }
 
 impl Tables {
@@ -90,10 +97,13 @@ impl Tables {
             runs: Runs::new(&direction.runs),
             region: Chooser::new(&direction.region),
             adjacent: direction.adjacent,
-            levels: [choosers(&direction.block_512k), choosers(&direction.block_64k), choosers(&direction.page)],
+            page: Chooser::new(&direction.page),
+            again: direction.again,
+            prefer: [0, 1, 2].map(|reach: usize| direction.prefer[reach]),
+            last_rank: None,
+            levels: [choosers(&direction.block_512k), choosers(&direction.block_64k)],
             first: table(|spot| &spot.first),
             step: table(|spot| &spot.step),
-            ends: Ends::default(),
         }
     }
 }
@@ -133,7 +143,7 @@ pub(crate) struct Player {
     which: [usize; 3],
     tables: Vec<Tables>,
     tree: Tree,
-    regions: Regions,
+    recent: Recent,
     free: Free,
     places: Rng,
     sizes: Rng,
@@ -142,8 +152,8 @@ pub(crate) struct Player {
     now: u32,
     /// Footprint over the trace's.
     scale: f64,
-    /// 1 / ln(1 + regions of the trace).
-    log_regions: f64,
+    /// 1 / ln(1 + n) of the trace's regions and pages.
+    logs: [f64; 2],
     blocks: u64,
     pages: u64,
     end: u64,
@@ -180,7 +190,8 @@ impl Player {
                 tables.push(Tables::new(direction, &mut 0));
             }
         }
-        let scale = regions as f64 / model.footprint.regions as f64;
+        // The bounds may not fit the drive; only if the trace's own footprint doesn't, distances shrink too.
+        let scale = play.scale.min(regions as f64 / model.footprint.regions as f64);
         let bound = |count: u64| (count as f64 * scale).round().max(1.0) as u64;
         let clock = match play.pace {
             Arrival::Clock(clock) => Clocks::Plain(clock),
@@ -195,7 +206,7 @@ impl Player {
             which,
             tables,
             tree: Tree::default(),
-            regions: Regions::new(),
+            recent: Recent::new(),
             free: Free::new(regions as u32),
             places: play.seed.stream("workload.address"),
             sizes: play.seed.stream("workload.size"),
@@ -203,9 +214,9 @@ impl Player {
             clock,
             now: 0,
             scale,
-            log_regions: 1.0 / libm::log(1.0 + model.footprint.regions as f64),
-            blocks: bound(model.footprint.blocks).min(regions * REGION_LEAVES),
-            pages: bound(model.footprint.pages),
+            logs: [model.footprint.regions, model.footprint.pages].map(|count| 1.0 / libm::log(1.0 + count as f64)),
+            blocks: bound(model.footprint.most_blocks).min(regions * REGION_LEAVES),
+            pages: bound(model.footprint.most_pages),
             end: play.space_sectors.min(regions * REGION_SECTORS),
             size: play.size,
             align: play.align,
@@ -231,14 +242,16 @@ impl Player {
             RequestKind::Trim => 2,
         };
         self.now = self.now.wrapping_add(1);
-        let (first_sector, sectors, row, run) = match self.go_on(which) {
-            Some((rank, first, size)) => (first, size.sectors, size.row, Some(rank)),
+        let (first_sector, size, run) = match self.go_on(which) {
+            Some((end, size)) => (end.sector, size, Some(end)),
             None => {
                 let (first, size) = self.jump(which);
-                (first, size.sectors, size.row, None)
+                (first, size, None)
             }
         };
-        self.tables[self.which[which]].ends.note(run, first_sector + u64::from(sectors), row);
+        let (sectors, row) = (size.sectors, size.row);
+        let runs = &mut self.tables[self.which[which]].runs;
+        runs.note(run.as_ref(), first_sector + u64::from(sectors), row, &mut self.sizes);
         if which < 2 {
             self.touch(which, first_sector, sectors, row);
         }
@@ -246,11 +259,10 @@ impl Player {
         Request { arrival, first_sector, sectors, kind, fua, ..Request::default() }
     }
 
-    /// The run that goes on, with its request.
-    fn go_on(&mut self, which: usize) -> Option<(usize, u64, Size)> {
+    /// The run that goes on, and the size of its request.
+    fn go_on(&mut self, which: usize) -> Option<(End, Size)> {
         let tables = &mut self.tables[self.which[which]];
-        let rank = tables.runs.draw(&tables.ends, &mut self.sizes)?;
-        let end = *tables.ends.at(rank);
+        let end = tables.runs.due()?;
         let again = chance(&mut self.sizes, tables.same_run);
         let same = again.then(|| tables.run_sizes.again(end.size, &mut self.sizes)).flatten();
         let same = same.or_else(|| again.then(|| tables.jump_sizes.again(end.size, &mut self.sizes)).flatten());
@@ -260,11 +272,8 @@ impl Player {
             && self.align.is_none_or(|align| end.sector.is_multiple_of(align));
         let page = end.sector / PAGE_SECTORS;
         let path = Path::new((page / REGION_PAGES) as u32, page);
-        if fits && (self.tree.leaves() < self.blocks || self.tree.lists(&path, 2).is_some()) {
-            return Some((rank, end.sector, size));
-        }
-        tables.ends.drop(rank);
-        None
+        // A run that would leave the footprint ends.
+        (fits && (self.tree.leaves() < self.blocks || self.tree.lists(&path, 2).is_some())).then_some((end, size))
     }
 
     /// A request that continues no run.
@@ -280,7 +289,7 @@ impl Player {
         };
         if same > 0.0
             && chance(&mut self.sizes, same)
-            && let Some(row) = self.tree.size(&path)
+            && let Some(row) = self.tree.page(&path).map(|page| self.tree.size(page))
             && let Some(again) = self.tables.iter().find_map(|tables| {
                 tables.jump_sizes.again(row, &mut self.sizes).or_else(|| tables.run_sizes.again(row, &mut self.sizes))
             })
@@ -306,6 +315,70 @@ impl Player {
     /// A page, and how it was found.
     fn choose(&mut self, which: usize, align: usize) -> (Path, Found) {
         let (own, trims) = (which.min(1), which == 2);
+        let tables = &mut self.tables[self.which[which]];
+        let last = tables.last_rank.take();
+        let again = last.filter(|_| chance(&mut self.places, tables.again));
+        let (other, rank) = match again {
+            Some(rank) => (false, Some(rank)),
+            None => {
+                let (other, range) = tables.page.draw_range(&mut self.places);
+                let list = if other && !trims { 1 - own } else { own };
+                (other, range.map(|range| self.preferred(which, list, range)))
+            }
+        };
+        let list = if other && !trims { 1 - own } else { own };
+        let full = self.tree.starts >= self.pages;
+        if let Some((page, rank)) = self.pick(list, rank, other || trims || full) {
+            let tables = &mut self.tables[self.which[which]];
+            tables.last_rank = Some(rank).filter(|rank| !other && !trims && *rank >= REPEATS as u64);
+            return (self.tree.path(page), if other || trims { Found::Other(0) } else { Found::Own(0) });
+        }
+        if full && let Some((page, _)) = self.pick(1 - list, None, true) {
+            return (self.tree.path(page), Found::Other(0));
+        }
+        (self.place(which, align), Found::New)
+    }
+
+    /// A rank of a range: of a few, that of the page used most often.
+    fn preferred(&mut self, which: usize, list: usize, range: Range<u64>) -> u64 {
+        let rank = within(&range, &mut self.places);
+        let best = self.scaled(rank, 1);
+        if range.end - range.start == 1 {
+            return best;
+        }
+        let prefer = self.tables[self.which[which]].prefer[reach(rank)];
+        let others = prefer as u32 - 1 + u32::from(chance(&mut self.places, prefer.fract()));
+        let len = self.recent.pages[list].len() as u64;
+        if others == 0 || best >= len {
+            return best;
+        }
+        let count = |player: &Self, rank: u64| player.tree.count(player.recent.pages[list].at(rank as usize));
+        let mut best = (best, count(self, best));
+        for _ in 0..others {
+            let rank = within(&range, &mut self.places);
+            let rank = self.scaled(rank, 1);
+            if rank < len {
+                let found = count(self, rank);
+                if found > best.1 {
+                    best = (rank, found);
+                }
+            }
+        }
+        best.0
+    }
+
+    /// The page of a rank, or any page if there is no such rank and there `must` be one; none if the list is empty.
+    fn pick(&mut self, list: usize, rank: Option<u64>, must: bool) -> Option<(u32, u64)> {
+        let pages = &self.recent.pages[list];
+        let len = pages.len() as u64;
+        let rank = rank.filter(|rank| *rank < len);
+        let rank = rank.or_else(|| (must && len > 0).then(|| below(&mut self.places, len)))?;
+        Some((pages.at(rank as usize), rank))
+    }
+
+    /// Where a new page lies.
+    fn place(&mut self, which: usize, align: usize) -> Path {
+        let (own, trims) = (which.min(1), which == 2);
         let (region, mut found) = self.choose_region(which);
         let mut path = Path::new(region, 0);
         let tables = &self.tables[self.which[which]];
@@ -321,30 +394,30 @@ impl Player {
                     continue;
                 }
             };
-            let through = if matches!(found, Found::Other(_)) && !trims { 1 - own } else { own };
-            let age = self.now.wrapping_sub(lists.last[through]);
-            let (other, rank) = tables.levels[level][class(found, age)].draw(rng);
-            let list = if other && !trims { 1 - own } else { own };
-            let order = lists.order[list];
             let used = lists.order[0].used() | lists.order[1].used();
-            let within = rank.filter(|rank| *rank < order.len() as u64);
-            let full = if level == 2 { self.tree.starts >= self.pages } else { self.tree.leaves() >= self.blocks };
-            let crowded = used.count_ones() as usize == fan || (full && used != 0);
-            let rank = match within {
-                None if (other || trims || crowded) && order.len() > 0 => Some(below(rng, order.len() as u64)),
-                rank => rank,
-            };
-            if let Some(rank) = rank {
-                path.parts[level] = order.at(rank as usize);
-                found = if other || trims { Found::Other(rank as usize) } else { Found::Own(rank as usize) };
-                continue;
-            }
-            if crowded {
-                let order = lists.order[1 - list];
-                let rank = below(rng, order.len() as u64) as usize;
-                path.parts[level] = order.at(rank);
-                found = Found::Other(rank);
-                continue;
+            if level < 2 {
+                let through = if matches!(found, Found::Other(_)) && !trims { 1 - own } else { own };
+                let age = self.now.wrapping_sub(lists.last[through]);
+                let (other, rank) = tables.levels[level][class(through != own || trims, age)].draw(rng);
+                let list = if other && !trims { 1 - own } else { own };
+                let order = lists.order[list];
+                let within = rank.filter(|rank| *rank < order.len() as u64);
+                let crowded = used.count_ones() as usize == fan || (self.tree.leaves() >= self.blocks && used != 0);
+                let rank = match within {
+                    None if (other || trims || crowded) && order.len() > 0 => Some(below(rng, order.len() as u64)),
+                    rank => rank,
+                };
+                if let Some(rank) = rank {
+                    path.parts[level] = order.at(rank as usize);
+                    found = if other || trims { Found::Other(0) } else { Found::Own(0) };
+                    continue;
+                }
+                if crowded {
+                    let order = lists.order[1 - list];
+                    path.parts[level] = order.at(below(rng, order.len() as u64) as usize);
+                    found = Found::Other(0);
+                    continue;
+                }
             }
             let mine = lists.order[own];
             let part = if mine.len() == 0 {
@@ -359,18 +432,18 @@ impl Player {
                 (0..fan / grain).map(|i| (start + i * grain) % fan).find(|part| used >> part & 1 == 0).unwrap_or(start);
             found = Found::New;
         }
-        (path, found)
+        path
     }
 
     fn choose_region(&mut self, which: usize) -> (u32, Found) {
         let (own, trims) = (which.min(1), which == 2);
         let tables = &self.tables[self.which[which]];
         let (other, rank) = tables.region.draw(&mut self.places);
-        let rank = rank.map(|rank| self.scaled(rank));
+        let rank = rank.map(|rank| self.scaled(rank, 0));
         let tables = &self.tables[self.which[which]];
         let rng = &mut self.places;
         let list = if other && !trims { 1 - own } else { own };
-        let regions = &self.regions.0[list];
+        let regions = &self.recent.regions[list];
         let within = rank.filter(|rank| *rank < regions.len() as u64);
         let full = self.free.list.is_empty() || self.tree.leaves() >= self.blocks;
         let rank = match within {
@@ -381,12 +454,12 @@ impl Player {
             let found = if other || trims { Found::Other(rank as usize) } else { Found::Own(rank as usize) };
             return (regions.at(rank as usize), found);
         }
-        let theirs = &self.regions.0[1 - list];
+        let theirs = &self.recent.regions[1 - list];
         if full && theirs.len() > 0 {
             let rank = below(rng, theirs.len() as u64) as usize;
             return (theirs.at(rank), Found::Other(rank));
         }
-        let mine = &self.regions.0[own];
+        let mine = &self.recent.regions[own];
         let next = (mine.len() > 0).then(|| mine.at(0) + 1).filter(|next| self.free.has(*next));
         let region = match next {
             Some(next) if chance(rng, tables.adjacent) => next,
@@ -398,12 +471,12 @@ impl Player {
     /// A rank of the trace's regions as one of the scaled footprint's: the most recent keep theirs, the oldest are `scale`
     /// times as far.
     #[inline]
-    fn scaled(&mut self, rank: u64) -> u64 {
+    fn scaled(&mut self, rank: u64, of: usize) -> u64 {
         if (self.scale - 1.0).abs() < 1e-9 {
             return rank;
         }
         let rank = rank as f64 + unit_interval(&mut self.places);
-        (rank * libm::pow(self.scale, libm::log(1.0 + rank) * self.log_regions)) as u64
+        (rank * libm::pow(self.scale, libm::log(1.0 + rank) * self.logs[of])) as u64
     }
 
     fn touch(&mut self, list: usize, first_sector: u64, sectors: u32, row: u8) {
@@ -412,8 +485,12 @@ impl Player {
             let page = (block * LEAF_PAGES).max(first);
             let region = (page / REGION_PAGES) as u32;
             self.free.take(region);
-            self.regions.0[list].touch(region);
-            self.tree.touch(&Path::new(region, page), list, self.now, (page == first).then_some(row));
+            self.recent.regions[list].touch(region);
+            let started = (page == first).then_some(row);
+            let page = self.tree.touch(&Path::new(region, page), list, self.now, started);
+            if started.is_some() {
+                self.recent.pages[list].touch(page);
+            }
         }
     }
 }

@@ -1,181 +1,186 @@
 //! Sequential runs: requests that start where one of the last requests of their direction ended.
+//!
+//! Whether a run goes on depends on its length so far; when it does, after how many requests of its direction. So several
+//! runs are under way at once, as often as in the trace.
 
-use flashwright_block::{Rng, unit_interval};
+use crate::generate::AliasTable;
+use flashwright_block::{Rng, chance};
+use serde::{Deserialize, Serialize};
 
-/// Ends of requests that are remembered for a direction.
-const ENDS: usize = 16;
+/// A run goes on within this many requests of its direction, or it has ended.
+pub(super) const WINDOW: usize = 32;
 /// Classes of the length of a run so far, in requests.
-pub(super) const LENGTHS: usize = 8;
-/// Classes of how many other ends were set since.
-pub(super) const RANKS: usize = 5;
+pub(super) const LENGTHS: usize = 36;
 
 /// The end of a request.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 pub(super) struct End {
     pub(super) sector: u64,
     pub(super) size: u8,
     /// Requests of the run so far.
     length: u32,
+    /// Requests of its direction when it was set, or when it goes on.
+    at: u64,
+    /// Requests of its direction between its last two.
+    delay: u8,
 }
 
+/// Lengths of their own up to 32, since files and extents have exact ones; then doublings.
 fn length_class(length: u32) -> usize {
     match length {
-        0..=1 => 0,
-        2 => 1,
-        3..=4 => 2,
-        5..=8 => 3,
-        9..=16 => 4,
-        17..=64 => 5,
-        65..=256 => 6,
-        _ => 7,
+        0..=32 => length.max(1) as usize - 1,
+        33..=64 => 32,
+        65..=128 => 33,
+        129..=256 => 34,
+        _ => 35,
     }
 }
 
-fn rank_class(rank: usize) -> usize {
-    match rank {
-        0 => 0,
-        1 => 1,
-        2..=3 => 2,
-        4..=7 => 3,
-        _ => 4,
-    }
+/// How runs go on.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct RunLaw {
+    /// Share of runs that go on after 1, 2, ... 32, up to 64, 128, 256 and more requests.
+    pub go_on: Vec<f64>,
+    /// Share of each delay of 1 to 32 requests of the direction.
+    pub delays: Vec<f64>,
+    /// Share of delays that are as the run's last one.
+    pub same_delay: f64,
 }
 
-/// The last ends of one direction, latest first.
-#[derive(Clone, Default)]
-pub(super) struct Ends {
-    ends: [End; ENDS],
-    len: usize,
-}
-
-impl Ends {
-    /// Where a run ended that a request at `sector` continues.
-    pub(super) fn find(&self, sector: u64) -> Option<usize> {
-        self.ends[..self.len].iter().position(|end| end.sector == sector)
-    }
-
-    pub(super) fn at(&self, rank: usize) -> &End {
-        &self.ends[rank]
-    }
-
-    /// Notes a request that ends at `sector`, of size number `size`, continuing the run at `rank`.
-    #[inline]
-    pub(super) fn note(&mut self, rank: Option<usize>, sector: u64, size: u8) {
-        let (length, last) = match rank {
-            Some(rank) => (self.ends[rank].length.saturating_add(1), rank),
-            None => {
-                self.len = (self.len + 1).min(ENDS);
-                (1, self.len - 1)
-            }
-        };
-        self.ends.copy_within(0..last, 1);
-        self.ends[0] = End { sector, size, length };
-    }
-
-    /// Forgets the run at `rank`.
-    pub(super) fn drop(&mut self, rank: usize) {
-        self.ends.copy_within(rank + 1..self.len, rank);
-        self.len -= 1;
-    }
-}
-
-/// How often runs went on.
-#[derive(Clone, Default)]
+/// Counts of a [`RunLaw`].
 pub(super) struct RunCounts {
-    asked: [[u64; RANKS]; LENGTHS],
-    went_on: [[u64; RANKS]; LENGTHS],
+    /// The ends of the last requests that no request has continued, oldest first.
+    ends: Vec<End>,
+    now: u64,
+    went_on: [u64; LENGTHS],
+    ended: [u64; LENGTHS],
+    delays: [u64; WINDOW],
+    same: u64,
+    compared: u64,
+}
+
+impl Default for RunCounts {
+    fn default() -> Self {
+        let (went_on, ended, delays) = ([0; LENGTHS], [0; LENGTHS], [0; WINDOW]);
+        RunCounts { ends: Vec::new(), now: 0, went_on, ended, delays, same: 0, compared: 0 }
+    }
 }
 
 impl RunCounts {
-    /// Notes that of the runs in `ends` the one at `rank` went on, or none.
-    pub(super) fn add(&mut self, ends: &Ends, rank: Option<usize>) {
-        let asked = rank.map_or(ends.len, |rank| rank + 1);
-        for (at, end) in ends.ends[..asked].iter().enumerate() {
-            self.asked[length_class(end.length)][rank_class(at)] += 1;
+    /// Notes a request; returns the end that it continues.
+    pub(super) fn add(&mut self, first: u64, end: u64, size: u8) -> Option<End> {
+        self.now += 1;
+        let old = self.ends.iter().take_while(|end| self.now - end.at > WINDOW as u64).count();
+        self.ends.drain(..old).for_each(|end| self.ended[length_class(end.length)] += 1);
+        let found = self.ends.iter().rposition(|end| end.sector == first).map(|at| self.ends.remove(at));
+        let (mut length, mut delay) = (1, 0);
+        if let Some(run) = &found {
+            delay = (self.now - run.at) as u8;
+            length = run.length.saturating_add(1);
+            self.went_on[length_class(run.length)] += 1;
+            if run.delay > 0 {
+                self.compared += 1;
+                self.same += u64::from(run.delay == delay);
+            }
+            if run.delay != delay {
+                self.delays[usize::from(delay) - 1] += 1;
+            }
         }
-        if let Some(rank) = rank {
-            self.went_on[length_class(ends.ends[rank].length)][rank_class(rank)] += 1;
-        }
+        self.ends.push(End { sector: end, size, length, at: self.now, delay });
+        found
     }
 
-    /// Shares by class; a class with few runs takes those of the next shorter length of the same rank.
-    pub(super) fn shares(&self) -> Vec<Vec<f64>> {
-        let mut rows: Vec<Vec<f64>> = Vec::new();
+    /// The law; lengths that few runs had lean on the next shorter one.
+    pub(super) fn law(&self) -> RunLaw {
+        let mut go_on: Vec<f64> = Vec::new();
         for length in 0..LENGTHS {
-            let row = (0..RANKS).map(|rank| {
-                let shorter = rows.last().map_or(0.0, |row: &Vec<f64>| row[rank]);
-                let weight = if length == 0 { 0.0 } else { 8.0 };
-                let asked = self.asked[length][rank] as f64 + weight;
-                if asked == 0.0 { 0.0 } else { (self.went_on[length][rank] as f64 + weight * shorter) / asked }
-            });
-            let row = row.collect();
-            rows.push(row);
+            let all = self.went_on[length] + self.ended[length];
+            let (weight, shorter) = go_on.last().map_or((0.0, 0.0), |share| (if all < 8 { 2.0 } else { 0.0 }, *share));
+            let all = all as f64 + weight;
+            go_on.push(if all == 0.0 { 0.0 } else { (self.went_on[length] as f64 + weight * shorter) / all });
         }
-        rows
+        let total = self.delays.iter().sum::<u64>() as f64;
+        let share = |count: &u64| if total == 0.0 { 1.0 / WINDOW as f64 } else { *count as f64 / total };
+        RunLaw {
+            go_on,
+            delays: self.delays.iter().map(share).collect(),
+            same_delay: if self.compared == 0 { 0.0 } else { self.same as f64 / self.compared as f64 },
+        }
     }
 }
 
-/// Draws which run goes on.
+/// Draws which requests continue a run.
 pub(super) struct Runs {
-    /// Probability that a run does not go on.
-    ends: [[f64; RANKS]; LENGTHS],
-    any: bool,
+    go_on: [f64; LENGTHS],
+    delays: AliasTable,
+    same_delay: f64,
+    /// Runs that will go on.
+    waiting: Vec<End>,
+    now: u64,
 }
 
 impl Runs {
-    pub(super) fn new(shares: &[Vec<f64>]) -> Self {
-        let mut ends = [[1.0; RANKS]; LENGTHS];
-        for (row, shares) in ends.iter_mut().zip(shares) {
-            row.iter_mut().zip(shares).for_each(|(end, share)| *end = 1.0 - share);
-        }
-        let any = ends.iter().flatten().any(|end| *end < 1.0);
-        Runs { ends, any }
+    pub(super) fn new(law: &RunLaw) -> Self {
+        let mut go_on = [0.0; LENGTHS];
+        go_on.iter_mut().zip(&law.go_on).for_each(|(mine, share)| *mine = *share);
+        let (delays, same_delay) = (AliasTable::new(&law.delays), law.same_delay);
+        Runs { go_on, delays, same_delay, waiting: Vec::new(), now: 0 }
     }
 
-    /// The run in `ends` that goes on.
+    /// The run that the next request continues.
     #[inline]
-    pub(super) fn draw(&self, ends: &Ends, rng: &mut Rng) -> Option<usize> {
-        if !self.any {
+    pub(super) fn due(&mut self) -> Option<End> {
+        self.now += 1;
+        let (at, end) = self.waiting.iter().enumerate().min_by_key(|(_, end)| end.at)?;
+        if end.at > self.now {
             return None;
         }
-        let (draw, mut none) = (unit_interval(rng), 1.0);
-        for (rank, end) in ends.ends[..ends.len].iter().enumerate() {
-            none *= self.ends[length_class(end.length)][rank_class(rank)];
-            if draw >= none {
-                return Some(rank);
-            }
+        Some(self.waiting.swap_remove(at))
+    }
+
+    /// Notes that the request ends at `sector`, and draws whether it will be continued.
+    #[inline]
+    pub(super) fn note(&mut self, run: Option<&End>, sector: u64, size: u8, rng: &mut Rng) {
+        let (length, last) = run.map_or((1, 0), |run| (run.length.saturating_add(1), run.delay));
+        let share = self.go_on[length_class(length)];
+        // Runs that wait for their turn are few, unless a file asks for runs without end.
+        if share == 0.0 || !chance(rng, share) || self.waiting.len() == WINDOW {
+            return;
         }
-        None
+        let same = last > 0 && chance(rng, self.same_delay);
+        let delay = if same { last } else { self.delays.draw(rng) as u8 + 1 };
+        self.waiting.push(End { sector, size, length, at: self.now + u64::from(delay), delay });
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flashwright_block::Seed;
+    use flashwright_block::{Seed, unit_interval};
 
-    /// Two runs that alternate and end one time in ten; drawn from their counts, as many requests continue a run.
+    /// Two runs that take turns and end one time in ten; drawn from their law, as many requests continue a run, most of
+    /// them the last but one.
     #[test]
-    fn runs_come_back_as_long() {
+    fn runs_come_back_as_long_and_as_many_at_once() {
         let mut rng = Seed(6).stream("test");
-        let (mut counts, mut ends, mut next, mut went_on) = (RunCounts::default(), Ends::default(), [0, 1 << 40], 0);
+        let (mut counts, mut next, mut went_on) = (RunCounts::default(), [0, 1 << 40], 0);
         for i in 0..20_000u64 {
             let start = &mut next[i as usize % 2];
             if unit_interval(&mut rng) < 0.1 {
                 *start += 1000;
             }
-            let rank = ends.find(*start);
-            counts.add(&ends, rank);
-            ends.note(rank, *start + 8, 0);
+            went_on += i64::from(counts.add(*start, *start + 8, 0).is_some());
             *start += 8;
-            went_on += i64::from(rank.is_some());
         }
-        let (runs, mut ends, mut drawn) = (Runs::new(&counts.shares()), Ends::default(), 0);
+        let law = counts.law();
+        assert!((law.go_on[3] - 0.9).abs() < 0.02 && law.delays[1] > 0.99, "{law:?}");
+        let (mut runs, mut drawn) = (Runs::new(&law), 0);
         for i in 0..20_000 {
-            let rank = runs.draw(&ends, &mut rng);
-            ends.note(rank, i, 0);
-            drawn += i64::from(rank.is_some());
+            let run = runs.due();
+            runs.note(run.as_ref(), i, 0, &mut rng);
+            drawn += i64::from(run.is_some());
         }
-        assert!((went_on - 18_000).abs() < 300 && (drawn - went_on).abs() < 600, "{went_on} {drawn}");
+        assert!((went_on - 18_000).abs() < 300 && (drawn - went_on).abs() < 300, "{went_on} {drawn}");
     }
 }

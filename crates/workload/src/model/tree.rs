@@ -54,6 +54,13 @@ struct Leaf {
     lists: Lists,
     /// The size of the last request that started at each page, as its users number sizes.
     sizes: [u8; 16],
+    /// Requests that started at each page; 255 stands for more.
+    counts: [u8; 16],
+    /// One bit for each page: whether that request was a write.
+    writes: u16,
+    /// Where it lies.
+    region: u32,
+    place: u8,
 }
 
 #[derive(Default)]
@@ -104,16 +111,39 @@ impl Tree {
         self.leaves.get(middle.parts[path.parts[1]] as usize).map(|leaf| &leaf.lists)
     }
 
-    /// The size of the last request that started at the page of `path`.
-    pub(super) fn size(&self, path: &Path) -> Option<u8> {
+    /// The number of the page of `path`, if its block of 64 KiB was used.
+    pub(super) fn page(&self, path: &Path) -> Option<u32> {
         let region = self.regions.get(path.region as usize)?;
         let middle = self.middles.get(region.parts[path.parts[0]] as usize)?;
-        let leaf = self.leaves.get(middle.parts[path.parts[1]] as usize)?;
-        Some(leaf.sizes[path.parts[2]])
+        let leaf = middle.parts[path.parts[1]];
+        (leaf != NONE).then(|| leaf * 16 + path.parts[2] as u32)
+    }
+
+    /// The path of a page by its number.
+    pub(super) fn path(&self, page: u32) -> Path {
+        let leaf = &self.leaves[page as usize / 16];
+        let place = leaf.place as usize;
+        Path { region: leaf.region, parts: [place / 8, place % 8, page as usize % 16] }
+    }
+
+    /// The size of the last request that started at a page.
+    pub(super) fn size(&self, page: u32) -> u8 {
+        self.leaves[page as usize / 16].sizes[page as usize % 16]
+    }
+
+    /// How often requests started at a page, up to 255.
+    pub(super) fn count(&self, page: u32) -> u8 {
+        self.leaves[page as usize / 16].counts[page as usize % 16]
+    }
+
+    /// Whether the last request that started at a page was a write.
+    pub(super) fn was_write(&self, page: u32) -> bool {
+        self.leaves[page as usize / 16].writes >> (page % 16) & 1 == 1
     }
 
     /// Notes a use at time `now` of the block of 64 KiB of `path`, and of its page if a request of size `size` starts there.
-    pub(super) fn touch(&mut self, path: &Path, list: usize, now: u32, size: Option<u8>) {
+    /// Returns the page's number.
+    pub(super) fn touch(&mut self, path: &Path, list: usize, now: u32, size: Option<u8>) -> u32 {
         let index = path.region as usize;
         if index >= self.regions.len() {
             self.regions.resize(index + 1, Node::default());
@@ -132,24 +162,35 @@ impl Tree {
         let part = &mut middle.parts[path.parts[1]];
         if *part == NONE {
             *part = self.leaves.len() as u32;
-            self.leaves.push(Leaf::default());
+            let place = (path.parts[0] * 8 + path.parts[1]) as u8;
+            self.leaves.push(Leaf { region: path.region, place, ..Leaf::default() });
         }
+        let number = *part * 16 + path.parts[2] as u32;
         let leaf = &mut self.leaves[*part as usize];
         leaf.lists.last[list] = now;
         if let Some(size) = size {
             let other = leaf.lists.order[1 - list].rank(path.parts[2]).is_none();
             self.starts += u64::from(leaf.lists.order[list].touch(path.parts[2]) && other);
             leaf.sizes[path.parts[2]] = size;
+            leaf.counts[path.parts[2]] = leaf.counts[path.parts[2]].saturating_add(1);
+            leaf.writes = leaf.writes & !(1 << path.parts[2]) | (list as u16) << path.parts[2];
         }
+        number
     }
 }
 
-/// The regions by last read and by last write.
-pub(super) struct Regions(pub(super) [Recency; 2]);
+/// What was used last, by direction.
+pub(super) struct Recent {
+    /// Regions, by last read and by last write.
+    pub(super) regions: [Recency; 2],
+    /// Pages at which requests started, by number.
+    pub(super) pages: [Recency; 2],
+}
 
-impl Regions {
+impl Recent {
     pub(super) fn new() -> Self {
-        Regions([Recency::new(), Recency::new()])
+        let lists = || [Recency::new(), Recency::new()];
+        Recent { regions: lists(), pages: lists() }
     }
 }
 
@@ -172,11 +213,11 @@ const OTHER_OLD: u32 = 1024;
 pub(super) const CLASSES: usize = 7;
 
 /// The class of a block found through its own direction, or through the other, `age` requests after its last use.
-pub(super) fn class(found: Found, age: u32) -> usize {
-    match found {
-        Found::Other(_) => 5 + usize::from(age >= OTHER_OLD),
-        _ => AGES.iter().position(|limit| age < *limit).unwrap_or(AGES.len()),
+pub(super) fn class(other: bool, age: u32) -> usize {
+    if other {
+        return 5 + usize::from(age >= OTHER_OLD);
     }
+    AGES.iter().position(|limit| age < *limit).unwrap_or(AGES.len())
 }
 
 /// The names of the classes, for the model's file.
