@@ -297,7 +297,9 @@ fn workload_columns<'py>(
     let spec = WorkloadSpec::parse(text).map_err(wrong)?;
     if spec.is_interactive() {
         let name = spec.name();
-        return Err(WorkloadError::new_err(format!("{name}: found a program that waits for a drive, expected a generator")));
+        return Err(WorkloadError::new_err(format!(
+            "{name}: found a program that waits for a drive, expected a generator"
+        )));
     }
     let columns = interruptible(py, move || {
         let target = DriveSize {
@@ -352,8 +354,8 @@ mod _core {
     #[pymodule_export]
     use super::{
         config_bundled, config_check, config_json, config_read, config_with, devices, policies, precondition_read,
-        schema_run, settings, settings_schema, size_read, time_read, trace_columns, trace_convert, trace_formats,
-        trace_fit, trace_info, trace_merge, workload_columns, workload_read, workloads,
+        schema_run, settings, settings_schema, size_read, time_read, trace_columns, trace_convert, trace_fit,
+        trace_formats, trace_info, trace_merge, workload_columns, workload_read, workloads,
     };
     use pyo3::prelude::*;
 

@@ -8,6 +8,8 @@ mod generate_patterns;
 mod generate_spec;
 mod generate_speed;
 mod generate_stand_in;
+mod model;
+mod model_support;
 mod statistics;
 mod trace_address;
 mod trace_convert;

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // helpers of tests fail by panicking
 
+use crate::model_support::model_file;
 use flashwright_block::{Nanos, Request, RequestKind, Seed};
 use flashwright_workload::generate::{Pace, Target, WorkloadSpec, catalogue};
 use proptest::prelude::*;
@@ -33,6 +34,7 @@ fn every(keys: &str) -> Vec<WorkloadSpec> {
     for info in catalogue().into_iter().filter(|info| !info.interactive) {
         let bare: Vec<String> = match info.bare_key {
             None => vec![String::new()],
+            Some("file") => vec![model_file().to_owned()],
             Some(bare) => {
                 let choices = &info.keys.iter().find(|key| key.name == bare).unwrap().allowed;
                 choices.trim_start_matches("one of ").split(", ").map(str::to_owned).collect()
@@ -43,7 +45,7 @@ fn every(keys: &str) -> Vec<WorkloadSpec> {
             all.push(parse(&format!("{}{}{}", info.name, if items.is_empty() { "" } else { ":" }, items.join(","))));
         }
     }
-    assert!(all.len() >= 17);
+    assert!(all.len() >= 18);
     all
 }
 
@@ -210,7 +212,7 @@ proptest! {
                 prop_assert!(within, "{} on {} of {}: {:?}", spec, used, sectors, request);
                 let own = if spec.name().starts_with("dftl") { 8 } else { u64::from(page) }; // theirs is 4 KiB
                 let grain = align.or(size).unwrap_or(own);
-                prop_assert!(spec.name() == "stand-in" || request.first_sector % grain == 0, "{}: {:?}", spec, request);
+                prop_assert!(["model", "stand-in"].contains(&spec.name()) || request.first_sector % grain == 0, "{}: {:?}", spec, request);
             }
         }
     }

@@ -1,5 +1,6 @@
 //! The text of workloads: what is read, what is written back, what is refused and how.
 
+use crate::model_support::model_file;
 use flashwright_workload::generate::{Pace, WorkloadSpec, catalogue};
 use proptest::prelude::*;
 
@@ -128,7 +129,11 @@ fn the_catalogue_is_complete_and_its_defaults_are_read() {
         for key in &info.keys {
             assert!(!key.help.is_empty() && !key.allowed.is_empty(), "{}:{}", info.name, key.name);
             if let Some(default) = key.default {
-                let bare = if info.bare_key.is_some() { "financial1," } else { "" };
+                let bare = match info.bare_key {
+                    None => String::new(),
+                    Some("file") => format!("{},", model_file()),
+                    Some(_) => "financial1,".to_owned(),
+                };
                 let spec = parse(&format!("{}:{bare}{}={default}", info.name, key.name));
                 assert!(!spec.to_string().contains(&format!("{}=", key.name)), "{spec} writes a default");
             }

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used)] // helpers of tests fail by panicking
 
+use crate::model_support::model_file;
 use flashwright_block::Seed;
 use flashwright_workload::generate::{Target, WorkloadSpec};
 use std::time::Instant;
@@ -23,6 +24,12 @@ const SPECS: &[&str] = &[
     "stand-in:tpc-e,depth=32",
 ];
 
+/// The generators above, and a model at its own arrivals and in a closed loop.
+fn specs() -> Vec<String> {
+    let model = format!("model:{}", model_file());
+    SPECS.iter().map(|text| (*text).to_owned()).chain([model.clone(), format!("{model},depth=32")]).collect()
+}
+
 /// Best nanoseconds a request over `rounds` rounds of 1,000 batches of 1,000, and a digest of the addresses.
 fn cost(text: &str, rounds: u32) -> (f64, u64) {
     let drive = Target { logical_sectors: 8 << 21, page_sectors: 8 };
@@ -42,16 +49,16 @@ fn cost(text: &str, rounds: u32) -> (f64, u64) {
 
 #[test]
 fn the_benchmark_runs_and_repeats() {
-    for text in SPECS {
-        assert_eq!(cost(text, 1).1, cost(text, 1).1, "{text}");
+    for text in specs() {
+        assert_eq!(cost(&text, 1).1, cost(&text, 1).1, "{text}");
     }
 }
 
 #[test]
 #[ignore = "long: a benchmark, to be run by name and in release"]
 fn cost_of_a_draw() {
-    for text in SPECS {
-        let (ns, digest) = cost(text, 15);
+    for text in specs() {
+        let (ns, digest) = cost(&text, 15);
         println!("{text:32} {ns:6.2} ns  {digest:016x}");
     }
 }

@@ -42,11 +42,11 @@ mod settings;
 mod spec;
 mod value;
 
+pub(crate) use alias::AliasTable;
 pub use common::{Pace, Target};
 pub use error::{Fault, SpecError};
-pub use settings::KeyInfo;
-pub(crate) use alias::AliasTable;
 pub(crate) use generator::{Clock, take_from};
+pub use settings::KeyInfo;
 pub use spec::{WorkloadInfo, WorkloadSpec, catalogue};
 
 use common::{Common, Defaults, Plan};

@@ -35,9 +35,10 @@ pub struct Digest(u64);
 impl Digest {
     /// FNV-1a.
     fn of(text: &str) -> Self {
-        Digest(text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
-        }))
+        Digest(
+            text.bytes()
+                .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)),
+        )
     }
 }
 
@@ -115,9 +116,9 @@ fn load(keys: &mut Keys) -> Result<crate::model::Model, Fault> {
         };
         Fault::new("file", format!("{path}: {why}"), "a model, as `flashwright trace fit` writes it")
     })?;
-    let model: crate::model::Model = text
-        .parse()
-        .map_err(|error: crate::model::ModelError| Fault::new(&format!("{path}: {}", error.place), error.found, error.expected))?;
+    let model: crate::model::Model = text.parse().map_err(|error: crate::model::ModelError| {
+        Fault::new(&format!("{path}: {}", error.place), error.found, error.expected)
+    })?;
     let digest = Digest::of(&text);
     if let Some(expected) = keys.digest.filter(|expected| *expected != digest) {
         let found = format!("{path} with {}", digest.text());

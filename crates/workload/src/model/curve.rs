@@ -81,9 +81,9 @@ impl Counts {
             risks[bin] = at_risk;
         }
         let (mut points, mut survival, mut pending) = (Vec::new(), 1.0, 0);
-        for bin in 0..bins {
+        for (bin, risk) in risks.iter().enumerate() {
             if self.found[bin] > 0 {
-                survival *= 1.0 - self.found[bin] as f64 / risks[bin] as f64;
+                survival *= 1.0 - self.found[bin] as f64 / *risk as f64;
             }
             pending += self.found[bin];
             if pending >= fewest || (bin + 1 == bins && pending > 0) {

@@ -2,10 +2,10 @@
 
 use super::chances::{Choice, Spot};
 use super::gaps::Arrivals;
-use super::kinds::{LEVEL_COUNT, Mix};
-use super::runs::{LENGTHS, RunLaw, WINDOW};
-use super::sizes::{ROWS, SizeRow};
-use super::tree::{CLASSES, CLASS_NAMES, FAN};
+use super::kinds::Mix;
+use super::runs::RunLaw;
+use super::sizes::SizeRow;
+use super::tree::CLASS_NAMES;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 
@@ -129,7 +129,8 @@ impl std::str::FromStr for Model {
     fn from_str(text: &str) -> Result<Self, ModelError> {
         let model: Model = toml::from_str(text).map_err(|error| {
             let line = error.span().map_or(1, |span| text[..span.start.min(text.len())].matches('\n').count() + 1);
-            let found = error.message().lines().next().unwrap_or("no TOML").to_owned();
+            let message = error.message().lines().next().unwrap_or("no TOML");
+            let found = message.split_once(", expected").map_or(message, |(found, _)| found).to_owned();
             let expected = "a model as `flashwright trace fit` writes it".to_owned();
             ModelError { place: format!("line {line}"), found, expected }
         })?;
@@ -148,7 +149,7 @@ fn number(value: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
-fn list(values: &[f64]) -> String {
+pub(super) fn list(values: &[f64]) -> String {
     format!("[{}]", values.iter().map(|value| number(*value)).collect::<Vec<_>>().join(", "))
 }
 
@@ -251,17 +252,29 @@ fn write_arrivals(out: &mut String, arrivals: &Arrivals) {
         number(*short),
         list(counts)
     );
-    rows(out, "divide", divide.iter().map(|group| {
-        format!("[{}]", group.iter().map(|row| list(row)).collect::<Vec<_>>().join(", "))
-    }));
+    rows(
+        out,
+        "divide",
+        divide.iter().map(|group| format!("[{}]", group.iter().map(|row| list(row)).collect::<Vec<_>>().join(", "))),
+    );
 }
 
 fn write_direction(out: &mut String, name: &str, direction: &Direction) {
-    let _ = writeln!(out, "\n[{name}]\n# Sizes; where in a page they start; what their starts are multiples of. Jumps, then continued runs.");
+    let _ = writeln!(
+        out,
+        "\n[{name}]\n# Sizes; where in a page they start; what their starts are multiples of. Jumps, then continued runs."
+    );
     for (key, sizes) in [("jump-sizes", &direction.jump_sizes), ("run-sizes", &direction.run_sizes)] {
-        rows(out, key, sizes.iter().map(|SizeRow { from, to, offset, align, share }| {
-            format!("{{ from = {from}, to = {to}, offset = {offset}, align = {align}, share = {} }}", number(*share))
-        }));
+        rows(
+            out,
+            key,
+            sizes.iter().map(|SizeRow { from, to, offset, align, share }| {
+                format!(
+                    "{{ from = {from}, to = {to}, offset = {offset}, align = {align}, share = {} }}",
+                    number(*share)
+                )
+            }),
+        );
     }
     let _ = write!(
         out,
@@ -300,7 +313,9 @@ fn write_direction(out: &mut String, name: &str, direction: &Direction) {
         let names = CLASS_NAMES.iter().zip(level);
         rows(out, key, names.map(|(name, row)| format!("# {name}\n  {}", choice(row))));
     }
-    out.push_str("# Where a new one lies: the first of its direction; else how far from the one used last, around the end.\n");
+    out.push_str(
+        "# Where a new one lies: the first of its direction; else how far from the one used last, around the end.\n",
+    );
     let spots = [
         ("new-block-512k", &direction.new_block_512k),
         ("new-block-64k", &direction.new_block_64k),
@@ -309,207 +324,4 @@ fn write_direction(out: &mut String, name: &str, direction: &Direction) {
     for (key, spot) in spots {
         let _ = writeln!(out, "{key} = {{ first = {}, step = {} }}", list(&spot.first), list(&spot.step));
     }
-}
-
-type Checked = Result<(), ModelError>;
-
-fn wrong(place: &str, found: impl std::fmt::Display, expected: &str) -> ModelError {
-    ModelError { place: place.to_owned(), found: found.to_string(), expected: expected.to_owned() }
-}
-
-fn share(place: &str, value: f64) -> Checked {
-    if (0.0..=1.0).contains(&value) { Ok(()) } else { Err(wrong(place, value, "a share from 0 to 1")) }
-}
-
-fn length<T>(place: &str, values: &[T], expected: usize) -> Checked {
-    if values.len() == expected {
-        return Ok(());
-    }
-    Err(wrong(place, format!("{} entries", values.len()), &format!("{expected}")))
-}
-
-/// A list of shares that add up to 1.
-fn shares(place: &str, values: &[f64], expected: usize) -> Checked {
-    length(place, values, expected)?;
-    values.iter().try_for_each(|value| share(place, *value))?;
-    let sum: f64 = values.iter().sum();
-    if (sum - 1.0).abs() < 0.01 { Ok(()) } else { Err(wrong(place, format!("a sum of {sum:.3}"), "shares that add up to 1")) }
-}
-
-fn check_curve(place: &str, points: &[(u64, f64)]) -> Checked {
-    let mut last = (0, 0.0);
-    for (end, value) in points {
-        share(place, *value)?;
-        if *end <= last.0 || *value < last.1 || *end > 1 << 40 {
-            return Err(wrong(place, format!("[{end}, {value}] after [{}, {}]", last.0, last.1), "a curve that rises"));
-        }
-        last = (*end, *value);
-    }
-    Ok(())
-}
-
-fn check_choice(place: &str, choice: &Choice) -> Checked {
-    share(&format!("{place}.other"), choice.other)?;
-    check_curve(&format!("{place}.own"), &choice.own)?;
-    check_curve(&format!("{place}.cross"), &choice.cross)
-}
-
-fn check_sizes(place: &str, rows: &[SizeRow]) -> Checked {
-    if rows.is_empty() {
-        return Ok(());
-    }
-    if rows.len() > ROWS {
-        return Err(wrong(place, format!("{} sizes", rows.len()), &format!("at most {ROWS}")));
-    }
-    for SizeRow { from, to, offset, align, .. } in rows {
-        let whole = from.is_multiple_of(512) && to.is_multiple_of(512) && *from >= 512 && from <= to && *to < 1 << 41;
-        if !whole {
-            return Err(wrong(place, format!("from {from} to {to}"), "multiples of 512 B in rising order"));
-        }
-        if !offset.is_multiple_of(512) || *offset >= 4096 {
-            return Err(wrong(place, format!("offset {offset}"), "a multiple of 512 B below 4096"));
-        }
-        if !align.is_power_of_two() || !(4096..=65_536).contains(align) {
-            return Err(wrong(place, format!("align {align}"), "4096, 8192, 16384, 32768 or 65536"));
-        }
-    }
-    shares(place, &rows.iter().map(|row| row.share).collect::<Vec<_>>(), rows.len())
-}
-
-impl Model {
-    /// Checks what types can't.
-    fn check(&self) -> Checked {
-        if self.version != VERSION {
-            return Err(wrong("version", self.version, &format!("{VERSION}")));
-        }
-        let Footprint { regions, blocks, pages, most_regions, most_blocks, most_pages } = self.footprint;
-        for (name, used, most, ends) in [
-            ("regions", regions, most_regions, (1 << 28, "2^28")),
-            ("blocks", blocks, most_blocks, (most_regions * 64, "64 for each of most-regions")),
-            ("pages", pages, most_pages, (most_blocks * 16, "16 for each of most-blocks")),
-        ] {
-            if used < 1 || used > most {
-                return Err(wrong(&format!("footprint.{name}"), used, &format!("1 up to most-{name} ({most})")));
-            }
-            if most > ends.0 {
-                return Err(wrong(&format!("footprint.most-{name}"), most, &format!("at most {}", ends.1)));
-            }
-        }
-        if !(self.fitted.span_s >= 0.0 && self.fitted.span_s.is_finite()) {
-            return Err(wrong("fitted.span-s", self.fitted.span_s, "seconds, 0 or more"));
-        }
-        self.check_mix()?;
-        if let Some(arrivals) = &self.arrivals {
-            check_arrivals(arrivals)?;
-        }
-        for (name, direction) in [("read", &self.read), ("write", &self.write), ("trim", &self.trim)] {
-            if let Some(direction) = direction {
-                check_direction(name, direction)?;
-            }
-        }
-        if self.read.is_none() && self.write.is_none() && self.trim.is_none() {
-            return Err(wrong("read, write, trim", "none of the sections", "one of them at least"));
-        }
-        for (name, missing, used) in [
-            ("write", self.write.is_none(), self.mix.write > 0.0),
-            ("read", self.read.is_none(), self.mix.write < 1.0 && (self.write.is_some() || self.trim.is_none())),
-            ("trim", self.trim.is_none(), self.mix.trim_after.iter().any(|share| *share > 0.0)),
-        ] {
-            if missing && used {
-                return Err(wrong(name, "no such section", &format!("one, since [mix] has {name}s")));
-            }
-        }
-        Ok(())
-    }
-
-    fn check_mix(&self) -> Checked {
-        let mix = &self.mix;
-        share("mix.write", mix.write)?;
-        share("mix.forced", mix.forced)?;
-        for (place, rows, columns) in
-            [("mix.next-level", &mix.next_level, LEVEL_COUNT), ("mix.write-after", &mix.write_after, 4)]
-        {
-            length(place, rows, LEVEL_COUNT)?;
-            for row in rows {
-                length(place, row, columns)?;
-                row.iter().try_for_each(|value| share(place, *value))?;
-            }
-        }
-        length("mix.levels", &mix.levels, LEVEL_COUNT)?;
-        mix.levels.iter().try_for_each(|value| share("mix.levels", *value))?;
-        for (place, values) in [("mix.trim-after", &mix.trim_after), ("mix.flush-after", &mix.flush_after)] {
-            length(place, values, 4)?;
-            values.iter().try_for_each(|value| share(place, *value))?;
-        }
-        for (trim, flush) in mix.trim_after.iter().zip(&mix.flush_after) {
-            if trim + flush > 1.0 + 1e-4 {
-                return Err(wrong("mix.trim-after", format!("{trim} beside {flush} of flush-after"), "a sum of at most 1"));
-            }
-        }
-        Ok(())
-    }
-}
-
-fn check_arrivals(arrivals: &Arrivals) -> Checked {
-    if !(1e-6..=1e12).contains(&arrivals.rate) {
-        return Err(wrong("arrivals.rate", arrivals.rate, "requests a second, 1e-6 to 1e12"));
-    }
-    share("arrivals.short", arrivals.short)?;
-    if !(11..=60).contains(&arrivals.longest) {
-        return Err(wrong("arrivals.longest", arrivals.longest, "11 to 60"));
-    }
-    let sum: f64 = arrivals.counts.iter().sum();
-    if arrivals.counts.iter().any(|count| !(0.0..=1e9).contains(count)) || sum <= 0.0 {
-        return Err(wrong("arrivals.counts", list(&arrivals.counts), "numbers of 0 or more, one at least above 0"));
-    }
-    length("arrivals.divide", &arrivals.divide, (arrivals.longest as usize - 10).div_ceil(2))?;
-    for group in &arrivals.divide {
-        length("arrivals.divide", group, 5)?;
-        group.iter().try_for_each(|row| shares("arrivals.divide", row, 9))?;
-    }
-    Ok(())
-}
-
-fn check_direction(name: &str, direction: &Direction) -> Checked {
-    let at = |key: &str| format!("{name}.{key}");
-    check_sizes(&at("jump-sizes"), &direction.jump_sizes)?;
-    check_sizes(&at("run-sizes"), &direction.run_sizes)?;
-    if direction.jump_sizes.is_empty() {
-        return Err(wrong(&at("jump-sizes"), "no size", "one at least"));
-    }
-    for (key, value) in [
-        ("same-size-own", direction.same_size_own),
-        ("same-size-other", direction.same_size_other),
-        ("same-size-run", direction.same_size_run),
-        ("adjacent", direction.adjacent),
-        ("again", direction.again),
-    ] {
-        share(&at(key), value)?;
-    }
-    let runs = &direction.runs;
-    length(&at("runs.go-on"), &runs.go_on, LENGTHS)?;
-    runs.go_on.iter().try_for_each(|value| share(&at("runs.go-on"), *value))?;
-    shares(&at("runs.delays"), &runs.delays, WINDOW)?;
-    share(&at("runs.same-delay"), runs.same_delay)?;
-    if direction.run_sizes.is_empty() && runs.go_on.iter().any(|share| *share > 0.0) {
-        return Err(wrong(&at("run-sizes"), "no size", "one at least, since runs go on"));
-    }
-    check_choice(&at("region"), &direction.region)?;
-    check_choice(&at("page"), &direction.page)?;
-    length(&at("prefer"), &direction.prefer, 3)?;
-    if let Some(prefer) = direction.prefer.iter().find(|prefer| !(1.0..=100.0).contains(*prefer)) {
-        return Err(wrong(&at("prefer"), prefer, "1 to 100"));
-    }
-    let levels = [("block-512k", &direction.block_512k), ("block-64k", &direction.block_64k)];
-    for (key, level) in levels {
-        length(&at(key), level, CLASSES)?;
-        level.iter().try_for_each(|choice| check_choice(&at(key), choice))?;
-    }
-    let spots =
-        [("new-block-512k", &direction.new_block_512k), ("new-block-64k", &direction.new_block_64k), ("new-page", &direction.new_page)];
-    for ((key, spot), fan) in spots.into_iter().zip(FAN) {
-        shares(&at(&format!("{key}.first")), &spot.first, fan)?;
-        shares(&at(&format!("{key}.step")), &spot.step, fan)?;
-    }
-    Ok(())
 }

@@ -7,7 +7,9 @@ use super::gaps;
 use super::kinds::MixCounts;
 use super::runs::RunCounts;
 use super::sizes::SizeCounts;
-use super::tree::{CLASSES, FAN, Found, LEAF_PAGES, PAGE_SECTORS, Path, READ, REGION_LEAVES, REGION_PAGES, Recent, Tree, WRITE, class};
+use super::tree::{
+    CLASSES, FAN, Found, LEAF_PAGES, PAGE_SECTORS, Path, READ, REGION_LEAVES, REGION_PAGES, Recent, Tree, WRITE, class,
+};
 use crate::trace::{TraceError, TraceOptions, TraceReader};
 use flashwright_block::{Request, RequestKind, Rng, Seed};
 use std::collections::HashMap;
@@ -236,12 +238,8 @@ impl Fitting {
             Found::New => {}
         }
         let rank = |list: usize| number.and_then(|number| self.recent.regions[list].rank(number));
-        let mut found = judge(
-            own.and_then(rank),
-            rank(other),
-            number.map_or([0; 2], |_| last(self.tree.lists(&path, 0))),
-            other,
-        );
+        let mut found =
+            judge(own.and_then(rank), rank(other), number.map_or([0; 2], |_| last(self.tree.lists(&path, 0))), other);
         counts.region.add(found, own.map_or(0, |own| self.recent.regions[own].len()));
         if found == Found::New {
             let before = own.map(|own| &self.recent.regions[own]).filter(|list| list.len() > 0);
@@ -249,10 +247,10 @@ impl Fitting {
                 counts.adjacent.add(self.places[list.at(0) as usize] + 1 == place);
             }
         }
-        for level in 0..3 {
+        for (level, fan) in FAN.into_iter().enumerate() {
             let part = path.parts[level];
             if found == Found::New {
-                counts.spots[level].add(part, None, FAN[level]);
+                counts.spots[level].add(part, None, fan);
                 continue;
             }
             let lists = *self.tree.lists(&path, level).expect("a block that was found was used");
@@ -266,7 +264,7 @@ impl Fitting {
             }
             if found == Found::New {
                 let before = own.map(|own| lists.order[own]).filter(|order| order.len() > 0);
-                counts.spots[level].add(part, before.map(|order| order.at(0)), FAN[level]);
+                counts.spots[level].add(part, before.map(|order| order.at(0)), fan);
             }
         }
     }
@@ -341,16 +339,21 @@ impl Fitting {
         match &arrivals {
             None => borrowed.push("arrivals: the trace has no times".to_owned()),
             Some((_, coarse)) => {
-                borrowed.extend(coarse.iter().map(|scale| format!("{scale}: too few intervals, as the next finer scale")));
+                borrowed
+                    .extend(coarse.iter().map(|scale| format!("{scale}: too few intervals, as the next finer scale")));
                 if span_s < DAY_S {
-                    borrowed.push(format!("arrivals: nothing is known of bursts longer than {:.3} s, an eighth of the trace", span_s / 8.0));
+                    borrowed.push(format!(
+                        "arrivals: nothing is known of bursts longer than {:.3} s, an eighth of the trace",
+                        span_s / 8.0
+                    ));
                 }
             }
         }
         let footprint = self.footprint();
         let requests = [0, 1, 2].map(|kind: usize| self.counts[kind].requests);
         let names = ["read", "write", "trim"];
-        let [read, write, trim] = [0, 1, 2].map(|kind: usize| direction(&self.counts[kind], names[kind], &mut borrowed));
+        let [read, write, trim] =
+            [0, 1, 2].map(|kind: usize| direction(&self.counts[kind], names[kind], &mut borrowed));
         let model = Model {
             version: super::file::VERSION,
             fitted: Fitted {

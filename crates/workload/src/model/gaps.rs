@@ -130,7 +130,9 @@ fn shares(bins: &[[[u64; BINS]; CLASSES]]) -> (Vec<Vec<Vec<f64>>>, Vec<String>) 
                     classes[*near].iter().map(|count| *count as f64 / total).collect()
                 }
                 // Poisson arrivals would divide evenly: the finest scale has no finer one.
-                None => all.last().map_or_else(|| vec![0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0], |finer| finer[class].clone()),
+                None => all
+                    .last()
+                    .map_or_else(|| vec![0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0], |finer| finer[class].clone()),
             }
         });
         let rows = rows.collect();

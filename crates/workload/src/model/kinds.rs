@@ -72,9 +72,15 @@ impl MixCounts {
         let all = writes(&self.data);
         let write = share(all as u64, self.data.len() as u64);
         // A last part of less than half a window has no level.
-        let windows: Vec<&[u8]> =
-            self.data.chunks(WINDOW).enumerate().filter(|(i, c)| *i == 0 || c.len() >= WINDOW / 2).map(|(_, c)| c).collect();
-        let levels: Vec<usize> = windows.iter().map(|part| level_of(share(writes(part) as u64, part.len() as u64))).collect();
+        let windows: Vec<&[u8]> = self
+            .data
+            .chunks(WINDOW)
+            .enumerate()
+            .filter(|(i, c)| *i == 0 || c.len() >= WINDOW / 2)
+            .map(|(_, c)| c)
+            .collect();
+        let levels: Vec<usize> =
+            windows.iter().map(|part| level_of(share(writes(part) as u64, part.len() as u64))).collect();
         let mut seen = [0u64; LEVEL_COUNT];
         let mut next = [[0u64; LEVEL_COUNT]; LEVEL_COUNT];
         levels.iter().for_each(|level| seen[*level] += 1);
@@ -104,16 +110,26 @@ impl MixCounts {
                 .map(|level| {
                     let mean = if of_level[level].1 == 0 { write } else { share(of_level[level].0, of_level[level].1) };
                     // Eight more requests with the level's mean share.
-                    after[level].iter().map(|(part, whole)| (*part as f64 + 8.0 * mean) / (*whole as f64 + 8.0)).collect()
+                    after[level]
+                        .iter()
+                        .map(|(part, whole)| (*part as f64 + 8.0 * mean) / (*whole as f64 + 8.0))
+                        .collect()
                 })
                 .collect(),
             levels: stationary,
-            trim_after: (0..4).map(|last| share(self.trims[last], self.after[last])).collect(),
-            flush_after: (0..4).map(|last| share(self.flushes[last], self.after[last])).collect(),
+            trim_after: shares_after(&self.trims, &self.after),
+            flush_after: shares_after(&self.flushes, &self.after),
             forced: share(self.forced, all as u64),
         };
         (mix, levels.len() < 20)
     }
+}
+
+/// Shares after each kind; after one that the trace never has, those after all kinds.
+fn shares_after(of: &[u64; 4], after: &[u64; 4]) -> Vec<f64> {
+    let mean = of.iter().sum::<u64>() as f64 / after.iter().sum::<u64>().max(1) as f64;
+    let share = |last: usize| if after[last] == 0 { mean } else { of[last] as f64 / after[last] as f64 };
+    (0..4).map(share).collect()
 }
 
 /// Draws kinds.

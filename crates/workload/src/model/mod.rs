@@ -9,11 +9,14 @@
 //!               └──────── tree of blocks, lists ───────────┘   the same memory of what was used, asked and drawn from
 //! ```
 //!
-//! **Places** are chosen by reuse distances at four granularities (4 MiB, 512 KiB, 64 KiB, 4 KiB), as in "hierarchical
-//! reuse distance" (Maeda et al., HPCA 2017), but from the coarsest down: which region, by how many others were used
-//! since; then which part of it, by its rank among the parts, given how long ago the block was used; and so on to the
-//! page. So pages that are used together lie together, at each granularity, which is what write buffers, log blocks and
-//! caches of mapping tables live on. Reads and writes have orders of their own, and may use what the other used last.
+//! **Places** are chosen by reuse distances at four granularities, as in "hierarchical reuse distance" (Maeda et al.,
+//! HPCA 2017). A request that continues no run goes to a page that some request started at, by the number of pages used
+//! since; or to a new page. Where that lies is decided from the coarsest block down: which region of 4 MiB, by how many
+//! others were used since; which block of 512 KiB and 64 KiB of it, by the rank among its parts, given how long ago the
+//! block was used. Reads and writes have orders of their own, and may use what the other used last.
+//!
+//! Deciding everything from the coarsest block down was tried: blocks of 64 KiB came out as often used as they should,
+//! but hot pages lost their rank among all pages, and caches of mapping entries found too little.
 //!
 //! **Growth**: see [`curve`]. The footprint grows as the trace's did, up to the bound in the file.
 //!
@@ -23,9 +26,11 @@
 //! its own requests.
 
 mod chances;
+mod check;
 mod curve;
 mod file;
 mod fit;
+mod free;
 mod gaps;
 mod kinds;
 mod order;

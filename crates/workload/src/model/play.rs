@@ -1,17 +1,22 @@
 //! Playing a model: the tree of blocks that fitting reads distances from, drawn from.
 
 use super::chances::{Choice, Chooser, Spot};
-use super::file::{Direction, Model};
 use super::curve::within;
+use super::file::{Direction, Model};
 use super::fit::{REPEATS, reach};
+use super::free::Free;
 use super::gaps::Cascade;
 use super::kinds::Kinds;
 use super::runs::{End, Runs};
 use super::sizes::{Size, Sizes};
-use super::tree::{FAN, Found, LEAF_PAGES, PAGE_SECTORS, Path, READ, REGION_LEAVES, REGION_PAGES, Recent, Tree, WRITE, class};
+use super::tree::{
+    FAN, Found, LEAF_PAGES, PAGE_SECTORS, Path, READ, REGION_LEAVES, REGION_PAGES, Recent, Tree, WRITE, class,
+};
 use crate::generate::{AliasTable, Clock, take_from};
+use flashwright_block::{
+    Nanos, Request, RequestKind, RequestSource, Rng, Seed, SourceError, below, chance, unit_interval,
+};
 use std::ops::Range;
-use flashwright_block::{Nanos, Request, RequestKind, RequestSource, Rng, Seed, SourceError, below, chance, unit_interval};
 
 /// Sectors of a region.
 pub(crate) const REGION_SECTORS: u64 = REGION_PAGES * PAGE_SECTORS;
@@ -104,35 +109,6 @@ impl Tables {
             levels: [choosers(&direction.block_512k), choosers(&direction.block_64k)],
             first: table(|spot| &spot.first),
             step: table(|spot| &spot.step),
-        }
-    }
-}
-
-/// Regions of the drive that are not in use yet.
-struct Free {
-    list: Vec<u32>,
-    /// Place of each region in the list.
-    places: Vec<u32>,
-}
-
-impl Free {
-    fn new(regions: u32) -> Self {
-        Free { list: (0..regions).collect(), places: (0..regions).collect() }
-    }
-
-    fn has(&self, region: u32) -> bool {
-        self.places.get(region as usize).is_some_and(|place| self.list.get(*place as usize) == Some(&region))
-    }
-
-    fn take(&mut self, region: u32) {
-        if !self.has(region) {
-            return;
-        }
-        let place = self.places[region as usize];
-        let last = self.list.pop().expect("a region that is in the list");
-        if last != region {
-            self.list[place as usize] = last;
-            self.places[last as usize] = place;
         }
     }
 }
@@ -287,8 +263,9 @@ impl Player {
             Found::Other(_) => tables.same_other,
             Found::New => 0.0,
         };
-        if same > 0.0
-            && chance(&mut self.sizes, same)
+        // A page where a size could not have started keeps its own.
+        let unaligned = !path.page().is_multiple_of(u64::from(size.align));
+        if (unaligned || (same > 0.0 && chance(&mut self.sizes, same)))
             && let Some(row) = self.tree.page(&path).map(|page| self.tree.size(page))
             && let Some(again) = self.tables.iter().find_map(|tables| {
                 tables.jump_sizes.again(row, &mut self.sizes).or_else(|| tables.run_sizes.again(row, &mut self.sizes))
@@ -383,8 +360,7 @@ impl Player {
         let mut path = Path::new(region, 0);
         let tables = &self.tables[self.which[which]];
         let rng = &mut self.places;
-        for level in 0..3 {
-            let fan = FAN[level];
+        for (level, fan) in FAN.into_iter().enumerate() {
             let lists = match self.tree.lists(&path, level) {
                 Some(lists) if found != Found::New => *lists,
                 _ => {
@@ -445,7 +421,7 @@ impl Player {
         let list = if other && !trims { 1 - own } else { own };
         let regions = &self.recent.regions[list];
         let within = rank.filter(|rank| *rank < regions.len() as u64);
-        let full = self.free.list.is_empty() || self.tree.leaves() >= self.blocks;
+        let full = self.free.is_empty() || self.tree.leaves() >= self.blocks;
         let rank = match within {
             None if (other || trims || full) && regions.len() > 0 => Some(below(rng, regions.len() as u64)),
             rank => rank,
@@ -463,7 +439,7 @@ impl Player {
         let next = (mine.len() > 0).then(|| mine.at(0) + 1).filter(|next| self.free.has(*next));
         let region = match next {
             Some(next) if chance(rng, tables.adjacent) => next,
-            _ => self.free.list[below(rng, self.free.list.len() as u64) as usize],
+            _ => self.free.any(rng),
         };
         (region, Found::New)
     }
