@@ -22,9 +22,7 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_the_command_fits_and_its_model_plays(
-    command: Cli, trace: Path, tmp_path: Path
-) -> None:
+def test_the_command_fits_and_its_model_plays(command: Cli, trace: Path, tmp_path: Path) -> None:
     model = tmp_path / "model.toml"
     done = command("trace", "fit", trace, "-o", model)
     assert done.out.startswith(f"{model}: ") and "600 requests: 0 reads, 600 writes" in done.out
@@ -46,7 +44,9 @@ def test_python_fits_generates_and_plays(trace: Path, tmp_path: Path) -> None:
     workload = workloads.model(file, scale=2, depth=4)
     assert workload.label is not None and "fitted to 600 requests" in workload.label
     table = generate(workload, requests=700, capacity="1GiB", seed=3)
-    assert table.num_rows == 700 and table == generate(workload, requests=700, capacity="1GiB", seed=3)
+    assert table.num_rows == 700 and table == generate(
+        workload, requests=700, capacity="1GiB", seed=3
+    )
     assert table != generate(workload, requests=700, capacity="1GiB", seed=4)
     run = Ssd.named("default").play(workload, requests=400)
     assert run.json["requests"]["write"] == 400
@@ -77,8 +77,8 @@ def test_what_cannot_be_fitted_or_played_is_told_in_one_line(
     edited = command("simulate", "--workload", f"model:{model}", "--requests", "10")
     assert edited.status == 2
     assert f"{model}: mix.forced: found 3, expected a share from 0 to 1" in edited.err
-    for said in (said, none, edited):
-        assert said.err.count("\n") <= 2, said.err
+    for line in (said, none, edited):
+        assert line.err.count("\n") <= 2, line.err
     with pytest.raises(errors.ArgumentError, match="capacity"):
         generate("uniform", requests=10, capacity=100)
     with pytest.raises(errors.WorkloadError, match="a program that waits for a drive"):

@@ -312,7 +312,10 @@ def fit(
     file: File,
     options: TraceOptions,
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="MODEL", help="The model to write; - is standard output.")
+        Path,
+        typer.Option(
+            "--output", "-o", metavar="MODEL", help="The model to write; - is standard output."
+        ),
     ],
     requests: Annotated[
         int | None, typer.Option(metavar="N", help="Fit to the first N requests only.")
@@ -336,7 +339,8 @@ def fit(
     if not quiet:
         fitted, footprint = found.figures["fitted"], found.figures["footprint"]
         kinds = ", ".join(
-            f"{units.count(fitted[kind])} {kind}" for kind in ("reads", "writes", "trims", "flushes")
+            f"{units.count(fitted[kind])} {kind}"
+            for kind in ("reads", "writes", "trims", "flushes")
         )
         print(
             f"{output}: {units.size(len(found.text.encode()))}, fitted to "

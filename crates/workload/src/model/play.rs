@@ -239,15 +239,20 @@ impl Player {
     fn go_on(&mut self, which: usize) -> Option<(End, Size)> {
         let tables = &mut self.tables[self.which[which]];
         let end = tables.runs.due()?;
-        let again = chance(&mut self.sizes, tables.same_run);
-        let same = again.then(|| tables.run_sizes.again(end.size, &mut self.sizes)).flatten();
-        let same = same.or_else(|| again.then(|| tables.jump_sizes.again(end.size, &mut self.sizes)).flatten());
-        let mut size = same.unwrap_or_else(|| tables.run_sizes.draw(&mut self.sizes));
+        let rng = &mut self.sizes;
+        let again = chance(rng, tables.same_run);
+        let last = tables.run_sizes.again(end.size, rng).or_else(|| tables.jump_sizes.again(end.size, rng));
+        let same = last.filter(|_| again).and_then(|last| tables.run_sizes.like(last.sectors));
+        let mut size = same.unwrap_or_else(|| tables.run_sizes.draw(rng));
         size.sectors = self.size.unwrap_or(size.sectors);
         let fits = end.sector + u64::from(size.sectors) <= self.end
             && self.align.is_none_or(|align| end.sector.is_multiple_of(align));
         let page = end.sector / PAGE_SECTORS;
         let path = Path::new((page / REGION_PAGES) as u32, page);
+        // Sizes that are aligned stay so: runs of one size don't go on from requests of another.
+        let aligned = size.align == 1
+            || (end.sector % PAGE_SECTORS == u64::from(size.offset) && page.is_multiple_of(u64::from(size.align)));
+        let fits = fits && (aligned || self.align.is_some());
         // A run that would leave the footprint ends.
         (fits && (self.tree.leaves() < self.blocks || self.tree.lists(&path, 2).is_some())).then_some((end, size))
     }

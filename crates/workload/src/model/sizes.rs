@@ -137,6 +137,14 @@ impl Sizes {
         (row < self.rows.len()).then(|| self.of(row, rng))
     }
 
+    /// The row of exactly this size, if there is one.
+    #[inline]
+    pub(super) fn like(&self, sectors: u32) -> Option<Size> {
+        let row = self.rows.iter().position(|row| row.0 == sectors && row.1 == sectors)?;
+        let (_, _, offset, align) = self.rows[row];
+        Some(Size { row: self.base + row as u8, sectors, offset, align })
+    }
+
     #[inline]
     fn of(&self, row: usize, rng: &mut Rng) -> Size {
         let (from, to, offset, align) = self.rows[row];
