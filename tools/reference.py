@@ -54,6 +54,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("reproduce",),
     ("trace", "info"),
     ("trace", "convert"),
+    ("trace", "fit"),
     ("trace", "record"),
     ("policies",),
     ("devices",),
