@@ -1,7 +1,8 @@
 //! A list of items in order of last use, with the rank of an item and the item of a rank in O(log n).
 //!
-//! Each use takes the next time slot; a Fenwick tree counts the slots that still hold an item, so the rank of an item is
-//! the number of occupied slots behind its own. When the slots run out, the items are moved to the front.
+//! Each use takes the next time slot, and a bit says whether the slot still holds its item. A Fenwick tree counts the bits
+//! of each 64 slots, so the rank of an item is the number of occupied slots behind its own; the tree is small enough for
+//! the caches of the processor. When the slots run out, the items are moved to the front.
 
 /// Marks a slot without an item, and an item without a slot.
 const NONE: u32 = u32::MAX;
@@ -11,7 +12,9 @@ pub(super) struct Recency {
     slots: Vec<u32>,
     /// Item of each slot.
     items: Vec<u32>,
-    /// Fenwick tree over occupied slots, one-based.
+    /// One bit for each occupied slot.
+    words: Vec<u64>,
+    /// Fenwick tree over the words' counts, one-based.
     tree: Vec<u32>,
     /// The next free slot.
     next: usize,
@@ -21,7 +24,7 @@ pub(super) struct Recency {
 impl Recency {
     pub(super) fn new() -> Self {
         let slots = 64;
-        Recency { slots: Vec::new(), items: vec![NONE; slots], tree: vec![0; slots + 1], next: 0, len: 0 }
+        Recency { slots: Vec::new(), items: vec![NONE; slots], words: vec![0; 1], tree: vec![0; 2], next: 0, len: 0 }
     }
 
     /// Items in the list.
@@ -41,9 +44,9 @@ impl Recency {
         if rank == 0 {
             return self.items[self.next - 1];
         }
-        // The slot with `wanted` occupied ones before it.
+        // The slot with `wanted` occupied ones before it: first its word, then its bit.
         let mut wanted = (self.len - 1 - rank) as u32;
-        let (mut at, mut step) = (0, self.items.len());
+        let (mut at, mut step) = (0, self.words.len());
         while step > 0 {
             if at + step < self.tree.len() && self.tree[at + step] <= wanted {
                 at += step;
@@ -51,7 +54,9 @@ impl Recency {
             }
             step /= 2;
         }
-        self.items[at]
+        let mut word = self.words[at];
+        (0..wanted).for_each(|_| word &= word - 1);
+        self.items[at * 64 + word.trailing_zeros() as usize]
     }
 
     /// Makes `item` the last one used.
@@ -86,17 +91,20 @@ impl Recency {
         let slots = (4 * (kept.len() + 1)).next_power_of_two().max(64);
         self.items.clear();
         self.items.resize(slots, NONE);
+        self.words.clear();
+        self.words.resize(slots / 64, 0);
         self.tree.clear();
-        self.tree.resize(slots + 1, 0);
+        self.tree.resize(slots / 64 + 1, 0);
         self.next = kept.len();
         for (slot, item) in kept.into_iter().enumerate() {
             self.slots[item as usize] = slot as u32;
             self.items[slot] = item;
-            self.tree[slot + 1] = 1;
+            self.words[slot / 64] |= 1 << (slot % 64);
+            self.tree[slot / 64 + 1] += 1;
         }
-        for at in 1..=slots {
+        for at in 1..self.tree.len() {
             let parent = at + (at & at.wrapping_neg());
-            if parent <= slots {
+            if parent < self.tree.len() {
                 self.tree[parent] += self.tree[at];
             }
         }
@@ -104,7 +112,8 @@ impl Recency {
 
     /// Occupied slots before `slot`.
     fn before(&self, slot: usize) -> usize {
-        let (mut at, mut sum) = (slot, 0);
+        let bits = self.words.get(slot / 64).map_or(0, |word| word & ((1 << (slot % 64)) - 1));
+        let (mut at, mut sum) = (slot / 64, bits.count_ones() as usize);
         while at > 0 {
             sum += self.tree[at] as usize;
             at &= at - 1;
@@ -112,9 +121,10 @@ impl Recency {
         sum
     }
 
-    /// Adds `count` (all ones takes one away).
+    /// Changes the bit of a slot and adds `count` (all ones takes one away).
     fn add(&mut self, slot: usize, count: u32) {
-        let mut at = slot + 1;
+        self.words[slot / 64] ^= 1 << (slot % 64);
+        let mut at = slot / 64 + 1;
         while at < self.tree.len() {
             self.tree[at] = self.tree[at].wrapping_add(count);
             at += at & at.wrapping_neg();
