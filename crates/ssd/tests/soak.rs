@@ -151,7 +151,7 @@ fn number(name: &str) -> Option<f64> {
 
 #[test]
 fn drives_on_which_the_soak_has_failed() {
-    for seed in [87, 1207, 2488, 2722, 7056, 35488, 36913, 40713, 52104, 217_964, 300_462, 362_110] {
+    for seed in [87, 1207, 2488, 2722, 7056, 35488, 36913, 40713, 52104, 217_964, 300_462, 362_110, 700_880] {
         soak_bare_drive(seed, &mut Done::default());
     }
 }

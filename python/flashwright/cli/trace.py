@@ -310,7 +310,7 @@ def _say_losses(done: dict[str, Any]) -> None:
 @add_options
 def fit(
     file: File,
-    options: TraceOptions,
+    options: ScaledTraceOptions,
     output: Annotated[
         Path,
         typer.Option(

@@ -483,11 +483,39 @@ impl Superblock {
             {
                 self.figures.closed_early += 1;
                 self.clean(group, victim, flash);
-            } else {
+            } else if !self.free_one(flash) {
                 return Err(self.erased.exhausted(flash));
             }
         }
         Ok(())
+    }
+
+    /// Without an erased block, as losses of power in the middle of cleans may leave a drive: cleans the block with the fewest valid pages
+    /// among those whose pages fit into an open block of the same superblock. Returns whether there was one.
+    #[cold]
+    fn free_one(&mut self, flash: &mut Flash) -> bool {
+        let per_block = self.logical.per_block();
+        let valid = |block: u32| flash.pages_valid(BlockId(block));
+        let room = |block: u32| per_block - flash.nand().next_page(BlockId(block));
+        let mut found: Option<(u32, usize, u32, u32)> = None;
+        for (at, group) in self.groups.iter().enumerate() {
+            for into in [group.hot, group.cold].into_iter().filter(|block| *block != NONE) {
+                let is_frontier = |block: u32| block == group.hot || block == group.cold;
+                let others = group.blocks.iter().copied().filter(|block| *block != into);
+                let others =
+                    others.filter(|block| is_frontier(*block) || (room(*block) == 0 && valid(*block) < per_block));
+                let fitting = others.filter(|block| valid(*block) <= room(into));
+                found = found.into_iter().chain(fitting.map(|block| (valid(block), at, block, into))).min();
+            }
+        }
+        let Some((_, at, victim, into)) = found else { return false };
+        let group = &mut self.groups[at];
+        if group.hot == into {
+            std::mem::swap(&mut group.hot, &mut group.cold);
+        }
+        self.figures.closed_early += u64::from(group.hot == victim);
+        self.clean(at, victim, flash);
+        true
     }
 
     /// The sealed block of a superblock with the fewest valid pages, the oldest of them, if it has an invalid one.
@@ -673,6 +701,9 @@ impl Superblock {
         for at in 0..self.groups.len() {
             while let Some(victim) = self.unfinished(at, flash) {
                 if !self.can_clean(at, victim, flash) {
+                    if self.free_one(flash) {
+                        continue;
+                    }
                     return Err(self.erased.exhausted(flash));
                 }
                 let Group { hot, cold, .. } = self.groups[at];
