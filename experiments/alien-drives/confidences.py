@@ -63,8 +63,10 @@ def of_own(document: Mapping[str, Any]) -> Iterator[Claim]:
     for drive in document["drives"]:
         for parameter, row in drive["rows"].items():
             if row["verdict"] in ("right", "wrong"):
-                verdict = "absent" if row["found"] == "none" else "found"
-                kind = claim_of(Finding(parameter, verdict, row["found"]))
+                found = Finding(
+                    parameter, "absent" if row["found"] == "none" else "found", row["found"]
+                )
+                kind = claim_of(found)
                 yield Claim(kind, f"own {drive['scheme']}", row["verdict"] == "right")
 
 

@@ -50,9 +50,10 @@ def figures(precondition: str, seed: int) -> tuple[list[float], float]:
         "uniform:write=1", requests=1_000_000, depth=32, seed=seed
     )
     seconds = time.process_time() - before
-    times = run.json["response_time_ns"]["write"]
+    told: Any = run.json
+    times = told["response_time_ns"]["write"]
     percentiles = [times[name] / 1e3 for name in ("p50", "p99", "p99_9")]
-    return [run.json["write_amplification"], *percentiles], seconds
+    return [told["write_amplification"], *percentiles], seconds
 
 
 def interval(values: list[float]) -> tuple[float, float]:
@@ -120,16 +121,17 @@ def of_size(size: str, precondition: str) -> Size:
     run = drive.precondition(precondition).play(
         f"uniform:write=1,size={page.replace(' ', '')}", requests=2_000_000
     )
-    total, played = time.process_time() - before, run.json["run"]["cpu_s"]
-    pages = run.json["drive"]["physical_pages"]
+    told: Any = run.json
+    total, played = time.process_time() - before, told["run"]["cpu_s"]
+    pages = told["drive"]["physical_pages"]
     return Size(
         size,
         precondition,
         pages,
-        run.json["run"]["peak_rss_bytes"] / pages,
+        told["run"]["peak_rss_bytes"] / pages,
         total - played,
         played / 2_000_000 * 1e9,
-        run.json["write_amplification"],
+        told["write_amplification"],
     )
 
 
