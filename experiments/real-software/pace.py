@@ -49,10 +49,11 @@ class Load:
 
 
 LOADS = (Load(1), Load(4), Load(256, 2_000), Load(256, 5_000), Load(256, 10_000), Load(256, 20_000))
-# Eight channels, so that 20,000 requests a second leave it half idle.
+# Thirty-two dies, which 20,000 requests a second leave idle most of the time.
 DRIVE = Ssd.named("default").with_(
     {
         "geometry.channels": 8,
+        "capacity.utilization": 0.7,
         "geometry.dies-per-channel": 4,
         "geometry.blocks-per-plane": 64,
         "timing.bus-rate": "400 MB/s",
