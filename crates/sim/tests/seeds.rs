@@ -45,6 +45,7 @@ const STREAMS: &[(&str, Shown)] = &[
         "placement",
         By(|seed| worked(&["placement.policy=container-marking", "placement.container-marking.levels=2"], seed)),
     ),
+    ("model.fit", In("crates/workload/tests/model.rs", "a_fit_depends_on_the_trace_alone")),
     ("postmark", By(|seed| program(Postmark::new(postmark(), seed), Seed(1)))),
     ("precondition", By(preconditioned)),
     ("ram.manager", In("tests/python/test_policies_in_python.py", "test_a_buffer_policy_draws_by_the_seed")),

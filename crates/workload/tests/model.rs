@@ -304,3 +304,14 @@ proptest! {
         }
     }
 }
+
+/// Fitting draws some pages to compare others with, from a stream that no seed changes.
+#[test]
+fn a_fit_depends_on_the_trace_alone() {
+    let fitted = || {
+        let mut fitting = Fitting::new();
+        (0..4000).for_each(|i| fitting.add(&write(i * 7919 % 300, i)));
+        fitting.model().unwrap().to_text()
+    };
+    assert_eq!(fitted(), fitted());
+}
