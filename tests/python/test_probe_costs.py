@@ -410,8 +410,8 @@ def test_findings_are_printed_as_they_come(
 
     monkeypatch.setattr(made[1], "run", second)
     assert command(["probe", "sim:default"]) == 130
-    # One line was there before the second probe began.
-    assert re.fullmatch(r"one: [\d.]+ (us|ms), confidence 97 %, [\d.]+ s\n", seen[0])
+    # One line was there before the second probe began. No drive has tested such a verdict, so it claims 85 % at most.
+    assert re.fullmatch(r"one: [\d.]+ (us|ms), confidence 85 %, [\d.]+ s\n", seen[0])
     capsys.readouterr()
     assert command(["probe", "sim:default", "--quiet"]) == 130
     assert seen[1] == "" and capsys.readouterr().out == ""

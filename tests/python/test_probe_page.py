@@ -260,15 +260,15 @@ def test_units_show_without_a_known_page() -> None:
         (2, {"ftl__scheme": "bast", "host__partial_pages": "whole"}),
     ]
     for channels, settings in cases:
-        units, stripe = unpaged_units(drive(6, channels, **settings))
+        units, stripe, _ = unpaged_units(drive(6, channels, **settings))
         assert (units.verdict, units.value) == ("found", channels), units.why
         assert units.confidence > 0.9
         assert stripe.verdict == "unknown" and "not known" in stripe.why
 
 
 def test_without_a_page_and_a_queue_nothing_shows() -> None:
-    units, stripe = unpaged_units(drive(6, 4, controller__queue_depth=1))
-    assert (units.verdict, stripe.verdict) == ("unknown", "unknown")
+    units, *others = unpaged_units(drive(6, 4, controller__queue_depth=1))
+    assert [found.verdict for found in (units, *others)] == ["unknown"] * 3
     assert "one command is taken at a time" in units.why
 
 
@@ -327,7 +327,7 @@ def test_a_buffer_that_takes_writes_in_parts_is_no_stripe() -> None:
     with Target("sim:ssd-a") as target:
         known = {"clustered-page": Finding("clustered-page", "found", 16 * KIB, "B")}
         findings = Parallelism().run(Context(target, "full", known=known))
-    assert [finding.verdict for finding in findings] == ["unknown", "unknown"]
+    assert [finding.verdict for finding in findings] == ["unknown"] * 3
     pages = np.arange(1.0, 25.0)
     turns = 500.0 * ((pages - 1) // 4)
     inside = 400.0 * ((pages - 1) // 2 % 2)

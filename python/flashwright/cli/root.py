@@ -82,7 +82,7 @@ def load(name: str) -> Any:
     Examples
     --------
     >>> load("trace").list_commands(None)
-    ['info', 'convert', 'merge', 'compare', 'record']
+    ['info', 'convert', 'merge', 'compare', 'fit', 'record']
     """
     panel = next((panel for panel, names in COMMANDS.items() if name in names), None)
     if panel is None:
