@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,9 +21,9 @@ from flashwright.blackbox.target import Target
 from flashwright.drive.findings import Finding
 from flashwright.run.ssd import Ssd
 from othermakes import KIB, MIB, Borrowed, Metered, Mirrored, Model, PageMapped
+from recovery import drawn
 
 PAGE = {"clustered-page": Finding("clustered-page", "found", 16 * KIB, "B", confidence=1.0)}
-RECOVERY = Path(__file__).parents[2] / "experiments" / "truth-recovery"
 
 
 def ask(
@@ -37,17 +35,6 @@ def ask(
         assert target.bytes_written <= 1.1 * probe.cost(context).bytes_written
         assert target.bytes_read <= 1.1 * probe.cost(context).bytes_read
     return {one.parameter: one for one in found}
-
-
-def drawn(seed: int) -> Ssd:
-    sys.path.insert(0, str(RECOVERY))
-    try:
-        import drives
-
-        made: Ssd = drives.draw(seed)
-        return made
-    finally:
-        sys.path.remove(str(RECOVERY))
 
 
 # Confidence

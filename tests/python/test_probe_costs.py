@@ -35,25 +35,14 @@ from flashwright.cli.wear import WearOptions
 from flashwright.drive.findings import Finding
 from flashwright.errors import ConfigError, TargetError, WorkloadError
 from flashwright.run.ssd import Ssd
+from recovery import drawn
 
 MIB = 1 << 20
-RECOVERY = Path(__file__).parents[2] / "experiments" / "truth-recovery"
 
 PAGE = Model(page_bytes=12288, pages_per_block=32, channels=2).ssd("page", "", 96 * MIB)
 LOGS = Model(page_bytes=16384, pages_per_block=32, scheme="bast", noise=0.01).ssd(
     "logs", "", 128 * MIB
 )
-
-
-def drawn(seed: int) -> Ssd:
-    sys.path.insert(0, str(RECOVERY))
-    try:
-        import drives
-
-        made: Ssd = drives.draw(seed)
-        return made
-    finally:
-        sys.path.remove(str(RECOVERY))
 
 
 class Made:

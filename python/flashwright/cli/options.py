@@ -97,6 +97,22 @@ TimeScale = Annotated[
     float | None,
     typer.Option(metavar="FACTOR", help="Multiply arrival times; 0.5 plays twice as fast."),
 ]
+AddressRange = Annotated[
+    str | None,
+    typer.Option(
+        "--range",
+        metavar="START:LENGTH",
+        help="Read only this part of the trace's addresses, such as 10GiB:1GiB, and count from its start.",
+    ),
+]
+ScaleFootprint = Annotated[
+    int,
+    typer.Option(
+        metavar="N",
+        help="Lay N copies of the trace side by side, out of step. Sizes, mix, runs and hot sets of each stay; "
+        "requests, rate, footprint and reuse distances grow N times.",
+    ),
+]
 
 
 def trace_range(text: str) -> tuple[int, int]:
@@ -141,22 +157,8 @@ class TraceOptions:
             "--skip-bad-lines", help="Skip and count unreadable lines instead of stopping."
         ),
     ] = False
-    range: Annotated[
-        str | None,
-        typer.Option(
-            "--range",
-            metavar="START:LENGTH",
-            help="Read only this part of the trace's addresses, such as 10GiB:1GiB, and count from its start.",
-        ),
-    ] = None
-    scale_footprint: Annotated[
-        int,
-        typer.Option(
-            metavar="N",
-            help="Lay N copies of the trace side by side, out of step. Sizes, mix, runs and hot sets of each stay; "
-            "requests, rate, footprint and reuse distances grow N times.",
-        ),
-    ] = 1
+    range: AddressRange = None
+    scale_footprint: ScaleFootprint = 1
 
     def open(
         self, path: str, addresses: workloads.Addresses = "wrap", repeat: int = 1

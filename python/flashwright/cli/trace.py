@@ -14,7 +14,15 @@ import typer
 from rich.console import Console, RenderableType
 
 from flashwright.cli.help import Command, Group
-from flashwright.cli.options import OLD, ScaledTraceOptions, TimeScale, add_options, renamed
+from flashwright.cli.options import (
+    OLD,
+    AddressRange,
+    ScaledTraceOptions,
+    ScaleFootprint,
+    TimeScale,
+    add_options,
+    renamed,
+)
 from flashwright.cli.outputs import Json, refuse_stdout
 from flashwright.cli.render import errors, page, put_json, units
 from flashwright.cli.tracecompare import compare
@@ -164,23 +172,9 @@ def convert(
             "--skip-bad-lines", help="Skip and count unreadable lines instead of stopping."
         ),
     ] = False,
-    range: Annotated[
-        str | None,
-        typer.Option(
-            "--range",
-            metavar="START:LENGTH",
-            help="Read only this part of the trace's addresses, such as 10GiB:1GiB, and count from its start.",
-        ),
-    ] = None,
+    range: AddressRange = None,
     time_scale: TimeScale = None,
-    scale_footprint: Annotated[
-        int,
-        typer.Option(
-            metavar="N",
-            help="Lay N copies of the trace side by side, out of step. Sizes, mix, runs and hot sets of each stay; "
-            "requests, rate, footprint and reuse distances grow N times.",
-        ),
-    ] = 1,
+    scale_footprint: ScaleFootprint = 1,
     label: Label = "",
     note: Note = "",
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing.")] = False,
