@@ -17,12 +17,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct LaidOut {
     pages_per_block: u32,
-    blocks_per_plane: u32,
     /// By block of a plane, the first to be cleaned first: how many pages stay valid in it and in all before it. Planes are alike.
     valid_until: Vec<f64>,
     /// Logical pages whose turn comes one after another, and how many have had it: one class for all planes that take turns as
     /// pages are written, one for each plane that logical pages are bound to.
     classes: Vec<(Permutation, u64, u64)>,
+    /// Logical pages whose turn is still to come, of all classes.
+    to_come: u64,
     /// By plane in turn: pages of its block that are still to be written, and those of them that stay valid.
     left: Vec<(u32, u32)>,
     /// The next turn and the block of the planes, counted from 0.
@@ -60,9 +61,9 @@ impl LaidOut {
         });
         Ok(Self {
             pages_per_block: geometry.pages_per_block(),
-            blocks_per_plane: blocks,
             valid_until: valid_until.collect(),
             classes: classes.into_iter().map(|count| (Permutation::new(count.max(1), rng), count, 0)).collect(),
+            to_come: pages,
             left: vec![(0, 0); planes as usize],
             turn: 0,
             block: 0,
@@ -71,13 +72,13 @@ impl LaidOut {
 
     /// The largest number of pages that it writes.
     pub fn pages(&self) -> u64 {
-        u64::from(self.blocks_per_plane) * u64::from(self.pages_per_block) * self.left.len() as u64
+        (self.valid_until.len() * self.left.len()) as u64 * u64::from(self.pages_per_block)
     }
 
     /// The next logical page to write; none when the drive is laid out.
     pub fn next_page(&mut self, rng: &mut Rng) -> Option<u32> {
         loop {
-            if self.classes.iter().all(|(_, count, had)| had == count) {
+            if self.to_come == 0 {
                 return None;
             }
             if self.turn == 0 && self.left[0].0 == 0 {
@@ -96,6 +97,7 @@ impl LaidOut {
             }
             let at = if stays { *had } else { *had + below(rng, *count - *had) };
             *had += u64::from(stays);
+            self.to_come -= u64::from(stays);
             let page = order.at(at) * self.classes.len() as u64 + class as u64;
             return Some(u32::try_from(page).expect("logical pages are counted in 32 bits"));
         }
