@@ -173,8 +173,13 @@ impl InFlight {
     }
 }
 
-/// Keeps several requests in flight, cuts the power at a random time, mounts and checks, `cuts` times on one drive. Returns the number
-/// of requests, and of pages compared.
+/// Whether erase budgets have cost the drive blocks.
+pub fn is_worn(ssd: &Ssd) -> bool {
+    ssd.flash().nand().blocks_retired() > 0
+}
+
+/// Keeps several requests in flight, cuts the power at a random time, mounts and checks, `cuts` times on one drive or until it is worn
+/// out. Returns the number of requests, and of pages compared.
 pub fn cut_in_flight(settings: &[String], cuts: u64, seed: u64) -> (u64, u64) {
     let mut rng = Seed(seed).stream("test.power.in-flight");
     let mut ssd = Ssd::new(&config(settings), Seed(seed), Keeps::Stamps).unwrap();
@@ -208,7 +213,10 @@ pub fn cut_in_flight(settings: &[String], cuts: u64, seed: u64) -> (u64, u64) {
                 until = Nanos(ssd.now().0 + last_wait);
             }
             let Some(completion) = wait(&mut ssd, until).unwrap() else { break };
-            assert_eq!(completion.result, Ok(()), "{settings:?}, seed {seed}, before cut {nth}");
+            if let Err(error) = &completion.result {
+                assert!(is_worn(&ssd), "{settings:?}, seed {seed}, before cut {nth}: {error:?}");
+                return (submitted, nth * u64::from(ssd.logical_pages()));
+            }
             let (request, answered) = in_flight.remove(&completion.tag).unwrap();
             let (first, count) = ssd.pages_of(&request);
             if matches!(request.kind, RequestKind::Write | RequestKind::Trim) {
@@ -234,15 +242,21 @@ pub fn cut_in_flight(settings: &[String], cuts: u64, seed: u64) -> (u64, u64) {
         ssd.cut().unwrap();
         while let Some(completion) = wait(&mut ssd, Nanos(u64::MAX)).unwrap() {
             in_flight.remove(&completion.tag).unwrap();
-            let ended_before = completion.result.is_ok();
-            assert!(ended_before || *completion.result.unwrap_err() == IoError::PowerOff, "{text}");
+            let error = completion.result.err().map(|error| *error);
+            assert!(error.is_none_or(|error| error == IoError::PowerOff) || is_worn(&ssd), "{text}");
         }
         assert!(in_flight.is_empty(), "{text}: every request ends");
         if chance(&mut rng, 0.2) {
             ssd.cut_after(below(&mut rng, 6));
-            ssd.mount().unwrap_or_else(|error| panic!("{text}: {error}"));
+            if let Err(error) = ssd.mount() {
+                assert!(is_worn(&ssd), "{text}: {error}");
+                return (submitted, nth * u64::from(ssd.logical_pages()));
+            }
         }
-        ssd.mount().unwrap_or_else(|error| panic!("{text}: {error}"));
+        if let Err(error) = ssd.mount() {
+            assert!(is_worn(&ssd), "{text}: {error}");
+            return (submitted, nth * u64::from(ssd.logical_pages()));
+        }
         let stamps = ssd.flash().stamps().unwrap();
         for (lpn, since) in (0..).zip(&mut promises.since) {
             let found = stamps.latest(Lpn(lpn));
