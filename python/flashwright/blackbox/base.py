@@ -6,6 +6,7 @@ target as a block device and nothing of its inside: nothing in this package impo
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -47,11 +48,14 @@ class Cost:
         About how much.
     requests : int
         About how many, flushes included.
+    seconds_max : float
+        It ends by itself after about so long on the drive's clock.
     """
 
     bytes_read: int = 0
     bytes_written: int = 0
     requests: int = 0
+    seconds_max: float = math.inf
 
 
 @dataclass
@@ -77,6 +81,18 @@ class Context:
     seed: int = 1
     known: Mapping[str, Finding] = field(default_factory=dict)
     progress: Callable[[float], None] = lambda share: None
+    kept: dict[str, Finding] = field(default_factory=dict)
+    """What the probe has found already, should its time run out (:meth:`keep`)."""
+
+    def keep(self, *findings: Finding) -> None:
+        """Findings that stay, even if the drive's time runs out before the others are there.
+
+        Parameters
+        ----------
+        *findings : Finding
+            As the probe would give them in the end.
+        """
+        self.kept |= {finding.parameter: finding for finding in findings}
 
     def rng(self, name: str) -> np.random.Generator:
         """A seeded stream of random numbers for `name`, independent of all others."""

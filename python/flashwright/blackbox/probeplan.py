@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from flashwright.blackbox.allowance import Pace, allowed_s, hopeless
 from flashwright.blackbox.base import Context, Cost, Mode, Probe, reads_alone
 from flashwright.blackbox.costs import Bill, Endurance
 from flashwright.blackbox.probes.declared import partition
@@ -16,7 +18,7 @@ from flashwright.blackbox.twin.calibration import cost as cost_of_calibration
 from flashwright.blackbox.twin.check import cost as cost_of_check
 from flashwright.drive.findings import Finding
 
-__all__ = ["Planned", "bill", "drive_bytes", "planned"]
+__all__ = ["Planned", "bill", "drive_bytes", "pace_of", "planned"]
 
 # Rates for what is said beforehand, where the target was not measured: a SATA drive's.
 _READ_BYTES_PER_S = 500e6
@@ -39,8 +41,8 @@ class Planned:
         Of the probe.
     cost : Cost
         What it reads and writes at most.
-    seconds : float or None
-        About how long that takes on the target; None for a simulated drive, whose time is its own.
+    seconds : float
+        About how long that takes on the target's clock, and no longer than it is allowed.
     done : bool
         Whether an earlier session has its findings already.
     """
@@ -48,7 +50,7 @@ class Planned:
     name: str
     about: str
     cost: Cost
-    seconds: float | None
+    seconds: float
     done: bool
 
 
@@ -60,6 +62,7 @@ def planned(
     findings: Mapping[str, Finding],
     done: Collection[str],
     *,
+    limit_s: float = math.inf,
     twin: bool = False,
     check: bool = False,
 ) -> list[Planned]:
@@ -79,33 +82,39 @@ def planned(
         What is known already.
     done : collection of str
         Names of probes that an earlier session asked.
+    limit_s : float, optional
+        What the probes may take of the drive's own time, seconds.
     twin, check : bool, optional
         Whether a twin is made, and checked.
     """
-    rate = read_rate(target) if target.real_time else 0.0
+    pace = pace_of(target)
+    made: list[Planned] = []
 
-    def costing(name: str, about: str, cost: Cost) -> Planned:
-        seconds = None
-        if target.real_time:
-            # Writes are unknown until they are made: at most as fast as reads.
-            seconds = (
-                cost.bytes_read / rate
-                + cost.bytes_written / min(rate, _WRITE_BYTES_PER_S)
-                + cost.requests * _REQUEST_S
-            )
-        return Planned(name, about, cost, seconds, name in done)
+    def costing(name: str, about: str, cost: Cost, allowed: float = math.inf) -> Planned:
+        if pace.timeless:
+            cost = Cost()
+        elif pace.timed:
+            cost = _within(cost, pace, min(allowed, cost.seconds_max))
+        return Planned(name, about, cost, min(pace.seconds(cost), allowed), name in done)
 
-    made = []
     open_: set[str] = set()
+    told: list[tuple[Probe, Cost]] = []
     for asking in probes:
         if target.read_only and not reads_alone(asking):
             continue
         cases = [
             asking.cost(Context(target, mode, seed, known)) for known in _cases(findings, open_)
         ]
-        made.append(costing(asking.NAME, asking.ABOUT, _costliest(cases)))
+        told.append((asking, _costliest(cases)))
         if asking.NAME not in done:
             open_ |= set(asking.PARAMETERS)
+    for at, (asking, cost) in enumerate(told):
+        later = {each.NAME: pace.seconds(most) for each, most in told[at + 1 :]}
+        taken = sum(item.seconds for item in made)
+        allowed = allowed_s(limit_s, taken, asking.NAME, later)
+        if pace.timed and hopeless(asking.NAME, pace.seconds(cost), allowed):
+            cost = Cost()
+        made.append(costing(asking.NAME, asking.ABOUT, cost, allowed))
     size, block = target.capacity_bytes, target.block_bytes
     if twin:
         cases = [
@@ -120,12 +129,23 @@ def planned(
     return made
 
 
+def _within(cost: Cost, pace: Pace, allowed: float) -> Cost:
+    """No more than the drive takes in that time at its fastest."""
+    return Cost(
+        int(min(cost.bytes_read, pace.read_rate * allowed)),
+        int(min(cost.bytes_written, pace.write_rate * allowed)),
+        cost.requests,
+        cost.seconds_max,
+    )
+
+
 def _costliest(cases: Sequence[Cost]) -> Cost:
     """The most of each figure."""
     return Cost(
         max(case.bytes_read for case in cases),
         max(case.bytes_written for case in cases),
         max(case.requests for case in cases),
+        max(case.seconds_max for case in cases),
     )
 
 
@@ -144,6 +164,21 @@ def _cases(known: Mapping[str, Finding], open_: Collection[str]) -> Iterator[dic
             options.append([None if v is None else replace(found, value=v) for v in values])
     for case in itertools.product(*options):
         yield dict(known) | {found.parameter: found for found in case if found is not None}
+
+
+def pace_of(target: Target) -> Pace:
+    """How fast a target is: a simulated one is written a little and purged, a real one is read for a moment.
+
+    Parameters
+    ----------
+    target : Target
+        The drive.
+    """
+    if not target.real_time:
+        return Pace.of(target)
+    rate = read_rate(target)
+    # Writes are unknown until they are made: at most as fast as reads.
+    return Pace(rate, min(rate, _WRITE_BYTES_PER_S), _REQUEST_S)
 
 
 def read_rate(target: Target) -> float:
@@ -178,7 +213,7 @@ def bill(target: Target, plan: Sequence[Planned], endurance: Endurance) -> Bill:
         What the drive may take.
     """
     left = [item for item in plan if not item.done]
-    seconds = sum(item.seconds or 0.0 for item in left) if target.real_time else None
+    seconds = sum(item.seconds for item in left)
     return Bill(
         sum(item.cost.bytes_read for item in left),
         sum(item.cost.bytes_written for item in left),
@@ -187,6 +222,6 @@ def bill(target: Target, plan: Sequence[Planned], endurance: Endurance) -> Bill:
         f"reads at the rate just measured, writes no faster than {_WRITE_BYTES_PER_S / 1e6:.0f} MB/s, "
         f"{_REQUEST_S * 1e6:.0f} us per request"
         if target.real_time
-        else "",
+        else "on the drive's own clock, at the pace of a few reads and writes",
         endurance,
     )

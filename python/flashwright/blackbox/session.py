@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from flashwright.blackbox.allowance import LIMITS_S, Allowance, OutOfDriveTimeError, Pace, allowed_s, hopeless
 from flashwright.blackbox.base import Context, Cost, Mode, Probe, chosen, of_the_whole, reads_alone
 from flashwright.blackbox.confidence import capped
 from flashwright.blackbox.counted import Counters
@@ -27,7 +28,7 @@ from flashwright.blackbox.probed import (
     as_json,
     of_json,
 )
-from flashwright.blackbox.probeplan import Planned, planned
+from flashwright.blackbox.probeplan import Planned, pace_of, planned
 from flashwright.blackbox.probes import PROBES
 from flashwright.blackbox.probes.declared import Declared, declared, doubts
 from flashwright.blackbox.probes.kind import judged, speaks_against
@@ -58,6 +59,8 @@ _KIND = "probe-state"
 _NOT_ASKED = "not run: "
 # What more than half of the resamplings contradict is no verdict.
 _LEAST_CONFIDENCE = 0.5
+# How far a probe must be for its pace to say how long it takes; one that ran out needs this many times more at least.
+_TELLING, _BEYOND = 0.1, 1.5
 _NEEDS_WRITES = "needs writes, and only reads were allowed"
 
 
@@ -110,7 +113,10 @@ def _digest_of_probes() -> str:
     """The code that decides what a session finds: findings of another are no part of this one."""
     return digest_of_code(
         __name__,
-        *(f"flashwright.blackbox.{name}" for name in ("base", "guard", "stats", "target")),
+        *(
+            f"flashwright.blackbox.{name}"
+            for name in ("allowance", "base", "guard", "stats", "target")
+        ),
         "flashwright.drive.findings",
         *(f"flashwright.blackbox.characterize.{name}" for name in ("base", "depth_and_size")),
         *modules_of("flashwright.blackbox.probes"),
@@ -130,6 +136,7 @@ def plan(
     only: Iterable[str] = (),
     state: Path | None = None,
     seed: int = 1,
+    drive_time: float | None = None,
     twin: bool = False,
     check: bool = False,
 ) -> list[Planned]:
@@ -139,7 +146,7 @@ def plan(
     ----------
     target : Target
         The drive; a real one is read for a moment to see how fast it is.
-    mode, only, state, seed
+    mode, only, state, seed, drive_time
         As of :func:`probe`.
     twin, check : bool, optional
         Whether a twin is made (:func:`twin_of`) and checked as well.
@@ -151,7 +158,15 @@ def plan(
     """
     session = _open(target, mode, seed, state)
     return planned(
-        target, _chosen(only), mode, seed, session.findings, session.done, twin=twin, check=check
+        target,
+        _chosen(only),
+        mode,
+        seed,
+        session.findings,
+        session.done,
+        limit_s=LIMITS_S[mode] if drive_time is None else drive_time,
+        twin=twin,
+        check=check,
     )
 
 
@@ -170,13 +185,14 @@ def _open(target: Target, mode: Mode, seed: int, state: Path | None) -> _Session
     return session
 
 
-@checked(seed=(0, 2**64 - 1), time_limit=(0, math.inf))
+@checked(seed=(0, 2**64 - 1), time_limit=(0, math.inf), drive_time=(0, math.inf))
 def probe(
     target: Drive,
     *,
     mode: Mode = "full",
     only: Iterable[str] = (),
     time_limit: float | None = None,
+    drive_time: float | None = None,
     state: str | os.PathLike[str] | None = None,
     seed: int = 1,
     despite_doubts: bool = False,
@@ -199,6 +215,9 @@ def probe(
         Names of probes; all of them if none is given.
     time_limit : float, optional
         Seconds after which no more is asked; the probe that is under way is given up.
+    drive_time : float, optional
+        Seconds that the probes may take on the drive's own clock, which is ours for a real one: half an hour in quick
+        mode and eight hours in full mode by default. A probe whose part of it runs out says how long it would need.
     state : str or path, optional
         A file that keeps the findings after every probe. If it exists, the session continues where that one stopped.
     seed : int, optional
@@ -236,7 +255,7 @@ def probe(
     0  clustered-page   found  16 KiB
     """
     with opened(target) as drive:
-        return _probe(drive, mode, only, time_limit, state, seed, despite_doubts, progress, found)
+        return _probe(drive, mode, only, time_limit, drive_time, state, seed, despite_doubts, progress, found)
 
 
 def _probe(
@@ -244,6 +263,7 @@ def _probe(
     mode: Mode,
     only: Iterable[str],
     time_limit: float | None,
+    drive_time: float | None,
     state: str | os.PathLike[str] | None,
     seed: int,
     despite_doubts: bool,
@@ -262,21 +282,38 @@ def _probe(
     ended: Ended = "complete"
     note = ""
     seen = _Seen(target, wanted, despite_doubts)
+    limit_s = LIMITS_S[mode] if drive_time is None else drive_time
+    pace = pace_of(target)
     counters = Counters.of(target)
     outer, target.watch = target.watch, watch
+    if pace.timeless:
+        note = "requests take no time on this drive, so that there is nothing to measure"
     try:
-        for asking in wanted:
+        for asking in wanted if not pace.timeless else ():
             if asking.NAME in session.done or (target.read_only and not reads_alone(asking)):
                 continue
 
-            def told(share: float, name: str = asking.NAME, before: int = done) -> None:
+            reached = [0.0]
+
+            def told(
+                share: float,
+                name: str = asking.NAME,
+                before: int = done,
+                reached: list[float] = reached,
+            ) -> None:
                 watch()
+                reached[0] = max(reached[0], share)
                 if progress is not None:
                     progress(name, before + int(costs[name] * min(share, 1.0)), total)
 
             try:
                 told(0.0)
-                _ask(asking, Context(target, mode, seed, session.findings, told), session, counters)
+                context = Context(target, mode, seed, session.findings, told)
+                rest = wanted[wanted.index(asking) + 1 :]
+                needs = {p.NAME: pace.seconds(p.cost(context)) for p in rest}
+                taken = sum(asked.target_seconds for asked in session.asked)
+                allowed = allowed_s(limit_s, taken, asking.NAME, needs)
+                _ask(asking, context, session, counters, _Time(limit_s, watch, pace, allowed, reached))
             except OutOfTimeError:
                 ended, note = "time-limit", f"the time limit was reached during {asking.NAME}"
                 break
@@ -306,14 +343,66 @@ def _bytes(cost: Cost) -> int:
     return cost.bytes_read + cost.bytes_written + cost.requests * 20_000
 
 
-def _ask(asking: Probe, context: Context, session: _Session, counters: Counters) -> None:
+@dataclass(frozen=True)
+class _Time:
+    """What a probe may take of the drive's time, and how far it got."""
+
+    limit_s: float
+
+    watch: Deadline
+    pace: Pace
+    allowed_s: float
+    reached: list[float]
+
+    def hopeless(self, asking: Probe, context: Context) -> bool:
+        """Whether it would come to nothing in that time."""
+        return hopeless(asking.NAME, self.pace.seconds(asking.cost(context)), self.allowed_s)
+
+    def short(self, asking: Probe, context: Context, *, begun: bool = True) -> list[Finding]:
+        """What a probe gives that has run out of the drive's time."""
+        planned_s = self.pace.seconds(asking.cost(context))
+        reached_s = self.allowed_s / self.reached[0] if self.reached[0] >= _TELLING else 0.0
+        needs = max(planned_s, reached_s, self.allowed_s * _BEYOND)
+        full_s = LIMITS_S["full"]
+        more = ""
+        if context.mode == "quick" and self.limit_s < full_s:
+            more = f"; full mode allows {full_s / 3600:.0f} hours in all"
+        had = f"had {self.allowed_s / 60:.2g} minutes" if begun else "was not begun"
+        why = (
+            f"the drive's time ran out: of {self.limit_s / 60:,.0f} minutes on the drive's clock, {asking.NAME} {had}; it "
+            f"would need about {_rounded(needs / 60)}{more}"
+        )
+        return [
+            context.kept.get(name, unknown(name, why, planned_s=planned_s))
+            for name in asking.PARAMETERS
+        ]
+
+
+def _rounded(minutes: float) -> str:
+    """Two digits of minutes: nobody knows more beforehand."""
+    digits = float(f"{minutes:.2g}")
+    return f"{digits:,.0f} minutes" if digits >= 2 else f"{digits:.2g} minutes"
+
+
+def _ask(
+    asking: Probe, context: Context, session: _Session, counters: Counters, time_: _Time
+) -> None:
     target = context.target
     counters.lap()
     before = (target.bytes_read, target.bytes_written, target.flushes)
     real, own = time.monotonic(), target.elapsed_ns
-    if not target.read_only:
-        target.purge()
-    findings = asking.run(context)
+    target.watch = Allowance(target, time_.watch, time_.allowed_s)
+    try:
+        if not target.read_only:
+            target.purge()
+        if time_.hopeless(asking, context):
+            findings = time_.short(asking, context, begun=False)
+        else:
+            findings = asking.run(context)
+    except OutOfDriveTimeError:
+        findings = time_.short(asking, context)
+    finally:
+        target.watch = time_.watch
     assert {f.parameter for f in findings} == set(asking.PARAMETERS), (
         f"{asking.NAME} must give a finding for each of its parameters"
     )

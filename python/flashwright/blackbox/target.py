@@ -18,6 +18,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from flashwright.blackbox.allowance import Allowance
 from flashwright.blackbox.deadline import Deadline, OutOfTimeError
 from flashwright.blackbox.guard import CODES, SECTOR, Core, Guarded, Range
 from flashwright.errors import ArgumentError, TargetError
@@ -263,6 +264,8 @@ class Target:
         nanos : float
             How long, nanoseconds.
         """
+        if isinstance(self.watch, Allowance):
+            self.watch.rests(nanos)
         self._core.idle(int(nanos))
 
     @checked()
@@ -315,7 +318,7 @@ class Target:
         first = (offsets // SECTOR).astype(np.uint64)
         sectors = (sizes // SECTOR).astype(np.uint32)
         parts = []
-        for cut in self._cuts(sizes, depth):
+        for cut in self._paced(self._cuts(sizes, depth), depth):
             if self.watch is not None:
                 self.watch()
             left_s = self.watch.left_s if isinstance(self.watch, Deadline) else None
@@ -326,11 +329,26 @@ class Target:
             self.bytes_written += int(sizes[done][codes[done] == 1].sum())
             self.flushes += int(np.count_nonzero(codes[done] == CODES["flush"]))
             if done.stop < cut.stop:
+                if self.watch is not None:
+                    self.watch()
                 raise OutOfTimeError
         if not parts:
             return Times(np.empty(0, np.uint64), np.empty(0, np.uint64))
         submitted, ended = zip(*parts, strict=True)
         return Times(np.concatenate(submitted), np.concatenate(ended))
+
+    def _paced(self, cuts: list[slice], depth: int) -> Iterator[slice]:
+        """The cuts, smaller ones where a simulated drive may run out of its time within one."""
+        for cut in cuts:
+            if not isinstance(self.watch, Allowance) or self.real_time:
+                yield cut
+                continue
+            at, count, took = cut.start, 0, 0.0
+            while at < cut.stop:
+                count = min(self.watch.next_count(count, took, depth), cut.stop - at)
+                begun = self.elapsed_ns
+                yield slice(at, at + count)
+                took, at = self.elapsed_ns - begun, at + count
 
     @staticmethod
     def _cuts(sizes: npt.NDArray[np.int64], depth: int) -> list[slice]:

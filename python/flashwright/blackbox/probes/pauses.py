@@ -111,7 +111,9 @@ class Pauses:
         """A small region, and two runs of reads."""
         reads = 2 * _READS[context.mode]
         written = 0 if context.target.read_only else _region(context)
-        return Cost(reads * context.up(_SIZE), written, reads + written // FILL_BYTES)
+        requests = reads + written // FILL_BYTES
+        # Twice that time, the fill and the rest.
+        return Cost(reads * context.up(_SIZE), written, requests, 3 * _SECONDS[context.mode])
 
     def run(self, context: Context) -> list[Finding]:
         """Read at full and at half the pace, and compare what recurs."""

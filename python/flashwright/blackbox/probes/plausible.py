@@ -104,7 +104,7 @@ def _kind(context: Context) -> Finding:
     )
     context.progress(0.7)
     many = target.play("read", places(_LONG, repeats), _LONG, depth=_DEPTH)
-    rate = repeats * _LONG / many.duration_ns * 1e9
+    rate = repeats * _LONG / max(many.duration_ns, 1.0) * 1e9
     jumps = _jumps(context, region)
     context.progress(1.0)
 

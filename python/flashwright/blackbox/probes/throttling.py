@@ -35,6 +35,8 @@ _DEPTH = 32
 # Load in seconds of the drive's time, two fifths of it writes at most, and what is written and read of it at most. Each
 # part of it, a share of the capacity, is followed by a look.
 _SECONDS, _WRITES = {"quick": 60.0, "full": 600.0}, 0.4
+# The last part and looks come on top of that time.
+_PARTS_TOO = 1.5
 _CAPACITIES = {"write": {"quick": 1.0, "full": 4.0}, "read": {"quick": 48.0, "full": 480.0}}
 _BYTES = {"quick": 256 << 30, "full": 2 << 40}
 _PART, _PART_BYTES = 1 / 8, 1 << 30
@@ -62,7 +64,8 @@ class Throttling:
         writes, reads = (_parts(context, kind) for kind in _KINDS)
         looks = (writes + reads + len(_RESTS_S) + 8) * (_LOOKS + 1) * place
         written, read = writes * part + place, reads * part + looks
-        return Cost(read, written, (written + read) // size_of(context) + writes + reads)
+        requests = (written + read) // size_of(context) + writes + reads
+        return Cost(read, written, requests, _PARTS_TOO * _SECONDS[context.mode])
 
     def run(self, context: Context) -> list[Finding]:
         """Look, load, look again, and rest."""

@@ -1,0 +1,252 @@
+"""How much of a drive's own time a session may take, and how probes share it.
+
+Quick mode ends within half an hour on the drive's clock and full mode within eight hours, however slow the drive is. Each
+probe is sure of its share; what others are expected to leave over goes to the first that needs it. A probe that runs
+out gives what it has: of the rest it says how long it would have needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from flashwright.blackbox.deadline import Deadline, OutOfTimeError
+
+if TYPE_CHECKING:
+    from flashwright.blackbox.base import Cost, Mode
+    from flashwright.blackbox.target import Target
+
+__all__ = ["LIMITS_S", "Allowance", "OutOfDriveTimeError", "Pace", "allowed_s", "hopeless"]
+
+LIMITS_S: Mapping[Mode, float] = {"quick": 30 * 60.0, "full": 8 * 3600.0}
+"""What a session may take of the drive's own time, seconds."""
+# Of that, what each probe is sure of; most to those that others build on and that write the drive several times.
+_SHARES = {
+    "plausible": 0.025,
+    "clustered-page": 0.14,
+    "slc-cache": 0.10,
+    "mapping": 0.18,
+    "clustered-block": 0.10,
+    "parallelism": 0.08,
+    "read-buffer": 0.05,
+    "prefetch": 0.05,
+    "write-buffer": 0.06,
+    "buffer-kind": 0.02,
+    "flush": 0.03,
+    "cleaning": 0.02,
+    "map-reach": 0.05,
+    "pauses": 0.02,
+    "throttling": 0.045,
+    "best-request": 0.03,
+}
+_SHARE = 0.015
+# How much of its plan a probe takes at the least if it comes to a verdict, as seen on the bundled drives; a plan is for
+# the costliest case. Others may end early.
+_LEAST_OF_PLAN = {
+    "slc-cache": 0.35,
+    "mapping": 0.8,
+    "clustered-block": 0.15,
+    "write-buffer": 0.6,
+    "cleaning": 0.3,
+    "map-reach": 0.9,
+}
+# A probe that needs so much more than it may have is not begun, and nothing is kept for one that needs this much of all.
+_HOPELESS, _TOO_MUCH = 1.3, 0.35
+# What is kept back, since a play is cut where a few requests are done.
+_MARGIN = 0.04
+# The first requests of a play, whose pace says how many come next; the fewest and the most of a cut. Several at a time
+# are cut rarely, since the queue runs empty there.
+_FIRST, _LEAST, _MOST = (256, 4096), (16, 1024), (1 << 16, 1 << 18)
+_PROBED_BYTES = 16 << 20
+
+
+class OutOfDriveTimeError(OutOfTimeError):
+    """The probe has used up its part of the drive's time."""
+
+
+class Allowance(Deadline):
+    """Ends plays when time is up, on our clock or on the drive's.
+
+    Parameters
+    ----------
+    target : Target
+        The drive, whose clock counts.
+    own : Deadline
+        On our clock.
+    seconds : float
+        Of the drive's time, from now on.
+    """
+
+    def __init__(self, target: Target, own: Deadline, seconds: float) -> None:
+        super().__init__(None)
+        self.until = own.until
+        self._target = target
+        self._until_ns = target.elapsed_ns + seconds * 1e9
+
+    def __call__(self) -> None:
+        """Raise :class:`OutOfTimeError` if our time has passed, and its kind for the drive's if that has."""
+        super().__call__()
+        if self.left_ns <= 0:
+            raise OutOfDriveTimeError
+
+    @property
+    def left_ns(self) -> float:
+        """What is left of the drive's time, nanoseconds; may be negative."""
+        return self._until_ns - self._target.elapsed_ns
+
+    @property
+    def left_s(self) -> float | None:
+        """Seconds until either is up, where both are the same clock."""
+        ours = super().left_s
+        if not self._target.real_time:
+            return ours
+        drives = max(self.left_ns * 1e-9, 0.0)
+        return drives if ours is None else min(ours, drives)
+
+    def rests(self, nanos: float) -> None:
+        """Raise :class:`OutOfDriveTimeError` if a rest is longer than what is left."""
+        if nanos > self.left_ns:
+            raise OutOfDriveTimeError
+
+    def next_count(self, done: int, took_ns: float, depth: int) -> int:
+        """How many requests to hand over next, such that a slow drive is left in time.
+
+        Parameters
+        ----------
+        done : int
+            Requests of the last cut; none before the first.
+        took_ns : float
+            How long they took.
+        depth : int
+            Requests outstanding.
+        """
+        deep = depth > 1
+        if done == 0:
+            return _FIRST[deep]
+        each = max(took_ns / done, 1.0)
+        return int(np.clip(self.left_ns / 4 / each, _LEAST[deep], _MOST[deep]))
+
+
+class Pace:
+    """How long a drive takes for what a probe asks of it.
+
+    Parameters
+    ----------
+    read_rate, write_rate : float
+        Bytes per second.
+    request_s : float
+        Seconds that a request takes beside its bytes.
+    timed : bool, optional
+        Whether writes were timed, so that a limit of time is one of bytes.
+
+    Examples
+    --------
+    >>> from flashwright.blackbox.base import Cost
+    >>> Pace(500e6, 400e6, 50e-6).seconds(Cost(500_000_000, 400_000_000, 20_000))
+    3.0
+    """
+
+    def __init__(
+        self, read_rate: float, write_rate: float, request_s: float, *, timed: bool = False
+    ) -> None:
+        self.read_rate, self.write_rate, self.request_s = read_rate, write_rate, request_s
+        self.timed = timed
+
+    @classmethod
+    def of(cls, target: Target) -> Pace:
+        """The pace of a simulated drive: some writes in order and some short ones, and the same read.
+
+        Its data is lost.
+        """
+        size = min(128 << 10, target.capacity_bytes // 64 // 4096 * 4096) or target.block_bytes
+        size = -(-size // target.block_bytes) * target.block_bytes
+        room = max(target.capacity_bytes // size // 2, 1)
+        offsets = np.arange(min(_PROBED_BYTES // size, room), dtype=np.int64) * size
+        short = max(target.block_bytes, 4096)
+        before = target.bytes_read, target.bytes_written, target.flushes
+        outer, target.watch = target.watch, None
+        try:
+            if not target.read_only:
+                target.purge()
+                wrote = target.play("write", offsets, size).duration_ns + target.flush()
+                kinds = np.tile(np.array([1, 3], np.uint8), offsets.size)
+                pairs = target.play(kinds, np.repeat(offsets, 2), short).duration_ns / kinds.size
+            read = target.play("read", offsets, size).duration_ns
+            reads = target.play("read", offsets, short).duration_ns / offsets.size
+            if target.read_only:
+                wrote, pairs = read, reads
+            else:
+                target.purge()
+        finally:
+            target.watch = outer
+            target.bytes_read, target.bytes_written, target.flushes = before
+        volume = float(offsets.size * size)
+        rates = [volume / max(took * 1e-9, 1e-9) for took in (read, wrote)]
+        return cls(rates[0], rates[1], (pairs + reads) / 2 * 1e-9, timed=True)
+
+    @property
+    def timeless(self) -> bool:
+        """Whether requests take no time, as on a simulated drive without times: no probe sees anything there."""
+        return self.request_s <= 0.0
+
+    def seconds(self, cost: Cost) -> float:
+        """About how long that takes."""
+        return min(
+            cost.seconds_max,
+            cost.bytes_read / self.read_rate
+            + cost.bytes_written / self.write_rate
+            + cost.requests * self.request_s,
+        )
+
+
+def hopeless(name: str, planned_s: float, allowed_s: float) -> bool:
+    """Whether a probe cannot come to a verdict in the time that it may have.
+
+    Parameters
+    ----------
+    name : str
+        Of the probe.
+    planned_s, allowed_s : float
+        What it takes at most, and what it may, seconds.
+
+    Examples
+    --------
+    >>> hopeless("mapping", 600.0, 120.0), hopeless("clustered-page", 600.0, 120.0)
+    (True, False)
+    """
+    return _LEAST_OF_PLAN.get(name, 0.0) * planned_s > _HOPELESS * allowed_s
+
+
+def allowed_s(limit_s: float, spent_s: float, name: str, later_s: Mapping[str, float]) -> float:
+    """What a probe may take of the drive's time.
+
+    Parameters
+    ----------
+    limit_s : float
+        Of the session.
+    spent_s : float
+        What earlier probes took.
+    name : str
+        Of the probe.
+    later_s : mapping of str to float
+        The probes after it, and about how long each would take.
+
+    Returns
+    -------
+    float
+        Seconds: all that is left, less what those after it are expected to need, up to the share that each is sure of.
+
+    Examples
+    --------
+    >>> allowed_s(1800.0, 0.0, "mapping", {"flush": 10.0}), allowed_s(1800.0, 0.0, "mapping", {"flush": 1e3})
+    (1718.0, 1676.16)
+    """
+    whole = limit_s * (1 - _MARGIN)
+    kept = sum(
+        min(need, _SHARES.get(each, _SHARE) * whole)
+        for each, need in later_s.items()
+        if _LEAST_OF_PLAN.get(each, 0.0) * need <= _TOO_MUCH * whole
+    )
+    return max(whole - spent_s - kept, 0.0)
