@@ -1,4 +1,7 @@
-"""Drives drawn at random, with what a probe of them should find."""
+"""Drives drawn at random, with what a probe of them should find.
+
+Those of the old family are here; ``wide.py`` has the family that today's drives belong to.
+"""
 
 from __future__ import annotations
 

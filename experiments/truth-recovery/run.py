@@ -18,10 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from drives import Truth, draw, truth
+from wide import Answer, answers, draw_wide
 
 from flashwright import probes
 from flashwright.blackbox.session import probe
 from flashwright.blackbox.target import Target
+from flashwright.run.ssd import Ssd
 
 HERE = Path(__file__).parent
 PROBES = (
@@ -41,6 +43,8 @@ PROBES = (
     "throttling",
 )
 """Parameters whose findings can be compared with the ground truth."""
+FAMILIES: dict[str, Callable[[int], Ssd]] = {"old": draw, "wide": draw_wide}
+"""What is drawn from."""
 NONE = "none"
 HIDDEN = "hidden"
 """Parameters that nobody can see from outside; the right answer is "cannot tell"."""
@@ -89,27 +93,41 @@ def expected(built: Truth) -> dict[str, object]:
 
 def judge(finding: dict[str, Any], right: object) -> str:
     """``right``, ``unknown`` or ``wrong``; of what is hidden, ``hidden`` if it was left untold."""
+    if isinstance(right, Answer):
+        return right.judge(finding["verdict"], finding["value"])
     if finding["verdict"] == "unknown":
         return HIDDEN if right == HIDDEN else "unknown"
     found = NONE if finding["verdict"] == "absent" else finding["value"]
     return "right" if found == right else "wrong"
 
 
-def ask(work: tuple[int, str], only: Sequence[str] = PROBES) -> dict[str, Any]:
+def ask(
+    seed: int,
+    mode: str,
+    family: str = "old",
+    drive_time_s: float | None = None,
+    only: Sequence[str] = PROBES,
+) -> dict[str, Any]:
     """Probes a drawn drive and judges each answer."""
-    seed, mode = work
-    ssd = draw(seed)
+    ssd = FAMILIES[family](seed)
     began = time.monotonic()
     with Target(ssd) as target:
-        found = probe(target, mode="quick" if mode == "quick" else "full", only=only, seed=seed)
+        found = probe(
+            target,
+            mode="quick" if mode == "quick" else "full",
+            only=only,
+            drive_time=drive_time_s,
+            seed=seed,
+        )
     told = {finding["parameter"]: finding for finding in found.json["findings"]}
     rows = {}
-    for parameter, right in expected(truth(ssd)).items():
+    told_of = answers(ssd) if family == "wide" else expected(truth(ssd))
+    for parameter, right in told_of.items():
         finding = told.get(parameter)
         if finding is None:
             continue
         rows[parameter] = {
-            "true": right,
+            "true": right.text if isinstance(right, Answer) else right,
             "found": NONE if finding["verdict"] == "absent" else finding["value"],
             "verdict": judge(finding, right),
             "confidence": finding["confidence"],
@@ -120,6 +138,7 @@ def ask(work: tuple[int, str], only: Sequence[str] = PROBES) -> dict[str, Any]:
         "scheme": ssd.config["ftl"]["scheme"],
         "noise": ssd.config["controller"]["noise"],
         "rows": rows,
+        "drive_seconds": round(sum(asked.target_seconds for asked in found.asked), 1),
         "seconds": round(time.monotonic() - began, 2),
     }
 
@@ -149,16 +168,14 @@ def table(drives: list[dict[str, Any]], out: Callable[[str], object] = print) ->
 
 
 def play(
-    seeds: Sequence[int], mode: str, jobs: int, only: Sequence[str]
+    seeds: Sequence[int], jobs: int, asking: Callable[[int], dict[str, Any]]
 ) -> Iterator[dict[str, Any]]:
     """Probes drives, several at a time."""
-    work = [(seed, mode) for seed in seeds]
-    asking = partial(ask, only=only)
     if jobs == 1:
-        yield from map(asking, work)
+        yield from map(asking, seeds)
         return
     with multiprocessing.Pool(jobs) as pool:
-        yield from pool.imap(asking, work)
+        yield from pool.imap(asking, seeds)
 
 
 def again(path: Path, names: Sequence[str], jobs: int) -> None:
@@ -166,8 +183,15 @@ def again(path: Path, names: Sequence[str], jobs: int) -> None:
     kept = json.loads(path.read_text())
     parameters = {p for probe in probes.PROBES if probe.NAME in names for p in probe.PARAMETERS}
     only = [name for name in PROBES if name in names or name in ("clustered-page", "mapping")]
-    seeds = [int(drive["drive"].removeprefix("drawn-")) for drive in kept["drives"]]
-    for drive, new in zip(kept["drives"], play(seeds, kept["mode"], jobs, only), strict=True):
+    seeds = [int(drive["drive"].split("-")[-1]) for drive in kept["drives"]]
+    asking = partial(
+        ask,
+        mode=kept["mode"],
+        family=kept.get("family", "old"),
+        drive_time_s=kept.get("drive_time_s"),
+        only=only,
+    )
+    for drive, new in zip(kept["drives"], play(seeds, jobs, asking), strict=True):
         drive["rows"] |= {name: row for name, row in new["rows"].items() if name in parameters}
         print(drive["drive"], f"{new['seconds']} s", file=sys.stderr, flush=True)
     path.write_text(json.dumps(kept, indent=1) + "\n")
@@ -179,6 +203,11 @@ def main() -> None:
     arguments.add_argument("--drives", type=int, help="probe this many drives again")
     arguments.add_argument("--first", type=int, default=0, help="the first drive's number")
     arguments.add_argument("--mode", choices=("quick", "full"), default="full")
+    arguments.add_argument("--family", choices=tuple(FAMILIES), default="old")
+    arguments.add_argument(
+        "--drive-time", type=float, help="seconds of the drive's own time, whatever the mode"
+    )
+    arguments.add_argument("--resume", action="store_true", help="go on with what --out has")
     arguments.add_argument("--jobs", type=int, default=1)
     arguments.add_argument("--again", nargs="+", metavar="PROBE", help="ask only these again")
     arguments.add_argument("--out", type=Path, default=HERE / "results.json")
@@ -190,13 +219,22 @@ def main() -> None:
             sys.exit(f"{given.out}: no such file; --drives N makes one")
         table(json.loads(given.out.read_text())["drives"])
         return
+    whole = {"mode": given.mode, "family": given.family, "drive_time_s": given.drive_time}
     drives = []
-    seeds = range(given.first, given.first + given.drives)
-    for drive in play(seeds, given.mode, given.jobs, PROBES):
+    if given.out.exists() and given.resume:
+        kept = json.loads(given.out.read_text())
+        if {name: kept.get(name) for name in whole} != whole:
+            sys.exit(f"{given.out}: is of another family, mode or drive time; leave out --resume")
+        drives = kept["drives"]
+    done = {int(drive["drive"].split("-")[-1]) for drive in drives}
+    seeds = [seed for seed in range(given.first, given.first + given.drives) if seed not in done]
+    asking = partial(ask, mode=given.mode, family=given.family, drive_time_s=given.drive_time)
+    for drive in play(seeds, given.jobs, asking):
         drives.append(drive)
         verdicts = {name: row["verdict"] for name, row in drive["rows"].items()}
         print(drive["drive"], f"{drive['seconds']} s", verdicts, file=sys.stderr, flush=True)
-    given.out.write_text(json.dumps({"mode": given.mode, "drives": drives}, indent=1) + "\n")
+        # After each drive, so that what was interrupted can go on.
+        given.out.write_text(json.dumps(whole | {"drives": drives}, indent=1) + "\n")
     table(drives)
 
 

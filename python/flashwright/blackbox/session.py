@@ -11,7 +11,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,6 @@ from flashwright.blackbox.allowance import LIMITS_S, Allowance, OutOfDriveTimeEr
 from flashwright.blackbox.base import Context, Cost, Mode, Probe, chosen, of_the_whole, reads_alone
 from flashwright.blackbox.confidence import capped
 from flashwright.blackbox.counted import Counters
-from flashwright.blackbox.pages import amount
 from flashwright.blackbox.probed import (
     Asked,
     Ended,
@@ -35,6 +34,7 @@ from flashwright.blackbox.probes.kind import judged, speaks_against
 from flashwright.blackbox.probes.limits import doubts_of_reads, limits, rest_of
 from flashwright.blackbox.target import Deadline, Drive, OutOfTimeError, Target, opened
 from flashwright.blackbox.twin.making import Twin, twin_of
+from flashwright.blackbox.withheld import doubted_by, not_of_rows, sure
 from flashwright.drive.findings import Finding, unknown
 from flashwright.errors import DeviceError, SavedStateError
 from flashwright.support.arguments import checked
@@ -57,8 +57,6 @@ __all__ = [
 # What a kept session calls itself in its first line.
 _KIND = "probe-state"
 _NOT_ASKED = "not run: "
-# What more than half of the resamplings contradict is no verdict.
-_LEAST_CONFIDENCE = 0.5
 # How far a probe must be for its pace to say how long it takes; one that ran out needs this many times more at least.
 _TELLING, _BEYOND = 0.1, 1.5
 _NEEDS_WRITES = "needs writes, and only reads were allowed"
@@ -117,6 +115,7 @@ def _digest_of_probes() -> str:
             f"flashwright.blackbox.{name}"
             for name in ("allowance", "base", "guard", "stats", "target")
         ),
+        "flashwright.blackbox.withheld",
         "flashwright.drive.findings",
         *(f"flashwright.blackbox.characterize.{name}" for name in ("base", "depth_and_size")),
         *modules_of("flashwright.blackbox.probes"),
@@ -439,17 +438,20 @@ class _Seen:
             if self.target.read_only and not reads_alone(asked):
                 missing = f"{_NOT_ASKED}{_NEEDS_WRITES}"
             for parameter in asked.PARAMETERS:
-                found = _sure(session.findings.get(parameter, unknown(parameter, missing)))
+                found = sure(session.findings.get(parameter, unknown(parameter, missing)))
                 if self._part is not None and parameter in of_the_whole(asked):
-                    found = _doubted(found, "Only part of the drive is probed.")
+                    found = doubted_by(found, "Only part of the drive is probed.")
                 findings[parameter] = found
+        if "clustered-block" in findings:
+            block = not_of_rows(findings["clustered-block"], findings.get("stripe"))
+            findings["clustered-block"] = block
         kind = findings.get("kind-of-device")
         if kind is not None and kind.parameter in session.findings:
             kind = findings["kind-of-device"] = judged(kind, session.findings)
         findings = {name: capped(finding) for name, finding in findings.items()}
         doubted = (*_doubts(self.target, self.declared, kind), *self._empty)
         if doubted and not self.despite_doubts:
-            findings = {name: _doubted(finding, doubted[0]) for name, finding in findings.items()}
+            findings = {name: doubted_by(finding, doubted[0]) for name, finding in findings.items()}
         return findings, doubted
 
 
@@ -490,31 +492,3 @@ def _doubts(target: Target, told: Mapping[str, Declared], kind: Finding | None) 
     if kind is not None and speaks_against(kind):
         found.append(kind.why)
     return tuple(found)
-
-
-def _sure(finding: Finding) -> Finding:
-    """The finding, or none where more of the evidence speaks against it than for it."""
-    if finding.verdict == "unknown" or finding.confidence >= _LEAST_CONFIDENCE:
-        return finding
-    return _withheld(finding, f"too unsteady: {finding.confidence:.0%} of the evidence agrees")
-
-
-def _doubted(finding: Finding, doubt: str) -> Finding:
-    """A finding on what may be no drive: what was seen, but no verdict."""
-    if finding.verdict == "unknown":
-        return finding
-    return _withheld(finding, f"{doubt} So this is not reported as a drive's:")
-
-
-def _withheld(finding: Finding, but: str) -> Finding:
-    """A finding that reports what was seen, but gives no verdict."""
-    seen = "none" if finding.verdict == "absent" else amount(finding.value, finding.unit)
-    return replace(
-        finding,
-        verdict="unknown",
-        value=None,
-        low=None,
-        high=None,
-        confidence=0.0,
-        why=f"{but} {seen}. {finding.why}",
-    )

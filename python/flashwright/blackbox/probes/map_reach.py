@@ -12,7 +12,9 @@ pages near them, drawn anew for each span. Reading ahead: a piece is read backwa
 short spans at the start, in the middle and at the end of the drive must be fast alike. Drift in time: spans come in an
 order drawn at random and then in its reverse, and both runs must agree. Seeks: ``plausible`` looks for them.
 
-Pieces of the map of less than 256 KiB of the host's data, or less than eight clustered pages, do not show.
+Pieces of the map of less than 256 KiB of the host's data, or less than eight clustered pages, show no reach: new places
+load their own in short spans too. So a drive counts as without misses only if places that were read long ago are not
+faster than new ones.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ import numpy.typing as npt
 
 from flashwright.blackbox.base import UNTESTED, Context, Cost, kib
 from flashwright.blackbox.probes.edges import grid
+from flashwright.blackbox.stats import chance_above
 from flashwright.blackbox.target import FILL_BYTES
 from flashwright.drive.findings import Finding, Mark, Plot, Series, unknown
 
@@ -46,6 +49,10 @@ _COVERED, _BEYOND = 0.1, 0.4
 # Two runs may differ by this factor.
 _ALIKE = 1.25
 _SUREST = 0.95
+# Places that are read twice, the largest cache of reads that is looked for, which others fill in between, and what
+# speaks against chance.
+_TWICE, _CACHE = 256, 64 << 20
+_AGAIN, _CHANCE = 1.1, 1e-5
 
 
 class MapReach:
@@ -65,7 +72,9 @@ class MapReach:
         reads = 2 * _READS * sum(_places(span) for span in _spans(context)) + 6 * _READS * 16
         longest = max(_spans(context), default=0)
         written = 0 if context.target.read_only else longest
-        return Cost(reads * context.up(_SIZE), written, reads + written // FILL_BYTES)
+        again = min(2 * (context.size("read-buffer") or _CACHE), longest // 2)
+        requests = reads + written // FILL_BYTES + again // _MIB + 2 * _TWICE
+        return Cost(reads * context.up(_SIZE) + again, written, requests)
 
     def run(self, context: Context) -> list[Finding]:
         """Read within spans, in two orders, and look for the one from which on reads are slow."""
@@ -84,8 +93,9 @@ class MapReach:
             _read(context, _SHORTEST, start, rng)
             for start in np.linspace(0, spans[-1] - _SHORTEST, 3).astype(np.int64) // _MIB * _MIB
         ]
+        again = _again(context, spans[-1], rng)
         context.progress(1.0)
-        return _decide(spans, runs, ends, context.target.capacity_bytes)
+        return _decide(spans, runs, ends, again, context.target.capacity_bytes)
 
 
 def _spans(context: Context) -> list[int]:
@@ -114,6 +124,24 @@ def _read(context: Context, span: int, start: int, rng: np.random.Generator) -> 
     return np.concatenate(took[1:])
 
 
+def _again(context: Context, span: int, rng: np.random.Generator) -> float:
+    """How much longer places take than when read again, once a cache of reads has been filled with others; 1 if alike.
+
+    Where entries of the map are loaded one by one, each place that is new has to load its own, in short spans too.
+    """
+    target, size = context.target, context.up(_SIZE)
+    cached = context.size("read-buffer") or _CACHE
+    others = min(-(-2 * cached // _MIB), span // _MIB // 2)
+    places = rng.integers(others, span // _MIB, _TWICE) * _MIB
+    places += rng.integers(0, _MIB // size, _TWICE) * size
+    first = target.play("read", places, size).latency_ns
+    target.play("read", np.arange(others) * _MIB, _MIB)
+    second = target.play("read", places, size).latency_ns
+    if chance_above(first, second) > _CHANCE:
+        return 1.0
+    return float(np.median(first) / max(np.median(second), 1.0))
+
+
 def _slow(took: Array, fast_ns: float) -> float:
     return float((took > _SLOW * fast_ns).mean())
 
@@ -137,7 +165,11 @@ def _reach(
 
 
 def _decide(
-    spans: list[int], runs: list[dict[int, Array]], ends: list[Array], capacity: int
+    spans: list[int],
+    runs: list[dict[int, Array]],
+    ends: list[Array],
+    again: float,
+    capacity: int,
 ) -> list[Finding]:
     shortest = np.concatenate([run[span] for run in runs for span in spans[:3]])
     fast = float(np.median(shortest))
@@ -150,6 +182,7 @@ def _decide(
         "hit_ns": fast,
         "slow_share_shortest": float(mean[0]),
         "slow_share_longest": float(mean[-1]),
+        "first_over_again": again,
     }
 
     def plot(*marks: Mark) -> tuple[Plot, ...]:
@@ -180,6 +213,11 @@ def _decide(
     if float(mean.max()) <= 2 * _COVERED:
         if spans[-1] < 0.9 * capacity:
             return told(f"{seen}: no step, but the drive is longer than what was read.")
+        if again > _AGAIN:
+            return told(
+                f"{seen}; but a place takes {again:.2f} times as long as when it is read again, though no cache of reads "
+                "still has it: entries of the map may be loaded one by one, which no span shows."
+            )
         why = f"{seen}: no span is too long for the map, which is all in RAM or costs next to nothing to load."
         sure = min(1 - float(mean.max()), _SUREST)
         return [

@@ -205,7 +205,7 @@ class _Search(Asked):
         return [
             self._units(steps, reads_step, conflicts, sharing, (merges, together), plots),
             self._stripe(steps, reads_step, conflicts, plots),
-            self._program_unit(_seen(conflicts), plots),
+            self._program_unit(_seen(conflicts), steps, plots),
         ]
 
     def _units(
@@ -387,7 +387,9 @@ class _Search(Asked):
         mapping = self.context.known.get("mapping")
         return mapping is not None and mapping.verdict == "found" and mapping.value == "page"
 
-    def _program_unit(self, seen: Conflicts | None, plots: tuple[Plot, ...]) -> Finding:
+    def _program_unit(
+        self, seen: Conflicts | None, steps: Steps, plots: tuple[Plot, ...]
+    ) -> Finding:
         """What goes to one unit before the next one's turn: with a page map, what fills one program."""
         if seen is None or not seen.alike:
             why = "No pairs of reads show what lies on one unit."
@@ -399,6 +401,15 @@ class _Search(Asked):
             )
             return unknown("program-unit", why, "B", plots)
         run, page = seen.grain_bytes, self.page_bytes
+        low, high = FULL_STEP
+        if run == page and not (steps.period is not None and low <= steps.step_share <= high):
+            # RAM may gather what a die programs at once, while mapping units go to dies in turn.
+            why = (
+                f"Writes in order put {kib(run)} on one unit before the next one's turn, as small as the mapping unit; "
+                "but writes and their flushes show no steps that cost what one such piece does, so that each unit may "
+                "gather several in RAM for one program."
+            )
+            return unknown("program-unit", why, "B", plots)
         why = (
             f"Writes in order put {kib(run)} on one unit before the next one's turn, by pairs of reads; "
             + (

@@ -1,0 +1,74 @@
+"""Findings that are seen but not reported as verdicts: too unsteady, in doubt, or contradicted by others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from flashwright.blackbox.base import kib
+from flashwright.blackbox.pages import amount
+from flashwright.drive.findings import Finding
+
+__all__ = ["doubted_by", "not_of_rows", "sure"]
+
+# What more than half of the resamplings contradict is no verdict.
+_LEAST_CONFIDENCE = 0.5
+# No block of flash has fewer pages than this; small-block NAND has 32.
+_PAGES_LEAST = 16
+
+
+def sure(finding: Finding) -> Finding:
+    """The finding, or none where more of the evidence speaks against it than for it."""
+    if finding.verdict == "unknown" or finding.confidence >= _LEAST_CONFIDENCE:
+        return finding
+    return _withheld(finding, f"too unsteady: {finding.confidence:.0%} of the evidence agrees")
+
+
+def doubted_by(finding: Finding, doubt: str) -> Finding:
+    """A finding on what may be no drive: what was seen, but no verdict."""
+    if finding.verdict == "unknown":
+        return finding
+    return _withheld(finding, f"{doubt} So this is not reported as a drive's:")
+
+
+def _withheld(finding: Finding, but: str) -> Finding:
+    """A finding that reports what was seen, but gives no verdict."""
+    seen = "none" if finding.verdict == "absent" else amount(finding.value, finding.unit)
+    return replace(
+        finding,
+        verdict="unknown",
+        value=None,
+        low=None,
+        high=None,
+        confidence=0.0,
+        why=f"{but} {seen}. {finding.why}",
+    )
+
+
+def not_of_rows(block: Finding, stripe: Finding | None) -> Finding:
+    """The clustered block, or none where it has fewer rows of pages than blocks have.
+
+    Long writes also recur with rows of pages that all units program at once, where RAM collects them.
+
+    Parameters
+    ----------
+    block, stripe : Finding
+        As they were found.
+
+    Examples
+    --------
+    >>> stripe = Finding("stripe", "found", 131072, "B")
+    >>> not_of_rows(Finding("clustered-block", "found", 786432, "B", confidence=0.85), stripe).verdict
+    'unknown'
+    >>> not_of_rows(Finding("clustered-block", "found", 8388608, "B", confidence=0.85), stripe).verdict
+    'found'
+    """
+    if stripe is None or block.verdict != "found" or stripe.verdict != "found":
+        return block
+    rows = float(block.value or 0) / float(stripe.value or 1)
+    if rows >= _PAGES_LEAST:
+        return block
+    return _withheld(
+        block,
+        f"writes in order go to all units every {kib(float(stripe.value or 0))}, and no block has fewer than "
+        f"{_PAGES_LEAST} pages; rows of pages that are programmed together look the same. So this is no block:",
+    )
