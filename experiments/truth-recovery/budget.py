@@ -57,8 +57,9 @@ def ask(name: str, mode: Mode, most_s: float | None) -> dict[str, Any]:
 def _of(item: Planned) -> dict[str, Any]:
     return {
         "name": item.name,
-        "seconds": None if item.seconds is None else round(item.seconds, 3),
-        "bytes": item.cost.bytes_read + item.cost.bytes_written,
+        "seconds": round(item.seconds, 3),
+        "bytes": item.usual_bytes,
+        "bytes_most": item.cost.bytes_read + item.cost.bytes_written,
     }
 
 
@@ -95,7 +96,9 @@ def _ratio(planned: float, used: float) -> str:
 def main() -> None:
     """Read the command line, measure what is missing, print."""
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--run", nargs="*", metavar="DRIVE", help="measure these, or what is missing")
+    arguments.add_argument(
+        "--run", nargs="*", metavar="DRIVE", help="measure these, or what is missing"
+    )
     arguments.add_argument("--mode", choices=("quick", "full"), default="quick")
     arguments.add_argument("--cpu-limit", type=float, help="seconds for a drive; 0 only plans")
     arguments.add_argument("--out", type=Path, default=HERE / "budget.json")
@@ -110,7 +113,9 @@ def main() -> None:
             row = ask(name, given.mode, given.cpu_limit)
             rows = [each for each in rows if (each["drive"], each["mode"]) != (name, given.mode)]
             rows.append(row)
-            rows.sort(key=lambda each: (each["mode"] == "full", each["capacity_bytes"], each["drive"]))
+            rows.sort(
+                key=lambda each: (each["mode"] == "full", each["capacity_bytes"], each["drive"])
+            )
             given.out.write_text(json.dumps(rows, indent=1) + "\n")
             print(name, f"{row.get('cpu_s', 0)} s of processor time", file=sys.stderr, flush=True)
     table(rows)

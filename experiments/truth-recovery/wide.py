@@ -1,7 +1,7 @@
 """The widened family: what drives of today have beyond those of ``drives.py``, and what a probe of them should find.
 
-An SLC cache of fixed or changing size, mapping units apart from pages, several bits per cell, a map that does not fit in
-RAM, cleaning in steps, dies that prefer some operations, and programs that reads suspend. All have a page map.
+An SLC cache of fixed or changing size, mapping units apart from pages, several bits per cell, a map that does not fit
+in RAM, cleaning in steps, dies that prefer some operations, and programs that reads suspend. All have a page map.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
 """How much of a drive's own time a session may take, and how probes share it.
 
-Quick mode ends within half an hour on the drive's clock and full mode within eight hours, however slow the drive is. Each
-probe is sure of its share; what others are expected to leave over goes to the first that needs it. A probe that runs
-out gives what it has: of the rest it says how long it would have needed.
+Quick mode ends within half an hour on the drive's clock and full mode within eight hours, however slow the drive is.
+Each probe is sure of its share; what others are expected to leave over goes to the first that needs it. A probe that
+runs out gives what it has: of the rest it says how long it would have needed.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,15 @@ if TYPE_CHECKING:
     from flashwright.blackbox.base import Cost, Mode
     from flashwright.blackbox.target import Target
 
-__all__ = ["LIMITS_S", "Allowance", "OutOfDriveTimeError", "Pace", "allowed_s", "hopeless"]
+__all__ = [
+    "LIMITS_S",
+    "Allowance",
+    "OutOfDriveTimeError",
+    "Pace",
+    "allowed_s",
+    "hopeless",
+    "usually",
+]
 
 LIMITS_S: Mapping[Mode, float] = {"quick": 30 * 60.0, "full": 8 * 3600.0}
 """What a session may take of the drive's own time, seconds."""
@@ -52,14 +61,30 @@ _LEAST_OF_PLAN = {
     "cleaning": 0.3,
     "map-reach": 0.9,
 }
-# A probe that needs so much more than it may have is not begun, and nothing is kept for one that needs this much of all.
+# A probe that needs so much more than it may have is not begun; nothing is kept for one that needs this much of all.
 _HOPELESS, _TOO_MUCH = 1.3, 0.35
 # What is kept back, since a play is cut where a few requests are done.
 _MARGIN = 0.04
 # The first requests of a play, whose pace says how many come next; the fewest and the most of a cut. Several at a time
 # are cut rarely, since the queue runs empty there.
-_FIRST, _LEAST, _MOST = (256, 4096), (16, 1024), (1 << 16, 1 << 18)
-_PROBED_BYTES = 16 << 20
+_FIRST, _LEAST, _MOST = (256, 4096), (16, 256), (1 << 16, 1 << 18)
+# What is written to see how fast a simulated drive is: more than its RAM, less than its spare space.
+_PROBED_BYTES, _PROBED_PART = 256 << 20, 16
+# How much of its plan a probe takes on most of the bundled drives.
+_USUAL = {
+    "clustered-page": 0.4,
+    "slc-cache": 0.45,
+    "clustered-block": 0.12,
+    "parallelism": 0.35,
+    "read-buffer": 0.26,
+    "prefetch": 0.36,
+    "write-buffer": 0.85,
+    "buffer-kind": 0.7,
+    "flush": 0.5,
+    "cleaning": 0.4,
+    "pauses": 0.5,
+    "throttling": 0.8,
+}
 
 
 class OutOfDriveTimeError(OutOfTimeError):
@@ -77,12 +102,17 @@ class Allowance(Deadline):
         On our clock.
     seconds : float
         Of the drive's time, from now on.
+    request_s : float, optional
+        What a request takes about, where that is known.
     """
 
-    def __init__(self, target: Target, own: Deadline, seconds: float) -> None:
+    def __init__(
+        self, target: Target, own: Deadline, seconds: float, request_s: float = 0.0
+    ) -> None:
         super().__init__(None)
         self.until = own.until
         self._target = target
+        self._request_ns = request_s * 1e9
         self._until_ns = target.elapsed_ns + seconds * 1e9
 
     def __call__(self) -> None:
@@ -123,10 +153,9 @@ class Allowance(Deadline):
             Requests outstanding.
         """
         deep = depth > 1
-        if done == 0:
-            return _FIRST[deep]
-        each = max(took_ns / done, 1.0)
-        return int(np.clip(self.left_ns / 4 / each, _LEAST[deep], _MOST[deep]))
+        each = max(took_ns / done if done else self._request_ns, 1.0)
+        most = _MOST[deep] if done else _FIRST[deep]
+        return int(np.clip(self.left_ns / 4 / each, _LEAST[deep], most))
 
 
 class Pace:
@@ -163,7 +192,8 @@ class Pace:
         size = min(128 << 10, target.capacity_bytes // 64 // 4096 * 4096) or target.block_bytes
         size = -(-size // target.block_bytes) * target.block_bytes
         room = max(target.capacity_bytes // size // 2, 1)
-        offsets = np.arange(min(_PROBED_BYTES // size, room), dtype=np.int64) * size
+        count = min(_PROBED_BYTES, target.capacity_bytes // _PROBED_PART) // size
+        offsets = np.arange(max(min(count, room), 1), dtype=np.int64) * size
         short = max(target.block_bytes, 4096)
         before = target.bytes_read, target.bytes_written, target.flushes
         outer, target.watch = target.watch, None
@@ -194,11 +224,85 @@ class Pace:
     def seconds(self, cost: Cost) -> float:
         """About how long that takes."""
         return min(
-            cost.seconds_max,
+            math.inf if cost.seconds_max is None else cost.seconds_max,
             cost.bytes_read / self.read_rate
             + cost.bytes_written / self.write_rate
             + cost.requests * self.request_s,
         )
+
+
+def usually(cost: Cost, name: str, pace: Pace, allowed: float) -> tuple[int, float]:
+    """About what a probe moves and takes on most drives, within what it may take.
+
+    Parameters
+    ----------
+    cost : Cost
+        At most.
+    name : str
+        Of the probe.
+    pace : Pace
+        Of the drive.
+    allowed : float
+        Seconds of the drive's time.
+
+    Returns
+    -------
+    bytes, seconds
+        Nothing for a probe that will not be begun.
+    """
+    most = pace.seconds(cost)
+    if pace.timeless or hopeless(name, most, allowed):
+        return 0, 0.0
+    share = _USUAL.get(name, 1.0)
+    seconds = min(share * most, allowed)
+    volume = share * (cost.bytes_read + cost.bytes_written)
+    if pace.timed and cost.seconds_max is not None:
+        # What goes on for a time asks several requests at once, as fast as the drive takes them.
+        ended = min(allowed, cost.seconds_max)
+        volume = min(volume, max(pace.read_rate, pace.write_rate) * ended)
+    elif pace.timed and share * most > allowed:
+        volume *= allowed / (share * most)
+    return int(volume), seconds
+
+
+def ran_out(
+    name: str, mode: Mode, limit_s: float, allowed_s: float, needs_s: float, *, begun: bool
+) -> str:
+    """Why a probe has no verdict whose part of the drive's time is over.
+
+    Parameters
+    ----------
+    name : str
+        Of the probe.
+    mode : {"quick", "full"}
+        Of the session.
+    limit_s, allowed_s, needs_s : float
+        Seconds that all probes may take, that this one might, and that it would need about.
+    begun : bool
+        Whether it was begun.
+
+    Examples
+    --------
+    >>> ran_out("mapping", "full", 28800.0, 300.0, 2520.0, begun=True).split("; ")[1]
+    'it would need about 42 minutes'
+    """
+    full_s = LIMITS_S["full"]
+    more = ""
+    if mode == "quick" and limit_s < full_s:
+        more = f"; full mode allows {full_s / 3600:.0f} hours in all"
+    had = f"{name} had {allowed_s / 60:.2g}"
+    if not begun:
+        had = f"{allowed_s / 60:.2g} were left for {name}, which was not begun"
+    return (
+        f"the drive's time ran out: of {limit_s / 60:,.0f} minutes on the drive's clock {had}; "
+        f"it would need about {_rounded(needs_s / 60)}{more}"
+    )
+
+
+def _rounded(minutes: float) -> str:
+    """Two digits of minutes: nobody knows more beforehand."""
+    digits = float(f"{minutes:.2g}")
+    return f"{digits:,.0f} minutes" if digits >= 2 else f"{digits:.2g} minutes"
 
 
 def hopeless(name: str, planned_s: float, allowed_s: float) -> bool:

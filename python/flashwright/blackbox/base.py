@@ -6,7 +6,6 @@ target as a block device and nothing of its inside: nothing in this package impo
 
 from __future__ import annotations
 
-import math
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -48,14 +47,14 @@ class Cost:
         About how much.
     requests : int
         About how many, flushes included.
-    seconds_max : float
-        It ends by itself after about so long on the drive's clock.
+    seconds_max : float or None
+        It ends by itself after about so long on the drive's clock; None where only what it asks ends it.
     """
 
     bytes_read: int = 0
     bytes_written: int = 0
     requests: int = 0
-    seconds_max: float = math.inf
+    seconds_max: float | None = None
 
 
 @dataclass

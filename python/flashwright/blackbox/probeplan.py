@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from flashwright.blackbox.allowance import Pace, allowed_s, hopeless
+from flashwright.blackbox.allowance import Pace, allowed_s, usually
 from flashwright.blackbox.base import Context, Cost, Mode, Probe, reads_alone
 from flashwright.blackbox.costs import Bill, Endurance
 from flashwright.blackbox.probes.declared import partition
@@ -42,9 +42,11 @@ class Planned:
     cost : Cost
         What it reads and writes at most.
     seconds : float
-        About how long that takes on the target's clock, and no longer than it is allowed.
+        About how long that takes on the target's clock on most drives, and no longer than it is allowed.
     done : bool
         Whether an earlier session has its findings already.
+    usual_bytes : int
+        About how much it reads and writes on most drives, within that time.
     """
 
     name: str
@@ -52,6 +54,7 @@ class Planned:
     cost: Cost
     seconds: float
     done: bool
+    usual_bytes: int = 0
 
 
 def planned(
@@ -91,11 +94,8 @@ def planned(
     made: list[Planned] = []
 
     def costing(name: str, about: str, cost: Cost, allowed: float = math.inf) -> Planned:
-        if pace.timeless:
-            cost = Cost()
-        elif pace.timed:
-            cost = _within(cost, pace, min(allowed, cost.seconds_max))
-        return Planned(name, about, cost, min(pace.seconds(cost), allowed), name in done)
+        volume, seconds = usually(cost, name, pace, allowed)
+        return Planned(name, about, cost, seconds, name in done, volume)
 
     open_: set[str] = set()
     told: list[tuple[Probe, Cost]] = []
@@ -112,8 +112,6 @@ def planned(
         later = {each.NAME: pace.seconds(most) for each, most in told[at + 1 :]}
         taken = sum(item.seconds for item in made)
         allowed = allowed_s(limit_s, taken, asking.NAME, later)
-        if pace.timed and hopeless(asking.NAME, pace.seconds(cost), allowed):
-            cost = Cost()
         made.append(costing(asking.NAME, asking.ABOUT, cost, allowed))
     size, block = target.capacity_bytes, target.block_bytes
     if twin:
@@ -129,23 +127,13 @@ def planned(
     return made
 
 
-def _within(cost: Cost, pace: Pace, allowed: float) -> Cost:
-    """No more than the drive takes in that time at its fastest."""
-    return Cost(
-        int(min(cost.bytes_read, pace.read_rate * allowed)),
-        int(min(cost.bytes_written, pace.write_rate * allowed)),
-        cost.requests,
-        cost.seconds_max,
-    )
-
-
 def _costliest(cases: Sequence[Cost]) -> Cost:
     """The most of each figure."""
     return Cost(
         max(case.bytes_read for case in cases),
         max(case.bytes_written for case in cases),
         max(case.requests for case in cases),
-        max(case.seconds_max for case in cases),
+        cases[0].seconds_max,
     )
 
 

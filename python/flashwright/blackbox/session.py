@@ -15,7 +15,15 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from flashwright.blackbox.allowance import LIMITS_S, Allowance, OutOfDriveTimeError, Pace, allowed_s, hopeless
+from flashwright.blackbox.allowance import (
+    LIMITS_S,
+    Allowance,
+    OutOfDriveTimeError,
+    Pace,
+    allowed_s,
+    hopeless,
+    ran_out,
+)
 from flashwright.blackbox.base import Context, Cost, Mode, Probe, chosen, of_the_whole, reads_alone
 from flashwright.blackbox.confidence import capped
 from flashwright.blackbox.counted import Counters
@@ -254,7 +262,9 @@ def probe(
     0  clustered-page   found  16 KiB
     """
     with opened(target) as drive:
-        return _probe(drive, mode, only, time_limit, drive_time, state, seed, despite_doubts, progress, found)
+        return _probe(
+            drive, mode, only, time_limit, drive_time, state, seed, despite_doubts, progress, found
+        )
 
 
 def _probe(
@@ -312,7 +322,13 @@ def _probe(
                 needs = {p.NAME: pace.seconds(p.cost(context)) for p in rest}
                 taken = sum(asked.target_seconds for asked in session.asked)
                 allowed = allowed_s(limit_s, taken, asking.NAME, needs)
-                _ask(asking, context, session, counters, _Time(limit_s, watch, pace, allowed, reached))
+                _ask(
+                    asking,
+                    context,
+                    session,
+                    counters,
+                    _Time(limit_s, watch, pace, allowed, reached),
+                )
             except OutOfTimeError:
                 ended, note = "time-limit", f"the time limit was reached during {asking.NAME}"
                 break
@@ -362,25 +378,11 @@ class _Time:
         planned_s = self.pace.seconds(asking.cost(context))
         reached_s = self.allowed_s / self.reached[0] if self.reached[0] >= _TELLING else 0.0
         needs = max(planned_s, reached_s, self.allowed_s * _BEYOND)
-        full_s = LIMITS_S["full"]
-        more = ""
-        if context.mode == "quick" and self.limit_s < full_s:
-            more = f"; full mode allows {full_s / 3600:.0f} hours in all"
-        had = f"had {self.allowed_s / 60:.2g} minutes" if begun else "was not begun"
-        why = (
-            f"the drive's time ran out: of {self.limit_s / 60:,.0f} minutes on the drive's clock, {asking.NAME} {had}; it "
-            f"would need about {_rounded(needs / 60)}{more}"
-        )
+        why = ran_out(asking.NAME, context.mode, self.limit_s, self.allowed_s, needs, begun=begun)
         return [
             context.kept.get(name, unknown(name, why, planned_s=planned_s))
             for name in asking.PARAMETERS
         ]
-
-
-def _rounded(minutes: float) -> str:
-    """Two digits of minutes: nobody knows more beforehand."""
-    digits = float(f"{minutes:.2g}")
-    return f"{digits:,.0f} minutes" if digits >= 2 else f"{digits:.2g} minutes"
 
 
 def _ask(
@@ -390,14 +392,12 @@ def _ask(
     counters.lap()
     before = (target.bytes_read, target.bytes_written, target.flushes)
     real, own = time.monotonic(), target.elapsed_ns
-    target.watch = Allowance(target, time_.watch, time_.allowed_s)
+    target.watch = Allowance(target, time_.watch, time_.allowed_s, time_.pace.request_s)
     try:
         if not target.read_only:
             target.purge()
-        if time_.hopeless(asking, context):
-            findings = time_.short(asking, context, begun=False)
-        else:
-            findings = asking.run(context)
+        vain = time_.hopeless(asking, context)
+        findings = time_.short(asking, context, begun=False) if vain else asking.run(context)
     except OutOfDriveTimeError:
         findings = time_.short(asking, context)
     finally:

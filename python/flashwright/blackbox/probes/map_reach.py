@@ -215,8 +215,8 @@ def _decide(
             return told(f"{seen}: no step, but the drive is longer than what was read.")
         if again > _AGAIN:
             return told(
-                f"{seen}; but a place takes {again:.2f} times as long as when it is read again, though no cache of reads "
-                "still has it: entries of the map may be loaded one by one, which no span shows."
+                f"{seen}; but a place takes {again:.2f} times as long as when it is read again, though no cache of "
+                "reads still has it: entries of the map may be loaded one by one, which no span shows."
             )
         why = f"{seen}: no span is too long for the map, which is all in RAM or costs next to nothing to load."
         sure = min(1 - float(mean.max()), _SUREST)

@@ -379,7 +379,7 @@ def _rested(target: Target, size: int, rng: np.random.Generator) -> Array:
 
 
 def _unless_rested(none: Finding, rested_ns: Array, busy_ns: Array) -> Finding:
-    """No buffer, unless writes are faster after a rest: then RAM that outlives a loss of power was full all the time."""
+    """No buffer, unless writes are faster after a rest: then RAM that no flush empties was full."""
     rested = float(np.median(rested_ns))
     figures = {**none.figures, "rested_write_ns": rested}
     # Of those without a rest the fast ones, since others met cleaning.
@@ -387,7 +387,7 @@ def _unless_rested(none: Finding, rested_ns: Array, busy_ns: Array) -> Finding:
     of_read = rested / none.figures["read_ns"]
     if of_read < _OVER_READ or share < _RESTED:
         why = (
-            f"{none.why}; but after {_REST_NS / 1e6:.0f} ms of rest it takes {of_read:.2f} times as long as reading it: "
+            f"{none.why}; but after {_REST_NS / 1e6:.0f} ms of rest it takes {of_read:.2f} times as long as reading: "
             "RAM that no flush empties, full while requests keep coming, looks the same"
         )
         return unknown("write-buffer", why, "B", none.plots, **figures)
