@@ -25,6 +25,7 @@ from cache_truths import cache_truths
 from load_truths import load_truths
 from truths import Truth, judge
 
+from flashwright.blackbox.allowance import LIMITS_S
 from flashwright.blackbox.confidence import capped
 from flashwright.blackbox.session import probe
 from flashwright.blackbox.target import Target
@@ -138,7 +139,14 @@ def ask(work: tuple[str, int, str, tuple[str, ...]]) -> dict[str, Any]:
     truths = truths_of(make, seed)
     began = time.monotonic()
     with Target(Alien(make, seed)) as target:
-        found = probe(target, mode="quick" if mode == "quick" else "full", only=only, seed=seed)
+        found = probe(
+            target,
+            mode="quick" if mode == "quick" else "full",
+            only=only,
+            # Rules are judged here, not what quick mode has time for.
+            drive_time=LIMITS_S["full"],
+            seed=seed,
+        )
     rows = {
         finding["parameter"]: _row(finding, truths[finding["parameter"]])
         for finding in found.json["findings"]

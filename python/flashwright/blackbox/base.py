@@ -66,7 +66,7 @@ class Context:
     target : Target
         The drive, purged. Every probe may purge it again and write all of it.
     mode : {"quick", "full"}
-        Minutes, or as long as it takes.
+        Half an hour of the drive's own time at most, or eight hours.
     seed : int
         Random seed; each probe draws from its own stream.
     known : mapping of str to Finding

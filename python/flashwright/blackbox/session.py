@@ -217,7 +217,7 @@ def probe(
         The drive: an open target, or a simulated one (``"sim:NAME"``, ``"sim:FILE.toml"``, or as described). A real
         one needs consent: ``Target("/dev/...", destroys_data=True)``. ``Target(..., part=Range(...))`` keeps to a part.
     mode : {"quick", "full"}, optional
-        Minutes, or as long as it takes.
+        Half an hour of the drive's own time at most, or eight hours.
     only : iterable of str, optional
         Names of probes; all of them if none is given.
     time_limit : float, optional

@@ -78,6 +78,7 @@ class Cleaning:
         purged = target.purge()
         base = Base.of(synced(target, sequential(target, 0, _CONTROL, size), size))
         spare = _spare(context, size, purged)
+        context.keep(spare)
         context.progress(0.3)
         _settle(context, size)
         context.progress(0.7)

@@ -58,7 +58,7 @@ def show_plan(drive: Target, ahead: Sequence[Planned], bill: Bill) -> None:
         "probe", "reads", "writes", "takes about", "asks", right=["reads", "writes", "takes about"]
     )
     for item in ahead:
-        takes = "–" if item.seconds is None else units.lasts(item.seconds)
+        takes = units.lasts(item.seconds)
         table.add_row(
             item.name,
             units.volume(item.cost.bytes_read),
@@ -79,6 +79,7 @@ def plan_json(ahead: Sequence[Planned]) -> list[dict[str, object]]:
             "bytes_read": item.cost.bytes_read,
             "bytes_written": item.cost.bytes_written,
             "requests": item.cost.requests,
+            "usual_bytes": item.usual_bytes,
             "seconds": item.seconds,
             "done": item.done,
         }
