@@ -276,11 +276,11 @@ def probes() -> str:
         rows,
     )
     page += (
-        "\n### The drive's own time\n\nQuick mode takes at most 30 minutes on the drive's clock, full mode 8 hours. Each "
-        "probe is sure of a share of that, and what later ones are not expected to need goes to the first that can use "
-        "it. A probe whose part runs out gives what it has; of the rest it says how long it would need. One that cannot "
-        "come to a verdict in what is left is not begun. A plan tells the bytes at most, and the time and the bytes "
-        "that a probe takes on most drives. The bundled drives one by one: `experiments/truth-recovery`.\n"
+        "\n### The drive's own time\n\nQuick mode takes at most 30 minutes on the drive's clock, full mode 8 hours. "
+        "Each probe is sure of a share of that, and what later ones are not expected to need goes to the first that "
+        "can use it. A probe whose part runs out gives what it has; of the rest it says how long it would need. One "
+        "that cannot come to a verdict in what is left is not begun. A plan tells the bytes at most, and the time and "
+        "the bytes that a probe takes on most drives. The bundled drives one by one: `experiments/truth-recovery`.\n"
     )
     part = PART_TEXT.format(what="a range (`--range`) or a partition")
     page += (

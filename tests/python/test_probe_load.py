@@ -136,3 +136,22 @@ def test_writes_that_slow_down_are_no_heat() -> None:
 def test_what_rest_does_not_undo_is_untold() -> None:
     found = ask(Throttling(), Heated(cools_bytes_s=1.0))["throttled-share"]
     assert found.verdict == "unknown" and "do not bring it back" in found.why
+
+
+def test_entries_of_a_map_that_are_loaded_one_by_one_are_not_told_absent() -> None:
+    """New places load their entry in short spans as in long ones; only places that were read before are faster."""
+
+    class Entries(PageMapped):
+        def renew(self) -> None:
+            super().renew()
+            self.there: set[int] = set()
+
+        def serve(self, kind: int, offset: int, size: int, at: float) -> float:
+            entry = offset // self.page
+            more = 60e3 if kind == READ and entry not in self.there else 0.0
+            if kind == READ:
+                self.there.add(entry)
+            return super().serve(kind, offset, size, at) + more
+
+    found = ask(MapReach(), Entries())
+    assert found["map-reach"].verdict == "unknown", found["map-reach"].why

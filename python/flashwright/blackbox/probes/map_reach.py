@@ -49,9 +49,9 @@ _COVERED, _BEYOND = 0.1, 0.4
 # Two runs may differ by this factor.
 _ALIKE = 1.25
 _SUREST = 0.95
-# Places that are read twice, the largest cache of reads that is looked for, which others fill in between, and what
-# speaks against chance.
-_TWICE, _CACHE = 256, 64 << 20
+# Places that are read twice; the largest cache of reads that is looked for, which others fill in between, and how far
+# apart the short ones of these lie; and what speaks against chance.
+_TWICE, _CACHE, _APART = 256, 64 << 20, 16 << 10
 _AGAIN, _CHANCE = 1.1, 1e-5
 
 
@@ -73,8 +73,8 @@ class MapReach:
         longest = max(_spans(context), default=0)
         written = 0 if context.target.read_only else longest
         again = min(2 * (context.size("read-buffer") or _CACHE), longest // 2)
-        requests = reads + written // FILL_BYTES + again // _MIB + 2 * _TWICE
-        return Cost(reads * context.up(_SIZE) + again, written, requests)
+        requests = reads + written // FILL_BYTES + again // _MIB + again // _APART + 2 * _TWICE
+        return Cost(reads * context.up(_SIZE) + 2 * again, written, requests)
 
     def run(self, context: Context) -> list[Finding]:
         """Read within spans, in two orders, and look for the one from which on reads are slow."""
@@ -135,7 +135,9 @@ def _again(context: Context, span: int, rng: np.random.Generator) -> float:
     places = rng.integers(others, span // _MIB, _TWICE) * _MIB
     places += rng.integers(0, _MIB // size, _TWICE) * size
     first = target.play("read", places, size).latency_ns
+    # Long reads and short ones: a cache may keep only some of them.
     target.play("read", np.arange(others) * _MIB, _MIB)
+    target.play("read", np.arange(others * _MIB // _APART) * _APART, size)
     second = target.play("read", places, size).latency_ns
     if chance_above(first, second) > _CHANCE:
         return 1.0
