@@ -64,7 +64,7 @@ def _of(item: Planned) -> dict[str, Any]:
 
 
 def table(rows: Sequence[dict[str, Any]], out: Callable[[str], object] = print) -> None:
-    """Minutes and bytes of each drive beside its plan."""
+    """Minutes and bytes of each drive beside its plan; † what was measured with earlier shares of probes."""
     out(
         "| drive | mode | GiB | minutes used | planned | plan / used | GiB moved | planned | plan / used "
         "| findings with a verdict | out of time |"
@@ -76,7 +76,13 @@ def table(rows: Sequence[dict[str, Any]], out: Callable[[str], object] = print) 
         planned = sum(each["seconds"] for each in row["plan"]) / 60
         moved = sum(each["bytes"] for each in asked) / 2**30
         volume = sum(each["bytes"] for each in row["plan"]) / 2**30
-        head = f"| `{row['drive'].removeprefix('sim:')}` | {row['mode']} | {row['capacity_bytes'] / 2**30:.1f} "
+        mark = " †" if row.get("earlier") else ""
+        head = f"| `{row['drive'].removeprefix('sim:')}`{mark} | {row['mode']} | {row['capacity_bytes'] / 2**30:.1f} "
+        if not asked and "ended" in row:
+            out(
+                f"{head}| 0.0 | {planned:.1f} | – | 0 | {volume:,.0f} | – | 0 of {row['findings']} | {row['note']} |"
+            )
+            continue
         if not asked:
             out(f"{head}| not run | {planned:.1f} | | | {volume:,.0f} | | | |")
             continue
