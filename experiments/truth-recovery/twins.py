@@ -2,27 +2,70 @@
 
     python experiments/truth-recovery/twins.py --seeds 1000-1019
     python experiments/truth-recovery/twins.py --seeds 1000-1019 --probed
+    python experiments/truth-recovery/twins.py --family wide --seeds 300-319 --probed
+    python experiments/truth-recovery/twins.py --family alien --seeds 0-0
 
-Each drive is calibrated as a black box, a twin is fitted, and both play the pattern that was held back. By default the
-fit receives the drive's true structure; with --probed, what the probes found.
+Each drive is calibrated as a black box, a twin is fitted, and both play the pattern that was held back. Its record
+marks the twin or not, as a profile does. Then both play it again under another seed, and that says whether the twin
+is within the bounds. By default the fit receives the true structure of a drive of the family ``drawn`` and nothing of
+others; with --probed, what the probes found.
 """
 
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import sys
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import drives
-from run import PROBES
+from wide_twins import draw_wide
 
 from flashwright.blackbox.session import probe
 from flashwright.blackbox.target import Target
 from flashwright.blackbox.twin import calibrate, check, fitted
 from flashwright.drive.findings import Finding
+from flashwright.drive.trust import doubts_of_twin
+from flashwright.errors import FlashwrightError
 from flashwright.run.ssd import Ssd
+
+PROBES = (
+    "clustered-page",
+    "slc-cache",
+    "mapping",
+    "clustered-block",
+    "parallelism",
+    "read-buffer",
+    "prefetch",
+    "write-buffer",
+    "buffer-kind",
+    "map-reach",
+)
+"""What a fit goes by."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """How twins are made.
+
+    Attributes
+    ----------
+    family : str
+        ``drawn``, ``wide`` or ``alien``.
+    probed : bool
+        Whether the fit goes by what probes found.
+    budget_s : float
+        Processor time of a fit, seconds.
+    """
+
+    family: str = "drawn"
+    probed: bool = False
+    budget_s: float = 300.0
 
 
 def true_findings(ssd: Ssd) -> dict[str, Finding]:
@@ -42,6 +85,7 @@ def true_findings(ssd: Ssd) -> dict[str, Finding]:
         "prefetch-size": ahead,
         "mapping": truth.mapping,
         "parallel-units": truth.units,
+        "slc-cache": None,
     }
     found = {
         name: Finding(name, "absent" if value is None else "found", value)
@@ -55,46 +99,101 @@ def true_findings(ssd: Ssd) -> dict[str, Finding]:
     return found
 
 
-def twin_of(seed: int, probed: bool) -> dict[str, Any]:
-    """Draws a drive, fits its twin, checks it."""
-    ssd = drives.draw(seed)
+def mechanisms(ssd: Ssd) -> str:
+    """What a drive of the wide family is made of."""
+    config = ssd.config
+    parts = [config["ftl"]["scheme"], f"SLC {config['slc']['cache']}", config["gc"]["schedule"]]
+    if config["geometry"]["mapping-unit"] != "0 B":
+        parts.append("two units")
+    return "; ".join(parts).replace("SLC none", "no SLC")
+
+
+def twin_of(work: tuple[str, int], asked: Asked) -> dict[str, Any]:
+    """Makes the drive, fits its twin, checks it twice; what came of it."""
+    return made(work, asked)[0]
+
+
+def made(work: tuple[str, int], asked: Asked) -> tuple[dict[str, Any], Ssd | None]:
+    """The same, with the twin."""
+    make, seed = work
     began = time.process_time()
-    with Target(ssd) as target:
-        findings: Mapping[str, Finding]
-        findings = probe(target, only=PROBES, seed=seed).findings if probed else true_findings(ssd)
-        fit = fitted(target, findings, calibrate(target, findings))
-        result = check(target, fit.ssd)
-    return {
-        "seed": seed,
-        "scheme": drives.truth(ssd).scheme,
-        "twin": fit.model.scheme,
-        "within": result.within,
-        **{name: result.all.ratio[name] for name in ("mean", "p50", "p90", "p99", "p99.9")},
-        "distance": result.all.distance,
+    row: dict[str, Any] = {"drive": f"{make}-{seed}"}
+    findings: Mapping[str, Finding] = {}
+    if asked.family == "alien":
+        sys.path.insert(0, str(Path(__file__).parent.parent / "alien-drives"))
+        from aliens import Alien
+
+        opened = Target(Alien(make, seed))
+        row["made of"] = make
+    else:
+        ssd = draw_wide(seed) if asked.family == "wide" else drives.draw(seed)
+        opened = Target(ssd)
+        row["made of"] = mechanisms(ssd) if asked.family == "wide" else drives.truth(ssd).scheme
+        if asked.family == "drawn":
+            findings = true_findings(ssd)
+    with opened as target:
+        if asked.probed:
+            findings = probe(target, mode="quick", only=PROBES, seed=seed).findings
+        row["probe s"] = time.process_time() - began
+        try:
+            fit = fitted(
+                target, findings, calibrate(target, findings), processor_limit=asked.budget_s
+            )
+            first, second = (check(target, fit.ssd, seed=each) for each in (2, 3))
+        except FlashwrightError as error:
+            return row | {"verdict": "refused", "why": str(error).splitlines()[0]}, None
+    doubts = doubts_of_twin(fit.to_dict() | {"check": first.record()})
+    verdict = "marked" if doubts else "within" if second.within else "UNMARKED WRONG"
+    row |= {
+        "verdict": verdict,
+        "within": second.within,
+        **{name: second.all.ratio[name] for name in ("mean", "p50", "p90", "p99", "p99.9")},
+        "distance": second.all.distance,
         "error": fit.error,
         "evaluations": fit.evaluations,
+        "stopped": bool(fit.stopped),
         "seconds": time.process_time() - began,
+        "twin": fit.tried[-1][0],
+        "doubts": "; ".join(doubts),
     }
+    return row, fit.ssd
+
+
+def _shown(cell: object) -> str:
+    return f"{cell:.3f}" if isinstance(cell, float) else str(cell).replace(",", ";")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", default="1000-1019", help="first-last")
+    parser.add_argument("--family", default="drawn", choices=("drawn", "wide", "alien"))
+    parser.add_argument(
+        "--make", action="append", help="of alien drives; repeatable; default all of them"
+    )
     parser.add_argument("--probed", action="store_true", help="what probes find, not the truth")
+    parser.add_argument("--budget", type=float, default=300.0, help="processor seconds of a fit")
+    parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args()
     first, last = (int(part) for part in options.seeds.split("-"))
-    columns = None
-    within = 0
-    for seed in range(first, last + 1):
-        row = twin_of(seed, options.probed)
-        if columns is None:
-            columns = list(row)
-            print(*columns, sep=",")
-        within += row["within"]
-        cells = (f"{cell:.3f}" if isinstance(cell, float) else str(cell) for cell in row.values())
-        print(*cells, sep=",", flush=True)
-    drawn = last - first + 1
-    print(f"within the bounds: {within} of {drawn}", file=sys.stderr)
+    makes = [options.family]
+    if options.family == "alien":
+        sys.path.insert(0, str(Path(__file__).parent.parent / "alien-drives"))
+        from aliens import MAKES
+
+        makes = options.make or list(MAKES)
+    works = [(make, seed) for make in makes for seed in range(first, last + 1)]
+    asked = Asked(options.family, options.probed, options.budget)
+    verdicts: list[dict[str, Any]] = []
+    with multiprocessing.get_context("spawn").Pool(options.jobs) as pool:
+        for row in pool.imap_unordered(partial(twin_of, asked=asked), works):
+            verdicts.append(row)
+            print(*(f"{name}={_shown(cell)}" for name, cell in row.items()), sep=",", flush=True)
+    counts = {
+        name: sum(row["verdict"] == name for row in verdicts)
+        for name in ("within", "marked", "refused", "UNMARKED WRONG")
+    }
+    inside = sum(bool(row.get("within")) for row in verdicts)
+    print(f"within the bounds: {inside} of {len(verdicts)}; {counts}", file=sys.stderr)
     return 0
 
 

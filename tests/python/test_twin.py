@@ -12,6 +12,7 @@ import pytest
 
 from conftest import Cli
 from flashwright import Profile, Ssd
+from flashwright.blackbox.characterize.reserves import asked_at_most
 from flashwright.blackbox.target import Target
 from flashwright.blackbox.twin import (
     Calibration,
@@ -24,9 +25,10 @@ from flashwright.blackbox.twin import (
 )
 from flashwright.blackbox.twin.calibration import play
 from flashwright.blackbox.twin.check import held_back, kolmogorov
+from flashwright.blackbox.twin.closed import closed
 from flashwright.blackbox.twin.model import robust as _robust
 from flashwright.drive.findings import Finding
-from flashwright.drive.trust import TwinWarning, check_record
+from flashwright.drive.trust import TwinWarning, check_record, doubts_of_twin
 from flashwright.errors import TargetError
 
 MIB = 1 << 20
@@ -160,6 +162,110 @@ def test_fit_finds_what_was_built_in(small: Ssd, calibration: Calibration) -> No
     json.dumps([fit.to_dict(), result.to_dict()])
 
 
+@pytest.mark.parametrize(
+    ("parts", "settings"),
+    [
+        ({}, {"geometry.mapping-unit": "0 B", "slc.cache": "none", "gc.schedule": "foreground"}),
+        (
+            {"unit_bytes": 4096, "shot": 3, "page_bytes": 49152},
+            {
+                "geometry.mapping-unit": "4 KiB",
+                "geometry.page-size": "16 KiB",
+                "geometry.bits-per-cell": 3,
+                "geometry.pages-per-block": 96,
+                "chips.programming": "one-shot",
+            },
+        ),
+        (
+            {"slc": "fixed", "slc_share": 0.1, "slc_program_ns": 90e3},
+            {"slc.cache": "fixed", "slc.page-program": "90 us", "geometry.bits-per-cell": 3},
+        ),
+        (
+            {"unit_bytes": 4096, "slc": "dynamic", "schedule": "rate-limited"},
+            {"slc.cache": "dynamic", "gc.schedule": "rate-limited"},
+        ),
+        ({"scheme": "dftl", "map_share": 0.25}, {"ftl.dftl.cmt-entries": 300 * 32 * 2 // 4}),
+    ],
+)
+def test_models_are_made_of_what_the_simulator_has(
+    parts: dict[str, Any], settings: dict[str, object]
+) -> None:
+    """Each part of a model is its setting, and the drive is as large as was asked, and plays."""
+    ssd = replace(TRUE, **parts).ssd("made", "", CAPACITY)
+    for key, value in settings.items():
+        table, _, name = key.rpartition(".")
+        at: Any = ssd.config
+        for part in table.split("."):
+            at = at[part]
+        assert at[name] == value, key
+    with Target(ssd) as target:
+        assert target.capacity_bytes == CAPACITY
+        assert target.play("write", np.arange(64) * 4096, 4096, depth=4).latency_ns.size == 64
+
+
+def test_a_fixed_slc_cache_takes_none_of_the_spare_space() -> None:
+    blocks = [
+        replace(TRUE, slc=kind, slc_share=0.2)
+        .ssd("made", "", CAPACITY)
+        .config["geometry"]["blocks-per-plane"]
+        for kind in ("none", "fixed")
+    ]
+    assert blocks[1] == pytest.approx(blocks[0] / 0.8, abs=1)
+
+
+@pytest.mark.parametrize(("channels", "dies"), [(4, 2), (2, 1), (1, 4)])
+def test_closed_forms_find_what_reads_take(channels: int, dies: int) -> None:
+    """Of drives without a chance: firmware, sense, transfer and link by least squares of single reads."""
+    model = replace(
+        TRUE,
+        page_bytes=8192,
+        channels=channels,
+        dies=dies,
+        transfer_ns=9e3,
+        rate=6e9,
+        noise=1e-3,
+    )
+    with Target(model.ssd("reads", "", 8192 * 32 * channels * dies * 60)) as target:
+        chosen = patterns(found(clustered_page=8192), capacity_bytes=target.capacity_bytes)
+        reads = play(target, [p for p in chosen if p.stage == "clean" and p.reads == 1])
+    form = closed(model, reads, 1.002)
+    assert form.error < 0.1
+    assert form.overhead_ns + form.read_ns + form.transfer_ns == pytest.approx(79e3, rel=0.03)
+    if dies > 1:
+        # Array and bus show apart only where dies share a bus.
+        assert form.read_ns == pytest.approx(61e3, rel=0.15)
+    others = [
+        replace(model, channels=c, dies=d)
+        for c, d in ((8, 4), (1, 1))
+        if (c, d) != (1, 1) or dies * channels > 1
+    ]
+    assert all(closed(other, reads, 1.002).error > form.error for other in others)
+
+
+def test_fit_finds_two_units_and_when_it_cleans() -> None:
+    """Nothing but the mapping is known: programs of four units, in RAM that outlives power, cleaned in steps."""
+    built = replace(
+        TRUE, page_bytes=16384, unit_bytes=4096, channels=2, dies=2, schedule="rate-limited"
+    )
+    given = found(mapping="page") | {"slc-cache": Finding("slc-cache", "absent")}
+    with Target(built.ssd("two-units", "", 16384 * 32 * 4 * 48)) as target:
+        measured = calibrate(target, given, mode="quick")
+        fit = fitted(target, given, measured, processor_limit=120)
+        result = check(target, fit.ssd, requests=4000)
+    assert fit.model.unit_bytes == 4096 and fit.model.units == 4
+    assert fit.model.schedule != "foreground"
+    assert result.within == (not doubts_of_twin({"error": 0.0, "check": result.record()}))
+    assert result.all.ratio["mean"] == pytest.approx(1, abs=0.15)
+
+
+def test_a_fit_ends_with_its_budget(small: Ssd, calibration: Calibration) -> None:
+    """Of processor time, whatever the clock on the wall says; the profile tells it."""
+    with Target(small) as target:
+        fit = fitted(target, FINDINGS, calibration, processor_limit=0.5)
+    assert fit.stopped.startswith("fit stopped by its budget after ")
+    assert fit.to_dict()["stopped"] == fit.stopped
+
+
 def test_check_sees_another_drive(small: Ssd) -> None:
     """A quarter slower programs, and half the spare space, are each outside the bounds."""
     with Target(small) as target:
@@ -229,6 +335,9 @@ def test_whoever_plays_a_twin_beyond_its_bounds_is_told(
     assert says in done.err
     with pytest.warns(TwinWarning, match="don't rely"):
         Ssd.from_toml(path)
+    done = command("advise", "host", path, "--quiet")
+    assert done.status == 0
+    assert done.err.count("don't rely on this twin: ") == 1 and says in done.err
 
 
 def test_advice_does_not_rest_on_a_twin_beyond_its_bounds(
@@ -239,6 +348,11 @@ def test_advice_does_not_rest_on_a_twin_beyond_its_bounds(
     done = command("advise", "space", path, *few)
     assert done.status == 2
     assert "don't rely on its twin" in done.err
-    assert "characterize" in done.err
+    # Four shares in use, 3.4 capacities in all, filled once in order and six times at random.
+    assert "characterize sim:default --only reserves`" in done.err
+    assert (
+        "23.8" in f"{asked_at_most(10**12).bytes_written / 1e12}" and "24 drive fills" in done.err
+    )
+    assert "--rated-endurance the wear" in done.err
     done = command("advise", "space", path, *few, "--despite-doubts")
     assert "error" not in done.err

@@ -92,7 +92,7 @@ class ProbeOptions:
         float,
         typer.Option(
             metavar="SECONDS",
-            help="Stop fitting the twin after this time and use the best model so far.",
+            help="Stop fitting the twin after this much processor time and use the best model so far.",
         ),
     ] = FIT_LIMIT_S
     state: Annotated[

@@ -32,7 +32,7 @@ from flashwright.report import text
 from flashwright.report.charts import Chart, Columns, axis
 from flashwright.report.tables import Cell, Table
 
-__all__ = ["USED", "Reserve", "Reserves", "ReservesResult", "flash_pool"]
+__all__ = ["USED", "Reserve", "Reserves", "ReservesResult", "asked_at_most", "flash_pool"]
 
 USED = (0.7, 0.8, 0.9, 1.0)
 _QUICK_USED = (0.8, 0.9, 1.0)
@@ -192,10 +192,12 @@ class Reserves:
 
     def estimate(self, bench: Bench) -> Estimate:
         """What it writes at most; it reads nothing."""
-        used = sum(bench.ranges(USED, _QUICK_USED)) * bench.slots * REQUEST_BYTES
-        in_order, at_random = used, used * _fills(bench)
-        requests = in_order / REQUEST_BYTES + at_random / _request_bytes(bench)
-        return Estimate(bytes_written=round(in_order + at_random), requests=round(requests))
+        return asked_at_most(
+            bench.slots * REQUEST_BYTES,
+            bench.ranges(USED, _QUICK_USED),
+            _fills(bench),
+            _request_bytes(bench),
+        )
 
     def run(self, bench: Bench) -> Iterator[ReservesResult]:
         """The largest reserve first."""
@@ -209,6 +211,36 @@ class Reserves:
                 yield ReservesResult(
                     _request_bytes(bench), DEPTH, tuple(done), pool, pool_why, "" if known else why
                 )
+
+
+def asked_at_most(
+    capacity_bytes: int,
+    used: Sequence[float] = USED,
+    fills: int = _FILLS,
+    request_bytes: int = 4 * KIB,
+) -> Estimate:
+    """What reserves ask of a drive at most: each share in use is filled in order, then written at random.
+
+    Parameters
+    ----------
+    capacity_bytes : int
+        Of the drive.
+    used : sequence of float, optional
+        Shares in use.
+    fills : int, optional
+        How often each is written at random at most.
+    request_bytes : int, optional
+        Of the random writes.
+
+    Examples
+    --------
+    >>> asked_at_most(10**12).bytes_written / 1e12
+    23.8
+    """
+    in_order = sum(used) * capacity_bytes
+    at_random = in_order * fills
+    requests = in_order / REQUEST_BYTES + at_random / request_bytes
+    return Estimate(bytes_written=round(in_order + at_random), requests=round(requests))
 
 
 def flash_pool(reserves: Sequence[Reserve], capacity_bytes: int) -> tuple[float, str]:

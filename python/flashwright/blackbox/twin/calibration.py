@@ -38,6 +38,8 @@ __all__ = ["Calibration", "Level", "Measured", "calibrate", "cost", "play"]
 _KINDS: tuple[Kinds, ...] = ("read", "write", "flush")
 # Of a write that prepares; large enough to be quick, and no drive that we know has a larger stripe.
 _FILL_BYTES = 1 << 20
+# Rest after the fill, nanoseconds: an SLC cache empties in that time.
+_REST_NS = 30e9
 
 
 @dataclass(frozen=True)
@@ -251,6 +253,10 @@ def play(
     block = block_bytes or target.block_bytes
     target.purge()
     target.fill(size_bytes=_FILL_BYTES, end_bytes=capacity)
+    if chosen and chosen[0].stage == "clean":
+        # What the fill left to be done in the background is none of the reads'.
+        target.flush()
+        target.idle(_REST_NS)
     found = []
     for done, pattern in enumerate(chosen):
         progress(done / len(chosen))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -12,6 +14,7 @@ from flashwright.blackbox.target import Deadline, OutOfTimeError, Target
 from flashwright.blackbox.twin.calibration import Calibration, Measured, play
 from flashwright.blackbox.twin.model import HUBER, Array, Drive, Model, gaps_between, moved, robust
 from flashwright.blackbox.twin.patterns import Pattern
+from flashwright.blackbox.twin.structures import Structures
 from flashwright.drive.findings import Finding
 from flashwright.errors import FlashwrightError
 
@@ -27,7 +30,13 @@ _ENOUGH = 0.004
 _STEP = 0.04
 
 # What shows only where a drive cleans, by chance or in whole blocks, needs longer ones.
-_STEPS = {"erase_ns": 0.15, "spare": 0.12}
+_STEPS = {"erase_ns": 0.15, "spare": 0.12, "map_share": 0.1, "slc_share": 0.1}
+
+# What reads are played on: room for random places to differ, and for rows of blocks.
+_PART_BYTES, _PART_ROWS = 256 << 20, 8
+
+# Patterns of overwriting that judge structures whose numbers were fitted to the others.
+HELD_OUT = ("overwrite-3", "used-write-256k", "used-mixed-16-deep", "used-mixed-single")
 
 _REACH = 0.7
 
@@ -57,9 +66,17 @@ class Descent:
         seed: int,
         progress: Callable[[float], None],
         deadline: Deadline,
+        processor_s: float | None = None,
     ) -> None:
         self.deadline = deadline
         self.most = 0
+        self.until = 1.0
+        """Share of the trials and of the time after which no further structure is begun."""
+        self.judges: bool | None = None
+        """Only patterns of `HELD_OUT` count, or only the others; None for all."""
+        self.time_s = deadline.left_s
+        self.processor_s = math.inf if processor_s is None else processor_s
+        self.began_s = time.process_time()
         self.best: Best | None = None
         self.info, self.findings, self.calibration = info, findings, calibration
         self.seed, self.progress = seed, progress
@@ -69,20 +86,52 @@ class Descent:
         self.clean, self.used = clean, calibration.stage("used")
         writes = [at for at, m in enumerate(clean) if m.pattern.reads < 1]
         self.reads = clean[: writes[0]] if writes else clean
+        self.structures = Structures(findings, calibration, self.reads)
+
+    @property
+    def late(self) -> bool:
+        """Whether no further structure should be begun."""
+        left, whole = self.deadline.left_s, self.time_s
+        passed = 0.0 if left is None or not whole else 1 - left / whole
+        used = self.used_s / self.processor_s
+        return max(passed, used, self.evaluations / self.most) >= self.until
+
+    @property
+    def used_s(self) -> float:
+        """Processor time of the fit so far, seconds."""
+        return time.process_time() - self.began_s
+
+    def watch(self) -> None:
+        """End the fit if its time or its budget is used up."""
+        self.deadline()
+        if self.used_s >= self.processor_s:
+            raise OutOfTimeError
 
     def play(self, model: Model, wanted: Sequence[Measured]) -> tuple[Measured, ...] | None:
-        """The same patterns on a candidate; None if it can't be built or can't take them."""
-        self.deadline()
+        """The same patterns on a candidate; None if it can't be built or can't take them.
+
+        Random reads take as long on a small drive as on a large one, so reads alone are played on a part of it.
+        """
+        self.watch()
+        if self.evaluations >= self.most:
+            raise OutOfTimeError
         self.evaluations += 1
         chosen: list[Pattern] = [m.pattern for m in wanted]
+        capacity = self.calibration.capacity_bytes
+        if all(pattern.reads == 1 for pattern in chosen):
+            row = model.page_bytes * model.pages_per_block * model.units
+            part = max(_PART_BYTES, 8 * model.read_buffer_bytes, _PART_ROWS * row)
+            capacity = min(
+                part // self.calibration.block_bytes * self.calibration.block_bytes, capacity
+            )
         try:
-            ssd = model.ssd("candidate", "", self.calibration.capacity_bytes)
+            ssd = model.ssd("candidate", "", capacity)
             with Target(ssd, seed=self.seed) as target:
-                target.watch = self.deadline
+                target.watch = self.watch
                 return play(
                     target,
                     chosen,
-                    capacity_bytes=self.calibration.capacity_bytes,
+                    capacity_bytes=capacity,
                     block_bytes=self.calibration.block_bytes,
                 )
         except OutOfTimeError:
@@ -103,9 +152,12 @@ class Descent:
                     played.append((of_stage, found))
                 factor = _PRECISION if both and stage == "clean" else 1.0
                 gaps = gaps_between(of_stage, found)
+                if self.judges is not None and stage == "used":
+                    gaps = [row for row in gaps if (row[0] in HELD_OUT) == self.judges]
                 parts.append(np.array([factor * weight * gap for *_, weight, gap in gaps]))
         residuals = np.concatenate(parts)
-        if sum(len(of_stage) for of_stage, _ in played) == len(wanted):
+        complete = sum(len(of_stage) for of_stage, _ in played) == len(wanted)
+        if complete and self.judges is None:
             self.remember(model, wanted, played, robust(residuals))
         return residuals
 
@@ -132,6 +184,10 @@ class Descent:
         """Damped Gauss-Newton over the logarithms of some numbers."""
         if model.scheme == "superblock":
             names = (*names, "look_up_ns")
+        if model.scheme == "dftl":
+            names = (*names, "map_share")
+        if model.slc != "none" and "program_ns" in names:
+            names = (*names, "slc_read_ns", "slc_program_ns", "slc_share")
         at = self.residuals(model, wanted)
         error = robust(at)
         damping = 0.01
@@ -182,7 +238,7 @@ class Descent:
     def scan(self, model: Model, name: str, wanted: Sequence[Measured]) -> tuple[Model, float]:
         """Halves the steps of one number around the best: for what moves in whole blocks and has no slope."""
         best, error = model, self.error(model, wanted)
-        for width in (0.12, 0.06, 0.03):
+        for width in (0.24, 0.12, 0.06, 0.03):
             for trial in [moved(best, {name: step}) for step in (-width, width)]:
                 there = self.error(trial, wanted)
                 if there < error:

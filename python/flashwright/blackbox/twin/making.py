@@ -19,7 +19,7 @@ from flashwright.run.ssd import Ssd
 __all__ = ["FIT_LIMIT_S", "Twin", "twin_of"]
 
 FIT_LIMIT_S = 300.0
-"""Default time limit of a fit, seconds."""
+"""Default budget of a fit, seconds of processor time."""
 
 
 class Probed(Protocol):
@@ -97,7 +97,8 @@ def twin_of(
         Seconds after which no more is measured or tried. A fit that is cut short gives the best model so far and says
         so in ``fit.stopped``.
     fit_limit : float or None, optional
-        The same for the fit by itself, 300 s by default; None lets it take as long as it takes.
+        Processor time of the fit by itself, 300 s by default, so that a busy machine gives the same twin; None leaves
+        it its budget of trials alone.
 
     Returns
     -------
@@ -151,13 +152,13 @@ def _twin_of(
         )
     finally:
         target.watch = outer
-    limits = [limit for limit in (deadline.left_s, fit_limit) if limit is not None]
     fit = fitted(
         target,
         findings,
         calibration,
         seed=result.seed,
         progress=told("twin"),
-        time_limit=min(limits, default=None),
+        time_limit=deadline.left_s,
+        processor_limit=fit_limit,
     )
     return Twin(fit, calibration)

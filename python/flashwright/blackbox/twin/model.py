@@ -19,6 +19,8 @@ __all__ = [
     "CLEAN",
     "FLOOR_NS",
     "HUBER",
+    "SCHEDULES",
+    "STEPWISE",
     "USED",
     "WORST",
     "Array",
@@ -57,7 +59,22 @@ BOUNDS = {
     "look_up_ns": (1e3, 5e6),
     "noise": (1e-3, 0.3),
     "spare": (0.01, 1.0),
+    "slc_read_ns": (1e3, 5e6),
+    "slc_program_ns": (1e3, 50e6),
+    "slc_share": (0.005, 0.9),
+    "map_share": (0.005, 1.0),
 }
+
+SCHEDULES = ("foreground", "background", "preemptive", "rate-limited", "throttled")
+"""When a model cleans: the values of ``gc.schedule``."""
+
+STEPWISE = ("page", "dftl")
+"""Translation layers that clean in steps, so that a schedule matters."""
+
+# What RAM holds of writes, in programs of each unit of the drive: one for each open block of the host, of cleaning, of
+# the map, as many again with an SLC cache, and some to spare. More changes next to nothing.
+_PROGRAMS_IN_RAM = 8
+_BITS = 3
 
 
 class Drive(Protocol):
@@ -81,7 +98,7 @@ class Model:
     Attributes
     ----------
     page_bytes, pages_per_block, channels, dies : int
-        Clustered page, its number in a block, and how the units lie on buses.
+        Clustered page or program, its number in a block, and how the units lie on buses.
     scheme : str
         Translation layer.
     rewrites : bool
@@ -103,7 +120,22 @@ class Model:
     noise : float
         As ``controller.noise``.
     spare : float
-        Physical space beyond the logical, as a share of that.
+        Physical space beyond the logical and beyond a fixed SLC cache, as a share of the logical.
+    unit_bytes : int
+        What has an entry of its own in the map, where several make a program that RAM collects; 0 where a clustered
+        page is both.
+    shot : int
+        Pages of a cell that one program writes; they are read one by one.
+    slc : str
+        The SLC cache, as ``slc.cache``.
+    slc_share : float
+        As ``slc.block-share``.
+    slc_read_ns, slc_program_ns : float
+        Of a page of it.
+    map_share : float
+        Share of the map that is in RAM, where the translation layer loads it on demand.
+    schedule : str
+        When it cleans, as ``gc.schedule``.
     """
 
     page_bytes: int
@@ -130,6 +162,14 @@ class Model:
     look_up_ns: float = 50e3
     noise: float = 0.02
     spare: float = 0.15
+    unit_bytes: int = 0
+    shot: int = 1
+    slc: str = "none"
+    slc_share: float = 0.1
+    slc_read_ns: float = 30e3
+    slc_program_ns: float = 200e3
+    map_share: float = 0.15
+    schedule: str = "foreground"
 
     @property
     def units(self) -> int:
@@ -151,16 +191,20 @@ class Model:
         ConfigError
             If the numbers do not make a drive.
         """
-        logical = -(-capacity_bytes // self.page_bytes) * self.page_bytes
+        mapped = self.unit_bytes or self.page_bytes
+        logical = -(-capacity_bytes // mapped) * mapped
         plane_block = self.page_bytes * self.pages_per_block * self.units
+        flash = logical * (1 + self.spare)
+        if self.slc == "fixed":
+            flash /= 1 - self.slc_share
         settings: dict[str, object] = {
             "name": name,
             "about": about,
             "geometry.channels": self.channels,
             "geometry.dies-per-channel": self.dies,
-            "geometry.page-size": f"{self.page_bytes} B",
-            "geometry.pages-per-block": self.pages_per_block,
-            "geometry.blocks-per-plane": max(round(logical * (1 + self.spare) / plane_block), 4),
+            "geometry.page-size": f"{self.page_bytes // self.shot} B",
+            "geometry.pages-per-block": self.pages_per_block * self.shot,
+            "geometry.blocks-per-plane": max(round(flash / plane_block), 4),
             "capacity.logical": f"{logical} B",
             "ftl.scheme": self.scheme,
             "timing.read": f"{round(self.read_ns)} ns",
@@ -174,7 +218,25 @@ class Model:
             "controller.read-overhead": f"{round(self.read_overhead_ns)} ns",
             "controller.write-overhead": f"{round(self.write_overhead_ns)} ns",
             "controller.noise": round(self.noise, 4),
+            "gc.schedule": self.schedule,
         }
+        if self.unit_bytes:
+            settings |= {
+                "geometry.mapping-unit": f"{self.unit_bytes} B",
+                "chips.write-ram": f"{_PROGRAMS_IN_RAM * self.units * self.page_bytes} B",
+            }
+        if self.shot > 1:
+            settings |= {"geometry.bits-per-cell": self.shot, "chips.programming": "one-shot"}
+        if self.slc != "none":
+            settings |= {
+                "geometry.bits-per-cell": max(self.shot, _BITS),
+                "slc.cache": self.slc,
+                "slc.block-share": round(self.slc_share, 4),
+                "slc.page-read": f"{round(self.slc_read_ns)} ns",
+                "slc.page-program": f"{round(self.slc_program_ns)} ns",
+            }
+        if self.scheme == "dftl":
+            settings["ftl.dftl.cmt-entries"] = max(int(logical / mapped * self.map_share), 64)
         if self.write_buffer_bytes:
             settings |= {
                 "controller.write-buffer.size": f"{self.write_buffer_bytes} B",
@@ -322,7 +384,11 @@ def layouts_of(units: int | None) -> list[tuple[int, int]]:
 def name_of(model: Model) -> str:
     """A structure in words."""
     buffer = f", {model.kind} {model.drain} {model.oversized}" if model.write_buffer_bytes else ""
+    unit = f" of units of {model.unit_bytes} B" if model.unit_bytes else ""
+    shot = f" by {model.shot}" if model.shot > 1 else ""
+    cache = "" if model.slc == "none" else f", SLC {model.slc}"
+    when = "" if model.schedule == "foreground" else f", cleaning {model.schedule}"
     return (
-        f"{model.scheme}, {model.channels} x {model.dies} units, page {model.page_bytes} B x {model.pages_per_block},"
-        f" queue {model.queue_depth}{buffer}"
+        f"{model.scheme}, {model.channels} x {model.dies} units, page {model.page_bytes} B{unit}{shot} x "
+        f"{model.pages_per_block}, queue {model.queue_depth}{buffer}{cache}{when}"
     )

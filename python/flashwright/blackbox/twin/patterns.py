@@ -212,16 +212,16 @@ def patterns(
     add("read-block", "clean", 400, block_bytes, reads=1.0)
     for pages in (1, 2, 3, 4, 8, 16, 32):
         if pages * unit <= 2 * MIB:
-            add(f"read-{pages}-units", "clean", 200, pages * unit, reads=1.0)
+            add(f"read-{pages}-units", "clean", _few(pages * unit), pages * unit, reads=1.0)
     for size in (4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, 1 * MIB):
-        add(f"read-{size // KIB}k", "clean", 200, size, reads=1.0, align_bytes=small)
+        add(f"read-{size // KIB}k", "clean", _few(size), size, reads=1.0, align_bytes=small)
     for depth in (4, 16, 64):
         add(f"read-block-{depth}-deep", "clean", 1000, block_bytes, reads=1.0, depth=depth)
     add("read-64k-16-deep", "clean", 600, 64 * KIB, reads=1.0, depth=16, align_bytes=small)
     add("read-block-again", "clean", 100, block_bytes, reads=1.0, order="again")
     add("read-64k-again", "clean", 100, 64 * KIB, reads=1.0, order="again", align_bytes=small)
     add("read-64k-sequential", "clean", 400, 64 * KIB, reads=1.0, order="sequential")
-    add("read-1m-sequential", "clean", 128, MIB, reads=1.0, order="sequential", depth=4)
+    add("read-1m-sequential", "clean", 48, MIB, reads=1.0, order="sequential", depth=4)
     # Writes that flash has before the next: array time, the part of a page that is read first.
     add("write-unit-flush", "clean", 100, unit, flush=True)
     add("write-4-units-flush", "clean", 60, 4 * unit, flush=True)
@@ -246,6 +246,8 @@ def patterns(
         add(f"write-{size // KIB}k-burst", "clean", burst, size, align_bytes=small)
         burst = max(min(enough, 600), 60)
         add(f"write-{size // KIB}k-sequential", "clean", burst, size, order="sequential", depth=4)
+    # Longer than any RAM: what the flash takes.
+    add("write-1024k-long", "clean", 128, MIB, order="sequential", depth=4)
     if buffer:
         larger = -(-(buffer + buffer // 2) // unit) * unit
         if larger <= capacity_bytes // 64:
@@ -279,6 +281,11 @@ def patterns(
     add("used-write-64k-flush", "used", 300, 64 * KIB, align_bytes=small, flush=True)
     add("used-write-1m-sequential", "used", 200, MIB, order="sequential", depth=2)
     return tuple(made)
+
+
+def _few(size_bytes: int) -> int:
+    """How many requests of a size show what one takes: long ones meet all units, so that few do."""
+    return min(max(16 * MIB // size_bytes, 40), 200)
 
 
 def unit_of(findings: Mapping[str, Finding], block_bytes: int) -> int:

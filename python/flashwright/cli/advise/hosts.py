@@ -14,6 +14,7 @@ from flashwright.cli.outputs import ResultOptions
 from flashwright.cli.render import Shown, errors, page, put_json, put_page, units
 from flashwright.drive.description import devices
 from flashwright.drive.profilefile import is_profile
+from flashwright.drive.trust import warn_of_twin
 
 __all__ = ["host_alone_advice", "read_profile", "show_host", "write"]
 
@@ -41,6 +42,9 @@ def write(hosted: HostAdvice | None, options: HostOptions) -> list[Path]:
 def host_alone_advice(hosted: HostAdvice, options: HostOptions, output: ResultOptions) -> int:
     """Advice for the host from a profile, without a run."""
     twin = hosted.profile.twin
+    if twin is not None:
+        # None of this rests on it, but whoever reads the profile is told.
+        warn_of_twin(hosted.profile.twin_record, hosted.profile.target.name)
     document: dict[str, Any] = {
         "version": __version__,
         "config": None if twin is None else twin.config,

@@ -8,6 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from flashwright._core import __version__
+from flashwright.blackbox.characterize.reserves import USED, asked_at_most
+from flashwright.blackbox.costs import Bill
 from flashwright.blackbox.hostadvice import HostAdvice
 from flashwright.blackbox.hostfiles import prepare
 from flashwright.blackbox.hosting import host_advice
@@ -17,7 +19,7 @@ from flashwright.cli.advise.options import BothOptions, SpaceOptions
 from flashwright.cli.advise.tables import show, unmet
 from flashwright.cli.options import DEFAULT_TRACE, RunOptions
 from flashwright.cli.outputs import ResultOptions
-from flashwright.cli.render import Shown, errors, put_json, put_page
+from flashwright.cli.render import Shown, errors, put_json, put_page, units
 from flashwright.errors import ConfigError
 from flashwright.life import lifetime
 from flashwright.life.advise import UTILIZATIONS, Advice, Target
@@ -113,10 +115,15 @@ def by_runs(
 def measured_instead(profile: Profile) -> str:
     """What would tell the same without a twin, and what it costs the drive."""
     target = profile.target
+    asked = asked_at_most(target.capacity_bytes)
+    bill = Bill(asked.bytes_read, asked.bytes_written, target.capacity_bytes, None, "")
+    least, most = (f"{1 - used:.0%}".replace("%", " %") for used in (USED[-1], USED[0]))
+    destroys = "" if target.kind == "simulated" else " --destroys-data"
     return (
-        f"--despite-doubts takes it all the same; or measure: `flashwright characterize {target.name} --only reserves "
-        "--destroys-data` writes parts of the drive at random, and `--plan` says first what that costs; `flashwright "
-        "advise host` needs no twin"
+        f"measure it: `flashwright characterize {target.name} --only reserves{destroys}` reserves {least} to {most} in "
+        f"turn, destroys all data, and writes up to {units.size(bill.bytes_written)}, {bill.fills:.0f} drive fills, in "
+        f"{units.count(asked.requests)} requests; `--plan` adds the time, and with --rated-endurance the wear. "
+        "`flashwright advise host` needs no twin; --despite-doubts plays it all the same"
     )
 
 

@@ -1,0 +1,139 @@
+"""Closed forms of reads one at a time: which structures can give what was measured, and with which numbers.
+
+A read of some pages takes the firmware's time, the senses of the die that has most of them, the transfers of the
+channel that has most of them, and the link. That is linear in the four numbers, so each structure gets its best by
+least squares, and what is left tells how likely it is. Where dies share a channel, either all of its transfers count,
+or all but the first and last hide behind senses; the better of both is taken.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from flashwright.blackbox.twin.calibration import Measured
+from flashwright.blackbox.twin.model import Array, Model
+
+__all__ = ["Closed", "closed"]
+
+_QUEUE = 32
+# Ridge of the least squares, so that what no read shows stays small.
+_RIDGE = 1e-3
+
+
+@dataclass(frozen=True)
+class Closed:
+    """Numbers of a structure, and how far they miss the reads.
+
+    Attributes
+    ----------
+    overhead_ns, read_ns, transfer_ns : float
+        Firmware, a sense, a transfer of all of ``page_bytes``.
+    rate : float
+        Of the link, bytes per second.
+    error : float
+        Root mean square of the logarithms of ratios.
+    """
+
+    overhead_ns: float
+    read_ns: float
+    transfer_ns: float
+    rate: float
+    error: float
+
+
+def closed(model: Model, reads: Sequence[Measured], stretch: float, loads: float = 1.0) -> Closed:
+    """The numbers by which a structure comes nearest to single reads, and to many at a time.
+
+    Parameters
+    ----------
+    model : Model
+        The structure.
+    reads : sequence of Measured
+        What was measured of reads.
+    stretch : float
+        By how much noise lengthens them.
+    loads : float, optional
+        Senses of a page, with those of its piece of the map.
+    """
+    ways = (False, True) if model.dies > 1 else (False,)
+    return min((_closed(model, reads, stretch, loads, way) for way in ways), key=lambda c: c.error)
+
+
+def _closed(
+    model: Model, reads: Sequence[Measured], stretch: float, loads: float, hidden: bool
+) -> Closed:
+    rows, times = [], []
+    mapped = model.unit_bytes or model.page_bytes
+    for m in reads:
+        pattern, size = m.pattern, m.pattern.sizes_bytes[0]
+        # Off the grid of pages reads are of two kinds, of which the median shows either.
+        whole = size <= mapped or pattern.align_bytes % mapped == 0
+        if pattern.depth == 1 and pattern.order == "random" and whole:
+            rows.append(_row(model, size, loads, hidden))
+            times.append(m.levels["read"].p50_ns / stretch)
+    matrix, taken = np.array(rows), np.array(times)
+    found = _positive(matrix, taken)
+    gaps = list(np.log(matrix @ found / taken))
+    overhead, read, transfer, per_byte = found
+    carried = transfer * mapped / model.page_bytes
+    for m in reads:
+        if m.pattern.depth < 16 or m.pattern.sizes_bytes[0] > mapped:
+            continue
+        # Requests meet on units by chance: of q requests on n units q n / (q + n - 1) work.
+        queue = min(m.pattern.depth, model.queue_depth, _QUEUE)
+        busy = queue * model.units / (queue + model.units - 1)
+        most = min(
+            busy / max(loads * (read + carried), 1.0),
+            model.channels / max(loads * carried, 1e-3),
+            1 / max(overhead, 1.0),
+        )
+        gaps.append(math.log(most * 1e9 * m.pattern.sizes_bytes[0] / m.bandwidth))
+    error = float(np.sqrt(np.mean(np.square(gaps))))
+    return Closed(overhead, read, transfer, 1e9 / per_byte, error)
+
+
+def _row(model: Model, size: int, loads: float, hidden: bool) -> list[float]:
+    """How often firmware, sense, transfer and byte of the link count."""
+    mapped = model.unit_bytes or model.page_bytes
+    units = max(math.ceil(size / mapped), 1)
+    # Pages follow each other from unit to unit of the drive; so do mapping units that RAM collects, of which a sense
+    # brings as many as a page holds.
+    on_die, on_channel = _most(units, model.units), _most(units, model.channels)
+    each = mapped / model.page_bytes
+    senses = 1 + (on_die - 1) * each * model.shot
+    transfers = on_channel
+    if hidden:
+        dies = min(float(model.dies), max(units / model.channels, 1.0))
+        transfers = min(transfers, on_die + dies - 1)
+    return [1.0, senses * loads, transfers * each, float(size)]
+
+
+def _most(count: int, places: int) -> float:
+    """How many of so many in turn fall on the place that has most of them."""
+    return float(math.ceil(count / places))
+
+
+def _positive(rows: Array, times: Array) -> tuple[float, float, float, float]:
+    """Least squares of relative errors with numbers above 0: what would be below is set to a little and left out."""
+    scaled = rows / times[:, None]
+    size = np.sqrt((scaled**2).sum(axis=0))
+    scaled = scaled / size
+    free = [True] * 4
+    found = np.full(4, 1e-4)
+    for _ in range(4):
+        chosen = [at for at in range(4) if free[at]]
+        part = scaled[:, chosen]
+        rest = 1.0 - scaled @ np.where(free, 0.0, found)
+        solved = np.linalg.solve(part.T @ part + _RIDGE * np.eye(len(chosen)), part.T @ rest)
+        found[chosen] = solved
+        below = [at for at in chosen if found[at] <= 1e-4]
+        if not below:
+            break
+        for at in below:
+            free[at], found[at] = False, 1e-4
+    overhead, read, transfer, per_byte = (float(value) for value in found / size)
+    return overhead, read, transfer, per_byte
