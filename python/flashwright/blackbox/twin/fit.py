@@ -44,6 +44,9 @@ _UNTIL = (0.4, 0.7, 0.9)
 # Structures that are followed into overwriting.
 _FOLLOWED = 3
 
+# Programs of each unit that RAM holds: one for each open block of the host, of cleaning and of the map at least.
+_RAM_PROGRAMS = (8, 32, 128)
+
 # Schedules of cleaning whose numbers are fitted before they are judged.
 _SCHEDULES = 2
 
@@ -257,6 +260,9 @@ class _Search(Descent):
             self.judges = False
             fits, _ = self.scan(trial, "spare", self.used)
             fits, _ = self.descend(fits, ("erase_ns", "spare", "program_ns"), self.used, 3)
+            if fits.unit_bytes:
+                rams = [replace(fits, ram_programs=count) for count in _RAM_PROGRAMS]
+                fits = self.ranked([(each, self.error(each, self.used)) for each in rams])[0][0]
             self.judges = True
             judged.append((fits, self.error(fits, self.used)))
             self.judges = None

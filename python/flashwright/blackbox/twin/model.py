@@ -71,9 +71,6 @@ SCHEDULES = ("foreground", "background", "preemptive", "rate-limited", "throttle
 STEPWISE = ("page", "dftl")
 """Translation layers that clean in steps, so that a schedule matters."""
 
-# What RAM holds of writes, in programs of each unit of the drive: one for each open block of the host, of cleaning, of
-# the map, as many again with an SLC cache, and some to spare. More changes next to nothing.
-_PROGRAMS_IN_RAM = 8
 _BITS = 3
 
 
@@ -126,6 +123,8 @@ class Model:
         page is both.
     shot : int
         Pages of a cell that one program writes; they are read one by one.
+    ram_programs : int
+        What RAM holds of writes where several units make a program: so many programs of each unit of the drive.
     slc : str
         The SLC cache, as ``slc.cache``.
     slc_share : float
@@ -164,6 +163,7 @@ class Model:
     spare: float = 0.15
     unit_bytes: int = 0
     shot: int = 1
+    ram_programs: int = 32
     slc: str = "none"
     slc_share: float = 0.1
     slc_read_ns: float = 30e3
@@ -223,7 +223,7 @@ class Model:
         if self.unit_bytes:
             settings |= {
                 "geometry.mapping-unit": f"{self.unit_bytes} B",
-                "chips.write-ram": f"{_PROGRAMS_IN_RAM * self.units * self.page_bytes} B",
+                "chips.write-ram": f"{self.ram_programs * self.units * self.page_bytes} B",
             }
         if self.shot > 1:
             settings |= {"geometry.bits-per-cell": self.shot, "chips.programming": "one-shot"}

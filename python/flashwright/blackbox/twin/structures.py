@@ -48,6 +48,9 @@ _CLEARLY, _POSSIBLY = 0.8, 1.6
 _TWO_KINDS, _OTHER_WAITS = 1.5, 3.0
 _HIT, _AGAIN = 0.3, 0.85
 
+# A buffer takes a write in less than this share of what a program and its transfer last.
+_BUFFERED = 0.5
+
 # Shares of the flash where nothing tells the size of an SLC cache: some per cent of a drive of three bits a cell when
 # fixed; a half of what is free when not.
 _FIXED, _DYNAMIC = 0.09, 0.45
@@ -296,14 +299,21 @@ class Structures:
                 # Either parts of pages cost nothing more, or it could not be told.
                 made += [replace(m, rewrites=True) for m in made]
             if self.open("write-buffer"):
-                made = [
-                    replace(m, write_buffer_bytes=size) for m in made for size in (0, *_BUFFERS)
-                ]
+                sizes = _BUFFERS if self.buffers else (0,)
+                made = [replace(m, write_buffer_bytes=size) for m in made for size in sizes]
             if word(self.findings, "write-buffer-drain") is None:
                 made += [replace(m, drain="eager") for m in made if m.write_buffer_bytes]
             if word(self.findings, "buffer-kind") is None:
                 made += [replace(m, kind="cache") for m in made if m.write_buffer_bytes]
         return [cached for m in made for cached in self.caches(m)]
+
+    @cached_property
+    def buffers(self) -> bool:
+        """Whether a few writes end long before their flush would."""
+        few = self.calibration["write-few"].levels["write"].p50_ns
+        written = self.calibration["write-unit-flush-sequential"].levels
+        whole = written["write"].p50_ns + (written["flush"].p10_ns if "flush" in written else 0.0)
+        return few < _BUFFERED * whole
 
     def caches(self, model: Model) -> list[Model]:
         """The model with each SLC cache that it may have."""
