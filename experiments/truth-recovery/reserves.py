@@ -37,7 +37,9 @@ def amplification(ssd: Ssd, used: float, seed: int) -> float:
     page = size(ssd.config["geometry"]["page-size"])
     less = ssd.with_({"capacity.logical": f"{int(logical * used) // page * page} B"})
     result = less.settling().play(WORKLOAD, requests=REQUESTS, seed=seed)
-    return float(result.write_amplification)
+    found = result.write_amplification
+    assert found is not None, "the workload writes"
+    return found
 
 
 def advised(work: tuple[str, int], asked: Asked) -> dict[str, Any]:

@@ -14,6 +14,7 @@ others; with --probed, what the probes found.
 from __future__ import annotations
 
 import argparse
+import importlib
 import multiprocessing
 import sys
 import time
@@ -108,6 +109,12 @@ def mechanisms(ssd: Ssd) -> str:
     return "; ".join(parts).replace("SLC none", "no SLC")
 
 
+def aliens() -> Any:
+    """The module of the drives of other makes."""
+    sys.path.insert(0, str(Path(__file__).parent.parent / "alien-drives"))
+    return importlib.import_module("aliens")
+
+
 def twin_of(work: tuple[str, int], asked: Asked) -> dict[str, Any]:
     """Makes the drive, fits its twin, checks it twice; what came of it."""
     return made(work, asked)[0]
@@ -120,10 +127,7 @@ def made(work: tuple[str, int], asked: Asked) -> tuple[dict[str, Any], Ssd | Non
     row: dict[str, Any] = {"drive": f"{make}-{seed}"}
     findings: Mapping[str, Finding] = {}
     if asked.family == "alien":
-        sys.path.insert(0, str(Path(__file__).parent.parent / "alien-drives"))
-        from aliens import Alien
-
-        opened = Target(Alien(make, seed))
+        opened = Target(aliens().Alien(make, seed))
         row["made of"] = make
     else:
         ssd = draw_wide(seed) if asked.family == "wide" else drives.draw(seed)
@@ -177,10 +181,7 @@ def main() -> int:
     first, last = (int(part) for part in options.seeds.split("-"))
     makes = [options.family]
     if options.family == "alien":
-        sys.path.insert(0, str(Path(__file__).parent.parent / "alien-drives"))
-        from aliens import MAKES
-
-        makes = options.make or list(MAKES)
+        makes = options.make or list(aliens().MAKES)
     works = [(make, seed) for make in makes for seed in range(first, last + 1)]
     asked = Asked(options.family, options.probed, options.budget)
     verdicts: list[dict[str, Any]] = []

@@ -116,8 +116,8 @@ _COSTS = ("erase_ns", "program_ns", "transfer_ns", "read_ns")
 def _shares(model: Model) -> tuple[float, ...]:
     """Sizes of the SLC cache to try: what overwriting shows best is how much it takes of the spare flash."""
     if model.slc == "none":
-        return (model.slc_share,)
-    return tuple(min(model.slc_share * factor, 0.9) for factor in (0.6, 1.0, 1.6))
+        return ()
+    return tuple(min(model.slc_share * factor, 0.9) for factor in (0.6, 1.6))
 
 
 class _Search(Descent):
@@ -167,7 +167,14 @@ class _Search(Descent):
         self.progress(0.5)
         # What overwriting shows: spare space, blocks, erases, when it cleans.
         self.until = _UNTIL[2]
-        model = self.overwriting(chosen[:_FOLLOWED])
+        followed = chosen[:_FOLLOWED]
+        # Writes into a drive at rest hardly tell kinds of SLC caches apart: what takes the spare space does.
+        followed[1:1] = [
+            other
+            for other in self.structures.caches(replace(chosen[0], slc="none"))
+            if other.slc not in {model.slc for model in followed}
+        ]
+        model = self.overwriting(followed)
         self.progress(0.8)
         model, _ = self.descend(model, (*_COSTS, "spare"), (*self.clean, *self.used), 3)
         model, error = self.scan(model, "spare", self.used)
@@ -225,8 +232,11 @@ class _Search(Descent):
         for model in models:
             if model is not models[0] and self.late:
                 break
-            # Blocks are told once; others of another size hold as many bytes.
-            for pages in blocks if model is models[0] else self.structures.block_pages(model)[:1]:
+            if model is not models[0]:
+                # Blocks are told once; those of another structure hold as many bytes.
+                rows = best.pages_per_block * best.page_bytes * best.units
+                blocks = [max(round(rows / (model.page_bytes * model.units)), 2)]
+            for pages in blocks:
                 # Blocks with pages at home have logs for a share of all blocks, and use no other spare space.
                 for spare in (0.11, 0.2) if model.scheme in ALIKE else _SPARES:
                     trial = replace(model, pages_per_block=pages, spare=spare)
@@ -247,9 +257,11 @@ class _Search(Descent):
         found = []
         for schedule in SCHEDULES:
             trials = [
-                replace(model, schedule=schedule, spare=model.spare * factor, slc_share=share)
+                replace(model, schedule=schedule, spare=model.spare * factor)
                 for factor in (0.75, 1.0, 1.35)
-                for share in _shares(model)
+            ]
+            trials += [
+                replace(model, schedule=schedule, slc_share=share) for share in _shares(model)
             ]
             ranked = self.ranked([(trial, self.error(trial, self.used)) for trial in trials])
             found.append(ranked[0])
