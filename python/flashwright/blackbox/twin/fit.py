@@ -47,6 +47,9 @@ _FOLLOWED = 3
 # Programs of each unit that RAM holds: one for each open block of the host, of cleaning and of the map at least.
 _RAM_PROGRAMS = (8, 32, 128)
 
+# Schedules that differ most; the others are tried on the structure that fits best with one of these.
+_UNLIKE = ("foreground", "preemptive", "rate-limited")
+
 # Schedules of cleaning whose numbers are fitted before they are judged.
 _SCHEDULES = 2
 
@@ -227,30 +230,41 @@ class _Search(Descent):
 
     def overwriting(self, models: Sequence[Model]) -> Model:
         """Fits spare space, blocks, erases and the schedule of cleaning to what overwriting showed."""
-        best, error = models[0], math.inf
-        blocks = self.structures.block_pages(models[0])
+        first = models[0]
+        # Blocks with pages at home have logs for a share of all blocks, and use no other spare space.
+        spares = (0.11, 0.2) if first.scheme in ALIKE else _SPARES
+        best, error = self.least(
+            replace(first, pages_per_block=pages, spare=spare)
+            for pages in self.structures.block_pages(first)
+            for spare in spares
+        )
+        rows = best.pages_per_block * best.page_bytes * best.units
         for model in models:
-            if model is not models[0] and self.late:
+            # Blocks are told once; those of another structure hold as many bytes.
+            pages = max(round(rows / (model.page_bytes * model.units)), 2)
+            like = replace(model, pages_per_block=pages)
+            # What an SLC cache does, cleaning in steps may do as well: both are varied together.
+            stepwise = model.scheme in STEPWISE
+            schedules = _UNLIKE if stepwise else SCHEDULES[:1]
+            factors = (0.8, 1.25) if stepwise else (1.0,)
+            if model is not first and self.late:
                 break
-            if model is not models[0]:
-                # Blocks are told once; those of another structure hold as many bytes.
-                rows = best.pages_per_block * best.page_bytes * best.units
-                blocks = [max(round(rows / (model.page_bytes * model.units)), 2)]
-            for pages in blocks:
-                # Blocks with pages at home have logs for a share of all blocks, and use no other spare space.
-                for spare in (0.11, 0.2) if model.scheme in ALIKE else _SPARES:
-                    trial = replace(model, pages_per_block=pages, spare=spare)
-                    there = self.error(trial, self.used)
-                    if there < error:
-                        best, error = trial, there
-        if best.scheme in ALIKE:
-            best, _ = self.descend(best, ("erase_ns", "spare"), self.used, 5)
-            return best
-        if best.scheme not in STEPWISE:
+            trial, there = self.least(
+                replace(like, schedule=schedule, spare=best.spare * factor)
+                for schedule in schedules
+                for factor in factors
+            )
+            if there < error:
+                best, error = trial, there
+        if best.scheme in STEPWISE:
+            return self.scheduled(best)
+        if best.scheme not in ALIKE:
             best, _ = self.scan(best, "spare", self.used)
-            best, _ = self.descend(best, ("erase_ns", "spare"), self.used, 5)
-            return best
-        return self.scheduled(best)
+        return self.descend(best, ("erase_ns", "spare"), self.used, 5)[0]
+
+    def least(self, models: Iterable[Model]) -> tuple[Model, float]:
+        """The model that overwriting fits best, as it stands."""
+        return self.ranked([(model, self.error(model, self.used)) for model in models])[0]
 
     def scheduled(self, model: Model) -> Model:
         """When it cleans: numbers are fitted to a part of the patterns, the others judge."""
@@ -263,8 +277,7 @@ class _Search(Descent):
             trials += [
                 replace(model, schedule=schedule, slc_share=share) for share in _shares(model)
             ]
-            ranked = self.ranked([(trial, self.error(trial, self.used)) for trial in trials])
-            found.append(ranked[0])
+            found.append(self.least(trials))
         judged: list[tuple[Model, float]] = []
         for trial, error in self.ranked(found)[:_SCHEDULES]:
             if judged and (self.late or error > 2 * judged[0][1]):
@@ -274,7 +287,7 @@ class _Search(Descent):
             fits, _ = self.descend(fits, ("erase_ns", "spare", "program_ns"), self.used, 3)
             if fits.unit_bytes:
                 rams = [replace(fits, ram_programs=count) for count in _RAM_PROGRAMS]
-                fits = self.ranked([(each, self.error(each, self.used)) for each in rams])[0][0]
+                fits, _ = self.least(rams)
             self.judges = True
             judged.append((fits, self.error(fits, self.used)))
             self.judges = None
