@@ -177,6 +177,14 @@ def test_fit_finds_what_was_built_in(small: Ssd, calibration: Calibration) -> No
             },
         ),
         (
+            {"unit_bytes": 4096, "planes": 2, "page_bytes": 16384},
+            {
+                "geometry.planes-per-die": 2,
+                "geometry.page-size": "8 KiB",
+                "geometry.superblock": "die",
+            },
+        ),
+        (
             {"slc": "fixed", "slc_share": 0.1, "slc_program_ns": 90e3},
             {"slc.cache": "fixed", "slc.page-program": "90 us", "geometry.bits-per-cell": 3},
         ),

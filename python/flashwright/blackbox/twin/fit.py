@@ -47,9 +47,6 @@ _FOLLOWED = 3
 # Programs of each unit that RAM holds: one for each open block of the host, of cleaning and of the map at least.
 _RAM_PROGRAMS = (8, 32, 128)
 
-# Schedules that differ most; the others are tried on the structure that fits best with one of these.
-_UNLIKE = ("foreground", "preemptive", "rate-limited")
-
 # Schedules of cleaning whose numbers are fitted before they are judged.
 _SCHEDULES = 2
 
@@ -244,15 +241,11 @@ class _Search(Descent):
             pages = max(round(rows / (model.page_bytes * model.units)), 2)
             like = replace(model, pages_per_block=pages)
             # What an SLC cache does, cleaning in steps may do as well: both are varied together.
-            stepwise = model.scheme in STEPWISE
-            schedules = _UNLIKE if stepwise else SCHEDULES[:1]
-            factors = (0.8, 1.25) if stepwise else (1.0,)
+            schedules = SCHEDULES if model.scheme in STEPWISE else SCHEDULES[:1]
             if model is not first and self.late:
                 break
             trial, there = self.least(
-                replace(like, schedule=schedule, spare=best.spare * factor)
-                for schedule in schedules
-                for factor in factors
+                replace(like, schedule=schedule, spare=best.spare) for schedule in schedules
             )
             if there < error:
                 best, error = trial, there

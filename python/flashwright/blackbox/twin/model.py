@@ -123,6 +123,8 @@ class Model:
         page is both.
     shot : int
         Pages of a cell that one program writes; they are read one by one.
+    planes : int
+        Planes whose pages one program writes; they too are read one by one.
     ram_programs : int
         What RAM holds of writes where several units make a program: so many programs of each unit of the drive.
     slc : str
@@ -163,6 +165,7 @@ class Model:
     spare: float = 0.15
     unit_bytes: int = 0
     shot: int = 1
+    planes: int = 1
     ram_programs: int = 32
     slc: str = "none"
     slc_share: float = 0.1
@@ -202,7 +205,7 @@ class Model:
             "about": about,
             "geometry.channels": self.channels,
             "geometry.dies-per-channel": self.dies,
-            "geometry.page-size": f"{self.page_bytes // self.shot} B",
+            "geometry.page-size": f"{self.page_bytes // (self.shot * self.planes)} B",
             "geometry.pages-per-block": self.pages_per_block * self.shot,
             "geometry.blocks-per-plane": max(round(flash / plane_block), 4),
             "capacity.logical": f"{logical} B",
@@ -225,6 +228,8 @@ class Model:
                 "geometry.mapping-unit": f"{self.unit_bytes} B",
                 "chips.write-ram": f"{self.ram_programs * self.units * self.page_bytes} B",
             }
+        if self.planes > 1:
+            settings |= {"geometry.planes-per-die": self.planes, "geometry.superblock": "die"}
         if self.shot > 1:
             settings |= {"geometry.bits-per-cell": self.shot, "chips.programming": "one-shot"}
         if self.slc != "none":
@@ -386,6 +391,7 @@ def name_of(model: Model) -> str:
     buffer = f", {model.kind} {model.drain} {model.oversized}" if model.write_buffer_bytes else ""
     unit = f" of units of {model.unit_bytes} B" if model.unit_bytes else ""
     shot = f" by {model.shot}" if model.shot > 1 else ""
+    shot += f" in {model.planes} planes" if model.planes > 1 else ""
     cache = "" if model.slc == "none" else f", SLC {model.slc}"
     when = "" if model.schedule == "foreground" else f", cleaning {model.schedule}"
     return (

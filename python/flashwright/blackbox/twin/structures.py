@@ -283,16 +283,19 @@ class Structures:
         alike = ALIKE if model.scheme in ALIKE else (model.scheme,)
         made = [replace(model, scheme=scheme) for scheme in alike]
         if model.unit_bytes:
-            # All pages of a cell at once, which reads take one by one.
-            made += [
+            # What one program writes, of several planes or of all pages of a cell, is read page by page.
+            made = [
                 replace(
                     model,
-                    page_bytes=3 * model.page_bytes,
-                    shot=3,
-                    pages_per_block=max(model.pages_per_block // 3, 2),
-                    transfer_ns=3 * model.transfer_ns,
-                    program_ns=3 * model.program_ns,
+                    page_bytes=planes * shot * model.page_bytes,
+                    shot=shot,
+                    planes=planes,
+                    pages_per_block=max(model.pages_per_block // (planes * shot), 2),
+                    transfer_ns=planes * shot * model.transfer_ns,
+                    program_ns=planes * shot * model.program_ns,
                 )
+                for shot in (1, 3)
+                for planes in (1, 2, 4)
             ]
         else:
             if number(self.findings, "clustered-page") is None:
