@@ -330,6 +330,7 @@ def test_a_twin_within_its_bounds_plays_without_a_word(
         ({"error": 0.6, "check": check_record(1.0, 1.0)}, "its fit is off by 0.60 (bound 0.25)"),
         ({"error": 0.1, "check": check_record(1.8, 1.0)}, "the mean was 1.80 times the drive's"),
         ({"error": 0.1, "check": check_record(1.0, 0.5)}, "the 99th percentile was 0.50 times"),
+        ({"error": 0.1, "check": check_record(0.93, 1.0, 0.05)}, "give or take 0.05"),
         ({"error": 0.1}, "it was never checked against its drive"),
     ],
 )

@@ -24,6 +24,8 @@ __all__ = ["Check", "Compared", "check", "cost", "kolmogorov"]
 
 _KIB = 1 << 10
 _FILL_BYTES = 1 << 20
+# Parts of the requests, and Student's quantile for so many at 95 %.
+_PARTS, _STUDENT = 10, 2.262
 _PERCENTILES = (50.0, 90.0, 99.0, 99.9)
 
 
@@ -79,6 +81,8 @@ class Check:
         All requests, and each kind by itself.
     drive_bandwidth, twin_bandwidth : float
         Bytes per second.
+    mean_error : float
+        By how much the ratio of means may be off by chance: half of its 95 % interval, from parts of the requests.
     """
 
     all: Compared
@@ -86,6 +90,7 @@ class Check:
     writes: Compared
     drive_bandwidth: float
     twin_bandwidth: float
+    mean_error: float = 0.0
 
     @property
     def within(self) -> bool:
@@ -94,7 +99,7 @@ class Check:
 
     def record(self) -> dict[str, Any]:
         """What a profile keeps of it."""
-        return check_record(self.all.ratio["mean"], self.all.ratio["p99"])
+        return check_record(self.all.ratio["mean"], self.all.ratio["p99"], self.mean_error)
 
     def to_dict(self) -> dict[str, Any]:
         """As nested dicts of numbers, for TOML or JSON."""
@@ -244,4 +249,15 @@ def check(
         Compared.of(latencies[0][chosen], latencies[1][chosen])
         for chosen in (np.ones(codes.size, bool), codes == 0, codes == 1)
     )
-    return Check(everything, reads, writes, *bandwidths)
+    return Check(everything, reads, writes, *bandwidths, mean_error=_mean_error(*latencies))
+
+
+def _mean_error(drive_ns: npt.NDArray[np.float64], twin_ns: npt.NDArray[np.float64]) -> float:
+    """Half of the 95 % interval of the ratio of means, from the ratios of parts of the requests in order."""
+    parts = [
+        twin.mean() / max(float(drive.mean()), 1.0)
+        for drive, twin in zip(
+            np.array_split(drive_ns, _PARTS), np.array_split(twin_ns, _PARTS), strict=True
+        )
+    ]
+    return float(_STUDENT * np.std(parts, ddof=1) / np.sqrt(_PARTS))

@@ -39,7 +39,7 @@ _SPARES = (0.06, 0.1, 0.16, 0.26)
 # Trials of a fit at most; and the shares of them, and of its time, after which reads, writes into erased space, and
 # overwriting begin no further structure.
 _TRIALS = 4000
-_UNTIL = (0.4, 0.7, 0.9)
+_UNTIL = (0.3, 0.55, 0.9)
 
 # Structures that are followed into overwriting.
 _FOLLOWED = 3
