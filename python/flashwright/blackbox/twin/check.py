@@ -249,7 +249,8 @@ def check(
         Compared.of(latencies[0][chosen], latencies[1][chosen])
         for chosen in (np.ones(codes.size, bool), codes == 0, codes == 1)
     )
-    return Check(everything, reads, writes, *bandwidths, mean_error=_mean_error(*latencies))
+    chance = _mean_error(latencies[0], latencies[1])
+    return Check(everything, reads, writes, bandwidths[0], bandwidths[1], chance)
 
 
 def _mean_error(drive_ns: npt.NDArray[np.float64], twin_ns: npt.NDArray[np.float64]) -> float:
