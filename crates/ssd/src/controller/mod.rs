@@ -87,6 +87,8 @@ struct Command {
     /// Sectors queued for the link.
     asked: u64,
     working: bool,
+    /// Whether it has taken effect.
+    settled: bool,
     failed: bool,
     fills: Option<u64>,
     flash_ops: u32,
@@ -457,15 +459,20 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
     /// Whether an earlier command that has not taken effect shares sectors with this one.
     #[inline]
     fn must_wait(&self, order: u64, extent: Extent, writes: bool) -> bool {
-        self.unsettled
-            .iter()
-            .any(|claim| claim.order < order && (claim.writes || writes) && claim.extent.overlaps(extent))
+        // Without a branch a claim: most of the time none matters, and which ones come near is unpredictable.
+        self.unsettled.iter().fold(false, |waits, claim| {
+            waits | (claim.order < order) & (claim.writes | writes) & claim.extent.overlaps(extent)
+        })
     }
 
     /// A command has taken effect: later ones may touch its sectors.
     #[inline]
     fn settle(&mut self, slot: u32) {
-        let order = self.commands[slot as usize].order;
+        let command = &mut self.commands[slot as usize];
+        let order = command.order;
+        if std::mem::replace(&mut command.settled, true) {
+            return;
+        }
         if let Some(at) = self.unsettled.iter().position(|claim| claim.order == order) {
             self.unsettled.swap_remove(at);
             self.recheck |= !self.held.is_empty() || !self.writers.is_empty();

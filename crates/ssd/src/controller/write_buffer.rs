@@ -1,8 +1,8 @@
 //! The entries of a write buffer and the room that they take. The controller handles time.
 //!
 //! Entries are in the order in which they leave. An entry on its way to the flash keeps its room until the flash has
-//! it, and takes no more data. Lookups scan all entries: there are as many as requests fit into the buffer, some tens
-//! in the drives that we know.
+//! it, and takes no more data. Counts of entries by region of the address space ([`Regions`]) tell where nothing is
+//! buffered, which most lookups ask for; the others scan all entries.
 //!
 //! Invariants: entries that wait are disjoint in a cache; if a sector is in several entries, the newest one holds what
 //! was written last, and every older one is stale, so that no read is served from it.
@@ -29,7 +29,7 @@ impl Extent {
     }
     #[inline(always)]
     pub fn overlaps(self, other: Self) -> bool {
-        self.first < other.end && other.first < self.end
+        (self.first < other.end) & (other.first < self.end)
     }
     #[inline(always)]
     pub fn contains(self, other: Self) -> bool {
@@ -65,6 +65,67 @@ pub(super) struct Entry {
     stale: bool,
 }
 
+/// How many entries hold sectors of each region, where regions share counts: a stretch whose counts are all zero is in
+/// no entry.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Regions {
+    /// A power of two of them.
+    counts: Vec<u32>,
+}
+
+/// A region has 2 to this power sectors: 4 KiB, since most requests are small.
+const REGION_SHIFT: u32 = 3;
+/// Counts for each region that fits into the buffer, so that few regions with entries share theirs with one without.
+const COUNTS_PER_REGION: u64 = 32;
+/// Counts of the largest buffers.
+const COUNTS_MAX: u64 = 1 << 18;
+/// A stretch of more regions is looked up among the entries at once.
+const REGIONS_LOOKED_AT: u64 = 32;
+
+impl Regions {
+    fn new(buffer_sectors: u64) -> Self {
+        let regions = (buffer_sectors >> REGION_SHIFT).clamp(1, COUNTS_MAX / COUNTS_PER_REGION);
+        let counts = (regions * COUNTS_PER_REGION).next_power_of_two();
+        Self { counts: vec![0; usize::try_from(counts).unwrap_or(1)] }
+    }
+
+    #[inline(always)]
+    #[allow(clippy::cast_possible_truncation)] // the bits above the mask go anyway
+    fn place(&self, region: u64) -> usize {
+        // Each stretch of 1,024 regions is shifted by its own distance: data at like places of many stretches spread.
+        region.wrapping_add((region >> 10).wrapping_mul(0x9e37_79b9)) as usize & (self.counts.len() - 1)
+    }
+
+    #[inline(always)]
+    fn of(extent: Extent) -> std::ops::RangeInclusive<u64> {
+        extent.first >> REGION_SHIFT..=extent.end.saturating_sub(1) >> REGION_SHIFT
+    }
+
+    #[inline]
+    fn add(&mut self, extent: Extent) {
+        for region in Self::of(extent) {
+            let at = self.place(region);
+            self.counts[at] += 1;
+        }
+    }
+
+    #[inline]
+    fn take(&mut self, extent: Extent) {
+        for region in Self::of(extent) {
+            let at = self.place(region);
+            self.counts[at] -= 1;
+        }
+    }
+
+    /// Whether an entry may hold some of these sectors; if not, none does.
+    #[inline(always)]
+    fn may_hold(&self, extent: Extent) -> bool {
+        let regions = Self::of(extent);
+        regions.end() - regions.start() >= REGIONS_LOOKED_AT
+            || regions.into_iter().any(|at| self.counts[self.place(at)] > 0)
+    }
+}
+
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct WriteBuffer {
     /// Sectors.
@@ -73,6 +134,8 @@ pub(super) struct WriteBuffer {
     /// Largest number of sectors of a merged entry; 0 merges nothing.
     join_max: u64,
     entries: VecDeque<Entry>,
+    /// Where the entries are.
+    regions: Regions,
     used: u64,
     flying: u64,
     next_id: u64,
@@ -94,6 +157,7 @@ impl WriteBuffer {
             kind: config.kind,
             join_max: if config.combine { limit } else { 0 },
             entries: VecDeque::new(),
+            regions: Regions::new(config.size.0 / SECTOR_BYTES),
             used: 0,
             flying: 0,
             next_id: 0,
@@ -121,6 +185,7 @@ impl WriteBuffer {
                 let hit = self.entries.back().is_some_and(|newest| !newest.flying && newest.extent.contains(extent));
                 if hit { 0 } else { extent.sectors() }
             }
+            BufferKind::Cache if !self.regions.may_hold(extent) => extent.sectors(),
             BufferKind::Cache => {
                 let waiting = self.entries.iter().filter(|entry| !entry.flying);
                 extent.sectors() - waiting.map(|entry| entry.extent.shared(extent)).sum::<u64>()
@@ -169,15 +234,18 @@ impl WriteBuffer {
             // The new data replace what they cover, at one end of the entry or all of it.
             let shared = Extent { first: entry.extent.first.max(extent.first), end: entry.extent.end.min(extent.end) };
             cut(entry.id, shared);
+            self.regions.take(entry.extent);
             if extent.contains(entry.extent) {
                 self.entries.remove(at);
-            } else if entry.extent.first < extent.first {
+                continue;
+            }
+            if entry.extent.first < extent.first {
                 entry.extent.end = extent.first;
-                at += 1;
             } else {
                 entry.extent.first = extent.end;
-                at += 1;
             }
+            self.regions.add(entry.extent);
+            at += 1;
         }
         Placed { entry: self.append(extent, request), hit }
     }
@@ -192,7 +260,11 @@ impl WriteBuffer {
         let at = match self.kind {
             _ if self.join_max == 0 => None,
             BufferKind::Fifo => self.entries.len().checked_sub(1).filter(|at| joins(&self.entries[*at])),
-            BufferKind::Cache => self.entries.iter().rposition(joins),
+            BufferKind::Cache => {
+                let with_neighbours = Extent { first: extent.first.saturating_sub(1), end: extent.end + 1 };
+                let joinable = self.regions.may_hold(with_neighbours);
+                joinable.then(|| self.entries.iter().rposition(joins)).flatten()
+            }
         };
         let mut entry = Entry {
             id: self.next_id,
@@ -205,11 +277,13 @@ impl WriteBuffer {
         match at {
             Some(at) => {
                 let old = self.entries.remove(at).expect("its position was just found");
+                self.regions.take(old.extent);
                 let extent = Extent { first: old.extent.first.min(extent.first), end: old.extent.end.max(extent.end) };
                 entry = Entry { id: old.id, extent, ..entry };
             }
             None => self.next_id += 1,
         }
+        self.regions.add(entry.extent);
         self.entries.push_back(entry);
         entry.id
     }
@@ -239,7 +313,7 @@ impl WriteBuffer {
     /// Whether any entry holds some of these sectors.
     #[inline]
     pub fn touches(&self, extent: Extent) -> bool {
-        self.entries.iter().any(|entry| entry.extent.overlaps(extent))
+        self.regions.may_hold(extent) && self.entries.iter().any(|entry| entry.extent.overlaps(extent))
     }
 
     /// The entry that has to leave next.
@@ -250,6 +324,9 @@ impl WriteBuffer {
     /// The next entry that has to leave before something else touches these sectors on flash. Entries of a FIFO leave
     /// in order; otherwise an older one could follow a newer one.
     pub fn before(&self, extent: Extent) -> Option<usize> {
+        if !self.regions.may_hold(extent) {
+            return None;
+        }
         let waits = |entry: &Entry| !entry.flying && entry.extent.overlaps(extent);
         match self.kind {
             BufferKind::Cache => self.entries.iter().position(waits),
@@ -267,6 +344,7 @@ impl WriteBuffer {
     pub fn landed(&mut self, id: u64) -> Extent {
         let at = self.entries.iter().position(|entry| entry.id == id).expect("an entry stays until flash holds it");
         let entry = self.entries.remove(at).expect("its position was just found");
+        self.regions.take(entry.extent);
         self.flying -= entry.extent.sectors();
         self.used -= entry.extent.sectors();
         entry.extent
@@ -279,6 +357,7 @@ impl WriteBuffer {
             let goes = !entry.flying && extent.contains(entry.extent);
             if goes {
                 dropped += entry.extent.sectors();
+                self.regions.take(entry.extent);
                 cut(entry.id, entry.extent);
             }
             !goes
@@ -289,6 +368,9 @@ impl WriteBuffer {
 
     /// Newer data go to the flash without the buffer: nothing here may be read in their place.
     pub fn supersede(&mut self, extent: Extent) {
+        if !self.regions.may_hold(extent) {
+            return;
+        }
         for entry in self.entries.iter_mut().filter(|entry| entry.extent.overlaps(extent)) {
             entry.stale = true;
         }
