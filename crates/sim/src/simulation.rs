@@ -10,8 +10,10 @@
 
 mod live;
 mod live_image;
+mod shared;
 
 pub use live::{LiveRun, mounted_json};
+pub use shared::Preconditioned;
 
 use crate::conditioning::{Conditioning, Search, totals};
 use crate::image::ImageError;
@@ -138,6 +140,9 @@ pub struct Simulation {
     phase: Phase,
     ended: Option<String>,
     cpu_s: f64,
+    /// A preconditioned drive for other runs; not part of a saved one.
+    #[serde(skip)]
+    handing_on: Option<shared::HandingOn>,
 }
 
 impl Simulation {
@@ -177,6 +182,7 @@ impl Simulation {
             phase: Phase::Precondition,
             ended: None,
             cpu_s: 0.0,
+            handing_on: None,
         })
     }
 
@@ -369,6 +375,15 @@ impl Simulation {
         if !self.preconditioning.step(self.machine.ssd_mut(), budget).map_err(RunError::Precondition)? {
             return Ok(());
         }
+        if self.conditioning.is_none() {
+            self.keep_preconditioned();
+        }
+        self.workload_begins();
+        Ok(())
+    }
+
+    /// The drive is preconditioned, but for what the workload itself does.
+    fn workload_begins(&mut self) {
         self.machine.workload_begins();
         let (now, ssd) = (self.machine.now(), self.machine.ssd());
         let levels_wear = ssd.config().wear.policy.is_some();
@@ -382,7 +397,6 @@ impl Simulation {
         } else {
             self.begin_warmup();
         }
-        Ok(())
     }
 
     fn step_settling(&mut self, source: &mut dyn RequestSource, budget: u64) -> Result<(), RunError> {
@@ -395,14 +409,21 @@ impl Simulation {
                 PlayError::Device(error) => RunError::Precondition(error),
             })?;
         if over {
-            let now = self.machine.now();
-            player.count_anew();
-            if !self.machine.is_layered() {
-                player.change_pace(self.settings.pace, now);
-            }
-            self.begin_warmup();
+            self.keep_preconditioned();
+            self.settling_over();
         }
         Ok(())
+    }
+
+    /// The drive has settled under the workload.
+    fn settling_over(&mut self) {
+        let now = self.machine.now();
+        let player = self.player.as_mut().expect("made when preconditioning ended");
+        player.count_anew();
+        if !self.machine.is_layered() {
+            player.change_pace(self.settings.pace, now);
+        }
+        self.begin_warmup();
     }
 
     fn begin_warmup(&mut self) {

@@ -9,5 +9,6 @@ mod measured;
 mod replay;
 mod seeds;
 mod settling;
+mod sharing;
 
 flashwright_testing::every_file_is_declared!();

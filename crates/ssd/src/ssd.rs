@@ -431,6 +431,32 @@ impl Ssd {
         }
     }
 
+    /// Takes over what `other` holds: its pages, tables and wear. Both were built from the same settings, but for those of the
+    /// host and the controller, and no time has passed on either. Both then go on alike.
+    ///
+    /// # Panics
+    /// If requests were played on one of them, or one may lose power.
+    pub fn take_state(&mut self, other: &Self) {
+        for drive in [&*self, other] {
+            assert!(
+                drive.now == 0 && drive.tag == 0 && drive.power.is_none(),
+                "nothing was played, and nothing is kept"
+            );
+        }
+        self.flash = other.flash.clone();
+        self.scheme = other.scheme.clone();
+        self.ram = other.ram.clone();
+        self.ahead = other.ahead.clone();
+        self.to_rewrite = other.to_rewrite.clone();
+        self.blocks_rewritten = other.blocks_rewritten;
+    }
+
+    /// Whether policies from outside take part, which the configuration does not tell.
+    #[must_use]
+    pub fn has_foreign_policies(&self) -> bool {
+        self.policy_fault.is_some()
+    }
+
     /// Other settings, which a mount then builds the drive by.
     pub(crate) fn replace_config(&mut self, config: DriveConfig) {
         self.config = config;
