@@ -8,17 +8,26 @@
 //!
 //! Blocks are on lists by wear class and valid pages, from the oldest change on. Below 16 erases a class is one number
 //! of erases, above it an eighth of an octave. In a class of one number the head of a list is its best block. In other
-//! classes the head gives a bound, and the list is followed while the bound beats the best so far. Pick: O(classes in
-//! use x pages of a block), and the blocks so followed; seal and invalidation: O(1), O(log n) if nothing stays valid.
-//! State: 40 bytes a block, 8 for each list.
+//! classes the head gives a bound, and the list is followed while the bound beats the best so far. Most heads are passed over
+//! by a comparison in floating point of what each list keeps of its own; those within the rounding error of the best are
+//! compared exactly. Changes of order are deferred until a pick needs them or some tens are pending, so that their memory can
+//! be prefetched together. Pick: O(classes in use x pages of a block), and the blocks so followed; seal and invalidation:
+//! O(1), O(log n) if nothing stays valid. State: 40 bytes a block, 16 for each list.
 
 use super::{PlaneView, VictimContext, VictimPolicy};
+use flashwright_nand::prefetch;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 const NONE: u32 = u32::MAX;
+/// Largest number of deferred changes.
+const PENDING_MAX: usize = 64;
+/// How many changes ahead memory is prefetched.
+const AHEAD: usize = 6;
+/// An upper bound on the relative error of a score in floating point, which has some roundings.
+const ERROR: f64 = 1e-12;
 
 /// Settings of `gc.victim = "cat"`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -57,6 +66,16 @@ struct Row {
     blocks: u32,
     /// First and last of each list, by valid pages.
     lists: Vec<[u32; 2]>,
+    /// When the first of each list changed last; infinite for an empty one.
+    oldest: Vec<f64>,
+}
+
+/// An invalidation whose block has not changed place yet.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Change {
+    block: u32,
+    valid: u32,
+    now: u64,
 }
 
 /// `gc.victim = "cat"`.
@@ -64,6 +83,9 @@ struct Row {
 pub struct Cat {
     nodes: Vec<Node>,
     rows: Vec<Row>,
+    /// `(1 - f) / f` by valid pages; 0 for no valid pages, because such blocks are on no list.
+    weights: Vec<f64>,
+    pending: Vec<Change>,
     /// Blocks without valid pages by seal number; those whose number has changed are passed over.
     dead: BinaryHeap<Reverse<(u64, u32)>>,
     last_seal: u64,
@@ -96,7 +118,9 @@ fn class(erases: u32) -> [u32; 2] {
     [least, least + (width - 1)]
 }
 
+#[allow(clippy::cast_precision_loss)] // host writes lie far below 2^53
 impl Cat {
+    #[inline(always)]
     fn append(&mut self, block: u32, valid: u32, now: u64) {
         let node = &mut self.nodes[block as usize];
         (node.valid, node.changed) = (valid, now);
@@ -104,22 +128,32 @@ impl Cat {
             self.dead.push(Reverse((node.seal, block)));
             return;
         }
-        let [first, last] = &mut self.rows[node.row as usize].lists[valid as usize];
+        let row = &mut self.rows[node.row as usize];
+        let [first, last] = &mut row.lists[valid as usize];
         (node.before, node.after) = (*last, NONE);
         match std::mem::replace(last, block) {
-            NONE => *first = block,
+            NONE => {
+                *first = block;
+                row.oldest[valid as usize] = now as f64;
+            }
             before => self.nodes[before as usize].after = block,
         }
     }
 
+    #[inline(always)]
     fn unlink(&mut self, block: u32) {
         let Node { before, after, valid, row, .. } = self.nodes[block as usize];
         if valid == 0 {
             return; // dead blocks are on no list
         }
-        let [first, last] = &mut self.rows[row as usize].lists[valid as usize];
+        let row = &mut self.rows[row as usize];
+        let [first, last] = &mut row.lists[valid as usize];
         match before {
-            NONE => *first = after,
+            NONE => {
+                *first = after;
+                row.oldest[valid as usize] =
+                    self.nodes.get(after as usize).map_or(f64::INFINITY, |node| node.changed as f64);
+            }
             before => self.nodes[before as usize].after = after,
         }
         match after {
@@ -128,12 +162,54 @@ impl Cat {
         }
     }
 
+    /// Moves the blocks of pending invalidations to their new places, in order of time.
+    fn settle(&mut self) {
+        let pending = std::mem::take(&mut self.pending);
+        for (at, Change { block, valid, now }) in pending.iter().enumerate() {
+            if let Some(soon) = pending.get(at + AHEAD) {
+                let Node { before, after, .. } = self.nodes[soon.block as usize];
+                prefetch(&self.nodes, before as usize);
+                prefetch(&self.nodes, after as usize);
+            }
+            if self.nodes[*block as usize].seal != 0 {
+                self.unlink(*block);
+                self.append(*block, *valid, *now);
+            }
+        }
+        self.pending = pending;
+        self.pending.clear();
+    }
+
+    /// No block of the list with `valid` valid pages has a higher score than this, nearly; the wear class has `worth` as
+    /// `1 / (erases + 1)`. Infinitely low, or no number, for an empty list.
+    #[inline(always)]
+    fn bound(&self, row: &Row, valid: usize, worth: f64, now: f64) -> f64 {
+        self.weights[valid] * worth * ((now - row.oldest[valid]) / self.age_step as f64 + 1.0)
+    }
+
+    /// A score that the best block reaches, rounding errors aside: that of the best head in a class of one number of erases.
+    fn reached(&self, now: f64) -> f64 {
+        let mut highest = f64::NEG_INFINITY;
+        // Steps of age are rounded down: the fraction of a step may not count.
+        let uncounted = if self.age_step == 1 { 0.0 } else { 1.0 };
+        for row in self.rows.iter().filter(|row| row.blocks > 0 && row.erases[0] == row.erases[1]) {
+            let worth = 1.0 / (f64::from(row.erases[0]) + 1.0);
+            for valid in 1..row.lists.len() {
+                let less = self.weights[valid] * worth * uncounted;
+                highest = highest.max(self.bound(row, valid, worth, now) - less);
+            }
+        }
+        if highest > 0.0 { highest * (1.0 - ERROR) } else { f64::NEG_INFINITY }
+    }
+
     /// The row of a wear class; an unused row is reused for a new class.
     fn row_for(&mut self, erases: u32) -> u32 {
         let class = class(erases);
         let at = self.rows.iter().position(|row| row.erases == class);
         let at = at.or_else(|| self.rows.iter().position(|row| row.blocks == 0)).unwrap_or_else(|| {
-            self.rows.push(Row { erases: class, blocks: 0, lists: vec![[NONE; 2]; self.pages as usize + 1] });
+            let lists = self.pages as usize + 1;
+            let (lists, oldest) = (vec![[NONE; 2]; lists], vec![f64::INFINITY; lists]);
+            self.rows.push(Row { erases: class, blocks: 0, lists, oldest });
             self.rows.len() - 1
         });
         self.rows[at].erases = class;
@@ -151,6 +227,7 @@ impl Cat {
     }
 }
 
+#[allow(clippy::cast_precision_loss)] // as above
 impl VictimPolicy for Cat {
     const NAME: &'static str = "cat";
     const ABOUT: &'static str =
@@ -162,6 +239,13 @@ impl VictimPolicy for Cat {
         Self {
             nodes: vec![fresh; context.blocks as usize],
             rows: Vec::new(),
+            weights: (0..=context.pages_per_block)
+                .map(|valid| match valid {
+                    0 => 0.0,
+                    _ => f64::from(context.pages_per_block - valid) / f64::from(valid),
+                })
+                .collect(),
+            pending: Vec::with_capacity(PENDING_MAX),
             dead: BinaryHeap::new(),
             last_seal: 0,
             sealed: 0,
@@ -171,6 +255,7 @@ impl VictimPolicy for Cat {
     }
 
     fn sealed(&mut self, block: u32, view: PlaneView) {
+        self.settle();
         self.last_seal += 1;
         self.sealed += 1;
         let erases = view.erases(block);
@@ -183,13 +268,15 @@ impl VictimPolicy for Cat {
 
     #[inline]
     fn invalidated(&mut self, block: u32, pages_valid: u32, view: PlaneView) {
-        if self.nodes[block as usize].seal != 0 {
-            self.unlink(block);
-            self.append(block, pages_valid, view.now());
+        prefetch(&self.nodes, block as usize);
+        self.pending.push(Change { block, valid: pages_valid, now: view.now() });
+        if self.pending.len() == PENDING_MAX {
+            self.settle();
         }
     }
 
     fn removed(&mut self, block: u32) {
+        self.settle();
         self.unlink(block);
         let node = &mut self.nodes[block as usize];
         node.seal = 0;
@@ -198,6 +285,7 @@ impl VictimPolicy for Cat {
     }
 
     fn pick(&mut self, view: PlaneView) -> Option<u32> {
+        self.settle();
         while let Some(Reverse((seal, block))) = self.dead.peek() {
             if self.nodes[*block as usize].seal == *seal {
                 return Some(*block);
@@ -205,11 +293,16 @@ impl VictimPolicy for Cat {
             self.dead.pop();
         }
         let now = view.now();
+        let reached = self.reached(now as f64);
         let mut best: Option<(Score, u32)> = None;
         for row in self.rows.iter().filter(|row| row.blocks > 0) {
             let [least, greatest] = row.erases;
-            for [first, _] in &row.lists[1..] {
-                let (mut at, mut head) = (*first, None);
+            let worth = 1.0 / (f64::from(least) + 1.0);
+            for valid in 1..row.lists.len() {
+                if self.bound(row, valid, worth, now as f64) < reached {
+                    continue;
+                }
+                let (mut at, mut head) = (row.lists[valid][0], None);
                 while at != NONE {
                     let node = self.nodes[at as usize];
                     let changed_first = *head.get_or_insert(node.changed);
