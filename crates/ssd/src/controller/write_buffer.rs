@@ -76,7 +76,7 @@ struct Regions {
 /// A region has 2 to this power sectors: 4 KiB, since most requests are small.
 const REGION_SHIFT: u32 = 3;
 /// Counts for each region that fits into the buffer, so that few regions with entries share theirs with one without.
-const COUNTS_PER_REGION: u64 = 32;
+const COUNTS_PER_REGION: u64 = 16;
 /// Counts of the largest buffers.
 const COUNTS_MAX: u64 = 1 << 18;
 /// A stretch of more regions is looked up among the entries at once.
